@@ -1,0 +1,48 @@
+//! The atomics, threads and cells that the rest is written on: the standard ones, or loom's when the
+//! crate is built to be model-checked (`--cfg loom`).
+
+#[cfg(not(loom))]
+pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+/// A sequentially consistent fence: one half of a store/load pair.
+///
+/// On x86-64 this is a locked no-op on the stack, as in the kernel's `smp_mb`, instead of the `mfence`
+/// that the compiler emits: both are full barriers for ordinary memory, and the locked form takes
+/// about a tenth of the time (2 ns against 16 ns on an EPYC). A wake with nobody waiting is little
+/// more than this fence.
+#[inline(always)]
+pub(crate) fn full_fence() {
+    #[cfg(loom)]
+    loom::sync::atomic::fence(Ordering::SeqCst);
+
+    // A locked instruction orders all earlier loads and stores before all later ones, and the asm
+    // block, which may touch memory as far as the compiler knows, keeps it from moving any across.
+    #[cfg(all(not(loom), target_arch = "x86_64"))]
+    // SAFETY: or-ing zero into the word below the stack pointer changes nothing; that word is
+    // mapped, since it lies in the red zone that the ABI gives to every function.
+    unsafe {
+        core::arch::asm!("lock or dword ptr [rsp - 4], 0", options(nostack));
+    }
+
+    #[cfg(all(not(loom), not(target_arch = "x86_64")))]
+    core::sync::atomic::fence(Ordering::SeqCst);
+}
+
+/// A cell whose accesses loom checks for races; elsewhere `core`'s `UnsafeCell`, called the same way.
+#[cfg(loom)]
+pub(crate) use loom::cell::UnsafeCell;
+
+#[cfg(not(loom))]
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
+
+#[cfg(not(loom))]
+impl<T> UnsafeCell<T> {
+    #[inline(always)]
+    pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        f(self.0.get())
+    }
+}

@@ -1,0 +1,353 @@
+//! futex2: one call an operation, and the word's size in its flags.
+
+use super::{Access, Errno, Timespec, Waitv, at_least_one, check_address};
+use crate::futex::wait_any::{Expecting, WAIT_ANY_MAX, wait_any_raw};
+use crate::futex::{RawFutex, Scope, requeue::requeue, wait::wait, wake::wake, wake_op::wake_op};
+use crate::sys::clock::{Clock, Deadline};
+use crate::sys::futex::{self as kernel, Futex2};
+use crate::word::{RawWakeOp, Size, WordPtr};
+use core::ffi::c_void;
+
+/// `FUTEX2_SIZE_U8`: a word of 8 bits.
+pub const SIZE_U8: u32 = 0;
+/// `FUTEX2_SIZE_U16`: a word of 16 bits.
+pub const SIZE_U16: u32 = 1;
+/// `FUTEX2_SIZE_U32`: a word of 32 bits.
+pub const SIZE_U32: u32 = 2;
+/// `FUTEX2_SIZE_U64`: a word of 64 bits.
+pub const SIZE_U64: u32 = 3;
+/// `FUTEX2_NUMA`: a node word follows the word (see [`NumaWord`](crate::NumaWord)).
+pub const NUMA: u32 = 4;
+/// `FUTEX2_MPOL`: waiters stand where the memory policy of the word says.
+pub const MPOL: u32 = 8;
+/// `FUTEX2_PRIVATE`: the word is known to this process only.
+pub const PRIVATE: u32 = 128;
+
+const SIZE_MASK: u32 = 3;
+const KNOWN: u32 = SIZE_MASK | NUMA | MPOL | PRIVATE;
+
+/// A word as a futex2 caller names it.
+#[derive(Clone, Copy)]
+struct Named {
+    futex: RawFutex,
+    /// Shared and placed on a node: the kernel has that for 32 bits, and we have not.
+    for_kernel: bool,
+}
+
+/// # Errors
+/// `EINVAL` for unknown flags.
+fn named(address: *mut c_void, flags: u32) -> Result<Named, Errno> {
+    if flags & !KNOWN != 0 {
+        return Err(Errno::INVAL);
+    }
+    let size = match flags & SIZE_MASK {
+        SIZE_U8 => Size::U8,
+        SIZE_U16 => Size::U16,
+        SIZE_U32 => Size::U32,
+        _ => Size::U64,
+    };
+    let shared = flags & PRIVATE == 0;
+    Ok(Named {
+        futex: RawFutex {
+            word: WordPtr {
+                address: address.cast(),
+                size,
+            },
+            scope: if shared {
+                Scope::Shared
+            } else {
+                Scope::Private
+            },
+            numa: flags & NUMA != 0,
+        },
+        for_kernel: shared && flags & (NUMA | MPOL) != 0,
+    })
+}
+
+fn entry(waiter: &Waitv) -> Result<(Named, u64), Errno> {
+    let address = core::ptr::with_exposed_provenance_mut(waiter.uaddr as usize);
+    let named = named(address, waiter.flags)?;
+    if waiter.reserved != 0 || !named.futex.word.size.holds(waiter.val) {
+        return Err(Errno::INVAL);
+    }
+    Ok((named, waiter.val))
+}
+
+/// # Safety
+/// `timeout` is null or points to a time.
+unsafe fn deadline(timeout: *const Timespec, clockid: i32) -> Result<Option<Deadline>, Errno> {
+    if timeout.is_null() {
+        return Ok(None);
+    }
+    let clock = match clockid {
+        libc::CLOCK_MONOTONIC => Clock::Monotonic,
+        libc::CLOCK_REALTIME => Clock::Realtime,
+        _ => return Err(Errno::INVAL),
+    };
+    // SAFETY: the caller's promise.
+    let time = unsafe { *timeout };
+    Deadline::from_timespec(clock, time)
+        .map(Some)
+        .ok_or(Errno::INVAL)
+}
+
+/// `futex_wait` of futex2 (Linux 6.7): sleeps while the word holds `val`, until a wake whose mask shares a
+/// bit with `mask`, or until the absolute time `timeout` (null: none) on `clockid`, `CLOCK_MONOTONIC` or
+/// `CLOCK_REALTIME`, which is looked at only if there is a time. The answer is 0.
+///
+/// # Errors
+/// `EINVAL`: flags; a value or mask wider than the word; mask 0; clock; time; alignment; NUMA node.
+/// `EFAULT`, `EAGAIN`, `ETIMEDOUT`, `EINTR`, and `ENOSYS` where [`Futex::shared`](crate::Futex::shared) says so.
+///
+/// # Safety
+/// `uaddr` is the address of a mapped word of the size that `flags` say, used by atomic operations only;
+/// `timeout` is null or points to a time.
+pub unsafe fn futex_wait(
+    uaddr: *mut c_void,
+    val: u64,
+    mask: u64,
+    flags: u32,
+    timeout: *const Timespec,
+    clockid: i32,
+) -> Result<usize, Errno> {
+    let Named { futex, for_kernel } = named(uaddr, flags)?;
+    if for_kernel {
+        let timeout = timeout.expose_provenance();
+        let arguments = [
+            uaddr.expose_provenance(),
+            val as usize,
+            mask as usize,
+            flags as usize,
+            timeout,
+            clockid as usize,
+        ];
+        // SAFETY: the caller's promise.
+        return unsafe { kernel::futex2(Futex2::Wait, arguments) };
+    }
+    let size = futex.word.size;
+    if !size.holds(val) || !size.holds(mask) {
+        return Err(Errno::INVAL);
+    }
+    // SAFETY: the caller's promise.
+    let deadline = unsafe { deadline(timeout, clockid)? };
+    if mask == 0 {
+        return Err(Errno::INVAL);
+    }
+    check_address(futex, Access::Read)?;
+    // SAFETY: the caller's promise; aligned.
+    unsafe { wait(futex, val, mask, deadline.as_ref()) }?;
+    Ok(0)
+}
+
+/// `futex_wake` of futex2 (Linux 6.7): wakes up to `nr` waiters whose mask shares a bit with `mask`; how
+/// many. None if `nr` is 0; a negative number wakes one, as in the kernel.
+///
+/// # Errors
+/// `EINVAL`: flags; a mask that is 0 or wider than the word; alignment; NUMA node. `EFAULT`.
+///
+/// # Safety
+/// With the NUMA flag, `uaddr` is the address of a mapped word and its node word. Else it is not touched.
+pub unsafe fn futex_wake(
+    uaddr: *mut c_void,
+    mask: u64,
+    nr: i32,
+    flags: u32,
+) -> Result<usize, Errno> {
+    let Named { futex, for_kernel } = named(uaddr, flags)?;
+    if for_kernel {
+        let arguments = [
+            uaddr.expose_provenance(),
+            mask as usize,
+            nr as usize,
+            flags as usize,
+            0,
+            0,
+        ];
+        // SAFETY: the caller's promise.
+        return unsafe { kernel::futex2(Futex2::Wake, arguments) };
+    }
+    if !futex.word.size.holds(mask) || mask == 0 {
+        return Err(Errno::INVAL);
+    }
+    let access = match futex.scope {
+        Scope::Private => Access::Key,
+        Scope::Shared => Access::Read,
+    };
+    check_address(futex, access)?;
+    let count = if nr == 0 { 0 } else { at_least_one(nr) };
+    // SAFETY: the caller's promise; aligned.
+    Ok(unsafe { wake(futex, count, mask) }?)
+}
+
+/// `futex_requeue` of futex2 (Linux 6.7): if the word of the first entry holds its value, wakes up to
+/// `nr_wake` of its waiters and moves up to `nr_requeue` others to the word of the second; woken plus moved.
+/// The second entry's value is not looked at.
+///
+/// # Errors
+/// `EINVAL`: flags (must be 0) or entry flags; counts below 0; alignment; NUMA node; a private word and a
+/// shared one. `EFAULT`, `EAGAIN`.
+///
+/// # Safety
+/// `waiters` is null or points to two entries, whose addresses are those of mapped words of the sizes that
+/// their flags say.
+pub unsafe fn futex_requeue(
+    waiters: *const Waitv,
+    flags: u32,
+    nr_wake: i32,
+    nr_requeue: i32,
+) -> Result<usize, Errno> {
+    if flags != 0 || waiters.is_null() {
+        return Err(Errno::INVAL);
+    }
+    // SAFETY: the caller's promise.
+    let pair = unsafe { core::slice::from_raw_parts(waiters, 2) };
+    let (from, expected) = entry(&pair[0])?;
+    let (to, _) = entry(&pair[1])?;
+    if from.for_kernel || to.for_kernel {
+        let arguments = [
+            waiters.expose_provenance(),
+            flags as usize,
+            nr_wake as usize,
+            nr_requeue as usize,
+            0,
+            0,
+        ];
+        // SAFETY: the caller's promise.
+        return unsafe { kernel::futex2(Futex2::Requeue, arguments) };
+    }
+    let (Ok(wake), Ok(moved)) = (usize::try_from(nr_wake), usize::try_from(nr_requeue)) else {
+        return Err(Errno::INVAL);
+    };
+    check_address(from.futex, Access::Key)?;
+    check_address(to.futex, Access::Key)?;
+    check_address(from.futex, Access::Read)?;
+    // SAFETY: the caller's promise; aligned.
+    Ok(unsafe { requeue(from.futex, to.futex, wake, moved, Some(expected)) }?)
+}
+
+/// `futex_waitv` of futex2 (Linux 5.16): sleeps until one of up to 128 words is woken, if each holds its
+/// value; the index of one that was woken. `timeout` and `clockid` as for [`futex_wait`].
+///
+/// # Errors
+/// `EINVAL`: flags (must be 0); no words or more than 128 (see [`wait_any`](crate::wait_any)); an entry's
+/// flags, value or reserved field; clock; time; alignment; NUMA node. `EFAULT`, `EAGAIN`, `ETIMEDOUT`,
+/// `EINTR`, and `ENOSYS` for a shared word before Linux 5.16.
+///
+/// # Safety
+/// `waiters` is null or points to `nr_futexes` entries, whose addresses are those of mapped words of the
+/// sizes that their flags say, used by atomic operations only.
+pub unsafe fn futex_waitv(
+    waiters: *const Waitv,
+    nr_futexes: u32,
+    flags: u32,
+    timeout: *const Timespec,
+    clockid: i32,
+) -> Result<usize, Errno> {
+    let count = nr_futexes as usize;
+    if flags != 0 || count == 0 || count > WAIT_ANY_MAX || waiters.is_null() {
+        return Err(Errno::INVAL);
+    }
+    // SAFETY: the caller's promise.
+    let deadline = unsafe { deadline(timeout, clockid)? };
+    // SAFETY: the caller's promise.
+    let entries = unsafe { core::slice::from_raw_parts(waiters, count) };
+    let nothing = RawFutex {
+        word: WordPtr {
+            address: core::ptr::null_mut(),
+            size: Size::U8,
+        },
+        scope: Scope::Private,
+        numa: false,
+    };
+    let mut words = [Expecting::raw(nothing, 0); WAIT_ANY_MAX];
+    let mut any_for_kernel = false;
+    for (word, waiter) in words.iter_mut().zip(entries) {
+        let (named, value) = entry(waiter)?;
+        any_for_kernel |= named.for_kernel;
+        *word = Expecting::raw(named.futex, value);
+    }
+    if any_for_kernel {
+        let arguments = [
+            waiters.expose_provenance(),
+            count,
+            0,
+            timeout.expose_provenance(),
+            clockid as usize,
+            0,
+        ];
+        // SAFETY: the caller's promise. What the kernel cannot do it refuses.
+        return unsafe { kernel::futex2(Futex2::Waitv, arguments) };
+    }
+    for word in &words[..count] {
+        check_address(word.futex, Access::Read)?;
+    }
+    // SAFETY: the caller's promise; aligned.
+    Ok(unsafe { wait_any_raw(&words[..count], deadline.as_ref()) }?)
+}
+
+/// What futex2 lacks: `FUTEX_WAKE_OP` for words of every size, with operand and comparand as wide as the
+/// word. `op` and `cmp` are futex(2)'s `FUTEX_OP_*` (bit 3: the operand is a shift, modulo the width) and
+/// `FUTEX_OP_CMP_*` numbers; both words have the size and scope that `flags` say. Wakes up to `nr` waiters
+/// of the first and, if the second's old value compares, up to `nr2` of the second; the sum. A count of 0
+/// wakes nobody, a negative one wakes one.
+///
+/// # Errors
+/// `EINVAL`: flags; an operand or comparand wider than the word (sign-extended numbers are not); alignment;
+/// NUMA node. `EFAULT`. `ENOSYS`: unknown `op` or `cmp`, with the word unchanged.
+///
+/// # Safety
+/// `uaddr2` is the address of a mapped, writable word of the size that `flags` say, used by atomic
+/// operations only; so is `uaddr`, with the NUMA flag.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the arguments of WAKE_OP, one by one"
+)]
+pub unsafe fn futex_wake_op(
+    uaddr: *mut c_void,
+    nr: i32,
+    uaddr2: *mut c_void,
+    nr2: i32,
+    op: u32,
+    oparg: u64,
+    cmp: u32,
+    cmparg: u64,
+    flags: u32,
+) -> Result<usize, Errno> {
+    let first = named(uaddr, flags)?;
+    let second = named(uaddr2, flags)?;
+    if first.for_kernel {
+        // The kernel has no such call to hand these to.
+        return Err(Errno::NOSYS);
+    }
+    let size = second.futex.word.size;
+    if !fits_either_way(oparg, size) || !fits_either_way(cmparg, size) {
+        return Err(Errno::INVAL);
+    }
+    check_address(first.futex, Access::Key)?;
+    check_address(second.futex, Access::Read)?;
+    let change = RawWakeOp::from_numbers(op, oparg, cmp, cmparg, size)?;
+    let count = |nr: i32| if nr == 0 { 0 } else { at_least_one(nr) };
+    // SAFETY: the caller's promise; aligned.
+    Ok(unsafe { wake_op(first.futex, count(nr), second.futex, count(nr2), change) }?)
+}
+
+/// Whether `value` is a number of `size`, unsigned or sign-extended to 64 bits.
+fn fits_either_way(value: u64, size: Size) -> bool {
+    let sign_bits = size.all_bits() ^ (size.all_bits() >> 1) | !size.all_bits();
+    size.holds(value) || value & sign_bits == sign_bits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sign_extended_numbers_fit() {
+        assert!(fits_either_way(-1i64 as u64, Size::U8));
+        assert!(fits_either_way(-128i64 as u64, Size::U8));
+        assert!(!fits_either_way(-129i64 as u64, Size::U8));
+        assert!(fits_either_way(255, Size::U8));
+        assert!(!fits_either_way(256, Size::U8));
+        assert!(fits_either_way(u64::MAX, Size::U64));
+    }
+}

@@ -1,0 +1,171 @@
+//! The operations on private words, written on any [`Repository`]: the process's own, or a model's.
+//!
+//! The caller passes what to look at as a check; it runs under the bucket lock and does no more than
+//! compare the word.
+
+use super::Error;
+use crate::private::{Claimed, Key, Node, Repository, is_inside, leave_note};
+use crate::sys::clock::Deadline;
+
+/// Waits on `key` if `as_expected` says so under the bucket's lock.
+pub(crate) fn wait(
+    repository: &Repository,
+    key: Key,
+    as_expected: impl FnOnce() -> bool,
+    mask: u64,
+    deadline: Option<&Deadline>,
+) -> Result<(), Error> {
+    if is_inside() {
+        // A handler that has interrupted its own thread inside a bucket cannot queue; futex(2) lets a
+        // wait end so.
+        return Err(Error::Interrupted);
+    }
+    let parker = repository.take_parker();
+    let node = Node::new(key, mask, parker.id(), crate::sys::sched::priority());
+    let registration = repository.register(key);
+    if !as_expected() {
+        registration.cancel();
+        return Err(Error::Mismatch);
+    }
+    // SAFETY: the node has this key, and below it is notified or withdrawn before we leave.
+    unsafe { registration.push(&node) };
+    match parker.park(|| node.is_notified(), deadline) {
+        Ok(()) => Ok(()),
+        Err(ended) if repository.withdraw(&node) => Err(ended.into()),
+        Err(_) => {
+            // Claimed meanwhile: the waker has counted us, so we were woken.
+            parker.park_uninterrupted(|| node.is_notified());
+            Ok(())
+        }
+    }
+}
+
+/// Wakes up to `count` of those who wait on `key` with a bit of `mask`.
+#[inline]
+pub(crate) fn wake(repository: &Repository, key: Key, count: usize, mask: u64) -> usize {
+    if !repository.may_have_waiters(key) {
+        return 0;
+    }
+    wake_waiters(repository, key, count, mask)
+}
+
+/// [`wake`] where there may be somebody.
+#[cold]
+fn wake_waiters(repository: &Repository, key: Key, count: usize, mask: u64) -> usize {
+    if count == 0 {
+        return 0;
+    }
+    if is_inside() {
+        leave_note(key, count, mask);
+        return 0;
+    }
+    repository
+        .claim(key, count, mask)
+        .notify(&repository.parkers)
+}
+
+/// Wakes up to `wake` of those who wait on `from` and moves up to `moved` others behind those who wait on
+/// `to`, if `as_expected` says so under the locks of both.
+#[inline]
+pub(crate) fn requeue(
+    repository: &Repository,
+    from: Key,
+    to: Key,
+    wake: usize,
+    moved: usize,
+    as_expected: impl FnOnce() -> bool,
+) -> Result<usize, Error> {
+    if !repository.may_have_waiters(from) {
+        return as_expected().then_some(0).ok_or(Error::Mismatch);
+    }
+    requeue_waiters(repository, from, to, wake, moved, as_expected)
+}
+
+#[cold]
+fn requeue_waiters(
+    repository: &Repository,
+    from: Key,
+    to: Key,
+    wake: usize,
+    moved: usize,
+    as_expected: impl FnOnce() -> bool,
+) -> Result<usize, Error> {
+    if is_inside() {
+        // From a handler inside a bucket nobody can be moved; woken, they look for themselves.
+        if !as_expected() {
+            return Err(Error::Mismatch);
+        }
+        leave_note(from, wake.saturating_add(moved), u64::MAX);
+        return Ok(0);
+    }
+    let Some(pair) = repository.lock_pair(from, to) else {
+        return as_expected().then_some(0).ok_or(Error::Mismatch);
+    };
+    if !as_expected() {
+        return Err(Error::Mismatch);
+    }
+    let mut claimed = Claimed::new();
+    pair.claim_from(wake, u64::MAX, &mut claimed);
+    let moved = pair.move_over(moved);
+    drop(pair);
+    Ok(claimed.notify(&repository.parkers) + moved)
+}
+
+/// Changes the word of `second` by `change`, which returns whether its waiters are to be woken too; wakes
+/// up to `count` of those who wait on `first`, and then up to `second_count` of those on `second`.
+///
+/// The change and the wakes are one step for all who were waiting before. While nobody waits on
+/// either, no lock is taken; a thread that begins to wait just then may be woken as if it had come
+/// before.
+#[inline]
+pub(crate) fn wake_op(
+    repository: &Repository,
+    first: Key,
+    count: usize,
+    second: Key,
+    second_count: usize,
+    change: impl FnOnce() -> bool,
+) -> usize {
+    let nobody =
+        || !repository.may_have_waiters(first) && !repository.may_have_waiters_after_fence(second);
+    if nobody() {
+        let wake_second = change();
+        if nobody() {
+            return 0;
+        }
+        return wake_both(repository, first, count, second, second_count, || {
+            wake_second
+        });
+    }
+    wake_both(repository, first, count, second, second_count, change)
+}
+
+#[cold]
+fn wake_both(
+    repository: &Repository,
+    first: Key,
+    count: usize,
+    second: Key,
+    second_count: usize,
+    change: impl FnOnce() -> bool,
+) -> usize {
+    if is_inside() {
+        if change() {
+            leave_note(second, second_count, u64::MAX);
+        }
+        leave_note(first, count, u64::MAX);
+        return 0;
+    }
+    let Some(pair) = repository.lock_pair(first, second) else {
+        change();
+        return 0;
+    };
+    let wake_second = change();
+    let mut claimed = Claimed::new();
+    pair.claim_from(count, u64::MAX, &mut claimed);
+    if wake_second {
+        pair.claim_to(second_count, u64::MAX, &mut claimed);
+    }
+    drop(pair);
+    claimed.notify(&repository.parkers)
+}

@@ -1,0 +1,81 @@
+//! `requeue` and `cmp_requeue`: wake some of a word's waiters, and move others to another word without
+//! waking them.
+//!
+//! Source: Ingo Molnar's patch of 2003; FUTEX_REQUEUE and FUTEX_CMP_REQUEUE of futex(2), `futex_requeue` of
+//! futex2. The answer is the number woken plus the number moved, which is what the kernel gives for both
+//! (the manual page says otherwise of FUTEX_REQUEUE).
+
+use super::{Error, Futex, RawFutex, Scope, private};
+use crate::private::repository;
+use crate::shared;
+use crate::word::{FutexWord, Word};
+
+impl<A: FutexWord> Futex<'_, A> {
+    /// Wakes up to `wake` waiters of this word, then moves up to `moved` others to the end of `to`'s queue,
+    /// where wakes of `to` find them. How many were woken plus how many moved. Moving costs no system
+    /// call. A waiter keeps its mask and deadline. Onto the same word nobody moves, but is counted.
+    ///
+    /// Does not block. Async-signal-safe; called from a handler that interrupted this library inside a
+    /// bucket, it wakes those whom it should have moved.
+    ///
+    /// # Errors
+    /// [`Error::DifferentScopes`]; [`Error::NoSuchNode`]; [`Error::Kernel`] for shared words.
+    #[inline]
+    pub fn requeue<B: FutexWord>(
+        self,
+        to: Futex<'_, B>,
+        wake: usize,
+        moved: usize,
+    ) -> Result<usize, Error> {
+        // SAFETY: the handles borrow the words.
+        unsafe { requeue(self.raw, to.raw, wake, moved, None) }
+    }
+
+    /// [`requeue`](Self::requeue), if this word holds `expected`. For private words the comparison is one
+    /// step with the rest; for shared ones see [`shared`](Futex::shared).
+    ///
+    /// # Errors
+    /// As [`requeue`](Self::requeue), and [`Error::Mismatch`].
+    #[inline]
+    pub fn cmp_requeue<B: FutexWord>(
+        self,
+        expected: A::Value,
+        to: Futex<'_, B>,
+        wake: usize,
+        moved: usize,
+    ) -> Result<usize, Error> {
+        // SAFETY: the handles borrow the words.
+        unsafe { requeue(self.raw, to.raw, wake, moved, Some(expected.to_u64())) }
+    }
+}
+
+/// # Safety
+/// The first word (if a value is expected) and both node words (if there are any) are mapped and aligned.
+#[inline]
+pub(crate) unsafe fn requeue(
+    from: RawFutex,
+    to: RawFutex,
+    wake: usize,
+    moved: usize,
+    expected: Option<u64>,
+) -> Result<usize, Error> {
+    match (from.scope, to.scope) {
+        (Scope::Private, Scope::Private) => {
+            // SAFETY: the caller's promise.
+            let (from_key, to_key) = unsafe { (from.key()?, to.key()?) };
+            // SAFETY: the caller's promise.
+            let as_expected =
+                || expected.is_none_or(|expected| unsafe { from.word.load() } == expected);
+            // Brings the word's page in before the buckets are locked.
+            if !as_expected() {
+                return Err(Error::Mismatch);
+            }
+            private::requeue(repository(), from_key, to_key, wake, moved, as_expected)
+        }
+        // SAFETY: the caller's promise.
+        (Scope::Shared, Scope::Shared) => unsafe {
+            shared::requeue(from.word, to.word, wake, moved, expected)
+        },
+        _ => Err(Error::DifferentScopes),
+    }
+}

@@ -1,0 +1,119 @@
+//! `wait`: sleep while the word holds the expected value.
+//!
+//! Source: FUTEX_WAIT and FUTEX_WAIT_BITSET of futex(2), `futex_wait` of futex2.
+
+use super::{Error, Futex, RawFutex, Scope, private};
+use crate::private::repository;
+use crate::shared;
+use crate::sys::clock::Deadline;
+use crate::word::{FutexWord, Mask, Word};
+
+/// What else a wait can be told.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct WaitOptions<V> {
+    mask: Mask<V>,
+    deadline: Option<Deadline>,
+}
+
+impl<V: Word> WaitOptions<V> {
+    /// No deadline, and found by every wake.
+    pub const fn new() -> Self {
+        Self {
+            mask: Mask::ANY,
+            deadline: None,
+        }
+    }
+
+    /// To be found only by wakes whose mask shares a bit with this one.
+    pub const fn mask(mut self, mask: Mask<V>) -> Self {
+        self.mask = mask;
+        self
+    }
+
+    /// To end when this time has come.
+    pub const fn deadline(mut self, deadline: Deadline) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+}
+
+impl<V: Word> Default for WaitOptions<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<A: FutexWord> Futex<'_, A> {
+    /// Sleeps until woken, if the word holds `expected`. The look and the falling asleep are one step for
+    /// every waker. That the value changes does not by itself end the wait.
+    ///
+    /// Blocks. Not for signal handlers: see the crate's page.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] if the word holds something else, [`Error::Interrupted`]; for a shared word
+    /// [`Error::Unsupported`] where [`shared`](Futex::shared) says so.
+    #[inline]
+    pub fn wait(self, expected: A::Value) -> Result<(), Error> {
+        self.wait_with(expected, WaitOptions::new())
+    }
+
+    /// [`wait`](Self::wait), until `deadline` at the latest; never less.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait), and [`Error::TimedOut`]. A word that differs is a mismatch even if the
+    /// deadline has passed.
+    #[inline]
+    pub fn wait_until(self, expected: A::Value, deadline: Deadline) -> Result<(), Error> {
+        self.wait_with(expected, WaitOptions::new().deadline(deadline))
+    }
+
+    /// [`wait`](Self::wait) with a mask, a deadline, or both.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait) and [`wait_until`](Self::wait_until).
+    #[inline]
+    pub fn wait_with(
+        self,
+        expected: A::Value,
+        options: WaitOptions<A::Value>,
+    ) -> Result<(), Error> {
+        // SAFETY: the handle borrows the word.
+        unsafe {
+            wait(
+                self.raw,
+                expected.to_u64(),
+                options.mask.bits(),
+                options.deadline.as_ref(),
+            )
+        }
+    }
+}
+
+/// # Safety
+/// The word is mapped and aligned (with a node word behind it, if it says so) and stays so.
+#[inline]
+pub(crate) unsafe fn wait(
+    futex: RawFutex,
+    expected: u64,
+    mask: u64,
+    deadline: Option<&Deadline>,
+) -> Result<(), Error> {
+    match futex.scope {
+        Scope::Private => {
+            // SAFETY: the caller's promise.
+            let key = unsafe { futex.key()? };
+            // Before anything that costs: most waits that come too late end here. It also brings
+            // the word's page in before the bucket is locked.
+            // SAFETY: the caller's promise.
+            if unsafe { futex.word.load() } != expected {
+                return Err(Error::Mismatch);
+            }
+            // SAFETY: the caller's promise.
+            let as_expected = || unsafe { futex.word.load() } == expected;
+            private::wait(repository(), key, as_expected, mask, deadline)
+        }
+        // SAFETY: the caller's promise.
+        Scope::Shared => unsafe { shared::wait(futex.word, expected, mask, deadline) },
+    }
+}

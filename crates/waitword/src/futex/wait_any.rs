@@ -1,0 +1,341 @@
+//! `wait_any`: sleep until one of many words is woken.
+//!
+//! Source: `futex_waitv` of futex2 (Linux 5.16), here for words of all sizes, private and shared ones mixed.
+//!
+//! Private words get a node each in the table, all with the one parker of the thread. Shared words go to the
+//! kernel's `futex_waitv`, and if there are private ones too, the parker's own word goes with them.
+
+use super::{Error, Futex, RawFutex, Scope};
+use crate::park::Parker;
+use crate::private::{Node, is_inside, repository};
+use crate::shared::{self, Lane};
+use crate::sys;
+use crate::sys::clock::Deadline;
+use crate::sys::futex::Waitv;
+use crate::word::{FutexWord, Size, Word};
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+
+/// How many words can be waited for at once.
+pub const WAIT_ANY_MAX: usize = 128;
+
+/// A word and the value that it is expected to hold, for [`wait_any`].
+#[derive(Clone, Copy, Debug)]
+pub struct Expecting<'a> {
+    pub(crate) futex: RawFutex,
+    pub(crate) value: u64,
+    word: PhantomData<&'a ()>,
+}
+
+impl<'a> Expecting<'a> {
+    pub(crate) fn raw(futex: RawFutex, value: u64) -> Self {
+        Self {
+            futex,
+            value,
+            word: PhantomData,
+        }
+    }
+}
+
+impl<'a, A: FutexWord> Futex<'a, A> {
+    /// This word, to be waited for while it holds `value`.
+    pub fn expecting(self, value: A::Value) -> Expecting<'a> {
+        Expecting::raw(self.raw, value.to_u64())
+    }
+}
+
+/// Sleeps until one of `words` is woken, if each holds the value that is expected of it. The index of a
+/// word that was woken; others may have been too.
+///
+/// At most [`WAIT_ANY_MAX`] words. The kernel's own limit of 128 applies to the shared ones, of which a
+/// 64-bit word counts twice; if private words are among the others, they count once together.
+///
+/// A shared 8 or 16-bit word is waited for without a mask here, and its waiter may take a wake that was
+/// meant for a neighbour in the same 32 bits; it then wakes all neighbours, so none is lost, but
+/// the count that the waker was given includes this waiter.
+///
+/// Blocks. Not for signal handlers.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU8, AtomicU64};
+/// use std::time::Duration;
+/// use waitword::{Deadline, Error, Futex, wait_any};
+///
+/// let (door, bell) = (AtomicU8::new(0), AtomicU64::new(0));
+/// let words = [Futex::private(&door).expecting(0), Futex::private(&bell).expecting(0)];
+/// let soon = Deadline::after(Duration::from_millis(1));
+/// assert_eq!(wait_any(&words, Some(soon)), Err(Error::TimedOut));
+/// ```
+///
+/// # Errors
+/// [`Error::Mismatch`] if any word differs; [`Error::TimedOut`]; [`Error::Interrupted`];
+/// [`Error::NoWords`], [`Error::TooManyWords`]; [`Error::NoSuchNode`]; with shared words
+/// [`Error::Unsupported`] before Linux 5.16, and with both kinds [`Error::OutOfMemory`] if there is
+/// no memory for a parker.
+pub fn wait_any(words: &[Expecting<'_>], deadline: Option<Deadline>) -> Result<usize, Error> {
+    // SAFETY: each entry borrows its word.
+    unsafe { wait_any_raw(words, deadline.as_ref()) }
+}
+
+/// # Safety
+/// The words (and node words, if there are any) are mapped and aligned and stay so.
+pub(crate) unsafe fn wait_any_raw(
+    words: &[Expecting<'_>],
+    deadline: Option<&Deadline>,
+) -> Result<usize, Error> {
+    if words.is_empty() {
+        return Err(Error::NoWords);
+    }
+    if words.len() > WAIT_ANY_MAX {
+        return Err(Error::TooManyWords);
+    }
+    let is_shared = |word: &Expecting<'_>| word.futex.scope == Scope::Shared;
+    // SAFETY: the caller's promise.
+    unsafe {
+        if words.iter().all(is_shared) {
+            let mut entries = KernelWords::collect(words, 0)?;
+            return loop {
+                if let Some(ended) =
+                    entries.sleep(words, |entries| sys::futex::waitv(entries, deadline))
+                {
+                    break ended;
+                }
+            };
+        }
+        if is_inside() {
+            return Err(Error::Interrupted);
+        }
+        let parker = repository().take_parker();
+        let mut queued = Queued::new(&parker, words);
+        if let Some(ended) = queued.join()? {
+            return Ok(ended);
+        }
+        if words.iter().any(is_shared) {
+            queued.sleep_with_kernel_words(deadline)
+        } else {
+            match parker.park(|| queued.is_notified(), deadline) {
+                Ok(()) => Ok(queued.leave().unwrap_or(0)),
+                Err(ended) => queued.leave().ok_or_else(|| ended.into()),
+            }
+        }
+    }
+}
+
+/// The private words' nodes, while they are queued. They leave before this goes.
+struct Queued<'a, 'w> {
+    parker: &'a Parker<'static>,
+    words: &'a [Expecting<'w>],
+    /// A node for each word before `joined`, unused for shared ones.
+    nodes: [MaybeUninit<Node>; WAIT_ANY_MAX],
+    joined: usize,
+}
+
+impl<'a, 'w> Queued<'a, 'w> {
+    fn new(parker: &'a Parker<'static>, words: &'a [Expecting<'w>]) -> Self {
+        Self {
+            parker,
+            words,
+            nodes: [const { MaybeUninit::uninit() }; WAIT_ANY_MAX],
+            joined: 0,
+        }
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = (usize, &Node)> {
+        let joined = self.words[..self.joined]
+            .iter()
+            .zip(&self.nodes)
+            .enumerate();
+        joined
+            .filter(|(_, (word, _))| word.futex.scope == Scope::Private)
+            // SAFETY: initialised before it was counted as joined.
+            .map(|(index, (_, node))| (index, unsafe { node.assume_init_ref() }))
+    }
+
+    /// Queues on every private word, each checked under its bucket's lock. If one differs, all leave again:
+    /// the error, unless one was woken meanwhile, whose index it is.
+    ///
+    /// # Safety
+    /// The words are mapped and aligned. `self` does not move until all nodes have left.
+    unsafe fn join(&mut self) -> Result<Option<usize>, Error> {
+        let priority = sys::sched::priority();
+        for (index, word) in self.words.iter().enumerate() {
+            if word.futex.scope == Scope::Private {
+                // SAFETY: the caller's promise.
+                let key = match unsafe { word.futex.key() } {
+                    Ok(key) => key,
+                    Err(error) => return self.leave().map(Some).ok_or(error),
+                };
+                let mask = word.futex.word.size.all_bits();
+                let node = Node::new(key, mask, self.parker.id(), priority);
+                let node = &*self.nodes[index].write(node);
+                // Brings the word's page in before the bucket is locked.
+                // SAFETY: the caller's promise.
+                let as_expected = || unsafe { word.futex.word.load() } == word.value;
+                let registration = as_expected().then(|| repository().register(key));
+                match registration {
+                    // SAFETY: the node has this key, and leaves before `self` goes.
+                    Some(registration) if as_expected() => unsafe { registration.push(node) },
+                    registration => {
+                        if let Some(registration) = registration {
+                            registration.cancel();
+                        }
+                        return self.leave().map(Some).ok_or(Error::Mismatch);
+                    }
+                }
+            }
+            self.joined = index + 1;
+        }
+        Ok(None)
+    }
+
+    fn is_notified(&self) -> bool {
+        self.nodes().any(|(_, node)| node.is_notified())
+    }
+
+    /// Leaves every queue. The index of a word whose waiter was woken; the last one, as in the kernel.
+    fn leave(&mut self) -> Option<usize> {
+        let mut woken = None;
+        for (index, node) in self.nodes() {
+            if !node.is_notified() && repository().withdraw(node) {
+                continue;
+            }
+            self.parker.park_uninterrupted(|| node.is_notified());
+            woken = Some(index);
+        }
+        self.joined = 0;
+        woken
+    }
+
+    /// # Safety
+    /// The words are mapped and aligned.
+    unsafe fn sleep_with_kernel_words(
+        &mut self,
+        deadline: Option<&Deadline>,
+    ) -> Result<usize, Error> {
+        let mut entries = match KernelWords::collect(self.words, 1) {
+            Ok(entries) => entries,
+            Err(error) => return self.leave().ok_or(error),
+        };
+        loop {
+            // SAFETY: the caller's promise.
+            let ended = unsafe {
+                entries.sleep(self.words, |entries| {
+                    self.parker
+                        .park_with_words(|| self.is_notified(), entries, deadline)
+                })
+            };
+            match ended {
+                // The parker's own entry: a token, ours or a stale one.
+                Some(Ok(PARKER)) if !self.is_notified() => {}
+                Some(Ok(PARKER)) => return Ok(self.leave().unwrap_or(0)),
+                Some(Ok(index)) => {
+                    self.leave();
+                    return Ok(index);
+                }
+                Some(Err(error)) => return self.leave().ok_or(error),
+                None => {}
+            }
+        }
+    }
+}
+
+impl Drop for Queued<'_, '_> {
+    fn drop(&mut self) {
+        // Nothing is left to do on any path; a panic in between must not leave nodes behind.
+        self.leave();
+    }
+}
+
+/// Stands for the parker's own entry among indexes of words.
+const PARKER: usize = usize::MAX;
+
+/// The entries of one `futex_waitv` call.
+struct KernelWords {
+    entries: [Waitv; WAIT_ANY_MAX],
+    /// The index of the word that each entry belongs to.
+    owners: [u8; WAIT_ANY_MAX],
+    first: usize,
+    len: usize,
+}
+
+impl KernelWords {
+    /// The entries of the shared ones among `words`, with room for `first` others before them.
+    fn collect(words: &[Expecting<'_>], first: usize) -> Result<Self, Error> {
+        let mut this = Self {
+            entries: [Waitv::default(); WAIT_ANY_MAX],
+            owners: [0; WAIT_ANY_MAX],
+            first,
+            len: first,
+        };
+        for (index, word) in words.iter().enumerate() {
+            if word.futex.scope == Scope::Shared {
+                let pair = shared::halves(word.futex.word, word.value);
+                let entries = match word.futex.word.size {
+                    Size::U64 => &pair[..],
+                    Size::U8 | Size::U16 | Size::U32 => &pair[..1],
+                };
+                for &entry in entries {
+                    if this.len == WAIT_ANY_MAX {
+                        return Err(Error::TooManyWords);
+                    }
+                    this.entries[this.len] = entry;
+                    this.owners[this.len] = index as u8;
+                    this.len += 1;
+                }
+            }
+        }
+        Ok(this)
+    }
+
+    /// Where the word of an entry lies, if it is a narrow one.
+    fn lane(&self, entry: usize, words: &[Expecting<'_>]) -> Option<Lane> {
+        let word = words[self.owners[entry] as usize].futex.word;
+        matches!(word.size, Size::U8 | Size::U16).then(|| Lane::of(word))
+    }
+
+    /// Sleeps by `sleep`, once. `None`: a neighbour of a narrow word has changed; try again.
+    ///
+    /// # Safety
+    /// The words are mapped and aligned.
+    unsafe fn sleep(
+        &mut self,
+        words: &[Expecting<'_>],
+        sleep: impl FnOnce(&mut [Waitv]) -> Result<usize, sys::Errno>,
+    ) -> Option<Result<usize, Error>> {
+        let mut any_narrow = false;
+        for entry in self.first..self.len {
+            let Some(lane) = self.lane(entry, words) else {
+                continue;
+            };
+            // SAFETY: the caller's promise.
+            let around = unsafe { lane.load_around() };
+            if lane.value(around) != words[self.owners[entry] as usize].value {
+                return Some(Err(Error::Mismatch));
+            }
+            self.entries[entry].val = around.into();
+            self.entries[entry].uaddr = lane.around.expose_provenance() as u64;
+            any_narrow = true;
+        }
+        match sleep(&mut self.entries[..self.len]) {
+            Ok(entry) => {
+                (self.first..self.len)
+                    .filter_map(|entry| self.lane(entry, words))
+                    .for_each(shared::wake_neighbours);
+                Some(Ok(if entry < self.first {
+                    PARKER
+                } else {
+                    self.owners[entry] as usize
+                }))
+            }
+            Err(sys::Errno::AGAIN) if any_narrow => {
+                // SAFETY: the caller's promise.
+                let differs = words
+                    .iter()
+                    .filter(|word| word.futex.scope == Scope::Shared)
+                    .any(|word| unsafe { word.futex.word.load() } != word.value);
+                differs.then_some(Err(Error::Mismatch))
+            }
+            Err(error) => Some(Err(error.into())),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Futexes of 8, 16, 32 and 64 bits, in user space, on a stock Linux kernel.
+//!
+//! A futex is a word in a program's memory. A thread that finds the word in the wrong state asks to
+//! sleep until somebody changes it ([`Futex::wait`]); whoever changes it asks to wake sleepers
+//! ([`Futex::wake`]). Linux offers this for 32-bit words only. This crate offers it for four sizes,
+//! with requeue, two-word [wake_op](Futex::wake_op), bitsets and [waiting on many](wait_any), both
+//! inside one process and across processes.
+//!
+//! ```
+//! use std::sync::atomic::{AtomicU8, Ordering};
+//! use waitword::Futex;
+//!
+//! static READY: AtomicU8 = AtomicU8::new(0);
+//!
+//! let waiter = std::thread::spawn(|| {
+//!     while READY.load(Ordering::Acquire) == 0 {
+//!         // Sleeps only while the byte still holds 0. Every error and every wake-up
+//!         // means the same here: look again.
+//!         let _ = Futex::private(&READY).wait(0);
+//!     }
+//! });
+//! READY.store(1, Ordering::Release);
+//! Futex::private(&READY).wake(1)?;
+//! waiter.join().unwrap();
+//! # Ok::<(), waitword::Error>(())
+//! ```
+//!
+//! # The two worlds
+//!
+//! A **private** word ([`Futex::private`]) is known to the threads of one process. Its waiters stand in
+//! a table in the process itself, so a call that need not sleep or wake anybody makes no system call.
+//!
+//! A **shared** word ([`Futex::shared`]) lies in memory that several processes map. Its waiters stand in
+//! the kernel. What can be promised there differs by size: see [`Futex::shared`].
+//!
+//! A word belongs to one world at a time: a private wake does not find a shared waiter, nor the other
+//! way round. That is the kernel's own rule too.
+//!
+//! # What every operation promises
+//!
+//! * **Check and enqueue are one step.** A wait that sleeps has seen the expected value at a moment after
+//!   which every wake finds it.
+//! * **Exact counts.** The number returned is the number woken (or woken and moved).
+//! * **Order of arrival**, within a scheduling class; real-time waiters go first, by priority. A
+//!   thread's priority is looked up at most every 10 ms, so a change may be seen that much late.
+//! * **No heap** on any path: an allocator may stand on these futexes.
+//! * **Signal handlers**: `wake`, `requeue` and `wake_op` are async-signal-safe. If the handler has
+//!   interrupted this library inside one of its own short critical sections, the wake is delivered as
+//!   that section ends, and the call returns 0, since the number is not yet known. A wait from such a
+//!   handler returns [`Error::Interrupted`].
+//! * **fork**: the child starts with an empty table. Memory is wiped by the kernel (`MADV_WIPEONFORK`),
+//!   so this holds for every kind of fork, whatever was locked at the time.
+//! * **Wake-ups may be spurious**, as futex(2) allows; always look at the word again. The one thing that
+//!   never happens is a wake-up that is lost.
+//! * A wake-up synchronizes: what the waker did before the wake is visible to the woken thread. A wait
+//!   that returns [`Error::Mismatch`] orders nothing; read the word with the ordering that is needed.
+
+#![cfg_attr(loom, allow(dead_code, unused_imports))]
+
+mod atomic;
+mod futex;
+mod park;
+mod private;
+#[cfg(not(loom))]
+mod shared;
+mod sys;
+mod word;
+
+#[cfg(not(loom))]
+pub mod door;
+#[cfg(not(loom))]
+pub mod spin;
+#[cfg(not(loom))]
+pub mod table;
+
+pub use word::{Cmp, FutexWord, Mask, NumaWord, Op, WakeOp, Word};
+
+pub use futex::{Error, Scope};
+#[cfg(not(loom))]
+pub use futex::{Expecting, Futex, WAIT_ANY_MAX, WaitOptions, wait_any};
+pub use sys::clock::{Clock, Deadline};
+#[cfg(not(loom))]
+pub use sys::probe;
+
+#[cfg(all(test, loom))]
+mod model;

@@ -1,0 +1,87 @@
+//! The store/load pair of the waiter count (`private/bucket.rs`), alone: neither side may miss the other,
+//! and each of the two fences is needed.
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU32, Ordering, fence};
+use loom::thread;
+
+/// Waiter: count itself, fence, look at the word. Waker: change the word, fence, look at the count.
+fn neither_misses_the_other(waiter_fences: bool, waker_fences: bool) {
+    loom::model(move || {
+        let shared = Arc::new((AtomicU32::new(0), AtomicU32::new(0)));
+        let waiter = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let (word, count) = &*shared;
+                count.fetch_add(1, Ordering::Relaxed);
+                if waiter_fences {
+                    fence(Ordering::SeqCst);
+                }
+                let sleeps = word.load(Ordering::Relaxed) == 0;
+                sleeps
+            })
+        };
+        let (word, count) = &*shared;
+        word.store(1, Ordering::Relaxed);
+        if waker_fences {
+            fence(Ordering::SeqCst);
+        }
+        let passes_by = count.load(Ordering::Relaxed) == 0;
+        let sleeps = waiter.join().unwrap();
+        assert!(!(sleeps && passes_by), "a wake-up was lost");
+    });
+}
+
+#[test]
+fn with_both_fences_no_wake_is_lost() {
+    neither_misses_the_other(true, true);
+}
+
+#[test]
+#[should_panic(expected = "a wake-up was lost")]
+fn without_the_waiter_s_fence_one_is() {
+    neither_misses_the_other(false, true);
+}
+
+#[test]
+#[should_panic(expected = "a wake-up was lost")]
+fn without_the_waker_s_fence_one_is() {
+    neither_misses_the_other(true, false);
+}
+
+/// The table pointer on top of it: a waker that goes by an old table must not miss a waiter who found the
+/// new one (`private/grow.rs`).
+#[test]
+fn a_waker_finds_the_table_that_the_waiter_found() {
+    loom::model(|| {
+        // Counts of table 0 and table 1, which one is current, and the word.
+        let shared = Arc::new((
+            [AtomicU32::new(0), AtomicU32::new(0)],
+            AtomicU32::new(0),
+            AtomicU32::new(0),
+        ));
+        let grower = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.1.store(1, Ordering::Release))
+        };
+        let waiter = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let (counts, current, word) = &*shared;
+                let table = current.load(Ordering::Acquire) as usize;
+                counts[table].fetch_add(1, Ordering::Relaxed);
+                fence(Ordering::SeqCst);
+                // In table 0 it would find, under the lock, that growth has been there, and start anew.
+                table == 1 && word.load(Ordering::Relaxed) == 0
+            })
+        };
+        let (counts, current, word) = &*shared;
+        word.store(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let table = current.load(Ordering::Acquire) as usize;
+        let passes_by = counts[table].load(Ordering::Relaxed) == 0;
+        let sleeps = waiter.join().unwrap();
+        grower.join().unwrap();
+        assert!(!(sleeps && passes_by), "a wake-up was lost");
+    });
+}

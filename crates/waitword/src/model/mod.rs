@@ -1,0 +1,78 @@
+//! The protocols under loom: every interleaving (up to a bound on preemptions), and the stale values that
+//! the C11 memory model lets a relaxed load return.
+//!
+//! These are the crate's own table, buckets, queues and parkers, with loom's atomics and a model of the
+//! kernel's futex below them. A lost wake-up shows as a deadlock, which loom reports; a chain touched
+//! without its lock as a race on its cell.
+//!
+//! Run: `RUSTFLAGS="--cfg loom" cargo test --release -p waitword --lib model`
+
+mod fences;
+mod growth;
+mod parkers;
+mod requeue;
+mod timeout;
+mod wait_wake;
+mod wake_op;
+
+use crate::futex::Error;
+use crate::private::{Key, Place, Repository};
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU32, Ordering};
+use loom::thread;
+
+/// Runs a model with at most `preemptions` involuntary switches in each interleaving: what loom's authors
+/// found enough for nearly all bugs.
+fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 20_000;
+    builder.check(model);
+}
+
+fn repository() -> Arc<Repository> {
+    Arc::new(Repository::new(None))
+}
+
+/// A word with an address of its own. Words 0, 1, 2, ... of a four-bucket table.
+struct TestWord {
+    key: Key,
+    value: AtomicU32,
+}
+
+impl TestWord {
+    fn new(number: usize) -> Arc<Self> {
+        Arc::new(Self {
+            key: Key {
+                address: 0x1000 + 4 * number,
+                place: Place::Anywhere,
+            },
+            value: AtomicU32::new(0),
+        })
+    }
+
+    fn holds(&self, expected: u32) -> bool {
+        self.value.load(Ordering::Relaxed) == expected
+    }
+
+    fn set(&self, value: u32) {
+        self.value.store(value, Ordering::Relaxed);
+    }
+
+    /// Sleeps while the word holds 0.
+    fn wait(&self, repository: &Repository) -> Result<(), Error> {
+        crate::futex::private::wait(repository, self.key, || self.holds(0), u64::MAX, None)
+    }
+
+    /// The same with a deadline, which in a model has always passed.
+    fn wait_briefly(&self, repository: &Repository) -> Result<(), Error> {
+        use crate::{Clock, Deadline};
+        let deadline = Deadline::at(Clock::Monotonic, core::time::Duration::ZERO);
+        let holds = || self.holds(0);
+        crate::futex::private::wait(repository, self.key, holds, u64::MAX, Some(&deadline))
+    }
+
+    fn wake(&self, repository: &Repository, count: usize) -> usize {
+        crate::futex::private::wake(repository, self.key, count, u64::MAX)
+    }
+}

@@ -1,0 +1,87 @@
+//! requeue against wakes of both words.
+
+use super::*;
+use crate::futex::private;
+
+/// Moves all waiters of `from`, whatever the word holds.
+pub(super) fn move_all(repository: &Repository, from: &TestWord, to: &TestWord) -> usize {
+    private::requeue(repository, from.key, to.key, 0, usize::MAX, || true).unwrap()
+}
+
+fn moved_waiters_are_found(second: usize) {
+    check(3, move || {
+        let repository = repository();
+        let words = [TestWord::new(0), TestWord::new(second)];
+        let waiter = {
+            let (repository, word) = (repository.clone(), words[0].clone());
+            thread::spawn(move || word.wait(&repository).is_ok())
+        };
+        words[0].set(1);
+        let moved = move_all(&repository, &words[0], &words[1]);
+        let counted = words[1].wake(&repository, 1);
+        assert_eq!(moved, counted);
+        assert_eq!(waiter.join().unwrap(), counted == 1);
+    });
+}
+
+#[test]
+fn who_was_moved_is_found_at_the_other_word() {
+    // Words 0 and 1 to 4: among these are two in one bucket and two in different ones.
+    (1..5).for_each(moved_waiters_are_found);
+}
+
+/// A condition variable's broadcast: waiters move onto a lock that is held; its holder unlocks meanwhile.
+/// Either the mover sees the lock free and wakes, or the unlocker finds whom it moved. This is what
+/// raising the target's count before the locks is for.
+#[test]
+fn an_unlock_never_passes_by_who_is_just_being_moved() {
+    check(3, || {
+        let repository = repository();
+        // The lock is held while its word is 0.
+        let (condition, lock) = (TestWord::new(0), TestWord::new(1));
+        let waiter = {
+            let (repository, condition) = (repository.clone(), condition.clone());
+            thread::spawn(
+                move || while condition.holds(0) && condition.wait(&repository).is_err() {},
+            )
+        };
+        let unlocker = {
+            let (repository, lock) = (repository.clone(), lock.clone());
+            thread::spawn(move || {
+                lock.set(1);
+                lock.wake(&repository, 1);
+            })
+        };
+        condition.set(1);
+        let lock_is_held = || lock.holds(0);
+        let (from, to) = (condition.key, lock.key);
+        if private::requeue(&repository, from, to, 0, 1, lock_is_held).is_err() {
+            condition.wake(&repository, 1);
+        }
+        unlocker.join().unwrap();
+        waiter.join().unwrap();
+    });
+}
+
+#[test]
+fn two_movers_in_opposite_directions_do_not_deadlock() {
+    check(3, || {
+        let repository = repository();
+        let words = [TestWord::new(0), TestWord::new(1)];
+        let waiter = {
+            let (repository, word) = (repository.clone(), words[0].clone());
+            thread::spawn(move || word.wait(&repository).is_ok())
+        };
+        let back = {
+            let (repository, [first, second]) = (repository.clone(), words.clone());
+            thread::spawn(move || move_all(&repository, &second, &first))
+        };
+        words[0].set(1);
+        move_all(&repository, &words[0], &words[1]);
+        back.join().unwrap();
+        words.iter().for_each(|word| {
+            word.wake(&repository, 1);
+        });
+        waiter.join().unwrap();
+    });
+}

@@ -1,0 +1,75 @@
+//! wait against wake.
+
+use super::*;
+
+#[test]
+fn a_waiter_is_never_left_asleep() {
+    check(3, || {
+        let (repository, word) = (repository(), TestWord::new(0));
+        let waiter = {
+            let (repository, word) = (repository.clone(), word.clone());
+            thread::spawn(move || while word.holds(0) && word.wait(&repository).is_err() {})
+        };
+        word.set(1);
+        word.wake(&repository, 1);
+        waiter.join().unwrap();
+    });
+}
+
+#[test]
+fn the_count_is_the_number_of_waits_that_return() {
+    check(3, || {
+        let (repository, word) = (repository(), TestWord::new(0));
+        let waiters = [(); 2].map(|()| {
+            let (repository, word) = (repository.clone(), word.clone());
+            thread::spawn(move || word.wait(&repository).is_ok())
+        });
+        word.set(1);
+        let counted = word.wake(&repository, usize::MAX);
+        let woken = waiters.map(|waiter| waiter.join().unwrap() as usize);
+        assert_eq!(counted, woken.iter().sum::<usize>());
+    });
+}
+
+#[test]
+fn two_wakers_wake_two_waiters() {
+    check(3, || {
+        let (repository, word) = (repository(), TestWord::new(0));
+        let waker = |repository: Arc<Repository>, word: Arc<TestWord>| {
+            move || {
+                word.set(1);
+                word.wake(&repository, 1)
+            }
+        };
+        let waiter = {
+            let (repository, word) = (repository.clone(), word.clone());
+            thread::spawn(move || word.wait(&repository).is_ok() as usize)
+        };
+        let other = thread::spawn(waker(repository.clone(), word.clone()));
+        let mine = waker(repository.clone(), word.clone())();
+        let counted = mine + other.join().unwrap();
+        assert_eq!(counted, waiter.join().unwrap());
+    });
+}
+
+#[test]
+fn what_the_waker_wrote_is_visible_to_the_woken() {
+    check(3, || {
+        let (repository, word) = (repository(), TestWord::new(0));
+        let data = Arc::new(loom::cell::UnsafeCell::new(0));
+        let waiter = {
+            let (repository, word, data) = (repository.clone(), word.clone(), data.clone());
+            thread::spawn(move || {
+                if word.wait(&repository).is_ok() {
+                    // SAFETY: the wake orders the write before this; loom checks just that.
+                    assert_eq!(data.with(|data| unsafe { *data }), 7);
+                }
+            })
+        };
+        // SAFETY: written once, before the wake.
+        data.with_mut(|data| unsafe { *data = 7 });
+        word.set(1);
+        word.wake(&repository, 1);
+        waiter.join().unwrap();
+    });
+}

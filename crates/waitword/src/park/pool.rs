@@ -1,0 +1,318 @@
+//! Where parkers come from: groups of 32 in chunks of mapped memory, each chunk twice the last.
+//!
+//! A thread takes a parker for the length of one wait and keeps only its number, as a hint for the next.
+//! So nothing is left behind when a thread ends, and the pool grows with the threads that wait *at the
+//! same time*, not with those that ever did. Taking one is a compare-and-swap on a line that this thread
+//! used last; only without a usable hint is there a search, of at most [`PROBES`] places, before the
+//! pool grows.
+
+use super::{ALONE, ASLEEP, EMPTY, FREE, Parker, Place, Slot, TOKEN};
+use crate::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::num::NonZeroU32;
+use core::ptr;
+
+/// Parkers that sleep on one kernel word, each with a bit of its own.
+pub(super) const GROUP: usize = if cfg!(loom) { 4 } else { 32 };
+/// Chunk n holds 2^n groups: room for 2^24 groups, far beyond the kernel's limit of 2^22 threads.
+const CHUNKS: usize = if cfg!(loom) { 1 } else { 24 };
+/// Places looked at before the pool grows: it stays within a few percent of what is in use.
+const PROBES: usize = 128;
+
+/// See the module above.
+#[repr(C)]
+pub(crate) struct Group {
+    /// Counts the wake calls made for this group; the word that its parkers sleep on.
+    pub(super) calls: AtomicU32,
+    /// Counts the process's spinners, in the first group only. It stands here because a forked child
+    /// must start from zero.
+    spinners: AtomicU32,
+    slots: [Slot; GROUP],
+}
+
+/// The number of a parker in its pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ParkerId(u32);
+
+/// All parkers of a process.
+pub(crate) struct Pool {
+    chunks: [AtomicPtr<Group>; CHUNKS],
+    /// How many chunks there are.
+    len: AtomicU32,
+    /// Where the next search begins: behind the place that the last one took, so that threads which
+    /// begin to wait together become neighbours in a group, and one call can wake them together.
+    cursor: AtomicU32,
+}
+
+/// How many parkers there are in the first `chunks` chunks.
+fn capacity(chunks: u32) -> usize {
+    ((1 << chunks) - 1) * GROUP
+}
+
+/// What an unparked thread needs from the kernel.
+pub(super) enum Sleeper<'a> {
+    InGroup(&'a Group, NonZeroU32),
+    Alone(&'a AtomicU32),
+}
+
+impl Pool {
+    #[cfg(not(loom))]
+    pub(crate) const fn new() -> Self {
+        Self {
+            chunks: [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS],
+            len: AtomicU32::new(0),
+            cursor: AtomicU32::new(0),
+        }
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn new() -> Self {
+        Self {
+            chunks: [const { () }; CHUNKS].map(|()| AtomicPtr::new(ptr::null_mut())),
+            len: AtomicU32::new(0),
+            cursor: AtomicU32::new(0),
+        }
+    }
+
+    /// How many parkers there are.
+    pub(crate) fn capacity(&self) -> usize {
+        capacity(self.len.load(Ordering::Acquire))
+    }
+
+    /// Bytes mapped for parkers.
+    #[cfg(not(loom))]
+    pub(crate) fn mapped_bytes(&self) -> usize {
+        (0..self.len.load(Ordering::Acquire)).map(chunk_bytes).sum()
+    }
+
+    /// The group and slot of a parker.
+    fn place(&self, id: ParkerId) -> Place<'_> {
+        let number = id.0 as usize / GROUP + 1;
+        let chunk = number.ilog2();
+        let groups = self.chunks[chunk as usize].load(Ordering::Acquire);
+        debug_assert!(!groups.is_null());
+        // SAFETY: an id is handed out only once its chunk is mapped, which it stays; chunk n has 2^n
+        // groups, and the number less its highest bit is below that.
+        let group = unsafe { &*groups.add(number - (1 << chunk)) };
+        let index = id.0 as usize % GROUP;
+        Place {
+            id,
+            group,
+            slot: &group.slots[index],
+            bit: NonZeroU32::new(1 << index).unwrap_or(NonZeroU32::MIN),
+        }
+    }
+
+    pub(super) fn spinners(&self, _in_use: Place<'_>) -> &AtomicU32 {
+        &self.place(ParkerId(0)).group.spinners
+    }
+
+    fn try_take(&self, index: usize) -> Option<Place<'_>> {
+        let place = self.place(ParkerId(index as u32));
+        let state = &place.slot.state;
+        // The plain load keeps a search from stealing the lines of parkers in use. Acquire: what
+        // the previous user left in the slot is ours now.
+        let free = state.load(Ordering::Relaxed) == FREE
+            && state
+                .compare_exchange(FREE, EMPTY, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok();
+        free.then_some(place)
+    }
+
+    /// A parker for the calling thread. `grown` is told the new capacity when the pool had to grow.
+    pub(crate) fn take(&self, grown: impl Fn(usize)) -> Parker<'_> {
+        let hint = hint::get();
+        let place = if hint < self.capacity() {
+            self.try_take(hint)
+        } else {
+            None
+        };
+        let place = place.or_else(|| self.search(grown));
+        if let Some(place) = place {
+            hint::set(place.id.0 as usize);
+        }
+        Parker { pool: self, place }
+    }
+
+    /// The parker with this number, if it is free: for models that care which one they get.
+    #[cfg(all(test, loom))]
+    pub(crate) fn take_this(&self, id: ParkerId) -> Option<Parker<'_>> {
+        let place = Some(self.try_take(id.0 as usize)?);
+        Some(Parker { pool: self, place })
+    }
+
+    /// The parker that another thread has taken and forgotten: for models of threads that must know each
+    /// other's parkers before they start.
+    #[cfg(all(test, loom))]
+    pub(crate) fn adopt(&self, id: ParkerId) -> Parker<'_> {
+        Parker {
+            pool: self,
+            place: Some(self.place(id)),
+        }
+    }
+
+    #[cold]
+    fn search(&self, grown: impl Fn(usize)) -> Option<Place<'_>> {
+        loop {
+            let chunks = self.len.load(Ordering::Acquire);
+            let capacity = capacity(chunks);
+            let start = self.cursor.load(Ordering::Relaxed) as usize;
+            for step in 0..capacity.min(PROBES) {
+                let index = (start + step) % capacity;
+                if let Some(place) = self.try_take(index) {
+                    self.cursor.store(index as u32 + 1, Ordering::Relaxed);
+                    return Some(place);
+                }
+            }
+            self.grow(chunks)?;
+            grown(self.capacity());
+        }
+    }
+
+    /// Adds a chunk to the first `chunk` ones, or finds that another thread has done so; `None` if memory is
+    /// short.
+    fn grow(&self, chunk: u32) -> Option<()> {
+        if chunk as usize == CHUNKS {
+            return None;
+        }
+        let groups = map_chunk(chunk)?;
+        // Release: whoever finds the pointer finds the zeroed memory behind it.
+        let published = self.chunks[chunk as usize].compare_exchange(
+            ptr::null_mut(),
+            groups,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        if published.is_err() {
+            // SAFETY: just mapped with this number, and nobody else has seen it.
+            unsafe { unmap_chunk(chunk, groups) };
+        } else {
+            self.cursor
+                .store(((1 << chunk) - 1) * GROUP as u32, Ordering::Relaxed);
+        }
+        self.len.fetch_max(chunk + 1, Ordering::AcqRel);
+        Some(())
+    }
+
+    pub(super) fn release(&self, place: Place<'_>) {
+        // Release: the next user sees the slot as we leave it. A token that lies there dies with the swap.
+        place.slot.state.store(FREE, Ordering::Release);
+    }
+
+    /// Leaves a token with a parker; what its thread needs to be told through the kernel, if anything.
+    pub(super) fn unpark(&self, id: ParkerId) -> Option<Sleeper<'_>> {
+        let place = self.place(id);
+        // FREE: its user is gone, and with it the wait that this was meant for. TOKEN is written over
+        // itself: the sleeper that takes it must see what made *us* come, not only what made whoever left
+        // it. (A plain look would be a store buffer: we read the old token, it reads the old `notified`.
+        // `model/parkers.rs` found that.) Orderings: see the diagram in the module above.
+        let before = place
+            .slot
+            .state
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
+                (state != FREE).then_some(TOKEN)
+            });
+        match before {
+            Ok(ASLEEP) => Some(Sleeper::InGroup(place.group, place.bit)),
+            Ok(ALONE) => Some(Sleeper::Alone(&place.slot.state)),
+            _ => None,
+        }
+    }
+
+    /// Makes every parker free again, in a forked child on a kernel that did not wipe them.
+    ///
+    /// # Safety
+    /// The process has one thread, and it holds no parker.
+    #[cfg(not(loom))]
+    pub(crate) unsafe fn wipe(&self) {
+        for index in 0..self.capacity() {
+            let place = self.place(ParkerId(index as u32));
+            place.slot.state.store(FREE, Ordering::Relaxed);
+            place.group.spinners.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(not(loom))]
+fn chunk_bytes(chunk: u32) -> usize {
+    (size_of::<Group>() << chunk).next_multiple_of(crate::sys::mem::PAGE)
+}
+
+#[cfg(not(loom))]
+fn map_chunk(chunk: u32) -> Option<*mut Group> {
+    let memory = crate::sys::mem::map(chunk_bytes(chunk))?;
+    // SAFETY: a mapping of ours; all zeros is a chunk of free parkers (invariant 3).
+    let wiped = unsafe { crate::sys::mem::wipe_on_fork(memory, chunk_bytes(chunk)) };
+    if wiped.is_err() {
+        crate::private::fork::wipe_by_handler();
+    }
+    Some(memory.as_ptr().cast())
+}
+
+/// # Safety
+/// The chunk was mapped with this number and never published.
+#[cfg(not(loom))]
+unsafe fn unmap_chunk(chunk: u32, groups: *mut Group) {
+    if let Some(memory) = ptr::NonNull::new(groups.cast()) {
+        // SAFETY: the caller's promise.
+        unsafe { crate::sys::mem::unmap(memory, chunk_bytes(chunk)) };
+    }
+}
+
+#[cfg(loom)]
+fn map_chunk(_chunk: u32) -> Option<*mut Group> {
+    let slot = || Slot {
+        state: AtomicU32::new(FREE),
+        spins: super::SpinHistory::new(),
+    };
+    let group = Group {
+        calls: AtomicU32::new(0),
+        spinners: AtomicU32::new(0),
+        slots: core::array::from_fn(|_| slot()),
+    };
+    Some(Box::into_raw(Box::new(group)))
+}
+
+#[cfg(loom)]
+unsafe fn unmap_chunk(_chunk: u32, groups: *mut Group) {
+    // SAFETY: made by `map_chunk` and never published.
+    drop(unsafe { Box::from_raw(groups) });
+}
+
+#[cfg(loom)]
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let groups = self.chunks[0].with_mut(|groups| *groups);
+        if !groups.is_null() {
+            // SAFETY: made by `map_chunk`; the model is over.
+            unsafe { unmap_chunk(0, groups) };
+        }
+    }
+}
+
+/// The number of the parker that this thread used last.
+#[cfg(not(loom))]
+mod hint {
+    use core::cell::Cell;
+
+    thread_local! {
+        // No destructor and a constant start: plain thread-local storage, usable at any moment of a
+        // thread's life and in signal handlers.
+        static HINT: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+
+    pub(super) fn get() -> usize {
+        HINT.with(Cell::get)
+    }
+
+    pub(super) fn set(index: usize) {
+        HINT.with(|hint| hint.set(index));
+    }
+}
+
+#[cfg(loom)]
+mod hint {
+    pub(super) fn get() -> usize {
+        usize::MAX
+    }
+    pub(super) fn set(_index: usize) {}
+}

@@ -1,0 +1,162 @@
+//! One bucket: its lock, its queues, and the counts that let a waker pass by.
+//!
+//! # The store/load pair
+//!
+//! A wake with nobody waiting must cost neither a lock nor a system call. So each bucket counts its
+//! waiters, and a waker that reads zero goes on. Neither side may miss the other:
+//!
+//! ```text
+//!   waiter                              waker
+//!   ──────                              ─────
+//!   w[count] += 1                       w[word] = new
+//!   fence(SeqCst)                       fence(SeqCst)
+//!   lock; r[word] == expected?          r[count] == 0?
+//!   ... then queue, sleep               ... then nobody to wake
+//! ```
+//!
+//! One of the two fences comes first in the order of all fences. If the waiter's does, the waker reads
+//! the raised count and takes the lock, behind or before the waiter. If the waker's does, the waiter reads
+//! the new word and does not sleep. A fence on *both* sides: a read-modify-write on the count or the
+//! bucket lock is no substitute (libc++ #109290, folly #2649). `model/fences.rs` shows it under loom, and that
+//! it fails if either fence is taken out.
+//!
+//! # Eight counts, not one
+//!
+//! With as many waiters as buckets, more than a third of all buckets hold somebody, and a waker of
+//! another word would take the lock of a stranger's bucket that often. Eight counts, chosen by other
+//! bits of the hash than the bucket is, bring that to one in twenty at no cost: the line has room.
+
+use super::node::Chain;
+use crate::atomic::{AtomicU32, Ordering, UnsafeCell, full_fence};
+use crate::sys;
+
+pub(super) const LANES: usize = if cfg!(loom) { 2 } else { 8 };
+
+/// See the module above. All zeros is an empty bucket.
+#[repr(C, align(64))]
+pub(crate) struct Bucket {
+    lock: Lock,
+    chain: UnsafeCell<Chain>,
+    waiters: [AtomicU32; LANES],
+}
+
+// SAFETY: the chain, and the nodes it leads to, are touched only under the lock.
+unsafe impl Sync for Bucket {}
+// SAFETY: as above.
+unsafe impl Send for Bucket {}
+
+impl Bucket {
+    #[cfg(loom)]
+    pub(super) fn new() -> Self {
+        Self {
+            lock: Lock {
+                state: AtomicU32::new(UNLOCKED),
+            },
+            chain: UnsafeCell::new(Chain::new()),
+            waiters: core::array::from_fn(|_| AtomicU32::new(0)),
+        }
+    }
+
+    /// Counts a waiter to come, before it looks at its word.
+    #[inline]
+    pub(super) fn announce(&self, lane: usize) {
+        // Relaxed: the fence is what orders it, on both sides.
+        self.waiters[lane].fetch_add(1, Ordering::Relaxed);
+        full_fence();
+    }
+
+    /// Counts waiters off, or on: only ever under the lock, or by whoever announced and did not come.
+    pub(super) fn count(&self, lane: usize, change: isize) {
+        // Relaxed: too high a count costs a lock, and it is never too low, since a waiter counts
+        // itself on before it queues and is counted off after it was unlinked.
+        self.waiters[lane].fetch_add(change as u32, Ordering::Relaxed);
+    }
+
+    /// Whether anybody may be waiting. The caller has changed the word and made a full fence.
+    #[inline]
+    pub(super) fn may_have_waiters(&self, lane: usize) -> bool {
+        self.waiters[lane].load(Ordering::Relaxed) != 0
+    }
+
+    pub(super) fn lock(&self) {
+        self.lock.lock();
+    }
+
+    pub(super) fn try_lock(&self) -> bool {
+        self.lock.try_lock()
+    }
+
+    /// # Safety
+    /// The caller holds the lock.
+    pub(super) unsafe fn unlock(&self) {
+        self.lock.unlock();
+    }
+
+    /// Lends the queues to `f`.
+    ///
+    /// # Safety
+    /// The caller holds the lock, and `f` does not come back to this bucket.
+    pub(super) unsafe fn chain<R>(&self, f: impl FnOnce(&Chain) -> R) -> R {
+        // SAFETY: the lock makes this the only reference.
+        self.chain.with_mut(|chain| f(unsafe { &*chain }))
+    }
+
+    /// Empties the bucket, in a forked child on a kernel that did not.
+    ///
+    /// # Safety
+    /// The process has one thread, and it is in no bucket.
+    #[cfg(not(loom))]
+    pub(super) unsafe fn wipe(&self) {
+        // SAFETY: all zeros is an empty bucket; nobody else is there to see it.
+        unsafe { core::ptr::write_bytes((&raw const *self).cast_mut(), 0, 1) };
+    }
+}
+
+const UNLOCKED: u32 = 0;
+const LOCKED: u32 = 1;
+/// Locked, and somebody may sleep on it: the holder wakes one as it unlocks.
+const CONTENDED: u32 = 2;
+
+/// The third mutex of Drepper's "Futexes are tricky", with a short spin: the section is a handful of
+/// instructions, so who finds it taken waits them out; a holder that was preempted is slept for.
+struct Lock {
+    state: AtomicU32,
+}
+
+impl Lock {
+    #[inline]
+    fn try_lock(&self) -> bool {
+        self.state
+            .compare_exchange(UNLOCKED, LOCKED, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    #[inline]
+    fn lock(&self) {
+        if !self.try_lock() {
+            self.lock_contended();
+        }
+    }
+
+    #[cold]
+    fn lock_contended(&self) {
+        const LOOKS: u32 = if cfg!(loom) { 0 } else { 100 };
+        for _ in 0..LOOKS {
+            core::hint::spin_loop();
+            if self.state.load(Ordering::Relaxed) == UNLOCKED && self.try_lock() {
+                return;
+            }
+        }
+        while self.state.swap(CONTENDED, Ordering::Acquire) != UNLOCKED {
+            // EINTR and EAGAIN: look again.
+            let _ = sys::futex::wait(&self.state, CONTENDED, sys::futex::ANY_BIT, None);
+        }
+    }
+
+    #[inline]
+    fn unlock(&self) {
+        if self.state.swap(UNLOCKED, Ordering::Release) == CONTENDED {
+            sys::futex::wake(&self.state, 1, sys::futex::ANY_BIT);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! fork on systems where the kernel cannot wipe our memory in the child by itself.
+//!
+//! Everywhere else (Linux 4.14 and later) `MADV_WIPEONFORK` does all of it: the child of any kind of fork
+//! finds its buckets and parkers zeroed, which is their empty state, and nothing is to be done or to go
+//! wrong. Where that is refused, and for the reserve table, which is not mapped memory, a handler of
+//! `pthread_atfork` clears them; that reaches `fork`, not `_Fork` or a bare `clone`.
+
+use super::Repository;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+static ARMED: AtomicBool = AtomicBool::new(false);
+
+/// Has the buckets and parkers of this process cleared in every forked child.
+#[cold]
+pub(crate) fn wipe_by_handler() {
+    extern "C" fn child() {
+        // SAFETY: a child of fork has one thread, which is in fork and so in no bucket.
+        unsafe { super::repository().wipe() };
+    }
+    if !ARMED.swap(true, Ordering::Relaxed) {
+        // A failure (no memory for the handler) leaves children without a clean table; there is nobody
+        // to tell, and the parent must go on.
+        // SAFETY: the handler is a function without arguments that lives as long as the process.
+        unsafe { libc::pthread_atfork(None, None, Some(child)) };
+    }
+}
+
+impl Repository {
+    /// Empties every table and frees every parker.
+    ///
+    /// # Safety
+    /// The process has one thread, and it neither waits nor is in a bucket.
+    unsafe fn wipe(&self) {
+        let mut table = self.existing_table();
+        while let Some(this) = table {
+            for bucket in this.all() {
+                // SAFETY: the caller's promise.
+                unsafe { bucket.wipe() };
+            }
+            // SAFETY: tables are never freed.
+            table = unsafe { this.previous.as_ref() };
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.parkers.wipe() };
+    }
+}

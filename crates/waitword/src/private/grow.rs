@@ -1,0 +1,166 @@
+//! The first table, and larger ones as more threads wait.
+//!
+//! Growth locks every bucket of the old table in order, moves the rings over, publishes the new table and
+//! unlocks. Whoever stood before a locked bucket looks at the current table again and goes there. The old table
+//! stays mapped for those who still have its address, and keeps its counts: a waker that reads one
+//! there is sent to the lock, and from there to the new table (`Repository::may_have_waiters`).
+//!
+//! There is at least one bucket for each parker that was ever in use at once, so a bucket holds one
+//! waiting word on average at most. Memory: a bucket has 64 bytes, sizes double, and old tables stay, so
+//! at most 256 bytes a waiter.
+
+use super::section::Section;
+use super::table::Table;
+use super::{FIRST_BUCKETS, Repository};
+use crate::atomic::Ordering;
+use crate::sys;
+use crate::sys::numa::Nodes;
+use core::ptr::NonNull;
+
+/// There is no memory for a larger table. The present one goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OutOfMemory;
+
+impl Repository {
+    fn described_nodes(&self) -> Nodes {
+        self.nodes.unwrap_or_else(sys::numa::nodes)
+    }
+
+    #[cold]
+    pub(super) fn make_first_table(&self) -> &Table {
+        #[cfg(not(loom))]
+        let wanted = sys::env::number(c"WAITWORD_BUCKETS").map_or(0, |wanted| wanted as usize);
+        #[cfg(loom)]
+        let wanted = 0;
+        let buckets = self
+            .least_buckets
+            .load(Ordering::Relaxed)
+            .max(wanted)
+            .max(FIRST_BUCKETS);
+        let nodes = self.described_nodes();
+        let table = Table::allocate(Table::bits_for(buckets, nodes), nodes)
+            .or_else(|| Table::allocate(Table::bits_for(FIRST_BUCKETS, nodes), nodes));
+        match table {
+            Some(table) => self.publish_first(table),
+            #[cfg(not(loom))]
+            None => {
+                super::fork::wipe_by_handler();
+                self.publish_first(NonNull::from(super::table::reserve()))
+            }
+            #[cfg(loom)]
+            None => unreachable!("models have memory"),
+        }
+    }
+
+    fn publish_first(&self, table: NonNull<Table>) -> &Table {
+        // Release: the header is written before the pointer can be found.
+        let published = self.current.compare_exchange(
+            core::ptr::null_mut(),
+            table.as_ptr(),
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        match published {
+            // SAFETY: published tables are never freed.
+            Ok(_) => unsafe { table.as_ref() },
+            Err(theirs) => {
+                // SAFETY: nobody has seen ours; theirs is published.
+                unsafe {
+                    Table::free(table);
+                    &*theirs
+                }
+            }
+        }
+    }
+
+    /// Sees to it that there are at least `buckets`; how many there are then.
+    ///
+    /// # Errors
+    /// Memory is short. Everything works on as before, with longer queues.
+    pub(crate) fn grow(&self, buckets: usize) -> Result<usize, OutOfMemory> {
+        self.least_buckets.fetch_max(buckets, Ordering::Relaxed);
+        loop {
+            let old = self.table();
+            let bits = Table::bits_for(buckets, old.nodes());
+            let nodes = self.described_nodes();
+            if old.len() >= (nodes.count() as usize) << bits {
+                return Ok(old.len());
+            }
+            let new = Table::allocate(bits, nodes).ok_or(OutOfMemory)?;
+            if self.replace(old, new) {
+                return Ok((nodes.count() as usize) << bits);
+            }
+            // SAFETY: another thread was faster; nobody has seen ours.
+            unsafe { Table::free(new) };
+        }
+    }
+
+    /// Moves everything from `old` into `new` and makes that the current table. False if `old` was no
+    /// longer the current one.
+    fn replace(&self, old: &Table, mut new: NonNull<Table>) -> bool {
+        let _section = Section::enter(self);
+        for bucket in old.all() {
+            bucket.lock();
+        }
+        let is_current = self.is_current(old);
+        if is_current {
+            // SAFETY: nobody else has seen the new table yet.
+            let table = unsafe { new.as_mut() };
+            table.previous = old;
+            for bucket in old.all() {
+                // SAFETY: all buckets of the old table are locked, and the new one is ours alone. A key
+                // has one ring, so its ring in the new table is the only one.
+                unsafe {
+                    bucket.chain(|chain| {
+                        chain.take_rings(|first, length| {
+                            let (bucket, lane) = table.find(first.key());
+                            bucket.count(lane, length);
+                            bucket.chain(|chain| chain.add_ring(first));
+                        });
+                    });
+                }
+            }
+            // Release: whoever finds the new table finds everybody in it.
+            self.current.store(new.as_ptr(), Ordering::Release);
+        }
+        for bucket in old.all() {
+            // SAFETY: locked above.
+            unsafe { bucket.unlock() };
+        }
+        is_current
+    }
+}
+
+#[cfg(not(loom))]
+impl Repository {
+    /// How many buckets there are; 0 before the first wait.
+    pub(crate) fn buckets(&self) -> usize {
+        self.existing_table().map_or(0, Table::len)
+    }
+
+    /// Bytes mapped for tables, old ones included, and parkers.
+    pub(crate) fn mapped_bytes(&self) -> usize {
+        let mut bytes = self.parkers.mapped_bytes();
+        let mut table = self.existing_table();
+        while let Some(this) = table {
+            bytes += this.mapped_bytes();
+            // SAFETY: tables are never freed.
+            table = unsafe { this.previous.as_ref() };
+        }
+        bytes
+    }
+}
+
+#[cfg(loom)]
+impl Drop for Repository {
+    fn drop(&mut self) {
+        let mut table = self.current.with_mut(|table| NonNull::new(*table));
+        while let Some(this) = table {
+            // SAFETY: the model is over: nobody has any table any more.
+            unsafe {
+                table = NonNull::new(this.as_ref().previous.cast_mut());
+                Table::free(this);
+            }
+        }
+    }
+}

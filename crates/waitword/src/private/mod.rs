@@ -1,0 +1,425 @@
+//! The process's own repository of private waiters: table, buckets, waiters' nodes, growth, fork.
+//!
+//! It knows addresses and those who wait on them, never what is at the address: whether a word still
+//! holds what a waiter expects is a check that the operation above makes while it holds the bucket.
+//! That is what makes every word size, and every lock's own change of state, work with one table.
+//!
+//! # A wait and a wake
+//!
+//! ```text
+//!   futex::wait                                 futex::wake
+//!     parkers.take()                              may_have_waiters(key)?  no: done, no lock, no call
+//!     register(key): count, fence, lock           claim(key, n, mask): lock, unlink, unlock
+//!     word as expected? push(node), unlock        notify(): NOTIFIED, then one system call a group
+//!     parker.park()
+//!       (timeout, signal: withdraw(node))
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. Check and enqueue are one step under the bucket lock.
+//! 2. Two buckets are locked in the order of their addresses, once if they are the same; all buckets
+//!    (growth) in the same order.
+//! 3. Under a bucket lock: no system call, no allocation, no code of the user. (The one load of the
+//!    caller's word there has been made just before without the lock, so that its page is at hand.)
+//! 4. Which table is the current one is looked at again once a bucket of it is locked; growth takes every
+//!    bucket, so from then on it stays so.
+//! 5. A bucket's count of waiters is never below the number of nodes in it (`bucket.rs`).
+
+mod bucket;
+mod node;
+mod section;
+mod table;
+
+#[cfg(not(loom))]
+pub(crate) mod fork;
+mod grow;
+#[cfg(not(loom))]
+mod snapshot;
+
+pub(crate) use grow::OutOfMemory;
+pub(crate) use node::{Claimed, Node};
+pub(crate) use section::{is_inside, leave_note};
+#[cfg(not(loom))]
+pub use snapshot::{Snapshot, Waiter};
+pub(crate) use table::{Key, Place};
+
+use crate::atomic::{AtomicPtr, AtomicUsize, Ordering, full_fence};
+use crate::park::{Parker, Pool};
+use crate::sys::numa::Nodes;
+use bucket::Bucket;
+use core::ptr;
+use section::Section;
+use table::Table;
+
+/// See the module above.
+pub(crate) struct Repository {
+    current: AtomicPtr<Table>,
+    pub(crate) parkers: Pool,
+    /// The least number of buckets that the next table shall have.
+    least_buckets: AtomicUsize,
+    /// What the machine is described as; `None`: ask the kernel at first use.
+    nodes: Option<Nodes>,
+}
+
+/// Buckets of the first table, over all nodes, unless asked for more: 16 KiB.
+const FIRST_BUCKETS: usize = if cfg!(loom) { 4 } else { 256 };
+
+#[cfg(not(loom))]
+static REPOSITORY: Repository = Repository::new(None);
+
+/// The repository of this process.
+#[cfg(not(loom))]
+#[inline(always)]
+pub(crate) fn repository() -> &'static Repository {
+    &REPOSITORY
+}
+
+impl Repository {
+    #[cfg(not(loom))]
+    pub(crate) const fn new(nodes: Option<Nodes>) -> Self {
+        Self {
+            current: AtomicPtr::new(ptr::null_mut()),
+            parkers: Pool::new(),
+            least_buckets: AtomicUsize::new(0),
+            nodes,
+        }
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn new(nodes: Option<Nodes>) -> Self {
+        Self {
+            current: AtomicPtr::new(ptr::null_mut()),
+            parkers: Pool::new(),
+            least_buckets: AtomicUsize::new(0),
+            nodes,
+        }
+    }
+
+    /// The table in use, if there has been a wait yet.
+    #[inline]
+    fn existing_table(&self) -> Option<&Table> {
+        // SAFETY: a published table is never freed, and its header never changes. Acquire: the header
+        // was written before the pointer.
+        unsafe { self.current.load(Ordering::Acquire).as_ref() }
+    }
+
+    fn table(&self) -> &Table {
+        self.existing_table()
+            .unwrap_or_else(|| self.make_first_table())
+    }
+
+    /// The position of NUMA node `number` in the table; `None` if the machine has no such node.
+    pub(crate) fn node_position(&self, number: u32) -> Option<u32> {
+        self.table().nodes().position(number)
+    }
+
+    /// Whether anybody may be waiting on `key`. With the fence that a waker needs after its change of
+    /// the word; when this says no, there is nobody to wake (`bucket.rs`).
+    ///
+    /// The table is looked up *after* the fence: a waiter whose check we must have missed registered in
+    /// a table that it found before its own fence, so we find that one or a later one. A table that growth has
+    /// left keeps its counts, so one that we found just before says yes if anybody was moved from it.
+    #[inline]
+    pub(crate) fn may_have_waiters(&self, key: Key) -> bool {
+        full_fence();
+        self.may_have_waiters_after_fence(key)
+    }
+
+    /// The same for a second key, behind the one fence.
+    #[inline]
+    pub(crate) fn may_have_waiters_after_fence(&self, key: Key) -> bool {
+        self.existing_table().is_some_and(|table| {
+            let (bucket, lane) = table.find(key);
+            bucket.may_have_waiters(lane)
+        })
+    }
+
+    /// A parker for the calling thread, which is about to wait. The table keeps step with the number of
+    /// parkers, as far as memory allows.
+    pub(crate) fn take_parker(&self) -> Parker<'_> {
+        self.parkers.take(|capacity| {
+            // Without memory the present table goes on, with longer queues.
+            let _ = self.grow(capacity);
+            #[cfg(not(loom))]
+            crate::sys::sched::grow_kernel_hash(capacity / 4);
+        })
+    }
+
+    /// Counts a waiter in and locks its bucket: what comes before the check of the word.
+    pub(crate) fn register(&self, key: Key) -> Registration<'_> {
+        let section = Section::enter(self);
+        loop {
+            let table = self.table();
+            let (bucket, lane) = table.find(key);
+            bucket.announce(lane);
+            bucket.lock();
+            if self.is_current(table) {
+                return Registration {
+                    held: Held {
+                        bucket,
+                        _section: section,
+                    },
+                    lane,
+                };
+            }
+            bucket.count(lane, -1);
+            // SAFETY: locked just above.
+            unsafe { bucket.unlock() };
+        }
+    }
+
+    /// Unlinks up to `count` of those who wait on `key` with a bit of `mask`; the caller notifies them.
+    pub(crate) fn claim(&self, key: Key, count: usize, mask: u64) -> Claimed {
+        let mut claimed = Claimed::new();
+        if let Some((held, lane)) = self.lock(key) {
+            held.claim(lane, key, count, mask, &mut claimed);
+        }
+        claimed
+    }
+
+    /// Takes a node out of whatever queue it is in by now. False if a waker has claimed it: then its
+    /// notification is on the way, and the waiter must wait for it.
+    pub(crate) fn withdraw(&self, node: &Node) -> bool {
+        loop {
+            let key = node.key();
+            let Some((held, lane)) = self.lock(key) else {
+                return false;
+            };
+            if !node.is_queued() {
+                return false;
+            }
+            // A requeue may have moved it while we waited for the lock.
+            if node.key() == key {
+                // SAFETY: the bucket is locked, and the node is in it.
+                unsafe { held.bucket.chain(|chain| chain.remove(node)) };
+                held.bucket.count(lane, -1);
+                return true;
+            }
+        }
+    }
+
+    /// Locks the buckets of two keys. Counts a waiter in at `to` first, for those whom the caller is
+    /// about to move there: a waker of `to` that comes later must look. `None` if nobody ever waited.
+    pub(crate) fn lock_pair(&self, from: Key, to: Key) -> Option<Pair<'_>> {
+        let section = Section::enter(self);
+        loop {
+            let table = self.existing_table()?;
+            let (from_bucket, from_lane) = table.find(from);
+            let (to_bucket, to_lane) = table.find(to);
+            to_bucket.announce(to_lane);
+            let (first, second) = if ptr::from_ref(from_bucket) <= ptr::from_ref(to_bucket) {
+                (from_bucket, to_bucket)
+            } else {
+                (to_bucket, from_bucket)
+            };
+            first.lock();
+            if self.is_current(table) {
+                if !ptr::eq(first, second) {
+                    second.lock();
+                }
+                return Some(Pair {
+                    from: (from, from_bucket, from_lane),
+                    to: (to, to_bucket, to_lane),
+                    _section: section,
+                });
+            }
+            to_bucket.count(to_lane, -1);
+            // SAFETY: locked just above.
+            unsafe { first.unlock() };
+        }
+    }
+
+    /// Wakes every waiter of the process, whatever it waits for.
+    #[cold]
+    fn wake_everybody(&self) {
+        loop {
+            let Some(table) = self.existing_table() else {
+                return;
+            };
+            for bucket in table.all() {
+                let claimed = self.claim_all_of(table, bucket);
+                claimed.notify(&self.parkers);
+            }
+            if self.is_current(table) {
+                return;
+            }
+        }
+    }
+
+    fn claim_all_of(&self, table: &Table, bucket: &Bucket) -> Claimed {
+        let _section = Section::enter(self);
+        let mut claimed = Claimed::new();
+        bucket.lock();
+        // SAFETY: the bucket is locked.
+        unsafe {
+            bucket.chain(|chain| {
+                chain.take_all(|node| {
+                    let (_, lane) = table.find(node.key());
+                    bucket.count(lane, -1);
+                    claimed.push(node);
+                });
+            });
+            bucket.unlock();
+        }
+        claimed
+    }
+
+    /// Locks the bucket of `key` in the current table; `None` if nobody ever waited.
+    fn lock(&self, key: Key) -> Option<(Held<'_>, usize)> {
+        let section = Section::enter(self);
+        loop {
+            let table = self.existing_table()?;
+            let (bucket, lane) = table.find(key);
+            bucket.lock();
+            if self.is_current(table) {
+                let held = Held {
+                    bucket,
+                    _section: section,
+                };
+                return Some((held, lane));
+            }
+            // SAFETY: locked just above.
+            unsafe { bucket.unlock() };
+        }
+    }
+
+    /// Whether `table` is still the current one; asked while a bucket of it is locked, the answer stays
+    /// true until the unlock.
+    fn is_current(&self, table: &Table) -> bool {
+        // Relaxed: growth publishes a new table while it holds this bucket's lock, which we now hold.
+        ptr::eq(self.current.load(Ordering::Relaxed), table)
+    }
+}
+
+/// One locked bucket.
+struct Held<'a> {
+    bucket: &'a Bucket,
+    // Left after the unlock: fields are dropped after `drop` has run.
+    _section: Section<'a>,
+}
+
+impl Held<'_> {
+    fn claim(&self, lane: usize, key: Key, count: usize, mask: u64, claimed: &mut Claimed) {
+        // SAFETY: the bucket is locked.
+        let taken = unsafe {
+            self.bucket
+                .chain(|chain| chain.take(key, count, mask, |node| claimed.push(node)))
+        };
+        self.bucket.count(lane, -(taken as isize));
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // SAFETY: locked when this was made.
+        unsafe { self.bucket.unlock() };
+    }
+}
+
+/// A locked bucket in which a waiter has been counted but does not yet stand.
+#[must_use]
+pub(crate) struct Registration<'a> {
+    held: Held<'a>,
+    lane: usize,
+}
+
+impl Registration<'_> {
+    /// Puts the waiter into the queue.
+    ///
+    /// # Safety
+    /// The node has the registered key, and stays where it is until it is notified or withdrawn.
+    pub(crate) unsafe fn push(self, node: &Node) {
+        // SAFETY: the bucket is locked; the node by the caller's promise.
+        unsafe { self.held.bucket.chain(|chain| chain.push(node)) };
+    }
+
+    /// Counts the waiter off again: the word is not what it expected.
+    pub(crate) fn cancel(self) {
+        self.held.bucket.count(self.lane, -1);
+    }
+}
+
+/// Two locked buckets, or one twice: those of a word and of the word that its waiters move to.
+pub(crate) struct Pair<'a> {
+    from: (Key, &'a Bucket, usize),
+    to: (Key, &'a Bucket, usize),
+    _section: Section<'a>,
+}
+
+impl Pair<'_> {
+    /// Unlinks waiters of the first word for the caller to notify after the unlock.
+    pub(crate) fn claim_from(&self, count: usize, mask: u64, claimed: &mut Claimed) -> usize {
+        Self::claim(self.from, count, mask, claimed)
+    }
+
+    /// The same with waiters of the second word.
+    pub(crate) fn claim_to(&self, count: usize, mask: u64, claimed: &mut Claimed) -> usize {
+        Self::claim(self.to, count, mask, claimed)
+    }
+
+    fn claim(
+        (key, bucket, lane): (Key, &Bucket, usize),
+        count: usize,
+        mask: u64,
+        claimed: &mut Claimed,
+    ) -> usize {
+        // SAFETY: the bucket is locked.
+        let taken = unsafe {
+            bucket.chain(|chain| chain.take(key, count, mask, |node| claimed.push(node)))
+        };
+        bucket.count(lane, -(taken as isize));
+        taken
+    }
+
+    /// Moves up to `count` waiters of the first word behind those of the second; how many. Onto the
+    /// same word nobody moves, but those who would have are counted: the kernel's answer.
+    pub(crate) fn move_over(&self, count: usize) -> usize {
+        let (from, from_bucket, from_lane) = self.from;
+        let (to, to_bucket, to_lane) = self.to;
+        // SAFETY: both buckets are locked; a moved node is put behind the others of another key, in the
+        // same chain or not.
+        let moved = unsafe {
+            if from == to {
+                from_bucket.chain(|chain| chain.count(from, count))
+            } else if ptr::eq(from_bucket, to_bucket) {
+                from_bucket.chain(|chain| {
+                    chain.take(from, count, u64::MAX, |node| {
+                        node.set_key(to);
+                        chain.push(node);
+                    })
+                })
+            } else {
+                from_bucket.chain(|from_chain| {
+                    to_bucket.chain(|to_chain| {
+                        from_chain.take(from, count, u64::MAX, |node| {
+                            node.set_key(to);
+                            to_chain.push(node);
+                        })
+                    })
+                })
+            }
+        };
+        if from != to {
+            to_bucket.count(to_lane, moved as isize);
+            from_bucket.count(from_lane, -(moved as isize));
+        }
+        moved
+    }
+}
+
+impl Drop for Pair<'_> {
+    fn drop(&mut self) {
+        let (_, from, _) = self.from;
+        let (_, to, lane) = self.to;
+        // The waiter that was counted in at the target before the locks.
+        to.count(lane, -1);
+        // SAFETY: locked when this was made, once if they are the same.
+        unsafe {
+            from.unlock();
+            if !ptr::eq(from, to) {
+                to.unlock();
+            }
+        }
+    }
+}

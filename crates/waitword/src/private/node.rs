@@ -1,0 +1,381 @@
+//! The waiter's node, and the queues that nodes form inside a bucket.
+//!
+//! A node stands on its waiter's stack (a `wait_any` has one for each word). Those who wait on one word
+//! form a ring in order of arrival; the first node of each ring is a link in the bucket's chain:
+//!
+//! ```text
+//!   bucket.chain ──► A1 ──chain──► B1 ──chain──► C1 ──► ∅        words A, B, C share the bucket
+//!                    ║ ring        ║
+//!                    A2            B1 (alone: its own neighbour)
+//!                    ║
+//!                    A3     A1.prev is A3, the last: joining a queue takes no walk
+//! ```
+//!
+//! So a search passes one node for each *word* in the bucket, however many threads wait on a word.
+//!
+//! # The life of a node
+//!
+//! | state    | meaning | who moves it on |
+//! |----------|---------|-----------------|
+//! | QUEUED   | in the ring of its key | a waker, under the bucket lock; or the waiter itself leaves (timeout, signal) |
+//! | CLAIMED  | unlinked by a waker, which will notify it | that waker, after unlocking |
+//! | NOTIFIED | woken; the waker will not touch the node again | the waiter returns |
+//!
+//! # Invariants
+//!
+//! 1. Links are read and written only under the lock of the bucket of the node's key.
+//! 2. Only a holder of the locks of both buckets changes a queued node's key (requeue).
+//! 3. A waiter leaves its frame only after NOTIFIED, or after it has unlinked the node itself.
+
+use super::Key;
+use super::table::Place;
+use crate::atomic::{AtomicU32, AtomicUsize, Ordering};
+use crate::park::{ParkerId, Pool, WakeCalls};
+use core::cell::Cell;
+use core::ptr;
+
+const QUEUED: u32 = 0;
+const CLAIMED: u32 = 1;
+const NOTIFIED: u32 = 2;
+
+/// See the module above.
+pub(crate) struct Node {
+    address: AtomicUsize,
+    place: AtomicU32,
+    state: AtomicU32,
+    pub(crate) mask: u64,
+    parker: Option<ParkerId>,
+    /// 0 for ordinary threads, higher before lower.
+    priority: u8,
+    /// `pthread_self()` of the waiter, for those who look at a program that hangs.
+    pub(super) thread: usize,
+    /// The next ring of the bucket; of use only in the first node of a ring.
+    chain: Cell<*const Node>,
+    /// The ring, both ways. `next` also links claimed nodes ([`Claimed`]).
+    prev: Cell<*const Node>,
+    next: Cell<*const Node>,
+}
+
+impl Node {
+    pub(crate) fn new(key: Key, mask: u64, parker: Option<ParkerId>, priority: u8) -> Self {
+        Self {
+            address: AtomicUsize::new(key.address),
+            place: AtomicU32::new(key.place.to_bits()),
+            state: AtomicU32::new(QUEUED),
+            mask,
+            parker,
+            priority,
+            thread: thread_handle(),
+            chain: Cell::new(ptr::null()),
+            prev: Cell::new(ptr::null()),
+            next: Cell::new(ptr::null()),
+        }
+    }
+
+    /// The key now. Exact only under the lock of its bucket: a requeue may change it at any time else.
+    pub(super) fn key(&self) -> Key {
+        // Relaxed: a reader without the lock looks again once it has it.
+        Key {
+            address: self.address.load(Ordering::Relaxed),
+            place: Place::from_bits(self.place.load(Ordering::Relaxed)),
+        }
+    }
+
+    pub(super) fn set_key(&self, key: Key) {
+        self.address.store(key.address, Ordering::Relaxed);
+        self.place.store(key.place.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Whether a waker has finished with this node. Acquire: what the waker did before is visible.
+    pub(crate) fn is_notified(&self) -> bool {
+        self.state.load(Ordering::Acquire) == NOTIFIED
+    }
+
+    pub(super) fn is_queued(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == QUEUED
+    }
+}
+
+#[cfg(not(loom))]
+fn thread_handle() -> usize {
+    // SAFETY: reads the thread pointer.
+    unsafe { libc::pthread_self() as usize }
+}
+
+#[cfg(loom)]
+fn thread_handle() -> usize {
+    0
+}
+
+/// All queues of one bucket. Every method: under the bucket's lock.
+pub(crate) struct Chain {
+    first: Cell<*const Node>,
+}
+
+impl Chain {
+    #[cfg(loom)]
+    pub(super) fn new() -> Self {
+        Self {
+            first: Cell::new(ptr::null()),
+        }
+    }
+
+    /// The link that leads to the first node waiting on `key`, and that node; null if nobody does.
+    ///
+    /// # Safety
+    /// The bucket's lock is held; so it is for every function below.
+    unsafe fn find(&self, key: Key) -> (&Cell<*const Node>, *const Node) {
+        let mut link = &self.first;
+        // SAFETY: linked nodes are alive (invariant 3).
+        while let Some(node) = unsafe { link.get().as_ref() } {
+            if node.key() == key {
+                break;
+            }
+            link = &node.chain;
+        }
+        (link, link.get())
+    }
+
+    /// Adds a node behind all of its key whose priority is at least its own.
+    ///
+    /// # Safety
+    /// As above; the node is in no queue and stays where it is until it leaves this one.
+    pub(super) unsafe fn push(&self, node: *const Node) {
+        // SAFETY: the lock is held, linked nodes are alive, and `node` is by the caller's promise.
+        unsafe {
+            let new = &*node;
+            let (link, first) = self.find(new.key());
+            let Some(head) = first.as_ref() else {
+                new.chain.set(self.first.replace(node));
+                new.prev.set(node);
+                new.next.set(node);
+                return;
+            };
+            // In front of the first node of a ring is behind its last.
+            let mut behind = head;
+            if (*head.prev.get()).priority < new.priority {
+                // A real-time waiter: before the first of lower priority.
+                while behind.priority >= new.priority {
+                    behind = &*behind.next.get();
+                }
+                if ptr::eq(behind, head) {
+                    new.chain.set(head.chain.get());
+                    link.set(node);
+                }
+            }
+            let ahead = behind.prev.replace(node);
+            (*ahead).next.set(node);
+            new.prev.set(ahead);
+            new.next.set(behind);
+        }
+    }
+
+    /// Unlinks a node.
+    ///
+    /// # Safety
+    /// As above; the node is in one of this bucket's queues.
+    pub(super) unsafe fn remove(&self, node: &Node) {
+        // SAFETY: the lock is held and linked nodes are alive.
+        unsafe {
+            let (link, first) = self.find(node.key());
+            let next = node.next.get();
+            if ptr::eq(next, node) {
+                link.set(node.chain.get());
+                return;
+            }
+            (*node.prev.get()).next.set(next);
+            (*next).prev.set(node.prev.get());
+            if ptr::eq(first, node) {
+                (*next).chain.set(node.chain.get());
+                link.set(next);
+            }
+        }
+    }
+
+    /// Unlinks, in the order of the queue, those waiting on `key` with a bit of `mask`, up to `count`,
+    /// handing each to `take`; how many.
+    ///
+    /// # Safety
+    /// As above; `take` does not touch this chain, unless it puts the node in behind the others of
+    /// another key.
+    pub(super) unsafe fn take(
+        &self,
+        key: Key,
+        count: usize,
+        mask: u64,
+        mut take: impl FnMut(&Node),
+    ) -> usize {
+        let mut taken = 0;
+        // SAFETY: the lock is held and linked nodes are alive; the next node is read before one is
+        // taken out.
+        unsafe {
+            let (_, mut node) = self.find(key);
+            let Some(head) = node.as_ref() else {
+                return 0;
+            };
+            let last = head.prev.get();
+            while taken < count {
+                let next = (*node).next.get();
+                let was_last = ptr::eq(node, last);
+                if (*node).mask & mask != 0 {
+                    self.remove(&*node);
+                    take(&*node);
+                    taken += 1;
+                }
+                if was_last {
+                    break;
+                }
+                node = next;
+            }
+        }
+        taken
+    }
+
+    /// Unlinks everybody, handing each to `take`.
+    ///
+    /// # Safety
+    /// As above; `take` does not touch this chain.
+    pub(super) unsafe fn take_all(&self, mut take: impl FnMut(&Node)) {
+        // SAFETY: the lock is held and linked nodes are alive.
+        unsafe {
+            while let Some(node) = self.first.get().as_ref() {
+                self.remove(node);
+                take(node);
+            }
+        }
+    }
+
+    /// How many wait on `key`, counted no further than `limit`.
+    ///
+    /// # Safety
+    /// As above.
+    pub(super) unsafe fn count(&self, key: Key, limit: usize) -> usize {
+        // SAFETY: the lock is held and linked nodes are alive.
+        unsafe {
+            let (_, first) = self.find(key);
+            let mut node = first;
+            let mut counted = 0;
+            while counted < limit && !node.is_null() {
+                counted += 1;
+                node = (*node).next.get();
+                if node == first {
+                    break;
+                }
+            }
+            counted
+        }
+    }
+
+    /// Takes out whole rings, handing each one's first node and length to `to`: how a table's
+    /// contents move into a larger one.
+    ///
+    /// # Safety
+    /// As above.
+    pub(super) unsafe fn take_rings(&self, mut to: impl FnMut(&Node, isize)) {
+        let mut ring = self.first.replace(ptr::null());
+        // SAFETY: the lock is held and linked nodes are alive.
+        unsafe {
+            while let Some(first) = ring.as_ref() {
+                ring = first.chain.get();
+                let mut length = 1;
+                let mut node = first.next.get();
+                while !ptr::eq(node, first) {
+                    length += 1;
+                    node = (*node).next.get();
+                }
+                to(first, length);
+            }
+        }
+    }
+
+    /// Adds a whole ring whose key no other ring of this bucket has.
+    ///
+    /// # Safety
+    /// As above.
+    pub(super) unsafe fn add_ring(&self, first: &Node) {
+        first.chain.set(self.first.replace(first));
+    }
+
+    /// Every node, ring by ring.
+    ///
+    /// # Safety
+    /// As above; `see` does not touch this chain.
+    #[cfg(not(loom))]
+    pub(super) unsafe fn each(&self, mut see: impl FnMut(&Node)) {
+        let mut ring = self.first.get();
+        // SAFETY: the lock is held and linked nodes are alive.
+        unsafe {
+            while let Some(first) = ring.as_ref() {
+                let mut node = ring;
+                loop {
+                    see(&*node);
+                    node = (*node).next.get();
+                    if node == ring {
+                        break;
+                    }
+                }
+                ring = first.chain.get();
+            }
+        }
+    }
+}
+
+/// Nodes that a waker has taken out and must notify once the bucket is unlocked.
+#[must_use = "claimed waiters must be notified"]
+pub(crate) struct Claimed {
+    first: *const Node,
+    last: *const Node,
+    count: usize,
+}
+
+impl Claimed {
+    pub(crate) fn new() -> Self {
+        Self {
+            first: ptr::null(),
+            last: ptr::null(),
+            count: 0,
+        }
+    }
+
+    /// Claims a node that has just been unlinked.
+    ///
+    /// # Safety
+    /// The lock of the bucket it was in is still held.
+    pub(super) unsafe fn push(&mut self, node: &Node) {
+        // Relaxed: the waiter reads this state under the lock.
+        node.state.store(CLAIMED, Ordering::Relaxed);
+        node.next.set(ptr::null());
+        // SAFETY: a claimed node's waiter waits for our notification.
+        match unsafe { self.last.as_ref() } {
+            None => self.first = node,
+            Some(last) => last.next.set(node),
+        }
+        self.last = node;
+        self.count += 1;
+    }
+
+    /// Tells all of them that they are awake, with few system calls; how many they were.
+    ///
+    /// No bucket lock is held: this makes system calls.
+    pub(crate) fn notify(self, pool: &Pool) -> usize {
+        if self.first.is_null() {
+            return 0;
+        }
+        let mut calls = WakeCalls::new(pool);
+        let mut node = self.first;
+        // SAFETY: a claimed node is ours alone until NOTIFIED is stored; after that it is not touched.
+        while let Some(claimed) = unsafe { node.as_ref() } {
+            node = claimed.next.get();
+            let parker = claimed.parker;
+            // Release: all that the waker did is visible to the woken thread.
+            claimed.state.store(NOTIFIED, Ordering::Release);
+            if let Some(parker) = parker {
+                calls.add(parker);
+            }
+        }
+        self.count
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,165 @@
+//! Being inside a bucket, as a signal handler must know it.
+//!
+//! A handler may call `wake` (`sem_post` does) at any instruction of the thread that it interrupts, also
+//! while that thread holds the lock of the very bucket that the handler needs. Waiting for it would be
+//! waiting for oneself. So a thread says, before it locks a bucket, that it is inside, and a wake that
+//! finds its own thread inside leaves a note instead; the thread delivers the notes as it comes out.
+//!
+//! ```text
+//!   thread                       handler, on the same thread
+//!   ──────                       ───────────────────────────
+//!   inside = true
+//!   lock ... unlock        ◄──   wake: inside? leave a note, return 0
+//!   inside = false
+//!   deliver the notes            (from here on a handler wakes by itself)
+//! ```
+//!
+//! Thread and handler share these few words and never run at once, so they need no more than relaxed
+//! atomics and a compiler fence. Handlers nest: each leaves its note as a whole before the one it
+//! interrupted goes on, and none delivers, since all of them find `inside` set.
+
+use super::{Key, Repository};
+#[cfg(not(loom))]
+use real as state;
+
+/// A thread inside a bucket, or two, or all of them; never nested.
+pub(super) struct Section<'a> {
+    repository: &'a Repository,
+}
+
+impl<'a> Section<'a> {
+    pub(super) fn enter(repository: &'a Repository) -> Self {
+        state::enter();
+        Self { repository }
+    }
+}
+
+impl Drop for Section<'_> {
+    fn drop(&mut self) {
+        state::leave();
+        while let Some(note) = state::next_note() {
+            match note {
+                Note::Wake { key, count, mask } => {
+                    self.repository
+                        .claim(key, count, mask)
+                        .notify(&self.repository.parkers);
+                }
+                Note::WakeAll => self.repository.wake_everybody(),
+            }
+        }
+    }
+}
+
+/// A wake that a handler could not make itself.
+#[derive(Clone, Copy)]
+pub(super) enum Note {
+    Wake {
+        key: Key,
+        count: usize,
+        mask: u64,
+    },
+    /// More notes than there is room for. Everybody is woken, which futex(2) allows; nobody is lost.
+    WakeAll,
+}
+
+/// Whether this code runs in a handler that has interrupted its own thread inside a bucket.
+pub(crate) fn is_inside() -> bool {
+    state::is_inside()
+}
+
+/// Leaves a wake for the interrupted thread to make.
+pub(crate) fn leave_note(key: Key, count: usize, mask: u64) {
+    debug_assert!(is_inside());
+    state::leave_note(Note::Wake { key, count, mask });
+}
+
+#[cfg(not(loom))]
+mod real {
+    use super::Note;
+    use core::cell::Cell;
+    use core::sync::atomic::{
+        AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, compiler_fence,
+    };
+
+    const ROOM: usize = 8;
+
+    struct State {
+        inside: AtomicBool,
+        /// Notes left; more than `ROOM` means that some found no room.
+        left: AtomicUsize,
+        notes: [Cell<Note>; ROOM],
+    }
+
+    thread_local! {
+        // No destructor and a constant start: usable at any moment, in handlers too.
+        static STATE: State = const {
+            State {
+                inside: AtomicBool::new(false),
+                left: AtomicUsize::new(0),
+                notes: [const { Cell::new(Note::WakeAll) }; ROOM],
+            }
+        };
+    }
+
+    pub(super) fn enter() {
+        STATE.with(|state| {
+            debug_assert!(!state.inside.load(Relaxed), "sections do not nest");
+            state.inside.store(true, Relaxed);
+        });
+        compiler_fence(SeqCst);
+    }
+
+    pub(super) fn leave() {
+        compiler_fence(SeqCst);
+        STATE.with(|state| state.inside.store(false, Relaxed));
+        compiler_fence(SeqCst);
+    }
+
+    pub(super) fn is_inside() -> bool {
+        STATE.with(|state| state.inside.load(Relaxed))
+    }
+
+    pub(super) fn leave_note(note: Note) {
+        STATE.with(|state| {
+            // One step, so that a handler that interrupts this one takes another place.
+            let place = state.left.fetch_add(1, Relaxed);
+            if let Some(free) = state.notes.get(place) {
+                free.set(note);
+            }
+        });
+    }
+
+    /// The next note to deliver; the thread is outside, so no handler leaves one meanwhile.
+    pub(super) fn next_note() -> Option<Note> {
+        STATE.with(|state| {
+            let left = state.left.load(Relaxed);
+            match left {
+                0 => None,
+                1..=ROOM => {
+                    state.left.store(left - 1, Relaxed);
+                    Some(state.notes[left - 1].get())
+                }
+                _ => {
+                    state.left.store(0, Relaxed);
+                    Some(Note::WakeAll)
+                }
+            }
+        })
+    }
+}
+
+/// Models have no signals.
+#[cfg(loom)]
+mod state {
+    use super::Note;
+
+    pub(super) fn enter() {}
+    pub(super) fn leave() {}
+    pub(super) fn is_inside() -> bool {
+        false
+    }
+    pub(super) fn leave_note(_note: Note) {}
+    pub(super) fn next_note() -> Option<Note> {
+        None
+    }
+}

@@ -1,0 +1,309 @@
+//! The table: buckets in one piece of mapped memory for each NUMA node, and the hash that finds them.
+//!
+//! ```text
+//!   page 0        pages of node 0             pages of node 1             ...
+//!   ┌────────┐    ┌────────┬────────┬───      ┌────────┬────────┬───
+//!   │ header │    │ bucket │ bucket │ ...     │ bucket │ bucket │ ...
+//!   └────────┘    └────────┴────────┴───      └────────┴────────┴───
+//!   kept over      zeroed by the kernel in a forked child: all zeros is an empty table
+//!   a fork
+//! ```
+//!
+//! A table is never freed: whoever found it may go on reading it for as long as it likes, without a
+//! reference count on the way in. A larger one takes its place (`grow.rs`), twice the size or more, so
+//! all that went before add up to no more than the newest.
+
+use super::bucket::{Bucket, LANES};
+use crate::sys;
+use crate::sys::numa::Nodes;
+
+/// Where a word's waiters stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Wherever the hash says: words spread over all nodes.
+    Anywhere,
+    /// On the node at this position among the table's nodes, because the word asks for it.
+    OnNode(u32),
+}
+
+impl Place {
+    pub(super) fn to_bits(self) -> u32 {
+        match self {
+            Place::Anywhere => 0,
+            Place::OnNode(position) => position + 1,
+        }
+    }
+
+    pub(super) fn from_bits(bits: u32) -> Self {
+        bits.checked_sub(1).map_or(Place::Anywhere, Place::OnNode)
+    }
+}
+
+/// What the waiters of one word have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) address: usize,
+    pub(crate) place: Place,
+}
+
+/// See the module above.
+pub(crate) struct Table {
+    buckets: *const Bucket,
+    /// Two to this many buckets a node.
+    bits: u32,
+    nodes: Nodes,
+    /// The table that this one replaced.
+    pub(super) previous: *const Table,
+}
+
+// SAFETY: the header does not change once the table is published; buckets are Sync.
+unsafe impl Sync for Table {}
+// SAFETY: as above.
+unsafe impl Send for Table {}
+
+/// 2^64 divided by the golden ratio: the multiplier of Fibonacci hashing.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A page of buckets: less than that cannot be placed on a node.
+#[cfg(not(loom))]
+const LEAST_BITS: u32 = (sys::mem::PAGE / size_of::<Bucket>()).ilog2();
+#[cfg(loom)]
+const LEAST_BITS: u32 = 0;
+const MOST_BITS: u32 = 28;
+
+impl Table {
+    /// How many bits a table over `nodes` needs for at least `buckets` in all.
+    pub(super) fn bits_for(buckets: usize, nodes: Nodes) -> u32 {
+        let each = buckets.div_ceil(nodes.count() as usize).max(1);
+        each.checked_next_power_of_two()
+            .map_or(MOST_BITS, usize::ilog2)
+            .clamp(LEAST_BITS, MOST_BITS)
+    }
+
+    /// The bucket of `key`, and which of the bucket's counts is the key's.
+    #[inline]
+    pub(super) fn find(&self, key: Key) -> (&Bucket, usize) {
+        // Every bit of the address reaches the upper bits of the product: neighbouring bytes are
+        // different words. The lane is taken from bits that the bucket is not.
+        let hash = (key.address as u64).wrapping_mul(GOLDEN);
+        let index = (hash >> 32 >> (32 - self.bits)) as usize;
+        let lane = (hash >> 29) as usize % LANES;
+        let position = match key.place {
+            Place::OnNode(position) => position.min(self.nodes.count() - 1),
+            Place::Anywhere => ((hash >> 13 & 0xffff) as u32 * self.nodes.count()) >> 16,
+        };
+        let index = ((position as usize) << self.bits) + index;
+        debug_assert!(index < self.len());
+        // SAFETY: the position is below the number of nodes and the index below 2^bits.
+        (unsafe { &*self.buckets.add(index) }, lane)
+    }
+
+    /// How many buckets there are on all nodes.
+    pub(super) fn len(&self) -> usize {
+        (self.nodes.count() as usize) << self.bits
+    }
+
+    pub(super) fn nodes(&self) -> Nodes {
+        self.nodes
+    }
+
+    /// All buckets, in the order in which they may be locked together.
+    pub(super) fn all(&self) -> &[Bucket] {
+        // SAFETY: that many buckets stand there for as long as the table does.
+        unsafe { core::slice::from_raw_parts(self.buckets, self.len()) }
+    }
+}
+
+#[cfg(not(loom))]
+mod memory {
+    use super::*;
+    use crate::sys::mem::{PAGE, map, unmap, wipe_on_fork};
+    use core::ptr::{self, NonNull};
+
+    impl Table {
+        /// Bytes mapped for a table, its header included.
+        pub(crate) fn mapped_bytes(&self) -> usize {
+            if ptr::eq(self, reserve()) {
+                return 0;
+            }
+            PAGE + self.len() * size_of::<Bucket>()
+        }
+
+        /// A new, empty table; `None` if memory is short.
+        pub(in crate::private) fn allocate(bits: u32, nodes: Nodes) -> Option<NonNull<Self>> {
+            let node_bytes = size_of::<Bucket>() << bits;
+            let bytes = node_bytes * nodes.count() as usize;
+            let memory = map(PAGE + bytes)?;
+            // SAFETY: inside the mapping.
+            let buckets = unsafe { memory.add(PAGE) };
+            if nodes.count() > 1 {
+                let mut start = buckets.as_ptr();
+                for number in nodes.numbers() {
+                    // SAFETY: one slab for each node is what was mapped.
+                    let end = unsafe { start.add(node_bytes) };
+                    sys::numa::prefer(start..end, number);
+                    start = end;
+                }
+            }
+            // SAFETY: whole pages of this mapping, and all zeros is an empty table.
+            if unsafe { wipe_on_fork(buckets, bytes) }.is_err() {
+                crate::private::fork::wipe_by_handler();
+            }
+            let table = memory.cast::<Self>();
+            let header = Self {
+                buckets: buckets.as_ptr().cast(),
+                bits,
+                nodes,
+                previous: ptr::null(),
+            };
+            // SAFETY: the first page of the mapping, which nobody else knows yet.
+            unsafe { table.write(header) };
+            Some(table)
+        }
+
+        /// # Safety
+        /// The table was never published, or nobody can have it any more.
+        pub(in crate::private) unsafe fn free(table: NonNull<Self>) {
+            // SAFETY: the caller's promise.
+            let bytes = unsafe { table.as_ref() }.mapped_bytes();
+            if bytes != 0 {
+                // SAFETY: mapped by `allocate` with this length.
+                unsafe { unmap(table.cast(), bytes) };
+            }
+        }
+    }
+
+    /// Buckets that are there even if memory is not.
+    const RESERVE_BITS: u32 = 4;
+    static RESERVE_BUCKETS: [ZeroedBucket; 1 << RESERVE_BITS] =
+        [const { ZeroedBucket(core::mem::MaybeUninit::zeroed()) }; 1 << RESERVE_BITS];
+
+    #[repr(transparent)]
+    struct ZeroedBucket(core::mem::MaybeUninit<core::cell::UnsafeCell<Bucket>>);
+
+    // SAFETY: a bucket is Sync, and all zeros is an empty one.
+    unsafe impl Sync for ZeroedBucket {}
+
+    static RESERVE: Table = Table {
+        buckets: (&raw const RESERVE_BUCKETS).cast(),
+        bits: RESERVE_BITS,
+        nodes: Nodes::ONE,
+        previous: ptr::null(),
+    };
+
+    /// The small table that a process falls back to if not even the first can be mapped. Slow, but
+    /// nothing is lost; the next growth leaves it behind.
+    pub(in crate::private) fn reserve() -> &'static Table {
+        &RESERVE
+    }
+}
+
+#[cfg(not(loom))]
+pub(super) use memory::reserve;
+
+#[cfg(loom)]
+mod memory {
+    use super::*;
+    use core::ptr::{self, NonNull};
+
+    impl Table {
+        pub(in crate::private) fn allocate(bits: u32, nodes: Nodes) -> Option<NonNull<Self>> {
+            let buckets: Box<[Bucket]> = (0..(nodes.count() as usize) << bits)
+                .map(|_| Bucket::new())
+                .collect();
+            let table = Self {
+                buckets: Box::into_raw(buckets).cast(),
+                bits,
+                nodes,
+                previous: ptr::null(),
+            };
+            NonNull::new(Box::into_raw(Box::new(table)))
+        }
+
+        /// # Safety
+        /// The table was never published, or nobody can have it any more.
+        pub(in crate::private) unsafe fn free(table: NonNull<Self>) {
+            // SAFETY: both boxes were made by `allocate`.
+            unsafe {
+                let table = Box::from_raw(table.as_ptr());
+                let buckets = ptr::slice_from_raw_parts_mut(table.buckets.cast_mut(), table.len());
+                drop(Box::from_raw(buckets));
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn key(address: usize, place: Place) -> Key {
+        Key { address, place }
+    }
+
+    fn index_of(table: &Table, key: Key) -> usize {
+        let (bucket, _) = table.find(key);
+        (core::ptr::from_ref(bucket).addr() - table.buckets.addr()) / size_of::<Bucket>()
+    }
+
+    #[test]
+    fn a_bucket_is_one_cache_line() {
+        assert_eq!(size_of::<Bucket>(), 64);
+    }
+
+    /// A machine with nodes 0, 1, 4 and 5, as described, not as found.
+    fn four_nodes() -> &'static Table {
+        let table = Table::allocate(LEAST_BITS, Nodes::from_mask(0b11_0011)).unwrap();
+        // SAFETY: never freed.
+        unsafe { table.as_ref() }
+    }
+
+    #[test]
+    fn words_without_a_wish_spread_evenly_over_the_nodes() {
+        let table = four_nodes();
+        let mut on_node = [0usize; 4];
+        for word in 0..40_000 {
+            let index = index_of(table, key(0x7f00_0000_1000 + word * 4, Place::Anywhere));
+            on_node[index >> table.bits] += 1;
+        }
+        assert!(
+            on_node
+                .iter()
+                .all(|&words| (9_000..11_000).contains(&words)),
+            "{on_node:?}"
+        );
+    }
+
+    #[test]
+    fn a_word_that_names_a_node_stands_in_that_node_s_memory() {
+        let table = four_nodes();
+        for position in 0..4 {
+            for word in 0..1000 {
+                let index = index_of(table, key(0x5000 + word, Place::OnNode(position)));
+                assert_eq!(index >> table.bits, position as usize);
+            }
+        }
+    }
+
+    #[test]
+    fn neighbouring_bytes_spread_over_buckets_and_lanes() {
+        let table = Table::allocate(8, Nodes::ONE).unwrap();
+        // SAFETY: never freed.
+        let table = unsafe { table.as_ref() };
+        let mut used = [0usize; 256 * LANES];
+        for byte in 0..2048 {
+            let key = key(0x7fff_1234_5000 + byte, Place::Anywhere);
+            used[index_of(table, key) * LANES + table.find(key).1] += 1;
+        }
+        let touched = used.iter().filter(|&&words| words > 0).count();
+        assert!(touched > 1000, "{touched} of 2048 lanes in use");
+    }
+
+    #[test]
+    fn sizes_are_powers_of_two_of_at_least_a_page_a_node() {
+        assert_eq!(Table::bits_for(0, Nodes::ONE), 6);
+        assert_eq!(Table::bits_for(65, Nodes::ONE), 7);
+        assert_eq!(Table::bits_for(1000, Nodes::from_mask(0b1111)), 8);
+        assert_eq!(Table::bits_for(usize::MAX, Nodes::ONE), MOST_BITS);
+    }
+}

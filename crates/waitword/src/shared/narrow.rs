@@ -1,0 +1,117 @@
+//! 8 and 16-bit words: a waiter stands on the aligned 32 bits around its word.
+//!
+//! ```text
+//!   byte 3   byte 2   byte 1   byte 0      the 32 bits that the kernel compares
+//!   ├──────┼────────┼────────┼──────┤
+//!   31..24   23..16   15..8     7..0       bits of the kernel's bitset
+//! ```
+//!
+//! The mask of a word is as wide as the word, so the masks of all neighbours fit into the kernel's 32
+//! bits side by side: a wake of one byte finds its own waiters only, and counts are exact.
+//!
+//! The kernel compares all 32 bits. If a neighbour has changed between our look and the kernel's, the
+//! answer is EAGAIN; then we look at our own lane again, and go on unless that has changed. Once queued, a
+//! waiter stays queued whatever its neighbours do.
+
+use crate::futex::Error;
+use crate::sys::clock::Deadline;
+use crate::sys::futex;
+use crate::word::{Size, WordPtr};
+use rustix::io::Errno;
+
+/// Where a narrow word lies in the 32 bits around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lane {
+    pub(crate) around: *mut u32,
+    shift: u32,
+    size: Size,
+}
+
+impl Lane {
+    pub(crate) fn of(word: WordPtr) -> Self {
+        let offset = word.address.addr() % 4;
+        let from_low = if cfg!(target_endian = "little") {
+            offset
+        } else {
+            4 - offset - word.size.bytes()
+        };
+        Self {
+            around: word.address.wrapping_byte_sub(offset).cast(),
+            shift: 8 * from_low as u32,
+            size: word.size,
+        }
+    }
+
+    /// The word's own part of the 32 bits around it.
+    pub(crate) fn value(self, around: u32) -> u64 {
+        u64::from(around >> self.shift) & self.size.all_bits()
+    }
+
+    fn bits(self, mask: u64) -> u32 {
+        (mask as u32) << self.shift
+    }
+
+    /// The 32 bits around the word, as a value to give to the kernel.
+    ///
+    /// Others access parts of them, at their own sizes. The language's memory model has no atomic access
+    /// that overlaps others of another size, so this is the machine's own load.
+    ///
+    /// # Safety
+    /// The word is mapped (and so are the 32 bits, which cross no page).
+    pub(crate) unsafe fn load_around(self) -> u32 {
+        let value: u32;
+        // SAFETY: reads four mapped, aligned bytes.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            core::arch::asm!("mov {0:e}, dword ptr [{1}]", out(reg) value, in(reg) self.around,
+                options(nostack, preserves_flags, readonly));
+            #[cfg(target_arch = "aarch64")]
+            core::arch::asm!("ldr {0:w}, [{1}]", out(reg) value, in(reg) self.around,
+                options(nostack, preserves_flags, readonly));
+            #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+            {
+                value = self.around.read_volatile();
+            }
+        }
+        value
+    }
+}
+
+/// # Safety
+/// The word is mapped and aligned.
+pub(super) unsafe fn wait(
+    word: WordPtr,
+    expected: u64,
+    mask: u64,
+    deadline: Option<&Deadline>,
+) -> Result<(), Error> {
+    let lane = Lane::of(word);
+    loop {
+        // SAFETY: the caller's promise.
+        let around = unsafe { lane.load_around() };
+        if lane.value(around) != expected {
+            return Err(Error::Mismatch);
+        }
+        // SAFETY: the caller's promise.
+        match unsafe { futex::shared_wait(lane.around, around, lane.bits(mask), deadline) } {
+            // Ours or a neighbour's: look again.
+            Err(Errno::AGAIN) => {}
+            result => return Ok(result?),
+        }
+    }
+}
+
+pub(super) fn wake(word: WordPtr, count: u32, mask: u64) -> Result<usize, Error> {
+    let lane = Lane::of(word);
+    Ok(futex::shared_wake(lane.around, count, lane.bits(mask))?)
+}
+
+/// Wakes all who wait on the *other* words in the same 32 bits.
+///
+/// For a waiter that stood there without a bitset (`futex_waitv` has none) and was woken: the wake may
+/// have been meant for a neighbour, who must not lose it.
+pub(crate) fn wake_neighbours(lane: Lane) {
+    let others = !lane.bits(lane.size.all_bits());
+    // The kernel has just found the address good.
+    let _ = futex::shared_wake(lane.around, i32::MAX as u32, others);
+}

@@ -1,0 +1,98 @@
+//! 64-bit words: a waiter stands on both 32-bit halves at once (`futex_waitv`, Linux 5.16).
+//!
+//! ```text
+//!   waiter                                    waker
+//!   ──────                                    ─────
+//!   low half as expected?  queue on it  (1)   change the word
+//!   high half as expected? queue on it  (2)   FUTEX_WAKE on the low half
+//!   sleep
+//! ```
+//!
+//! Any change of the word changes a half. If it comes before (1) and in the low half, or before (2) and
+//! in the high half, the waiter sees it and does not sleep. In every other case the waiter is already
+//! queued on the low half when the waker comes there. So no wake-up is lost, and waking the low half is
+//! enough, which makes counts exact and keeps the order of arrival.
+//!
+//! What is weaker than one comparison of 64 bits: the halves are compared one after the other. If the word
+//! changes between (1) and (2) so that *each* half held its expected value at its moment, though the word
+//! never held both at once, the waiter sleeps; the wake that follows that change wakes it.
+//!
+//! A requeue moves the entry on the low half; the one on the high half stays, where nobody ever wakes
+//! it, until the waiter leaves. `futex_waitv` has no bitset, so a waiter cannot be told from others by mask.
+
+use crate::futex::Error;
+use crate::sys::clock::Deadline;
+use crate::sys::futex::{self, Waitv};
+use crate::word::{Size, WordPtr};
+
+/// Size 32 bits, process-shared.
+const SHARED_U32: u32 = 2;
+
+const LOW_HALF_OFFSET: usize = if cfg!(target_endian = "little") { 0 } else { 4 };
+
+/// The 32 bits that wakes go to: of a 64-bit word its low half, a 32-bit word itself.
+pub(super) fn low_half(word: WordPtr) -> *mut u32 {
+    let offset = match word.size {
+        Size::U64 => LOW_HALF_OFFSET,
+        _ => 0,
+    };
+    word.address.wrapping_byte_add(offset).cast()
+}
+
+fn high_half(word: WordPtr) -> *mut u32 {
+    word.address.wrapping_byte_add(4 - LOW_HALF_OFFSET).cast()
+}
+
+/// The two entries of a wait for `word` to be woken while it holds `expected`.
+pub(crate) fn halves(word: WordPtr, expected: u64) -> [Waitv; 2] {
+    let entry = |half: *mut u32, val: u64| Waitv {
+        val,
+        uaddr: half.expose_provenance() as u64,
+        flags: SHARED_U32,
+        reserved: 0,
+    };
+    [
+        entry(low_half(word), expected & u64::from(u32::MAX)),
+        entry(high_half(word), expected >> 32),
+    ]
+}
+
+/// # Safety
+/// The word is mapped and aligned.
+pub(super) unsafe fn wait(
+    word: WordPtr,
+    expected: u64,
+    mask: u64,
+    deadline: Option<&Deadline>,
+) -> Result<(), Error> {
+    if mask != word.size.all_bits() {
+        return Err(Error::Unsupported);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { futex::waitv(&halves(word, expected), deadline) }?;
+    Ok(())
+}
+
+/// Any mask finds any waiter: they all wait with all bits.
+pub(super) fn wake(word: WordPtr, count: u32) -> Result<usize, Error> {
+    Ok(futex::shared_wake(low_half(word), count, u32::MAX)?)
+}
+
+/// # Safety
+/// Both words are mapped and aligned.
+pub(super) unsafe fn requeue(
+    from: WordPtr,
+    to: WordPtr,
+    wake: u32,
+    moved: u32,
+    expected: Option<u64>,
+) -> Result<usize, Error> {
+    // SAFETY: the caller's promise.
+    if expected.is_some_and(|expected| unsafe { from.load() } != expected) {
+        return Err(Error::Mismatch);
+    }
+    // The kernel compares the low half once more, in one step with the move.
+    let expected = expected.map(|expected| expected as u32);
+    // SAFETY: the caller's promise.
+    Ok(unsafe { futex::shared_requeue(low_half(from), low_half(to), wake, moved, expected)? })
+}

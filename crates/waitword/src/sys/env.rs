@@ -1,0 +1,19 @@
+//! Settings from the environment, read without the heap and without `std`'s environment lock, since
+//! the first wait of a process may come from inside an allocator.
+
+use core::ffi::CStr;
+
+/// The environment variable `name` as an unsigned number; `None` if unset or not a number.
+///
+/// Async-signal-safe as far as `getenv` is: it only reads, and must not run while another thread
+/// changes the environment, which is the rule for every reader of it.
+pub(crate) fn number(name: &CStr) -> Option<u64> {
+    // SAFETY: `name` ends in a zero byte; the result is a string of the environment, or null.
+    let value = unsafe { libc::getenv(name.as_ptr()) };
+    if value.is_null() {
+        return None;
+    }
+    // SAFETY: not null, so a zero-terminated string.
+    let value = unsafe { CStr::from_ptr(value) };
+    value.to_str().ok()?.trim().parse().ok()
+}

@@ -1,0 +1,258 @@
+//! The kernel's futex: as the bed that our own sleepers lie on (safe, 32-bit words of our own), and as
+//! the whole of the matter for process-shared words (raw, the caller's addresses).
+
+use super::clock::{Clock, Deadline};
+use super::from_raw;
+use core::num::NonZeroU32;
+use core::sync::atomic::AtomicU32;
+use rustix::io::Errno;
+use rustix::thread::futex as kernel;
+use rustix::time::Timespec;
+use syscalls::{Sysno, syscall5, syscall6};
+
+pub(crate) const ANY_BIT: NonZeroU32 = NonZeroU32::MAX;
+
+const REQUEUE: usize = 3;
+const CMP_REQUEUE: usize = 4;
+const WAKE_OP: usize = 5;
+const WAIT_BITSET: usize = 9;
+const WAKE_BITSET: usize = 10;
+const CLOCK_REALTIME_FLAG: usize = 256;
+
+/// Sleeps while `word` holds `expected`, until a wake with one of `bits`, the deadline, or a signal.
+/// The word is one of ours: private to the process, never unmapped.
+///
+/// # Errors
+/// `EAGAIN`, `ETIMEDOUT`, `EINTR`.
+pub(crate) fn wait(
+    word: &AtomicU32,
+    expected: u32,
+    bits: NonZeroU32,
+    deadline: Option<&Deadline>,
+) -> Result<(), Errno> {
+    let time = deadline.map(|deadline| deadline.to_timespec());
+    let mut flags = kernel::Flags::PRIVATE;
+    if deadline.is_some_and(|deadline| deadline.clock == Clock::Realtime) {
+        flags |= kernel::Flags::CLOCK_REALTIME;
+    }
+    kernel::wait_bitset(word, flags, expected, time.as_ref(), bits)
+}
+
+/// Wakes up to `count` sleepers of one of our own words that wait for one of `bits`.
+///
+/// Failure means that nobody sleeps there: the word is mapped and aligned.
+pub(crate) fn wake(word: &AtomicU32, count: u32, bits: NonZeroU32) {
+    let _ = kernel::wake_bitset(word, kernel::Flags::PRIVATE, count, bits);
+}
+
+fn pointer<T>(value: Option<&T>) -> usize {
+    value.map_or(0, |value| (&raw const *value).addr())
+}
+
+/// FUTEX_WAIT_BITSET on a process-shared word.
+///
+/// # Errors
+/// futex(2)'s.
+///
+/// # Safety
+/// `word` is a mapped, aligned 32-bit word.
+pub(crate) unsafe fn shared_wait(
+    word: *mut u32,
+    expected: u32,
+    bits: u32,
+    deadline: Option<&Deadline>,
+) -> Result<(), Errno> {
+    let time = deadline.map(|deadline| deadline.to_timespec());
+    let clock = match deadline.map(|deadline| deadline.clock) {
+        Some(Clock::Realtime) => CLOCK_REALTIME_FLAG,
+        _ => 0,
+    };
+    // SAFETY: the kernel only reads the word and the time, both alive while it runs.
+    from_raw(unsafe {
+        syscall6(
+            Sysno::futex,
+            word.expose_provenance(),
+            WAIT_BITSET | clock,
+            expected as usize,
+            pointer(time.as_ref()),
+            0,
+            bits as usize,
+        )
+    })
+    .map(drop)
+}
+
+/// FUTEX_WAKE_BITSET on a process-shared word; wakes one even if `count` is 0 (the kernel's quirk).
+///
+/// # Errors
+/// futex(2)'s.
+pub(crate) fn shared_wake(word: *mut u32, count: u32, bits: u32) -> Result<usize, Errno> {
+    // SAFETY: the kernel looks the address up and does not touch the word.
+    from_raw(unsafe {
+        syscall6(
+            Sysno::futex,
+            word.expose_provenance(),
+            WAKE_BITSET,
+            count as usize,
+            0,
+            0,
+            bits as usize,
+        )
+    })
+}
+
+/// FUTEX_REQUEUE, or FUTEX_CMP_REQUEUE if there is an expected value, between process-shared words.
+///
+/// # Errors
+/// futex(2)'s.
+///
+/// # Safety
+/// Both are mapped, aligned 32-bit words.
+pub(crate) unsafe fn shared_requeue(
+    from: *mut u32,
+    to: *mut u32,
+    wake: u32,
+    moved: u32,
+    expected: Option<u32>,
+) -> Result<usize, Errno> {
+    let op = if expected.is_some() {
+        CMP_REQUEUE
+    } else {
+        REQUEUE
+    };
+    // SAFETY: the kernel only reads the first word.
+    from_raw(unsafe {
+        syscall6(
+            Sysno::futex,
+            from.expose_provenance(),
+            op,
+            wake as usize,
+            moved as usize,
+            to.expose_provenance(),
+            expected.unwrap_or(0) as usize,
+        )
+    })
+}
+
+/// FUTEX_WAKE_OP between process-shared words; each count of 0 wakes one (the kernel's quirk).
+///
+/// # Errors
+/// futex(2)'s.
+///
+/// # Safety
+/// Both are mapped, aligned 32-bit words, the second writable.
+pub(crate) unsafe fn shared_wake_op(
+    first: *mut u32,
+    count: u32,
+    second: *mut u32,
+    second_count: u32,
+    packed_op: u32,
+) -> Result<usize, Errno> {
+    // SAFETY: the kernel changes the second word atomically, as the caller asks.
+    from_raw(unsafe {
+        syscall6(
+            Sysno::futex,
+            first.expose_provenance(),
+            WAKE_OP,
+            count as usize,
+            second_count as usize,
+            second.expose_provenance(),
+            packed_op as usize,
+        )
+    })
+}
+
+/// futex(2) as it is, for what the door passes on.
+///
+/// # Errors
+/// futex(2)'s.
+///
+/// # Safety
+/// Whatever futex(2) demands of these arguments.
+pub(crate) unsafe fn raw(arguments: [usize; 6]) -> Result<usize, Errno> {
+    let [word, op, value, timeout, second, value3] = arguments;
+    // SAFETY: the caller's promise.
+    from_raw(unsafe { syscall6(Sysno::futex, word, op, value, timeout, second, value3) })
+}
+
+/// One of the futex2 family (Linux 6.7; futex_waitv 5.16) as it is, for what the door passes on.
+///
+/// # Errors
+/// The call's own; `ENOSYS` if the kernel lacks it.
+///
+/// # Safety
+/// Whatever the call demands of these arguments.
+pub(crate) unsafe fn futex2(call: Futex2, arguments: [usize; 6]) -> Result<usize, Errno> {
+    // These numbers are the same on every architecture.
+    let number = match call {
+        Futex2::Waitv => Sysno::futex_waitv,
+        Futex2::Wake => Sysno::futex_wake,
+        Futex2::Wait => Sysno::futex_wait,
+        Futex2::Requeue => Sysno::futex_requeue,
+    };
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: the caller's promise.
+    from_raw(unsafe { syscall6(number, a, b, c, d, e, f) })
+}
+
+/// The system calls of futex2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Futex2 {
+    Waitv,
+    Wake,
+    Wait,
+    Requeue,
+}
+
+/// `struct futex_waitv`: one word of a futex2 call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Waitv {
+    /// The value that the word is expected to hold.
+    pub val: u64,
+    /// The address of the word.
+    pub uaddr: u64,
+    /// Size and kind of the word: [`door::SIZE_U32`](crate::door::SIZE_U32) and its like.
+    pub flags: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// futex_waitv(2): sleeps until one of these words is woken; its index.
+///
+/// # Errors
+/// The call's own; `ENOSYS` before Linux 5.16.
+///
+/// # Safety
+/// Every entry names a mapped word.
+pub(crate) unsafe fn waitv(entries: &[Waitv], deadline: Option<&Deadline>) -> Result<usize, Errno> {
+    #[cfg(test)]
+    if pretend::WITHOUT_WAITV.load(core::sync::atomic::Ordering::Relaxed) {
+        return Err(Errno::NOSYS);
+    }
+    let time: Option<Timespec> = deadline.map(|deadline| deadline.to_timespec());
+    let clock = match deadline.map(|deadline| deadline.clock) {
+        Some(Clock::Realtime) => libc::CLOCK_REALTIME,
+        _ => libc::CLOCK_MONOTONIC,
+    };
+    // SAFETY: entries and time are alive while the kernel reads them; the words by the caller's promise.
+    from_raw(unsafe {
+        syscall5(
+            Sysno::futex_waitv,
+            entries.as_ptr().addr(),
+            entries.len(),
+            0,
+            pointer(time.as_ref()),
+            clock as usize,
+        )
+    })
+}
+
+/// Kernels that this machine does not run, for tests of what happens there.
+#[cfg(test)]
+pub(crate) mod pretend {
+    use core::sync::atomic::AtomicBool;
+
+    /// Before Linux 5.16.
+    pub(crate) static WITHOUT_WAITV: AtomicBool = AtomicBool::new(false);
+}

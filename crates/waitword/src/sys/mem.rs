@@ -1,0 +1,43 @@
+//! Memory for the table and the parkers: straight from mmap, zeroed, never freed once published.
+
+use core::ptr::NonNull;
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+
+pub(crate) const PAGE: usize = 4096;
+
+/// `length` zeroed bytes, page-aligned; `None` if memory is short.
+pub(crate) fn map(length: usize) -> Option<NonNull<u8>> {
+    // SAFETY: a new private anonymous mapping, wherever the kernel likes: touches nothing that exists.
+    let address = unsafe {
+        rustix::mm::mmap_anonymous(
+            core::ptr::null_mut(),
+            length,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE,
+        )
+    };
+    NonNull::new(address.ok()?.cast())
+}
+
+/// Gives back a mapping that nobody else has seen.
+///
+/// # Safety
+/// `address` and `length` are those of one [`map`], and no reference into it is left.
+pub(crate) unsafe fn unmap(address: NonNull<u8>, length: usize) {
+    // SAFETY: the caller's promise.
+    let result = unsafe { rustix::mm::munmap(address.as_ptr().cast(), length) };
+    debug_assert!(result.is_ok());
+}
+
+/// Has the kernel zero this memory in every forked child (Linux 4.14, `MADV_WIPEONFORK`).
+///
+/// # Errors
+/// `EINVAL` on a kernel (or emulator) that does not know it.
+///
+/// # Safety
+/// The range lies in one [`map`], whole pages, and all zeros is a valid state of what is kept there.
+pub(crate) unsafe fn wipe_on_fork(address: NonNull<u8>, length: usize) -> Result<(), Errno> {
+    // SAFETY: the caller's promise; the advice changes only what a forked child sees.
+    unsafe { rustix::mm::madvise(address.as_ptr().cast(), length, Advice::LinuxWipeOnFork) }
+}

@@ -1,0 +1,121 @@
+//! NUMA nodes: which ones there are, which one we run on, and memory placed on one.
+
+use core::ops::Range;
+
+/// The nodes that a process may use, by number: those below 64. Nodes with higher numbers are served by the
+/// memory of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Nodes {
+    /// Bit n: node n.
+    mask: u64,
+}
+
+impl Nodes {
+    pub(crate) const ONE: Self = Self { mask: 1 };
+
+    /// These nodes; node 0 alone if there are none.
+    pub(crate) const fn from_mask(mask: u64) -> Self {
+        if mask == 0 { Self::ONE } else { Self { mask } }
+    }
+
+    pub(crate) const fn count(self) -> u32 {
+        self.mask.count_ones()
+    }
+
+    /// The position of node `number` among the nodes, counted from 0; `None` if it is not one of them.
+    pub(crate) fn position(self, number: u32) -> Option<u32> {
+        let exists = number < u64::BITS && self.mask >> number & 1 == 1;
+        exists.then(|| (self.mask & ((1 << number) - 1)).count_ones())
+    }
+
+    /// The numbers of the nodes, ascending.
+    pub(crate) fn numbers(self) -> impl Iterator<Item = u32> {
+        (0..u64::BITS).filter(move |&number| self.mask >> number & 1 == 1)
+    }
+}
+
+/// The nodes this process may place memory on; node 0 alone on a kernel without NUMA. One system call,
+/// no file is opened.
+#[cfg(not(loom))]
+pub(crate) fn nodes() -> Nodes {
+    use syscalls::{Sysno, syscall5};
+    const MPOL_F_MEMS_ALLOWED: usize = 4;
+    // The kernel wants room for as many nodes as it was built for (at most 1024).
+    let mut mask = [0u64; 16];
+    // SAFETY: the kernel writes at most 1024 bits into the array.
+    let result = unsafe {
+        syscall5(
+            Sysno::get_mempolicy,
+            0,
+            mask.as_mut_ptr().expose_provenance(),
+            1024,
+            0,
+            MPOL_F_MEMS_ALLOWED,
+        )
+    };
+    Nodes::from_mask(if result.is_ok() { mask[0] } else { 0 })
+}
+
+#[cfg(loom)]
+pub(crate) fn nodes() -> Nodes {
+    Nodes::ONE
+}
+
+/// The node of the CPU that the caller runs on.
+#[cfg(not(loom))]
+pub(crate) fn current_node() -> u32 {
+    use syscalls::{Sysno, syscall3};
+    let mut node = 0u32;
+    // SAFETY: the kernel writes one u32.
+    let _ = unsafe { syscall3(Sysno::getcpu, 0, (&raw mut node).expose_provenance(), 0) };
+    node
+}
+
+#[cfg(loom)]
+pub(crate) fn current_node() -> u32 {
+    0
+}
+
+/// Asks that the pages of `range` be taken from node `number`: a wish, not a condition, so that a full
+/// node costs speed and not the call (MPOL_PREFERRED).
+#[cfg(not(loom))]
+pub(crate) fn prefer(range: Range<*mut u8>, number: u32) {
+    use syscalls::{Sysno, syscall6};
+    const MPOL_PREFERRED: usize = 1;
+    let mask = 1u64 << number;
+    // SAFETY: the range is a mapping of ours without contents yet; the policy only says where its
+    // pages are to come from. The kernel reads one word of mask.
+    let _ = unsafe {
+        syscall6(
+            Sysno::mbind,
+            range.start.expose_provenance(),
+            range.end.addr() - range.start.addr(),
+            MPOL_PREFERRED,
+            (&raw const mask).addr(),
+            u64::BITS as usize + 1,
+            0,
+        )
+    };
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_count_only_the_nodes_there_are() {
+        let nodes = Nodes::from_mask(0b1000_0101);
+        assert_eq!(nodes.count(), 3);
+        assert_eq!(
+            [0, 1, 2, 7, 63, 64, u32::MAX].map(|number| nodes.position(number)),
+            [Some(0), None, Some(1), Some(2), None, None, None]
+        );
+        assert_eq!(nodes.numbers().collect::<Vec<_>>(), [0, 2, 7]);
+        assert_eq!(Nodes::from_mask(0), Nodes::ONE);
+    }
+
+    #[test]
+    fn this_machine_has_the_node_that_we_run_on() {
+        assert!(nodes().position(current_node()).is_some());
+    }
+}

@@ -1,0 +1,96 @@
+//! What the scheduler is told and tells: priority, CPUs.
+
+use rustix::io::Errno;
+
+/// The calling thread's real-time priority, looked up at most every few milliseconds: it changes seldom,
+/// and to ask costs a system call, a tenth of a sleep.
+#[cfg(not(loom))]
+pub(crate) fn priority() -> u8 {
+    use core::cell::Cell;
+    const FRESH_FOR: u64 = 10;
+    thread_local! {
+        // No destructor and a constant start: usable at any moment of a thread's life.
+        static KNOWN: Cell<(u64, u8)> = const { Cell::new((0, 0)) };
+    }
+    // Zero is "never": boot was longer ago than that.
+    let now = super::clock::coarse_milliseconds();
+    let (asked, known) = KNOWN.with(Cell::get);
+    if asked != 0 && now.wrapping_sub(asked) < FRESH_FOR {
+        return known;
+    }
+    let priority = realtime_priority();
+    KNOWN.with(|known| known.set((now, priority)));
+    priority
+}
+
+/// The calling thread's real-time priority: 1 to 99 for SCHED_FIFO and SCHED_RR, 100 for
+/// SCHED_DEADLINE (which runs before both), 0 for all others. One system call, two for a real-time
+/// thread.
+#[cfg(not(loom))]
+fn realtime_priority() -> u8 {
+    use syscalls::{Sysno, syscall1, syscall2};
+    const SCHED_RESET_ON_FORK: usize = 0x4000_0000;
+    // SAFETY: asks about the calling thread (0) and touches no memory.
+    let policy = unsafe { syscall1(Sysno::sched_getscheduler, 0) };
+    match policy.map_or(0, |policy| policy & !SCHED_RESET_ON_FORK) as i32 {
+        libc::SCHED_FIFO | libc::SCHED_RR => {
+            let mut priority = 0i32;
+            // SAFETY: `struct sched_param` is one int, which the kernel writes.
+            let result =
+                unsafe { syscall2(Sysno::sched_getparam, 0, (&raw mut priority) as usize) };
+            result.map_or(0, |_| priority.clamp(0, 99) as u8)
+        }
+        libc::SCHED_DEADLINE => 100,
+        _ => 0,
+    }
+}
+
+#[cfg(loom)]
+pub(crate) fn priority() -> u8 {
+    0
+}
+
+/// How many CPUs the calling thread may run on; at least 1.
+pub(crate) fn cpus() -> u32 {
+    rustix::thread::sched_getaffinity(None)
+        .map_or(1, |set| set.count())
+        .max(1)
+}
+
+/// Sleeps this long; a signal may end it sooner.
+pub(crate) fn sleep_nanoseconds(nanoseconds: i64) {
+    let _ = rustix::thread::nanosleep(&rustix::time::Timespec {
+        tv_sec: 0,
+        tv_nsec: nanoseconds,
+    });
+}
+
+/// Makes the process's own hash table in the kernel (Linux 6.16) have at least `slots` buckets.
+///
+/// Our sleepers stand there, 32 to a word; with the kernel's 16 buckets a wake among thousands of
+/// sleepers would walk past hundreds of strangers. Does nothing where the kernel has no such table,
+/// or the process was put on the global one; never shrinks.
+#[cfg(not(loom))]
+pub(crate) fn grow_kernel_hash(slots: usize) {
+    use syscalls::{Sysno, syscall5};
+    const PR_FUTEX_HASH: usize = 78;
+    const SET_SLOTS: usize = 1;
+    const GET_SLOTS: usize = 2;
+    // SAFETY: only reads and sets a number of the process's own; no memory is passed.
+    unsafe {
+        match syscall5(Sysno::prctl, PR_FUTEX_HASH, GET_SLOTS, 0, 0, 0) {
+            Ok(now) if now > 0 && now < slots => {
+                let slots = slots.next_power_of_two();
+                let _: Result<usize, Errno> = super::from_raw(syscall5(
+                    Sysno::prctl,
+                    PR_FUTEX_HASH,
+                    SET_SLOTS,
+                    slots,
+                    0,
+                    0,
+                ));
+            }
+            _ => {}
+        }
+    }
+}

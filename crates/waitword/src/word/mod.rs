@@ -1,0 +1,170 @@
+//! The four word sizes: what a word is, how it is read, and how `wake_op` changes it.
+//!
+//! Above this room everything knows a word as an address and a [`Size`]; the value travels as a `u64`
+//! whose upper bits are zero.
+
+mod numa;
+mod op;
+
+pub use numa::NumaWord;
+pub(crate) use op::RawWakeOp;
+pub use op::{Cmp, Op, WakeOp};
+
+use core::fmt::Debug;
+use core::sync::atomic::{
+    AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst,
+};
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// The value of a futex word: `u8`, `u16`, `u32` or `u64`.
+pub trait Word: sealed::Sealed + Copy + Eq + Debug + Send + Sync + 'static {
+    #[doc(hidden)]
+    const SIZE: Size;
+    #[doc(hidden)]
+    fn to_u64(self) -> u64;
+}
+
+/// A futex word: `AtomicU8`, `AtomicU16`, `AtomicU32` or `AtomicU64`.
+pub trait FutexWord: sealed::Sealed + Sync + 'static {
+    /// What the word holds.
+    type Value: Word;
+    #[doc(hidden)]
+    type PairAlign: Send + Sync + Debug + Default;
+}
+
+macro_rules! words {
+    ($($value:ty, $atomic:ty, $pair:ty, $size:ident;)*) => {$(
+        impl sealed::Sealed for $value {}
+        impl sealed::Sealed for $atomic {}
+        impl Word for $value {
+            const SIZE: Size = Size::$size;
+            fn to_u64(self) -> u64 {
+                self.into()
+            }
+        }
+        impl FutexWord for $atomic {
+            type Value = $value;
+            type PairAlign = $pair;
+        }
+    )*};
+}
+
+words! {
+    u8, AtomicU8, u16, U8;
+    u16, AtomicU16, u32, U16;
+    u32, AtomicU32, u64, U32;
+    u64, AtomicU64, u128, U64;
+}
+
+/// How wide a futex word is. The numbers are those of futex2's `FUTEX2_SIZE_*`.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Size {
+    U8 = 0,
+    U16 = 1,
+    U32 = 2,
+    U64 = 3,
+}
+
+impl Size {
+    pub(crate) const fn bytes(self) -> usize {
+        1 << self as usize
+    }
+
+    /// All bits of a word of this size.
+    pub(crate) const fn all_bits(self) -> u64 {
+        u64::MAX >> (64 - 8 * self.bytes())
+    }
+
+    /// Whether `value` fits into a word of this size.
+    pub(crate) const fn holds(self, value: u64) -> bool {
+        value & !self.all_bits() == 0
+    }
+}
+
+/// Which waiters a wake is meant for: a wake finds a waiter whose mask shares a bit with its own.
+///
+/// As wide as the word (futex2's rule) and never zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mask<V>(u64, core::marker::PhantomData<V>);
+
+impl<V: Word> Mask<V> {
+    /// All bits: found by every wake, finds every waiter.
+    pub const ANY: Self = Self(V::SIZE.all_bits(), core::marker::PhantomData);
+
+    /// A mask of these bits; `None` if there are none, since nobody could ever be found by it.
+    pub fn new(bits: V) -> Option<Self> {
+        let bits = bits.to_u64();
+        (bits != 0).then_some(Self(bits, core::marker::PhantomData))
+    }
+
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+}
+
+impl<V: Word> Default for Mask<V> {
+    fn default() -> Self {
+        Self::ANY
+    }
+}
+
+/// A word by address and size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WordPtr {
+    pub(crate) address: *mut (),
+    pub(crate) size: Size,
+}
+
+impl WordPtr {
+    /// The value now.
+    ///
+    /// Relaxed: whoever needs an order against other memory has the fence of the waiter count
+    /// (`private`) or the kernel's own check (`shared`).
+    ///
+    /// # Safety
+    /// The word is mapped, aligned, and accessed by atomic operations only while this runs.
+    #[inline(always)]
+    pub(crate) unsafe fn load(self) -> u64 {
+        // SAFETY: the caller's promise, which is the one that `from_ptr` asks for.
+        unsafe {
+            match self.size {
+                Size::U8 => AtomicU8::from_ptr(self.address.cast()).load(Relaxed).into(),
+                Size::U16 => AtomicU16::from_ptr(self.address.cast())
+                    .load(Relaxed)
+                    .into(),
+                Size::U32 => AtomicU32::from_ptr(self.address.cast())
+                    .load(Relaxed)
+                    .into(),
+                Size::U64 => AtomicU64::from_ptr(self.address.cast()).load(Relaxed),
+            }
+        }
+    }
+
+    /// Replaces `old` by `new` if the word holds it; what the word holds then.
+    ///
+    /// # Safety
+    /// As [`load`](Self::load); the word is writable.
+    pub(crate) unsafe fn replace(self, old: u64, new: u64) -> u64 {
+        macro_rules! replace {
+            ($atomic:ty) => {{
+                // SAFETY: the caller's promise.
+                let word = unsafe { <$atomic>::from_ptr(self.address.cast()) };
+                match word.compare_exchange(old as _, new as _, SeqCst, SeqCst) {
+                    Ok(_) => new,
+                    Err(found) => found.into(),
+                }
+            }};
+        }
+        match self.size {
+            Size::U8 => replace!(AtomicU8),
+            Size::U16 => replace!(AtomicU16),
+            Size::U32 => replace!(AtomicU32),
+            Size::U64 => replace!(AtomicU64),
+        }
+    }
+}
