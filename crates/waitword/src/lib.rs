@@ -43,7 +43,8 @@
 //! * **Exact counts.** The number returned is the number woken (or woken and moved).
 //! * **Order of arrival**, within a scheduling class; real-time waiters go first, by priority. A
 //!   thread's priority is looked up at most every 10 ms, so a change may be seen that much late.
-//! * **No heap** on any path: an allocator may stand on these futexes.
+//! * **No heap** on any path: an allocator may stand on these futexes. (In a library that was loaded by
+//!   `dlopen`, the C library may allocate a thread's first thread-local storage there.)
 //! * **Signal handlers**: `wake`, `requeue` and `wake_op` are async-signal-safe. If the handler has
 //!   interrupted this library inside one of its own short critical sections, the wake is delivered as
 //!   that section ends, and the call returns 0, since the number is not yet known. A wait from such a

@@ -80,6 +80,11 @@ impl<'a, A: FutexWord> Futex<'a, A> {
     /// "The change first, then the wakes" is safe in the usual sense: whoever waited before the change is
     /// found by the wakes. A thread that begins to wait in between may be woken too.
     ///
+    /// One thing the kernel does not promise: a waiter that was moved by a requeue and then wakes up for another
+    /// reason than a wake (a signal whose handler restarts the call) goes back to wait on its first
+    /// word, if that still holds the expected value. So after a shared requeue, whoever relies on the second
+    /// word alone must have changed the first.
+    ///
     /// A word is to be used at one size only. In particular, a 32-bit futex that overlaps an 8 or 16-bit
     /// one finds the other's waiters.
     ///

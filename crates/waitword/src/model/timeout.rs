@@ -18,7 +18,7 @@ fn a_timeout_and_a_wake_agree_on_who_was_first() {
 
 #[test]
 fn a_timeout_does_not_take_a_wake_with_it() {
-    check(3, || {
+    check(2, || {
         let (repository, word) = (repository(), TestWord::new(0));
         let impatient = {
             let (repository, word) = (repository.clone(), word.clone());

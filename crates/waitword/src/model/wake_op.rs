@@ -7,7 +7,7 @@ use crate::futex::private;
 /// call leaves nobody asleep.
 #[test]
 fn signal_and_unlock_in_one_step_wakes_both() {
-    check(3, || {
+    check(2, || {
         let repository = repository();
         let (condition, lock) = (TestWord::new(0), TestWord::new(1));
         let spawn_waiter = |word: &Arc<TestWord>| {

@@ -439,15 +439,8 @@ pub fn futex() -> Support {
     let word = 0u32;
     // SAFETY: the word outlives the call, its value does not match, so the call does not sleep; no
     // timeout.
-    let result = from_raw(unsafe {
-        syscall4(
-            Sysno::futex,
-            (&raw const word) as usize,
-            WAIT_PRIVATE,
-            1,
-            0,
-        )
-    });
+    let result =
+        from_raw(unsafe { syscall4(Sysno::futex, (&raw const word) as usize, WAIT_PRIVATE, 1, 0) });
     Support::answers(result, Errno::AGAIN)
 }
 

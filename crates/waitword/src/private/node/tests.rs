@@ -1,1 +1,137 @@
+use super::*;
 
+fn chain() -> Chain {
+    Chain {
+        first: Cell::new(ptr::null()),
+    }
+}
+
+fn key(address: usize) -> Key {
+    Key {
+        address,
+        place: Place::Anywhere,
+    }
+}
+
+fn node(address: usize, priority: u8) -> Node {
+    Node::new(key(address), 1, None, priority)
+}
+
+/// All nodes of a word, by taking them out.
+fn drain(chain: &Chain, address: usize) -> Vec<*const Node> {
+    let mut order = Vec::new();
+    // SAFETY: one thread, so as good as locked; the nodes outlive the chain.
+    unsafe {
+        chain.take(key(address), usize::MAX, u64::MAX, |node| {
+            order.push(&raw const *node)
+        })
+    };
+    order
+}
+
+fn push_all(chain: &Chain, nodes: &[Node]) {
+    for node in nodes {
+        // SAFETY: as in `drain`.
+        unsafe { chain.push(node) };
+    }
+}
+
+fn addresses<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> Vec<*const Node> {
+    nodes.into_iter().map(|node| &raw const *node).collect()
+}
+
+#[test]
+fn waiters_of_one_word_leave_in_order_of_arrival() {
+    let (chain, nodes) = (chain(), [(); 5].map(|()| node(4, 0)));
+    push_all(&chain, &nodes);
+    assert_eq!(drain(&chain, 4), addresses(&nodes));
+    assert!(chain.first.get().is_null());
+}
+
+#[test]
+fn words_in_one_bucket_do_not_mix() {
+    let chain = chain();
+    let nodes = [4, 8, 4, 12, 8, 4].map(|address| node(address, 0));
+    push_all(&chain, &nodes);
+    for address in [8, 4, 12] {
+        let of_word = nodes.iter().filter(|node| node.key() == key(address));
+        assert_eq!(drain(&chain, address), addresses(of_word));
+    }
+    assert!(chain.first.get().is_null());
+}
+
+#[test]
+fn higher_priority_goes_first_and_equal_ones_in_order() {
+    let chain = chain();
+    let nodes = [0, 5, 0, 9, 5, 9].map(|priority| node(4, priority));
+    push_all(&chain, &nodes);
+    let order = [3, 5, 1, 4, 0, 2].map(|index| &nodes[index]);
+    assert_eq!(drain(&chain, 4), addresses(order));
+}
+
+#[test]
+fn a_node_leaves_from_any_place_of_its_ring() {
+    for leaving in 0..4 {
+        let chain = chain();
+        let (nodes, other) = ([(); 4].map(|()| node(4, 0)), node(8, 0));
+        push_all(&chain, &nodes[..2]);
+        push_all(&chain, core::slice::from_ref(&other));
+        push_all(&chain, &nodes[2..]);
+        // SAFETY: as in `drain`; the node is queued.
+        unsafe { chain.remove(&nodes[leaving]) };
+        let rest = nodes
+            .iter()
+            .enumerate()
+            .filter(|&(index, _)| index != leaving);
+        assert_eq!(drain(&chain, 4), addresses(rest.map(|(_, node)| node)));
+        assert_eq!(drain(&chain, 8), [&raw const other]);
+    }
+}
+
+#[test]
+fn a_mask_passes_over_strangers_and_a_count_stops() {
+    let chain = chain();
+    let nodes = [1, 2, 3, 2, 1].map(|mask| Node::new(key(4), mask, None, 0));
+    push_all(&chain, &nodes);
+    let mut taken = Vec::new();
+    // SAFETY: as in `drain`.
+    let count = unsafe { chain.take(key(4), 2, 2, |node| taken.push(&raw const *node)) };
+    assert_eq!(count, 2);
+    assert_eq!(taken, addresses(&nodes[1..3]));
+    assert_eq!(
+        drain(&chain, 4),
+        addresses([&nodes[0], &nodes[3], &nodes[4]])
+    );
+}
+
+#[test]
+fn counting_stops_at_the_limit() {
+    let (chain, nodes) = (chain(), [(); 3].map(|()| node(4, 0)));
+    push_all(&chain, &nodes);
+    // SAFETY: as in `drain`.
+    let count = |limit| unsafe { chain.count(key(4), limit) };
+    assert_eq!([0, 2, 3, 9].map(count), [0, 2, 3, 3]);
+    // SAFETY: as in `drain`.
+    assert_eq!(unsafe { chain.count(key(8), 9) }, 0);
+    assert_eq!(drain(&chain, 4).len(), 3);
+}
+
+#[test]
+fn rings_move_whole_into_another_bucket() {
+    let (from, to) = (chain(), chain());
+    let nodes = [4, 8, 4, 4].map(|address| node(address, 0));
+    push_all(&from, &nodes);
+    let mut lengths = Vec::new();
+    // SAFETY: as in `drain`.
+    unsafe {
+        from.take_rings(|first, length| {
+            lengths.push((first.key().address, length));
+            to.add_ring(first);
+        });
+    }
+    lengths.sort_unstable();
+    assert_eq!(lengths, [(4, 3), (8, 1)]);
+    assert!(from.first.get().is_null());
+    assert_eq!(drain(&to, 4), addresses([&nodes[0], &nodes[2], &nodes[3]]));
+    assert_eq!(drain(&to, 8), addresses([&nodes[1]]));
+}

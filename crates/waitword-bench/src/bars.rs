@@ -1,0 +1,417 @@
+//! What must be reached, and whether it was.
+//!
+//! A bar takes in one or more cells of the report (a case's variant, in one metric), all of which must be met.
+//! The one furthest from it is shown first. Nothing is averaged away, and a bar of which nothing was
+//! measured says so.
+
+use crate::report::{CaseReport, MetricReport, VariantReport, WorkloadReport};
+use crate::stats::Summary;
+use serde::Serialize;
+
+/// What a bar is held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Figure {
+    /// The ratio to the baseline.
+    Ratio,
+    /// The value itself.
+    Value,
+}
+
+/// One thing that must be reached.
+#[derive(Debug)]
+struct Bar {
+    what: &'static str,
+    limit: f64,
+    figure: Figure,
+    workload: &'static str,
+    /// Parts of the case's name, all of which must be there.
+    case: &'static [&'static str],
+    /// One of these must be the variant's name, or begin it if it ends in `*`.
+    variants: &'static [&'static str],
+    /// One of these must be the metric's name; empty: any.
+    metrics: &'static [&'static str],
+}
+
+const ALL_WIDTHS: &[&str] = &["waitword 8", "waitword 16", "waitword 32", "waitword 64"];
+const WIDE_ENOUGH: &[&str] = &["waitword 32", "waitword 64"];
+const SPIN_OFF: &[&str] = &["waitword 32, spin off", "waitword 64, spin off"];
+const SPIN_ON: &[&str] = &["waitword 32, spin on", "waitword 64, spin on"];
+
+const fn ratio(
+    what: &'static str,
+    limit: f64,
+    workload: &'static str,
+    case: &'static [&'static str],
+    variants: &'static [&'static str],
+    metrics: &'static [&'static str],
+) -> Bar {
+    Bar {
+        what,
+        limit,
+        figure: Figure::Ratio,
+        workload,
+        case,
+        variants,
+        metrics,
+    }
+}
+
+const BARS: &[Bar] = &[
+    ratio(
+        "private wait, wrong value",
+        1.0 / 20.0,
+        "calls",
+        &["wait, wrong value, private"],
+        ALL_WIDTHS,
+        &[],
+    ),
+    ratio(
+        "private wake, nobody waiting",
+        0.1,
+        "calls",
+        &["wake, nobody waiting, private"],
+        ALL_WIDTHS,
+        &[],
+    ),
+    ratio(
+        "private requeue, nobody waiting",
+        0.1,
+        "calls",
+        &["requeue, nobody waiting, private"],
+        ALL_WIDTHS,
+        &[],
+    ),
+    ratio(
+        "private wake_op, nobody waiting",
+        0.1,
+        "calls",
+        &["wake_op, nobody waiting, private"],
+        ALL_WIDTHS,
+        &[],
+    ),
+    Bar {
+        what: "requeue of 512 private waiters: system calls",
+        limit: 0.0,
+        figure: Figure::Value,
+        workload: "requeue",
+        case: &["t = 512,"],
+        variants: WIDE_ENOUGH,
+        metrics: &["system calls"],
+    },
+    ratio(
+        "requeue of 512, one at a time",
+        1.0 / 3.0,
+        "requeue",
+        &["t = 512,", "one at a time"],
+        WIDE_ENOUGH,
+        &["moving"],
+    ),
+    ratio(
+        "requeue of 512, all at once",
+        1.0,
+        "requeue",
+        &["t = 512,", "all at once"],
+        WIDE_ENOUGH,
+        &["moving"],
+    ),
+    ratio(
+        "wake of 64 on one word, the calls",
+        1.1,
+        "wake",
+        &["t = 64,"],
+        WIDE_ENOUGH,
+        &["wake calls"],
+    ),
+    ratio(
+        "wake of 64 on one word, until all run",
+        1.1,
+        "wake",
+        &["t = 64,"],
+        WIDE_ENOUGH,
+        &["all run"],
+    ),
+    ratio(
+        "wake of 512 on one word, the calls",
+        1.1,
+        "wake",
+        &["t = 512,"],
+        WIDE_ENOUGH,
+        &["wake calls"],
+    ),
+    ratio(
+        "wake of 512 on one word, until all run",
+        1.1,
+        "wake",
+        &["t = 512,"],
+        WIDE_ENOUGH,
+        &["all run"],
+    ),
+    ratio("ping-pong, spin off", 1.1, "ping-pong", &[], SPIN_OFF, &[]),
+    ratio(
+        "ping-pong, spin on, two CPUs",
+        1.0 / 3.0,
+        "ping-pong",
+        &["two CPUs"],
+        SPIN_ON,
+        &[],
+    ),
+    ratio(
+        "shared wait, wrong value, 32 bits",
+        1.1,
+        "calls",
+        &["wait, wrong value, shared"],
+        &["waitword 32"],
+        &[],
+    ),
+    ratio(
+        "shared wake, nobody waiting, 32 bits",
+        1.1,
+        "calls",
+        &["wake, nobody waiting, shared"],
+        &["waitword 32"],
+        &[],
+    ),
+    ratio(
+        "shared wait/wake ping-pong, 32 bits",
+        1.1,
+        "shared",
+        &[],
+        &["waitword 32"],
+        &[],
+    ),
+    ratio(
+        "shared wait, wrong value, 64 bits",
+        2.5,
+        "calls",
+        &["wait, wrong value, shared"],
+        &["waitword 64"],
+        &[],
+    ),
+    ratio(
+        "shared wake, nobody waiting, 64 bits",
+        2.5,
+        "calls",
+        &["wake, nobody waiting, shared"],
+        &["waitword 64"],
+        &[],
+    ),
+    ratio(
+        "shared wait/wake ping-pong, 64 bits",
+        2.5,
+        "shared",
+        &[],
+        &["waitword 64"],
+        &[],
+    ),
+    ratio(
+        "4096 other sleepers, to 16",
+        1.5,
+        "scale",
+        &["other sleepers"],
+        &["waitword 32, N = 4096"],
+        &[],
+    ),
+    ratio(
+        "memory, to 64 KiB + 512 B a thread",
+        1.0,
+        "memory",
+        &[],
+        &["waitword"],
+        &[],
+    ),
+];
+
+/// How a bar stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Verdict {
+    /// Every cell is within the limit.
+    #[serde(rename = "met")]
+    Met,
+    /// At least one is not.
+    #[serde(rename = "not met")]
+    NotMet,
+    /// There is no figure to judge by.
+    #[serde(rename = "not measured")]
+    NotMeasured,
+}
+
+/// One cell of a bar.
+#[derive(Clone, Debug, Serialize)]
+pub struct CellReport {
+    /// Which one.
+    pub label: String,
+    /// The ratio, or the value, over the rounds.
+    pub figure: Summary,
+    /// Whether the median is within the limit.
+    pub met: bool,
+}
+
+/// One bar, judged.
+#[derive(Clone, Debug, Serialize)]
+pub struct BarReport {
+    /// What must be reached.
+    pub what: String,
+    /// At most this.
+    pub limit: f64,
+    /// Whether it was.
+    pub verdict: Verdict,
+    /// By which figures, the worst first.
+    pub cells: Vec<CellReport>,
+}
+
+/// Holds these figures against all bars. Bars of workloads that are not among them are left out.
+pub fn judge(workloads: &[WorkloadReport]) -> Vec<BarReport> {
+    let reported = |bar: &&Bar| workloads.iter().any(|report| report.name == bar.workload);
+    BARS.iter()
+        .filter(reported)
+        .map(|bar| bar.judge(workloads))
+        .collect()
+}
+
+impl Bar {
+    fn judge(&self, workloads: &[WorkloadReport]) -> BarReport {
+        let mut cells: Vec<CellReport> = workloads
+            .iter()
+            .filter(|workload| workload.name == self.workload)
+            .flat_map(|workload| &workload.cases)
+            .filter(|case| self.case.iter().all(|part| case.name.contains(part)))
+            .flat_map(|case| self.cells(case))
+            .collect();
+        cells.sort_by(|a, b| b.figure.median.total_cmp(&a.figure.median));
+        let verdict = match &cells[..] {
+            [] => Verdict::NotMeasured,
+            cells if cells.iter().all(|cell| cell.met) => Verdict::Met,
+            _ => Verdict::NotMet,
+        };
+        BarReport {
+            what: self.what.to_owned(),
+            limit: self.limit,
+            verdict,
+            cells,
+        }
+    }
+
+    fn cells(&self, case: &CaseReport) -> Vec<CellReport> {
+        let mut cells = Vec::new();
+        for variant in &case.variants {
+            if !self.variants.contains(&variant.name.as_str()) {
+                continue;
+            }
+            for metric in &variant.metrics {
+                if !self.metrics.is_empty() && !self.metrics.contains(&metric.name.as_str()) {
+                    continue;
+                }
+                cells.extend(self.cell(case, variant, metric));
+            }
+        }
+        cells
+    }
+
+    fn cell(
+        &self,
+        case: &CaseReport,
+        variant: &VariantReport,
+        metric: &MetricReport,
+    ) -> Option<CellReport> {
+        let figure = match self.figure {
+            Figure::Ratio => metric.ratio?,
+            Figure::Value => metric.summary,
+        };
+        if figure.median.is_nan() {
+            return None;
+        }
+        let mut label = format!("{}: {}", variant.name, case.name);
+        if !metric.name.is_empty() && self.metrics.len() != 1 {
+            label = format!("{label}, {}", metric.name);
+        }
+        Some(CellReport {
+            label,
+            figure,
+            met: figure.median <= self.limit,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{Settings, workloads};
+    use crate::usage::Usage;
+
+    fn report(workload: &str, case: &str, variant: &str, ratio: &[f64]) -> WorkloadReport {
+        let metric = MetricReport {
+            name: String::new(),
+            unit: "ns".to_owned(),
+            values: ratio.to_vec(),
+            summary: Summary::of(ratio).unwrap(),
+            ratio: Summary::of(ratio),
+        };
+        WorkloadReport {
+            name: workload.to_owned(),
+            about: String::new(),
+            error: None,
+            cases: vec![CaseReport {
+                name: case.to_owned(),
+                rounds: ratio.len(),
+                repeated: 0,
+                disturbed: 0,
+                variants: vec![VariantReport {
+                    name: variant.to_owned(),
+                    baseline: None,
+                    metrics: vec![metric],
+                    operations: 0,
+                    usage: Usage::default(),
+                }],
+            }],
+        }
+    }
+
+    #[test]
+    fn the_median_decides_and_the_worst_cell_comes_first() {
+        let case = "wait, wrong value, private, one word";
+        let mut good = report("calls", case, "waitword 8", &[0.01, 0.02, 0.9]);
+        let bad = report("calls", case, "waitword 64", &[0.06, 0.06, 0.01]);
+        let bar = |reports: &[WorkloadReport]| judge(reports).remove(0);
+        assert_eq!(bar(&[good.clone()]).verdict, Verdict::Met);
+        good.cases.extend(bad.cases);
+        let judged = bar(&[good]);
+        assert_eq!(judged.verdict, Verdict::NotMet);
+        assert_eq!(judged.cells[0].figure.median, 0.06);
+        assert!(judged.cells[1].met);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_met_silently() {
+        let other = report("calls", "some other case", "waitword 8", &[0.0]);
+        assert!(
+            judge(&[other])
+                .iter()
+                .all(|bar| bar.verdict == Verdict::NotMeasured)
+        );
+        assert!(judge(&[]).is_empty());
+    }
+
+    /// A bar whose names do not fit the workload's would never be measured.
+    #[test]
+    fn every_bar_has_a_case() {
+        for bar in BARS {
+            let workload = workloads()
+                .iter()
+                .find(|workload| workload.name == bar.workload)
+                .unwrap();
+            let cases = (workload.cases)(&Settings::default());
+            let fits = |case: &crate::harness::Case| {
+                let named = |part: &&str| case.name.contains(*part);
+                bar.case.iter().all(|part| named(&part))
+                    && (bar.metrics.is_empty()
+                        || case
+                            .metrics
+                            .iter()
+                            .any(|metric| bar.metrics.contains(&metric.name)))
+            };
+            // "two CPUs" is not there on a machine with one.
+            let two_cpus = bar.case.contains(&"two CPUs");
+            assert!(two_cpus || cases.iter().any(fits), "{bar:?}");
+        }
+    }
+}

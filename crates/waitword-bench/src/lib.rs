@@ -1,0 +1,32 @@
+//! The benchmark behind `waitword bench`: how the futexes of this project compare with the kernel's.
+//!
+//! One run compares all: the variants of a case are *interleaved* (A B C, B C A, ...) over several rounds, so
+//! that whatever the machine does meanwhile happens to all of them, and each ratio to the baseline is
+//! taken within a round. The baseline is futex(2) itself, called without the C library. A cell in which
+//! we lose is printed like any other.
+//!
+//! | room | what lives there |
+//! |---|---|
+//! | [`ops`] | what a peer must offer ([`ops::Futexes`]); the kernel's futex and ours |
+//! | [`workload`] | one file an idea: what is done, and what its figures mean |
+//! | [`harness`] | rounds, order, disturbed rounds, what a case and a variant are |
+//! | [`crew`] | many threads that are put to sleep and are *seen* asleep |
+//! | [`stats`], [`report`], [`bars`] | medians and ratios; the report and its JSON; what must be reached |
+//! | [`usage`], [`machine`], [`syscall_count`] | CPU time and switches; the header; system calls made |
+//! | [`watchdog`] | a hang ends with a message |
+
+pub mod bars;
+pub mod crew;
+pub mod harness;
+pub mod machine;
+pub mod ops;
+pub mod report;
+pub mod stats;
+pub mod syscall_count;
+pub mod usage;
+pub mod watchdog;
+pub mod workload;
+
+mod run;
+
+pub use run::{Observer, Settings, Workload, run, workloads};

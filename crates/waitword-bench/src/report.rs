@@ -1,0 +1,149 @@
+//! The report of a run, and its JSON.
+//!
+//! # The JSON schema, version 1
+//!
+//! One object. Every *summary* is `{"median": x, "min": x, "max": x}` over the rounds. Fields may be added
+//! under the same version; the meaning of one that is there changes only with the version.
+//!
+//! ```text
+//! {
+//!   "schema": 1,
+//!   "version": "0.1.0",                  of waitword
+//!   "started": 1767225600,               seconds since 1970
+//!   "seconds": 71.5,                     how long the run took
+//!   "complete": true,                    false: stopped, or a workload failed
+//!   "rounds": 7,                         rounds asked for
+//!   "machine": { "cpu": "...", "cpus_allowed": 2, "cpus_online": 2, "numa_nodes": 1, "kernel": "6.18.0",
+//!                "preemption": "full", "glibc": "2.36", "idle_governor": "menu"|null,
+//!                "perf_event_paranoid": 2|null, "private_hash_slots": [at start|null, at end|null] },
+//!   "workloads": [ {
+//!     "name": "calls", "about": "...", "error": null|"...",
+//!     "cases": [ {
+//!       "name": "wait, wrong value, private, one word",
+//!       "rounds": 7,                     rounds that the figures are of
+//!       "repeated": 0,                   rounds thrown away and repeated: other load was seen
+//!       "disturbed": 0,                  rounds kept although other load was seen
+//!       "variants": [ {
+//!         "name": "waitword 32",
+//!         "baseline": "futex(2)"|null,   what the ratios are to
+//!         "operations": 123,             that the usage is of, all rounds together
+//!         "usage": { "cpu_seconds": x, "voluntary_switches": n, "involuntary_switches": n },
+//!         "metrics": [ { "name": "", "unit": "ns", "values": [x, ...], "summary": summary,
+//!                        "ratio": summary|null } ]       of each round's pair: this / baseline
+//!       } ]
+//!     } ]
+//!   } ],
+//!   "bars": [ {
+//!     "what": "private wait, wrong value", "limit": 0.05,
+//!     "verdict": "met"|"not met"|"not measured",
+//!     "cells": [ { "label": "...", "figure": summary, "met": true } ]      worst first
+//!   } ]
+//! }
+//! ```
+//!
+//! JSON has no infinity: a ratio over a baseline of zero is `null`.
+
+use crate::bars::BarReport;
+use crate::machine::Machine;
+use crate::stats::Summary;
+use crate::usage::Usage;
+use serde::Serialize;
+
+/// The version of the JSON's schema.
+pub const SCHEMA: u32 = 1;
+
+/// All of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Of waitword.
+    pub version: String,
+    /// Seconds since 1970.
+    pub started: u64,
+    /// How long it took.
+    pub seconds: f64,
+    /// Whether all that was asked for was measured.
+    pub complete: bool,
+    /// Rounds asked for.
+    pub rounds: usize,
+    /// Where it ran.
+    pub machine: Machine,
+    /// What was measured.
+    pub workloads: Vec<WorkloadReport>,
+    /// How that stands to what must be reached.
+    pub bars: Vec<BarReport>,
+}
+
+/// One workload's cases.
+#[derive(Clone, Debug, Serialize)]
+pub struct WorkloadReport {
+    /// Its name.
+    pub name: String,
+    /// What it is, in a sentence.
+    pub about: String,
+    /// What was measured.
+    pub cases: Vec<CaseReport>,
+    /// Why it did not get to its end.
+    pub error: Option<String>,
+}
+
+/// One case's variants.
+#[derive(Clone, Debug, Serialize)]
+pub struct CaseReport {
+    /// Which work was done.
+    pub name: String,
+    /// How many rounds the figures are of.
+    pub rounds: usize,
+    /// Rounds thrown away, and repeated, because other load was seen.
+    pub repeated: usize,
+    /// Rounds kept although other load was seen.
+    pub disturbed: usize,
+    /// Who did it.
+    pub variants: Vec<VariantReport>,
+}
+
+/// One variant's figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct VariantReport {
+    /// Its name.
+    pub name: String,
+    /// What the ratios are to.
+    pub baseline: Option<String>,
+    /// One for each metric of the case.
+    pub metrics: Vec<MetricReport>,
+    /// What the usage is of, all rounds together.
+    pub operations: u64,
+    /// CPU time and switches, all rounds together.
+    pub usage: Usage,
+}
+
+impl VariantReport {
+    /// CPU nanoseconds and context switches per operation.
+    pub fn per_operation(&self) -> Option<(f64, f64)> {
+        if self.operations == 0 {
+            return None;
+        }
+        let switches = self.usage.voluntary_switches + self.usage.involuntary_switches;
+        let operations = self.operations as f64;
+        Some((
+            self.usage.cpu_seconds * 1e9 / operations,
+            switches as f64 / operations,
+        ))
+    }
+}
+
+/// One metric of one variant.
+#[derive(Clone, Debug, Serialize)]
+pub struct MetricReport {
+    /// Empty if the case has but one.
+    pub name: String,
+    /// For instance `ns`.
+    pub unit: String,
+    /// Round by round.
+    pub values: Vec<f64>,
+    /// Of the values.
+    pub summary: Summary,
+    /// Of each round's value to the baseline's.
+    pub ratio: Option<Summary>,
+}

@@ -1,0 +1,173 @@
+//! What the process has used, and whether somebody else used the machine meanwhile.
+
+use core::ops::{AddAssign, Sub};
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// CPU time and context switches of the whole process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Usage {
+    /// User and system time.
+    pub cpu_seconds: f64,
+    /// Times a thread gave up the CPU, to sleep.
+    pub voluntary_switches: u64,
+    /// Times a thread was preempted.
+    pub involuntary_switches: u64,
+}
+
+impl Usage {
+    /// So far, by all threads, living and gone.
+    pub fn now() -> Self {
+        Self::of(libc::RUSAGE_SELF)
+    }
+
+    /// So far, by child processes that have ended.
+    pub fn of_children() -> Self {
+        Self::of(libc::RUSAGE_CHILDREN)
+    }
+
+    fn of(whom: libc::c_int) -> Self {
+        // SAFETY: all zeros is a valid `struct rusage`, which the call fills in.
+        let usage = unsafe {
+            let mut usage: libc::rusage = core::mem::zeroed();
+            assert_eq!(libc::getrusage(whom, &mut usage), 0);
+            usage
+        };
+        let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+        Self {
+            cpu_seconds: seconds(usage.ru_utime) + seconds(usage.ru_stime),
+            voluntary_switches: usage.ru_nvcsw as u64,
+            involuntary_switches: usage.ru_nivcsw as u64,
+        }
+    }
+}
+
+impl Sub for Usage {
+    type Output = Self;
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            cpu_seconds: (self.cpu_seconds - earlier.cpu_seconds).max(0.0),
+            voluntary_switches: self.voluntary_switches - earlier.voluntary_switches,
+            involuntary_switches: self.involuntary_switches - earlier.involuntary_switches,
+        }
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.cpu_seconds += other.cpu_seconds;
+        self.voluntary_switches += other.voluntary_switches;
+        self.involuntary_switches += other.involuntary_switches;
+    }
+}
+
+/// Watches for load that is not ours: the machine's busy time (`/proc/stat`, with the time that a
+/// hypervisor gave to others) less our own CPU time.
+#[derive(Debug)]
+pub struct LoadWatch {
+    started: Instant,
+    busy: Option<f64>,
+    own: f64,
+    /// Length of the kernel's accounting tick, in seconds.
+    tick: f64,
+    cpus: f64,
+}
+
+impl LoadWatch {
+    /// Starts watching.
+    pub fn start() -> Self {
+        // SAFETY: asks for numbers of the system; touches no memory.
+        let (ticks, cpus) = unsafe {
+            (
+                libc::sysconf(libc::_SC_CLK_TCK),
+                libc::sysconf(libc::_SC_NPROCESSORS_ONLN),
+            )
+        };
+        let tick = 1.0 / ticks.max(1) as f64;
+        Self {
+            started: Instant::now(),
+            busy: busy_seconds(tick),
+            own: own_seconds(),
+            tick,
+            cpus: cpus.max(1) as f64,
+        }
+    }
+
+    /// Whether others used more than a tenth of the machine since [`LoadWatch::start`]. Two ticks a CPU
+    /// are forgiven: the kernel counts in whole ticks.
+    pub fn was_disturbed(&self) -> bool {
+        let Some((before, after)) = self.busy.zip(busy_seconds(self.tick)) else {
+            return false;
+        };
+        let own = own_seconds() - self.own;
+        is_disturbed(
+            after - before,
+            own,
+            self.started.elapsed(),
+            self.cpus,
+            self.tick,
+        )
+    }
+}
+
+fn own_seconds() -> f64 {
+    Usage::now().cpu_seconds + Usage::of_children().cpu_seconds
+}
+
+fn is_disturbed(busy: f64, own: f64, wall: Duration, cpus: f64, tick: f64) -> bool {
+    busy - own > 0.1 * wall.as_secs_f64() * cpus + 2.0 * tick * cpus
+}
+
+fn busy_seconds(tick: f64) -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/stat").ok()?;
+    Some(busy_ticks(&stat)? as f64 * tick)
+}
+
+/// All time of the line `cpu` that was not idle: user, nice, system, interrupts, stolen.
+fn busy_ticks(stat: &str) -> Option<u64> {
+    let line = stat.lines().find(|line| line.starts_with("cpu "))?;
+    let fields: Vec<u64> = line
+        .split_whitespace()
+        .skip(1)
+        .map_while(|field| field.parse().ok())
+        .collect();
+    let [user, nice, system, _idle, _io, interrupt, soft, stolen, ..] = fields[..] else {
+        return None;
+    };
+    Some(user + nice + system + interrupt + soft + stolen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_is_everything_but_idle_and_waiting_for_io() {
+        let stat = "cpu  10 1 20 500 99 2 3 4 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n";
+        assert_eq!(busy_ticks(stat), Some(40));
+        assert_eq!(busy_ticks("cpu  10 1\n"), None);
+        assert_eq!(busy_ticks(""), None);
+    }
+
+    #[test]
+    fn a_hog_is_seen_and_our_own_time_is_not() {
+        let wall = Duration::from_millis(500);
+        assert!(!is_disturbed(1.0, 0.98, wall, 2.0, 0.01));
+        assert!(!is_disturbed(
+            0.14,
+            0.1,
+            Duration::from_millis(50),
+            2.0,
+            0.01
+        ));
+        assert!(is_disturbed(1.0, 0.5, wall, 2.0, 0.01));
+    }
+
+    #[test]
+    fn usage_grows() {
+        let before = Usage::now();
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_millis(20) {}
+        assert!((Usage::now() - before).cpu_seconds > 0.0);
+    }
+}

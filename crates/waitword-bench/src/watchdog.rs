@@ -1,0 +1,111 @@
+//! A hang ends with a message: who waits on what, and the process is over.
+//!
+//! A lost wake-up does not fail, it stays silent for ever. So a thread of its own looks whether anything gets
+//! done; if nothing does for a minute it prints the waiters in our table and all threads as the kernel sees
+//! them, and ends the process without waiting for anybody.
+
+use crate::harness::Context;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+use waitword::table::{self, Waiter};
+
+/// How long nothing may get done.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The exit status of a process that hung.
+pub const HUNG: i32 = 70;
+/// So many waiters and threads are named; of the others only the number is.
+const NAMED: usize = 32;
+
+/// Watches until it is dropped.
+pub struct Watchdog {
+    _stop: Sender<()>,
+}
+
+impl Watchdog {
+    /// Watches over `context`'s progress, in the workload called `name`.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub fn start(name: &str, context: &Context) -> std::io::Result<Self> {
+        let (name, context) = (name.to_owned(), context.clone());
+        let (stop, stopped) = channel::<()>();
+        let watch = move || {
+            let mut seen = context.progress();
+            let mut since = Instant::now();
+            while stopped.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
+                if context.progress() != seen {
+                    seen = context.progress();
+                    since = Instant::now();
+                } else if since.elapsed() > PATIENCE {
+                    give_up(&name);
+                }
+            }
+        };
+        std::thread::Builder::new()
+            .name("watchdog".to_owned())
+            .spawn(watch)?;
+        Ok(Self { _stop: stop })
+    }
+}
+
+fn give_up(name: &str) -> ! {
+    let patience = PATIENCE.as_secs();
+    let message = format!(
+        "\n`{name}` hangs: nothing got done for {patience} s.\n{}",
+        who_waits_on_what()
+    );
+    let mut stderr = std::io::stderr().lock();
+    let _ = stderr.write_all(message.as_bytes());
+    let _ = stderr.flush();
+    // SAFETY: ends the process at once; no handler, which could wait for a thread that hangs.
+    unsafe { libc::_exit(HUNG) }
+}
+
+/// The waiters in our table, and the threads of the process as the kernel sees them, as text.
+pub fn who_waits_on_what() -> String {
+    let mut waiters = vec![Waiter::default(); NAMED];
+    let snapshot = table::snapshot(&mut waiters);
+    let named = snapshot.waiters.min(NAMED);
+    let mut text = format!(
+        "in the table: {} waiters, {} locked buckets\n",
+        snapshot.waiters, snapshot.locked_buckets
+    );
+    for waiter in &waiters[..named] {
+        let _ = writeln!(text, "  {waiter:?}");
+    }
+    let _ = writeln!(text, "threads (id, name, state, system call):");
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
+    for (number, task) in tasks.flatten().enumerate() {
+        if number == NAMED {
+            let _ = writeln!(text, "  ... and more");
+            break;
+        }
+        let read = |file| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
+        let stat = read("stat");
+        let head = stat.split_whitespace().take(4).collect::<Vec<_>>();
+        let _ = writeln!(text, "  {}: {}", head.join(" "), read("syscall").trim());
+    }
+    text
+}
+
+/// For tests: ends the process, with a message, unless dropped within a minute.
+#[cfg(test)]
+pub(crate) fn guard(test: &str) -> Watchdog {
+    let context = Context::new(crate::run::Settings::default(), std::sync::Arc::default());
+    Watchdog::start(test, &context).expect("a thread for the watchdog")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_names_the_threads() {
+        let _guard = guard("watchdog");
+        let text = who_waits_on_what();
+        assert!(text.contains("in the table: "), "{text}");
+        assert!(text.contains(&std::process::id().to_string()), "{text}");
+    }
+}

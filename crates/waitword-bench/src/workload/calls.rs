@@ -1,0 +1,192 @@
+//! `calls`: what one call costs that has nothing to do.
+//!
+//! **Work.** One thread calls, over and over: a wait whose value does not match; a wake where nobody waits; a
+//! requeue and a wake_op where nobody waits. On one word, and taking two words in turns (requeue and
+//! wake_op have two anyway). Private and shared.
+//!
+//! **Redraws** the table in Eric Dumazet's mail of 2007 (PRIVATE futexes: cycles of a FUTEX_WAIT whose value
+//! does not match, one word and "mixing 2 words", with getppid and others for reference).
+//!
+//! Before that one thread has slept on each futex and was woken, so that whatever table there is exists.
+//!
+//! **Figures.** Nanoseconds a call, the median of five batches of some milliseconds. The kernel has 32-bit
+//! words only: every width of ours is compared with those. `getppid` is the floor of any system call.
+
+use crate::crew::Crew;
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
+use crate::ops::{BenchWord, Futexes, Kernel, Ours, Waited};
+use crate::run::{Settings, Workload};
+use crate::stats::median;
+use crate::usage::Usage;
+use crate::workload::herd::Herd;
+use crate::workload::{Spacing, Words, calibrate, kernel_and_all_widths, nanoseconds};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::time::Instant;
+use syscalls::{Sysno, syscall0};
+
+/// What the user calls by name.
+pub const WORKLOAD: Workload = Workload {
+    name: "calls",
+    about: "one call that has nothing to do: wrong value, nobody waiting",
+    cases,
+};
+
+const METRICS: &[Metric] = &[Metric {
+    name: "",
+    unit: "ns",
+}];
+const BATCHES: usize = 5;
+const BATCH_NANOSECONDS: f64 = 2e6;
+
+/// The calls that are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Wait,
+    Wake,
+    Requeue,
+    WakeOp,
+}
+
+impl Call {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Wait => "wait, wrong value",
+            Self::Wake => "wake, nobody waiting",
+            Self::Requeue => "requeue, nobody waiting",
+            Self::WakeOp => "wake_op, nobody waiting",
+        }
+    }
+
+    /// Requeue and wake_op take two words as it is.
+    fn mixings(self) -> &'static [(usize, &'static str)] {
+        match self {
+            Self::Wait | Self::Wake => &[(1, ", one word"), (2, ", mixing two")],
+            Self::Requeue | Self::WakeOp => &[(2, "")],
+        }
+    }
+}
+
+fn cases(_: &Settings) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for private in [true, false] {
+        for call in [Call::Wait, Call::Wake, Call::Requeue, Call::WakeOp] {
+            for &(words, mixing) in call.mixings() {
+                let scope = if private { "private" } else { "shared" };
+                let name = format!("{}, {scope}{mixing}", call.name());
+                cases.push(Case::new(name, METRICS, 6, move |context| {
+                    if private {
+                        contenders::<true>(call, words, context)
+                    } else {
+                        contenders::<false>(call, words, context)
+                    }
+                }));
+            }
+        }
+    }
+    cases
+}
+
+fn contenders<const PRIVATE: bool>(
+    call: Call,
+    words: usize,
+    context: &Context,
+) -> Result<Vec<Contender>, Failure> {
+    let crew = Crew::new(1, context)?;
+    sleep_once(Kernel::<PRIVATE>, &crew, PRIVATE, context)?;
+    sleep_once(Ours::<AtomicU32, PRIVATE>::new(), &crew, PRIVATE, context)?;
+    let mut all = kernel_and_all_widths!(PRIVATE, |futex| contender(futex, call, words, PRIVATE));
+    all.push(Contender::named("getppid", |context: &Context| {
+        measure(context, |calls| {
+            for _ in 0..calls {
+                // SAFETY: asks for a number.
+                let _ = black_box(unsafe { syscall0(Sysno::getppid) });
+            }
+            Ok(())
+        })
+    }));
+    Ok(all)
+}
+
+fn sleep_once<F: Futexes>(
+    futex: F,
+    crew: &Crew,
+    private: bool,
+    context: &Context,
+) -> Result<(), Failure> {
+    let words = Arc::new(Words::new(1, Spacing::Apart, private));
+    let herd = Herd::asleep(crew, futex, &words, 1, context)?;
+    let woken = futex.wake(&words[0], 1);
+    herd.finish(woken, context)
+}
+
+fn contender<F: Futexes>(futex: F, call: Call, words: usize, private: bool) -> Contender {
+    let memory = Words::<F::Word>::new(2, Spacing::Apart, private);
+    Contender::named(futex.name(), move |context: &Context| {
+        let (one, other) = (&memory[0], &memory[words - 1]);
+        measure(context, |calls| match call {
+            Call::Wait => wait_wrong_value(futex, one, other, calls),
+            Call::Wake => nobody(calls, |_, turn| {
+                futex.wake(black_box(if turn { one } else { other }), 1)
+            }),
+            Call::Requeue => nobody(calls, |_, _| {
+                futex.requeue(black_box(one), black_box(other), 1, usize::MAX)
+            }),
+            Call::WakeOp => nobody(calls, |_, _| {
+                futex.wake_op(black_box(one), black_box(other))
+            }),
+        })
+    })
+}
+
+/// Both words hold 0; the wait is for 1.
+#[inline(always)]
+fn wait_wrong_value<F: Futexes>(
+    futex: F,
+    one: &F::Word,
+    other: &F::Word,
+    calls: u64,
+) -> Result<(), Failure> {
+    let mut mismatches = 0;
+    for call in 0..calls {
+        let word = if call & 1 == 0 { one } else { other };
+        let waited = futex.wait(black_box(word), black_box(1));
+        mismatches += u64::from(waited == Waited::Mismatch);
+    }
+    check(mismatches == calls && one.load() == 0, || {
+        format!("{mismatches} of {calls} waits found the wrong value")
+    })
+}
+
+#[inline(always)]
+fn nobody(calls: u64, mut call: impl FnMut(u64, bool) -> usize) -> Result<(), Failure> {
+    let mut woken = 0;
+    for number in 0..calls {
+        woken += call(number, number & 1 == 0);
+    }
+    check(woken == 0, || {
+        format!("{calls} calls where nobody waits woke or moved {woken}")
+    })
+}
+
+/// Nanoseconds a call; `batch` makes as many calls as it is told.
+pub(super) fn measure(
+    context: &Context,
+    mut batch: impl FnMut(u64) -> Result<(), Failure>,
+) -> Result<Measured, Failure> {
+    let mut timed = |calls: u64| -> Result<f64, Failure> {
+        let start = Instant::now();
+        batch(calls)?;
+        Ok(nanoseconds(start, Instant::now()))
+    };
+    let calls = calibrate(BATCH_NANOSECONDS, 256, context, &mut timed)?;
+    let before = Usage::now();
+    let batches: Result<Vec<f64>, Failure> = (0..BATCHES).map(|_| timed(calls)).collect();
+    let usage = Usage::now() - before;
+    Ok(Measured {
+        values: vec![median(&batches?) / calls as f64],
+        operations: calls * BATCHES as u64,
+        usage,
+    })
+}

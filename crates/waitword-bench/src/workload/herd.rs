@@ -1,0 +1,114 @@
+//! Threads put to sleep on one word or on a word each, seen asleep, and woken exactly once: what the wake,
+//! requeue and scale workloads have in common.
+
+use crate::crew::{Crew, wait_to_be_woken};
+use crate::harness::{Context, Failure, check};
+use crate::ops::{Futexes, Kernel};
+use crate::workload::Words;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::time::Instant;
+
+/// Where the waker waits for the last of the woken: in the kernel's global table, out of the way.
+const DONE: Kernel<false> = Kernel;
+
+/// What a crew that sleeps has in common with whoever wakes it.
+struct Shared {
+    size: usize,
+    arrived: AtomicUsize,
+    woken: AtomicUsize,
+    /// Nanoseconds from `base` to the moment at which the last of the woken ran.
+    last_ran: AtomicU64,
+    base: Instant,
+    done: AtomicU32,
+}
+
+/// A crew that sleeps.
+pub(super) struct Herd<'a> {
+    crew: &'a Crew,
+    shared: Arc<Shared>,
+}
+
+impl<'a> Herd<'a> {
+    /// Puts all of `crew` to sleep: thread i on word i modulo `distinct`; returns when every one is
+    /// asleep, and stands in the table if `futex` has one that can be asked.
+    pub(super) fn asleep<F: Futexes>(
+        crew: &'a Crew,
+        futex: F,
+        words: &Arc<Words<F::Word>>,
+        distinct: usize,
+        context: &Context,
+    ) -> Result<Self, Failure> {
+        let size = crew.size();
+        let shared = Arc::new(Shared {
+            size,
+            arrived: AtomicUsize::new(0),
+            woken: AtomicUsize::new(0),
+            last_ran: AtomicU64::new(0),
+            base: Instant::now(),
+            done: AtomicU32::new(0),
+        });
+        let strangers = futex.queued().unwrap_or(0);
+        let (theirs, words) = (shared.clone(), words.clone());
+        crew.start(move |number| {
+            theirs.arrived.fetch_add(1, SeqCst);
+            wait_to_be_woken(futex, &words[number % distinct], 0);
+            theirs.ran();
+        });
+        crew.until(context, || shared.arrived.load(SeqCst) == size)?;
+        crew.until_all_sleep(size, context)?;
+        let all_queued = || {
+            futex
+                .queued()
+                .is_none_or(|queued| queued == strangers + size)
+        };
+        crew.until(context, all_queued)?;
+        let herd = Self { crew, shared };
+        check(herd.woken() == 0, || {
+            "a thread that nobody woke ran".to_owned()
+        })?;
+        Ok(herd)
+    }
+
+    /// How many have run since they slept.
+    pub(super) fn woken(&self) -> usize {
+        self.shared.woken.load(SeqCst)
+    }
+
+    /// Sleeps until all have run; when the last of them did. Does nothing else meanwhile, so that its own
+    /// CPU time is not counted with theirs.
+    pub(super) fn wait_until_all_ran(&self) -> Instant {
+        while self.shared.done.load(SeqCst) == 0 {
+            DONE.wait(&self.shared.done, 0);
+        }
+        let since = std::time::Duration::from_nanos(self.shared.last_ran.load(SeqCst));
+        self.shared.base + since
+    }
+
+    /// After the waking: `counted` is the sum of what the wakes returned.
+    pub(super) fn finish(self, counted: usize, context: &Context) -> Result<(), Failure> {
+        let size = self.shared.size;
+        check(counted == size, || {
+            format!("the wakes of {size} sleepers say that they woke {counted}")
+        })?;
+        self.crew.finish(context)?;
+        let woken = self.woken();
+        check(woken == size, || format!("{woken} of {size} ran"))
+    }
+}
+
+impl Shared {
+    fn ran(&self) {
+        if self.woken.fetch_add(1, SeqCst) + 1 == self.size {
+            let since = self.base.elapsed().as_nanos() as u64;
+            self.last_ran.store(since, SeqCst);
+            self.done.store(1, SeqCst);
+            DONE.wake(&self.done, 1);
+        }
+    }
+}
+
+/// How often a herd of this size is put to sleep and woken for one measurement.
+pub(super) fn repetitions(size: usize) -> usize {
+    (2048 / size.max(1)).clamp(8, 32)
+}

@@ -1,0 +1,100 @@
+//! `memory`: how much the table and the parkers take.
+//!
+//! **Work.** n threads sleep on a word each, in a process of its own (a table never shrinks), and are woken.
+//!
+//! **Redraws** nothing; it holds us to a promise: 64 KiB and 512 bytes for each thread that ever waited.
+//!
+//! **Figures.** Bytes mapped for table and parkers; the ratio is to what is allowed. The kernel's own memory
+//! for its sleepers is not counted on either side.
+
+use crate::crew::Crew;
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
+use crate::ops::Futexes;
+use crate::ops::Ours;
+use crate::run::{Settings, Workload};
+use crate::usage::Usage;
+use crate::watchdog::Watchdog;
+use crate::workload::herd::Herd;
+use crate::workload::{Spacing, Words};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use waitword::table;
+
+/// What the user calls by name.
+pub const WORKLOAD: Workload = Workload {
+    name: "memory",
+    about: "bytes of the table and parkers after n threads have waited",
+    cases,
+};
+
+/// The command's own name for the child process: `waitword memory-child N`.
+pub const CHILD: &str = "memory-child";
+
+const METRICS: &[Metric] = &[Metric {
+    name: "",
+    unit: "bytes",
+}];
+const THREADS: [usize; 3] = [16, 512, 4096];
+
+/// What `threads` waiters may take.
+pub fn allowed(threads: usize) -> usize {
+    64 * 1024 + 512 * threads
+}
+
+fn cases(_: &Settings) -> Vec<Case> {
+    let case = |threads: usize| {
+        let name = format!("after {threads} threads");
+        Case::new(name, METRICS, 2, move |_| {
+            Ok(vec![
+                Contender::named("allowed", move |_| Ok(measured(allowed(threads)))),
+                Contender::named("waitword", move |_| Ok(measured(ask_a_child(threads)?))),
+            ])
+        })
+    };
+    THREADS.into_iter().map(case).collect()
+}
+
+fn measured(bytes: usize) -> Measured {
+    Measured {
+        values: vec![bytes as f64],
+        operations: 0,
+        usage: Usage::default(),
+    }
+}
+
+fn ask_a_child(threads: usize) -> Result<usize, Failure> {
+    let failed = |what: &dyn core::fmt::Display| {
+        Failure::new(format!("the child process that measures memory: {what}"))
+    };
+    let program = std::env::current_exe().map_err(|error| failed(&error))?;
+    let output = Command::new(program)
+        .args([CHILD, &threads.to_string()])
+        .output()
+        .map_err(|error| failed(&error))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(failed(&format!("{}: {}", output.status, said.trim())));
+    }
+    text.trim()
+        .parse()
+        .map_err(|_| failed(&format!("said {:?}", text.trim())))
+}
+
+/// What the child process does: `threads` threads sleep on a word each and are woken; the bytes mapped for
+/// that. The process should have waited on nothing before.
+///
+/// # Errors
+/// If so many threads can't be started, or a wake went wrong.
+pub fn bytes_after(threads: usize) -> Result<usize, Failure> {
+    let context = Context::new(Settings::default(), Arc::default());
+    let _watchdog = Watchdog::start(CHILD, &context).map_err(Failure::new)?;
+    let futex = Ours::<AtomicU32, true>::new();
+    let words = Arc::new(Words::new(threads, Spacing::Apart, true));
+    let crew = Crew::new(threads, &context)?;
+    let herd = Herd::asleep(&crew, futex, &words, threads, &context)?;
+    let woken = (0..threads).map(|index| futex.wake(&words[index], 1)).sum();
+    herd.finish(woken, &context)?;
+    Ok(table::mapped_bytes())
+}

@@ -1,0 +1,206 @@
+//! `ping-pong`: two threads wait for each other.
+//!
+//! **Work.** One word says whose turn it is. Each thread, over and over: wait until it is its turn; give the
+//! turn; wake. Both on one CPU, each on a CPU of its own, and wherever the scheduler likes.
+//!
+//! **Redraws** the hand-over at the bottom of every lock and queue; no public benchmark in particular.
+//!
+//! **Figures.** Nanoseconds for one hand-over (half a round trip), the median of three batches. On one CPU
+//! the ideal is one context switch a hand-over. *spin off*: a waiter sleeps at once; *spin on*: it spins
+//! first, as long as it does by default. The kernel's futex never spins.
+
+use crate::crew::Crew;
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
+use crate::ops::{BenchWord, Futexes, Kernel, Ours};
+use crate::run::{Settings, Workload};
+use crate::stats::median;
+use crate::usage::Usage;
+use crate::workload::{Spacing, Words, allowed_cpus, calibrate, nanoseconds, run_on};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use waitword::spin;
+
+/// What the user calls by name.
+pub const WORKLOAD: Workload = Workload {
+    name: "ping-pong",
+    about: "two threads wait for and wake each other; spin off and on",
+    cases,
+};
+
+const METRICS: &[Metric] = &[Metric {
+    name: "",
+    unit: "ns",
+}];
+const BATCHES: usize = 3;
+const BATCH_NANOSECONDS: f64 = 8e6;
+/// Hand-overs before the clock runs: until both threads are where they stay.
+const WARM_UP: u64 = 16;
+
+/// Where the two threads run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Placement {
+    OneCpu,
+    TwoCpus,
+    Free,
+}
+
+impl Placement {
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        let two = allowed_cpus().len() > 1;
+        [Self::OneCpu, Self::TwoCpus, Self::Free]
+            .into_iter()
+            .filter(move |placement| two || *placement != Self::TwoCpus)
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::OneCpu => "one CPU",
+            Self::TwoCpus => "two CPUs",
+            Self::Free => "unbound",
+        }
+    }
+
+    fn bind(self, player: usize, cpus: &[usize]) {
+        match self {
+            Self::OneCpu => run_on(&cpus[..1]),
+            Self::TwoCpus => run_on(&[cpus[player]]),
+            Self::Free => run_on(cpus),
+        }
+    }
+}
+
+/// Whether waiters of ours spin before they sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spin {
+    Off,
+    On,
+}
+
+/// Sets how long waiters spin, and puts it back when dropped.
+pub(super) struct SpinGuard(Duration);
+
+impl Spin {
+    pub(super) fn set(self) -> SpinGuard {
+        let guard = SpinGuard(spin::budget());
+        if self == Self::Off {
+            spin::set_budget(Duration::ZERO);
+        }
+        guard
+    }
+}
+
+impl Drop for SpinGuard {
+    fn drop(&mut self) {
+        spin::set_budget(self.0);
+    }
+}
+
+fn cases(_: &Settings) -> Vec<Case> {
+    let case = |placement: Placement| {
+        Case::new(placement.name(), METRICS, 5, move |context| {
+            let crew = Rc::new(Crew::new(2, context)?);
+            let narrow = Ours::<AtomicU32, true>::new();
+            let wide = Ours::<AtomicU64, true>::new();
+            Ok(vec![
+                contender(Kernel::<true>, "", &crew, placement, Spin::Off, true),
+                contender(narrow, ", spin off", &crew, placement, Spin::Off, true),
+                contender(narrow, ", spin on", &crew, placement, Spin::On, true),
+                contender(wide, ", spin off", &crew, placement, Spin::Off, true),
+                contender(wide, ", spin on", &crew, placement, Spin::On, true),
+            ])
+        })
+    };
+    Placement::all().map(case).collect()
+}
+
+pub(super) fn contender<F: Futexes>(
+    futex: F,
+    remark: &str,
+    crew: &Rc<Crew>,
+    placement: Placement,
+    spin: Spin,
+    private: bool,
+) -> Contender {
+    let crew = crew.clone();
+    let words = Arc::new(Words::<F::Word>::new(1, Spacing::Apart, private));
+    let name = format!("{}{remark}", futex.name());
+    Contender::named(name, move |context: &Context| {
+        let _spin = spin.set();
+        let batch = |handovers| play(futex, &crew, &words, 0, placement, handovers, context);
+        let handovers = calibrate(BATCH_NANOSECONDS, 64, context, |handovers| {
+            Ok(batch(handovers)?.nanoseconds)
+        })?;
+        let mut times = Vec::new();
+        let mut usage = Usage::default();
+        for _ in 0..BATCHES {
+            let played = batch(handovers)?;
+            times.push(played.nanoseconds / played.handovers as f64);
+            usage += played.usage;
+        }
+        Ok(Measured {
+            values: vec![median(&times)],
+            operations: handovers * BATCHES as u64,
+            usage,
+        })
+    })
+}
+
+/// What one game took.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Played {
+    pub(super) nanoseconds: f64,
+    pub(super) handovers: u64,
+    usage: Usage,
+}
+
+/// One game of at least `handovers`, on word `index`, by the two threads of `crew`.
+pub(super) fn play<F: Futexes>(
+    futex: F,
+    crew: &Crew,
+    words: &Arc<Words<F::Word>>,
+    index: usize,
+    placement: Placement,
+    handovers: u64,
+    context: &Context,
+) -> Result<Played, Failure> {
+    let turns_each = handovers.div_ceil(2);
+    let played: Arc<Mutex<Option<Played>>> = Arc::default();
+    let (theirs, game) = (played.clone(), words.clone());
+    let cpus = allowed_cpus();
+    crew.start(move |player| {
+        placement.bind(player, &cpus);
+        let word = &game[index];
+        turns(futex, word, player as u64, WARM_UP);
+        let (usage, start) = (Usage::now(), Instant::now());
+        turns(futex, word, player as u64, turns_each);
+        if player == 0 {
+            let nanoseconds = nanoseconds(start, Instant::now());
+            *theirs.lock().unwrap_or_else(PoisonError::into_inner) = Some(Played {
+                nanoseconds,
+                handovers: 2 * turns_each,
+                usage: Usage::now() - usage,
+            });
+        }
+        run_on(&cpus);
+    });
+    crew.finish(context)?;
+    check(words[index].load() == 0, || "the turn was lost".to_owned())?;
+    let played = played.lock().unwrap_or_else(PoisonError::into_inner);
+    played.ok_or_else(|| Failure::new("the first player did not end the game"))
+}
+
+/// Takes `count` turns: waits until the word holds `me`, gives the turn to the other, wakes it.
+#[inline(always)]
+fn turns<F: Futexes>(futex: F, word: &F::Word, me: u64, count: u64) {
+    let other = 1 - me;
+    for _ in 0..count {
+        while word.load() != me {
+            futex.wait(word, other);
+        }
+        word.store(other);
+        let woken = futex.wake(word, 1);
+        assert!(woken <= 1, "two players, and {woken} were woken");
+    }
+}

@@ -1,0 +1,50 @@
+//! `shared`: two threads wait for each other on a word that several processes could map.
+//!
+//! **Work.** The game of `ping-pong`, on a word in shared memory, with futexes that reach waiters in every
+//! process. Ours sleep in the kernel there, at every width: 64 bits on both halves of the word, 8 and 16
+//! bits on the 32-bit word around.
+//!
+//! **Redraws** nothing: no kernel has these widths. The baseline is the kernel's 32-bit shared futex.
+//!
+//! **Figures.** Nanoseconds for one hand-over, spin off. What a call costs that has nothing to do is in
+//! `calls`.
+
+use crate::crew::Crew;
+use crate::harness::{Case, Metric};
+use crate::ops::Futexes;
+use crate::run::{Settings, Workload};
+use crate::workload::kernel_and_all_widths;
+use crate::workload::ping_pong::{Placement, Spin, contender};
+use std::rc::Rc;
+
+/// What the user calls by name.
+pub const WORKLOAD: Workload = Workload {
+    name: "shared",
+    about: "two threads wait for and wake each other on a process-shared word",
+    cases,
+};
+
+const METRICS: &[Metric] = &[Metric {
+    name: "",
+    unit: "ns",
+}];
+const SHARED: bool = false;
+
+fn cases(_: &Settings) -> Vec<Case> {
+    let case = |placement: Placement| {
+        Case::new(placement.name(), METRICS, 5, move |context| {
+            let crew = Rc::new(Crew::new(2, context)?);
+            fn one<F: Futexes>(
+                futex: F,
+                crew: &Rc<Crew>,
+                placement: Placement,
+            ) -> crate::harness::Contender {
+                contender(futex, "", crew, placement, Spin::Off, SHARED)
+            }
+            Ok(kernel_and_all_widths!(SHARED, |futex| one(
+                futex, &crew, placement
+            )))
+        })
+    };
+    Placement::all().map(case).collect()
+}

@@ -1,0 +1,12 @@
+//! What the shared library says of itself to the linker.
+
+use std::env;
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    let major = env::var("CARGO_PKG_VERSION_MAJOR").expect("cargo sets it for build scripts");
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libwaitword.so.{major}");
+    // Threads may be asleep inside the library, and a waiter's memory outlives its last call:
+    // `dlclose` must not take the code away.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
+}

@@ -1,0 +1,263 @@
+//! The report as tables for a terminal, in a form that also reads well pasted into a text.
+
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
+use waitword_bench::bars::{BarReport, Verdict};
+use waitword_bench::report::{CaseReport, MetricReport, Report, VariantReport, WorkloadReport};
+use waitword_bench::stats::Summary;
+
+/// A number with three significant digits, millions as such.
+fn figure(value: f64) -> String {
+    let size = value.abs();
+    if !value.is_finite() {
+        return "-".to_owned();
+    }
+    match size {
+        // A count.
+        0.0..1e6 if value.fract() == 0.0 => format!("{value:.0}"),
+        1e6.. => format!("{}M", figure(value / 1e6)),
+        100.0.. => format!("{value:.0}"),
+        10.0.. => format!("{value:.1}"),
+        1.0.. => format!("{value:.2}"),
+        _ if size < 5e-5 => "0".to_owned(),
+        0.1.. => format!("{value:.3}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+fn range(summary: Summary) -> String {
+    format!("{}–{}", figure(summary.min), figure(summary.max))
+}
+
+fn table(header: &[&str], first_number: usize, numbers: usize) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::ASCII_MARKDOWN)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(header.to_vec());
+    for column in first_number..first_number + numbers {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// All cases of a workload.
+pub(super) fn workload(report: &WorkloadReport) -> String {
+    let mut text = format!("\n## {}: {}\n", report.name, report.about);
+    if !report.cases.is_empty() {
+        let named = report.cases.iter().any(|case| {
+            let metrics = case.variants.iter().flat_map(|variant| &variant.metrics);
+            metrics.into_iter().any(|metric| !metric.name.is_empty())
+        });
+        let header = [
+            "case",
+            "figure",
+            "unit",
+            "variant",
+            "median",
+            "min–max",
+            "ratio",
+            "min–max",
+            "CPU ns/op",
+            "switches/op",
+        ];
+        let mut table = table(&header, 4, 6);
+        for case in &report.cases {
+            add_case(&mut table, case);
+        }
+        if !named && let Some(column) = table.column_mut(1) {
+            column.set_constraint(ColumnConstraint::Hidden);
+        }
+        text += &table.to_string();
+        text.push('\n');
+    }
+    for case in &report.cases {
+        if case.disturbed > 0 || case.repeated > 0 {
+            text += &format!(
+                "{}: {} rounds repeated because other load was seen",
+                case.name, case.repeated
+            );
+            if case.disturbed > 0 {
+                text += &format!("; it stayed, and {} disturbed rounds count", case.disturbed);
+            }
+            text.push('\n');
+        }
+    }
+    if let Some(error) = &report.error {
+        text += &format!("FAILED: {error}\n");
+    }
+    text
+}
+
+fn add_case(table: &mut Table, case: &CaseReport) {
+    let metrics = case
+        .variants
+        .first()
+        .map_or(0, |variant| variant.metrics.len());
+    let mut name = case.name.as_str();
+    for number in 0..metrics {
+        for variant in &case.variants {
+            let metric = &variant.metrics[number];
+            // What the whole operation cost, beside its first figure only.
+            let cost = (number == 0).then_some(variant);
+            table.add_row(row(name, variant, metric, cost));
+            name = "";
+        }
+    }
+}
+
+fn row(
+    case: &str,
+    variant: &VariantReport,
+    metric: &MetricReport,
+    cost: Option<&VariantReport>,
+) -> Vec<String> {
+    let (ratio, ratio_range) = metric.ratio.map_or_else(Default::default, |ratio| {
+        (figure(ratio.median), range(ratio))
+    });
+    let (cpu, switches) = cost
+        .and_then(VariantReport::per_operation)
+        .map_or_else(Default::default, |(cpu, switches)| {
+            (figure(cpu), figure(switches))
+        });
+    vec![
+        case.to_owned(),
+        metric.name.clone(),
+        metric.unit.clone(),
+        variant.name.clone(),
+        figure(metric.summary.median),
+        range(metric.summary),
+        ratio,
+        ratio_range,
+        cpu,
+        switches,
+    ]
+}
+
+/// What must be reached, and whether it was.
+pub(super) fn bars(bars: &[BarReport]) -> String {
+    if bars.is_empty() {
+        return String::new();
+    }
+    let mut text =
+        String::from("\n## What must be reached (ratio to futex(2), worst case first)\n");
+    let header = [
+        "what",
+        "at most",
+        "median",
+        "min–max",
+        "",
+        "worst of",
+        "where",
+    ];
+    let mut table = table(&header, 1, 3);
+    for bar in bars {
+        let verdict = match bar.verdict {
+            Verdict::Met => "met",
+            Verdict::NotMet => "NOT MET",
+            Verdict::NotMeasured => "not measured",
+        };
+        let mut what = bar.what.as_str();
+        if bar.cells.is_empty() {
+            table.add_row([what, &figure(bar.limit), "", "", verdict, "", ""]);
+        }
+        for (number, cell) in bar.cells.iter().enumerate() {
+            // Beside the worst, all others that are not met.
+            if number > 0 && cell.met {
+                break;
+            }
+            let [limit, verdict, count] = if number == 0 {
+                [
+                    figure(bar.limit),
+                    verdict.to_owned(),
+                    bar.cells.len().to_string(),
+                ]
+            } else {
+                Default::default()
+            };
+            table.add_row([
+                what,
+                &limit,
+                &figure(cell.figure.median),
+                &range(cell.figure),
+                &verdict,
+                &count,
+                &cell.label,
+            ]);
+            what = "";
+        }
+    }
+    text += &table.to_string();
+    let met = bars
+        .iter()
+        .filter(|bar| bar.verdict == Verdict::Met)
+        .count();
+    text += &format!("\n{met} of {} met.\n", bars.len());
+    text
+}
+
+/// On what it was measured.
+pub(super) fn header(report: &Report) -> String {
+    let mut text = String::from("## Measured on\n");
+    for (what, value) in report.machine.lines() {
+        text += &format!("{what:20} {value}\n");
+    }
+    let cases = || report.workloads.iter().flat_map(|workload| &workload.cases);
+    let repeated: usize = cases().map(|case| case.repeated).sum();
+    let disturbed: usize = cases().map(|case| case.disturbed).sum();
+    text += &format!(
+        "{:20} {} rounds, {repeated} repeated because of other load, {disturbed} kept in spite of it\n",
+        "rounds", report.rounds
+    );
+    text += &format!("{:20} {:.0} s\n", "took", report.seconds);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_three_digits() {
+        let texts = [
+            0.0, 0.01234, 0.5, 3.14159, 31.4159, 314.159, 31415.9, 3.14e7,
+        ];
+        let shown = [
+            "0", "0.0123", "0.500", "3.14", "31.4", "314", "31416", "31.4M",
+        ];
+        assert_eq!(texts.map(figure), shown);
+        assert_eq!(figure(f64::NAN), "-");
+        assert_eq!(figure(f64::INFINITY), "-");
+    }
+
+    #[test]
+    fn a_bar_shows_the_worst_cell_and_every_cell_that_is_not_met() {
+        use waitword_bench::bars::CellReport;
+        let cell = |label: &str, median, met| CellReport {
+            label: label.to_owned(),
+            figure: Summary {
+                median,
+                min: median,
+                max: median,
+            },
+            met,
+        };
+        let bar = BarReport {
+            what: "some bar".to_owned(),
+            limit: 1.0,
+            verdict: Verdict::NotMet,
+            cells: vec![
+                cell("worst", 3.0, false),
+                cell("bad", 2.0, false),
+                cell("good", 0.5, true),
+            ],
+        };
+        let text = bars(&[bar]);
+        assert!(text.contains("NOT MET") && text.contains("worst") && text.contains("bad"));
+        assert!(
+            !text.contains("good") && text.contains("0 of 1 met"),
+            "{text}"
+        );
+    }
+}

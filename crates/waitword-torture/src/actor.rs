@@ -1,0 +1,210 @@
+//! A thread of a scenario: does the waits and wakes, counts them, and says on the board what it is about.
+
+use crate::args::Sabotage;
+use crate::board::{Count, Doing, Place};
+use crate::context::Context;
+use crate::spot::{How, Spot};
+use std::cell::Cell;
+use std::time::{Duration, SystemTime};
+use waitword::{Cmp, Deadline, Error, Op, wait_any};
+
+/// What a scenario says in the end: what was violated, if anything.
+pub(crate) type Verdict = Result<(), String>;
+
+/// See the module above.
+pub(crate) struct Actor {
+    context: &'static Context,
+    place: &'static Place,
+    /// The thread's own random choices.
+    pub(crate) dice: fastrand::Rng,
+    /// Those of sabotage: apart, so that a run makes the same choices with and without.
+    sabotage_dice: fastrand::Rng,
+}
+
+thread_local! {
+    /// For signal handlers.
+    static HERE: Cell<Option<&'static Place>> = const { Cell::new(None) };
+    static HANDLED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The place of the thread that a signal handler has interrupted.
+pub(crate) fn interrupted_place() -> Option<&'static Place> {
+    HERE.with(Cell::get)
+}
+
+/// To be called by every signal handler: the thread has handled one more.
+pub(crate) fn count_signal() {
+    HANDLED.with(|handled| handled.set(handled.get() + 1));
+    if let Some(place) = interrupted_place() {
+        place.count(Count::Signals, 1);
+    }
+}
+
+/// How many signals the calling thread has handled.
+pub(crate) fn signals_handled() -> u64 {
+    HANDLED.with(Cell::get)
+}
+
+impl Actor {
+    /// Takes a place on the board for the calling thread. `dice` is the seed of its choices.
+    pub(crate) fn new(context: &'static Context, name: &str, dice: u64) -> Self {
+        let place = context.board.join(name);
+        place.count(Count::Threads, 1);
+        HERE.with(|here| here.set(Some(place)));
+        Self {
+            context,
+            place,
+            dice: fastrand::Rng::with_seed(dice),
+            sabotage_dice: fastrand::Rng::with_seed(!dice),
+        }
+    }
+
+    /// Something has got done.
+    pub(crate) fn step(&self) {
+        self.count(Count::Operations, 1);
+    }
+
+    pub(crate) fn count(&self, what: Count, by: usize) {
+        self.place.count(what, by);
+    }
+
+    /// A deadline within the next fraction of a millisecond, or just past, on either clock.
+    pub(crate) fn tiny_deadline(&mut self) -> Deadline {
+        let ahead = Duration::from_nanos(1 << self.dice.u32(0..19));
+        match self.dice.u32(0..8) {
+            0 => Deadline::at_system_time(SystemTime::now() + ahead),
+            1 => Deadline::at_system_time(SystemTime::now() - ahead),
+            _ => Deadline::after(ahead),
+        }
+    }
+
+    /// Lets others run for a moment, now and then.
+    pub(crate) fn dawdle(&mut self) {
+        match self.dice.u32(0..64) {
+            0 => std::thread::sleep(Duration::from_micros(self.dice.u64(0..100))),
+            1..8 => std::thread::yield_now(),
+            8..16 => (0..self.dice.u32(0..200)).for_each(|_| std::hint::spin_loop()),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn wait(&self, spot: Spot, expected: u64, how: How) -> Result<(), Error> {
+        let doing = match how.deadline {
+            None => Doing::Waiting,
+            Some(_) => Doing::WaitingUntil,
+        };
+        self.place.set(doing, spot.number, expected);
+        let ended = spot.wait(expected, how);
+        self.place.set(Doing::Other, 0, 0);
+        self.count_wait(ended)
+    }
+
+    /// Waits on all of `spots` at once, each with the value it is expected to hold.
+    pub(crate) fn wait_any(
+        &self,
+        spots: &[(Spot, u64)],
+        deadline: Option<Deadline>,
+    ) -> Result<usize, Error> {
+        let words: Vec<_> = spots
+            .iter()
+            .map(|(spot, expected)| spot.expecting(*expected))
+            .collect();
+        if let Some((spot, expected)) = spots.first() {
+            self.place.set(Doing::WaitingAny, spot.number, *expected);
+        }
+        let ended = wait_any(&words, deadline);
+        self.place.set(Doing::Other, 0, 0);
+        self.count_wait(ended)
+    }
+
+    fn count_wait<T>(&self, ended: Result<T, Error>) -> Result<T, Error> {
+        self.count(Count::Waits, 1);
+        match ended {
+            Ok(_) => self.count(Count::Woken, 1),
+            Err(Error::TimedOut) => self.count(Count::Timeouts, 1),
+            Err(Error::Interrupted) => self.count(Count::Interrupted, 1),
+            Err(_) => {}
+        }
+        ended
+    }
+
+    pub(crate) fn wake(&mut self, spot: Spot, count: usize, mask: u64) -> Result<usize, String> {
+        if self.leaves_out() {
+            return Ok(0);
+        }
+        self.place.set(Doing::Waking, spot.number, 0);
+        let woken = spot.wake(count, mask);
+        self.place.set(Doing::Other, 0, 0);
+        let woken = self.count_woken("wake", woken)?;
+        if woken > count {
+            return Err(format!("wake({count}) has woken {woken}"));
+        }
+        Ok(woken)
+    }
+
+    /// As [`Spot::requeue`]; woken and moved apart. `None`: the value was not the expected one.
+    pub(crate) fn requeue(
+        &mut self,
+        from: Spot,
+        expected: Option<u64>,
+        to: Spot,
+        (wake, moved): (usize, usize),
+    ) -> Result<Option<(usize, usize)>, String> {
+        if self.leaves_out() {
+            return Ok(None);
+        }
+        self.place.set(Doing::Requeueing, from.number, 0);
+        let both = from.requeue(expected, to, wake, moved);
+        self.place.set(Doing::Other, 0, 0);
+        if both == Err(Error::Mismatch) && expected.is_some() {
+            return Ok(None);
+        }
+        // Wakes go first: what goes beyond them was moved.
+        let woken = both.map(|both| both.min(wake));
+        let over = both.map_or(0, |both| both.saturating_sub(wake));
+        let woken = self.count_woken("requeue", woken)?;
+        if over > moved {
+            return Err(format!("requeue({wake}, {moved}) has moved {over}"));
+        }
+        self.count(Count::Requeues, over);
+        Ok(Some((woken, over)))
+    }
+
+    pub(crate) fn wake_op(
+        &mut self,
+        (first, count): (Spot, usize),
+        (second, second_count): (Spot, usize),
+        change: (Op, u64),
+        when: Option<(Cmp, u64)>,
+    ) -> Result<usize, String> {
+        self.place.set(Doing::Waking, first.number, 0);
+        let woken = first.wake_op(count, second, second_count, change, when);
+        self.place.set(Doing::Other, 0, 0);
+        self.count_woken("wake_op", woken)
+    }
+
+    fn count_woken(
+        &mut self,
+        what: &str,
+        woken: Result<usize, Error>,
+    ) -> Result<usize, String> {
+        let mut woken = woken.map_err(|error| format!("{what} failed: {error}"))?;
+        if self.context.sabotage == Some(Sabotage::Miscount) && self.sabotage_dice.u32(0..200) == 0
+        {
+            woken += 1;
+        }
+        self.count(Count::Wakes, woken);
+        Ok(woken)
+    }
+
+    fn leaves_out(&mut self) -> bool {
+        self.context.sabotage == Some(Sabotage::SkipWake) && self.sabotage_dice.u32(0..200) == 0
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        HERE.with(|here| here.set(None));
+        self.place.leave();
+    }
+}

@@ -1,0 +1,107 @@
+//! What the torture is told on the command line.
+
+use crate::scenario;
+use clap::ValueEnum;
+use std::str::FromStr;
+
+/// Torture the futexes: no wake-up may be lost, whatever else goes on.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// How long to run, shared out among the scenarios
+    #[arg(long, value_name = "N", default_value_t = 30.0)]
+    pub seconds: f64,
+
+    /// Where all random choices come from; a random one, printed, if not given
+    #[arg(long, value_name = "S")]
+    pub seed: Option<u64>,
+
+    /// Thread counts to go through: a list, or one number for 4, 16, 64, ... up to it
+    #[arg(long, value_name = "LIST|MAX", default_value = "512")]
+    pub threads: Threads,
+
+    /// Only these scenarios, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = scenario_name())]
+    pub only: Vec<String>,
+
+    /// List the scenarios and what each checks
+    #[arg(long)]
+    pub list: bool,
+
+    /// After how many seconds without progress a scenario counts as hung
+    #[arg(long, value_name = "N", default_value_t = 20.0)]
+    pub patience: f64,
+
+    /// Break the scenarios on purpose, to see that the torture notices
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub sabotage: Option<Sabotage>,
+}
+
+fn scenario_name() -> clap::builder::PossibleValuesParser {
+    clap::builder::PossibleValuesParser::new(scenario::ALL.iter().map(|scenario| scenario.name))
+}
+
+/// How the scenarios can be broken on purpose. The library is left alone: it is the torture that is
+/// tested so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Sabotage {
+    /// Now and then a wake is left out: somebody sleeps for ever
+    SkipWake,
+    /// Now and then one more waiter is counted as woken than was
+    Miscount,
+}
+
+/// The numbers of threads that rounds go through in turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Threads(pub Vec<usize>);
+
+/// No scenario works with fewer.
+const LEAST: usize = 4;
+/// The board has a place for each thread of a scenario.
+const MOST: usize = 2048;
+
+impl FromStr for Threads {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers = text
+            .split(',')
+            .map(|number| match number.trim().parse() {
+                Ok(number) if (LEAST..=MOST).contains(&number) => Ok(number),
+                _ => Err(format!("`{number}` is not a number from {LEAST} to {MOST}")),
+            })
+            .collect::<Result<Vec<usize>, String>>()?;
+        Ok(Self(match numbers[..] {
+            [most] => {
+                let mut steps: Vec<_> = std::iter::successors(Some(LEAST), |step| Some(step * 4))
+                    .take_while(|&step| step < most)
+                    .collect();
+                steps.push(most);
+                steps
+            }
+            _ => numbers,
+        }))
+    }
+}
+
+impl std::fmt::Display for Threads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let numbers: Vec<_> = self.0.iter().map(usize::to_string).collect();
+        f.write_str(&numbers.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thread_counts_are_a_list_or_a_maximum() {
+        let parse = |text: &str| text.parse::<Threads>().map(|threads| threads.0);
+        assert_eq!(parse("512"), Ok(vec![4, 16, 64, 256, 512]));
+        assert_eq!(parse("4"), Ok(vec![4]));
+        assert_eq!(parse("8, 9"), Ok(vec![8, 9]));
+        assert!(parse("3").is_err());
+        assert!(parse("4,,8").is_err());
+        assert!(parse("many").is_err());
+    }
+}

@@ -1,0 +1,254 @@
+//! The board: what each thread of a scenario is about, and how much it has done.
+//!
+//! It lies in memory shared with forked processes, so that one watchdog sees all, and a killed process leaves
+//! its last entry behind. A thread writes its own place only; nothing here waits or locks, so a signal handler
+//! may write too.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Places for threads.
+pub(crate) const PLACES: usize = 4096;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Count {
+    /// Steps that prove progress: a token taken, a wait over. A wait that only timed out is none.
+    Operations,
+    /// Waits begun.
+    Waits,
+    /// Waits that returned Ok.
+    Woken,
+    /// The sum of what wakes returned.
+    Wakes,
+    Timeouts,
+    /// Waits that a signal ended.
+    Interrupted,
+    /// Waiters moved.
+    Requeues,
+    /// Signal handlers run.
+    Signals,
+    Forks,
+    Kills,
+    /// Threads started.
+    Threads,
+    Rounds,
+}
+
+pub(crate) const COUNTS: usize = Count::Rounds as usize + 1;
+
+/// What a thread is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Doing {
+    Other = 0,
+    Waiting,
+    WaitingUntil,
+    WaitingAny,
+    Waking,
+    Requeueing,
+}
+
+impl Doing {
+    fn from_number(number: u8) -> Self {
+        [
+            Doing::Other,
+            Doing::Waiting,
+            Doing::WaitingUntil,
+            Doing::WaitingAny,
+            Doing::Waking,
+            Doing::Requeueing,
+        ][number as usize % 6]
+    }
+}
+
+const NAME: usize = 32;
+
+/// One thread's place. All zeros: free.
+#[repr(C, align(128))]
+pub(crate) struct Place {
+    /// 0: free.
+    process: AtomicU32,
+    doing: AtomicU8,
+    /// The number of the word.
+    word: AtomicU32,
+    /// `pthread_self()`.
+    handle: AtomicUsize,
+    expected: AtomicU64,
+    name: [AtomicU8; NAME],
+    counts: [AtomicU64; COUNTS],
+}
+
+/// A copy of a place, to be printed.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) process: u32,
+    pub(crate) handle: usize,
+    pub(crate) name: String,
+    pub(crate) doing: Doing,
+    pub(crate) word: u32,
+    pub(crate) expected: u64,
+}
+
+/// See the module above.
+pub(crate) struct Board {
+    places: [Place; PLACES],
+    cursor: AtomicUsize,
+}
+
+impl Board {
+    /// A board in memory shared with all processes forked from now on.
+    pub(crate) fn new() -> &'static Self {
+        let memory = crate::process::shared_memory(size_of::<Self>());
+        // SAFETY: zeroed, page-aligned, large enough and never unmapped; all zeros is an empty board.
+        unsafe { &*memory.cast::<Self>() }
+    }
+
+    /// A free place for the calling thread.
+    pub(crate) fn join(&'static self, name: &str) -> &'static Place {
+        let start = self.cursor.fetch_add(1, Relaxed);
+        let process = std::process::id();
+        let place = (0..PLACES)
+            .map(|step| &self.places[(start + step) % PLACES])
+            .find(|place| {
+                place
+                    .process
+                    .compare_exchange(0, process, Relaxed, Relaxed)
+                    .is_ok()
+            })
+            .expect("the board has a place for every thread");
+        let padded = name.bytes().chain(std::iter::repeat(0));
+        for (to, from) in place.name.iter().zip(padded) {
+            to.store(from, Relaxed);
+        }
+        // SAFETY: reads the thread pointer.
+        let handle = unsafe { libc::pthread_self() };
+        place.handle.store(handle as usize, Relaxed);
+        place.set(Doing::Other, 0, 0);
+        place
+    }
+
+    /// Frees the places of a process that is gone.
+    pub(crate) fn forget(&self, process: u32) {
+        for place in &self.places {
+            // A failure: another's place.
+            let _ = place.process.compare_exchange(process, 0, Relaxed, Relaxed);
+        }
+    }
+
+    /// Everything counted so far, by those who have left too.
+    pub(crate) fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for place in &self.places {
+            for (total, count) in totals.0.iter_mut().zip(&place.counts) {
+                *total += count.load(Relaxed);
+            }
+        }
+        totals
+    }
+
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
+        self.places
+            .iter()
+            .filter(|place| place.process.load(Relaxed) != 0)
+            .map(Place::entry)
+    }
+}
+
+impl Place {
+    pub(crate) fn leave(&self) {
+        self.process.store(0, Relaxed);
+    }
+
+    pub(crate) fn set(&self, doing: Doing, word: u32, expected: u64) {
+        self.word.store(word, Relaxed);
+        self.expected.store(expected, Relaxed);
+        self.doing.store(doing as u8, Relaxed);
+    }
+
+    pub(crate) fn count(&self, what: Count, by: usize) {
+        // One step: a signal handler counts here too. Counts stay when the place changes hands.
+        self.counts[what as usize].fetch_add(by as u64, Relaxed);
+    }
+
+    fn entry(&self) -> Entry {
+        let name = self.name.iter().map(|byte| byte.load(Relaxed));
+        let name = name.take_while(|&byte| byte != 0).collect();
+        Entry {
+            process: self.process.load(Relaxed),
+            handle: self.handle.load(Relaxed),
+            name: String::from_utf8(name).unwrap_or_default(),
+            doing: Doing::from_number(self.doing.load(Relaxed)),
+            word: self.word.load(Relaxed),
+            expected: self.expected.load(Relaxed),
+        }
+    }
+}
+
+/// All counts of a scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals(pub(crate) [u64; COUNTS]);
+
+impl Totals {
+    pub(crate) fn of(&self, what: Count) -> u64 {
+        self.0[what as usize]
+    }
+
+    /// What has been added since `before`.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        let mut change = *self;
+        for (now, before) in change.0.iter_mut().zip(before.0) {
+            *now -= before;
+        }
+        change
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (total, more) in self.0.iter_mut().zip(other.0) {
+            *total += more;
+        }
+    }
+
+    /// As a line for the supervisor.
+    pub(crate) fn to_line(self) -> String {
+        self.0.map(|count| count.to_string()).join(" ")
+    }
+
+    pub(crate) fn from_line(line: &str) -> Option<Self> {
+        let mut totals = Self::default();
+        let mut numbers = line.split_whitespace();
+        for total in &mut totals.0 {
+            *total = numbers.next()?.parse().ok()?;
+        }
+        numbers.next().is_none().then_some(totals)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_outlive_those_who_counted() {
+        let board = Board::new();
+        let place = board.join("first");
+        place.count(Count::Waits, 3);
+        place.set(Doing::Waiting, 7, 9);
+        let entry = board.entries().next().expect("an entry");
+        assert_eq!((entry.name.as_str(), entry.word, entry.expected), ("first", 7, 9));
+        assert_eq!(entry.doing, Doing::Waiting);
+        place.leave();
+        assert_eq!(board.entries().count(), 0);
+        assert_eq!(board.totals().of(Count::Waits), 3);
+    }
+
+    #[test]
+    fn totals_survive_the_way_to_the_supervisor() {
+        let mut totals = Totals::default();
+        for (number, total) in totals.0.iter_mut().enumerate() {
+            *total = number as u64 * 1000;
+        }
+        assert_eq!(Totals::from_line(&totals.to_line()), Some(totals));
+        assert_eq!(Totals::from_line("1 2 3"), None);
+    }
+}

@@ -1,0 +1,141 @@
+//! The process in which one scenario runs.
+//!
+//! The supervisor starts this very program again, with the same arguments and what to run in the environment.
+//! So a scenario begins with a table that nobody has used, and with the environment that it asks for.
+
+use crate::args::Sabotage;
+use crate::board::Board;
+use crate::context::{Context, mix};
+use crate::scenario;
+use crate::watchdog::Watchdog;
+use crate::{process, report};
+use clap::ValueEnum;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI32, AtomicU64};
+use std::time::{Duration, Instant};
+
+/// The environment variable that makes a process a scenario's.
+pub(crate) const VARIABLE: &str = "WAITWORD_TORTURE_SCENARIO";
+
+/// The exit status of a scenario that found something wrong.
+pub(crate) const VIOLATED: u8 = 71;
+
+/// What a scenario's process is told.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Order {
+    pub(crate) scenario: String,
+    pub(crate) seconds: f64,
+    pub(crate) seed: u64,
+    pub(crate) threads: Vec<usize>,
+    pub(crate) patience: f64,
+    pub(crate) sabotage: Option<Sabotage>,
+    /// Which of several processes that the scenario is run in, one after the other.
+    pub(crate) slice: u64,
+}
+
+impl Order {
+    pub(crate) fn to_text(&self) -> String {
+        let threads: Vec<_> = self.threads.iter().map(usize::to_string).collect();
+        let sabotage = self.sabotage.and_then(|name| name.to_possible_value());
+        let sabotage = sabotage.map_or(String::new(), |name| name.get_name().to_owned());
+        [
+            self.scenario.clone(),
+            self.seconds.to_string(),
+            self.seed.to_string(),
+            threads.join(","),
+            self.patience.to_string(),
+            sabotage,
+            self.slice.to_string(),
+        ]
+        .join(";")
+    }
+
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
+        fn number<T: FromStr>(text: &str) -> Option<T> {
+            text.parse().ok()
+        }
+        let mut parts = text.split(';');
+        let mut next = || parts.next();
+        Some(Self {
+            scenario: next()?.to_owned(),
+            seconds: number(next()?)?,
+            seed: number(next()?)?,
+            threads: next()?.split(',').map(number).collect::<Option<_>>()?,
+            patience: number(next()?)?,
+            sabotage: match next()? {
+                "" => None,
+                name => Some(Sabotage::from_str(name, false).ok()?),
+            },
+            slice: number(next()?)?,
+        })
+    }
+}
+
+/// Runs a scenario, if this process has been started to do that; its exit status then. To be called first
+/// thing by a program that calls [`run`](crate::run) but whose arguments alone do not lead there.
+pub fn run_if_child() -> Option<ExitCode> {
+    let order = std::env::var(VARIABLE).ok()?;
+    let Some(order) = Order::from_text(&order) else {
+        eprintln!("torture: {VARIABLE} is for the torture's own use");
+        return Some(ExitCode::FAILURE);
+    };
+    Some(run_scenario(&order))
+}
+
+fn run_scenario(order: &Order) -> ExitCode {
+    process::die_with_parent();
+    let Some(scenario) = scenario::ALL.iter().find(|one| one.name == order.scenario) else {
+        eprintln!("torture: no scenario `{}`", order.scenario);
+        return ExitCode::FAILURE;
+    };
+    let context: &'static Context = Box::leak(Box::new(Context {
+        scenario: scenario.name,
+        seed: match order.slice {
+            0 => order.seed,
+            slice => mix(order.seed ^ slice),
+        },
+        threads: order.threads.clone(),
+        patience: Duration::from_secs_f64(order.patience),
+        sabotage: order.sabotage,
+        ends: Instant::now() + Duration::from_secs_f64(order.seconds),
+        board: Board::new(),
+        round: AtomicU64::new(0),
+        words: Mutex::default(),
+        children: [const { AtomicI32::new(0) }; 64],
+    }));
+    let watchdog = Watchdog::start(context);
+    let verdict = (scenario.run)(context);
+    watchdog.stop();
+    match verdict {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(complaint) => {
+            process::complain(&report::who_waits_on_what(context, &complaint));
+            process::kill_all(context);
+            ExitCode::from(VIOLATED)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_survives_the_environment() {
+        let mut order = Order {
+            scenario: "tokens".to_owned(),
+            seconds: 2.5,
+            seed: u64::MAX,
+            threads: vec![4, 512],
+            patience: 20.0,
+            sabotage: None,
+            slice: 3,
+        };
+        assert_eq!(Order::from_text(&order.to_text()), Some(order.clone()));
+        order.sabotage = Some(Sabotage::SkipWake);
+        assert_eq!(Order::from_text(&order.to_text()), Some(order));
+        assert_eq!(Order::from_text("tokens"), None);
+    }
+}

@@ -1,0 +1,206 @@
+//! What all threads of a scenario have in common: seed, time, board, the names of words, the crew.
+
+use crate::actor::{Actor, Verdict};
+use crate::args::Sabotage;
+use crate::board::{Board, Count, Totals};
+use crate::spot::{Spot, Word};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
+use std::thread::{Builder, Scope as ThreadScope, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+use waitword::Scope;
+
+/// See the module above. One for each process that runs a scenario; never freed.
+pub(crate) struct Context {
+    pub(crate) scenario: &'static str,
+    pub(crate) seed: u64,
+    pub(crate) threads: Vec<usize>,
+    pub(crate) patience: Duration,
+    pub(crate) sabotage: Option<Sabotage>,
+    pub(crate) ends: Instant,
+    pub(crate) board: &'static Board,
+    /// The round under way.
+    pub(crate) round: AtomicU64,
+    /// By number; 0 stands for none.
+    pub(crate) words: Mutex<Vec<(String, Spot)>>,
+    /// Forked processes that live: killed on the way out.
+    pub(crate) children: [AtomicI32; 64],
+}
+
+/// A fraction of a second of torture; at its end the books are balanced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Round {
+    pub(crate) number: u64,
+    pub(crate) threads: usize,
+    pub(crate) seed: u64,
+}
+
+impl Round {
+    /// Random choices for the round as a whole.
+    pub(crate) fn dice(&self) -> fastrand::Rng {
+        fastrand::Rng::with_seed(self.seed)
+    }
+
+    /// The seed of one thread's choices.
+    pub(crate) fn seed_of(&self, role: &str, index: usize) -> u64 {
+        let role = role.bytes().fold(self.seed, |mixed, byte| mix(mixed ^ u64::from(byte)));
+        mix(role ^ index as u64)
+    }
+}
+
+/// The finaliser of splitmix64: every bit of the input changes half of the output's.
+pub(crate) fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+impl Context {
+    /// The next round, until time is up. There is always a first one.
+    pub(crate) fn next_round(&self) -> Option<Round> {
+        let number = self.round.fetch_add(1, SeqCst);
+        if number > 0 && Instant::now() >= self.ends {
+            return None;
+        }
+        if number > 0 {
+            let place = self.board.join("rounds");
+            place.count(Count::Rounds, 1);
+            place.leave();
+        }
+        let name = self.scenario.bytes().fold(0, |mixed, byte| mix(mixed ^ u64::from(byte)));
+        Some(Round {
+            number,
+            threads: self.threads[number as usize % self.threads.len()],
+            seed: mix(self.seed ^ name ^ number.rotate_left(32)),
+        })
+    }
+
+    /// A private word of `bits` bits, named for the report.
+    pub(crate) fn private_word(&self, name: &str, bits: u32) -> Spot {
+        let memory: &'static mut [u64; 8] = Box::leak(Box::new([0; 8]));
+        // SAFETY: leaked, aligned for all sizes, and used as this word only.
+        let word = unsafe { Word::at(memory.as_mut_ptr().cast(), bits) };
+        self.name_word(name, word, Scope::Private)
+    }
+
+    /// Private words of these sizes that stand in one bucket of the table.
+    ///
+    /// This knows the table's hash (the upper bits of the address times 2^64 over the golden ratio). Should
+    /// that change, the words no longer share a bucket: less pressure, nothing wrong.
+    pub(crate) fn colliding_words(&self, name: &str, sizes: &[u32]) -> Vec<Spot> {
+        /// As long as the table has no more than 2^12 buckets.
+        const BITS: u32 = 12;
+        const LINES: usize = 1 << 17;
+        let slab: &'static mut [u64] = Box::leak(vec![0; LINES].into_boxed_slice());
+        let bucket =
+            |address: usize| (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BITS);
+        let wanted = bucket(slab.as_ptr().addr());
+        let mut colliding = slab
+            .iter_mut()
+            .map(|line| (&raw mut *line).cast::<u8>())
+            .filter(|line| bucket(line.addr()) == wanted);
+        let mut spot = |(index, &bits): (usize, &u32)| {
+            let line = colliding.next().expect("enough words in one bucket");
+            // SAFETY: leaked, aligned for all sizes, and used as this word only.
+            let word = unsafe { Word::at(line, bits) };
+            self.name_word(&format!("{name} {index} (same bucket)"), word, Scope::Private)
+        };
+        sizes.iter().enumerate().map(&mut spot).collect()
+    }
+
+    /// Gives a word a number and a name.
+    pub(crate) fn name_word(&self, name: &str, word: Word, scope: Scope) -> Spot {
+        let mut words = self.words.lock().expect("nobody panics with it");
+        let number = words.len() as u32 + 1;
+        let spot = Spot {
+            number,
+            word,
+            scope,
+        };
+        words.push((format!("{name}, {} bits", word.bits()), spot));
+        spot
+    }
+
+    /// Runs a crew of threads to their end; the first complaint of any.
+    pub(crate) fn crew<'env>(
+        &'static self,
+        round: Round,
+        hire: impl for<'scope> FnOnce(&mut Crew<'scope, 'env>) -> Verdict,
+    ) -> Verdict {
+        std::thread::scope(|scope| {
+            let mut crew = Crew {
+                context: self,
+                round,
+                scope,
+                handles: Vec::new(),
+            };
+            let mut verdict = hire(&mut crew);
+            for handle in crew.handles {
+                let said = handle
+                    .join()
+                    .unwrap_or_else(|_| Err("a thread has panicked".to_owned()));
+                verdict = verdict.and(said);
+            }
+            verdict
+        })
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        self.board.totals()
+    }
+
+    /// That exactly as many waits returned Ok since `before` as waiters were counted by wakes.
+    pub(crate) fn balance(&self, before: &Totals) -> Verdict {
+        let change = self.totals().since(before);
+        let (woken, counted) = (change.of(Count::Woken), change.of(Count::Wakes));
+        if woken == counted {
+            return Ok(());
+        }
+        Err(format!(
+            "{woken} waits returned Ok, but the wakes have counted {counted}"
+        ))
+    }
+}
+
+/// The threads of a round.
+pub(crate) struct Crew<'scope, 'env> {
+    context: &'static Context,
+    round: Round,
+    scope: &'scope ThreadScope<'scope, 'env>,
+    handles: Vec<ScopedJoinHandle<'scope, Verdict>>,
+}
+
+impl<'scope> Crew<'scope, '_> {
+    /// Starts a thread, named by its role and number.
+    pub(crate) fn spawn(
+        &mut self,
+        role: &'static str,
+        index: usize,
+        work: impl FnOnce(&mut Actor) -> Verdict + Send + 'scope,
+    ) {
+        let (context, round) = (self.context, self.round);
+        let name = format!("{role} {index}");
+        let handle = Builder::new()
+            .stack_size(192 << 10)
+            .name(name.clone())
+            .spawn_scoped(self.scope, move || {
+                let mut actor = Actor::new(context, &name, round.seed_of(role, index));
+                work(&mut actor)
+            })
+            .expect("a thread");
+        self.handles.push(handle);
+    }
+
+    /// Waits for everybody who was hired so far.
+    pub(crate) fn join(&mut self) -> Verdict {
+        let mut verdict = Ok(());
+        for handle in self.handles.drain(..) {
+            let said = handle
+                .join()
+                .unwrap_or_else(|_| Err("a thread has panicked".to_owned()));
+            verdict = verdict.and(said);
+        }
+        verdict
+    }
+}

@@ -1,0 +1,46 @@
+//! Torture of waitword: a wake-up is never lost, whatever else goes on.
+//!
+//! In the manner of the kernel's locktorture: [scenarios](scenario) drive the futex operations with
+//! random choices, each checks an invariant that a lost wake-up, a wrong count or a broken queue
+//! would violate, and a [watchdog] watches that something gets done. If nothing does for a while, it
+//! prints who waits on what and ends the run with a failure.
+//!
+//! ```text
+//!   run ── supervisor: draws progress, adds up, knows when a scenario's process is beyond help
+//!            │ one process for each scenario: it starts with a fresh table, and may crash
+//!            ▼
+//!          child: context, watchdog, rounds
+//!            │ rounds of a fraction of a second: all threads end, then the books are balanced
+//!            ▼
+//!          scenario ── crew of threads (or processes), each an Actor that does the waits and wakes,
+//!                      counts them, and writes on the Board what it is about
+//! ```
+//!
+//! All random choices come from the seed: the same seed makes the same choices in each thread. What the
+//! scheduler makes of them is not repeatable.
+//!
+//! A tool that cannot fail proves nothing: [`Sabotage`] makes the scenarios themselves leave out a wake or
+//! misstate a count now and then, and the tests see to it that this is caught.
+
+mod actor;
+mod args;
+mod board;
+mod child;
+mod context;
+mod process;
+mod report;
+mod scenario;
+mod spot;
+mod summary;
+mod supervisor;
+mod tokens;
+mod watchdog;
+
+pub use args::{Args, Sabotage};
+pub use child::run_if_child;
+pub use supervisor::run;
+
+/// The names of all scenarios, in the order in which they run.
+pub fn scenario_names() -> impl Iterator<Item = &'static str> {
+    scenario::ALL.iter().map(|scenario| scenario.name)
+}

@@ -1,0 +1,135 @@
+//! Forked processes of a scenario: each dies with the scenario, whatever way that ends.
+
+use crate::board::Count;
+use crate::context::Context;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+
+/// Zeroed memory that forked processes share with this one; never unmapped.
+pub(crate) fn shared_memory(bytes: usize) -> *mut u8 {
+    // SAFETY: a new mapping, wherever the kernel likes.
+    let memory = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    assert_ne!(memory, libc::MAP_FAILED, "no memory to share");
+    memory.cast()
+}
+
+/// Has this process killed when the thread that started it ends. Async-signal-safe.
+pub(crate) fn die_with_parent() {
+    // SAFETY: sets a property of the process.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+}
+
+/// Forks by libc's fork. In the child `work` runs, and the process ends with what it returns.
+pub(crate) fn fork(context: &Context, work: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: the child runs `work`, which uses what libc's fork has made usable, and ends by _exit.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        die_with_parent();
+        let status = work();
+        // SAFETY: ends the process without the parent's exit handlers.
+        unsafe { libc::_exit(status) };
+    }
+    assert!(child > 0, "fork failed");
+    register(context, child);
+    child
+}
+
+/// Forks by the bare system call: none of libc's handlers run, and in the child libc's own locks may be taken
+/// for ever. `work` must not allocate, and calls nothing of libc but system calls.
+pub(crate) fn raw_clone(context: &Context, work: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: like fork; the child runs `work`, which keeps to what is said above, and ends by the system call.
+    let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } as i32;
+    if child == 0 {
+        die_with_parent();
+        let status = work();
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(status) };
+    }
+    assert!(child > 0, "clone failed");
+    register(context, child);
+    child
+}
+
+fn register(context: &Context, child: i32) {
+    let free = context
+        .children
+        .iter()
+        .find(|place| place.compare_exchange(0, child, SeqCst, SeqCst).is_ok());
+    assert!(free.is_some(), "more children than places for them");
+}
+
+/// Kills one child; it must still be waited for.
+pub(crate) fn kill(child: i32) {
+    // SAFETY: a child that has not been waited for, so the number is its own.
+    unsafe { libc::kill(child, libc::SIGKILL) };
+}
+
+/// Waits for a child's end. If that takes longer than the scenario's patience, it is killed.
+///
+/// # Errors
+/// It hung.
+pub(crate) fn reap(context: &Context, child: i32) -> Result<Ended, String> {
+    let since = Instant::now();
+    let mut status = 0;
+    let mut hung = false;
+    // SAFETY: writes the status of a child of ours.
+    while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
+        if !hung && since.elapsed() > context.patience {
+            hung = true;
+            kill(child);
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    for place in &context.children {
+        // A failure: another child's.
+        let _ = place.compare_exchange(child, 0, SeqCst, SeqCst);
+    }
+    context.board.forget(child as u32);
+    if hung {
+        return Err(format!("process {child} hung"));
+    }
+    Ok(if libc::WIFSIGNALED(status) {
+        Ended::Killed(libc::WTERMSIG(status))
+    } else {
+        Ended::Exited(libc::WEXITSTATUS(status))
+    })
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Exited(i32),
+    Killed(i32),
+}
+
+/// Kills all children, on the way out. Not to be waited for: this process ends too.
+pub(crate) fn kill_all(context: &Context) {
+    for place in &context.children {
+        let child = place.swap(0, SeqCst);
+        if child > 0 {
+            kill(child);
+        }
+    }
+}
+
+/// Prints a complaint from a forked process, without the parent's locks.
+pub(crate) fn complain(message: &str) {
+    // SAFETY: writes bytes that are there.
+    unsafe { libc::write(2, message.as_ptr().cast(), message.len()) };
+}
+
+/// Counts a fork on behalf of the calling thread.
+pub(crate) fn count_fork() {
+    if let Some(place) = crate::actor::interrupted_place() {
+        place.count(Count::Forks, 1);
+    }
+}

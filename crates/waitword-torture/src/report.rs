@@ -1,0 +1,116 @@
+//! Who waits on what, as text: threads by role, words by name, what they hold and what is expected of them.
+
+use crate::board::{Doing, Entry};
+use crate::context::Context;
+use crate::spot::Spot;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering::SeqCst;
+use waitword::table::{self, Waiter};
+
+/// So many lines of each kind; of the rest only the number is given.
+const LINES: usize = 40;
+
+/// The report of the watchdog, headed by what has happened.
+pub(crate) fn who_waits_on_what(context: &Context, head: &str) -> String {
+    let mut text = format!(
+        "\n=== torture: {head} in scenario `{}`, round {}, seed {} ===\n",
+        context.scenario,
+        context.round.load(SeqCst).saturating_sub(1),
+        context.seed,
+    );
+    let entries: Vec<_> = context.board.entries().collect();
+    // A thread may have panicked with the names; they are still good.
+    let words = match context.words.try_lock() {
+        Ok(words) => words.clone(),
+        Err(_) => Vec::new(),
+    };
+    write_table(&mut text, &words, &entries);
+    write_threads(&mut text, &words, &entries);
+    write_words(&mut text, &words, &entries);
+    let _ = writeln!(text, "counts: {:?}", context.totals());
+    text
+}
+
+fn name_of(words: &[(String, Spot)], number: u32) -> &str {
+    let index = (number as usize).wrapping_sub(1);
+    words.get(index).map_or("an unnamed word", |(name, _)| name)
+}
+
+/// The library's own table: where each waiter of this process stands.
+fn write_table(text: &mut String, words: &[(String, Spot)], entries: &[Entry]) {
+    let mut waiters = vec![Waiter::default(); 4096];
+    let snapshot = table::snapshot(&mut waiters);
+    waiters.truncate(snapshot.waiters);
+    let _ = writeln!(
+        text,
+        "the table: {} waiters, {} locked buckets, {} buckets in all",
+        snapshot.waiters,
+        snapshot.locked_buckets,
+        table::buckets()
+    );
+    let names: BTreeMap<usize, &str> = words
+        .iter()
+        .map(|(name, spot)| (spot.word.address(), name.as_str()))
+        .collect();
+    let here = std::process::id();
+    let threads: BTreeMap<usize, &str> = entries
+        .iter()
+        .filter(|entry| entry.process == here)
+        .map(|entry| (entry.handle, entry.name.as_str()))
+        .collect();
+    let lines = waiters.iter().map(|waiter| {
+        format!(
+            "{} ({:#x}) stands at {} ({:#x}), mask {:#x}",
+            threads.get(&waiter.thread).unwrap_or(&"an unknown thread"),
+            waiter.thread,
+            names.get(&waiter.address).unwrap_or(&"an unnamed word"),
+            waiter.address,
+            waiter.mask,
+        )
+    });
+    write_lines(text, lines);
+}
+
+/// The board: what each thread is about.
+fn write_threads(text: &mut String, words: &[(String, Spot)], entries: &[Entry]) {
+    let _ = writeln!(text, "threads: {}", entries.len());
+    let lines = entries.iter().map(|entry| {
+        let word = name_of(words, entry.word);
+        let about = match entry.doing {
+            Doing::Other => "does something else".to_owned(),
+            Doing::Waiting => format!("waits on {word}, expecting {:#x}", entry.expected),
+            Doing::WaitingUntil => {
+                format!("waits, with a deadline, on {word}, expecting {:#x}", entry.expected)
+            }
+            Doing::WaitingAny => format!("waits on several words, the first being {word}"),
+            Doing::Waking => format!("is in a wake of {word}"),
+            Doing::Requeueing => format!("is in a requeue from {word}"),
+        };
+        format!("{} (process {}) {about}", entry.name, entry.process)
+    });
+    write_lines(text, lines);
+}
+
+fn write_words(text: &mut String, words: &[(String, Spot)], entries: &[Entry]) {
+    let _ = writeln!(text, "words:");
+    let lines = words.iter().enumerate().map(|(index, (name, spot))| {
+        let number = index as u32 + 1;
+        let waiting = entries
+            .iter()
+            .filter(|entry| entry.word == number && entry.doing != Doing::Other)
+            .count();
+        format!("{name} holds {:#x}; {waiting} threads are about it", spot.word.load())
+    });
+    write_lines(text, lines);
+}
+
+fn write_lines(text: &mut String, lines: impl ExactSizeIterator<Item = String>) {
+    let beyond = lines.len().saturating_sub(LINES);
+    for line in lines.take(LINES) {
+        let _ = writeln!(text, "  {line}");
+    }
+    if beyond > 0 {
+        let _ = writeln!(text, "  ... and {beyond} more");
+    }
+}

@@ -1,0 +1,87 @@
+//! Sees whether anything gets done; if nothing does, says who waits on what, and ends the process.
+//!
+//! A lost wake-up does not fail, it is silent for ever. What counts as progress is `Operations`: steps that
+//! a scenario's protocol has completed. Waits that time out and are begun again are none.
+
+use crate::board::Totals;
+use crate::context::Context;
+use crate::{process, report};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The exit status of a scenario that hung.
+pub(crate) const HUNG: i32 = 70;
+
+/// What begins a line of counts on the way to the supervisor.
+pub(crate) const COUNTS_LINE: &str = "counts ";
+
+/// How often the supervisor hears from us.
+const PERIOD: Duration = Duration::from_millis(50);
+
+/// Watches until it is told to stop.
+pub(crate) struct Watchdog {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Watchdog {
+    pub(crate) fn start(context: &'static Context) -> Self {
+        let (stop, stopped) = channel();
+        let watch = move || {
+            block_signals();
+            let mut seen = Totals::default();
+            let mut since = Instant::now();
+            while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
+                let now = context.totals();
+                tell(&now);
+                if progress(&now) != progress(&seen) {
+                    seen = now;
+                    since = Instant::now();
+                } else if since.elapsed() > context.patience {
+                    give_up(context);
+                }
+            }
+            tell(&context.totals());
+        };
+        let thread = std::thread::Builder::new()
+            .name("watchdog".to_owned())
+            .spawn(watch)
+            .expect("a thread for the watchdog");
+        Self { stop, thread }
+    }
+
+    /// Stops; the supervisor has been told the last counts.
+    pub(crate) fn stop(self) {
+        drop(self.stop);
+        // It may have failed only if nobody reads what it says.
+        let _ = self.thread.join();
+    }
+}
+
+fn progress(totals: &Totals) -> u64 {
+    totals.of(crate::board::Count::Operations)
+}
+
+fn tell(totals: &Totals) {
+    println!("{COUNTS_LINE}{}", totals.to_line());
+}
+
+/// The signals of a storm are for those whom it is meant for.
+fn block_signals() {
+    // SAFETY: fills a set, and changes this thread's mask.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
+    }
+}
+
+fn give_up(context: &'static Context) -> ! {
+    let seconds = context.patience.as_secs_f32();
+    let head = format!("nothing got done for {seconds} s");
+    process::complain(&report::who_waits_on_what(context, &head));
+    process::kill_all(context);
+    // SAFETY: ends the process at once; exit handlers could wait for a thread that hangs.
+    unsafe { libc::_exit(HUNG) }
+}

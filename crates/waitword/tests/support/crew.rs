@@ -1,0 +1,257 @@
+//! Threads that do as they are told, one step at a time, so that a run on many threads has one outcome.
+//!
+//! ```text
+//!   IDLE ──order──► ORDERED ──picked up──► STARTED ──done──► DONE ──collected──► IDLE
+//!                                          (asleep in a futex call: waiting)
+//! ```
+//!
+//! A crew is *settled* when every thread is idle or waits. Since a thread that a wake has dequeued is
+//! neither, all that an operation does is seen once the crew has settled after it.
+
+use super::Answer;
+use super::sleep::SleepProbe;
+use super::watchdog::who_waits;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::{JoinHandle, Thread};
+use std::time::{Duration, Instant};
+use waitword::table::{self, Waiter};
+
+const IDLE: u32 = 0;
+const ORDERED: u32 = 1;
+const STARTED: u32 = 2;
+const DONE: u32 = 3;
+const DISMISSED: u32 = 4;
+
+type Job = Box<dyn FnOnce() -> Answer + Send>;
+
+/// Between the crew and one of its threads.
+struct Desk {
+    state: AtomicU32,
+    job: Mutex<Option<Job>>,
+    answer: Mutex<Option<Answer>>,
+}
+
+struct Worker {
+    desk: Arc<Desk>,
+    thread: Thread,
+    /// `pthread_self()`.
+    handle: usize,
+    /// The kernel's number.
+    id: i32,
+    probe: SleepProbe,
+    /// How many entries the job has in our table while it waits; 0 for a wait in the kernel.
+    entries: usize,
+    joined: Option<JoinHandle<()>>,
+}
+
+/// See the module above.
+pub(crate) struct Crew {
+    workers: Vec<Worker>,
+}
+
+impl Crew {
+    pub(crate) fn new(size: usize) -> Self {
+        install_interrupt_handler();
+        Self {
+            workers: (0..size).map(|_| Worker::start()).collect(),
+        }
+    }
+
+    /// The numbers of the threads without a job, ascending.
+    pub(crate) fn idle(&self) -> Vec<usize> {
+        self.in_state(|state| state == IDLE)
+    }
+
+    /// The numbers of the threads that have a job, ascending: once settled, those who wait.
+    pub(crate) fn busy(&self) -> Vec<usize> {
+        self.in_state(|state| state != IDLE)
+    }
+
+    fn in_state(&self, is: impl Fn(u32) -> bool) -> Vec<usize> {
+        (0..self.workers.len())
+            .filter(|&number| is(self.workers[number].state()))
+            .collect()
+    }
+
+    /// Has an idle thread do `job`, which while it waits stands in our table with `entries` entries, or,
+    /// with 0, in the kernel.
+    pub(crate) fn order(
+        &mut self,
+        worker: usize,
+        entries: usize,
+        job: impl FnOnce() -> Answer + Send + 'static,
+    ) {
+        let worker = &mut self.workers[worker];
+        assert_eq!(worker.state(), IDLE);
+        worker.entries = entries;
+        *worker.desk.job.lock().unwrap() = Some(Box::new(job));
+        worker.desk.state.store(ORDERED, Ordering::Release);
+        worker.thread.unpark();
+    }
+
+    /// Waits until every thread is idle or waits. Those who have come back, and with what.
+    pub(crate) fn settle(&self) -> Vec<(usize, Answer)> {
+        let mut waiters = vec![Waiter::default(); 1024];
+        self.until("settled", || {
+            let uses_table = |worker: &Worker| worker.state() == STARTED && worker.entries > 0;
+            let found = if self.workers.iter().any(uses_table) {
+                table::snapshot(&mut waiters).waiters
+            } else {
+                0
+            };
+            assert!(found <= waiters.len(), "too many waiters for the list");
+            let waiters = &waiters[..found];
+            self.workers.iter().all(|worker| worker.is_settled(waiters))
+        });
+        self.collect()
+    }
+
+    /// Waits until this thread has come back, and then until all have settled.
+    pub(crate) fn settle_with(&self, worker: usize) -> Vec<(usize, Answer)> {
+        self.until("done", || self.workers[worker].state() == DONE);
+        self.settle()
+    }
+
+    /// Ends the wait of a thread by a signal whose handler does nothing.
+    pub(crate) fn interrupt(&self, worker: usize) {
+        // SAFETY: a signal with a handler, to a thread of this process.
+        unsafe {
+            libc::syscall(
+                libc::SYS_tgkill,
+                libc::getpid(),
+                self.workers[worker].id,
+                SIGNAL,
+            )
+        };
+    }
+
+    /// Interrupts whoever still waits, so that the crew can be used again.
+    pub(crate) fn release(&self) {
+        for worker in self.busy() {
+            self.until("released", || {
+                self.interrupt(worker);
+                std::thread::sleep(Duration::from_micros(100));
+                self.workers[worker].state() == DONE
+            });
+        }
+        self.collect();
+    }
+
+    fn collect(&self) -> Vec<(usize, Answer)> {
+        let mut came_back = Vec::new();
+        for (number, worker) in self.workers.iter().enumerate() {
+            if worker.state() == DONE {
+                let answer = worker.desk.answer.lock().unwrap().take();
+                came_back.push((number, answer.expect("done without an answer")));
+                worker.desk.state.store(IDLE, Ordering::Release);
+            }
+        }
+        came_back
+    }
+
+    fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
+        const PATIENCE: Duration = Duration::from_secs(60);
+        let begin = Instant::now();
+        while !holds() {
+            if begin.elapsed() > PATIENCE {
+                panic!("the crew never {what}.\n{}", who_waits());
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        for worker in &mut self.workers {
+            // A thread that never comes back is left behind: the test has failed, and says so.
+            if worker.state() == IDLE {
+                worker.desk.state.store(DISMISSED, Ordering::Release);
+                worker.thread.unpark();
+                let _ = worker.joined.take().expect("joined once").join();
+            }
+        }
+    }
+}
+
+impl Worker {
+    fn start() -> Self {
+        let desk = Arc::new(Desk {
+            state: AtomicU32::new(IDLE),
+            job: Mutex::new(None),
+            answer: Mutex::new(None),
+        });
+        let (hello, greeted) = channel();
+        let joined = std::thread::spawn({
+            let desk = desk.clone();
+            move || {
+                // SAFETY: reads the thread pointer.
+                let handle = unsafe { libc::pthread_self() } as usize;
+                let id = rustix::thread::gettid().as_raw_nonzero().get();
+                let _ = hello.send((handle, id, SleepProbe::of_this_thread()));
+                desk.work();
+            }
+        });
+        let (handle, id, probe) = greeted.recv().expect("a thread of the crew died");
+        Self {
+            desk,
+            thread: joined.thread().clone(),
+            handle,
+            id,
+            probe,
+            entries: 0,
+            joined: Some(joined),
+        }
+    }
+
+    fn state(&self) -> u32 {
+        self.desk.state.load(Ordering::Acquire)
+    }
+
+    fn is_settled(&self, waiters: &[Waiter]) -> bool {
+        match self.state() {
+            IDLE | DONE => true,
+            STARTED => {
+                let mine = waiters.iter().filter(|waiter| waiter.thread == self.handle);
+                mine.count() == self.entries && self.probe.in_futex_call()
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Desk {
+    fn work(&self) {
+        loop {
+            match self.state.load(Ordering::Acquire) {
+                ORDERED => {
+                    let job = self.job.lock().unwrap().take().expect("ordered what?");
+                    // From here until DONE, a futex call that the thread sleeps in is the job's.
+                    self.state.store(STARTED, Ordering::Release);
+                    let answer = job();
+                    // Nobody holds this lock while the state is STARTED.
+                    *self.answer.lock().unwrap() = Some(answer);
+                    self.state.store(DONE, Ordering::Release);
+                }
+                DISMISSED => return,
+                _ => std::thread::park(),
+            }
+        }
+    }
+}
+
+const SIGNAL: i32 = libc::SIGUSR2;
+
+/// Without SA_RESTART: it ends any wait.
+fn install_interrupt_handler() {
+    extern "C" fn nothing(_: i32) {}
+    // SAFETY: the handler does nothing, and the structure is complete.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as extern "C" fn(i32) as usize;
+        libc::sigaction(SIGNAL, &raw const action, std::ptr::null_mut());
+    }
+}

@@ -1,0 +1,49 @@
+//! What the tests here share: a watchdog, whether a thread sleeps in a futex call, and a crew of threads
+//! that do as they are told, one step at a time.
+
+#![allow(dead_code, reason = "no test file uses all of it")]
+
+pub(crate) mod crew;
+pub(crate) mod memory;
+pub(crate) mod processes;
+pub(crate) mod sleep;
+pub(crate) mod watchdog;
+
+/// What an operation said: its count, index or 0, or the error number.
+pub(crate) type Answer = Result<usize, i32>;
+
+/// An [`Answer`] with the error's name, for people.
+pub(crate) fn show(answer: Answer) -> String {
+    match answer {
+        Ok(count) => format!("{count}"),
+        Err(code) => error_name(code),
+    }
+}
+
+fn error_name(code: i32) -> String {
+    let name = match code {
+        libc::EAGAIN => "EAGAIN",
+        libc::EINVAL => "EINVAL",
+        libc::EFAULT => "EFAULT",
+        libc::EINTR => "EINTR",
+        libc::ETIMEDOUT => "ETIMEDOUT",
+        libc::ENOSYS => "ENOSYS",
+        libc::ENOMEM => "ENOMEM",
+        _ => return format!("errno {code}"),
+    };
+    name.to_owned()
+}
+
+/// The kernel's answer to a system call, made raw: nothing of the library is in between.
+pub(crate) fn kernel(call: syscalls::Sysno, arguments: [usize; 6]) -> Answer {
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: only futex calls and prctl are made here, on words, times and entries that the caller keeps
+    // alive, or on bad addresses, which the kernel refuses.
+    unsafe { syscalls::syscall6(call, a, b, c, d, e, f) }.map_err(|error| error.into_raw())
+}
+
+/// Whether the running kernel has this futex2 call.
+pub(crate) fn kernel_has(call: syscalls::Sysno) -> bool {
+    // All arguments zero: refused, by a kernel that knows the call.
+    kernel(call, [0; 6]) != Err(libc::ENOSYS)
+}

@@ -1,0 +1,72 @@
+//! Whether a thread sleeps in a futex call, and has neither been woken nor still has to queue.
+//!
+//! Two files together say so:
+//!
+//! * `/proc/.../syscall` gives the number of the system call that a thread sleeps in, once it is off its CPU.
+//!   A thread that is seen asleep in `futex_waitv` there has queued on all its words. State `S` in `stat`
+//!   does not say that: the kernel sets it before it queues.
+//! * `/proc/.../stat` gives state `S` for a thread that nobody has woken. The other file does not say that:
+//!   a thread whose wake-up is on the way to another CPU still looks asleep there.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use syscalls::Sysno;
+
+/// Looks at one thread.
+pub(crate) struct SleepProbe {
+    syscall: File,
+    stat: File,
+}
+
+impl SleepProbe {
+    /// For the calling thread.
+    pub(crate) fn of_this_thread() -> Self {
+        let thread = rustix::thread::gettid().as_raw_nonzero();
+        Self::in_folder(&format!("/proc/self/task/{thread}"))
+    }
+
+    /// For the main thread of a child process.
+    pub(crate) fn of_process(process: i32) -> Self {
+        Self::in_folder(&format!("/proc/{process}"))
+    }
+
+    fn in_folder(folder: &str) -> Self {
+        let open = |file: &str| {
+            File::open(format!("{folder}/{file}"))
+                .unwrap_or_else(|error| panic!("these tests read {folder}/{file}, and cannot: {error}"))
+        };
+        Self { syscall: open("syscall"), stat: open("stat") }
+    }
+
+    /// Whether the thread is queued and asleep in a futex call.
+    pub(crate) fn in_futex_call(&self) -> bool {
+        self.is_off_cpu_in_futex_call() && self.is_asleep()
+    }
+
+    fn is_off_cpu_in_futex_call(&self) -> bool {
+        let mut text = [0; 256];
+        let text = read(&self.syscall, &mut text);
+        let number = text.split(|&byte| byte == b' ').next();
+        number
+            .and_then(|number| std::str::from_utf8(number).ok())
+            .and_then(|number| number.parse::<i32>().ok())
+            .is_some_and(|number| {
+                [Sysno::futex, Sysno::futex_waitv, Sysno::futex_wait]
+                    .iter()
+                    .any(|call| call.id() == number)
+            })
+    }
+
+    fn is_asleep(&self) -> bool {
+        let mut text = [0; 256];
+        let text = read(&self.stat, &mut text);
+        // "number (name) state ...", and the name may hold anything.
+        let after_name = text.iter().rposition(|&byte| byte == b')');
+        after_name.is_some_and(|end| text[end..].starts_with(b") S"))
+    }
+}
+
+fn read<'a>(file: &File, text: &'a mut [u8]) -> &'a [u8] {
+    let length = file.read_at(text, 0).unwrap_or(0);
+    &text[..length]
+}

@@ -1,0 +1,74 @@
+//! A hang must fail, and say who waits on what.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+use waitword::table::{self, Waiter};
+
+/// Ends the process with a report if it is not dropped in time.
+#[must_use]
+pub(crate) struct Watchdog {
+    /// Closed when this goes.
+    _alive: Sender<()>,
+}
+
+/// Guards the test that calls it.
+pub(crate) fn watch(test: &'static str) -> Watchdog {
+    let seconds = std::env::var("WATCHDOG_SECONDS")
+        .ok()
+        .and_then(|seconds| seconds.parse().ok())
+        .unwrap_or(120);
+    let (alive, ended) = channel();
+    std::thread::Builder::new()
+        .name("watchdog".to_owned())
+        .spawn(move || {
+            if ended.recv_timeout(Duration::from_secs(seconds)) == Err(RecvTimeoutError::Timeout) {
+                let report = format!("\n`{test}` hangs (after {seconds} s).\n{}", who_waits());
+                // Not `eprintln`: the test harness would catch it, and keep it.
+                let _ = std::io::stderr().write_all(report.as_bytes());
+                std::process::abort();
+            }
+        })
+        .expect("no thread for the watchdog");
+    Watchdog { _alive: alive }
+}
+
+/// Private waiters from the table, and every thread of the process with the system call it is in.
+pub(crate) fn who_waits() -> String {
+    let mut waiters = vec![Waiter::default(); 4096];
+    let snapshot = table::snapshot(&mut waiters);
+    let mut report = format!(
+        "{} private waiters, {} locked buckets:\n",
+        snapshot.waiters, snapshot.locked_buckets
+    );
+    for waiter in waiters.iter().take(snapshot.waiters) {
+        let Waiter {
+            address,
+            mask,
+            thread,
+            ..
+        } = waiter;
+        let _ = writeln!(
+            report,
+            "  thread {thread:#x} waits on {address:#x}, mask {mask:#x}"
+        );
+    }
+    report.push_str("threads (id, name, system call and its arguments):\n");
+    for thread in std::fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let read =
+            |file: &str| std::fs::read_to_string(thread.path().join(file)).unwrap_or_default();
+        let _ = writeln!(
+            report,
+            "  {} {} {}",
+            thread.file_name().display(),
+            read("comm").trim(),
+            read("syscall").trim()
+        );
+    }
+    report
+}
