@@ -197,11 +197,12 @@ fn state(stat: &str) -> Option<char> {
     stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
-/// Sleeps until woken, once: a waiter that must be woken by somebody's wake, and by one only.
+/// Sleeps until woken, once: a waiter that must be woken by somebody's wake, and by one only. Not inlined, so
+/// that the return after the wake-up costs the same for all (see `workload::ping_pong`).
 ///
 /// # Panics
 /// If the word does not hold `expected`: nobody changes it in such a workload.
-#[inline(always)]
+#[inline(never)]
 pub fn wait_to_be_woken<F: Futexes>(futex: F, word: &F::Word, expected: u64) {
     loop {
         match futex.wait(word, expected) {
@@ -216,6 +217,7 @@ pub fn wait_to_be_woken<F: Futexes>(futex: F, word: &F::Word, expected: u64) {
 mod tests {
     use super::*;
     use crate::run::Settings;
+    use crate::watchdog;
 
     fn context() -> Context {
         Context::new(Settings::default(), Arc::default())
@@ -223,6 +225,7 @@ mod tests {
 
     #[test]
     fn every_member_does_every_job_once() {
+        let _guard = watchdog::guard("crew, every job once");
         let context = context();
         let crew = Crew::new(7, &context).unwrap();
         let done: Arc<Vec<AtomicUsize>> = Arc::new((0..7).map(|_| AtomicUsize::new(0)).collect());
@@ -238,6 +241,7 @@ mod tests {
 
     #[test]
     fn a_panic_in_a_thread_is_a_failure() {
+        let _guard = watchdog::guard("crew, a panic");
         let context = context();
         let crew = Crew::new(3, &context).unwrap();
         crew.start(|number| assert_ne!(number, 1, "number one does not like it"));

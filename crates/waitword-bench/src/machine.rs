@@ -33,6 +33,8 @@ pub struct Machine {
 impl Machine {
     /// This one, now.
     pub fn this() -> Self {
+        // The kernel makes the process's own hash table with the first thread.
+        let _ = std::thread::spawn(|| ()).join();
         let kernel = probe::kernel();
         let (cpus_allowed, cpus_online) = probe::cpus();
         let slots = probe::private_hash_slots().ok();

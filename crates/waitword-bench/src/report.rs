@@ -119,17 +119,18 @@ pub struct VariantReport {
 }
 
 impl VariantReport {
-    /// CPU nanoseconds and context switches per operation.
-    pub fn per_operation(&self) -> Option<(f64, f64)> {
-        if self.operations == 0 {
-            return None;
-        }
-        let switches = self.usage.voluntary_switches + self.usage.involuntary_switches;
+    /// CPU nanoseconds, voluntary and involuntary context switches, each per operation; `None` if the usage
+    /// is of no operations in particular.
+    pub fn per_operation(&self) -> Option<[f64; 3]> {
+        let usage = self.usage;
         let operations = self.operations as f64;
-        Some((
-            self.usage.cpu_seconds * 1e9 / operations,
-            switches as f64 / operations,
-        ))
+        (self.operations > 0).then(|| {
+            [
+                usage.cpu_seconds * 1e9 / operations,
+                usage.voluntary_switches as f64 / operations,
+                usage.involuntary_switches as f64 / operations,
+            ]
+        })
     }
 }
 

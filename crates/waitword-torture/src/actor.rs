@@ -19,6 +19,8 @@ pub(crate) struct Actor {
     pub(crate) dice: fastrand::Rng,
     /// Those of sabotage: apart, so that a run makes the same choices with and without.
     sabotage_dice: fastrand::Rng,
+    /// How many signals the thread had handled when its last wait began.
+    handled_before: Cell<u64>,
 }
 
 thread_local! {
@@ -40,11 +42,6 @@ pub(crate) fn count_signal() {
     }
 }
 
-/// How many signals the calling thread has handled.
-pub(crate) fn signals_handled() -> u64 {
-    HANDLED.with(Cell::get)
-}
-
 impl Actor {
     /// Takes a place on the board for the calling thread. `dice` is the seed of its choices.
     pub(crate) fn new(context: &'static Context, name: &str, dice: u64) -> Self {
@@ -56,7 +53,13 @@ impl Actor {
             place,
             dice: fastrand::Rng::with_seed(dice),
             sabotage_dice: fastrand::Rng::with_seed(!dice),
+            handled_before: Cell::new(0),
         }
+    }
+
+    /// Whether the thread has handled a signal since its last wait began.
+    pub(crate) fn was_interrupted(&self) -> bool {
+        HANDLED.with(Cell::get) != self.handled_before.get()
     }
 
     /// Something has got done.
@@ -94,6 +97,7 @@ impl Actor {
             Some(_) => Doing::WaitingUntil,
         };
         self.place.set(doing, spot.number, expected);
+        self.handled_before.set(HANDLED.with(Cell::get));
         let ended = spot.wait(expected, how);
         self.place.set(Doing::Other, 0, 0);
         self.count_wait(ended)
@@ -183,11 +187,7 @@ impl Actor {
         self.count_woken("wake_op", woken)
     }
 
-    fn count_woken(
-        &mut self,
-        what: &str,
-        woken: Result<usize, Error>,
-    ) -> Result<usize, String> {
+    fn count_woken(&mut self, what: &str, woken: Result<usize, Error>) -> Result<usize, String> {
         let mut woken = woken.map_err(|error| format!("{what} failed: {error}"))?;
         if self.context.sabotage == Some(Sabotage::Miscount) && self.sabotage_dice.u32(0..200) == 0
         {

@@ -4,7 +4,9 @@
 //! its last entry behind. A thread writes its own place only; nothing here waits or locks, so a signal handler
 //! may write too.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed,
+};
 
 /// Places for threads.
 pub(crate) const PLACES: usize = 4096;
@@ -94,6 +96,8 @@ pub(crate) struct Entry {
 pub(crate) struct Board {
     places: [Place; PLACES],
     cursor: AtomicUsize,
+    /// Some thread has found something wrong; others may now wait for it for ever.
+    violated: AtomicBool,
 }
 
 impl Board {
@@ -126,6 +130,15 @@ impl Board {
         place.handle.store(handle as usize, Relaxed);
         place.set(Doing::Other, 0, 0);
         place
+    }
+
+    /// Says that the thread has found something wrong.
+    pub(crate) fn violate(&self) {
+        self.violated.store(true, Relaxed);
+    }
+
+    pub(crate) fn is_violated(&self) -> bool {
+        self.violated.load(Relaxed)
     }
 
     /// Frees the places of a process that is gone.
@@ -224,6 +237,30 @@ impl Totals {
     }
 }
 
+impl std::fmt::Display for Totals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const NAMES: [&str; COUNTS] = [
+            "operations",
+            "waits",
+            "woken",
+            "wakes",
+            "timeouts",
+            "interrupted",
+            "requeues",
+            "signals",
+            "forks",
+            "kills",
+            "threads",
+            "rounds",
+        ];
+        let counts = NAMES.iter().zip(self.0);
+        let words: Vec<_> = counts
+            .map(|(name, count)| format!("{count} {name}"))
+            .collect();
+        f.write_str(&words.join(", "))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,7 +272,10 @@ mod tests {
         place.count(Count::Waits, 3);
         place.set(Doing::Waiting, 7, 9);
         let entry = board.entries().next().expect("an entry");
-        assert_eq!((entry.name.as_str(), entry.word, entry.expected), ("first", 7, 9));
+        assert_eq!(
+            (entry.name.as_str(), entry.word, entry.expected),
+            ("first", 7, 9)
+        );
         assert_eq!(entry.doing, Doing::Waiting);
         place.leave();
         assert_eq!(board.entries().count(), 0);

@@ -3,6 +3,7 @@
 use crate::actor::{Actor, Verdict};
 use crate::args::Sabotage;
 use crate::board::{Board, Count, Totals};
+use crate::process::complain;
 use crate::spot::{Spot, Word};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
@@ -43,7 +44,9 @@ impl Round {
 
     /// The seed of one thread's choices.
     pub(crate) fn seed_of(&self, role: &str, index: usize) -> u64 {
-        let role = role.bytes().fold(self.seed, |mixed, byte| mix(mixed ^ u64::from(byte)));
+        let role = role
+            .bytes()
+            .fold(self.seed, |mixed, byte| mix(mixed ^ u64::from(byte)));
         mix(role ^ index as u64)
     }
 }
@@ -68,7 +71,10 @@ impl Context {
             place.count(Count::Rounds, 1);
             place.leave();
         }
-        let name = self.scenario.bytes().fold(0, |mixed, byte| mix(mixed ^ u64::from(byte)));
+        let name = self
+            .scenario
+            .bytes()
+            .fold(0, |mixed, byte| mix(mixed ^ u64::from(byte)));
         Some(Round {
             number,
             threads: self.threads[number as usize % self.threads.len()],
@@ -104,7 +110,11 @@ impl Context {
             let line = colliding.next().expect("enough words in one bucket");
             // SAFETY: leaked, aligned for all sizes, and used as this word only.
             let word = unsafe { Word::at(line, bits) };
-            self.name_word(&format!("{name} {index} (same bucket)"), word, Scope::Private)
+            self.name_word(
+                &format!("{name} {index} (same bucket)"),
+                word,
+                Scope::Private,
+            )
         };
         sizes.iter().enumerate().map(&mut spot).collect()
     }
@@ -186,21 +196,17 @@ impl<'scope> Crew<'scope, '_> {
             .name(name.clone())
             .spawn_scoped(self.scope, move || {
                 let mut actor = Actor::new(context, &name, round.seed_of(role, index));
-                work(&mut actor)
+                let verdict = work(&mut actor);
+                if let Err(complaint) = &verdict {
+                    complain(&format!(
+                        "torture: {}: {name}: {complaint}\n",
+                        context.scenario
+                    ));
+                    context.board.violate();
+                }
+                verdict
             })
             .expect("a thread");
         self.handles.push(handle);
-    }
-
-    /// Waits for everybody who was hired so far.
-    pub(crate) fn join(&mut self) -> Verdict {
-        let mut verdict = Ok(());
-        for handle in self.handles.drain(..) {
-            let said = handle
-                .join()
-                .unwrap_or_else(|_| Err("a thread has panicked".to_owned()));
-            verdict = verdict.and(said);
-        }
-        verdict
     }
 }

@@ -73,7 +73,7 @@ pub(crate) fn kill(child: i32) {
     unsafe { libc::kill(child, libc::SIGKILL) };
 }
 
-/// Waits for a child's end. If that takes longer than the scenario's patience, it is killed.
+/// Waits for a child's end. If that takes longer than the watchdog would let it, it is killed.
 ///
 /// # Errors
 /// It hung.
@@ -81,9 +81,11 @@ pub(crate) fn reap(context: &Context, child: i32) -> Result<Ended, String> {
     let since = Instant::now();
     let mut status = 0;
     let mut hung = false;
+    // Longer than the watchdog's patience, whose report says more.
+    let longest = context.patience + context.patience / 2;
     // SAFETY: writes the status of a child of ours.
     while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
-        if !hung && since.elapsed() > context.patience {
+        if !hung && since.elapsed() > longest {
             hung = true;
             kill(child);
         }

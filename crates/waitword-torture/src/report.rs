@@ -28,7 +28,7 @@ pub(crate) fn who_waits_on_what(context: &Context, head: &str) -> String {
     write_table(&mut text, &words, &entries);
     write_threads(&mut text, &words, &entries);
     write_words(&mut text, &words, &entries);
-    let _ = writeln!(text, "counts: {:?}", context.totals());
+    let _ = writeln!(text, "counts: {}", context.totals());
     text
 }
 
@@ -81,7 +81,10 @@ fn write_threads(text: &mut String, words: &[(String, Spot)], entries: &[Entry])
             Doing::Other => "does something else".to_owned(),
             Doing::Waiting => format!("waits on {word}, expecting {:#x}", entry.expected),
             Doing::WaitingUntil => {
-                format!("waits, with a deadline, on {word}, expecting {:#x}", entry.expected)
+                format!(
+                    "waits, with a deadline, on {word}, expecting {:#x}",
+                    entry.expected
+                )
             }
             Doing::WaitingAny => format!("waits on several words, the first being {word}"),
             Doing::Waking => format!("is in a wake of {word}"),
@@ -94,15 +97,22 @@ fn write_threads(text: &mut String, words: &[(String, Spot)], entries: &[Entry])
 
 fn write_words(text: &mut String, words: &[(String, Spot)], entries: &[Entry]) {
     let _ = writeln!(text, "words:");
-    let lines = words.iter().enumerate().map(|(index, (name, spot))| {
-        let number = index as u32 + 1;
-        let waiting = entries
-            .iter()
-            .filter(|entry| entry.word == number && entry.doing != Doing::Other)
-            .count();
-        format!("{name} holds {:#x}; {waiting} threads are about it", spot.word.load())
-    });
-    write_lines(text, lines);
+    let mut lines: Vec<_> = words
+        .iter()
+        .map(|(name, spot)| {
+            let about = |entry: &&Entry| entry.word == spot.number && entry.doing != Doing::Other;
+            let threads = entries.iter().filter(about).count();
+            (
+                threads,
+                format!(
+                    "{name} holds {:#x}; {threads} threads are about it",
+                    spot.word.load()
+                ),
+            )
+        })
+        .collect();
+    lines.sort_by_key(|(threads, _)| std::cmp::Reverse(*threads));
+    write_lines(text, lines.into_iter().map(|(_, line)| line));
 }
 
 fn write_lines(text: &mut String, lines: impl ExactSizeIterator<Item = String>) {

@@ -88,6 +88,8 @@ macro_rules! with_futex {
     };
 }
 
+// Widening is needed for three of the four sizes.
+#[allow(clippy::useless_conversion)]
 impl Word {
     /// The word of `bits` bits at `address`.
     ///

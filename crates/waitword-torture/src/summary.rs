@@ -43,7 +43,11 @@ pub(crate) fn table(lines: &[Line]) -> Table {
     for line in lines {
         sum.add(&line.totals);
         took += line.took;
-        let result = if line.failure.is_some() { "FAILED" } else { "ok" };
+        let result = if line.failure.is_some() {
+            "FAILED"
+        } else {
+            "ok"
+        };
         table.add_row(row(line.scenario, &line.totals, line.took, result));
     }
     table.add_row(row("all", &sum, took, ""));
@@ -66,8 +70,11 @@ fn row(name: &str, totals: &Totals, took: Duration, result: &str) -> Vec<Cell> {
 pub(crate) fn one(line: &Line) -> String {
     let result = line.failure.as_deref().unwrap_or("ok");
     let seconds = line.took.as_secs_f64();
-    let operations = HumanCount(line.totals.of(Count::Operations));
-    format!("{:10} {seconds:5.1} s {operations:>12} operations  {result}", line.scenario)
+    let operations = HumanCount(line.totals.of(Count::Operations)).to_string();
+    format!(
+        "{:10} {seconds:5.1} s {operations:>12} operations  {result}",
+        line.scenario
+    )
 }
 
 /// The scenarios and what each checks.

@@ -62,7 +62,9 @@ fn run_all(args: &Args) -> std::io::Result<Vec<Line>> {
     );
     let bar = ProgressBar::new(chosen.len() as u64 * 1000);
     let style = "{bar:30} {elapsed_precise} {msg}";
-    bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_style(
+        ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
     let mut lines = Vec::new();
     for (index, scenario) in chosen.into_iter().enumerate() {
         let order = Order {
@@ -125,7 +127,10 @@ fn run_scenario(
         let (totals, failure) = run_process(scenario, &order, &|totals| {
             let mut all = before;
             all.add(totals);
-            show(started.elapsed().as_secs_f64() / order.seconds.max(0.001), &all);
+            show(
+                started.elapsed().as_secs_f64() / order.seconds.max(0.001),
+                &all,
+            );
         })?;
         line.totals.add(&totals);
         line.failure = failure;

@@ -80,7 +80,8 @@ impl Tokens {
 
     /// The bits that mean nothing: always zero.
     pub(crate) fn is_sound(self, value: u64) -> bool {
-        let meaning = (1 << (self.lane_bits() * self.colours)) - 1 | self.closing_bit();
+        let lanes = (1 << (self.lane_bits() * self.colours)) - 1;
+        let meaning = lanes | self.closing_bit();
         value & !meaning == 0
     }
 
@@ -120,6 +121,24 @@ impl Tokens {
         Ok(())
     }
 
+    /// Gives a token, moves all takers to another word, and wakes them there.
+    pub(crate) fn give_around(
+        self,
+        actor: &mut Actor,
+        colour: u32,
+        detour: Spot,
+    ) -> Result<(), String> {
+        self.put(colour);
+        actor.requeue(self.spot, None, detour, (0, usize::MAX))?;
+        actor.wake(detour, usize::MAX, u64::MAX)?;
+        actor.step();
+        Ok(())
+    }
+
+    pub(crate) fn is_closing(self) -> bool {
+        self.spot.word.load() & self.closing_bit() != 0
+    }
+
     pub(crate) fn try_take(self, colour: u32) -> bool {
         loop {
             let value = self.spot.word.load();
@@ -139,19 +158,20 @@ impl Tokens {
         colour: u32,
         patience: Patience,
     ) -> Result<Taken, String> {
-        self.take_unless(actor, colour, patience, |actor, error| match error {
+        self.take_unless(actor, colour, patience, |_, error, _| match error {
             Error::Mismatch | Error::TimedOut => Ok(()),
-            other => Err(format!("{:?} has failed: {other}", (actor.dice.get_seed(), self))),
+            other => Err(format!("a wait on {self:?} has failed: {other}")),
         })
     }
 
-    /// The same; `judge` says whether an error of a wait is as it should be.
+    /// The same; `judge` says whether an error of a wait is as it should be, given whether the wait had a
+    /// deadline.
     pub(crate) fn take_unless(
         self,
         actor: &mut Actor,
         colour: u32,
         patience: Patience,
-        mut judge: impl FnMut(&mut Actor, Error) -> Result<(), String>,
+        mut judge: impl FnMut(&Actor, Error, bool) -> Result<(), String>,
     ) -> Result<Taken, String> {
         loop {
             if self.try_take(colour) {
@@ -168,18 +188,17 @@ impl Tokens {
             if !self.is_sound(value) {
                 return Err(format!("{:?} holds nonsense: {value:#x}", self.spot));
             }
-            let deadline = (patience == Patience::Mixed && actor.dice.bool())
-                .then(|| actor.tiny_deadline());
+            let deadline =
+                (patience == Patience::Mixed && actor.dice.bool()).then(|| actor.tiny_deadline());
             let how = How {
                 mask: self.mask(colour),
                 deadline,
             };
             if let Err(error) = actor.wait(self.spot, value, how) {
-                let fits = error != Error::TimedOut || deadline.is_some();
-                if !fits {
+                if error == Error::TimedOut && deadline.is_none() {
                     return Err("a wait without a deadline has timed out".to_owned());
                 }
-                judge(actor, error)?;
+                judge(actor, error, deadline.is_some())?;
             }
         }
     }

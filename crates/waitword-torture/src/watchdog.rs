@@ -2,8 +2,11 @@
 //!
 //! A lost wake-up does not fail, it is silent for ever. What counts as progress is `Operations`: steps that
 //! a scenario's protocol has completed. Waits that time out and are begun again are none.
+//!
+//! It also ends the process once a thread has found something wrong, since others may wait for that thread.
 
-use crate::board::Totals;
+use crate::board::{Count, Totals};
+use crate::child::VIOLATED;
 use crate::context::Context;
 use crate::{process, report};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -35,11 +38,16 @@ impl Watchdog {
             while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
                 let now = context.totals();
                 tell(&now);
+                if context.board.is_violated() {
+                    let head = "an invariant was violated, see above,";
+                    give_up(context, head, VIOLATED.into());
+                }
                 if progress(&now) != progress(&seen) {
                     seen = now;
                     since = Instant::now();
                 } else if since.elapsed() > context.patience {
-                    give_up(context);
+                    let seconds = context.patience.as_secs_f32();
+                    give_up(context, &format!("nothing got done for {seconds} s"), HUNG);
                 }
             }
             tell(&context.totals());
@@ -60,7 +68,7 @@ impl Watchdog {
 }
 
 fn progress(totals: &Totals) -> u64 {
-    totals.of(crate::board::Count::Operations)
+    totals.of(Count::Operations)
 }
 
 fn tell(totals: &Totals) {
@@ -77,11 +85,9 @@ fn block_signals() {
     }
 }
 
-fn give_up(context: &'static Context) -> ! {
-    let seconds = context.patience.as_secs_f32();
-    let head = format!("nothing got done for {seconds} s");
-    process::complain(&report::who_waits_on_what(context, &head));
+fn give_up(context: &'static Context, head: &str, status: i32) -> ! {
+    process::complain(&report::who_waits_on_what(context, head));
     process::kill_all(context);
     // SAFETY: ends the process at once; exit handlers could wait for a thread that hangs.
-    unsafe { libc::_exit(HUNG) }
+    unsafe { libc::_exit(status) }
 }

@@ -160,7 +160,11 @@ fn shared_words_of_64_bits() {
 #[test]
 fn shared_words_of_8_and_16_bits() {
     let _watchdog = watch("shared_words_of_8_and_16_bits");
-    let contents = Contents { requeue: false, wait_any: false, ..Contents::ALL };
+    let contents = Contents {
+        requeue: false,
+        wait_any: false,
+        ..Contents::ALL
+    };
     Comparison::new(World::Shared, NARROW).random(150, Just(contents));
 }
 

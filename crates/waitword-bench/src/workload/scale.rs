@@ -21,6 +21,7 @@ use crate::usage::Usage;
 use crate::workload::calls;
 use crate::workload::herd::Herd;
 use crate::workload::ping_pong::{Placement, Spin, play};
+use crate::workload::wake::wake_some;
 use crate::workload::{Spacing, Words, nanoseconds};
 use std::hint::black_box;
 use std::rc::Rc;
@@ -218,7 +219,7 @@ impl<F: Futexes> Work<'_, F> {
             let queued = || futex.queued() == strangers.map(|number| number + 1);
             crew.until(context, queued)?;
             let start = Instant::now();
-            let woken = futex.wake(&self.words[index], 1);
+            let woken = wake_some(futex, &self.words[index], 1);
             times.push(nanoseconds(start, Instant::now()));
             check(woken == 1, || format!("woke {woken} instead of one"))?;
             crew.finish(context)?;

@@ -7,14 +7,14 @@
 //! **Redraws** nothing: no kernel has these widths. The baseline is the kernel's 32-bit shared futex.
 //!
 //! **Figures.** Nanoseconds for one hand-over, spin off. What a call costs that has nothing to do is in
-//! `calls`.
+//! `calls`; why there is a *futex(2), inlined*, in `ping-pong`.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Metric};
 use crate::ops::Futexes;
 use crate::run::{Settings, Workload};
 use crate::workload::kernel_and_all_widths;
-use crate::workload::ping_pong::{Placement, Spin, contender};
+use crate::workload::ping_pong::{Placement, Spin, contender, inlined};
 use std::rc::Rc;
 
 /// What the user calls by name.
@@ -32,7 +32,7 @@ const SHARED: bool = false;
 
 fn cases(_: &Settings) -> Vec<Case> {
     let case = |placement: Placement| {
-        Case::new(placement.name(), METRICS, 5, move |context| {
+        Case::new(placement.name(), METRICS, 6, move |context| {
             let crew = Rc::new(Crew::new(2, context)?);
             fn one<F: Futexes>(
                 futex: F,
@@ -41,9 +41,9 @@ fn cases(_: &Settings) -> Vec<Case> {
             ) -> crate::harness::Contender {
                 contender(futex, "", crew, placement, Spin::Off, SHARED)
             }
-            Ok(kernel_and_all_widths!(SHARED, |futex| one(
-                futex, &crew, placement
-            )))
+            let mut all = kernel_and_all_widths!(SHARED, |futex| one(futex, &crew, placement));
+            all.push(inlined::<SHARED>(&crew, placement));
+            Ok(all)
         })
     };
     Placement::all().map(case).collect()

@@ -113,10 +113,17 @@ fn measure<F: Futexes>(
 fn wake_all<F: Futexes>(futex: F, word: &F::Word, size: usize, at_once: usize) -> usize {
     let mut woken = 0;
     while woken < size {
-        match futex.wake(word, at_once) {
+        match wake_some(futex, word, at_once) {
             0 => break,
             count => woken += count,
         }
     }
     woken
+}
+
+/// A function of its own, as any program's wake is: the waker is often preempted in it, and what a return
+/// costs after that (see `ping-pong`) is to be the same for all.
+#[inline(never)]
+pub(super) fn wake_some<F: Futexes>(futex: F, word: &F::Word, count: usize) -> usize {
+    futex.wake(word, count)
 }

@@ -15,7 +15,7 @@ use crate::run::{Settings, Workload};
 use crate::stats::median;
 use crate::usage::Usage;
 use crate::workload::herd::{Herd, repetitions};
-use crate::workload::wake::ALL_RUN;
+use crate::workload::wake::{ALL_RUN, wake_some};
 use crate::workload::{Spacing, Words, nanoseconds};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ fn measure<F: Futexes>(
             // The first takes what is left over by the division.
             let share = size / parts + if number == 0 { size % parts } else { 0 };
             let start = Instant::now();
-            let woken = futex.wake(&words[0], share);
+            let woken = wake_some(futex, &words[0], share);
             let took = start.elapsed().as_nanos() as u64;
             theirs.nanoseconds.fetch_add(took, SeqCst);
             theirs.woken.fetch_add(woken, SeqCst);

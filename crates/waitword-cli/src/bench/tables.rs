@@ -61,8 +61,9 @@ pub(super) fn workload(report: &WorkloadReport) -> String {
             "min–max",
             "CPU ns/op",
             "switches/op",
+            "preempted/op",
         ];
-        let mut table = table(&header, 4, 6);
+        let mut table = table(&header, 4, 7);
         for case in &report.cases {
             add_case(&mut table, case);
         }
@@ -116,11 +117,9 @@ fn row(
     let (ratio, ratio_range) = metric.ratio.map_or_else(Default::default, |ratio| {
         (figure(ratio.median), range(ratio))
     });
-    let (cpu, switches) = cost
+    let [cpu, voluntary, involuntary] = cost
         .and_then(VariantReport::per_operation)
-        .map_or_else(Default::default, |(cpu, switches)| {
-            (figure(cpu), figure(switches))
-        });
+        .map_or_else(Default::default, |all| all.map(figure));
     vec![
         case.to_owned(),
         metric.name.clone(),
@@ -131,7 +130,8 @@ fn row(
         ratio,
         ratio_range,
         cpu,
-        switches,
+        voluntary,
+        involuntary,
     ]
 }
 
@@ -220,11 +220,9 @@ mod tests {
 
     #[test]
     fn figures_have_three_digits() {
-        let texts = [
-            0.0, 0.01234, 0.5, 3.14159, 31.4159, 314.159, 31415.9, 3.14e7,
-        ];
+        let texts = [0.0, 0.01234, 0.5, 2.71, 27.12, 271.2, 27123.9, 2.71e7];
         let shown = [
-            "0", "0.0123", "0.500", "3.14", "31.4", "314", "31416", "31.4M",
+            "0", "0.0123", "0.500", "2.71", "27.1", "271", "27124", "27.1M",
         ];
         assert_eq!(texts.map(figure), shown);
         assert_eq!(figure(f64::NAN), "-");

@@ -1,6 +1,6 @@
 //! futex(2).
 
-use super::{Access, Errno, Timespec, at_least_one, check_address};
+use super::{Access, Errno, Timespec, at_least_one, check_address, check_argument};
 use crate::futex::{RawFutex, Scope, requeue::requeue, wait::wait, wake::wake, wake_op::wake_op};
 use crate::sys;
 use crate::sys::clock::{Clock, Deadline};
@@ -90,8 +90,13 @@ pub unsafe fn futex(
             CMP_REQUEUE => requeue_words(first, second, val as i32, val2, Some(val3)),
             _ => {
                 check_address(first, Access::Key)?;
-                check_address(second, Access::Read)?;
-                let change = RawWakeOp::decode(val3)?;
+                check_address(second, Access::Key)?;
+                let change = RawWakeOp::decode(val3);
+                // The kernel looks at the operation, the word, and then the comparison.
+                if change.is_ok() || val3 >> 28 & 7 <= 4 {
+                    check_address(second, Access::Read)?;
+                }
+                let change = change?;
                 let count = at_least_one(val as i32);
                 Ok(wake_op(first, count, second, at_least_one(val2), change)?)
             }
@@ -107,6 +112,9 @@ unsafe fn deadline(
     timeout: usize,
 ) -> Result<Option<Deadline>, Errno> {
     let timeout = core::ptr::with_exposed_provenance::<Timespec>(timeout);
+    if !timeout.is_null() {
+        check_argument(timeout)?;
+    }
     // SAFETY: the caller's promise.
     let Some(time) = (unsafe { timeout.as_ref() }) else {
         return Ok(None);

@@ -1,6 +1,6 @@
 //! futex2: one call an operation, and the word's size in its flags.
 
-use super::{Access, Errno, Timespec, Waitv, at_least_one, check_address};
+use super::{Access, Errno, Timespec, Waitv, at_least_one, check_address, check_argument};
 use crate::futex::wait_any::{Expecting, WAIT_ANY_MAX, wait_any_raw};
 use crate::futex::{RawFutex, Scope, requeue::requeue, wait::wait, wake::wake, wake_op::wake_op};
 use crate::sys::clock::{Clock, Deadline};
@@ -84,6 +84,7 @@ unsafe fn deadline(timeout: *const Timespec, clockid: i32) -> Result<Option<Dead
         libc::CLOCK_REALTIME => Clock::Realtime,
         _ => return Err(Errno::INVAL),
     };
+    check_argument(timeout)?;
     // SAFETY: the caller's promise.
     let time = unsafe { *timeout };
     Deadline::from_timespec(clock, time)
@@ -169,11 +170,7 @@ pub unsafe fn futex_wake(
     if !futex.word.size.holds(mask) || mask == 0 {
         return Err(Errno::INVAL);
     }
-    let access = match futex.scope {
-        Scope::Private => Access::Key,
-        Scope::Shared => Access::Read,
-    };
-    check_address(futex, access)?;
+    check_address(futex, Access::of_key(futex.scope))?;
     let count = if nr == 0 { 0 } else { at_least_one(nr) };
     // SAFETY: the caller's promise; aligned.
     Ok(unsafe { wake(futex, count, mask) }?)
@@ -199,6 +196,7 @@ pub unsafe fn futex_requeue(
     if flags != 0 || waiters.is_null() {
         return Err(Errno::INVAL);
     }
+    check_argument(waiters)?;
     // SAFETY: the caller's promise.
     let pair = unsafe { core::slice::from_raw_parts(waiters, 2) };
     let (from, expected) = entry(&pair[0])?;
@@ -249,6 +247,7 @@ pub unsafe fn futex_waitv(
     }
     // SAFETY: the caller's promise.
     let deadline = unsafe { deadline(timeout, clockid)? };
+    check_argument(waiters)?;
     // SAFETY: the caller's promise.
     let entries = unsafe { core::slice::from_raw_parts(waiters, count) };
     let nothing = RawFutex {
@@ -279,7 +278,21 @@ pub unsafe fn futex_waitv(
         return unsafe { kernel::futex2(Futex2::Waitv, arguments) };
     }
     for word in &words[..count] {
-        check_address(word.futex, Access::Read)?;
+        check_address(word.futex, Access::of_key(word.futex.scope))?;
+        if word.futex.numa {
+            // The kernel finds all nodes before it compares any word.
+            // SAFETY: the caller's promise; aligned.
+            unsafe { word.futex.key()? };
+        }
+    }
+    for (index, word) in words[..count].iter().enumerate() {
+        if let Err(error) = check_address(word.futex, Access::Read) {
+            // The kernel finds a private null only as it reads the words, one after the other.
+            // SAFETY: the caller's promise; aligned.
+            let differs = |word: &Expecting<'_>| unsafe { word.futex.word.load() } != word.value;
+            let mismatch = words[..index].iter().any(differs);
+            return Err(if mismatch { Errno::AGAIN } else { error });
+        }
     }
     // SAFETY: the caller's promise; aligned.
     Ok(unsafe { wait_any_raw(&words[..count], deadline.as_ref()) }?)

@@ -33,7 +33,7 @@ pub use futex2::{
 pub use rustix::io::Errno;
 pub use rustix::time::Timespec;
 
-use crate::futex::RawFutex;
+use crate::futex::{RawFutex, Scope};
 
 /// Addresses that can be told to be bad without touching them.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,9 +44,19 @@ enum Access {
     Key,
 }
 
+impl Access {
+    /// What finding the waiters takes: the kernel looks up the memory of a shared word, and of a private
+    /// one only the address.
+    fn of_key(scope: Scope) -> Self {
+        match scope {
+            Scope::Private => Access::Key,
+            Scope::Shared => Access::Read,
+        }
+    }
+}
+
 /// What the kernel finds wrong with an address, in its order.
 fn check_address(futex: RawFutex, access: Access) -> Result<(), Errno> {
-    const FIRST_PAGE: usize = 4096;
     let address = futex.word.address.addr();
     let span = futex.word.size.bytes() << u32::from(futex.numa);
     if address & (span - 1) != 0 {
@@ -57,6 +67,14 @@ fn check_address(futex: RawFutex, access: Access) -> Result<(), Errno> {
         return Err(Errno::FAULT);
     }
     Ok(())
+}
+
+const FIRST_PAGE: usize = 4096;
+
+/// The same for a time or a list, which is not null.
+fn check_argument<T>(argument: *const T) -> Result<(), Errno> {
+    let readable = (FIRST_PAGE..=isize::MAX as usize).contains(&argument.addr());
+    readable.then_some(()).ok_or(Errno::FAULT)
 }
 
 /// Both doors' way to count: futex(2) and futex2 wake one if told to wake a negative number.

@@ -141,10 +141,12 @@ impl RawFutex {
             // SAFETY: the caller's promise; whoever is first decides.
             node = unsafe { node_word.replace(node, here) };
         }
-        u32::try_from(node)
-            .ok()
-            .and_then(|number| repository().node_position(number))
-            .map(Place::OnNode)
-            .ok_or(Error::NoSuchNode)
+        let number = u32::try_from(node).map_err(|_| Error::NoSuchNode)?;
+        match repository().node_position(number) {
+            Some(position) => Ok(Place::OnNode(position)),
+            // A node that the table has no memory on: because it must not, or for its high number.
+            None if sys::numa::exists(number) => Ok(Place::Anywhere),
+            None => Err(Error::NoSuchNode),
+        }
     }
 }

@@ -57,6 +57,15 @@ impl Bucket {
         }
     }
 
+    /// Whether nobody stands here or is counted.
+    #[cfg(loom)]
+    pub(super) fn is_empty(&self) -> bool {
+        // SAFETY: asked when the model is over: nobody else has the bucket.
+        let queued = unsafe { self.chain(|chain| !chain.is_empty()) };
+        let counted = |count: &AtomicU32| count.load(Ordering::Relaxed) != 0;
+        !queued && !self.waiters.iter().any(counted)
+    }
+
     /// Counts a waiter to come, before it looks at its word.
     #[inline]
     pub(super) fn announce(&self, lane: usize) {

@@ -155,6 +155,14 @@ impl Repository {
 impl Drop for Repository {
     fn drop(&mut self) {
         let mut table = self.current.with_mut(|table| NonNull::new(*table));
+        // Every model ends so: nobody queued, nobody counted.
+        if !std::thread::panicking()
+            && let Some(current) = table
+        {
+            // SAFETY: the model is over, but its tables are still there.
+            let buckets = unsafe { current.as_ref() }.all();
+            assert!(buckets.iter().all(|bucket| bucket.is_empty()), "left behind");
+        }
         while let Some(this) = table {
             // SAFETY: the model is over: nobody has any table any more.
             unsafe {

@@ -120,6 +120,11 @@ impl Chain {
         }
     }
 
+    #[cfg(loom)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.get().is_null()
+    }
+
     /// The link that leads to the first node waiting on `key`, and that node; null if nobody does.
     ///
     /// # Safety

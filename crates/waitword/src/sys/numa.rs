@@ -61,6 +61,33 @@ pub(crate) fn nodes() -> Nodes {
     Nodes::ONE
 }
 
+/// Whether the machine has node `number`, be it one that this process may not place memory on. One system
+/// call; no file is opened.
+#[cfg(not(loom))]
+pub(crate) fn exists(number: u32) -> bool {
+    use syscalls::{Sysno, syscall3};
+    const PREFIX: &[u8] = b"/sys/devices/system/node/node";
+    // Ten digits and the closing zero.
+    let mut path = [0u8; PREFIX.len() + 11];
+    path[..PREFIX.len()].copy_from_slice(PREFIX);
+    let digits = number.checked_ilog10().unwrap_or(0) as usize + 1;
+    let mut rest = number;
+    for place in path[PREFIX.len()..][..digits].iter_mut().rev() {
+        *place = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    // SAFETY: the path ends in a zero byte.
+    let found = unsafe {
+        syscall3(
+            Sysno::faccessat,
+            libc::AT_FDCWD as usize,
+            path.as_ptr().addr(),
+            libc::F_OK as usize,
+        )
+    };
+    found.is_ok()
+}
+
 /// The node of the CPU that the caller runs on.
 #[cfg(not(loom))]
 pub(crate) fn current_node() -> u32 {
@@ -116,6 +143,16 @@ mod tests {
 
     #[test]
     fn this_machine_has_the_node_that_we_run_on() {
-        assert!(nodes().position(current_node()).is_some());
+        let here = current_node();
+        assert!(nodes().position(here).is_some() || exists(here));
+    }
+
+    #[test]
+    fn a_node_exists_if_the_kernel_lists_it() {
+        let numa = std::path::Path::new("/sys/devices/system/node");
+        for number in [0, 1, 9, 10, 4095, u32::MAX] {
+            let listed = numa.join(format!("node{number}")).exists();
+            assert_eq!(exists(number), listed, "node {number}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use super::super::program::{Change, Clock, Limit, Width};
 use super::{Side, Words, World, absolute, clock_id, packed, pointer, relative};
 use crate::support::Answer;
+use crate::support::atomic::Atomic;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ptr::{self, with_exposed_provenance};
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use std::time::Duration;
 use waitword::door::{self, Errno, Waitv};
 use waitword::{
-    Cmp, Deadline, Error, Expecting, Futex, FutexWord, Mask, Op, WaitOptions, WakeOp, wait_any,
+    Cmp, Deadline, Error, Expecting, Futex, Mask, Op, WaitOptions, WakeOp, wait_any,
 };
 
 /// All ways into the library at this width.
@@ -268,35 +269,6 @@ impl Side for Futex2 {
                 self.flags(),
             )
         })
-    }
-}
-
-/// An atomic type whose values can be told by number.
-trait Atomic: FutexWord + Sized {
-    fn value(number: u64) -> Self::Value;
-}
-
-impl Atomic for AtomicU8 {
-    fn value(number: u64) -> u8 {
-        number as u8
-    }
-}
-
-impl Atomic for AtomicU16 {
-    fn value(number: u64) -> u16 {
-        number as u16
-    }
-}
-
-impl Atomic for AtomicU32 {
-    fn value(number: u64) -> u32 {
-        number as u32
-    }
-}
-
-impl Atomic for AtomicU64 {
-    fn value(number: u64) -> u64 {
-        number
     }
 }
 

@@ -1,8 +1,8 @@
 //! Memory for words: mapped, and seen by other processes where a test says so.
 
+use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
-use rustix::fd::OwnedFd;
 use std::ptr::{NonNull, null_mut};
 
 /// A mapping, zeroed at first.

@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "no test file uses all of it")]
 
+pub(crate) mod atomic;
+pub(crate) mod cases;
 pub(crate) mod crew;
 pub(crate) mod memory;
 pub(crate) mod processes;

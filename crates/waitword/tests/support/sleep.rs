@@ -32,10 +32,14 @@ impl SleepProbe {
 
     fn in_folder(folder: &str) -> Self {
         let open = |file: &str| {
-            File::open(format!("{folder}/{file}"))
-                .unwrap_or_else(|error| panic!("these tests read {folder}/{file}, and cannot: {error}"))
+            File::open(format!("{folder}/{file}")).unwrap_or_else(|error| {
+                panic!("these tests read {folder}/{file}, and cannot: {error}")
+            })
         };
-        Self { syscall: open("syscall"), stat: open("stat") }
+        Self {
+            syscall: open("syscall"),
+            stat: open("stat"),
+        }
     }
 
     /// Whether the thread is queued and asleep in a futex call.

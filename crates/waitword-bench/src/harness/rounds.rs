@@ -1,0 +1,253 @@
+//! Rounds: every variant of a case once, one after the other, in an order that turns from round to round.
+//!
+//! A round during which somebody else used the machine is thrown away and done again, as often as the case
+//! has rounds; if the load does not go away, the disturbed rounds are kept from then on, and the report
+//! says how many.
+
+use super::{Case, Contender, Context, Failure, Measured, Metric};
+use crate::report::{CaseReport, MetricReport, VariantReport};
+use crate::stats::Summary;
+use crate::usage::{LoadWatch, Usage};
+
+/// The whole rounds of a case, as far as they got.
+struct Rounds {
+    /// `kept[round][variant]`
+    kept: Vec<Vec<Measured>>,
+    repeated: usize,
+    disturbed: usize,
+}
+
+/// Measures all variants of a case, interleaved. What was measured before a failure is reported with it.
+pub fn run_case(
+    case: Case,
+    context: &Context,
+    step: &mut dyn FnMut(),
+) -> (Option<CaseReport>, Option<Failure>) {
+    let mut contenders = match (case.prepare)(context) {
+        Ok(contenders) => contenders,
+        Err(failure) => return (None, Some(failure)),
+    };
+    debug_assert_eq!(contenders.len(), case.contenders, "{}", case.name);
+    let (rounds, failure) = run_rounds(&mut contenders, context, step);
+    let failure = failure.map(|failure| match failure {
+        Failure::Failed(message) => Failure::Failed(format!("{}: {message}", case.name)),
+        Failure::Stopped => Failure::Stopped,
+    });
+    if rounds.kept.is_empty() {
+        return (None, failure);
+    }
+    let report = summarize(case.name, &case.metrics, &contenders, &rounds);
+    (Some(report), failure)
+}
+
+fn run_rounds(
+    contenders: &mut [Contender],
+    context: &Context,
+    step: &mut dyn FnMut(),
+) -> (Rounds, Option<Failure>) {
+    let wanted = context.settings.rounds;
+    let mut rounds = Rounds {
+        kept: Vec::new(),
+        repeated: 0,
+        disturbed: 0,
+    };
+    while rounds.kept.len() < wanted {
+        let turn = rounds.kept.len() + rounds.repeated;
+        let watch = LoadWatch::start();
+        let round = match run_round(contenders, turn, context) {
+            Ok(round) => round,
+            Err(failure) => return (rounds, Some(failure)),
+        };
+        if watch.was_disturbed() {
+            if rounds.repeated < wanted {
+                rounds.repeated += 1;
+                continue;
+            }
+            rounds.disturbed += 1;
+        }
+        rounds.kept.push(round);
+        for _ in 0..contenders.len() {
+            step();
+        }
+    }
+    (rounds, None)
+}
+
+/// One measurement of each, starting with number `turn` (modulo), in the order of the contenders.
+fn run_round(
+    contenders: &mut [Contender],
+    turn: usize,
+    context: &Context,
+) -> Result<Vec<Measured>, Failure> {
+    let count = contenders.len();
+    let mut round: Vec<Option<Measured>> = vec![None; count];
+    for place in 0..count {
+        if context.is_stopped() {
+            return Err(Failure::Stopped);
+        }
+        let index = (place + turn) % count;
+        let variant = &mut contenders[index].variant;
+        let measured = variant.measure(context).map_err(|failure| match failure {
+            Failure::Failed(message) => Failure::Failed(format!("{}: {message}", variant.name())),
+            Failure::Stopped => Failure::Stopped,
+        })?;
+        round[index] = Some(measured);
+        context.progressed();
+    }
+    Ok(round.into_iter().flatten().collect())
+}
+
+fn summarize(
+    name: String,
+    metrics: &[Metric],
+    contenders: &[Contender],
+    rounds: &Rounds,
+) -> CaseReport {
+    let values = |variant: usize, metric: usize| -> Vec<f64> {
+        let of_round = |round: &Vec<Measured>| round[variant].values[metric];
+        rounds.kept.iter().map(of_round).collect()
+    };
+    let variants = contenders.iter().enumerate().map(|(index, contender)| {
+        let compared = contender.baseline != index;
+        let metrics = metrics.iter().enumerate().map(|(number, metric)| {
+            let mine = values(index, number);
+            let theirs = values(contender.baseline, number);
+            MetricReport {
+                name: metric.name.to_owned(),
+                unit: metric.unit.to_owned(),
+                summary: Summary::of(&mine).expect("at least one round"),
+                ratio: compared
+                    .then(|| Summary::of_ratios(&mine, &theirs))
+                    .flatten(),
+                values: mine,
+            }
+        });
+        let mut usage = Usage::default();
+        let mut operations = 0;
+        for round in &rounds.kept {
+            usage += round[index].usage;
+            operations += round[index].operations;
+        }
+        VariantReport {
+            name: contender.variant.name(),
+            baseline: compared.then(|| contenders[contender.baseline].variant.name()),
+            metrics: metrics.collect(),
+            operations,
+            usage,
+        }
+    });
+    CaseReport {
+        name,
+        variants: variants.collect(),
+        rounds: rounds.kept.len(),
+        repeated: rounds.repeated,
+        disturbed: rounds.disturbed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check;
+    use super::*;
+    use crate::run::Settings;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    fn context(rounds: usize) -> Context {
+        let settings = Settings {
+            rounds,
+            ..Settings::default()
+        };
+        Context::new(settings, Arc::default())
+    }
+
+    fn measured(value: f64) -> Measured {
+        Measured {
+            values: vec![value],
+            operations: 1,
+            usage: Usage::default(),
+        }
+    }
+
+    const TIME: &[Metric] = &[Metric {
+        name: "",
+        unit: "ns",
+    }];
+
+    #[test]
+    fn variants_are_interleaved_and_the_first_place_goes_round() {
+        let log: Rc<RefCell<String>> = Rc::default();
+        let seen = log.clone();
+        let case = Case::new("order", TIME, 3, move |_| {
+            let contender = |name: &'static str| {
+                let log = log.clone();
+                Contender::named(name, move |_| {
+                    log.borrow_mut().push_str(name);
+                    Ok(measured(1.0))
+                })
+            };
+            Ok(["A", "B", "C"].map(contender).into())
+        });
+        let (report, failure) = run_case(case, &context(3), &mut || ());
+        assert_eq!(failure, None);
+        // A round is repeated if this machine is busy: the pattern holds all the same.
+        assert!("ABCBCACABABCBCACAB".starts_with(seen.borrow().as_str()));
+        assert_eq!(report.unwrap().rounds, 3);
+    }
+
+    #[test]
+    fn ratios_are_to_the_baseline_of_the_same_round() {
+        let case = Case::new("ratio", TIME, 2, |_| {
+            let mut round = 0.0;
+            let mut other = 0.0;
+            Ok(vec![
+                Contender::named("base", move |_| {
+                    round += 10.0;
+                    Ok(measured(round))
+                }),
+                Contender::named("half", move |_| {
+                    other += 5.0;
+                    Ok(measured(other))
+                }),
+            ])
+        });
+        let report = run_case(case, &context(4), &mut || ()).0.unwrap();
+        assert_eq!(report.variants[0].baseline, None);
+        assert_eq!(report.variants[0].metrics[0].ratio, None);
+        let ratio = report.variants[1].metrics[0].ratio.unwrap();
+        assert_eq!((ratio.min, ratio.median, ratio.max), (0.5, 0.5, 0.5));
+        assert_eq!(report.variants[1].baseline.as_deref(), Some("base"));
+    }
+
+    #[test]
+    fn a_failure_names_case_and_variant_and_keeps_the_whole_rounds_before_it() {
+        let case = Case::new("some case", TIME, 1, |_| {
+            let mut left = 2;
+            Ok(vec![Contender::named("bad", move |_| {
+                left -= 1;
+                check(left >= 0, || "lost a wake-up".to_owned())?;
+                Ok(measured(1.0))
+            })])
+        });
+        let (report, failure) = run_case(case, &context(50), &mut || ());
+        assert_eq!(
+            failure,
+            Some(Failure::new("some case: bad: lost a wake-up"))
+        );
+        assert!(report.is_none_or(|report| report.rounds <= 2));
+    }
+
+    #[test]
+    fn the_user_can_stop() {
+        let stop = Arc::new(AtomicBool::new(true));
+        let context = Context::new(Settings::default(), stop);
+        let case = Case::new("stopped", TIME, 1, |_| {
+            Ok(vec![Contender::named("never", |_| unreachable!())])
+        });
+        let (report, failure) = run_case(case, &context, &mut || ());
+        assert!(report.is_none());
+        assert_eq!(failure, Some(Failure::Stopped));
+    }
+}

@@ -1,0 +1,171 @@
+//! Tortured: fork while other threads wait, wake and grow the table, by libc's `fork` and by the bare system
+//! call, which runs no handlers and leaves libc's locks as they were.
+//!
+//! Checked: the child's table is empty and none of its buckets is locked; its futexes work, between its own
+//! threads and between it and its signal handlers; it ends by itself. The parent's tokens and counts.
+
+use super::traffic::{Plan, kinds, nothing_left, private_words};
+use crate::actor::{Actor, Verdict};
+use crate::context::Context;
+use crate::process::{self, Ended};
+use crate::spot::How;
+use crate::tokens::Tokens;
+use std::sync::atomic::{AtomicPtr, Ordering::SeqCst};
+use std::time::Duration;
+use waitword::{Error, table};
+
+const TOKENS: usize = 6_000;
+const FORKS: usize = 12;
+/// How often the child's threads wait for each other.
+const TURNS: usize = 50;
+
+/// Exit statuses of the child.
+const TABLE_NOT_EMPTY: i32 = 11;
+const BUCKET_LOCKED: i32 = 12;
+const WAIT_FAILED: i32 = 13;
+const COUNT_WRONG: i32 = 14;
+
+pub(super) fn run(context: &'static Context) -> Verdict {
+    let words = private_words(context);
+    let kinds = kinds(&words);
+    install_handler();
+    while let Some(round) = context.next_round() {
+        let before = context.totals();
+        let plan = Plan::new(round, &kinds, round.threads, TOKENS);
+        let words = &words;
+        context.crew(round, |crew| {
+            plan.hire(crew);
+            crew.spawn("forker", 0, move |actor| {
+                (0..FORKS).try_for_each(|turn| fork_once(context, actor, words, turn))
+            });
+            crew.spawn("grower", 0, |actor| {
+                let wanted = (table::buckets() * 2).clamp(256, 1 << 15);
+                std::thread::sleep(Duration::from_micros(actor.dice.u64(0..5_000)));
+                table::reserve(wanted).map_err(|error| error.to_string())?;
+                Ok(())
+            });
+            Ok(())
+        })?;
+        nothing_left(words)?;
+        context.balance(&before)?;
+    }
+    Ok(())
+}
+
+fn fork_once(context: &Context, actor: &mut Actor, words: &[Tokens], turn: usize) -> Verdict {
+    std::thread::sleep(Duration::from_micros(actor.dice.u64(0..500)));
+    let (first, second) = (words[turn % words.len()], words[(turn + 1) % words.len()]);
+    let child = match turn % 2 {
+        0 => process::fork(context, || with_threads(first, second)),
+        _ => process::raw_clone(context, || with_handler(first)),
+    };
+    process::count_fork();
+    let ended = process::reap(context, child)?;
+    actor.step();
+    match ended {
+        Ended::Exited(0) => Ok(()),
+        Ended::Exited(TABLE_NOT_EMPTY) => Err("a child's table was not empty".to_owned()),
+        Ended::Exited(BUCKET_LOCKED) => Err("a child's bucket was locked".to_owned()),
+        Ended::Exited(WAIT_FAILED) => Err("a child's wait has failed".to_owned()),
+        Ended::Exited(COUNT_WRONG) => Err("a child's wake has counted wrong".to_owned()),
+        other => Err(format!("a child has ended so: {other:?}")),
+    }
+}
+
+fn inspect_table() -> Result<(), i32> {
+    let snapshot = table::snapshot(&mut []);
+    match (snapshot.waiters, snapshot.locked_buckets) {
+        (0, 0) => Ok(()),
+        (0, _) => Err(BUCKET_LOCKED),
+        _ => Err(TABLE_NOT_EMPTY),
+    }
+}
+
+/// In a child of libc's fork: two threads hand a token back and forth, on words of the parent's.
+fn with_threads(first: Tokens, second: Tokens) -> i32 {
+    let turns = |own: Tokens, other: Tokens, begins: bool| {
+        if begins {
+            give(other);
+        }
+        for turn in 0..TURNS {
+            take(own)?;
+            if !begins || turn + 1 < TURNS {
+                give(other);
+            }
+        }
+        Ok(())
+    };
+    let check = || {
+        inspect_table()?;
+        first.reset();
+        second.reset();
+        let partner = std::thread::spawn(move || turns(second, first, false));
+        turns(first, second, true)?;
+        partner.join().unwrap_or(Err(WAIT_FAILED))?;
+        inspect_table()
+    };
+    check().err().unwrap_or(0)
+}
+
+/// In a child of the bare system call: nothing of libc's that locks, so no threads; the other side is a
+/// signal handler.
+fn with_handler(word: Tokens) -> i32 {
+    let check = || {
+        inspect_table()?;
+        word.reset();
+        // SAFETY: the word's tokens outlive the child.
+        IN_CHILD.store((&raw const word).cast_mut(), SeqCst);
+        for turn in 0..10 {
+            set_timer(20 + turn * 40);
+            take(word)?;
+        }
+        inspect_table()
+    };
+    check().err().unwrap_or(0)
+}
+
+static IN_CHILD: AtomicPtr<Tokens> = AtomicPtr::new(std::ptr::null_mut());
+
+extern "C" fn give_in_handler(_signal: i32) {
+    // SAFETY: null, or tokens in a frame that the child does not leave before its end.
+    if let Some(word) = unsafe { IN_CHILD.load(SeqCst).as_ref() } {
+        give(*word);
+    }
+}
+
+fn install_handler() {
+    // SAFETY: a whole `sigaction`; the handler calls only what is async-signal-safe.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = give_in_handler as *const () as usize;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut());
+    }
+}
+
+fn set_timer(microseconds: i64) {
+    let mut times = [0i64; 4];
+    times[3] = microseconds;
+    // SAFETY: `struct itimerval` is four longs: interval and value, in seconds and microseconds.
+    unsafe { libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, times.as_ptr(), 0) };
+}
+
+fn give(tokens: Tokens) {
+    if tokens.try_put(0) {
+        // The number is looked at by the scenarios that stay in one process.
+        let _ = tokens.spot.wake(1, u64::MAX);
+    }
+}
+
+fn take(tokens: Tokens) -> Result<(), i32> {
+    while !tokens.try_take(0) {
+        match tokens.spot.wait(0, How::ALWAYS) {
+            Ok(()) | Err(Error::Mismatch) => {}
+            Err(_) => return Err(WAIT_FAILED),
+        }
+    }
+    match tokens.spot.wake(usize::MAX, u64::MAX) {
+        Ok(0) => Ok(()),
+        _ => Err(COUNT_WRONG),
+    }
+}

@@ -1,0 +1,52 @@
+//! Tortured: the table's growth, from its least size (`WAITWORD_BUCKETS=1`) up to thousands of times that,
+//! while threads wait, wake and time out. Each process grows its table once, so there are many.
+//!
+//! Checked: tokens and counts, over all growth; the table never shrinks, and has what was asked for.
+
+use super::traffic::{Plan, kinds, nothing_left, private_words};
+use crate::actor::{Actor, Verdict};
+use crate::context::Context;
+use std::time::Duration;
+use waitword::table;
+
+const TOKENS: usize = 4_000;
+/// 16 MiB of buckets.
+const MOST_BUCKETS: usize = 1 << 18;
+/// How often the table doubles in a round.
+const DOUBLINGS: usize = 4;
+
+pub(super) fn run(context: &'static Context) -> Verdict {
+    let words = private_words(context);
+    let kinds = kinds(&words);
+    while let Some(mut round) = context.next_round() {
+        // Each process has a round or two: not always the same numbers of threads.
+        round.threads = context.threads[round.dice().usize(0..context.threads.len())];
+        let before = context.totals();
+        let plan = Plan::new(round, &kinds, round.threads, TOKENS);
+        context.crew(round, |crew| {
+            crew.spawn("grower", 0, grow);
+            plan.hire(crew);
+            Ok(())
+        })?;
+        nothing_left(&words)?;
+        context.balance(&before)?;
+    }
+    Ok(())
+}
+
+fn grow(actor: &mut Actor) -> Verdict {
+    for _ in 0..DOUBLINGS {
+        std::thread::sleep(Duration::from_micros(actor.dice.u64(0..3_000)));
+        let had = table::buckets();
+        let wanted = (had * 2).clamp(64, MOST_BUCKETS);
+        let has = table::reserve(wanted).map_err(|error| format!("no growth: {error}"))?;
+        if has < wanted || table::buckets() < has {
+            let now = table::buckets();
+            return Err(format!(
+                "{wanted} buckets asked for, {has} promised, {now} there"
+            ));
+        }
+        actor.step();
+    }
+    Ok(())
+}

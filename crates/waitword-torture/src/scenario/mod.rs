@@ -1,0 +1,130 @@
+//! The scenarios: what is tortured, and the invariant that each checks.
+
+mod condvar;
+mod fork;
+mod growth;
+mod herd;
+mod kills;
+mod order;
+mod requeue;
+mod ring;
+mod shared;
+mod signals;
+mod threads;
+mod tokens;
+mod traffic;
+mod wait_any;
+mod wake_op;
+
+use crate::actor::Verdict;
+use crate::context::Context;
+use std::time::Duration;
+
+/// A scenario, run in a process of its own.
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    /// For a reader of the list.
+    pub(crate) about: &'static str,
+    pub(crate) run: fn(&'static Context) -> Verdict,
+    /// The longest that one process is used for, where a fresh one matters.
+    pub(crate) slice: Option<Duration>,
+    pub(crate) environment: &'static [(&'static str, &'static str)],
+}
+
+const fn scenario(
+    name: &'static str,
+    about: &'static str,
+    run: fn(&'static Context) -> Verdict,
+) -> Scenario {
+    Scenario {
+        name,
+        about,
+        run,
+        slice: None,
+        environment: &[],
+    }
+}
+
+pub(crate) const ALL: [Scenario; 14] = [
+    scenario(
+        "tokens",
+        "Semaphores of all sizes, tiny deadlines, masks: tokens given are tokens taken, waits that \
+         returned Ok are waiters that wakes have counted",
+        tokens::run,
+    ),
+    scenario(
+        "ring",
+        "A baton goes round by wake, requeue and wake_op; one lost wake-up stops the ring",
+        ring::run,
+    ),
+    scenario(
+        "requeue",
+        "A storm of requeues among words of one bucket and of several, racing with deadlines: every \
+         wait ends, and counts are exact",
+        requeue::run,
+    ),
+    scenario(
+        "condvar",
+        "Producers and consumers with condition variables that requeue onto the mutex",
+        condvar::run,
+    ),
+    scenario(
+        "wake_op",
+        "glibc's old condition variable: signal and unlock in one wake_op, counts add up",
+        wake_op::run,
+    ),
+    scenario(
+        "wait_any",
+        "Takers wait on many words, of all sizes, private and shared mixed",
+        wait_any::run,
+    ),
+    scenario(
+        "order",
+        "Order of arrival, masks, requeues and counts against a model, one operation at a time",
+        order::run,
+    ),
+    scenario(
+        "herd",
+        "All threads asleep on one word, woken at once, in batches, by mask, after a requeue: the \
+         exact number each time",
+        herd::run,
+    ),
+    scenario(
+        "threads",
+        "Thousands of threads that wait once and end: nothing is left behind",
+        threads::run,
+    ),
+    Scenario {
+        slice: Some(Duration::from_millis(700)),
+        environment: &[("WAITWORD_BUCKETS", "1")],
+        ..scenario(
+            "growth",
+            "The table grows from its least size while everybody waits and wakes",
+            growth::run,
+        )
+    },
+    scenario(
+        "signals",
+        "Handlers wake in a storm of signals, whatever they interrupt: nothing is lost, EINTR as in \
+         signal(7)",
+        signals::run,
+    ),
+    scenario(
+        "fork",
+        "Forks in the middle of everything, by libc and by the bare system call: the child's table \
+         is empty and its futexes work",
+        fork::run,
+    ),
+    scenario(
+        "shared",
+        "Words of all sizes between processes that map them at different addresses: tokens and \
+         counts as between threads",
+        shared::run,
+    ),
+    scenario(
+        "kills",
+        "Processes on shared words are killed at any moment: the others go on, and no word is \
+         corrupted",
+        kills::run,
+    ),
+];

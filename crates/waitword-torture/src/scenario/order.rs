@@ -1,0 +1,204 @@
+//! Tortured: the order of arrival, through wakes, masks and requeues, one operation after the other.
+//!
+//! Checked: each operation against a model of the queues: the number that it returns, and who wakes up. A
+//! waiter is let into the model once it is seen in the table, so its place in the queue is known.
+
+use crate::actor::{Actor, Verdict};
+use crate::context::{Context, Round};
+use crate::spot::{How, SIZES, Spot};
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+use waitword::table;
+
+const OPERATIONS: usize = 400;
+/// So many of a round's threads wait at most.
+const MOST_WAITERS: usize = 48;
+const MASKS: [u64; 4] = [1, 2, 3, 0xff];
+
+/// A waiter of the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Waiter {
+    thread: usize,
+    mask: u64,
+}
+
+/// What a waiting thread is told: where to wait, with what mask. Dropped: no more.
+type Order = (Spot, u64);
+
+struct Model {
+    words: Vec<Spot>,
+    queues: Vec<VecDeque<Waiter>>,
+    idle: Vec<usize>,
+    orders: Vec<Sender<Order>>,
+    woken: Receiver<Result<usize, String>>,
+}
+
+pub(super) fn run(context: &'static Context) -> Verdict {
+    let mut words = context.colliding_words("queue", &SIZES);
+    words.extend(SIZES.map(|bits| context.private_word("queue apart", bits)));
+    while let Some(round) = context.next_round() {
+        run_round(context, round, &words)?;
+    }
+    Ok(())
+}
+
+fn run_round(context: &'static Context, round: Round, words: &[Spot]) -> Verdict {
+    let before = context.totals();
+    let waiters = round.threads.clamp(4, MOST_WAITERS);
+    context.crew(round, |crew| {
+        let (tell, woken) = channel();
+        let mut model = Model {
+            words: words.to_vec(),
+            queues: vec![VecDeque::new(); words.len()],
+            idle: (0..waiters).collect(),
+            orders: Vec::new(),
+            woken,
+        };
+        for index in 0..waiters {
+            let (order, orders) = channel();
+            let tell = tell.clone();
+            model.orders.push(order);
+            crew.spawn("waiter", index, move |actor| {
+                for (spot, mask) in orders {
+                    let ended = actor.wait(
+                        spot,
+                        0,
+                        How {
+                            mask,
+                            deadline: None,
+                        },
+                    );
+                    let said = ended.map(|()| index).map_err(|error| error.to_string());
+                    // Nobody listens any more: the master has complained and gone.
+                    let _ = tell.send(said);
+                }
+                Ok(())
+            });
+        }
+        crew.spawn("master", 0, move |actor| {
+            for _ in 0..OPERATIONS {
+                model.operate(actor)?;
+                actor.step();
+            }
+            model.finish(actor)
+        });
+        Ok(())
+    })?;
+    context.balance(&before)
+}
+
+impl Model {
+    fn operate(&mut self, actor: &mut Actor) -> Verdict {
+        let from = actor.dice.usize(0..self.words.len());
+        let to = actor.dice.usize(0..self.words.len());
+        let mask = MASKS[actor.dice.usize(0..MASKS.len())];
+        let (few, some) = (actor.dice.usize(0..3), actor.dice.usize(0..5));
+        match actor.dice.u32(0..10) {
+            0..6 => self.queue_one(from, mask),
+            6 | 7 => self.wake(actor, from, few, mask),
+            8 => self.requeue(actor, from, to, (few, some), None),
+            _ => {
+                let expected = u64::from(actor.dice.u32(0..4) == 0);
+                self.requeue(actor, from, to, (few, some), Some(expected))
+            }
+        }
+    }
+
+    /// Has an idle thread wait, and sees it in its queue.
+    fn queue_one(&mut self, word: usize, mask: u64) -> Verdict {
+        let Some(thread) = self.idle.pop() else {
+            return Ok(());
+        };
+        let queued = self.queues.iter().map(VecDeque::len).sum::<usize>();
+        let gone = |_| "a waiter has ended".to_owned();
+        self.orders[thread]
+            .send((self.words[word], mask))
+            .map_err(gone)?;
+        while table::snapshot(&mut []).waiters != queued + 1 {
+            std::thread::yield_now();
+        }
+        self.queues[word].push_back(Waiter { thread, mask });
+        Ok(())
+    }
+
+    fn wake(&mut self, actor: &mut Actor, word: usize, count: usize, mask: u64) -> Verdict {
+        let woken = actor.wake(self.words[word], count, mask)?;
+        let mut due = Vec::new();
+        self.queues[word].retain(|waiter| {
+            let is_due = due.len() < count && waiter.mask & mask != 0;
+            if is_due {
+                due.push(waiter.thread);
+            }
+            !is_due
+        });
+        self.expect_woken(due, woken)
+    }
+
+    fn requeue(
+        &mut self,
+        actor: &mut Actor,
+        from: usize,
+        to: usize,
+        (wake, moved): (usize, usize),
+        expected: Option<u64>,
+    ) -> Verdict {
+        let spots = (self.words[from], self.words[to]);
+        let done = actor.requeue(spots.0, expected, spots.1, (wake, moved))?;
+        let Some((woken, over)) = done else {
+            return match expected {
+                // All words hold 0, always.
+                Some(1) => Ok(()),
+                _ => Err("a requeue was refused though the value was right".to_owned()),
+            };
+        };
+        if expected == Some(1) {
+            return Err("a requeue was made though the value was wrong".to_owned());
+        }
+        let queue = &mut self.queues[from];
+        let due = queue.drain(..wake.min(queue.len()));
+        let due = due.map(|waiter| waiter.thread).collect();
+        let movers = moved.min(queue.len());
+        if over != movers {
+            return Err(format!("{over} were moved, not {movers}"));
+        }
+        if from != to {
+            let moving: Vec<_> = queue.drain(..movers).collect();
+            self.queues[to].extend(moving);
+        }
+        self.expect_woken(due, woken)
+    }
+
+    /// That these threads wake up, and no others. (In which order they come to run is for the scheduler.)
+    fn expect_woken(&mut self, mut due: Vec<usize>, counted: usize) -> Verdict {
+        if counted != due.len() {
+            return Err(format!("{counted} were woken, not {due:?}"));
+        }
+        let mut came = Vec::new();
+        for _ in 0..counted {
+            // Should one not come, the watchdog sees to it.
+            let said = self.woken.recv();
+            came.push(said.map_err(|_| "all waiters have ended".to_owned())??);
+        }
+        self.idle.extend(&came);
+        came.sort_unstable();
+        due.sort_unstable();
+        if came != due {
+            return Err(format!("threads {came:?} were woken instead of {due:?}"));
+        }
+        Ok(())
+    }
+
+    /// Wakes all, and sees that nobody has woken up unasked.
+    fn finish(&mut self, actor: &mut Actor) -> Verdict {
+        for word in 0..self.words.len() {
+            while !self.queues[word].is_empty() {
+                self.wake(actor, word, 1, u64::MAX)?;
+            }
+        }
+        match self.woken.recv_timeout(Duration::ZERO) {
+            Ok(said) => Err(format!("one more than was woken has come back: {said:?}")),
+            Err(_) => Ok(()),
+        }
+    }
+}

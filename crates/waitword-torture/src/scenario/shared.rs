@@ -1,0 +1,230 @@
+//! Tortured: words of all sizes in memory that several processes map, each at another address; narrow words
+//! side by side in the same 32 bits.
+//!
+//! Checked: tokens given in one process are taken in others, none is lost; as many waits returned Ok, in
+//! all processes together, as wakes have counted; canaries beside the words keep their values.
+
+use super::traffic::{Kind, Plan, give_all, kinds, nothing_left, take_all};
+use crate::actor::Verdict;
+use crate::context::Context;
+use crate::process::{self, Ended};
+use crate::spot::{Spot, Word};
+use crate::tokens::Tokens;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use waitword::Scope;
+
+const TOKENS: usize = 4_000;
+const PROCESSES: usize = 3;
+
+/// Where the words lie, and their sizes in bits.
+const WORDS: [(usize, u32); 11] = [
+    (0, 8),
+    (1, 8),
+    (2, 8),
+    (3, 8),
+    (8, 16),
+    (10, 16),
+    (16, 32),
+    (24, 32),
+    (32, 64),
+    (48, 64),
+    (56, 64),
+];
+/// Where 32-bit canaries lie.
+const CANARIES: [usize; 5] = [4, 12, 20, 28, 40];
+const CANARY: u32 = 0x5a5a_c3c3;
+const PAGE: usize = 4096;
+
+/// Shared words as this process sees them.
+pub(super) struct SharedWords {
+    memory: *mut u8,
+    file: i32,
+    pub(super) words: Vec<Tokens>,
+}
+
+// SAFETY: the memory is accessed by atomics only.
+unsafe impl Sync for SharedWords {}
+
+impl SharedWords {
+    /// Makes the memory, and names the words.
+    pub(super) fn new(context: &Context) -> Self {
+        // SAFETY: a new file in memory of one page, which nobody else knows.
+        let file = unsafe {
+            let file = libc::memfd_create(c"waitword-torture".as_ptr(), libc::MFD_CLOEXEC);
+            assert!(file >= 0, "no file in memory");
+            assert_eq!(
+                libc::ftruncate(file, PAGE as i64),
+                0,
+                "no memory for a file"
+            );
+            file
+        };
+        let memory = map(file, std::ptr::null_mut());
+        let name = |(offset, bits)| {
+            let name = format!("shared word at {offset}");
+            context.name_word(&name, word_at(memory, offset, bits), Scope::Shared)
+        };
+        let words = WORDS.map(name).map(Tokens::new).to_vec();
+        for offset in CANARIES {
+            canary_at(memory, offset).store(CANARY, SeqCst);
+        }
+        Self {
+            memory,
+            file,
+            words,
+        }
+    }
+
+    /// The same words at another address, for a forked process.
+    pub(super) fn map_elsewhere(&self) -> Self {
+        // The old mapping stays, so the new one is elsewhere.
+        let memory = map(self.file, std::ptr::null_mut());
+        assert_ne!(memory, self.memory);
+        let move_over = |(&(offset, bits), tokens): (&(usize, u32), &Tokens)| Tokens {
+            spot: Spot {
+                word: word_at(memory, offset, bits),
+                ..tokens.spot
+            },
+            ..*tokens
+        };
+        let words = WORDS.iter().zip(&self.words).map(move_over).collect();
+        Self {
+            memory,
+            file: self.file,
+            words,
+        }
+    }
+
+    /// That nobody has written beside the words, nor nonsense into them.
+    pub(super) fn inspect(&self) -> Verdict {
+        for offset in CANARIES {
+            let found = canary_at(self.memory, offset).load(SeqCst);
+            if found != CANARY {
+                return Err(format!(
+                    "the canary at {offset} was overwritten by {found:#x}"
+                ));
+            }
+        }
+        for tokens in &self.words {
+            let value = tokens.spot.word.load();
+            if !tokens.is_sound(value) {
+                return Err(format!("{:?} holds nonsense: {value:#x}", tokens.spot));
+            }
+        }
+        Ok(())
+    }
+
+    /// A kind of another mapping, as one of this.
+    fn here(&self, (tokens, colour): Kind) -> Kind {
+        let number = tokens.spot.number;
+        let same = self.words.iter().find(|word| word.spot.number == number);
+        (*same.expect("the same words in each process"), colour)
+    }
+}
+
+fn map(file: i32, wish: *mut libc::c_void) -> *mut u8 {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping of our file, where there is none yet.
+    let memory = unsafe { libc::mmap(wish, PAGE, access, libc::MAP_SHARED, file, 0) };
+    assert_ne!(memory, libc::MAP_FAILED, "cannot map shared memory");
+    memory.cast()
+}
+
+fn word_at(memory: *mut u8, offset: usize, bits: u32) -> Word {
+    // SAFETY: inside the mapping, aligned, apart from the others, and never unmapped.
+    unsafe { Word::at(memory.add(offset), bits) }
+}
+
+fn canary_at(memory: *mut u8, offset: usize) -> &'static AtomicU32 {
+    // SAFETY: as for words.
+    unsafe { AtomicU32::from_ptr(memory.add(offset).cast()) }
+}
+
+pub(super) fn run(context: &'static Context) -> Verdict {
+    let shared = SharedWords::new(context);
+    // Waiters are moved there and back; it holds no tokens.
+    let detour = shared
+        .words
+        .iter()
+        .rfind(|tokens| tokens.spot.word.bits() == 64);
+    let detour = *detour.expect("a word of 64 bits");
+    let kinds: Vec<Kind> = kinds(&shared.words)
+        .into_iter()
+        .filter(|(tokens, _)| tokens.spot.number != detour.spot.number)
+        .collect();
+    while let Some(round) = context.next_round() {
+        let before = context.totals();
+        let plan = &Plan::new(round, &kinds, round.threads, TOKENS);
+        let shared = &shared;
+        let work = |process: usize| {
+            let here = &shared.map_elsewhere();
+            let detour = here.here((detour, 0)).0.spot;
+            context.crew(round, |crew| {
+                for (index, &(kind, quota)) in plan.takers.iter().enumerate() {
+                    if index % PROCESSES == process {
+                        let kind = here.here(kind);
+                        crew.spawn("taker", index, move |actor| {
+                            take_all(actor, index, kind, quota)
+                        });
+                    }
+                }
+                for (index, gifts) in plan.givers.iter().enumerate() {
+                    if index % PROCESSES == process {
+                        let gifts: Vec<_> = gifts.iter().map(|&kind| here.here(kind)).collect();
+                        crew.spawn("giver", index, move |actor| match index % 4 {
+                            0 => give_around_all(actor, &gifts, detour),
+                            _ => give_all(actor, &gifts),
+                        });
+                    }
+                }
+                Ok(())
+            })
+        };
+        run_processes(context, &work)?;
+        nothing_left(&shared.words)?;
+        shared.inspect()?;
+        context.balance(&before)?;
+    }
+    Ok(())
+}
+
+fn give_around_all(actor: &mut crate::actor::Actor, gifts: &[Kind], detour: Spot) -> Verdict {
+    for &(tokens, colour) in gifts {
+        match tokens.spot.word.bits() {
+            // The kernel cannot move waiters of narrower words.
+            32 | 64 => tokens.give_around(actor, colour, detour)?,
+            _ => tokens.give(actor, colour)?,
+        }
+    }
+    Ok(())
+}
+
+/// Runs `work` in several forked processes, to their end.
+fn run_processes(context: &'static Context, work: &dyn Fn(usize) -> Verdict) -> Verdict {
+    let children: Vec<_> = (0..PROCESSES)
+        .map(|process| start(context, process, work))
+        .collect();
+    let mut verdict = Ok(());
+    for child in children {
+        let ended = process::reap(context, child)?;
+        if ended != Ended::Exited(0) {
+            verdict = verdict.and(Err(format!("process {child} has ended so: {ended:?}")));
+        }
+    }
+    verdict
+}
+
+/// Forks a process that runs `work`.
+pub(super) fn start(
+    context: &'static Context,
+    process: usize,
+    work: &dyn Fn(usize) -> Verdict,
+) -> i32 {
+    process::fork(context, || match work(process) {
+        Ok(()) => 0,
+        Err(complaint) => {
+            process::complain(&format!("process {process}: {complaint}\n"));
+            1
+        }
+    })
+}

@@ -1,0 +1,113 @@
+//! Tortured: wait_any over words of all sizes, private ones, shared ones, and both mixed.
+//!
+//! Checked: takers who wait for any of several words come to their end. One call may swallow the wakes of
+//! more than one word (the kernel's, too), so whoever has taken a token wakes another taker of every
+//! word that still holds some. With private words only, wakes have counted at least as many as were woken.
+
+use super::traffic::nothing_left;
+use crate::actor::{Actor, Verdict};
+use crate::board::Count;
+use crate::context::Context;
+use crate::process::shared_memory;
+use crate::spot::{SIZES, Spot, Word};
+use crate::tokens::Tokens;
+use waitword::{Error, Scope};
+
+const TOKENS: usize = 4_000;
+
+pub(super) fn run(context: &'static Context) -> Verdict {
+    let private = private_words(context);
+    let shared = shared_words(context);
+    let mixed = [&private[..], &shared].concat();
+    while let Some(round) = context.next_round() {
+        let before = context.totals();
+        let set = [&private, &mixed, &shared][round.number as usize % 3];
+        // A taker of a set takes from it only; each set has as many tokens as takers want.
+        let takers = round.threads * 3 / 4;
+        let givers = round.threads - takers;
+        let quota = (TOKENS / takers).max(1);
+        let gifts = takers * quota;
+        context.crew(round, |crew| {
+            for index in 0..takers {
+                crew.spawn("taker", index, move |actor| {
+                    (0..quota).try_for_each(|_| take_any(actor, set, index))
+                });
+            }
+            for index in 0..givers {
+                let share = gifts / givers + usize::from(index < gifts % givers);
+                crew.spawn("giver", index, move |actor| {
+                    for _ in 0..share {
+                        give_any(actor, set)?;
+                        actor.dawdle();
+                    }
+                    Ok(())
+                });
+            }
+            Ok(())
+        })?;
+        nothing_left(set)?;
+        let change = context.totals().since(&before);
+        if round.number.is_multiple_of(3) && change.of(Count::Wakes) < change.of(Count::Woken) {
+            return Err("more takers were woken than wakes have counted".to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn private_words(context: &Context) -> Vec<Tokens> {
+    let near = context.colliding_words("private word", &[SIZES, SIZES].concat()[..5]);
+    near.into_iter().map(Tokens::plain).collect()
+}
+
+/// Shared words of all sizes; the 8-bit ones have neighbours in the same 32 bits.
+fn shared_words(context: &Context) -> Vec<Tokens> {
+    let memory = shared_memory(4096);
+    let places = [(0, 8), (1, 8), (2, 16), (4, 32), (8, 64), (16, 64)];
+    let words = places.map(|(offset, bits)| {
+        // SAFETY: inside the mapping, aligned, apart from each other, never unmapped.
+        let word = unsafe { Word::at(memory.add(offset), bits) };
+        Tokens::plain(context.name_word("shared word", word, Scope::Shared))
+    });
+    words.to_vec()
+}
+
+/// Takes one token of any word in the set, waiting on all of them, in any order.
+fn take_any(actor: &mut Actor, set: &[Tokens], index: usize) -> Verdict {
+    loop {
+        if set.iter().any(|tokens| tokens.try_take(0)) {
+            actor.step();
+            return wake_others(actor, set);
+        }
+        let mut wanted: Vec<Tokens> = set.to_vec();
+        actor.dice.shuffle(&mut wanted);
+        let expected: Vec<(Spot, u64)> = wanted.iter().map(|tokens| (tokens.spot, 0)).collect();
+        let deadline = (index % 2 == 1 && actor.dice.u32(0..4) == 0).then(|| actor.tiny_deadline());
+        match actor.wait_any(&expected, deadline) {
+            Ok(woken) if woken < wanted.len() => {}
+            Ok(woken) => return Err(format!("word {woken} of {} was woken", wanted.len())),
+            Err(Error::Mismatch) => {}
+            Err(Error::TimedOut) if deadline.is_some() => {}
+            Err(error) => return Err(format!("a wait_any has failed: {error}")),
+        }
+    }
+}
+
+/// Passes on the wakes that one wait has swallowed with its own.
+fn wake_others(actor: &mut Actor, set: &[Tokens]) -> Verdict {
+    for tokens in set.iter().filter(|tokens| tokens.spot.word.load() != 0) {
+        actor.wake(tokens.spot, 1, u64::MAX)?;
+    }
+    Ok(())
+}
+
+fn give_any(actor: &mut Actor, set: &[Tokens]) -> Verdict {
+    loop {
+        let tokens = set[actor.dice.usize(0..set.len())];
+        if tokens.try_put(0) {
+            actor.wake(tokens.spot, 1, u64::MAX)?;
+            actor.step();
+            return Ok(());
+        }
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,162 @@
+//! Each scenario for about a second, and the proof that a broken run is caught.
+//!
+//! This program is its own harness: the torture starts the program that it is part of once more for every
+//! scenario, so `main` must look first whether it is such a process.
+
+use clap::Parser;
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::process::{Command, ExitCode, Output};
+use std::time::{Duration, Instant};
+
+/// The torture as a program: what tests start, with the arguments that follow this word.
+const AS_TORTURE: &str = "torture";
+
+#[derive(clap::Parser)]
+struct Torture {
+    #[command(flatten)]
+    args: waitword_torture::Args,
+}
+
+fn main() -> ExitCode {
+    if let Some(code) = waitword_torture::run_if_child() {
+        return code;
+    }
+    let arguments: Vec<_> = std::env::args_os().collect();
+    if arguments.get(1).is_some_and(|first| first == AS_TORTURE) {
+        return waitword_torture::run(&Torture::parse_from(&arguments[1..]).args);
+    }
+    let scenarios = waitword_torture::scenario_names();
+    let mut trials: Vec<_> = scenarios
+        .map(|name| Trial::test(format!("scenario::{name}"), move || holds(name)))
+        .collect();
+    // Where one wake that is left out stops somebody for ever.
+    for name in ["ring", "condvar", "shared"] {
+        let test = move || is_caught(name, "skip-wake", "hung", "=== torture: nothing got done");
+        trials.push(Trial::test(format!("sabotage::skip_wake::{name}"), test));
+    }
+    for name in ["tokens", "condvar", "herd", "order"] {
+        let test = move || {
+            is_caught(
+                name,
+                "miscount",
+                "an invariant was violated",
+                "=== torture: ",
+            )
+        };
+        trials.push(Trial::test(format!("sabotage::miscount::{name}"), test));
+    }
+    trials.push(Trial::test("the_same_seed_is_printed", seed_is_printed));
+    trials.push(Trial::test("all_scenarios_are_listed", all_are_listed));
+    let mut arguments = Arguments::from_args();
+    // There are two cores; the scenarios bring their own crowd.
+    arguments.test_threads.get_or_insert(1);
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Runs the torture. A hang ends by its own watchdogs; should these hang too, the limit ends it.
+fn torture(arguments: &[&str]) -> Result<Output, Failed> {
+    const LIMIT: Duration = Duration::from_secs(100);
+    let mut child = Command::new(std::env::current_exe()?)
+        .arg(AS_TORTURE)
+        .args(arguments)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()?;
+    let id = child.id();
+    let started = Instant::now();
+    let (done, ended) = std::sync::mpsc::channel::<()>();
+    // Reads to the end of both pipes while the limit is watched from another thread.
+    let watch = std::thread::spawn(move || {
+        let over = ended.recv_timeout(LIMIT) == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
+        if over {
+            // SAFETY: our own child, which has not been waited for yet.
+            unsafe { libc::kill(id as i32, libc::SIGKILL) };
+        }
+        over
+    });
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let errors = child.stderr.take().map(|mut from| {
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            std::io::Read::read_to_end(&mut from, &mut text).map(|_| text)
+        })
+    });
+    if let Some(mut from) = child.stdout.take() {
+        std::io::Read::read_to_end(&mut from, &mut stdout)?;
+    }
+    if let Some(reader) = errors {
+        stderr = reader.join().map_err(|_| "the reader has panicked")??;
+    }
+    drop(done);
+    if watch.join().map_err(|_| "the watch has panicked")? {
+        return Err(format!("killed after {:?}", started.elapsed()).into());
+    }
+    let status = child.wait()?;
+    Ok(Output {
+        status,
+        stdout,
+        stderr,
+    })
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn holds(scenario: &str) -> Result<(), Failed> {
+    let output = torture(&["--only", scenario, "--seconds", "1"])?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{}{}", text(&output.stdout), text(&output.stderr)).into())
+}
+
+/// A run broken on purpose fails, says why, and reports who waits on what.
+fn is_caught(scenario: &str, sabotage: &str, why: &str, report: &str) -> Result<(), Failed> {
+    let output = torture(&[
+        "--only",
+        scenario,
+        "--seconds",
+        "20",
+        "--patience",
+        "1",
+        "--sabotage",
+        sabotage,
+    ])?;
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    let complaint = format!("FAILED: {scenario}: {why}");
+    let is_whole = stderr.contains(report) && stderr.contains("words:");
+    if output.status.success() || !stdout.contains(&complaint) || !is_whole {
+        return Err(format!("not caught as it should be:\n{stdout}\n{stderr}").into());
+    }
+    if sabotage == "skip-wake" && !(stderr.contains("waits on") && stderr.contains("expecting")) {
+        return Err(format!("who waits on what is missing:\n{stderr}").into());
+    }
+    Ok(())
+}
+
+fn seed_is_printed() -> Result<(), Failed> {
+    let output = torture(&[
+        "--only",
+        "ring",
+        "--seconds",
+        "0",
+        "--seed",
+        "42",
+        "--threads",
+        "4",
+    ])?;
+    match text(&output.stdout).contains("seed 42") {
+        true => Ok(()),
+        false => Err(text(&output.stdout).into()),
+    }
+}
+
+fn all_are_listed() -> Result<(), Failed> {
+    let output = torture(&["--list"])?;
+    let list = text(&output.stdout);
+    match waitword_torture::scenario_names().find(|name| !list.contains(name)) {
+        None => Ok(()),
+        Some(name) => Err(format!("`{name}` is not in the list:\n{list}").into()),
+    }
+}

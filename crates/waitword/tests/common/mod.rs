@@ -1,0 +1,86 @@
+//! What the integration tests have in common: watchdogs, processes of their own, a way into a bucket.
+
+// Each test program uses some of it.
+#![allow(dead_code)]
+
+pub(crate) mod inside;
+pub(crate) mod process;
+
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+use waitword::table::{self, Waiter};
+
+/// How long a test may take. Ample: this is not to measure anything.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Ends the process, saying who waits on what, unless dropped in time. A hang then fails the test run
+/// instead of stopping it for ever.
+pub(crate) struct Watchdog {
+    _done: Sender<()>,
+}
+
+/// Watches over a test until the result is dropped.
+pub(crate) fn watchdog(test: &'static str) -> Watchdog {
+    let (done, ended) = channel::<()>();
+    std::thread::spawn(move || {
+        if ended.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
+            let mut waiters = vec![Waiter::default(); 20];
+            let snapshot = table::snapshot(&mut waiters);
+            waiters.truncate(snapshot.waiters);
+            let text = format!("\ntest {test} hangs. {snapshot:?}, the first: {waiters:#x?}\n");
+            // SAFETY: writes bytes that are there, and ends the process without its exit handlers. (The
+            // test harness would hold back what is printed.)
+            unsafe {
+                libc::write(2, text.as_ptr().cast(), text.len());
+                libc::_exit(70);
+            }
+        }
+    });
+    Watchdog { _done: done }
+}
+
+/// Waits until `condition` holds. That it does is for the watchdog to see.
+pub(crate) fn until(condition: impl Fn() -> bool) {
+    while !condition() {
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}
+
+/// How many stand in the table for the word at this address.
+pub(crate) fn waiters_at<A>(word: &A) -> usize {
+    let mut waiters = vec![Waiter::default(); 8192];
+    let snapshot = table::snapshot(&mut waiters);
+    assert!(snapshot.waiters <= waiters.len());
+    waiters.truncate(snapshot.waiters);
+    let address = (&raw const *word).addr();
+    waiters.iter().filter(|waiter| waiter.address == address).count()
+}
+
+/// Waits until so many stand in the table for this word.
+pub(crate) fn until_waiting<A>(word: &A, count: usize) {
+    until(|| waiters_at(word) == count);
+}
+
+/// The number that the kernel has for the calling thread.
+pub(crate) fn thread_number() -> i32 {
+    // SAFETY: asks for a number.
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
+}
+
+/// Signals one thread of this process.
+pub(crate) fn signal(thread: i32, signal: i32) {
+    // SAFETY: passes numbers.
+    unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), thread, signal) };
+}
+
+/// Installs a handler; `flags` are those of sigaction(2).
+pub(crate) fn install(signal: i32, handler: extern "C" fn(i32), flags: i32) {
+    // SAFETY: a whole `sigaction`.
+    let result = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = flags;
+        libc::sigaction(signal, &raw const action, std::ptr::null_mut())
+    };
+    assert_eq!(result, 0, "no handler for signal {signal}");
+}

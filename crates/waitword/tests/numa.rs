@@ -1,0 +1,246 @@
+//! Words that name the NUMA node of their waiters: `NumaWord`, and futex2's NUMA flag.
+//!
+//! In the library the node is part of what identifies a private word: a wake through the [`NumaWord`] does not
+//! find who waits on its plain word, nor the other way round. (The kernel's answer there depends on how
+//! words are hashed, so it is not compared.)
+
+mod support;
+
+use libc::{EAGAIN, EFAULT, EINVAL, ETIMEDOUT};
+use std::sync::Arc;
+use std::time::Duration;
+use support::atomic::Atomic;
+use support::cases::{Calls, Case, PAST, Time, VALUE, case, check};
+use support::crew::Crew;
+use support::watchdog::watch;
+use support::Answer;
+use waitword::door::{NUMA, SIZE_U8, SIZE_U16, SIZE_U32, SIZE_U64, Waitv};
+use waitword::{Deadline, Error, Futex, NumaWord, Op, WakeOp, wait_any};
+
+/// A word that holds `value` with this node, -1 and the like.
+fn pair<A: Atomic>(value: u64, node: u64) -> NumaWord<A> {
+    let pair = NumaWord::<A>::default();
+    pair.value.set(value);
+    pair.node.set(node);
+    pair
+}
+
+fn past() -> Deadline {
+    Deadline::after(Duration::ZERO)
+}
+
+#[test]
+fn minus_one_becomes_the_callers_node() {
+    let _watchdog = watch("minus_one_becomes_the_callers_node");
+    for_every_width!(minus_one_becomes_the_callers_node_at());
+}
+
+fn minus_one_becomes_the_callers_node_at<A: Atomic>() {
+    type Call<A> = fn(&NumaWord<A>);
+    let calls: [Call<A>; 6] = [
+        |pair| assert_eq!(Futex::numa(pair).wake(1), Ok(0)),
+        |pair| assert_eq!(Futex::numa(pair).wait(A::value(1)), Err(Error::Mismatch)),
+        |pair| assert_eq!(Futex::numa(pair).wait_until(A::value(0), past()), Err(Error::TimedOut)),
+        |pair| assert_eq!(Futex::numa(pair).requeue(Futex::numa(pair), 1, 1), Ok(0)),
+        |pair| {
+            let set = WakeOp::new(Op::Set, A::value(5));
+            assert_eq!(Futex::numa(pair).wake_op(1, Futex::numa(pair), 1, set), Ok(0));
+        },
+        |pair| {
+            let words = [Futex::numa(pair).expecting(A::value(0))];
+            assert_eq!(wait_any(&words, Some(past())), Err(Error::TimedOut));
+        },
+    ];
+    for call in calls {
+        let pair = pair::<A>(0, A::ALL_BITS);
+        call(&pair);
+        let node = pair.node.get();
+        assert_ne!(node, A::ALL_BITS, "{} bits", A::BITS);
+        assert!(node < 64, "node {node}");
+        // It stays there.
+        call(&pair);
+        assert_eq!(pair.node.get(), node);
+    }
+}
+
+#[test]
+fn a_node_that_does_not_exist_is_refused() {
+    let _watchdog = watch("a_node_that_does_not_exist_is_refused");
+    for_every_width!(a_node_that_does_not_exist_is_refused_at());
+}
+
+fn a_node_that_does_not_exist_is_refused_at<A: Atomic>() {
+    let good = pair::<A>(0, A::ALL_BITS);
+    // No machine has this one.
+    let bad = pair::<A>(0, A::ALL_BITS - 1);
+    let (good, bad_futex) = (Futex::numa(&good), Futex::numa(&bad));
+    let set = WakeOp::new(Op::Set, A::value(5));
+    assert_eq!(bad_futex.wait(A::value(1)), Err(Error::NoSuchNode));
+    assert_eq!(bad_futex.wake(1), Err(Error::NoSuchNode));
+    assert_eq!(bad_futex.requeue(good, 1, 1), Err(Error::NoSuchNode));
+    assert_eq!(good.requeue(bad_futex, 1, 1), Err(Error::NoSuchNode));
+    assert_eq!(bad_futex.cmp_requeue(A::value(1), good, 1, 1), Err(Error::NoSuchNode));
+    assert_eq!(good.wake_op(1, bad_futex, 1, set), Err(Error::NoSuchNode));
+    let words = [good.expecting(A::value(0)), bad_futex.expecting(A::value(0))];
+    assert_eq!(wait_any(&words, Some(past())), Err(Error::NoSuchNode));
+    assert_eq!((bad.value.get(), bad.node.get()), (0, A::ALL_BITS - 1));
+}
+
+#[test]
+fn the_node_is_part_of_the_word() {
+    let _watchdog = watch("the_node_is_part_of_the_word");
+    for_every_width!(the_node_is_part_of_the_word_at());
+}
+
+fn the_node_is_part_of_the_word_at<A: Atomic>() {
+    waitword::spin::set_budget(Duration::ZERO);
+    let mut crew = Crew::new(2);
+    let word = Arc::new(pair::<A>(0, A::ALL_BITS));
+    let on_node = Futex::numa(&word);
+    let plain = Futex::private(&word.value);
+    let waits: [fn(&NumaWord<A>) -> Answer; 2] = [
+        |word| answer_of(Futex::numa(word).wait(A::value(0))),
+        |word| answer_of(Futex::private(&word.value).wait(A::value(0))),
+    ];
+    for (worker, wait) in waits.into_iter().enumerate() {
+        let word = word.clone();
+        crew.order(worker, 1, move || wait(&word));
+        assert_eq!(crew.settle(), []);
+    }
+    assert_eq!(on_node.wake(usize::MAX), Ok(1));
+    assert_eq!(crew.settle(), [(0, Ok(0))]);
+    assert_eq!(on_node.wake(usize::MAX), Ok(0));
+    assert_eq!(plain.wake(usize::MAX), Ok(1));
+    assert_eq!(crew.settle(), [(1, Ok(0))]);
+}
+
+fn answer_of(waited: Result<(), Error>) -> Answer {
+    waited.map(|()| 0).map_err(Error::raw_os_error)
+}
+
+#[test]
+fn waiters_move_between_plain_words_and_nodes() {
+    let _watchdog = watch("waiters_move_between_plain_words_and_nodes");
+    for_every_width!(waiters_move_at());
+}
+
+fn waiters_move_at<A: Atomic>() {
+    waitword::spin::set_budget(Duration::ZERO);
+    let mut crew = Crew::new(2);
+    let word = Arc::new(pair::<A>(0, A::ALL_BITS));
+    let (on_node, plain) = (Futex::numa(&word), Futex::private(&word.value));
+    for worker in [0, 1] {
+        let word = word.clone();
+        crew.order(worker, 1, move || {
+            answer_of(Futex::private(&word.value).wait(A::value(0)))
+        });
+        assert_eq!(crew.settle(), []);
+    }
+    // The same address, but another place: they do move.
+    assert_eq!(plain.requeue(on_node, 0, 2), Ok(2));
+    assert_eq!(plain.wake(usize::MAX), Ok(0));
+    assert_eq!(on_node.wake(1), Ok(1));
+    assert_eq!(crew.settle(), [(0, Ok(0))]);
+    assert_eq!(on_node.cmp_requeue(A::value(0), plain, 0, 1), Ok(1));
+    assert_eq!(on_node.wake(usize::MAX), Ok(0));
+    assert_eq!(plain.wake(usize::MAX), Ok(1));
+    assert_eq!(crew.settle(), [(1, Ok(0))]);
+}
+
+const SIZES: &[u32] = &[SIZE_U8, SIZE_U16, SIZE_U32, SIZE_U64];
+
+/// The word `number`, with this in the node word behind it.
+fn with_node(c: &Calls, number: usize, node: u64) -> usize {
+    let word = c.word(number);
+    c.set(word + c.bytes(), node);
+    word
+}
+
+fn node_of(c: &Calls, number: usize) -> u64 {
+    c.get(c.word(number) + c.bytes())
+}
+
+fn flags(c: &Calls) -> u32 {
+    c.flags() | NUMA
+}
+
+fn wait(c: &Calls, word: usize, value: u64, time: Time) -> Answer {
+    c.wait(word, value, c.all_bits(), flags(c), time, libc::CLOCK_MONOTONIC)
+}
+
+fn entry(c: &Calls, word: usize, val: u64) -> Waitv {
+    Waitv { flags: flags(c), ..c.entry(word, val) }
+}
+
+#[test]
+fn through_futex2() {
+    let _watchdog = watch("through_futex2");
+    // Shared words on nodes are the kernel's own, which knows 32 bits only.
+    let cases = cases().into_iter().map(|case| case.only(|c| c.private != 0 || c.bits() == 32));
+    check(&cases.collect::<Vec<_>>(), SIZES);
+}
+
+const OTHER: u64 = VALUE + 1;
+
+fn cases() -> Vec<Case> {
+    vec![
+        case("wait, equal and past", Err(ETIMEDOUT), |c| {
+            wait(c, with_node(c, 0, c.all_bits()), VALUE, PAST)
+        }),
+        case("wait, mismatch, and -1 is replaced all the same", Err(EAGAIN), |c| {
+            let answer = wait(c, with_node(c, 0, c.all_bits()), OTHER, Time::None);
+            assert_ne!(node_of(c, 0), c.all_bits());
+            answer
+        }),
+        case("wake replaces -1", Ok(0), |c| {
+            let answer = c.wake(with_node(c, 0, c.all_bits()), 1, 1, flags(c));
+            assert_ne!(node_of(c, 0), c.all_bits());
+            answer
+        }),
+        case("a bad mask before -1 is replaced", Err(EINVAL), |c| {
+            let answer = c.wake(with_node(c, 0, c.all_bits()), 0, 1, flags(c));
+            assert_eq!(node_of(c, 0), c.all_bits());
+            answer
+        }),
+        case("wait, no such node before mismatch", Err(EINVAL), |c| {
+            wait(c, with_node(c, 0, c.all_bits() - 1), OTHER, Time::None)
+        }),
+        case("wake, no such node", Err(EINVAL), |c| {
+            c.wake(with_node(c, 0, c.all_bits() - 1), 1, 1, flags(c))
+        }),
+        case("wait, aligned as a word, not as a pair", Err(EINVAL), |c| {
+            wait(c, c.word(0) + c.bytes(), OTHER, Time::None)
+        }),
+        case("wake, aligned as a word, not as a pair", Err(EINVAL), |c| {
+            c.wake(c.word(0) + c.bytes(), 1, 1, flags(c))
+        }),
+        case("wait, null", Err(EFAULT), |c| wait(c, 0, VALUE, PAST)),
+        case("wake, null", Err(EFAULT), |c| c.wake(0, 1, 1, flags(c))),
+        case("requeue replaces both", Ok(0), |c| {
+            let [from, to] = [0, 1].map(|word| with_node(c, word, c.all_bits()));
+            let answer = c.requeue(&[entry(c, from, VALUE), entry(c, to, 0)], 0, 1, 1);
+            assert_ne!(node_of(c, 0), c.all_bits());
+            assert_ne!(node_of(c, 1), c.all_bits());
+            answer
+        }),
+        case("requeue, no such node for the second, before mismatch", Err(EINVAL), |c| {
+            let from = with_node(c, 0, c.all_bits());
+            let to = with_node(c, 1, c.all_bits() - 1);
+            c.requeue(&[entry(c, from, OTHER), entry(c, to, 0)], 0, 1, 1)
+        }),
+        case("waitv", Err(ETIMEDOUT), |c| {
+            let words = [0, 1].map(|word| entry(c, with_node(c, word, c.all_bits()), VALUE));
+            c.waitv(&words, 2, 0, PAST, libc::CLOCK_MONOTONIC)
+        }),
+        case("waitv, no such node", Err(EINVAL), |c| {
+            let good = entry(c, with_node(c, 0, c.all_bits()), VALUE);
+            let bad = entry(c, with_node(c, 1, c.all_bits() - 1), VALUE);
+            c.waitv(&[good, bad], 2, 0, PAST, libc::CLOCK_MONOTONIC)
+        }),
+        case("waitv, no such node before the mismatch of another", Err(EINVAL), |c| {
+            let good = entry(c, with_node(c, 0, c.all_bits()), OTHER);
+            let bad = entry(c, with_node(c, 1, c.all_bits() - 1), VALUE);
+            c.waitv(&[good, bad], 2, 0, PAST, libc::CLOCK_MONOTONIC)
+        }),
+    ]
+}

@@ -1,0 +1,165 @@
+//! Bugs that others have had in their futexes, each as a test: those that need a race. What is lost hangs,
+//! and the watchdog says who waits.
+
+use crate::support::atomic::Atomic;
+use crate::support::crew::Crew;
+use crate::support::watchdog::watch;
+use crate::{SCOPES, for_every_width, futex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
+use std::time::Duration;
+use waitword::{Deadline, Error, Scope};
+
+/// LiteBox #1267: a waiter queued before its word was compared; it took a wake, found the word
+/// different and left, while one who rightly slept was not woken.
+#[test]
+fn litebox_1267_an_unvalidated_waiter_takes_a_wake() {
+    let _watchdog = watch("litebox_1267_an_unvalidated_waiter_takes_a_wake");
+    for_every_width!(only_sleepers_take_wakes());
+}
+
+fn only_sleepers_take_wakes<A: Atomic>() {
+    waitword::spin::set_budget(Duration::ZERO);
+    let mut crew = Crew::new(1);
+    for scope in SCOPES {
+        let word = Arc::new(A::default());
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|threads| {
+            for _ in 0..2 {
+                threads.spawn(|| {
+                    while !stop.load(SeqCst) {
+                        assert_eq!(futex(&*word, scope).wait(A::value(1)), Err(Error::Mismatch));
+                    }
+                });
+            }
+            for _ in 0..100 {
+                let sleeper = word.clone();
+                crew.order(0, usize::from(scope == Scope::Private), move || {
+                    let waited = futex(&*sleeper, scope).wait(A::value(0));
+                    waited.map(|()| 0).map_err(Error::raw_os_error)
+                });
+                assert_eq!(crew.settle(), []);
+                assert_eq!(futex(&*word, scope).wake(1), Ok(1));
+                assert_eq!(crew.settle_with(0), [(0, Ok(0))]);
+            }
+            stop.store(true, SeqCst);
+        });
+    }
+}
+
+/// libc++ #109290, LiteBox #820, folly #2649: the waker's look at the count of waiters passed its change of the
+/// word, or the waiter's look at the word passed its count. Also unikraft #1763 and SerenityOS #4421, where
+/// the word was compared before the queue was locked. Two threads take turns, and nothing but the futex
+/// orders their relaxed accesses.
+#[test]
+fn libcxx_109290_a_wake_passes_a_waiter_by() {
+    let _watchdog = watch("libcxx_109290_a_wake_passes_a_waiter_by");
+    const ROUNDS: u32 = 4000;
+    for scope in SCOPES {
+        for spin in [Duration::ZERO, Duration::from_micros(20)] {
+            waitword::spin::set_budget(spin);
+            let word = AtomicU32::new(0);
+            let take_turns = |turn: u32| {
+                for round in 0..ROUNDS {
+                    let mine = 2 * round + turn;
+                    while word.load(Relaxed) != mine {
+                        let _ = futex(&word, scope).wait(mine.wrapping_sub(1));
+                    }
+                    word.store(mine + 1, Relaxed);
+                    futex(&word, scope).wake(1).unwrap();
+                }
+            };
+            std::thread::scope(|threads| {
+                threads.spawn(|| take_turns(0));
+                threads.spawn(|| take_turns(1));
+            });
+            assert_eq!(word.load(Relaxed), 2 * ROUNDS);
+        }
+    }
+}
+
+/// WebAssembly/threads #135: a 64-bit wait made of a look at 64 bits and a futex on the low 32 misses a change
+/// of the high half in between. Only the high half changes here, and each change has one wake.
+#[test]
+fn wasm_threads_135_wait64_on_the_low_half() {
+    let _watchdog = watch("wasm_threads_135_wait64_on_the_low_half");
+    const ROUNDS: u64 = 4000;
+    const HIGH: u64 = 1 << 32;
+    waitword::spin::set_budget(Duration::ZERO);
+    for scope in SCOPES {
+        let (word, seen) = (AtomicU64::new(7), AtomicU64::new(0));
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                for round in 0..ROUNDS {
+                    let _ = futex(&word, scope).wait(round * HIGH + 7);
+                    // A wake for the change before may have come only now.
+                    while word.load(SeqCst) == round * HIGH + 7 {
+                        let _ = futex(&word, scope).wait(round * HIGH + 7);
+                    }
+                    seen.store(round + 1, SeqCst);
+                }
+            });
+            for round in 0..ROUNDS {
+                while seen.load(SeqCst) < round {
+                    std::thread::yield_now();
+                }
+                // Into the waiter's way to sleep, each time a little later.
+                for _ in 0..round % 97 {
+                    std::hint::spin_loop();
+                }
+                word.fetch_add(HIGH, SeqCst);
+                futex(&word, scope).wake(1).unwrap();
+            }
+        });
+    }
+}
+
+/// Go's double wake-up, OSv #951: a wake and a timeout meet. The wake is counted if and only if the wait it
+/// ended says so, and the waker does not touch what the waiter has left.
+#[test]
+fn osv_951_a_timeout_meets_a_wake() {
+    let _watchdog = watch("osv_951_a_timeout_meets_a_wake");
+    for_every_width!(a_timeout_meets_a_wake());
+}
+
+fn a_timeout_meets_a_wake<A: Atomic>() {
+    const WAITS: usize = 300;
+    waitword::spin::set_budget(Duration::ZERO);
+    for scope in SCOPES {
+        let (word, other) = (A::default(), A::default());
+        let (ended, found, left) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(4));
+        std::thread::scope(|threads| {
+            for thread in 0..4 {
+                let (word, ended, left) = (&word, &ended, &left);
+                threads.spawn(move || {
+                    for wait in 0..WAITS {
+                        let soon = Duration::from_micros((wait * 7 + thread * 13) as u64 % 60);
+                        let deadline = Deadline::after(soon);
+                        match futex(word, scope).wait_until(A::value(0), deadline) {
+                            Ok(()) => drop(ended.fetch_add(1, SeqCst)),
+                            Err(error) => {
+                                assert_eq!(error, Error::TimedOut);
+                                assert!(deadline.has_passed());
+                            }
+                        }
+                    }
+                    left.fetch_sub(1, SeqCst);
+                });
+            }
+            while left.load(SeqCst) > 0 {
+                let (word, other) = (futex(&word, scope), futex(&other, scope));
+                // Narrow shared waiters are woken where others are moved, and counted here already.
+                let moved = word.requeue(other, 0, 1).unwrap();
+                let on_other = other.wake(1).unwrap();
+                let were_woken = scope == Scope::Shared && A::BITS < 32;
+                let instead = if were_woken { moved } else { 0 };
+                let woken = word.wake(2).unwrap() + on_other + instead;
+                found.fetch_add(woken, SeqCst);
+            }
+            // Whoever has been moved and not found since has timed out there.
+        });
+        assert_eq!(found.load(SeqCst), ended.load(SeqCst), "{} bits, {scope:?}", A::BITS);
+        assert_eq!(futex(&other, scope).wake(usize::MAX), Ok(0));
+    }
+}

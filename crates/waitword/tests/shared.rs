@@ -1,0 +1,103 @@
+//! Process-shared words: waits and wakes between processes that map one file at addresses of their own.
+//!
+//! Other processes are forked; what they do is short and allocates nothing. Their answer is their exit
+//! status (`processes.rs`).
+
+mod support;
+
+#[path = "shared/between_processes.rs"]
+mod between_processes;
+#[path = "shared/neighbours.rs"]
+mod neighbours;
+#[path = "shared/two_words.rs"]
+mod two_words;
+#[path = "shared/wait_any.rs"]
+mod wait_any;
+#[path = "shared/wide.rs"]
+mod wide;
+
+use rustix::fd::OwnedFd;
+use support::Answer;
+use support::atomic::Atomic;
+use support::memory::{Mapping, memory_file};
+use support::processes::{Child, fork};
+use waitword::Error;
+
+const LENGTH: usize = 4096;
+
+/// A file in memory, and this process's view of it.
+struct SharedFile {
+    file: OwnedFd,
+    here: Mapping,
+}
+
+impl SharedFile {
+    fn new() -> Self {
+        let file = memory_file(LENGTH);
+        let here = Mapping::of_file(&file, LENGTH);
+        Self { file, here }
+    }
+
+    /// The word `offset` bytes in.
+    fn word<A: Atomic>(&self, offset: usize) -> &A {
+        self.get(offset)
+    }
+
+    /// The atomics `offset` bytes in.
+    fn get<T: Sync>(&self, offset: usize) -> &T {
+        // SAFETY: the tests ask for atomics and structures of them, each place as one type only.
+        unsafe { self.here.get(offset) }
+    }
+
+    /// Forks a process that maps the file once more, and so elsewhere, and does `body` with that.
+    fn other_process(&self, body: impl FnOnce(&Elsewhere) -> Answer) -> Child {
+        fork(|| {
+            let there = Elsewhere(Mapping::of_file(&self.file, LENGTH));
+            // Ours is mapped here too, as it was copied.
+            assert_ne!(there.0.at::<u8>(0), self.here.at::<u8>(0));
+            exit_status(body(&there))
+        })
+    }
+}
+
+/// The file as another process sees it.
+struct Elsewhere(Mapping);
+
+impl Elsewhere {
+    fn word<A: Atomic>(&self, offset: usize) -> &A {
+        self.get(offset)
+    }
+
+    fn get<T: Sync>(&self, offset: usize) -> &T {
+        // SAFETY: as above.
+        unsafe { self.0.get(offset) }
+    }
+}
+
+/// Error numbers begin here among exit statuses.
+const ERRORS: i32 = 100;
+
+fn exit_status(answer: Answer) -> i32 {
+    match answer {
+        Ok(count) => count as i32,
+        Err(code) => ERRORS + code,
+    }
+}
+
+/// The answer of a process.
+fn answer_of(child: Child) -> Answer {
+    match child.join() {
+        status if status >= ERRORS => Err(status - ERRORS),
+        status => Ok(status as usize),
+    }
+}
+
+/// A wait's answer, as that of a process.
+fn waited(result: Result<(), Error>) -> Answer {
+    counted(result.map(|()| 0))
+}
+
+/// A count, as the answer of a process.
+fn counted(result: Result<usize, Error>) -> Answer {
+    result.map_err(Error::raw_os_error)
+}
