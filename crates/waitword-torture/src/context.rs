@@ -60,7 +60,8 @@ pub(crate) fn mix(value: u64) -> u64 {
 }
 
 impl Context {
-    /// The next round, until time is up. There is always a first one.
+    /// The next round, until time is up. There is always a first one. How long waiters spin is one of the
+    /// round's choices.
     pub(crate) fn next_round(&self) -> Option<Round> {
         let number = self.round.fetch_add(1, SeqCst);
         if number > 0 && Instant::now() >= self.ends {
@@ -75,11 +76,15 @@ impl Context {
             .scenario
             .bytes()
             .fold(0, |mixed, byte| mix(mixed ^ u64::from(byte)));
-        Some(Round {
+        let round = Round {
             number,
             threads: self.threads[number as usize % self.threads.len()],
             seed: mix(self.seed ^ name ^ number.rotate_left(32)),
-        })
+        };
+        // Asleep at once, after a short spin, after one that outlasts most waits.
+        let spin = [0, 10, 10, 100][round.dice().usize(0..4)];
+        waitword::spin::set_budget(Duration::from_micros(spin));
+        Some(round)
     }
 
     /// A private word of `bits` bits, named for the report.

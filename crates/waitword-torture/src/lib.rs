@@ -1,8 +1,8 @@
 //! Torture of waitword: a wake-up is never lost, whatever else goes on.
 //!
-//! In the manner of the kernel's locktorture: [scenarios](scenario) drive the futex operations with
+//! In the manner of the kernel's locktorture: scenarios drive the futex operations with
 //! random choices, each checks an invariant that a lost wake-up, a wrong count or a broken queue
-//! would violate, and a [watchdog] watches that something gets done. If nothing does for a while, it
+//! would violate, and a watchdog watches that something gets done. If nothing does for a while, it
 //! prints who waits on what and ends the run with a failure.
 //!
 //! ```text

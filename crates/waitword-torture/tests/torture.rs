@@ -119,7 +119,7 @@ fn is_caught(scenario: &str, sabotage: &str, why: &str, report: &str) -> Result<
         "--seconds",
         "20",
         "--patience",
-        "1",
+        "2",
         "--sabotage",
         sabotage,
     ])?;

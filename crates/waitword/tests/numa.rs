@@ -9,11 +9,11 @@ mod support;
 use libc::{EAGAIN, EFAULT, EINVAL, ETIMEDOUT};
 use std::sync::Arc;
 use std::time::Duration;
+use support::Answer;
 use support::atomic::Atomic;
 use support::cases::{Calls, Case, PAST, Time, VALUE, case, check};
 use support::crew::Crew;
 use support::watchdog::watch;
-use support::Answer;
 use waitword::door::{NUMA, SIZE_U8, SIZE_U16, SIZE_U32, SIZE_U64, Waitv};
 use waitword::{Deadline, Error, Futex, NumaWord, Op, WakeOp, wait_any};
 
@@ -40,11 +40,19 @@ fn minus_one_becomes_the_callers_node_at<A: Atomic>() {
     let calls: [Call<A>; 6] = [
         |pair| assert_eq!(Futex::numa(pair).wake(1), Ok(0)),
         |pair| assert_eq!(Futex::numa(pair).wait(A::value(1)), Err(Error::Mismatch)),
-        |pair| assert_eq!(Futex::numa(pair).wait_until(A::value(0), past()), Err(Error::TimedOut)),
+        |pair| {
+            assert_eq!(
+                Futex::numa(pair).wait_until(A::value(0), past()),
+                Err(Error::TimedOut)
+            )
+        },
         |pair| assert_eq!(Futex::numa(pair).requeue(Futex::numa(pair), 1, 1), Ok(0)),
         |pair| {
             let set = WakeOp::new(Op::Set, A::value(5));
-            assert_eq!(Futex::numa(pair).wake_op(1, Futex::numa(pair), 1, set), Ok(0));
+            assert_eq!(
+                Futex::numa(pair).wake_op(1, Futex::numa(pair), 1, set),
+                Ok(0)
+            );
         },
         |pair| {
             let words = [Futex::numa(pair).expecting(A::value(0))];
@@ -79,9 +87,15 @@ fn a_node_that_does_not_exist_is_refused_at<A: Atomic>() {
     assert_eq!(bad_futex.wake(1), Err(Error::NoSuchNode));
     assert_eq!(bad_futex.requeue(good, 1, 1), Err(Error::NoSuchNode));
     assert_eq!(good.requeue(bad_futex, 1, 1), Err(Error::NoSuchNode));
-    assert_eq!(bad_futex.cmp_requeue(A::value(1), good, 1, 1), Err(Error::NoSuchNode));
+    assert_eq!(
+        bad_futex.cmp_requeue(A::value(1), good, 1, 1),
+        Err(Error::NoSuchNode)
+    );
     assert_eq!(good.wake_op(1, bad_futex, 1, set), Err(Error::NoSuchNode));
-    let words = [good.expecting(A::value(0)), bad_futex.expecting(A::value(0))];
+    let words = [
+        good.expecting(A::value(0)),
+        bad_futex.expecting(A::value(0)),
+    ];
     assert_eq!(wait_any(&words, Some(past())), Err(Error::NoSuchNode));
     assert_eq!((bad.value.get(), bad.node.get()), (0, A::ALL_BITS - 1));
 }
@@ -165,18 +179,30 @@ fn flags(c: &Calls) -> u32 {
 }
 
 fn wait(c: &Calls, word: usize, value: u64, time: Time) -> Answer {
-    c.wait(word, value, c.all_bits(), flags(c), time, libc::CLOCK_MONOTONIC)
+    c.wait(
+        word,
+        value,
+        c.all_bits(),
+        flags(c),
+        time,
+        libc::CLOCK_MONOTONIC,
+    )
 }
 
 fn entry(c: &Calls, word: usize, val: u64) -> Waitv {
-    Waitv { flags: flags(c), ..c.entry(word, val) }
+    Waitv {
+        flags: flags(c),
+        ..c.entry(word, val)
+    }
 }
 
 #[test]
 fn through_futex2() {
     let _watchdog = watch("through_futex2");
     // Shared words on nodes are the kernel's own, which knows 32 bits only.
-    let cases = cases().into_iter().map(|case| case.only(|c| c.private != 0 || c.bits() == 32));
+    let cases = cases()
+        .into_iter()
+        .map(|case| case.only(|c| c.private != 0 || c.bits() == 32));
     check(&cases.collect::<Vec<_>>(), SIZES);
 }
 
@@ -187,11 +213,15 @@ fn cases() -> Vec<Case> {
         case("wait, equal and past", Err(ETIMEDOUT), |c| {
             wait(c, with_node(c, 0, c.all_bits()), VALUE, PAST)
         }),
-        case("wait, mismatch, and -1 is replaced all the same", Err(EAGAIN), |c| {
-            let answer = wait(c, with_node(c, 0, c.all_bits()), OTHER, Time::None);
-            assert_ne!(node_of(c, 0), c.all_bits());
-            answer
-        }),
+        case(
+            "wait, mismatch, and -1 is replaced all the same",
+            Err(EAGAIN),
+            |c| {
+                let answer = wait(c, with_node(c, 0, c.all_bits()), OTHER, Time::None);
+                assert_ne!(node_of(c, 0), c.all_bits());
+                answer
+            },
+        ),
         case("wake replaces -1", Ok(0), |c| {
             let answer = c.wake(with_node(c, 0, c.all_bits()), 1, 1, flags(c));
             assert_ne!(node_of(c, 0), c.all_bits());
@@ -223,11 +253,15 @@ fn cases() -> Vec<Case> {
             assert_ne!(node_of(c, 1), c.all_bits());
             answer
         }),
-        case("requeue, no such node for the second, before mismatch", Err(EINVAL), |c| {
-            let from = with_node(c, 0, c.all_bits());
-            let to = with_node(c, 1, c.all_bits() - 1);
-            c.requeue(&[entry(c, from, OTHER), entry(c, to, 0)], 0, 1, 1)
-        }),
+        case(
+            "requeue, no such node for the second, before mismatch",
+            Err(EINVAL),
+            |c| {
+                let from = with_node(c, 0, c.all_bits());
+                let to = with_node(c, 1, c.all_bits() - 1);
+                c.requeue(&[entry(c, from, OTHER), entry(c, to, 0)], 0, 1, 1)
+            },
+        ),
         case("waitv", Err(ETIMEDOUT), |c| {
             let words = [0, 1].map(|word| entry(c, with_node(c, word, c.all_bits()), VALUE));
             c.waitv(&words, 2, 0, PAST, libc::CLOCK_MONOTONIC)
@@ -237,10 +271,14 @@ fn cases() -> Vec<Case> {
             let bad = entry(c, with_node(c, 1, c.all_bits() - 1), VALUE);
             c.waitv(&[good, bad], 2, 0, PAST, libc::CLOCK_MONOTONIC)
         }),
-        case("waitv, no such node before the mismatch of another", Err(EINVAL), |c| {
-            let good = entry(c, with_node(c, 0, c.all_bits()), OTHER);
-            let bad = entry(c, with_node(c, 1, c.all_bits() - 1), VALUE);
-            c.waitv(&[good, bad], 2, 0, PAST, libc::CLOCK_MONOTONIC)
-        }),
+        case(
+            "waitv, no such node before the mismatch of another",
+            Err(EINVAL),
+            |c| {
+                let good = entry(c, with_node(c, 0, c.all_bits()), OTHER);
+                let bad = entry(c, with_node(c, 1, c.all_bits() - 1), VALUE);
+                c.waitv(&[good, bad], 2, 0, PAST, libc::CLOCK_MONOTONIC)
+            },
+        ),
     ]
 }

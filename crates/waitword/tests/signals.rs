@@ -7,7 +7,7 @@ use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst,
 };
 use std::time::Duration;
-use waitword::{Deadline, Error, Expecting, Futex, Op, WakeOp, wait_any};
+use waitword::{Deadline, Error, Futex, Op, WakeOp, wait_any};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -45,23 +45,47 @@ fn without_sa_restart_every_wait_is_interrupted() {
     let (a, b) = (AtomicU8::new(0), AtomicU16::new(0));
     let (c, d) = (AtomicU32::new(0), AtomicU64::new(0));
     let interrupted = Err(Error::Interrupted);
-    assert_eq!(signalled(number, || Futex::private(&a).wait(0)), interrupted);
-    assert_eq!(signalled(number, || Futex::private(&d).wait(0)), interrupted);
+    assert_eq!(
+        signalled(number, || Futex::private(&a).wait(0)),
+        interrupted
+    );
+    assert_eq!(
+        signalled(number, || Futex::private(&d).wait(0)),
+        interrupted
+    );
     assert_eq!(signalled(number, || Futex::shared(&a).wait(0)), interrupted);
     assert_eq!(signalled(number, || Futex::shared(&b).wait(0)), interrupted);
     assert_eq!(signalled(number, || Futex::shared(&c).wait(0)), interrupted);
     assert_eq!(signalled(number, || Futex::shared(&d).wait(0)), interrupted);
     let far = || Deadline::after(HOUR);
-    assert_eq!(signalled(number, || Futex::private(&b).wait_until(0, far())), interrupted);
-    assert_eq!(signalled(number, || Futex::shared(&d).wait_until(0, far())), interrupted);
-    let private = [Futex::private(&a).expecting(0), Futex::private(&c).expecting(0)];
-    let shared = [Futex::shared(&b).expecting(0), Futex::shared(&d).expecting(0)];
-    let mixed = [private[0], shared[0], shared[1]];
-    for words in [&private[..], &shared, &mixed] {
-        assert_eq!(signalled(number, || wait_any(words, None)), Err(Error::Interrupted));
-        assert_eq!(signalled(number, || wait_any(words, Some(far()))), Err(Error::Interrupted));
+    assert_eq!(
+        signalled(number, || Futex::private(&b).wait_until(0, far())),
+        interrupted
+    );
+    assert_eq!(
+        signalled(number, || Futex::shared(&d).wait_until(0, far())),
+        interrupted
+    );
+    let any = |first: bool, last: bool, deadline| {
+        let all = [
+            Futex::private(&a).expecting(0),
+            Futex::private(&c).expecting(0),
+            Futex::shared(&b).expecting(0),
+            Futex::shared(&d).expecting(0),
+        ];
+        let words = &all[if first { 0 } else { 2 }..if last { 4 } else { 2 }];
+        wait_any(words, deadline)
+    };
+    for (private, shared) in [(true, false), (false, true), (true, true)] {
+        for deadline in [None, Some(far())] {
+            let ended = signalled(number, || any(private, shared, deadline));
+            assert_eq!(ended, Err(Error::Interrupted));
+        }
     }
-    assert_eq!(waiters_at(&a) + waiters_at(&b) + waiters_at(&c) + waiters_at(&d), 0);
+    assert_eq!(
+        waiters_at(&a) + waiters_at(&b) + waiters_at(&c) + waiters_at(&d),
+        0
+    );
 }
 
 #[test]
@@ -70,22 +94,20 @@ fn with_sa_restart_a_wait_without_a_deadline_goes_on() {
     let number = libc::SIGRTMIN() + 2;
     install(number, count, libc::SA_RESTART);
     let (a, b, c) = (AtomicU8::new(0), AtomicU32::new(0), AtomicU64::new(0));
-    let private = |word| vec![Futex::private(word).expecting(0)];
-    let one: Vec<Expecting<'_>> = private(&a);
-    let many = vec![
-        Futex::private(&a).expecting(0),
-        Futex::shared(&b).expecting(0),
-        Futex::shared(&c).expecting(0),
-    ];
-    for words in [one, many] {
+    for many in [false, true] {
         let thread = AtomicI32::new(0);
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| {
                 thread.store(thread_number(), SeqCst);
-                match words.len() {
-                    1 => Futex::private(&a).wait(0).map(|()| 0),
-                    _ => wait_any(&words, None),
+                if !many {
+                    return Futex::private(&a).wait(0).map(|()| 0);
                 }
+                let words = [
+                    Futex::private(&a).expecting(0),
+                    Futex::shared(&b).expecting(0),
+                    Futex::shared(&c).expecting(0),
+                ];
+                wait_any(&words, None)
             });
             until_waiting(&a, 1);
             for _ in 0..20 {
@@ -108,11 +130,26 @@ fn with_sa_restart_a_wait_with_a_deadline_is_interrupted() {
     let (a, c) = (AtomicU8::new(0), AtomicU32::new(0));
     let far = || Deadline::after(HOUR);
     let interrupted = Err(Error::Interrupted);
-    assert_eq!(signalled(number, || Futex::private(&a).wait_until(0, far())), interrupted);
-    assert_eq!(signalled(number, || Futex::shared(&a).wait_until(0, far())), interrupted);
-    assert_eq!(signalled(number, || Futex::shared(&c).wait_until(0, far())), interrupted);
-    let words = [Futex::private(&a).expecting(0), Futex::private(&c).expecting(0)];
-    assert_eq!(signalled(number, || wait_any(&words, Some(far()))), Err(Error::Interrupted));
+    assert_eq!(
+        signalled(number, || Futex::private(&a).wait_until(0, far())),
+        interrupted
+    );
+    assert_eq!(
+        signalled(number, || Futex::shared(&a).wait_until(0, far())),
+        interrupted
+    );
+    assert_eq!(
+        signalled(number, || Futex::shared(&c).wait_until(0, far())),
+        interrupted
+    );
+    let any = || {
+        let words = [
+            Futex::private(&a).expecting(0),
+            Futex::private(&c).expecting(0),
+        ];
+        wait_any(&words, Some(far()))
+    };
+    assert_eq!(signalled(number, any), Err(Error::Interrupted));
 }
 
 /// futex_waitv is restarted even if it has a deadline, which is absolute; so are waits that stand on it.
@@ -124,9 +161,18 @@ fn with_sa_restart_waits_on_the_kernels_waitv_keep_their_deadline() {
     let (a, d) = (AtomicU8::new(0), AtomicU64::new(0));
     let soon = || Deadline::after(Duration::from_millis(20));
     let over = Err(Error::TimedOut);
-    assert_eq!(signalled(number, || Futex::shared(&d).wait_until(0, soon())), over);
-    let words = [Futex::private(&a).expecting(0), Futex::shared(&d).expecting(0)];
-    assert_eq!(signalled(number, || wait_any(&words, Some(soon()))), Err(Error::TimedOut));
+    assert_eq!(
+        signalled(number, || Futex::shared(&d).wait_until(0, soon())),
+        over
+    );
+    let any = || {
+        let words = [
+            Futex::private(&a).expecting(0),
+            Futex::shared(&d).expecting(0),
+        ];
+        wait_any(&words, Some(soon()))
+    };
+    assert_eq!(signalled(number, any), Err(Error::TimedOut));
 }
 
 static WOKEN_BY_HANDLER: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -176,10 +222,14 @@ fn a_handler_inside_a_bucket_has_its_wakes_delivered() {
     let _watchdog = watchdog("a_handler_inside_a_bucket_has_its_wakes_delivered");
     // The words whose buckets are held, and another.
     all_are_woken_by(&LINES[..1], || {
-        assert_eq!(Futex::private(inside::second()).wake(1), Ok(0), "not yet known");
+        assert_eq!(
+            Futex::private(inside::second()).wake(1),
+            Ok(0),
+            "not yet known"
+        );
         assert_eq!(Futex::private(&LINES[0]).wake(1), Ok(0), "not yet known");
     });
-    // A mask is kept.
+    // The mask goes with the wake.
     all_are_woken_by(&LINES[..1], || {
         let mask = |bits| waitword::Mask::new(bits).expect("some bits");
         assert_eq!(Futex::private(&LINES[0]).wake_mask(1, mask(2)), Ok(0));
@@ -225,6 +275,9 @@ fn a_holder_that_is_stopped_stops_no_other_bucket() {
     let _watchdog = watchdog("a_holder_that_is_stopped_stops_no_other_bucket");
     static STOPPED: AtomicBool = AtomicBool::new(false);
     static GO_ON: AtomicBool = AtomicBool::new(false);
+    let words: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
+    let done = AtomicUsize::new(0);
+    let (words, done) = (&words, &done);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             inside::run(|| {
@@ -239,13 +292,13 @@ fn a_holder_that_is_stopped_stops_no_other_bucket() {
         let snapshot = waitword::table::snapshot(&mut nobody);
         assert!((1..=2).contains(&snapshot.locked_buckets), "{snapshot:?}");
         // Some of these words may share a held bucket; most do not.
-        let words: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
-        let done = AtomicUsize::new(0);
-        let (words, done) = (&words, &done);
         for word in words {
             scope.spawn(move || {
                 let soon = Deadline::after(Duration::from_millis(1));
-                assert_eq!(Futex::private(word).wait_until(0, soon), Err(Error::TimedOut));
+                assert_eq!(
+                    Futex::private(word).wait_until(0, soon),
+                    Err(Error::TimedOut)
+                );
                 done.fetch_add(1, SeqCst);
             });
         }
@@ -257,10 +310,12 @@ fn a_holder_that_is_stopped_stops_no_other_bucket() {
 /// Tokens given by the handler, and not yet taken.
 static TOKENS: AtomicU32 = AtomicU32::new(0);
 static GIVEN: AtomicUsize = AtomicUsize::new(0);
-const TO_GIVE: usize = 3_000;
+const TAKERS: usize = 3;
+/// How many each takes.
+const QUOTA: usize = 1_000;
 
 extern "C" fn give(_signal: i32) {
-    if GIVEN.fetch_add(1, SeqCst) < TO_GIVE {
+    if GIVEN.fetch_add(1, SeqCst) < TAKERS * QUOTA {
         TOKENS.fetch_add(1, SeqCst);
         let _ = Futex::private(&TOKENS).wake(1);
     }
@@ -274,16 +329,11 @@ fn a_fast_timer_loses_nothing() {
     for flags in [0, libc::SA_RESTART] {
         install(number, give, flags);
         GIVEN.store(0, SeqCst);
-        let left = AtomicUsize::new(TO_GIVE);
         std::thread::scope(|scope| {
-            for _ in 0..3 {
+            for _ in 0..TAKERS {
                 scope.spawn(|| {
                     let _timer = Timer::start(number);
-                    while left.load(SeqCst) > 0 {
-                        take_one(&left);
-                    }
-                    // Those who wait for a token find none left.
-                    let _ = Futex::private(&TOKENS).wake(usize::MAX);
+                    (0..QUOTA).for_each(|_| take_one());
                 });
             }
         });
@@ -291,23 +341,18 @@ fn a_fast_timer_loses_nothing() {
     }
 }
 
-fn take_one(left: &AtomicUsize) {
-    if TOKENS.try_update(SeqCst, SeqCst, |tokens| tokens.checked_sub(1)).is_ok() {
-        if left.fetch_sub(1, SeqCst) == 1 {
-            // The last: others look again and see that there are none.
-            TOKENS.fetch_add(1, SeqCst);
-            let _ = Futex::private(&TOKENS).wake(usize::MAX);
-            TOKENS.fetch_sub(1, SeqCst);
+fn take_one() {
+    while TOKENS
+        .try_update(SeqCst, SeqCst, |tokens| tokens.checked_sub(1))
+        .is_err()
+    {
+        match Futex::private(&TOKENS).wait(0) {
+            Ok(()) | Err(Error::Mismatch | Error::Interrupted) => {}
+            Err(error) => panic!("a wait has failed: {error}"),
         }
-        // More traffic in the bucket, for the timer to interrupt.
-        let _ = Futex::private(&TOKENS).wake(0);
-        let _ = Futex::private(&TOKENS).requeue(Futex::private(&TOKENS), 0, 1);
-        return;
     }
-    match Futex::private(&TOKENS).wait(0) {
-        Ok(()) | Err(Error::Mismatch | Error::Interrupted) => {}
-        Err(error) => panic!("a wait has failed: {error}"),
-    }
+    // More traffic in the bucket, for the timer to interrupt: counts its waiters and moves none.
+    let _ = Futex::private(&TOKENS).requeue(Futex::private(&TOKENS), 0, 1);
 }
 
 /// A timer that signals the calling thread every 50 µs, until dropped.

@@ -147,7 +147,7 @@ pub(super) fn inlined<const PRIVATE: bool>(crew: &Rc<Crew>, placement: Placement
     let words = Arc::new(Words::new(1, Spacing::Apart, PRIVATE));
     Contender::named("futex(2), inlined", move |context: &Context| {
         measure(context, |handovers| {
-            let turn = |word: &AtomicU32, me| turn(Kernel::<PRIVATE>, word, me);
+            let turn = Inlined(Kernel::<PRIVATE>);
             play_by(turn, &crew, &words, 0, placement, handovers, context)
         })
     })
@@ -193,15 +193,22 @@ pub(super) fn play<F: Futexes>(
     handovers: u64,
     context: &Context,
 ) -> Result<Played, Failure> {
-    let turn = move |word: &F::Word, me| called_turn(futex, word, me);
-    play_by(turn, crew, words, index, placement, handovers, context)
+    play_by(
+        Called(futex),
+        crew,
+        words,
+        index,
+        placement,
+        handovers,
+        context,
+    )
 }
 
 #[inline(always)]
-fn play_by<W: BenchWord>(
-    turn: impl Fn(&W, u64) + Send + Sync + 'static,
+fn play_by<T: Turn>(
+    turn: T,
     crew: &Crew,
-    words: &Arc<Words<W>>,
+    words: &Arc<Words<T::Word>>,
     index: usize,
     placement: Placement,
     handovers: u64,
@@ -215,11 +222,11 @@ fn play_by<W: BenchWord>(
         placement.bind(player, &cpus);
         let (word, me) = (&game[index], player as u64);
         for _ in 0..WARM_UP {
-            turn(word, me);
+            turn.take(word, me);
         }
         let (usage, start) = (Usage::now(), Instant::now());
         for _ in 0..turns_each {
-            turn(word, me);
+            turn.take(word, me);
         }
         if player == 0 {
             let nanoseconds = nanoseconds(start, Instant::now());
@@ -237,15 +244,41 @@ fn play_by<W: BenchWord>(
     played.ok_or_else(|| Failure::new("the first player did not end the game"))
 }
 
-/// [`turn`] as a function that is called and returns.
-#[inline(never)]
-fn called_turn<F: Futexes>(futex: F, word: &F::Word, me: u64) {
-    turn(futex, word, me);
+/// How a turn is taken.
+trait Turn: Copy + Send + Sync + 'static {
+    type Word: BenchWord;
+    fn take(self, word: &Self::Word, me: u64);
+}
+
+/// By a function that is called and returns.
+#[derive(Clone, Copy)]
+struct Called<F>(F);
+
+impl<F: Futexes> Turn for Called<F> {
+    type Word = F::Word;
+
+    #[inline(never)]
+    fn take(self, word: &F::Word, me: u64) {
+        take_turn(self.0, word, me);
+    }
+}
+
+/// By code that is part of the loop.
+#[derive(Clone, Copy)]
+struct Inlined<F>(F);
+
+impl<F: Futexes> Turn for Inlined<F> {
+    type Word = F::Word;
+
+    #[inline(always)]
+    fn take(self, word: &F::Word, me: u64) {
+        take_turn(self.0, word, me);
+    }
 }
 
 /// Waits until the word holds `me`, gives the turn to the other, wakes it.
 #[inline(always)]
-fn turn<F: Futexes>(futex: F, word: &F::Word, me: u64) {
+fn take_turn<F: Futexes>(futex: F, word: &F::Word, me: u64) {
     let other = 1 - me;
     while word.load() != me {
         futex.wait(word, other);

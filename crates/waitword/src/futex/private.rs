@@ -4,7 +4,7 @@
 //! compare the word.
 
 use super::Error;
-use crate::private::{Claimed, Key, Node, Repository, is_inside, leave_note};
+use crate::private::{Claimed, Found, Key, Node, Repository, is_inside, leave_note};
 use crate::sys::clock::Deadline;
 
 /// Waits on `key` if `as_expected` says so under the bucket's lock.
@@ -43,15 +43,21 @@ pub(crate) fn wait(
 /// Wakes up to `count` of those who wait on `key` with a bit of `mask`.
 #[inline]
 pub(crate) fn wake(repository: &Repository, key: Key, count: usize, mask: u64) -> usize {
-    if !repository.may_have_waiters(key) {
-        return 0;
+    match repository.find_waiters(key) {
+        None => 0,
+        Some(found) => wake_waiters(repository, key, found, count, mask),
     }
-    wake_waiters(repository, key, count, mask)
 }
 
 /// [`wake`] where there may be somebody.
 #[cold]
-fn wake_waiters(repository: &Repository, key: Key, count: usize, mask: u64) -> usize {
+fn wake_waiters(
+    repository: &Repository,
+    key: Key,
+    found: Found<'_>,
+    count: usize,
+    mask: u64,
+) -> usize {
     if count == 0 {
         return 0;
     }
@@ -60,7 +66,7 @@ fn wake_waiters(repository: &Repository, key: Key, count: usize, mask: u64) -> u
         return 0;
     }
     repository
-        .claim(key, count, mask)
+        .claim(key, found, count, mask)
         .notify(&repository.parkers)
 }
 
@@ -75,7 +81,7 @@ pub(crate) fn requeue(
     moved: usize,
     as_expected: impl FnOnce() -> bool,
 ) -> Result<usize, Error> {
-    if !repository.may_have_waiters(from) {
+    if repository.find_waiters(from).is_none() {
         return as_expected().then_some(0).ok_or(Error::Mismatch);
     }
     requeue_waiters(repository, from, to, wake, moved, as_expected)
@@ -126,8 +132,10 @@ pub(crate) fn wake_op(
     second_count: usize,
     change: impl FnOnce() -> bool,
 ) -> usize {
-    let nobody =
-        || !repository.may_have_waiters(first) && !repository.may_have_waiters_after_fence(second);
+    let nobody = || {
+        repository.find_waiters(first).is_none()
+            && repository.find_waiters_after_fence(second).is_none()
+    };
     if nobody() {
         let wake_second = change();
         if nobody() {

@@ -27,6 +27,11 @@ pub struct Expecting<'a> {
     word: PhantomData<&'a ()>,
 }
 
+// SAFETY: as for `Futex`: a reference to an atomic, and a number.
+unsafe impl Send for Expecting<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Expecting<'_> {}
+
 impl<'a> Expecting<'a> {
     pub(crate) fn raw(futex: RawFutex, value: u64) -> Self {
         Self {

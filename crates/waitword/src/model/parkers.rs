@@ -24,7 +24,7 @@ fn parkers_of_one_group_are_woken_in_a_batch() {
         let mut calls = WakeCalls::new(&pool);
         for (index, id) in ids.into_iter().enumerate() {
             notified[index].store(1, Ordering::Release);
-            calls.add(id);
+            calls.add(Some(id));
         }
         drop(calls);
         sleepers
@@ -44,14 +44,14 @@ fn a_late_unpark_is_harmless_to_the_next_user() {
         let late = {
             let pool = pool.clone();
             // Meant for the wait that ended above.
-            thread::spawn(move || WakeCalls::new(&pool).add(id))
+            thread::spawn(move || WakeCalls::new(&pool).add(Some(id)))
         };
         let parker = pool.take_this(id).unwrap();
         let waker = {
             let (pool, notified) = (pool.clone(), notified.clone());
             thread::spawn(move || {
                 notified.store(1, Ordering::Release);
-                WakeCalls::new(&pool).add(id);
+                WakeCalls::new(&pool).add(Some(id));
             })
         };
         parker.park_uninterrupted(|| notified.load(Ordering::Acquire) == 1);

@@ -24,9 +24,10 @@ impl<'a> WakeCalls<'a> {
         }
     }
 
-    /// Unparks the user of parker `id`, to whom the caller has just given a reason to wake up.
-    pub(crate) fn add(&mut self, id: ParkerId) {
-        match self.pool.unpark(id) {
+    /// Unparks the user of parker `id`, to whom the caller has just given a reason to wake up. A thread without
+    /// a parker looks for itself.
+    pub(crate) fn add(&mut self, id: Option<ParkerId>) {
+        match id.and_then(|id| self.pool.unpark(id)) {
             None => {}
             Some(Sleeper::Alone(word)) => sys::futex::wake(word, 1, sys::futex::ANY_BIT),
             Some(Sleeper::InGroup(group, bit)) => self.add_sleeper(group, bit),
@@ -53,11 +54,27 @@ impl<'a> WakeCalls<'a> {
 
     fn flush(&mut self) {
         for (group, bits) in self.groups[..self.len].iter().flatten() {
-            // Release: see the diagram in the module above.
-            group.calls.fetch_add(1, Ordering::Release);
-            sys::futex::wake(&group.calls, bits.get().count_ones(), *bits);
+            wake_in_group(group, *bits);
         }
         self.len = 0;
+    }
+}
+
+fn wake_in_group(group: &Group, bits: NonZeroU32) {
+    // Release: see the diagram in the module above.
+    group.calls.fetch_add(1, Ordering::Release);
+    sys::futex::wake(&group.calls, bits.get().count_ones(), bits);
+}
+
+impl Pool {
+    /// The same for one thread, which is what most wakes are for.
+    #[inline]
+    pub(crate) fn wake_one(&self, id: Option<ParkerId>) {
+        match id.and_then(|id| self.unpark(id)) {
+            None => {}
+            Some(Sleeper::Alone(word)) => sys::futex::wake(word, 1, sys::futex::ANY_BIT),
+            Some(Sleeper::InGroup(group, bit)) => wake_in_group(group, bit),
+        }
     }
 }
 

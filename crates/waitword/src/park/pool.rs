@@ -29,9 +29,21 @@ pub(crate) struct Group {
     slots: [Slot; GROUP],
 }
 
-/// The number of a parker in its pool.
+/// The number of a parker in its pool, counted from 1: so an `Option` of it is no larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ParkerId(u32);
+pub(crate) struct ParkerId(NonZeroU32);
+
+impl ParkerId {
+    #[inline]
+    fn from_index(index: usize) -> Self {
+        Self(NonZeroU32::MIN.saturating_add(index as u32))
+    }
+
+    #[inline]
+    fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
 
 /// All parkers of a process.
 pub(crate) struct Pool {
@@ -74,6 +86,7 @@ impl Pool {
     }
 
     /// How many parkers there are.
+    #[inline]
     pub(crate) fn capacity(&self) -> usize {
         capacity(self.len.load(Ordering::Acquire))
     }
@@ -85,15 +98,16 @@ impl Pool {
     }
 
     /// The group and slot of a parker.
+    #[inline]
     fn place(&self, id: ParkerId) -> Place<'_> {
-        let number = id.0 as usize / GROUP + 1;
+        let number = id.index() / GROUP + 1;
         let chunk = number.ilog2();
         let groups = self.chunks[chunk as usize].load(Ordering::Acquire);
         debug_assert!(!groups.is_null());
         // SAFETY: an id is handed out only once its chunk is mapped, which it stays; chunk n has 2^n
         // groups, and the number less its highest bit is below that.
         let group = unsafe { &*groups.add(number - (1 << chunk)) };
-        let index = id.0 as usize % GROUP;
+        let index = id.index() % GROUP;
         Place {
             id,
             group,
@@ -103,11 +117,12 @@ impl Pool {
     }
 
     pub(super) fn spinners(&self, _in_use: Place<'_>) -> &AtomicU32 {
-        &self.place(ParkerId(0)).group.spinners
+        &self.place(ParkerId::from_index(0)).group.spinners
     }
 
+    #[inline]
     fn try_take(&self, index: usize) -> Option<Place<'_>> {
-        let place = self.place(ParkerId(index as u32));
+        let place = self.place(ParkerId::from_index(index));
         let state = &place.slot.state;
         // The plain load keeps a search from stealing the lines of parkers in use. Acquire: what
         // the previous user left in the slot is ours now.
@@ -119,6 +134,7 @@ impl Pool {
     }
 
     /// A parker for the calling thread. `grown` is told the new capacity when the pool had to grow.
+    #[inline]
     pub(crate) fn take(&self, grown: impl Fn(usize)) -> Parker<'_> {
         let hint = hint::get();
         let place = if hint < self.capacity() {
@@ -128,7 +144,7 @@ impl Pool {
         };
         let place = place.or_else(|| self.search(grown));
         if let Some(place) = place {
-            hint::set(place.id.0 as usize);
+            hint::set(place.id.index());
         }
         Parker { pool: self, place }
     }
@@ -136,7 +152,7 @@ impl Pool {
     /// The parker with this number, if it is free: for models that care which one they get.
     #[cfg(all(test, loom))]
     pub(crate) fn take_this(&self, id: ParkerId) -> Option<Parker<'_>> {
-        let place = Some(self.try_take(id.0 as usize)?);
+        let place = Some(self.try_take(id.index())?);
         Some(Parker { pool: self, place })
     }
 
@@ -199,6 +215,7 @@ impl Pool {
     }
 
     /// Leaves a token with a parker; what its thread needs to be told through the kernel, if anything.
+    #[inline]
     pub(super) fn unpark(&self, id: ParkerId) -> Option<Sleeper<'_>> {
         let place = self.place(id);
         // FREE: its user is gone, and with it the wait that this was meant for. TOKEN is written over
@@ -225,7 +242,7 @@ impl Pool {
     #[cfg(not(loom))]
     pub(crate) unsafe fn wipe(&self) {
         for index in 0..self.capacity() {
-            let place = self.place(ParkerId(index as u32));
+            let place = self.place(ParkerId::from_index(index));
             place.slot.state.store(FREE, Ordering::Relaxed);
             place.group.spinners.store(0, Ordering::Relaxed);
         }

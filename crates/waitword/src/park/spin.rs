@@ -41,10 +41,15 @@ mod real {
     static MOST_SPINNERS: AtomicU32 = AtomicU32::new(0);
 
     pub(crate) fn budget() -> Duration {
-        Duration::from_nanos(match BUDGET_NANOSECONDS.load(Relaxed) {
+        Duration::from_nanos(budget_nanoseconds())
+    }
+
+    #[inline]
+    fn budget_nanoseconds() -> u64 {
+        match BUDGET_NANOSECONDS.load(Relaxed) {
             UNKNOWN => initialise(),
             nanoseconds => nanoseconds,
-        })
+        }
     }
 
     pub(crate) fn set_budget(budget: Duration) {
@@ -87,14 +92,16 @@ mod real {
     impl SpinHistory {
         /// Spins, if that is allowed and has been worth it, until `done`; whether it is. `spinners`
         /// counts the process's spinners.
+        #[inline]
         pub(crate) fn spin_until(&self, spinners: &AtomicU32, done: impl Fn() -> bool) -> bool {
             if done() {
                 return true;
             }
-            let nanoseconds = budget().as_nanos() as u64;
-            if nanoseconds == 0 || !self.worth_a_try() {
-                return false;
-            }
+            let nanoseconds = budget_nanoseconds();
+            nanoseconds != 0 && self.worth_a_try() && self.spin(nanoseconds, spinners, done)
+        }
+
+        fn spin(&self, nanoseconds: u64, spinners: &AtomicU32, done: impl Fn() -> bool) -> bool {
             let per_1024_ns = match LOOKS_PER_1024_NS.load(Relaxed) {
                 UNKNOWN => calibrate(),
                 looks => looks,

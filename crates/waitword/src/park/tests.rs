@@ -41,7 +41,7 @@ fn growth_is_reported_with_the_new_capacity() {
 fn a_token_for_an_earlier_user_does_not_end_the_wait_of_the_next() {
     let pool = Pool::new();
     let parker = pool.take(|_| {});
-    WakeCalls::new(&pool).add(parker.id().unwrap());
+    WakeCalls::new(&pool).add(parker.id());
     let soon = Deadline::after(core::time::Duration::from_millis(5));
     assert_eq!(parker.park(|| false, Some(&soon)), Err(Ended::TimedOut));
     assert!(soon.has_passed());
@@ -88,7 +88,7 @@ fn one_batch_reaches_sleepers_of_many_groups() {
     let mut calls = WakeCalls::new(pool);
     for (index, id) in ids {
         notified[index].store(true, Ordering::Release);
-        calls.add(id);
+        calls.add(Some(id));
     }
     drop(calls);
     for sleeper in sleepers {

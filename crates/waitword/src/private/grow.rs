@@ -113,9 +113,9 @@ impl Repository {
                 unsafe {
                     bucket.chain(|chain| {
                         chain.take_rings(|first, length| {
-                            let (bucket, lane) = table.find(first.key());
-                            bucket.count(lane, length);
-                            bucket.chain(|chain| chain.add_ring(first));
+                            let new = table.find(first.key());
+                            new.bucket.count(new.lane, length);
+                            new.bucket.chain(|chain| chain.add_ring(first));
                         });
                     });
                 }
@@ -161,7 +161,10 @@ impl Drop for Repository {
         {
             // SAFETY: the model is over, but its tables are still there.
             let buckets = unsafe { current.as_ref() }.all();
-            assert!(buckets.iter().all(|bucket| bucket.is_empty()), "left behind");
+            assert!(
+                buckets.iter().all(|bucket| bucket.is_empty()),
+                "left behind"
+            );
         }
         while let Some(this) = table {
             // SAFETY: the model is over: nobody has any table any more.

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //!   futex::wait                                 futex::wake
-//!     parkers.take()                              may_have_waiters(key)?  no: done, no lock, no call
+//!     parkers.take()                              find_waiters(key): nobody? no lock, no call
 //!     register(key): count, fence, lock           claim(key, n, mask): lock, unlink, unlock
 //!     word as expected? push(node), unlock        notify(): NOTIFIED, then one system call a group
 //!     parker.park()
@@ -42,7 +42,7 @@ pub(crate) use node::{Claimed, Node};
 pub(crate) use section::{is_inside, leave_note};
 #[cfg(not(loom))]
 pub use snapshot::{Snapshot, Waiter};
-pub(crate) use table::{Key, Place};
+pub(crate) use table::{Found, Key, Place};
 
 use crate::atomic::{AtomicPtr, AtomicUsize, Ordering, full_fence};
 use crate::park::{Parker, Pool};
@@ -114,25 +114,23 @@ impl Repository {
         self.table().nodes().position(number)
     }
 
-    /// Whether anybody may be waiting on `key`. With the fence that a waker needs after its change of
-    /// the word; when this says no, there is nobody to wake (`bucket.rs`).
+    /// Where the waiters of `key` stand, if there may be any. With the fence that a waker needs after its
+    /// change of the word; when this says no, there is nobody to wake (`bucket.rs`).
     ///
     /// The table is looked up *after* the fence: a waiter whose check we must have missed registered in
     /// a table that it found before its own fence, so we find that one or a later one. A table that growth has
     /// left keeps its counts, so one that we found just before says yes if anybody was moved from it.
     #[inline]
-    pub(crate) fn may_have_waiters(&self, key: Key) -> bool {
+    pub(crate) fn find_waiters(&self, key: Key) -> Option<Found<'_>> {
         full_fence();
-        self.may_have_waiters_after_fence(key)
+        self.find_waiters_after_fence(key)
     }
 
     /// The same for a second key, behind the one fence.
     #[inline]
-    pub(crate) fn may_have_waiters_after_fence(&self, key: Key) -> bool {
-        self.existing_table().is_some_and(|table| {
-            let (bucket, lane) = table.find(key);
-            bucket.may_have_waiters(lane)
-        })
+    pub(crate) fn find_waiters_after_fence(&self, key: Key) -> Option<Found<'_>> {
+        let found = self.existing_table()?.find(key);
+        found.bucket.may_have_waiters(found.lane).then_some(found)
     }
 
     /// A parker for the calling thread, which is about to wait. The table keeps step with the number of
@@ -147,34 +145,31 @@ impl Repository {
     }
 
     /// Counts a waiter in and locks its bucket: what comes before the check of the word.
+    #[inline]
     pub(crate) fn register(&self, key: Key) -> Registration<'_> {
         let section = Section::enter(self);
         loop {
-            let table = self.table();
-            let (bucket, lane) = table.find(key);
-            bucket.announce(lane);
-            bucket.lock();
-            if self.is_current(table) {
+            let found = self.table().find(key);
+            found.bucket.announce(found.lane);
+            found.bucket.lock();
+            if self.is_current(found.table) {
                 return Registration {
-                    held: Held {
-                        bucket,
-                        _section: section,
-                    },
-                    lane,
+                    held: Held { found, section },
                 };
             }
-            bucket.count(lane, -1);
+            found.bucket.count(found.lane, -1);
             // SAFETY: locked just above.
-            unsafe { bucket.unlock() };
+            unsafe { found.bucket.unlock() };
         }
     }
 
-    /// Unlinks up to `count` of those who wait on `key` with a bit of `mask`; the caller notifies them.
-    pub(crate) fn claim(&self, key: Key, count: usize, mask: u64) -> Claimed {
+    /// Unlinks up to `count` of those who wait on `key`, who stand where `found` says or did a moment ago,
+    /// with a bit of `mask`; the caller notifies them.
+    #[inline]
+    pub(crate) fn claim(&self, key: Key, found: Found<'_>, count: usize, mask: u64) -> Claimed {
+        let held = self.lock(key, found);
         let mut claimed = Claimed::new();
-        if let Some((held, lane)) = self.lock(key) {
-            held.claim(lane, key, count, mask, &mut claimed);
-        }
+        claim_from(held.found, key, count, mask, &mut claimed);
         claimed
     }
 
@@ -183,17 +178,16 @@ impl Repository {
     pub(crate) fn withdraw(&self, node: &Node) -> bool {
         loop {
             let key = node.key();
-            let Some((held, lane)) = self.lock(key) else {
-                return false;
-            };
+            let held = self.lock(key, self.table().find(key));
             if !node.is_queued() {
                 return false;
             }
             // A requeue may have moved it while we waited for the lock.
             if node.key() == key {
+                let Found { bucket, lane, .. } = held.found;
                 // SAFETY: the bucket is locked, and the node is in it.
-                unsafe { held.bucket.chain(|chain| chain.remove(node)) };
-                held.bucket.count(lane, -1);
+                unsafe { bucket.chain(|chain| chain.remove(node)) };
+                bucket.count(lane, -1);
                 return true;
             }
         }
@@ -205,26 +199,23 @@ impl Repository {
         let section = Section::enter(self);
         loop {
             let table = self.existing_table()?;
-            let (from_bucket, from_lane) = table.find(from);
-            let (to_bucket, to_lane) = table.find(to);
-            to_bucket.announce(to_lane);
-            let (first, second) = if ptr::from_ref(from_bucket) <= ptr::from_ref(to_bucket) {
-                (from_bucket, to_bucket)
-            } else {
-                (to_bucket, from_bucket)
-            };
+            let (from_found, to_found) = (table.find(from), table.find(to));
+            to_found.bucket.announce(to_found.lane);
+            let mut order = [from_found.bucket, to_found.bucket];
+            order.sort_unstable_by_key(|&bucket| ptr::from_ref(bucket));
+            let [first, second] = order;
             first.lock();
             if self.is_current(table) {
                 if !ptr::eq(first, second) {
                     second.lock();
                 }
                 return Some(Pair {
-                    from: (from, from_bucket, from_lane),
-                    to: (to, to_bucket, to_lane),
+                    from: (from, from_found),
+                    to: (to, to_found),
                     _section: section,
                 });
             }
-            to_bucket.count(to_lane, -1);
+            to_found.bucket.count(to_found.lane, -1);
             // SAFETY: locked just above.
             unsafe { first.unlock() };
         }
@@ -255,8 +246,7 @@ impl Repository {
         unsafe {
             bucket.chain(|chain| {
                 chain.take_all(|node| {
-                    let (_, lane) = table.find(node.key());
-                    bucket.count(lane, -1);
+                    bucket.count(table.find(node.key()).lane, -1);
                     claimed.push(node);
                 });
             });
@@ -265,22 +255,19 @@ impl Repository {
         claimed
     }
 
-    /// Locks the bucket of `key` in the current table; `None` if nobody ever waited.
-    fn lock(&self, key: Key) -> Option<(Held<'_>, usize)> {
+    /// Locks the bucket of `key`, which is the one in `found` unless growth has been there.
+    #[inline]
+    fn lock<'a>(&'a self, key: Key, found: Found<'a>) -> Held<'a> {
         let section = Section::enter(self);
+        let mut found = found;
         loop {
-            let table = self.existing_table()?;
-            let (bucket, lane) = table.find(key);
-            bucket.lock();
-            if self.is_current(table) {
-                let held = Held {
-                    bucket,
-                    _section: section,
-                };
-                return Some((held, lane));
+            found.bucket.lock();
+            if self.is_current(found.table) {
+                return Held { found, section };
             }
             // SAFETY: locked just above.
-            unsafe { bucket.unlock() };
+            unsafe { found.bucket.unlock() };
+            found = self.table().find(key);
         }
     }
 
@@ -292,28 +279,35 @@ impl Repository {
     }
 }
 
-/// One locked bucket.
-struct Held<'a> {
-    bucket: &'a Bucket,
-    // Left after the unlock: fields are dropped after `drop` has run.
-    _section: Section<'a>,
+/// Unlinks waiters from a bucket, which is locked.
+#[inline]
+fn claim_from(
+    Found { bucket, lane, .. }: Found<'_>,
+    key: Key,
+    count: usize,
+    mask: u64,
+    claimed: &mut Claimed,
+) -> usize {
+    // SAFETY: the callers below and above hold the bucket.
+    let taken =
+        unsafe { bucket.chain(|chain| chain.take(key, count, mask, |node| claimed.push(node))) };
+    bucket.count(lane, -(taken as isize));
+    taken
 }
 
-impl Held<'_> {
-    fn claim(&self, lane: usize, key: Key, count: usize, mask: u64, claimed: &mut Claimed) {
-        // SAFETY: the bucket is locked.
-        let taken = unsafe {
-            self.bucket
-                .chain(|chain| chain.take(key, count, mask, |node| claimed.push(node)))
-        };
-        self.bucket.count(lane, -(taken as isize));
-    }
+/// One locked bucket.
+struct Held<'a> {
+    found: Found<'a>,
+    // Left after the unlock: fields are dropped after `drop` has run.
+    #[expect(dead_code, reason = "held for its end")]
+    section: Section<'a>,
 }
 
 impl Drop for Held<'_> {
+    #[inline]
     fn drop(&mut self) {
         // SAFETY: locked when this was made.
-        unsafe { self.bucket.unlock() };
+        unsafe { self.found.bucket.unlock() };
     }
 }
 
@@ -321,7 +315,6 @@ impl Drop for Held<'_> {
 #[must_use]
 pub(crate) struct Registration<'a> {
     held: Held<'a>,
-    lane: usize,
 }
 
 impl Registration<'_> {
@@ -329,54 +322,45 @@ impl Registration<'_> {
     ///
     /// # Safety
     /// The node has the registered key, and stays where it is until it is notified or withdrawn.
+    #[inline]
     pub(crate) unsafe fn push(self, node: &Node) {
         // SAFETY: the bucket is locked; the node by the caller's promise.
-        unsafe { self.held.bucket.chain(|chain| chain.push(node)) };
+        unsafe { self.held.found.bucket.chain(|chain| chain.push(node)) };
     }
 
     /// Counts the waiter off again: the word is not what it expected.
     pub(crate) fn cancel(self) {
-        self.held.bucket.count(self.lane, -1);
+        let Found { bucket, lane, .. } = self.held.found;
+        bucket.count(lane, -1);
     }
 }
 
 /// Two locked buckets, or one twice: those of a word and of the word that its waiters move to.
 pub(crate) struct Pair<'a> {
-    from: (Key, &'a Bucket, usize),
-    to: (Key, &'a Bucket, usize),
+    from: (Key, Found<'a>),
+    to: (Key, Found<'a>),
     _section: Section<'a>,
 }
 
 impl Pair<'_> {
     /// Unlinks waiters of the first word for the caller to notify after the unlock.
     pub(crate) fn claim_from(&self, count: usize, mask: u64, claimed: &mut Claimed) -> usize {
-        Self::claim(self.from, count, mask, claimed)
+        let (key, found) = self.from;
+        claim_from(found, key, count, mask, claimed)
     }
 
     /// The same with waiters of the second word.
     pub(crate) fn claim_to(&self, count: usize, mask: u64, claimed: &mut Claimed) -> usize {
-        Self::claim(self.to, count, mask, claimed)
-    }
-
-    fn claim(
-        (key, bucket, lane): (Key, &Bucket, usize),
-        count: usize,
-        mask: u64,
-        claimed: &mut Claimed,
-    ) -> usize {
-        // SAFETY: the bucket is locked.
-        let taken = unsafe {
-            bucket.chain(|chain| chain.take(key, count, mask, |node| claimed.push(node)))
-        };
-        bucket.count(lane, -(taken as isize));
-        taken
+        let (key, found) = self.to;
+        claim_from(found, key, count, mask, claimed)
     }
 
     /// Moves up to `count` waiters of the first word behind those of the second; how many. Onto the
     /// same word nobody moves, but those who would have are counted: the kernel's answer.
     pub(crate) fn move_over(&self, count: usize) -> usize {
-        let (from, from_bucket, from_lane) = self.from;
-        let (to, to_bucket, to_lane) = self.to;
+        let (from, from_found) = self.from;
+        let (to, to_found) = self.to;
+        let (from_bucket, to_bucket) = (from_found.bucket, to_found.bucket);
         // SAFETY: both buckets are locked; a moved node is put behind the others of another key, in the
         // same chain or not.
         let moved = unsafe {
@@ -401,8 +385,8 @@ impl Pair<'_> {
             }
         };
         if from != to {
-            to_bucket.count(to_lane, moved as isize);
-            from_bucket.count(from_lane, -(moved as isize));
+            to_bucket.count(to_found.lane, moved as isize);
+            from_bucket.count(from_found.lane, -(moved as isize));
         }
         moved
     }
@@ -410,10 +394,9 @@ impl Pair<'_> {
 
 impl Drop for Pair<'_> {
     fn drop(&mut self) {
-        let (_, from, _) = self.from;
-        let (_, to, lane) = self.to;
+        let (from, to) = (self.from.1.bucket, self.to.1.bucket);
         // The waiter that was counted in at the target before the locks.
-        to.count(lane, -1);
+        to.count(self.to.1.lane, -1);
         // SAFETY: locked when this was made, once if they are the same.
         unsafe {
             from.unlock();

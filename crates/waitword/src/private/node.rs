@@ -38,12 +38,14 @@ const QUEUED: u32 = 0;
 const CLAIMED: u32 = 1;
 const NOTIFIED: u32 = 2;
 
-/// See the module above.
+/// See the module above. One cache line: to move a waiter to another word touches this line of its and
+/// one of its neighbour's, out of stacks that are all cold.
+#[repr(C, align(64))]
 pub(crate) struct Node {
     address: AtomicUsize,
+    pub(super) mask: u64,
     place: AtomicU32,
     state: AtomicU32,
-    pub(crate) mask: u64,
     parker: Option<ParkerId>,
     /// 0 for ordinary threads, higher before lower.
     priority: u8,
@@ -57,6 +59,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    #[inline]
     pub(crate) fn new(key: Key, mask: u64, parker: Option<ParkerId>, priority: u8) -> Self {
         Self {
             address: AtomicUsize::new(key.address),
@@ -73,6 +76,7 @@ impl Node {
     }
 
     /// The key now. Exact only under the lock of its bucket: a requeue may change it at any time else.
+    #[inline]
     pub(super) fn key(&self) -> Key {
         // Relaxed: a reader without the lock looks again once it has it.
         Key {
@@ -129,6 +133,7 @@ impl Chain {
     ///
     /// # Safety
     /// The bucket's lock is held; so it is for every function below.
+    #[inline]
     unsafe fn find(&self, key: Key) -> (&Cell<*const Node>, *const Node) {
         let mut link = &self.first;
         // SAFETY: linked nodes are alive (invariant 3).
@@ -145,6 +150,7 @@ impl Chain {
     ///
     /// # Safety
     /// As above; the node is in no queue and stays where it is until it leaves this one.
+    #[inline]
     pub(super) unsafe fn push(&self, node: *const Node) {
         // SAFETY: the lock is held, linked nodes are alive, and `node` is by the caller's promise.
         unsafe {
@@ -179,6 +185,7 @@ impl Chain {
     ///
     /// # Safety
     /// As above; the node is in one of this bucket's queues.
+    #[inline]
     pub(super) unsafe fn remove(&self, node: &Node) {
         // SAFETY: the lock is held and linked nodes are alive.
         unsafe {
@@ -203,6 +210,7 @@ impl Chain {
     /// # Safety
     /// As above; `take` does not touch this chain, unless it puts the node in behind the others of
     /// another key.
+    #[inline]
     pub(super) unsafe fn take(
         &self,
         key: Key,
@@ -346,6 +354,7 @@ impl Claimed {
     ///
     /// # Safety
     /// The lock of the bucket it was in is still held.
+    #[inline]
     pub(super) unsafe fn push(&mut self, node: &Node) {
         // Relaxed: the waiter reads this state under the lock.
         node.state.store(CLAIMED, Ordering::Relaxed);
@@ -362,24 +371,42 @@ impl Claimed {
     /// Tells all of them that they are awake, with few system calls; how many they were.
     ///
     /// No bucket lock is held: this makes system calls.
+    #[inline]
     pub(crate) fn notify(self, pool: &Pool) -> usize {
-        if self.first.is_null() {
-            return 0;
-        }
-        let mut calls = WakeCalls::new(pool);
-        let mut node = self.first;
-        // SAFETY: a claimed node is ours alone until NOTIFIED is stored; after that it is not touched.
-        while let Some(claimed) = unsafe { node.as_ref() } {
-            node = claimed.next.get();
-            let parker = claimed.parker;
-            // Release: all that the waker did is visible to the woken thread.
-            claimed.state.store(NOTIFIED, Ordering::Release);
-            if let Some(parker) = parker {
-                calls.add(parker);
-            }
+        match self.count {
+            0 => {}
+            // SAFETY: the claimed node is ours alone until it is notified.
+            1 => unsafe { pool.wake_one(notify(self.first)) },
+            _ => self.notify_all(pool),
         }
         self.count
     }
+
+    #[cold]
+    fn notify_all(&self, pool: &Pool) {
+        let mut calls = WakeCalls::new(pool);
+        let mut node = self.first;
+        // SAFETY: claimed nodes are ours alone until they are notified, and linked until then.
+        while let Some(claimed) = unsafe { node.as_ref() } {
+            node = claimed.next.get();
+            // SAFETY: as above.
+            calls.add(unsafe { notify(claimed) });
+        }
+    }
+}
+
+/// The last touch of a claimed node; the parker of its thread.
+///
+/// # Safety
+/// The caller has claimed the node, and does not touch it again.
+#[inline]
+unsafe fn notify(node: *const Node) -> Option<ParkerId> {
+    // SAFETY: a claimed node's waiter does not leave before this.
+    let node = unsafe { &*node };
+    let parker = node.parker;
+    // Release: all that the waker did is visible to the woken thread.
+    node.state.store(NOTIFIED, Ordering::Release);
+    parker
 }
 
 #[cfg(all(test, not(loom)))]

@@ -28,6 +28,7 @@ pub(super) struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
+    #[inline]
     pub(super) fn enter(repository: &'a Repository) -> Self {
         state::enter();
         Self { repository }
@@ -35,16 +36,28 @@ impl<'a> Section<'a> {
 }
 
 impl Drop for Section<'_> {
+    #[inline]
     fn drop(&mut self) {
         state::leave();
+        if state::has_notes() {
+            self.deliver();
+        }
+    }
+}
+
+impl Section<'_> {
+    #[cold]
+    fn deliver(&self) {
+        let repository = self.repository;
         while let Some(note) = state::next_note() {
             match note {
                 Note::Wake { key, count, mask } => {
-                    self.repository
-                        .claim(key, count, mask)
-                        .notify(&self.repository.parkers);
+                    if let Some(found) = repository.find_waiters(key) {
+                        let claimed = repository.claim(key, found, count, mask);
+                        claimed.notify(&repository.parkers);
+                    }
                 }
-                Note::WakeAll => self.repository.wake_everybody(),
+                Note::WakeAll => repository.wake_everybody(),
             }
         }
     }
@@ -63,6 +76,7 @@ pub(super) enum Note {
 }
 
 /// Whether this code runs in a handler that has interrupted its own thread inside a bucket.
+#[inline]
 pub(crate) fn is_inside() -> bool {
     state::is_inside()
 }
@@ -101,6 +115,7 @@ mod real {
         };
     }
 
+    #[inline]
     pub(super) fn enter() {
         STATE.with(|state| {
             debug_assert!(!state.inside.load(Relaxed), "sections do not nest");
@@ -109,12 +124,14 @@ mod real {
         compiler_fence(SeqCst);
     }
 
+    #[inline]
     pub(super) fn leave() {
         compiler_fence(SeqCst);
         STATE.with(|state| state.inside.store(false, Relaxed));
         compiler_fence(SeqCst);
     }
 
+    #[inline]
     pub(super) fn is_inside() -> bool {
         STATE.with(|state| state.inside.load(Relaxed))
     }
@@ -127,6 +144,11 @@ mod real {
                 free.set(note);
             }
         });
+    }
+
+    #[inline]
+    pub(super) fn has_notes() -> bool {
+        STATE.with(|state| state.left.load(Relaxed)) != 0
     }
 
     /// The next note to deliver; the thread is outside, so no handler leaves one meanwhile.
@@ -159,6 +181,9 @@ mod state {
         false
     }
     pub(super) fn leave_note(_note: Note) {}
+    pub(super) fn has_notes() -> bool {
+        false
+    }
     pub(super) fn next_note() -> Option<Note> {
         None
     }

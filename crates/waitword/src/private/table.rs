@@ -46,6 +46,14 @@ pub(crate) struct Key {
     pub(crate) place: Place,
 }
 
+/// Where a key's waiters stand in one table.
+#[derive(Clone, Copy)]
+pub(crate) struct Found<'a> {
+    pub(super) table: &'a Table,
+    pub(super) bucket: &'a Bucket,
+    pub(super) lane: usize,
+}
+
 /// See the module above.
 pub(crate) struct Table {
     buckets: *const Bucket,
@@ -82,7 +90,7 @@ impl Table {
 
     /// The bucket of `key`, and which of the bucket's counts is the key's.
     #[inline]
-    pub(super) fn find(&self, key: Key) -> (&Bucket, usize) {
+    pub(super) fn find(&self, key: Key) -> Found<'_> {
         // Every bit of the address reaches the upper bits of the product: neighbouring bytes are
         // different words. The lane is taken from bits that the bucket is not.
         let hash = (key.address as u64).wrapping_mul(GOLDEN);
@@ -95,7 +103,12 @@ impl Table {
         let index = ((position as usize) << self.bits) + index;
         debug_assert!(index < self.len());
         // SAFETY: the position is below the number of nodes and the index below 2^bits.
-        (unsafe { &*self.buckets.add(index) }, lane)
+        let bucket = unsafe { &*self.buckets.add(index) };
+        Found {
+            table: self,
+            bucket,
+            lane,
+        }
     }
 
     /// How many buckets there are on all nodes.
@@ -242,7 +255,7 @@ mod tests {
     }
 
     fn index_of(table: &Table, key: Key) -> usize {
-        let (bucket, _) = table.find(key);
+        let bucket = table.find(key).bucket;
         (core::ptr::from_ref(bucket).addr() - table.buckets.addr()) / size_of::<Bucket>()
     }
 
@@ -293,7 +306,7 @@ mod tests {
         let mut used = [0usize; 256 * LANES];
         for byte in 0..2048 {
             let key = key(0x7fff_1234_5000 + byte, Place::Anywhere);
-            used[index_of(table, key) * LANES + table.find(key).1] += 1;
+            used[index_of(table, key) * LANES + table.find(key).lane] += 1;
         }
         let touched = used.iter().filter(|&&words| words > 0).count();
         assert!(touched > 1000, "{touched} of 2048 lanes in use");

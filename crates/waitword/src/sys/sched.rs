@@ -27,6 +27,7 @@ pub(crate) fn priority() -> u8 {
 /// SCHED_DEADLINE (which runs before both), 0 for all others. One system call, two for a real-time
 /// thread.
 #[cfg(not(loom))]
+#[cold]
 fn realtime_priority() -> u8 {
     use syscalls::{Sysno, syscall1, syscall2};
     const SCHED_RESET_ON_FORK: usize = 0x4000_0000;

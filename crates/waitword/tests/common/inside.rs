@@ -51,7 +51,9 @@ extern "C" fn on_fault(_signal: i32) {
 /// [`FIRST`] and [`second`]. Another thread waits on `second` meanwhile.
 pub(crate) fn run(action: fn()) {
     let _watchdog = watchdog("inside a bucket");
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(|broken| broken.into_inner());
+    let _turn = ONE_AT_A_TIME
+        .lock()
+        .unwrap_or_else(|broken| broken.into_inner());
     if SECOND.load(SeqCst).is_null() {
         // SAFETY: a new mapping, wherever the kernel likes.
         let page = unsafe {

@@ -53,7 +53,10 @@ pub(crate) fn waiters_at<A>(word: &A) -> usize {
     assert!(snapshot.waiters <= waiters.len());
     waiters.truncate(snapshot.waiters);
     let address = (&raw const *word).addr();
-    waiters.iter().filter(|waiter| waiter.address == address).count()
+    waiters
+        .iter()
+        .filter(|waiter| waiter.address == address)
+        .count()
 }
 
 /// Waits until so many stand in the table for this word.

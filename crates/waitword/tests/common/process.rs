@@ -75,8 +75,15 @@ pub(crate) fn in_fresh_process(test: &str, check: impl FnOnce()) {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
     );
-    assert!(output.status.success(), "{}\n{stdout}\n{stderr}", output.status);
-    assert!(stdout.contains("1 passed"), "there is no test `{test}`: {stdout}");
+    assert!(
+        output.status.success(),
+        "{}\n{stdout}\n{stderr}",
+        output.status
+    );
+    assert!(
+        stdout.contains("1 passed"),
+        "there is no test `{test}`: {stdout}"
+    );
     // What the test has to say (that it skips something) is to be seen.
     eprint!("{stderr}");
 }

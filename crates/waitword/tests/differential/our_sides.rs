@@ -11,9 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use std::time::Duration;
 use waitword::door::{self, Errno, Waitv};
-use waitword::{
-    Cmp, Deadline, Error, Expecting, Futex, Mask, Op, WaitOptions, WakeOp, wait_any,
-};
+use waitword::{Cmp, Deadline, Error, Expecting, Futex, Mask, Op, WaitOptions, WakeOp, wait_any};
 
 /// All ways into the library at this width.
 pub(crate) fn all(words: &Words, world: World) -> Vec<Arc<dyn Side>> {

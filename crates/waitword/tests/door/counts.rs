@@ -35,7 +35,17 @@ impl Side {
         }
         let [first, second] = [first, second].map(|word| word.expose_provenance());
         let (count, second_count) = (count as usize, second_count as usize);
-        kernel(Sysno::futex, [first, op as usize, count, second_count, second, val3 as usize])
+        kernel(
+            Sysno::futex,
+            [
+                first,
+                op as usize,
+                count,
+                second_count,
+                second,
+                val3 as usize,
+            ],
+        )
     }
 
     fn futex2_wake(&self, count: i32) -> Answer {
@@ -47,7 +57,10 @@ impl Side {
             return answer.map_err(Errno::raw_os_error);
         }
         let word = word.expose_provenance();
-        kernel(Sysno::futex_wake, [word, mask as usize, count as usize, flags as usize, 0, 0])
+        kernel(
+            Sysno::futex_wake,
+            [word, mask as usize, count as usize, flags as usize, 0, 0],
+        )
     }
 }
 
@@ -55,20 +68,64 @@ impl Side {
 type Row = (&'static str, fn(&Side) -> Answer, Answer);
 
 const ROWS: &[Row] = &[
-    ("futex(2): wake 0 wakes one", |side| side.futex(WAKE, 0, 0, 0), Ok(1)),
-    ("futex(2): wake -1 wakes one", |side| side.futex(WAKE, -1, 0, 0), Ok(1)),
-    ("futex(2): wake the least number wakes one", |side| side.futex(WAKE, i32::MIN, 0, 0), Ok(1)),
-    ("futex(2): wake two", |side| side.futex(WAKE, 2, 0, 0), Ok(2)),
-    ("futex(2): requeue none, move none", |side| side.futex(REQUEUE, 0, 0, 0), Ok(0)),
-    ("futex(2): requeue counts who moves", |side| side.futex(REQUEUE, 1, 1, 0), Ok(2)),
-    ("futex(2): wake_op 0 wakes one", |side| side.futex(WAKE_OP, 0, 0, 0), Ok(1)),
-    ("futex(2): wake_op -1 wakes one", |side| side.futex(WAKE_OP, -1, -1, 0), Ok(1)),
+    (
+        "futex(2): wake 0 wakes one",
+        |side| side.futex(WAKE, 0, 0, 0),
+        Ok(1),
+    ),
+    (
+        "futex(2): wake -1 wakes one",
+        |side| side.futex(WAKE, -1, 0, 0),
+        Ok(1),
+    ),
+    (
+        "futex(2): wake the least number wakes one",
+        |side| side.futex(WAKE, i32::MIN, 0, 0),
+        Ok(1),
+    ),
+    (
+        "futex(2): wake two",
+        |side| side.futex(WAKE, 2, 0, 0),
+        Ok(2),
+    ),
+    (
+        "futex(2): requeue none, move none",
+        |side| side.futex(REQUEUE, 0, 0, 0),
+        Ok(0),
+    ),
+    (
+        "futex(2): requeue counts who moves",
+        |side| side.futex(REQUEUE, 1, 1, 0),
+        Ok(2),
+    ),
+    (
+        "futex(2): wake_op 0 wakes one",
+        |side| side.futex(WAKE_OP, 0, 0, 0),
+        Ok(1),
+    ),
+    (
+        "futex(2): wake_op -1 wakes one",
+        |side| side.futex(WAKE_OP, -1, -1, 0),
+        Ok(1),
+    ),
 ];
 
 const FUTEX2_ROWS: &[Row] = &[
-    ("futex2: wake 0 wakes nobody", |side| side.futex2_wake(0), Ok(0)),
-    ("futex2: wake -1 wakes one", |side| side.futex2_wake(-1), Ok(1)),
-    ("futex2: wake finds waiters of futex(2)", |side| side.futex2_wake(3), Ok(3)),
+    (
+        "futex2: wake 0 wakes nobody",
+        |side| side.futex2_wake(0),
+        Ok(0),
+    ),
+    (
+        "futex2: wake -1 wakes one",
+        |side| side.futex2_wake(-1),
+        Ok(1),
+    ),
+    (
+        "futex2: wake finds waiters of futex(2)",
+        |side| side.futex2_wake(3),
+        Ok(3),
+    ),
 ];
 
 #[test]
@@ -78,7 +135,11 @@ fn counts_of_nothing() {
     let mut crew = Crew::new(3);
     for ours in [false, true] {
         for private in [PRIVATE, 0] {
-            let side = Side { ours, private, memory: Arc::new(Mapping::anonymous(4096)) };
+            let side = Side {
+                ours,
+                private,
+                memory: Arc::new(Mapping::anonymous(4096)),
+            };
             for row in ROWS {
                 check(&side, &mut crew, row);
             }
@@ -100,13 +161,20 @@ fn check(side: &Side, crew: &mut Crew, &(name, call, expected): &Row) {
         crew.order(worker, in_table, move || side.futex(WAIT, 0, 0, 0));
         assert_eq!(crew.settle(), []);
     }
-    let world = if side.private == 0 { "shared" } else { "private" };
+    let world = if side.private == 0 {
+        "shared"
+    } else {
+        "private"
+    };
     let who = if side.ours { "ours" } else { "the kernel" };
     assert_eq!(call(side), expected, "{name}: {who}, {world}");
     let woken = crew.settle().len();
     // Moved, not woken.
     let moved = side.memory.at::<u32>(64);
-    let mover = Side { memory: side.memory.clone(), ..*side };
+    let mover = Side {
+        memory: side.memory.clone(),
+        ..*side
+    };
     let moved = wake_all(&mover, moved);
     assert_eq!(Ok(woken + moved), expected, "{name}: {who}, {world}");
     let left = wake_all(&mover, side.memory.at::<u32>(0));
@@ -123,5 +191,9 @@ fn wake_all(side: &Side, word: *mut u32) -> usize {
         return unsafe { door::futex(word, op, count, 0, word, 0) }.unwrap();
     }
     let word = word.expose_provenance();
-    kernel(Sysno::futex, [word, op as usize, count as usize, 0, word, 0]).unwrap()
+    kernel(
+        Sysno::futex,
+        [word, op as usize, count as usize, 0, word, 0],
+    )
+    .unwrap()
 }

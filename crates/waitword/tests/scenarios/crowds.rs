@@ -99,7 +99,12 @@ fn run<A: Atomic>(scenario: &Scenario) {
                 }
             });
             for turnstile in &turnstiles {
-                assert_eq!(turnstile.passed.load(SeqCst), scenario.waiters, "{}", scenario.name);
+                assert_eq!(
+                    turnstile.passed.load(SeqCst),
+                    scenario.waiters,
+                    "{}",
+                    scenario.name
+                );
             }
         }
     }

@@ -52,7 +52,14 @@ fn a_broadcast_wakes_all<A: Atomic>() {
     for scope in SCOPES {
         let word = Arc::new(A::default());
         // The last ones are numbers that a conversion to 32 bits makes 0, -1 or 1.
-        let everybody = [usize::MAX, i32::MAX as usize, 1 << 31, u32::MAX as usize, 1 << 32, (1 << 32) + 1];
+        let everybody = [
+            usize::MAX,
+            i32::MAX as usize,
+            1 << 31,
+            u32::MAX as usize,
+            1 << 32,
+            (1 << 32) + 1,
+        ];
         for all in everybody {
             all_wait(&mut crew, 5, &word, scope);
             assert_eq!(futex(&*word, scope).wake(all), Ok(5), "{all:#x}, {scope:?}");
@@ -81,7 +88,11 @@ fn serenity_15021_a_requeue_of_all_moves_one() {
             assert_eq!(target.wake(all), Ok(5));
             assert_eq!(crew.settle(), woken(0..5));
             all_wait(&mut crew, 5, &from, scope);
-            assert_eq!(source.cmp_requeue(0, target, all, all), Ok(5), "{all:#x}, {scope:?}");
+            assert_eq!(
+                source.cmp_requeue(0, target, all, all),
+                Ok(5),
+                "{all:#x}, {scope:?}"
+            );
             assert_eq!(crew.settle(), woken(0..5));
         }
     }
@@ -119,7 +130,10 @@ fn a_broadcast_wakes_each_once<A: Atomic>() {
                 std::thread::yield_now();
             }
             assert_eq!(crew.settle(), []);
-            assert!(woken.iter().all(|woken| woken.load(SeqCst) == round), "{woken:?}, {round}");
+            assert!(
+                woken.iter().all(|woken| woken.load(SeqCst) == round),
+                "{woken:?}, {round}"
+            );
         }
         stop.store(true, SeqCst);
         assert_eq!(futex(&*word, scope).wake(usize::MAX), Ok(THREADS));
@@ -162,7 +176,11 @@ fn nanos_1601_waiter_counts_follow_a_requeue() {
     }
     assert_eq!(Futex::private(&words[511]).wake(1), Ok(1));
     assert_eq!(crew.settle(), woken(0..1));
-    assert!(words.iter().all(|word| Futex::private(word).wake(1) == Ok(0)));
+    assert!(
+        words
+            .iter()
+            .all(|word| Futex::private(word).wake(1) == Ok(0))
+    );
 }
 
 /// CVE-2014-3153 and its like: a requeue onto the word itself must leave the queue as it was.
@@ -205,9 +223,19 @@ fn compared_at_its_own_width<A: Atomic>() {
             let deadline = Deadline::after(Duration::ZERO);
             let futex = futex(word, scope);
             let same = futex.wait_until(A::value(1 << bit), deadline);
-            assert_eq!(same, Err(Error::TimedOut), "bit {bit} of {}, {scope:?}", A::BITS);
+            assert_eq!(
+                same,
+                Err(Error::TimedOut),
+                "bit {bit} of {}, {scope:?}",
+                A::BITS
+            );
             let other = futex.wait_until(A::value(0), deadline);
-            assert_eq!(other, Err(Error::Mismatch), "bit {bit} of {}, {scope:?}", A::BITS);
+            assert_eq!(
+                other,
+                Err(Error::Mismatch),
+                "bit {bit} of {}, {scope:?}",
+                A::BITS
+            );
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Duration;
-use waitword::{Deadline, Error, Scope};
+use waitword::{Deadline, Error, Futex, Scope};
 
 /// LiteBox #1267: a waiter queued before its word was compared; it took a wake, found the word
 /// different and left, while one who rightly slept was not woken.
@@ -79,6 +79,47 @@ fn libcxx_109290_a_wake_passes_a_waiter_by() {
     }
 }
 
+/// LiteBox #1228, the same as a race that is sought out: each round both threads leave together, one to wait
+/// and one to change the word and wake, a little later from round to round.
+#[test]
+fn litebox_1228_store_buffering() {
+    let _watchdog = watch("litebox_1228_store_buffering");
+    const ROUNDS: u32 = 60_000;
+    waitword::spin::set_budget(Duration::ZERO);
+    let (word, start, done) = (AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0));
+    let until = |counter: &AtomicU32, round: u32| {
+        for turn in 0.. {
+            if counter.load(SeqCst) >= round {
+                return;
+            }
+            // On one CPU the other thread must get it.
+            if turn % 1000 == 999 {
+                std::thread::yield_now();
+            }
+        }
+    };
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            for round in 1..=ROUNDS {
+                until(&start, round);
+                while word.load(Relaxed) == round - 1 {
+                    let _ = Futex::private(&word).wait(round - 1);
+                }
+                done.store(round, SeqCst);
+            }
+        });
+        for round in 1..=ROUNDS {
+            start.store(round, SeqCst);
+            for _ in 0..round % 64 {
+                std::hint::spin_loop();
+            }
+            word.store(round, Relaxed);
+            Futex::private(&word).wake(1).unwrap();
+            until(&done, round);
+        }
+    });
+}
+
 /// WebAssembly/threads #135: a 64-bit wait made of a look at 64 bits and a futex on the low 32 misses a change
 /// of the high half in between. Only the high half changes here, and each change has one wake.
 #[test]
@@ -128,7 +169,11 @@ fn a_timeout_meets_a_wake<A: Atomic>() {
     waitword::spin::set_budget(Duration::ZERO);
     for scope in SCOPES {
         let (word, other) = (A::default(), A::default());
-        let (ended, found, left) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(4));
+        let (ended, found, left) = (
+            AtomicUsize::new(0),
+            AtomicUsize::new(0),
+            AtomicUsize::new(4),
+        );
         std::thread::scope(|threads| {
             for thread in 0..4 {
                 let (word, ended, left) = (&word, &ended, &left);
@@ -159,7 +204,12 @@ fn a_timeout_meets_a_wake<A: Atomic>() {
             }
             // Whoever has been moved and not found since has timed out there.
         });
-        assert_eq!(found.load(SeqCst), ended.load(SeqCst), "{} bits, {scope:?}", A::BITS);
+        assert_eq!(
+            found.load(SeqCst),
+            ended.load(SeqCst),
+            "{} bits, {scope:?}",
+            A::BITS
+        );
         assert_eq!(futex(&other, scope).wake(usize::MAX), Ok(0));
     }
 }

@@ -57,7 +57,10 @@ fn another_process_wakes_at<A: Atomic>() {
             }
         }
     });
-    assert_eq!(Futex::shared(shared.word::<A>(WORD)).wait(A::value(0)), Ok(()));
+    assert_eq!(
+        Futex::shared(shared.word::<A>(WORD)).wait(A::value(0)),
+        Ok(())
+    );
     assert_eq!(answer_of(child), Ok(1));
 }
 
@@ -116,13 +119,19 @@ fn a_64_bit_wait_with_a_mask_is_refused() {
     let _watchdog = watch("a_64_bit_wait_with_a_mask_is_refused");
     let word = AtomicU64::new(0);
     let options = WaitOptions::new().mask(Mask::new(1).unwrap());
-    assert_eq!(Futex::shared(&word).wait_with(0, options), Err(Error::Unsupported));
+    assert_eq!(
+        Futex::shared(&word).wait_with(0, options),
+        Err(Error::Unsupported)
+    );
     assert_eq!(Error::Unsupported.raw_os_error(), ENOSYS);
     // All bits are no mask.
     let options = WaitOptions::new()
         .mask(Mask::new(u64::MAX).unwrap())
         .deadline(Deadline::after(Duration::ZERO));
-    assert_eq!(Futex::shared(&word).wait_with(0, options), Err(Error::TimedOut));
+    assert_eq!(
+        Futex::shared(&word).wait_with(0, options),
+        Err(Error::TimedOut)
+    );
 }
 
 #[test]
@@ -135,7 +144,11 @@ fn deadlines_on_both_clocks_at<A: Atomic>() {
     let shared = SharedFile::new();
     let word = shared.word::<A>(WORD);
     let soon = Duration::from_millis(3);
-    let wall_clock = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let wall_clock = || {
+        SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap()
+    };
     for make in [
         &(|| Deadline::after(soon)) as &dyn Fn() -> Deadline,
         &|| Deadline::at(Clock::Realtime, wall_clock() + soon),
@@ -144,9 +157,15 @@ fn deadlines_on_both_clocks_at<A: Atomic>() {
     ] {
         for futex in [Futex::shared(word), Futex::private(word)] {
             let deadline = make();
-            assert_eq!(futex.wait_until(A::value(0), deadline), Err(Error::TimedOut));
+            assert_eq!(
+                futex.wait_until(A::value(0), deadline),
+                Err(Error::TimedOut)
+            );
             assert!(deadline.has_passed(), "woken early, {} bits", A::BITS);
-            assert_eq!(futex.wait_until(A::value(1), deadline), Err(Error::Mismatch));
+            assert_eq!(
+                futex.wait_until(A::value(1), deadline),
+                Err(Error::Mismatch)
+            );
         }
     }
     // Who timed out is not there any more, and takes no wake from another.
@@ -155,9 +174,8 @@ fn deadlines_on_both_clocks_at<A: Atomic>() {
         waited(futex.wait_until(A::value(0), Deadline::after(soon)))
     });
     assert_eq!(answer_of(timed_out), Err(ETIMEDOUT));
-    let woken = shared.other_process(|there| {
-        waited(Futex::shared(there.word::<A>(WORD)).wait(A::value(0)))
-    });
+    let woken = shared
+        .other_process(|there| waited(Futex::shared(there.word::<A>(WORD)).wait(A::value(0))));
     woken.until_asleep();
     assert_eq!(Futex::shared(word).wake(1), Ok(1));
     assert_eq!(answer_of(woken), Ok(0));
@@ -173,12 +191,14 @@ fn worlds_are_apart() {
 fn worlds_are_apart_at<A: Atomic>() {
     let shared = SharedFile::new();
     let word = shared.word::<A>(WORD);
-    let child = shared.other_process(|there| {
-        waited(Futex::shared(there.word::<A>(WORD)).wait(A::value(0)))
-    });
+    let child = shared
+        .other_process(|there| waited(Futex::shared(there.word::<A>(WORD)).wait(A::value(0))));
     child.until_asleep();
     assert_eq!(Futex::private(word).wake(usize::MAX), Ok(0));
-    assert_eq!(Futex::private(word).requeue(Futex::private(word), 1, 1), Ok(0));
+    assert_eq!(
+        Futex::private(word).requeue(Futex::private(word), 1, 1),
+        Ok(0)
+    );
     assert_eq!(
         Futex::private(word).requeue(Futex::shared(word), 1, 1),
         Err(Error::DifferentScopes)
@@ -196,9 +216,8 @@ fn a_killed_waiter_takes_no_wake_with_it() {
 fn a_killed_waiter_takes_no_wake_with_it_at<A: Atomic>() {
     let shared = SharedFile::new();
     let [killed, woken] = std::array::from_fn(|_| {
-        let child = shared.other_process(|there| {
-            waited(Futex::shared(there.word::<A>(WORD)).wait(A::value(0)))
-        });
+        let child = shared
+            .other_process(|there| waited(Futex::shared(there.word::<A>(WORD)).wait(A::value(0))));
         child.until_asleep();
         child
     });

@@ -5,7 +5,8 @@ use crate::support::atomic::Atomic;
 use crate::support::watchdog::watch;
 use crate::{SharedFile, answer_of, waited};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64};
-use waitword::{Error, Futex, Mask, WaitOptions};
+use std::time::Duration;
+use waitword::{Deadline, Error, Futex, Mask, WaitOptions, wait_any};
 
 /// The 32 bits that the words share.
 const CELL: usize = 64;
@@ -63,12 +64,55 @@ fn masks_of_neighbours_do_not_mix() {
         child
     });
     let futex = |offset| Futex::shared(shared.word::<AtomicU8>(offset));
-    assert_eq!(futex(CELL).wake_mask(usize::MAX, Mask::new(0x7f).unwrap()), Ok(0));
-    assert_eq!(futex(CELL + 1).wake_mask(usize::MAX, Mask::new(0xfe).unwrap()), Ok(0));
-    assert_eq!(futex(CELL).wake_mask(usize::MAX, Mask::new(0x80).unwrap()), Ok(1));
+    assert_eq!(
+        futex(CELL).wake_mask(usize::MAX, Mask::new(0x7f).unwrap()),
+        Ok(0)
+    );
+    assert_eq!(
+        futex(CELL + 1).wake_mask(usize::MAX, Mask::new(0xfe).unwrap()),
+        Ok(0)
+    );
+    assert_eq!(
+        futex(CELL).wake_mask(usize::MAX, Mask::new(0x80).unwrap()),
+        Ok(1)
+    );
     assert_eq!(answer_of(high), Ok(0));
-    assert_eq!(futex(CELL + 1).wake_mask(usize::MAX, Mask::new(1).unwrap()), Ok(1));
+    assert_eq!(
+        futex(CELL + 1).wake_mask(usize::MAX, Mask::new(1).unwrap()),
+        Ok(1)
+    );
     assert_eq!(answer_of(low), Ok(0));
+}
+
+#[test]
+fn a_neighbours_change_is_no_mismatch() {
+    let _watchdog = watch("a_neighbours_change_is_no_mismatch");
+    a_neighbours_change_is_no_mismatch_at::<AtomicU8>();
+    a_neighbours_change_is_no_mismatch_at::<AtomicU16>();
+}
+
+/// Between our look at the 32 bits and the kernel's, another process changes them again and again.
+fn a_neighbours_change_is_no_mismatch_at<A: Atomic>() {
+    const WAITS: usize = 3_000;
+    let shared = SharedFile::new();
+    let beside = CELL + size_of::<A>();
+    let hammer = shared.other_process(|there| {
+        loop {
+            there.word::<A>(beside).add(1);
+        }
+    });
+    let futex = Futex::shared(shared.word::<A>(CELL));
+    let past = Deadline::after(Duration::ZERO);
+    while shared.word::<A>(beside).get() == 0 {
+        std::thread::yield_now();
+    }
+    for _ in 0..WAITS {
+        assert_eq!(futex.wait_until(A::value(0), past), Err(Error::TimedOut));
+        let words = [futex.expecting(A::value(0))];
+        assert_eq!(wait_any(&words, Some(past)), Err(Error::TimedOut));
+    }
+    // It ends by being killed.
+    drop(hammer);
 }
 
 #[test]
@@ -103,8 +147,16 @@ fn hammering_neighbours_lose_nothing_at<A: Atomic>() {
     for (lane, other) in others.into_iter().enumerate() {
         assert_eq!(answer_of(other), Ok(0));
         let [here, there] = [0, 1].map(|side| shared.get::<Tally>(tally(lane, side)));
-        assert_eq!(here.found.get(), there.ended.get(), "word {lane}: wakes from here");
-        assert_eq!(there.found.get(), here.ended.get(), "word {lane}: wakes from there");
+        assert_eq!(
+            here.found.get(),
+            there.ended.get(),
+            "word {lane}: wakes from here"
+        );
+        assert_eq!(
+            there.found.get(),
+            here.ended.get(),
+            "word {lane}: wakes from there"
+        );
     }
 }
 

@@ -159,7 +159,10 @@ fn wake_op<A: Atomic, B: Atomic>() {
     assert_eq!(word.get(), B::TOP_BIT ^ wide);
     assert_eq!(answer_of(another), Ok(0));
     let negative = WakeOp::new(Op::AndNot, top).when(Cmp::Gt, B::value(wide));
-    assert_eq!(first.wake_op(usize::MAX, second, usize::MAX, negative), Ok(0));
+    assert_eq!(
+        first.wake_op(usize::MAX, second, usize::MAX, negative),
+        Ok(0)
+    );
     assert_eq!(word.get(), wide);
 
     // Without a condition.
@@ -178,7 +181,10 @@ fn wake_op_on_one_word_at<A: Atomic>() {
     let shared = SharedFile::new();
     let futex = Futex::shared(shared.word::<A>(FIRST));
     let waiters = [(); 3].map(|()| waiter::<A>(&shared, FIRST));
-    assert_eq!(futex.wake_op(1, futex, 1, WakeOp::new(Op::Set, A::value(9))), Ok(2));
+    assert_eq!(
+        futex.wake_op(1, futex, 1, WakeOp::new(Op::Set, A::value(9))),
+        Ok(2)
+    );
     let [first, second, third] = waiters;
     assert_eq!(answer_of(first), Ok(0));
     assert_eq!(answer_of(second), Ok(0));

@@ -60,7 +60,10 @@ impl Mixed {
         match index {
             0 => counted(Futex::private(&self.byte).wake(1)),
             3 => counted(Futex::private(&self.wide).wake(1)),
-            _ => answer_of(self.shared.other_process(|there| counted(wake_there(there, index)))),
+            _ => answer_of(
+                self.shared
+                    .other_process(|there| counted(wake_there(there, index))),
+            ),
         }
     }
 
@@ -166,15 +169,20 @@ fn a_neighbours_wake_is_passed_on() {
     // First in the kernel's queue, and without a mask there.
     let of_many = shared.other_process(|there| {
         let words = [AT_8, AT_32].map(|offset| there.word::<AtomicU8>(offset));
-        counted(wait_any(&words.map(|word| Futex::shared(word).expecting(0)), None))
+        counted(wait_any(
+            &words.map(|word| Futex::shared(word).expecting(0)),
+            None,
+        ))
     });
     of_many.until_asleep();
-    let neighbour = shared.other_process(|there| {
-        waited(Futex::shared(there.word::<AtomicU8>(AT_8 + 1)).wait(0))
-    });
+    let neighbour = shared
+        .other_process(|there| waited(Futex::shared(there.word::<AtomicU8>(AT_8 + 1)).wait(0)));
     neighbour.until_asleep();
     // It is meant for the neighbour, and must reach it.
-    assert_eq!(Futex::shared(shared.word::<AtomicU8>(AT_8 + 1)).wake(1), Ok(1));
+    assert_eq!(
+        Futex::shared(shared.word::<AtomicU8>(AT_8 + 1)).wake(1),
+        Ok(1)
+    );
     assert_eq!(answer_of(neighbour), Ok(0));
     assert_eq!(answer_of(of_many), Ok(0));
 }

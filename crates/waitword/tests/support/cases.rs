@@ -50,7 +50,13 @@ impl Calls {
     fn new(to: To, size: u32, private: u32) -> Self {
         let memory = Mapping::anonymous(WORDS * APART);
         let lacking = RefCell::new(None);
-        let calls = Self { to, memory, size, private, lacking };
+        let calls = Self {
+            to,
+            memory,
+            size,
+            private,
+            lacking,
+        };
         for word in 0..WORDS {
             calls.set(calls.word(word), VALUE);
         }
@@ -98,7 +104,12 @@ impl Calls {
 
     /// An entry of a list.
     pub(crate) fn entry(&self, uaddr: usize, val: u64) -> Waitv {
-        Waitv { val, uaddr: uaddr as u64, flags: self.flags(), reserved: 0 }
+        Waitv {
+            val,
+            uaddr: uaddr as u64,
+            flags: self.flags(),
+            reserved: 0,
+        }
     }
 
     /// futex(2) with a time. The PRIVATE flag is added.
@@ -124,8 +135,10 @@ impl Calls {
             ),
             // SAFETY: mapped words, or bad addresses that the library tells by their number.
             To::Ours => ours(unsafe {
-                let (word, second) =
-                    (with_exposed_provenance_mut(word), with_exposed_provenance_mut(second));
+                let (word, second) = (
+                    with_exposed_provenance_mut(word),
+                    with_exposed_provenance_mut(second),
+                );
                 door::futex(word, op, val, time, second, val3)
             }),
         }
@@ -144,11 +157,21 @@ impl Calls {
         time.with(|time| match self.to {
             To::Kernel => self.kernel(
                 Sysno::futex_wait,
-                [word, val as usize, mask as usize, flags as usize, time, clock as usize],
+                [
+                    word,
+                    val as usize,
+                    mask as usize,
+                    flags as usize,
+                    time,
+                    clock as usize,
+                ],
             ),
             // SAFETY: as above.
             To::Ours => ours(unsafe {
-                let (word, time) = (with_exposed_provenance_mut(word), with_exposed_provenance(time));
+                let (word, time) = (
+                    with_exposed_provenance_mut(word),
+                    with_exposed_provenance(time),
+                );
                 door::futex_wait(word, val, mask, flags, time, clock)
             }),
         })
@@ -211,7 +234,14 @@ impl Calls {
         time.with(|time| match self.to {
             To::Kernel => self.kernel(
                 Sysno::futex_waitv,
-                [list, count as usize, flags as usize, time, clock as usize, 0],
+                [
+                    list,
+                    count as usize,
+                    flags as usize,
+                    time,
+                    clock as usize,
+                    0,
+                ],
             ),
             // SAFETY: as above; a count that lies is one that is refused.
             To::Ours => ours(unsafe {
@@ -249,7 +279,11 @@ impl Time {
 
 /// The address of a list; null if it is empty.
 fn start(list: &[Waitv]) -> usize {
-    if list.is_empty() { 0 } else { list.as_ptr().expose_provenance() }
+    if list.is_empty() {
+        0
+    } else {
+        list.as_ptr().expose_provenance()
+    }
 }
 
 /// A call, and what is to be answered.
@@ -337,9 +371,16 @@ pub(crate) fn check(cases: &[Case], sizes: &[u32]) {
 
 fn compare(wrong: &mut String, case: &Case, calls: &Calls, expected: Answer) {
     let answer = (case.call)(calls);
-    let world = if calls.private == 0 { "shared" } else { "private" };
+    let world = if calls.private == 0 {
+        "shared"
+    } else {
+        "private"
+    };
     if let Some(call) = calls.lacking.take() {
-        println!("not compared: this kernel has no {call} ({}, {world})", case.name);
+        println!(
+            "not compared: this kernel has no {call} ({}, {world})",
+            case.name
+        );
         return;
     }
     if answer != expected {

@@ -41,6 +41,11 @@ fn addresses<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> Vec<*const Node> 
 }
 
 #[test]
+fn a_node_is_one_cache_line() {
+    assert_eq!(size_of::<Node>(), 64);
+}
+
+#[test]
 fn waiters_of_one_word_leave_in_order_of_arrival() {
     let (chain, nodes) = (chain(), [(); 5].map(|()| node(4, 0)));
     push_all(&chain, &nodes);

@@ -1,0 +1,276 @@
+//! fork: the child has a clean table and working futexes, whatever was locked in the parent; and children that
+//! share memory with their parent need no cleaning.
+
+mod common;
+
+use common::process::{Way, expect_success, in_child, in_fresh_process};
+use common::{inside, install, until, until_waiting, watchdog};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+use waitword::{Deadline, Error, Futex, table, wait_any};
+
+/// What the child complains of, as its exit status.
+const WAITERS_LEFT: i32 = 11;
+const BUCKETS_LOCKED: i32 = 12;
+const WAIT_FAILED: i32 = 13;
+const WAKE_FAILED: i32 = 14;
+
+/// Words that parent and child use. Three in 64 share a bucket, or so.
+static WORDS: [AtomicU32; 64] = [const { AtomicU32::new(0) }; 64];
+
+/// Threads that wait and wake on all words until dropped.
+struct Hammering {
+    over: &'static AtomicBool,
+    threads: Vec<std::thread::JoinHandle<()>>,
+}
+
+fn hammer(threads: usize) -> Hammering {
+    let over: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
+    let threads = (0..threads).map(|first| {
+        std::thread::spawn(move || {
+            for turn in first.. {
+                let word = Futex::private(&WORDS[turn % WORDS.len()]);
+                let other = Futex::private(&WORDS[(turn * 7 + 3) % WORDS.len()]);
+                let soon = Deadline::after(Duration::from_micros(turn as u64 % 64));
+                let _ = word.wait_until(0, soon);
+                let _ = word.requeue(other, 1, 1);
+                let _ = other.wake(1);
+                if over.load(SeqCst) {
+                    return;
+                }
+            }
+        })
+    });
+    Hammering {
+        over,
+        threads: threads.collect(),
+    }
+}
+
+impl Drop for Hammering {
+    fn drop(&mut self) {
+        self.over.store(true, SeqCst);
+        for thread in self.threads.drain(..) {
+            thread.join().expect("a hammering thread");
+        }
+    }
+}
+
+/// Nobody waits, nothing is locked. Allocates nothing.
+fn table_is_clean() -> Result<(), i32> {
+    let snapshot = table::snapshot(&mut []);
+    match (snapshot.waiters, snapshot.locked_buckets) {
+        (0, 0) => Ok(()),
+        (0, _) => Err(BUCKETS_LOCKED),
+        _ => Err(WAITERS_LEFT),
+    }
+}
+
+/// Every word can be waited on and woken; the handler of SIGALRM, which the child has to itself, is the other
+/// side. Allocates nothing.
+fn futexes_work_alone() -> Result<(), i32> {
+    for word in &WORDS {
+        let soon = Deadline::after(Duration::from_micros(1));
+        match Futex::private(word).wait_until(0, soon) {
+            Err(Error::TimedOut) => {}
+            _ => return Err(WAIT_FAILED),
+        }
+        if Futex::private(word).wake(usize::MAX) != Ok(0) {
+            return Err(WAKE_FAILED);
+        }
+    }
+    for turn in 0..5 {
+        RUNG.store(0, SeqCst);
+        set_timer(20 + turn * 50);
+        while RUNG.load(SeqCst) == 0 {
+            match Futex::private(&RUNG).wait(0) {
+                Ok(()) | Err(Error::Mismatch | Error::Interrupted) => {}
+                Err(_) => return Err(WAIT_FAILED),
+            }
+        }
+    }
+    let words = [
+        Futex::private(&WORDS[0]).expecting(0),
+        Futex::private(&RUNG).expecting(1),
+    ];
+    let soon = Deadline::after(Duration::from_micros(1));
+    match wait_any(&words, Some(soon)) {
+        Err(Error::TimedOut) => table_is_clean(),
+        _ => Err(WAIT_FAILED),
+    }
+}
+
+static RUNG: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn ring(_signal: i32) {
+    RUNG.store(1, SeqCst);
+    let _ = Futex::private(&RUNG).wake(1);
+}
+
+fn set_timer(microseconds: i64) {
+    let times = [0i64, 0, 0, microseconds];
+    // SAFETY: `struct itimerval` is four longs: interval and value, in seconds and microseconds.
+    unsafe { libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, times.as_ptr(), 0) };
+}
+
+/// Threads of the child wake each other.
+fn futexes_work_between_threads() -> Result<(), i32> {
+    let turn = AtomicU64::new(0);
+    let play = |mine: u64| {
+        for _ in 0..100 {
+            while turn.load(SeqCst) % 2 != mine {
+                let now = turn.load(SeqCst);
+                if now % 2 == mine {
+                    break;
+                }
+                match Futex::private(&turn).wait(now) {
+                    Ok(()) | Err(Error::Mismatch) => {}
+                    Err(_) => return Err(WAIT_FAILED),
+                }
+            }
+            turn.fetch_add(1, SeqCst);
+            if Futex::private(&turn).wake(1).is_err() {
+                return Err(WAKE_FAILED);
+            }
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| play(1));
+        play(0)?;
+        other.join().unwrap_or(Err(WAIT_FAILED))
+    })
+}
+
+fn check_child(way: Way) -> i32 {
+    let check = || {
+        table_is_clean()?;
+        futexes_work_alone()?;
+        match way {
+            Way::Fork => futexes_work_between_threads(),
+            Way::RawClone => Ok(()),
+        }
+    };
+    check().err().unwrap_or(0)
+}
+
+#[test]
+fn a_child_starts_clean_while_others_hammer_the_table() {
+    let _watchdog = watchdog("a_child_starts_clean_while_others_hammer_the_table");
+    install(libc::SIGALRM, ring, libc::SA_RESTART);
+    let _hammering = hammer(8);
+    for way in [Way::Fork, Way::RawClone].into_iter().cycle().take(40) {
+        in_child(way, || check_child(way));
+    }
+}
+
+/// A child's child, and its, are clean too.
+#[test]
+fn a_grandchild_starts_clean() {
+    let _watchdog = watchdog("a_grandchild_starts_clean");
+    install(libc::SIGALRM, ring, libc::SA_RESTART);
+    in_child(Way::Fork, || {
+        let _hammering = hammer(4);
+        until(|| table::snapshot(&mut []).waiters > 0);
+        for way in [Way::Fork, Way::RawClone] {
+            in_child(way, || check_child(way));
+        }
+        0
+    });
+}
+
+static HELD: AtomicBool = AtomicBool::new(false);
+static LET_GO: AtomicBool = AtomicBool::new(false);
+
+/// Not by chance: a thread is stopped inside two buckets while its process forks.
+#[test]
+fn a_bucket_that_is_held_in_the_parent_is_free_in_the_child() {
+    let _watchdog = watchdog("a_bucket_that_is_held_in_the_parent_is_free_in_the_child");
+    install(libc::SIGALRM, ring, libc::SA_RESTART);
+    let holder = std::thread::spawn(|| {
+        inside::run(|| {
+            HELD.store(true, SeqCst);
+            while !LET_GO.load(SeqCst) {
+                std::hint::spin_loop();
+            }
+        });
+    });
+    until(|| HELD.load(SeqCst));
+    for way in [Way::Fork, Way::RawClone] {
+        in_child(way, || {
+            for word in [&inside::FIRST, inside::second()] {
+                let (soon, now) = (Deadline::after(Duration::from_micros(1)), word.load(SeqCst));
+                if Futex::private(word).wait_until(now, soon) != Err(Error::TimedOut) {
+                    return WAIT_FAILED;
+                }
+                if Futex::private(word).wake(usize::MAX) != Ok(0) {
+                    return WAKE_FAILED;
+                }
+            }
+            check_child(way)
+        });
+    }
+    LET_GO.store(true, SeqCst);
+    holder.join().expect("the holder");
+}
+
+#[test]
+fn a_child_starts_clean_while_the_table_grows() {
+    in_fresh_process("a_child_starts_clean_while_the_table_grows", || {
+        let _watchdog = watchdog("a_child_starts_clean_while_the_table_grows");
+        install(libc::SIGALRM, ring, libc::SA_RESTART);
+        let _hammering = hammer(4);
+        let forks = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for doubling in 9..18 {
+                    let seen = forks.load(SeqCst);
+                    assert!(table::reserve(1 << doubling).is_ok());
+                    until(|| forks.load(SeqCst) > seen);
+                }
+            });
+            for way in [Way::Fork, Way::RawClone].into_iter().cycle() {
+                in_child(way, || check_child(way));
+                forks.fetch_add(1, SeqCst);
+                if table::buckets() >= 1 << 17 {
+                    break;
+                }
+            }
+            // For the last doubling to be seen.
+            forks.fetch_add(1, SeqCst);
+        });
+    });
+}
+
+/// A child that shares memory is a user of the same table: it finds its parent's waiters, and leaves them
+/// in peace as it ends.
+#[test]
+fn a_child_that_shares_memory_finds_the_waiters() {
+    let _watchdog = watchdog("a_child_that_shares_memory_finds_the_waiters");
+    static SHARED_BY_BOTH: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
+    extern "C" fn child(_: *mut libc::c_void) -> i32 {
+        match Futex::private(&SHARED_BY_BOTH[0]).wake(usize::MAX) {
+            Ok(2) => 0,
+            _ => WAKE_FAILED,
+        }
+    }
+    let wait = |word: &'static AtomicU32| move || assert_eq!(Futex::private(word).wait(0), Ok(()));
+    let [first, second] = &SHARED_BY_BOTH;
+    std::thread::scope(|scope| {
+        scope.spawn(wait(first));
+        scope.spawn(wait(first));
+        scope.spawn(wait(second));
+        until_waiting(first, 2);
+        until_waiting(second, 1);
+        let mut stack = vec![0u128; 4096];
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        // SAFETY: the child runs on a stack of its own, on our thread-local storage, while we are stopped.
+        let child = unsafe {
+            let top = stack.as_mut_ptr_range().end;
+            libc::clone(child, top.cast(), flags, std::ptr::null_mut())
+        };
+        assert!(child > 0, "no child");
+        expect_success(child);
+        assert_eq!(Futex::private(second).wake(usize::MAX), Ok(1));
+    });
+}
