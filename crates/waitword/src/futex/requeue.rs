@@ -51,7 +51,8 @@ impl<A: FutexWord> Futex<'_, A> {
 
 /// # Safety
 /// The first word (if a value is expected) and both node words (if there are any) are mapped and aligned.
-#[inline]
+// Always: the scope is known at every call, so half of this goes away.
+#[inline(always)]
 pub(crate) unsafe fn requeue(
     from: RawFutex,
     to: RawFutex,

@@ -92,7 +92,8 @@ impl<A: FutexWord> Futex<'_, A> {
 
 /// # Safety
 /// The word is mapped and aligned (with a node word behind it, if it says so) and stays so.
-#[inline]
+// Always: the scope is known at every call, so half of this goes away.
+#[inline(always)]
 pub(crate) unsafe fn wait(
     futex: RawFutex,
     expected: u64,

@@ -60,6 +60,7 @@ impl<'a> WakeCalls<'a> {
     }
 }
 
+#[inline]
 fn wake_in_group(group: &Group, bits: NonZeroU32) {
     // Release: see the diagram in the module above.
     group.calls.fetch_add(1, Ordering::Release);

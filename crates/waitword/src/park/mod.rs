@@ -113,6 +113,7 @@ struct Place<'a> {
 
 impl Parker<'_> {
     /// What a waker needs to reach this parker ([`Pool::unpark`]).
+    #[inline]
     pub(crate) fn id(&self) -> Option<ParkerId> {
         self.place.map(|place| place.id)
     }
@@ -121,6 +122,7 @@ impl Parker<'_> {
     ///
     /// # Errors
     /// The deadline has passed, or a signal handler ran, and `notified` was still false when last asked.
+    #[inline]
     pub(crate) fn park(
         &self,
         notified: impl Fn() -> bool,
@@ -210,6 +212,7 @@ impl Parker<'_> {
 
 impl Place<'_> {
     /// Says that we are about to sleep; false if a token lay there, which is taken.
+    #[inline]
     fn announce(&self, how: u32) -> bool {
         // AcqRel: Release is for the next user of a stale token; Acquire pairs with the waker's, so that
         // what made `notified` true is seen when we ask.
@@ -224,6 +227,7 @@ impl Place<'_> {
     }
 
     /// Says that we are awake; true if a token lay there, which is taken.
+    #[inline]
     fn rise(&self) -> bool {
         self.slot.state.swap(EMPTY, Ordering::AcqRel) == TOKEN
     }

@@ -22,12 +22,14 @@ use crate::sys::clock::Deadline;
 use crate::word::{RawWakeOp, Size, WordPtr};
 
 /// The kernel counts in `int`.
+#[inline]
 fn kernel_count(count: usize) -> u32 {
     count.min(i32::MAX as usize) as u32
 }
 
 /// # Safety
 /// The word is mapped and aligned and stays so.
+#[inline]
 pub(crate) unsafe fn wait(
     word: WordPtr,
     expected: u64,
@@ -44,6 +46,7 @@ pub(crate) unsafe fn wait(
     }
 }
 
+#[inline]
 pub(crate) fn wake(word: WordPtr, count: usize, mask: u64) -> Result<usize, Error> {
     let count = kernel_count(count);
     if count == 0 {
@@ -58,6 +61,7 @@ pub(crate) fn wake(word: WordPtr, count: usize, mask: u64) -> Result<usize, Erro
 
 /// # Safety
 /// Both words are mapped and aligned.
+#[inline]
 pub(crate) unsafe fn requeue(
     from: WordPtr,
     to: WordPtr,
@@ -98,6 +102,7 @@ unsafe fn wake_instead(
 
 /// # Safety
 /// The second word is mapped, aligned and writable.
+#[inline]
 pub(crate) unsafe fn wake_op(
     first: WordPtr,
     count: usize,

@@ -28,6 +28,7 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
+    #[inline]
     pub(crate) fn of(word: WordPtr) -> Self {
         let offset = word.address.addr() % 4;
         let from_low = if cfg!(target_endian = "little") {
@@ -43,10 +44,12 @@ impl Lane {
     }
 
     /// The word's own part of the 32 bits around it.
+    #[inline]
     pub(crate) fn value(self, around: u32) -> u64 {
         u64::from(around >> self.shift) & self.size.all_bits()
     }
 
+    #[inline]
     fn bits(self, mask: u64) -> u32 {
         (mask as u32) << self.shift
     }
@@ -58,6 +61,7 @@ impl Lane {
     ///
     /// # Safety
     /// The word is mapped (and so are the 32 bits, which cross no page).
+    #[inline]
     pub(crate) unsafe fn load_around(self) -> u32 {
         let value: u32;
         // SAFETY: reads four mapped, aligned bytes.
@@ -79,6 +83,7 @@ impl Lane {
 
 /// # Safety
 /// The word is mapped and aligned.
+#[inline]
 pub(super) unsafe fn wait(
     word: WordPtr,
     expected: u64,
@@ -101,6 +106,7 @@ pub(super) unsafe fn wait(
     }
 }
 
+#[inline]
 pub(super) fn wake(word: WordPtr, count: u32, mask: u64) -> Result<usize, Error> {
     let lane = Lane::of(word);
     Ok(futex::shared_wake(lane.around, count, lane.bits(mask))?)

@@ -7,6 +7,7 @@ use crate::word::WordPtr;
 
 /// # Safety
 /// The word is mapped and aligned.
+#[inline]
 pub(super) unsafe fn wait(
     word: WordPtr,
     expected: u64,
@@ -18,6 +19,7 @@ pub(super) unsafe fn wait(
     Ok(())
 }
 
+#[inline]
 pub(super) fn wake(word: WordPtr, count: u32, mask: u64) -> Result<usize, Error> {
     Ok(futex::shared_wake(word.address.cast(), count, mask as u32)?)
 }
@@ -26,6 +28,7 @@ pub(super) fn wake(word: WordPtr, count: u32, mask: u64) -> Result<usize, Error>
 ///
 /// # Safety
 /// Both words are mapped and aligned.
+#[inline]
 pub(super) unsafe fn requeue(
     from: WordPtr,
     to: WordPtr,
@@ -48,6 +51,7 @@ pub(super) unsafe fn requeue(
 
 /// # Safety
 /// The second word is mapped, aligned and writable.
+#[inline]
 pub(super) unsafe fn wake_op(
     first: WordPtr,
     (count, second_count): (u32, u32),

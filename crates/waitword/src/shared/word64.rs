@@ -31,6 +31,7 @@ const SHARED_U32: u32 = 2;
 const LOW_HALF_OFFSET: usize = if cfg!(target_endian = "little") { 0 } else { 4 };
 
 /// The 32 bits that wakes go to: of a 64-bit word its low half, a 32-bit word itself.
+#[inline]
 pub(super) fn low_half(word: WordPtr) -> *mut u32 {
     let offset = match word.size {
         Size::U64 => LOW_HALF_OFFSET,
@@ -39,11 +40,13 @@ pub(super) fn low_half(word: WordPtr) -> *mut u32 {
     word.address.wrapping_byte_add(offset).cast()
 }
 
+#[inline]
 fn high_half(word: WordPtr) -> *mut u32 {
     word.address.wrapping_byte_add(4 - LOW_HALF_OFFSET).cast()
 }
 
 /// The two entries of a wait for `word` to be woken while it holds `expected`.
+#[inline]
 pub(crate) fn halves(word: WordPtr, expected: u64) -> [Waitv; 2] {
     let entry = |half: *mut u32, val: u64| Waitv {
         val,
@@ -59,6 +62,7 @@ pub(crate) fn halves(word: WordPtr, expected: u64) -> [Waitv; 2] {
 
 /// # Safety
 /// The word is mapped and aligned.
+#[inline]
 pub(super) unsafe fn wait(
     word: WordPtr,
     expected: u64,
@@ -74,12 +78,14 @@ pub(super) unsafe fn wait(
 }
 
 /// Any mask finds any waiter: they all wait with all bits.
+#[inline]
 pub(super) fn wake(word: WordPtr, count: u32) -> Result<usize, Error> {
     Ok(futex::shared_wake(low_half(word), count, u32::MAX)?)
 }
 
 /// # Safety
 /// Both words are mapped and aligned.
+#[inline]
 pub(super) unsafe fn requeue(
     from: WordPtr,
     to: WordPtr,

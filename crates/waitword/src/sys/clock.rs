@@ -65,6 +65,7 @@ impl Deadline {
         })
     }
 
+    #[inline]
     pub(crate) fn to_timespec(self) -> Timespec {
         Timespec {
             tv_sec: self.seconds,

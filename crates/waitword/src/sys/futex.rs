@@ -24,6 +24,7 @@ const CLOCK_REALTIME_FLAG: usize = 256;
 ///
 /// # Errors
 /// `EAGAIN`, `ETIMEDOUT`, `EINTR`.
+#[inline]
 pub(crate) fn wait(
     word: &AtomicU32,
     expected: u32,
@@ -41,10 +42,12 @@ pub(crate) fn wait(
 /// Wakes up to `count` sleepers of one of our own words that wait for one of `bits`.
 ///
 /// Failure means that nobody sleeps there: the word is mapped and aligned.
+#[inline]
 pub(crate) fn wake(word: &AtomicU32, count: u32, bits: NonZeroU32) {
     let _ = kernel::wake_bitset(word, kernel::Flags::PRIVATE, count, bits);
 }
 
+#[inline]
 fn pointer<T>(value: Option<&T>) -> usize {
     value.map_or(0, |value| (&raw const *value).addr())
 }
@@ -56,6 +59,7 @@ fn pointer<T>(value: Option<&T>) -> usize {
 ///
 /// # Safety
 /// `word` is a mapped, aligned 32-bit word.
+#[inline]
 pub(crate) unsafe fn shared_wait(
     word: *mut u32,
     expected: u32,
@@ -86,6 +90,7 @@ pub(crate) unsafe fn shared_wait(
 ///
 /// # Errors
 /// futex(2)'s.
+#[inline]
 pub(crate) fn shared_wake(word: *mut u32, count: u32, bits: u32) -> Result<usize, Errno> {
     // SAFETY: the kernel looks the address up and does not touch the word.
     from_raw(unsafe {
@@ -108,6 +113,7 @@ pub(crate) fn shared_wake(word: *mut u32, count: u32, bits: u32) -> Result<usize
 ///
 /// # Safety
 /// Both are mapped, aligned 32-bit words.
+#[inline]
 pub(crate) unsafe fn shared_requeue(
     from: *mut u32,
     to: *mut u32,
@@ -141,6 +147,7 @@ pub(crate) unsafe fn shared_requeue(
 ///
 /// # Safety
 /// Both are mapped, aligned 32-bit words, the second writable.
+#[inline]
 pub(crate) unsafe fn shared_wake_op(
     first: *mut u32,
     count: u32,
@@ -169,6 +176,7 @@ pub(crate) unsafe fn shared_wake_op(
 ///
 /// # Safety
 /// Whatever futex(2) demands of these arguments.
+#[inline]
 pub(crate) unsafe fn raw(arguments: [usize; 6]) -> Result<usize, Errno> {
     let [word, op, value, timeout, second, value3] = arguments;
     // SAFETY: the caller's promise.
@@ -182,6 +190,7 @@ pub(crate) unsafe fn raw(arguments: [usize; 6]) -> Result<usize, Errno> {
 ///
 /// # Safety
 /// Whatever the call demands of these arguments.
+#[inline]
 pub(crate) unsafe fn futex2(call: Futex2, arguments: [usize; 6]) -> Result<usize, Errno> {
     // These numbers are the same on every architecture.
     let number = match call {
@@ -225,6 +234,7 @@ pub struct Waitv {
 ///
 /// # Safety
 /// Every entry names a mapped word.
+#[inline]
 pub(crate) unsafe fn waitv(entries: &[Waitv], deadline: Option<&Deadline>) -> Result<usize, Errno> {
     #[cfg(test)]
     if pretend::WITHOUT_WAITV.load(core::sync::atomic::Ordering::Relaxed) {

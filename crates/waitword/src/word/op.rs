@@ -100,6 +100,7 @@ pub(crate) struct RawWakeOp {
 }
 
 /// `value`'s low bits, as many as a word of `size` has, read as a signed number.
+#[inline]
 fn signed(value: u64, size: Size) -> i64 {
     let unused = 64 - 8 * size.bytes() as u32;
     (value << unused) as i64 >> unused
@@ -112,6 +113,7 @@ impl RawWakeOp {
     /// The shift form takes the operand modulo the width. Unknown numbers are `ENOSYS`: the kernel's
     /// answer, but given before the word is touched (the kernel changes the word before it looks at an
     /// unknown comparison).
+    #[inline]
     pub(crate) fn from_numbers(
         op: u32,
         operand: u64,
@@ -151,6 +153,7 @@ impl RawWakeOp {
     }
 
     /// The kernel's packed form for a 32-bit word (`FUTEX_OP` of futex(2)).
+    #[inline]
     pub(crate) fn decode(packed: u32) -> Result<Self, Errno> {
         let sign_extend = |twelve: u32| ((twelve << 20) as i32 >> 20) as u32;
         Self::from_numbers(
@@ -163,6 +166,7 @@ impl RawWakeOp {
     }
 
     /// The packed form, if operand and comparand fit into it.
+    #[inline]
     pub(crate) fn encode(self) -> Option<u32> {
         let fits = |value: u64| (-2048..2048).contains(&signed(value, Size::U32));
         let (shift, operand) = if fits(self.operand) {
