@@ -44,7 +44,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use support::crew::Crew;
 use support::memory::Mapping;
-use support::watchdog::watch;
+use support::watchdog::{Watchdog, watch};
 
 /// A test: programs, the kernel's words, and the widths to compare at.
 struct Comparison {
@@ -53,10 +53,12 @@ struct Comparison {
     crew: RefCell<Crew>,
     memory: Arc<Mapping>,
     kernel_words: Words,
+    watchdog: Watchdog,
 }
 
 impl Comparison {
-    fn new(world: World, widths: &'static [Width]) -> Self {
+    fn new(test: &'static str, world: World, widths: &'static [Width]) -> Self {
+        let watchdog = watch(test);
         // Who is queued is to be asleep too: only then does a signal end the wait.
         waitword::spin::set_budget(Duration::ZERO);
         let memory = Arc::new(Mapping::anonymous(ROOM + 8));
@@ -68,11 +70,13 @@ impl Comparison {
             crew: RefCell::new(crew),
             memory,
             kernel_words,
+            watchdog,
         }
     }
 
     /// Runs `program` everywhere; the differences as an error.
     fn compare(&self, program: &Program) -> Result<(), TestCaseError> {
+        self.watchdog.pat();
         let kernel = |door| -> Arc<dyn Side> {
             Arc::new(Kernel {
                 door,
@@ -135,37 +139,37 @@ const ONLY_64: &[Width] = &[Width(64)];
 
 #[test]
 fn private_words_of_every_width() {
-    let _watchdog = watch("private_words_of_every_width");
-    Comparison::new(World::Private, &Width::ALL).random(250, Just(Contents::ALL));
+    let test = "private_words_of_every_width";
+    Comparison::new(test, World::Private, &Width::ALL).random(800, Just(Contents::ALL));
 }
 
 #[test]
 fn shared_words_of_32_bits() {
-    let _watchdog = watch("shared_words_of_32_bits");
-    Comparison::new(World::Shared, ONLY_32).random(150, Just(Contents::ALL));
+    let test = "shared_words_of_32_bits";
+    Comparison::new(test, World::Shared, ONLY_32).random(500, Just(Contents::ALL));
 }
 
 #[test]
 fn shared_words_of_64_bits() {
-    let _watchdog = watch("shared_words_of_64_bits");
+    let test = "shared_words_of_64_bits";
     let contents = any::<bool>().prop_map(|wait_any| Contents {
         masks: false,
         wait_any,
         wake_op: !wait_any,
         ..Contents::ALL
     });
-    Comparison::new(World::Shared, ONLY_64).random(150, contents);
+    Comparison::new(test, World::Shared, ONLY_64).random(500, contents);
 }
 
 #[test]
 fn shared_words_of_8_and_16_bits() {
-    let _watchdog = watch("shared_words_of_8_and_16_bits");
+    let test = "shared_words_of_8_and_16_bits";
     let contents = Contents {
         requeue: false,
         wait_any: false,
         ..Contents::ALL
     };
-    Comparison::new(World::Shared, NARROW).random(150, Just(contents));
+    Comparison::new(test, World::Shared, NARROW).random(500, Just(contents));
 }
 
 #[test]

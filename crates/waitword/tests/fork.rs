@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::process::{Way, expect_success, in_child, in_fresh_process};
+use common::process::{BareThread, Way, expect_success, in_child, in_fresh_process};
 use common::{inside, install, until, until_waiting, watchdog};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
@@ -21,13 +21,13 @@ static WORDS: [AtomicU32; 64] = [const { AtomicU32::new(0) }; 64];
 /// Threads that wait and wake on all words until dropped.
 struct Hammering {
     over: &'static AtomicBool,
-    threads: Vec<std::thread::JoinHandle<()>>,
+    threads: Vec<BareThread>,
 }
 
 fn hammer(threads: usize) -> Hammering {
     let over: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
     let threads = (0..threads).map(|first| {
-        std::thread::spawn(move || {
+        BareThread::start(move || {
             for turn in first.. {
                 let word = Futex::private(&WORDS[turn % WORDS.len()]);
                 let other = Futex::private(&WORDS[(turn * 7 + 3) % WORDS.len()]);
@@ -36,9 +36,10 @@ fn hammer(threads: usize) -> Hammering {
                 let _ = word.requeue(other, 1, 1);
                 let _ = other.wake(1);
                 if over.load(SeqCst) {
-                    return;
+                    break;
                 }
             }
+            0
         })
     });
     Hammering {
@@ -51,7 +52,7 @@ impl Drop for Hammering {
     fn drop(&mut self) {
         self.over.store(true, SeqCst);
         for thread in self.threads.drain(..) {
-            thread.join().expect("a hammering thread");
+            assert_eq!(thread.join(), 0);
         }
     }
 }
@@ -115,31 +116,32 @@ fn set_timer(microseconds: i64) {
 
 /// Threads of the child wake each other.
 fn futexes_work_between_threads() -> Result<(), i32> {
-    let turn = AtomicU64::new(0);
-    let play = |mine: u64| {
+    let turn: &'static AtomicU64 = Box::leak(Box::new(AtomicU64::new(0)));
+    let play = move |mine: u64| {
         for _ in 0..100 {
             while turn.load(SeqCst) % 2 != mine {
                 let now = turn.load(SeqCst);
                 if now % 2 == mine {
                     break;
                 }
-                match Futex::private(&turn).wait(now) {
+                match Futex::private(turn).wait(now) {
                     Ok(()) | Err(Error::Mismatch) => {}
                     Err(_) => return Err(WAIT_FAILED),
                 }
             }
             turn.fetch_add(1, SeqCst);
-            if Futex::private(&turn).wake(1).is_err() {
+            if Futex::private(turn).wake(1).is_err() {
                 return Err(WAKE_FAILED);
             }
         }
         Ok(())
     };
-    std::thread::scope(|scope| {
-        let other = scope.spawn(|| play(1));
-        play(0)?;
-        other.join().unwrap_or(Err(WAIT_FAILED))
-    })
+    let other = BareThread::start(move || play(1).err().unwrap_or(0));
+    play(0)?;
+    match other.join() {
+        0 => Ok(()),
+        complaint => Err(complaint),
+    }
 }
 
 fn check_child(way: Way) -> i32 {

@@ -337,11 +337,7 @@ pub unsafe fn futex_wake_op(
         return Err(Errno::INVAL);
     }
     // The kernel would refuse a bad address of the first word only after we had changed the second.
-    let access = match first.futex.scope {
-        Scope::Private => Access::Key,
-        Scope::Shared => Access::Read,
-    };
-    check_address(first.futex, access)?;
+    check_address(first.futex, Access::of_key(first.futex.scope))?;
     check_address(second.futex, Access::Read)?;
     let change = RawWakeOp::from_numbers(op, oparg, cmp, cmparg, size)?;
     let count = |nr: i32| if nr == 0 { 0 } else { at_least_one(nr) };

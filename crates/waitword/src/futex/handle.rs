@@ -63,7 +63,8 @@ impl<'a, A: FutexWord> Futex<'a, A> {
         Self::new(word, Scope::Private, false)
     }
 
-    /// A private word whose waiters stand on the NUMA node that it names (see [`NumaWord`]).
+    /// A private word whose waiters stand on the NUMA node that it names (see [`NumaWord`]). The node is part
+    /// of what a waiter is found by: a wake of the plain word does not find a waiter of the pair.
     pub const fn numa(pair: &'a NumaWord<A>) -> Self {
         Self::new(&pair.value, Scope::Private, true)
     }
@@ -79,6 +80,10 @@ impl<'a, A: FutexWord> Futex<'a, A> {
     ///
     /// "The change first, then the wakes" is safe in the usual sense: whoever waited before the change is
     /// found by the wakes. A thread that begins to wait in between may be woken too.
+    ///
+    /// An 8 or 16-bit wait begins anew when a neighbour in the same 32 bits changes just as it begins. Beside a
+    /// neighbour that is changed without pause it may take long to be queued; until then a wake does not count it,
+    /// and a signal does not end it. A change of its own word, or its deadline, does.
     ///
     /// One thing the kernel does not promise: a waiter that was moved by a requeue and then wakes up for another
     /// reason than a wake (a signal whose handler restarts the call) goes back to wait on its first

@@ -57,7 +57,8 @@ impl<'a, A: FutexWord> Futex<'a, A> {
 ///
 /// A shared 8 or 16-bit word is waited for without a mask here, and its waiter may take a wake that was
 /// meant for a neighbour in the same 32 bits; it then wakes all neighbours, so none is lost, but
-/// the count that the waker was given includes this waiter.
+/// the count that the waker was given includes this waiter. Other `wait_any` on the same word wake up
+/// with it, for the same reason.
 ///
 /// Blocks. Not for signal handlers.
 ///
@@ -104,6 +105,9 @@ pub(crate) unsafe fn wait_any_raw(
                     entries.sleep(words, |entries| sys::futex::waitv(entries, deadline))
                 {
                     break ended;
+                }
+                if deadline.is_some_and(Deadline::has_passed) {
+                    break Err(Error::TimedOut);
                 }
             };
         }
@@ -238,6 +242,9 @@ impl<'a, 'w> Queued<'a, 'w> {
                     return Ok(index);
                 }
                 Some(Err(error)) => return self.leave().ok_or(error),
+                None if deadline.is_some_and(Deadline::has_passed) => {
+                    return self.leave().ok_or(Error::TimedOut);
+                }
                 None => {}
             }
         }

@@ -91,16 +91,21 @@ pub(super) unsafe fn wait(
     deadline: Option<&Deadline>,
 ) -> Result<(), Error> {
     let lane = Lane::of(word);
+    let mut passed = false;
     loop {
         // SAFETY: the caller's promise.
         let around = unsafe { lane.load_around() };
         if lane.value(around) != expected {
             return Err(Error::Mismatch);
         }
+        if passed {
+            return Err(Error::TimedOut);
+        }
         // SAFETY: the caller's promise.
         match unsafe { futex::shared_wait(lane.around, around, lane.bits(mask), deadline) } {
-            // Ours or a neighbour's: look again.
-            Err(Errno::AGAIN) => {}
+            // Ours or a neighbour's: look again. While neighbours never rest the kernel does not come to
+            // look at the time.
+            Err(Errno::AGAIN) => passed = deadline.is_some_and(Deadline::has_passed),
             result => return Ok(result?),
         }
     }

@@ -28,7 +28,7 @@ pub trait Word: sealed::Sealed + Copy + Eq + Debug + Send + Sync + 'static {
 }
 
 /// A futex word: `AtomicU8`, `AtomicU16`, `AtomicU32` or `AtomicU64`.
-pub trait FutexWord: sealed::Sealed + Sync + 'static {
+pub trait FutexWord: sealed::Sealed + Send + Sync + 'static {
     /// What the word holds.
     type Value: Word;
     #[doc(hidden)]

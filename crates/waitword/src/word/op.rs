@@ -304,7 +304,8 @@ mod tests {
                 size,
             };
             let bits = size.all_bits();
-            let ops: [(Op, fn(u64, u64) -> u64); 5] = [
+            type Model = fn(u64, u64) -> u64;
+            let ops: [(Op, Model); 5] = [
                 (Op::Set, |_, b| b),
                 (Op::Add, |a, b| a.wrapping_add(b)),
                 (Op::Or, |a, b| a | b),

@@ -1,6 +1,8 @@
 //! Processes of a test's own: forked ones, and fresh ones.
 
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 /// The most that a forked child may take.
@@ -9,7 +11,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// How a child is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// libc's fork: its handlers run, its locks are usable in the child.
+    /// libc's fork: its handlers run, its locks are usable in the child. Threads: [`BareThread`].
     Fork,
     /// The bare system call: the child must not allocate, nor print, nor start threads.
     RawClone,
@@ -31,7 +33,9 @@ pub(crate) fn in_child(way: Way, check: impl FnOnce() -> i32) {
     };
     assert!(child >= 0, "no child");
     if child == 0 {
-        let status = check();
+        // A panic must not go on into the test harness's copy.
+        let check = std::panic::AssertUnwindSafe(check);
+        let status = std::panic::catch_unwind(check).unwrap_or(101);
         // SAFETY: ends the child at once.
         unsafe { libc::_exit(status) };
     }
@@ -86,4 +90,43 @@ pub(crate) fn in_fresh_process(test: &str, check: impl FnOnce()) {
     );
     // What the test has to say (that it skips something) is to be seen.
     eprint!("{stderr}");
+}
+
+/// A thread that libc alone has started. In a forked child, std's threads could wait for ever: std has a lock
+/// of its own at the start and end of each thread, which another thread of the parent may have held.
+pub(crate) struct BareThread {
+    thread: libc::pthread_t,
+    status: Arc<AtomicI32>,
+}
+
+type Work = (Box<dyn FnOnce() -> i32 + Send>, Arc<AtomicI32>);
+
+impl BareThread {
+    /// Starts a thread that does `work`.
+    pub(crate) fn start(work: impl FnOnce() -> i32 + Send + 'static) -> Self {
+        extern "C" fn run(work: *mut libc::c_void) -> *mut libc::c_void {
+            // SAFETY: boxed by `start` for this thread alone.
+            let (work, status) = *unsafe { Box::from_raw(work.cast::<Work>()) };
+            status.store(work(), SeqCst);
+            std::ptr::null_mut()
+        }
+        let status = Arc::new(AtomicI32::new(0));
+        let work: Work = (Box::new(work), status.clone());
+        let work = Box::into_raw(Box::new(work));
+        // SAFETY: zeros are overwritten by pthread_create; `run` takes over the box.
+        let (result, thread) = unsafe {
+            let mut thread = std::mem::zeroed();
+            let result = libc::pthread_create(&raw mut thread, std::ptr::null(), run, work.cast());
+            (result, thread)
+        };
+        assert_eq!(result, 0, "no thread");
+        Self { thread, status }
+    }
+
+    /// Waits for its end; what its work returned.
+    pub(crate) fn join(self) -> i32 {
+        // SAFETY: started by `start`, joined once.
+        unsafe { libc::pthread_join(self.thread, std::ptr::null_mut()) };
+        self.status.load(SeqCst)
+    }
 }

@@ -91,7 +91,8 @@ fn a_neighbours_change_is_no_mismatch() {
     a_neighbours_change_is_no_mismatch_at::<AtomicU16>();
 }
 
-/// Between our look at the 32 bits and the kernel's, another process changes them again and again.
+/// Between our look at the 32 bits and the kernel's, another process changes them again and again, so that
+/// the kernel hardly ever compares, and says nothing of the time: the wait has to end in time all the same.
 fn a_neighbours_change_is_no_mismatch_at<A: Atomic>() {
     const WAITS: usize = 3_000;
     let shared = SharedFile::new();

@@ -6,11 +6,17 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use waitword::table::{self, Waiter};
 
-/// Ends the process with a report if it is not dropped in time.
+/// Ends the process with a report if for too long it neither hears anything nor is dropped.
 #[must_use]
 pub(crate) struct Watchdog {
-    /// Closed when this goes.
-    _alive: Sender<()>,
+    signs_of_life: Sender<()>,
+}
+
+impl Watchdog {
+    /// The test goes on.
+    pub(crate) fn pat(&self) {
+        let _ = self.signs_of_life.send(());
+    }
 }
 
 /// Guards the test that calls it.
@@ -19,19 +25,25 @@ pub(crate) fn watch(test: &'static str) -> Watchdog {
         .ok()
         .and_then(|seconds| seconds.parse().ok())
         .unwrap_or(120);
-    let (alive, ended) = channel();
+    let patience = Duration::from_secs(seconds);
+    let (signs_of_life, heard) = channel();
     std::thread::Builder::new()
         .name("watchdog".to_owned())
         .spawn(move || {
-            if ended.recv_timeout(Duration::from_secs(seconds)) == Err(RecvTimeoutError::Timeout) {
-                let report = format!("\n`{test}` hangs (after {seconds} s).\n{}", who_waits());
-                // Not `eprintln`: the test harness would catch it, and keep it.
-                let _ = std::io::stderr().write_all(report.as_bytes());
-                std::process::abort();
+            loop {
+                match heard.recv_timeout(patience) {
+                    Ok(()) => {}
+                    Err(RecvTimeoutError::Disconnected) => return,
+                    Err(RecvTimeoutError::Timeout) => break,
+                }
             }
+            let report = format!("\n`{test}` hangs (for {seconds} s).\n{}", who_waits());
+            // Not `eprintln`: the test harness would catch it, and keep it.
+            let _ = std::io::stderr().write_all(report.as_bytes());
+            std::process::abort();
         })
         .expect("no thread for the watchdog");
-    Watchdog { _alive: alive }
+    Watchdog { signs_of_life }
 }
 
 /// Private waiters from the table, and every thread of the process with the system call it is in.
