@@ -32,7 +32,7 @@ pub struct CellReport {
     pub label: String,
     /// The ratio, or the value, over the rounds.
     pub figure: Summary,
-    /// Whether the median is within the limit.
+    /// Whether the median, or what must hold in every round the greatest, is within the limit.
     pub met: bool,
 }
 
@@ -104,8 +104,12 @@ impl Bar {
         metric: &MetricReport,
     ) -> Option<CellReport> {
         let figure = match self.figure {
-            Figure::Ratio => metric.ratio?,
-            Figure::Value => metric.summary,
+            Figure::Ratio | Figure::EveryRatio => metric.ratio?,
+            Figure::EveryValue => metric.summary,
+        };
+        let decides = match self.figure {
+            Figure::Ratio => figure.median,
+            Figure::EveryRatio | Figure::EveryValue => figure.max,
         };
         if figure.median.is_nan() {
             return None;
@@ -117,7 +121,7 @@ impl Bar {
         Some(CellReport {
             label,
             figure,
-            met: figure.median <= self.limit,
+            met: decides <= self.limit,
         })
     }
 }
@@ -168,6 +172,17 @@ mod tests {
         assert_eq!(judged.verdict, Verdict::NotMet);
         assert_eq!(judged.cells[0].figure.median, 0.06);
         assert!(judged.cells[1].met);
+    }
+
+    #[test]
+    fn memory_must_suffice_in_every_round() {
+        let judged = judge(&[report(
+            "memory",
+            "after 16 threads",
+            "waitword",
+            &[0.7, 0.7, 1.4],
+        )]);
+        assert_eq!(judged[0].verdict, Verdict::NotMet);
     }
 
     #[test]

@@ -197,12 +197,11 @@ fn state(stat: &str) -> Option<char> {
     stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
-/// Sleeps until woken, once: a waiter that must be woken by somebody's wake, and by one only. Not inlined, so
-/// that the return after the wake-up costs the same for all (see `workload::ping_pong`).
+/// Sleeps until woken, once: a waiter that must be woken by somebody's wake, and by one only.
 ///
 /// # Panics
 /// If the word does not hold `expected`: nobody changes it in such a workload.
-#[inline(never)]
+#[inline(always)]
 pub fn wait_to_be_woken<F: Futexes>(futex: F, word: &F::Word, expected: u64) {
     loop {
         match futex.wait(word, expected) {

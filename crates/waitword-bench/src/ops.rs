@@ -1,12 +1,14 @@
 //! What a peer must offer to be measured, and the two that are: the kernel's futex and ours.
 //!
-//! [`Futexes`] is the whole interface; its methods are inlined into the same loops for every peer, so
-//! that what differs between two figures is what the peers do. Another peer (a library with a table of
-//! its own, say) is one more `impl`.
+//! [`Futexes`] is the whole interface. The loops are the same for every peer, and in every peer each operation
+//! is one function call ([`Called`]), so that what differs between two figures is what the peers do. Another
+//! peer (a library with a table of its own, say) is one more `impl`.
 
+mod called;
 mod kernel;
 mod ours;
 
+pub use called::{Called, Inlined};
 pub use kernel::Kernel;
 pub use ours::Ours;
 

@@ -20,24 +20,33 @@ mod words;
 pub use words::{Spacing, Words};
 
 use crate::harness::{Context, Failure};
+use crate::ops::{Called, Kernel, Ours};
 use rustix::thread::CpuSet;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Instant;
 
 /// One contender for the kernel's futex and for ours at each width: calls `$build` with each.
 macro_rules! kernel_and_all_widths {
     ($private:ident, $build:expr) => {{
-        use crate::ops::{Kernel, Ours};
+        use crate::ops::{Called, Kernel, Ours};
         use std::sync::atomic;
         vec![
-            $build(Kernel::<$private>),
-            $build(Ours::<atomic::AtomicU8, $private>::new()),
-            $build(Ours::<atomic::AtomicU16, $private>::new()),
-            $build(Ours::<atomic::AtomicU32, $private>::new()),
-            $build(Ours::<atomic::AtomicU64, $private>::new()),
+            $build(Called(Kernel::<$private>)),
+            $build(Called(Ours::<atomic::AtomicU8, $private>::new())),
+            $build(Called(Ours::<atomic::AtomicU16, $private>::new())),
+            $build(Called(Ours::<atomic::AtomicU32, $private>::new())),
+            $build(Called(Ours::<atomic::AtomicU64, $private>::new())),
         ]
     }};
 }
 pub(crate) use kernel_and_all_widths;
+
+/// The kernel's futex on private words: the baseline of most.
+pub(crate) const KERNEL: Called<Kernel<true>> = Called(Kernel);
+/// Ours, on private words as wide as the kernel's.
+pub(crate) const OURS: Called<Ours<AtomicU32, true>> = Called(Ours::new());
+/// Ours, on private words of 64 bits.
+pub(crate) const OURS_WIDE: Called<Ours<AtomicU64, true>> = Called(Ours::new());
 
 /// Nanoseconds between two moments.
 pub(crate) fn nanoseconds(from: Instant, to: Instant) -> f64 {

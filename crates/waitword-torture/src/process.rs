@@ -2,7 +2,8 @@
 
 use crate::board::Count;
 use crate::context::Context;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 /// Zeroed memory that forked processes share with this one; never unmapped.
@@ -133,5 +134,44 @@ pub(crate) fn complain(message: &str) {
 pub(crate) fn count_fork() {
     if let Some(place) = crate::actor::interrupted_place() {
         place.count(Count::Forks, 1);
+    }
+}
+
+/// A thread that libc alone has started. In a forked child, std's threads could wait for ever: std has a lock
+/// of its own at the start and end of each thread, which another thread of the parent may have held.
+pub(crate) struct BareThread {
+    thread: libc::pthread_t,
+    status: Arc<AtomicI32>,
+}
+
+type Work = (Box<dyn FnOnce() -> i32 + Send>, Arc<AtomicI32>);
+
+impl BareThread {
+    /// Starts a thread that does `work`.
+    pub(crate) fn start(work: impl FnOnce() -> i32 + Send + 'static) -> Self {
+        extern "C" fn run(work: *mut libc::c_void) -> *mut libc::c_void {
+            // SAFETY: boxed by `start` for this thread alone.
+            let (work, status) = *unsafe { Box::from_raw(work.cast::<Work>()) };
+            status.store(work(), SeqCst);
+            std::ptr::null_mut()
+        }
+        let status = Arc::new(AtomicI32::new(0));
+        let work: Work = (Box::new(work), status.clone());
+        let work = Box::into_raw(Box::new(work));
+        // SAFETY: zeros are overwritten by pthread_create; `run` takes over the box.
+        let (result, thread) = unsafe {
+            let mut thread = std::mem::zeroed();
+            let result = libc::pthread_create(&raw mut thread, std::ptr::null(), run, work.cast());
+            (result, thread)
+        };
+        assert_eq!(result, 0, "no thread");
+        Self { thread, status }
+    }
+
+    /// Waits for its end; what its work returned.
+    pub(crate) fn join(self) -> i32 {
+        // SAFETY: started by `start`, joined once.
+        unsafe { libc::pthread_join(self.thread, std::ptr::null_mut()) };
+        self.status.load(SeqCst)
     }
 }

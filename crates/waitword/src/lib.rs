@@ -50,7 +50,10 @@
 //!   that section ends, and the call returns 0, since the number is not yet known. A wait from such a
 //!   handler returns [`Error::Interrupted`].
 //! * **fork**: the child starts with an empty table. Memory is wiped by the kernel (`MADV_WIPEONFORK`),
-//!   so this holds for every kind of fork, whatever was locked at the time.
+//!   so this holds for every kind of fork, whatever was locked at the time. If a signal handler forks in
+//!   the middle of a wait, the wait ends in the child with [`Error::Interrupted`]. If it has interrupted one of
+//!   this library's own critical sections, the child must not return from the handler (exec and exit are
+//!   what handlers fork for).
 //! * **Wake-ups may be spurious**, as futex(2) allows; always look at the word again. The one thing that
 //!   never happens is a wake-up that is lost.
 //! * A wake-up synchronizes: what the waker did before the wake is visible to the woken thread. A wait

@@ -10,11 +10,13 @@
 //! Before that one thread has slept on each futex and was woken, so that whatever table there is exists.
 //!
 //! **Figures.** Nanoseconds a call, the median of five batches of some milliseconds. The kernel has 32-bit
-//! words only: every width of ours is compared with those. `getppid` is the floor of any system call.
+//! words only: every width of ours is compared with those. Each call is a function that is called and
+//! returns ([`Called`]); *futex(2), inlined* shows what the bare instruction costs in a loop that never
+//! returns. `getppid`, a function too, is the floor of any system call.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
-use crate::ops::{BenchWord, Futexes, Kernel, Ours, Waited};
+use crate::ops::{BenchWord, Called, Futexes, Inlined, Kernel, Ours, Waited};
 use crate::run::{Settings, Workload};
 use crate::stats::median;
 use crate::usage::Usage;
@@ -75,7 +77,7 @@ fn cases(_: &Settings) -> Vec<Case> {
             for &(words, mixing) in call.mixings() {
                 let scope = if private { "private" } else { "shared" };
                 let name = format!("{}, {scope}{mixing}", call.name());
-                cases.push(Case::new(name, METRICS, 6, move |context| {
+                cases.push(Case::new(name, METRICS, 7, move |context| {
                     if private {
                         contenders::<true>(call, words, context)
                     } else {
@@ -94,19 +96,30 @@ fn contenders<const PRIVATE: bool>(
     context: &Context,
 ) -> Result<Vec<Contender>, Failure> {
     let crew = Crew::new(1, context)?;
-    sleep_once(Kernel::<PRIVATE>, &crew, PRIVATE, context)?;
-    sleep_once(Ours::<AtomicU32, PRIVATE>::new(), &crew, PRIVATE, context)?;
+    sleep_once(Called(Kernel::<PRIVATE>), &crew, PRIVATE, context)?;
+    sleep_once(
+        Called(Ours::<AtomicU32, PRIVATE>::new()),
+        &crew,
+        PRIVATE,
+        context,
+    )?;
     let mut all = kernel_and_all_widths!(PRIVATE, |futex| contender(futex, call, words, PRIVATE));
+    all.push(contender(Inlined(Kernel::<PRIVATE>), call, words, PRIVATE));
     all.push(Contender::named("getppid", |context: &Context| {
         measure(context, |calls| {
             for _ in 0..calls {
-                // SAFETY: asks for a number.
-                let _ = black_box(unsafe { syscall0(Sysno::getppid) });
+                black_box(getppid());
             }
             Ok(())
         })
     }));
     Ok(all)
+}
+
+#[inline(never)]
+fn getppid() -> usize {
+    // SAFETY: asks for a number.
+    unsafe { syscall0(Sysno::getppid) }.unwrap_or(0)
 }
 
 fn sleep_once<F: Futexes>(

@@ -12,14 +12,14 @@
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
-use crate::ops::{Futexes, Kernel, Ours, Waited};
+use crate::ops::{Futexes, Waited};
 use crate::run::{Settings, Workload};
 use crate::usage::Usage;
-use crate::workload::{Spacing, Words, calibrate};
+use crate::workload::{KERNEL, OURS, OURS_WIDE, Spacing, Words, calibrate};
 use std::hint::black_box;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Instant;
 
 /// What the user calls by name.
@@ -41,9 +41,9 @@ fn cases(settings: &Settings) -> Vec<Case> {
         Case::new(format!("t = {threads}"), METRICS, 3, move |context| {
             let crew = Rc::new(Crew::new(threads, context)?);
             Ok(vec![
-                contender(Kernel::<true>, &crew),
-                contender(Ours::<AtomicU32, true>::new(), &crew),
-                contender(Ours::<AtomicU64, true>::new(), &crew),
+                contender(KERNEL, &crew),
+                contender(OURS, &crew),
+                contender(OURS_WIDE, &crew),
             ])
         })
     };

@@ -10,15 +10,13 @@
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
 use crate::ops::Futexes;
-use crate::ops::Ours;
 use crate::run::{Settings, Workload};
 use crate::usage::Usage;
 use crate::watchdog::Watchdog;
 use crate::workload::herd::Herd;
-use crate::workload::{Spacing, Words};
+use crate::workload::{OURS, Spacing, Words};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use waitword::table;
 
 /// What the user calls by name.
@@ -90,7 +88,7 @@ fn ask_a_child(threads: usize) -> Result<usize, Failure> {
 pub fn bytes_after(threads: usize) -> Result<usize, Failure> {
     let context = Context::new(Settings::default(), Arc::default());
     let _watchdog = Watchdog::start(CHILD, &context).map_err(Failure::new)?;
-    let futex = Ours::<AtomicU32, true>::new();
+    let futex = OURS;
     let words = Arc::new(Words::new(threads, Spacing::Apart, true));
     let crew = Crew::new(threads, &context)?;
     let herd = Herd::asleep(&crew, futex, &words, threads, &context)?;

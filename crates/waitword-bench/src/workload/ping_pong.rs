@@ -9,21 +9,19 @@
 //! the ideal is one context switch a hand-over. *spin off*: a waiter sleeps at once; *spin on*: it spins
 //! first, as long as it does by default. The kernel's futex never spins.
 //!
-//! A turn is a function that is called and returns, for all alike, as the wait and the wake of any program are.
-//! That matters: at a context switch the kernel overwrites the CPU's memory of where to return to, and the
-//! first return after it is mispredicted (on an EPYC of 2022 in a virtual machine that costs up to 450 ns a
-//! hand-over). A loop into which the bare system call is inlined never returns and does not pay; it is
-//! measured too, as *futex(2), inlined*, and is nobody's baseline.
+//! *futex(2), inlined* is the kernel's futex in a loop that never returns: why that is worth a line, and is not
+//! the baseline, is told at [`Called`](crate::ops::Called).
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
-use crate::ops::{BenchWord, Futexes, Kernel, Ours};
+use crate::ops::{BenchWord, Futexes, Inlined, Kernel};
 use crate::run::{Settings, Workload};
 use crate::stats::median;
 use crate::usage::Usage;
-use crate::workload::{Spacing, Words, allowed_cpus, calibrate, nanoseconds, run_on};
+use crate::workload::{
+    KERNEL, OURS, OURS_WIDE, Spacing, Words, allowed_cpus, calibrate, nanoseconds, run_on,
+};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use waitword::spin;
@@ -107,15 +105,20 @@ fn cases(_: &Settings) -> Vec<Case> {
     let case = |placement: Placement| {
         Case::new(placement.name(), METRICS, 6, move |context| {
             let crew = Rc::new(Crew::new(2, context)?);
-            let narrow = Ours::<AtomicU32, true>::new();
-            let wide = Ours::<AtomicU64, true>::new();
             Ok(vec![
-                contender(Kernel::<true>, "", &crew, placement, Spin::Off, true),
-                inlined::<true>(&crew, placement),
-                contender(narrow, ", spin off", &crew, placement, Spin::Off, true),
-                contender(narrow, ", spin on", &crew, placement, Spin::On, true),
-                contender(wide, ", spin off", &crew, placement, Spin::Off, true),
-                contender(wide, ", spin on", &crew, placement, Spin::On, true),
+                contender(KERNEL, "", &crew, placement, Spin::Off, true),
+                contender(
+                    Inlined(Kernel::<true>),
+                    "",
+                    &crew,
+                    placement,
+                    Spin::Off,
+                    true,
+                ),
+                contender(OURS, ", spin off", &crew, placement, Spin::Off, true),
+                contender(OURS, ", spin on", &crew, placement, Spin::On, true),
+                contender(OURS_WIDE, ", spin off", &crew, placement, Spin::Off, true),
+                contender(OURS_WIDE, ", spin on", &crew, placement, Spin::On, true),
             ])
         })
     };
@@ -137,18 +140,6 @@ pub(super) fn contender<F: Futexes>(
         let _spin = spin.set();
         measure(context, |handovers| {
             play(futex, &crew, &words, 0, placement, handovers, context)
-        })
-    })
-}
-
-/// The kernel's futex in a loop that never returns.
-pub(super) fn inlined<const PRIVATE: bool>(crew: &Rc<Crew>, placement: Placement) -> Contender {
-    let crew = crew.clone();
-    let words = Arc::new(Words::new(1, Spacing::Apart, PRIVATE));
-    Contender::named("futex(2), inlined", move |context: &Context| {
-        measure(context, |handovers| {
-            let turn = Inlined(Kernel::<PRIVATE>);
-            play_by(turn, &crew, &words, 0, placement, handovers, context)
         })
     })
 }
@@ -193,27 +184,6 @@ pub(super) fn play<F: Futexes>(
     handovers: u64,
     context: &Context,
 ) -> Result<Played, Failure> {
-    play_by(
-        Called(futex),
-        crew,
-        words,
-        index,
-        placement,
-        handovers,
-        context,
-    )
-}
-
-#[inline(always)]
-fn play_by<T: Turn>(
-    turn: T,
-    crew: &Crew,
-    words: &Arc<Words<T::Word>>,
-    index: usize,
-    placement: Placement,
-    handovers: u64,
-    context: &Context,
-) -> Result<Played, Failure> {
     let turns_each = handovers.div_ceil(2);
     let played: Arc<Mutex<Option<Played>>> = Arc::default();
     let (theirs, game) = (played.clone(), words.clone());
@@ -222,11 +192,11 @@ fn play_by<T: Turn>(
         placement.bind(player, &cpus);
         let (word, me) = (&game[index], player as u64);
         for _ in 0..WARM_UP {
-            turn.take(word, me);
+            take_turn(futex, word, me);
         }
         let (usage, start) = (Usage::now(), Instant::now());
         for _ in 0..turns_each {
-            turn.take(word, me);
+            take_turn(futex, word, me);
         }
         if player == 0 {
             let nanoseconds = nanoseconds(start, Instant::now());
@@ -242,38 +212,6 @@ fn play_by<T: Turn>(
     check(words[index].load() == 0, || "the turn was lost".to_owned())?;
     let played = played.lock().unwrap_or_else(PoisonError::into_inner);
     played.ok_or_else(|| Failure::new("the first player did not end the game"))
-}
-
-/// How a turn is taken.
-trait Turn: Copy + Send + Sync + 'static {
-    type Word: BenchWord;
-    fn take(self, word: &Self::Word, me: u64);
-}
-
-/// By a function that is called and returns.
-#[derive(Clone, Copy)]
-struct Called<F>(F);
-
-impl<F: Futexes> Turn for Called<F> {
-    type Word = F::Word;
-
-    #[inline(never)]
-    fn take(self, word: &F::Word, me: u64) {
-        take_turn(self.0, word, me);
-    }
-}
-
-/// By code that is part of the loop.
-#[derive(Clone, Copy)]
-struct Inlined<F>(F);
-
-impl<F: Futexes> Turn for Inlined<F> {
-    type Word = F::Word;
-
-    #[inline(always)]
-    fn take(self, word: &F::Word, me: u64) {
-        take_turn(self.0, word, me);
-    }
 }
 
 /// Waits until the word holds `me`, gives the turn to the other, wakes it.

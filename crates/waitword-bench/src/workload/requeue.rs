@@ -10,16 +10,15 @@
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
-use crate::ops::{Futexes, Kernel, Ours};
+use crate::ops::Futexes;
 use crate::run::{Settings, Workload};
 use crate::stats::median;
 use crate::syscall_count;
 use crate::usage::Usage;
 use crate::workload::herd::{Herd, repetitions};
-use crate::workload::{Spacing, Words, nanoseconds};
+use crate::workload::{KERNEL, OURS, OURS_WIDE, Spacing, Words, nanoseconds};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Instant;
 
 /// What the user calls by name.
@@ -48,9 +47,9 @@ fn cases(settings: &Settings) -> Vec<Case> {
             cases.push(Case::new(name, METRICS, 3, move |context| {
                 let crew = Rc::new(Crew::new(threads, context)?);
                 Ok(vec![
-                    contender(Kernel::<true>, &crew, at_once),
-                    contender(Ours::<AtomicU32, true>::new(), &crew, at_once),
-                    contender(Ours::<AtomicU64, true>::new(), &crew, at_once),
+                    contender(KERNEL, &crew, at_once),
+                    contender(OURS, &crew, at_once),
+                    contender(OURS_WIDE, &crew, at_once),
                 ])
             }));
         }

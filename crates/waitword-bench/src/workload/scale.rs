@@ -14,19 +14,18 @@
 
 use crate::crew::{Crew, wait_to_be_woken};
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, Named, check};
-use crate::ops::{Futexes, Kernel, Ours, Waited};
+use crate::ops::{Futexes, Waited};
 use crate::run::{Settings, Workload};
 use crate::stats::median;
 use crate::usage::Usage;
 use crate::workload::calls;
 use crate::workload::herd::Herd;
 use crate::workload::ping_pong::{Placement, Spin, play};
-use crate::workload::wake::wake_some;
-use crate::workload::{Spacing, Words, nanoseconds};
+use crate::workload::{KERNEL, OURS, Spacing, Words, nanoseconds};
 use std::hint::black_box;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Instant;
 
 /// What the user calls by name.
@@ -64,13 +63,13 @@ fn cases(settings: &Settings) -> Vec<Case> {
     let contenders = 2 * SLEEPERS.len();
     let mut cases = vec![Case::new("other sleepers", METRICS, contenders, prepare)];
     if settings.full {
-        for words in [1, HERD] {
-            let name = format!("wake {HERD} threads on {words} words");
+        for (words, where_) in [(1, "one word"), (HERD, "a word each")] {
+            let name = format!("wake {HERD} threads on {where_}");
             cases.push(Case::new(name, HERD_METRICS, 2, move |context| {
                 let crew = Rc::new(Crew::new(HERD, context)?);
                 Ok(vec![
-                    herd_contender(Kernel::<true>, &crew, words),
-                    herd_contender(Ours::<AtomicU32, true>::new(), &crew, words),
+                    herd_contender(KERNEL, &crew, words),
+                    herd_contender(OURS, &crew, words),
                 ])
             }));
         }
@@ -98,11 +97,11 @@ fn prepare(context: &Context) -> Result<Vec<Contender>, Failure> {
     }
     let mut contenders = Vec::new();
     for crews in &crews {
-        contenders.push(contender(Kernel::<true>, crews, 0));
+        contenders.push(contender(KERNEL, crews, 0));
     }
     for crews in &crews {
         let first = SLEEPERS.len();
-        contenders.push(contender(Ours::<AtomicU32, true>::new(), crews, first));
+        contenders.push(contender(OURS, crews, first));
     }
     Ok(contenders)
 }
@@ -219,7 +218,7 @@ impl<F: Futexes> Work<'_, F> {
             let queued = || futex.queued() == strangers.map(|number| number + 1);
             crew.until(context, queued)?;
             let start = Instant::now();
-            let woken = wake_some(futex, &self.words[index], 1);
+            let woken = futex.wake(&self.words[index], 1);
             times.push(nanoseconds(start, Instant::now()));
             check(woken == 1, || format!("woke {woken} instead of one"))?;
             crew.finish(context)?;

@@ -7,14 +7,14 @@
 //! **Redraws** nothing: no kernel has these widths. The baseline is the kernel's 32-bit shared futex.
 //!
 //! **Figures.** Nanoseconds for one hand-over, spin off. What a call costs that has nothing to do is in
-//! `calls`; why there is a *futex(2), inlined*, in `ping-pong`.
+//! `calls`; why there is a *futex(2), inlined*, at [`Called`](crate::ops::Called).
 
 use crate::crew::Crew;
 use crate::harness::{Case, Metric};
-use crate::ops::Futexes;
+use crate::ops::{Futexes, Inlined, Kernel};
 use crate::run::{Settings, Workload};
 use crate::workload::kernel_and_all_widths;
-use crate::workload::ping_pong::{Placement, Spin, contender, inlined};
+use crate::workload::ping_pong::{Placement, Spin, contender};
 use std::rc::Rc;
 
 /// What the user calls by name.
@@ -42,7 +42,7 @@ fn cases(_: &Settings) -> Vec<Case> {
                 contender(futex, "", crew, placement, Spin::Off, SHARED)
             }
             let mut all = kernel_and_all_widths!(SHARED, |futex| one(futex, &crew, placement));
-            all.push(inlined::<SHARED>(&crew, placement));
+            all.push(one(Inlined(Kernel::<SHARED>), &crew, placement));
             Ok(all)
         })
     };

@@ -12,16 +12,15 @@
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
-use crate::ops::{Futexes, Kernel, Ours};
+use crate::ops::Futexes;
 use crate::run::{Settings, Workload};
 use crate::stats::median;
 use crate::syscall_count;
 use crate::usage::Usage;
 use crate::workload::herd::{Herd, repetitions};
-use crate::workload::{Spacing, Words, nanoseconds};
+use crate::workload::{KERNEL, OURS, OURS_WIDE, Spacing, Words, nanoseconds};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Instant;
 
 /// What the user calls by name.
@@ -53,9 +52,9 @@ fn cases(settings: &Settings) -> Vec<Case> {
             cases.push(Case::new(name, &metrics, 3, move |context| {
                 let crew = Rc::new(Crew::new(threads, context)?);
                 Ok(vec![
-                    contender(Kernel::<true>, &crew, at_once),
-                    contender(Ours::<AtomicU32, true>::new(), &crew, at_once),
-                    contender(Ours::<AtomicU64, true>::new(), &crew, at_once),
+                    contender(KERNEL, &crew, at_once),
+                    contender(OURS, &crew, at_once),
+                    contender(OURS_WIDE, &crew, at_once),
                 ])
             }));
         }
@@ -113,17 +112,10 @@ fn measure<F: Futexes>(
 fn wake_all<F: Futexes>(futex: F, word: &F::Word, size: usize, at_once: usize) -> usize {
     let mut woken = 0;
     while woken < size {
-        match wake_some(futex, word, at_once) {
+        match futex.wake(word, at_once) {
             0 => break,
             count => woken += count,
         }
     }
     woken
-}
-
-/// A function of its own, as any program's wake is: the waker is often preempted in it, and what a return
-/// costs after that (see `ping-pong`) is to be the same for all.
-#[inline(never)]
-pub(super) fn wake_some<F: Futexes>(futex: F, word: &F::Word, count: usize) -> usize {
-    futex.wake(word, count)
 }

@@ -10,16 +10,16 @@
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
-use crate::ops::{Futexes, Kernel, Ours};
+use crate::ops::Futexes;
 use crate::run::{Settings, Workload};
 use crate::stats::median;
 use crate::usage::Usage;
 use crate::workload::herd::{Herd, repetitions};
-use crate::workload::wake::{ALL_RUN, wake_some};
-use crate::workload::{Spacing, Words, nanoseconds};
+use crate::workload::wake::ALL_RUN;
+use crate::workload::{KERNEL, OURS, Spacing, Words, nanoseconds};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Instant;
 
 /// What the user calls by name.
@@ -47,8 +47,8 @@ fn cases(settings: &Settings) -> Vec<Case> {
                 let sleepers = Rc::new(Crew::new(threads, context)?);
                 let wakers = Rc::new(Crew::new(wakers, context)?);
                 Ok(vec![
-                    contender(Kernel::<true>, &sleepers, &wakers),
-                    contender(Ours::<AtomicU32, true>::new(), &sleepers, &wakers),
+                    contender(KERNEL, &sleepers, &wakers),
+                    contender(OURS, &sleepers, &wakers),
                 ])
             }));
         }
@@ -91,7 +91,7 @@ fn measure<F: Futexes>(
             // The first takes what is left over by the division.
             let share = size / parts + if number == 0 { size % parts } else { 0 };
             let start = Instant::now();
-            let woken = wake_some(futex, &words[0], share);
+            let woken = futex.wake(&words[0], share);
             let took = start.elapsed().as_nanos() as u64;
             theirs.nanoseconds.fetch_add(took, SeqCst);
             theirs.woken.fetch_add(woken, SeqCst);

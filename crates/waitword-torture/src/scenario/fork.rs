@@ -7,7 +7,7 @@
 use super::traffic::{Plan, kinds, nothing_left, private_words};
 use crate::actor::{Actor, Verdict};
 use crate::context::Context;
-use crate::process::{self, Ended};
+use crate::process::{self, BareThread, Ended};
 use crate::spot::How;
 use crate::tokens::Tokens;
 use std::sync::atomic::{AtomicPtr, Ordering::SeqCst};
@@ -99,9 +99,12 @@ fn with_threads(first: Tokens, second: Tokens) -> i32 {
         inspect_table()?;
         first.reset();
         second.reset();
-        let partner = std::thread::spawn(move || turns(second, first, false));
+        let partner = BareThread::start(move || turns(second, first, false).err().unwrap_or(0));
         turns(first, second, true)?;
-        partner.join().unwrap_or(Err(WAIT_FAILED))?;
+        match partner.join() {
+            0 => {}
+            complaint => return Err(complaint),
+        }
         inspect_table()
     };
     check().err().unwrap_or(0)

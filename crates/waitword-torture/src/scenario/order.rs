@@ -1,4 +1,4 @@
-//! Tortured: the order of arrival, through wakes, masks and requeues, one operation after the other.
+//! Tortured: the order of arrival, through wakes, masks, requeues and wake_ops, one operation after the other.
 //!
 //! Checked: each operation against a model of the queues: the number that it returns, and who wakes up. A
 //! waiter is let into the model once it is seen in the table, so its place in the queue is known.
@@ -9,7 +9,7 @@ use crate::spot::{How, SIZES, Spot};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
-use waitword::table;
+use waitword::{Cmp, Op, table};
 
 const OPERATIONS: usize = 400;
 /// So many of a round's threads wait at most.
@@ -94,8 +94,9 @@ impl Model {
         let to = actor.dice.usize(0..self.words.len());
         let mask = MASKS[actor.dice.usize(0..MASKS.len())];
         let (few, some) = (actor.dice.usize(0..3), actor.dice.usize(0..5));
-        match actor.dice.u32(0..10) {
+        match actor.dice.u32(0..11) {
             0..6 => self.queue_one(from, mask),
+            10 => self.wake_op(actor, (from, few), (to, some)),
             6 | 7 => self.wake(actor, from, few, mask),
             8 => self.requeue(actor, from, to, (few, some), None),
             _ => {
@@ -155,9 +156,8 @@ impl Model {
         if expected == Some(1) {
             return Err("a requeue was made though the value was wrong".to_owned());
         }
+        let due = self.drain(from, wake);
         let queue = &mut self.queues[from];
-        let due = queue.drain(..wake.min(queue.len()));
-        let due = due.map(|waiter| waiter.thread).collect();
         let movers = moved.min(queue.len());
         if over != movers {
             return Err(format!("{over} were moved, not {movers}"));
@@ -167,6 +167,36 @@ impl Model {
             self.queues[to].extend(moving);
         }
         self.expect_woken(due, woken)
+    }
+
+    fn wake_op(
+        &mut self,
+        actor: &mut Actor,
+        (first, count): (usize, usize),
+        (second, second_count): (usize, usize),
+    ) -> Verdict {
+        // All words hold 0, before and after.
+        let op = [Op::Set, Op::Add, Op::Or, Op::AndNot, Op::Xor][actor.dice.usize(0..5)];
+        let (when, holds) = [
+            (None, true),
+            (Some((Cmp::Eq, 0)), true),
+            (Some((Cmp::Gt, 0)), false),
+            (Some((Cmp::Ne, 0)), false),
+        ][actor.dice.usize(0..4)];
+        let spots = (self.words[first], self.words[second]);
+        let woken = actor.wake_op((spots.0, count), (spots.1, second_count), (op, 0), when)?;
+        let mut due = self.drain(first, count);
+        if holds {
+            due.extend(self.drain(second, second_count));
+        }
+        self.expect_woken(due, woken)
+    }
+
+    /// Takes the first waiters out of a queue of the model.
+    fn drain(&mut self, word: usize, count: usize) -> Vec<usize> {
+        let queue = &mut self.queues[word];
+        let due = queue.drain(..count.min(queue.len()));
+        due.map(|waiter| waiter.thread).collect()
     }
 
     /// That these threads wake up, and no others. (In which order they come to run is for the scheduler.)

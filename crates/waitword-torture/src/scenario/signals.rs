@@ -2,9 +2,11 @@
 //! the locks of the very buckets, asleep, on the way there. The storm comes from timers and from a thread
 //! that signals others; in turns with and without `SA_RESTART`.
 //!
-//! Checked: no token is lost. Handlers' wakes may have to be delivered by the thread that they
-//! interrupted, and then are not counted, so at least as many waits returned Ok as were counted. A wait is
-//! interrupted only if its thread did run a handler, and with `SA_RESTART` only if it has a deadline.
+//! Checked: no token is lost. Every other kind of token is for handlers to give, and only while there is none
+//! of it, so no later wake makes good for one that was lost. Handlers' wakes may have to be delivered by the
+//! thread that they interrupted, and then are not counted, so at least as many waits returned Ok as were
+//! counted. A wait is interrupted only if its thread did run a handler, and with `SA_RESTART` only if it has
+//! a deadline.
 
 use super::traffic::{Kind, Plan, give_all, kinds, nothing_left, private_words};
 use crate::actor::{Actor, Verdict, count_signal, interrupted_place};
@@ -21,6 +23,10 @@ const SIGNAL: i32 = libc::SIGUSR1;
 const TIMED: usize = 4;
 const TIMER_PERIOD: i64 = 60_000;
 
+/// Every so many handlers, one gives a whole burst: more wakes than are remembered for an interrupted thread.
+const BURST_EVERY: usize = 16;
+const BURST: usize = 12;
+
 /// What handlers give.
 struct Storm {
     kinds: Vec<(Kind, AtomicUsize)>,
@@ -35,6 +41,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
     let storm: &'static Storm = Box::leak(Box::new(Storm {
         kinds: kinds
             .iter()
+            .step_by(2)
             .map(|&kind| (kind, AtomicUsize::new(0)))
             .collect(),
         turn: AtomicUsize::new(0),
@@ -45,18 +52,14 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         install_handler(restarting);
         let before = context.totals();
         let mut plan = Plan::new(round, &kinds, round.threads, TOKENS);
-        // The first half of the givers is left to handlers.
-        for gifts in plan.givers.drain(..plan.givers.len().div_ceil(2)) {
-            for gift in gifts {
-                let same = |(kind, _): &&(Kind, _)| {
-                    kind.0.spot.number == gift.0.spot.number && kind.1 == gift.1
-                };
-                let place = storm.kinds.iter().find(same);
-                place
-                    .expect("every kind has its place")
-                    .1
-                    .fetch_add(1, SeqCst);
-            }
+        for gifts in &mut plan.givers {
+            gifts.retain(|gift| match storm.place_of(gift) {
+                None => true,
+                Some(left) => {
+                    left.fetch_add(1, SeqCst);
+                    false
+                }
+            });
         }
         let targets: Vec<AtomicI32> = (0..round.threads).map(|_| AtomicI32::new(0)).collect();
         let targets = &targets;
@@ -65,7 +68,13 @@ pub(super) fn run(context: &'static Context) -> Verdict {
             for (index, (kind, quota)) in plan.takers.into_iter().enumerate() {
                 crew.spawn("taker", index, move |actor| {
                     let _struck = Struck::new(&targets[index], index < TIMED);
-                    take_all_struck(actor, index, kind, quota, restarting)
+                    let mixed = index % 2 == 1 && storm.place_of(&kind).is_none();
+                    let patience = if mixed {
+                        Patience::Mixed
+                    } else {
+                        Patience::Endless
+                    };
+                    take_all_struck(actor, patience, kind, quota, restarting)
                 });
             }
             for (index, gifts) in plan.givers.into_iter().enumerate() {
@@ -89,12 +98,11 @@ pub(super) fn run(context: &'static Context) -> Verdict {
 /// Takes a quota; says whether interruptions were as they should be.
 fn take_all_struck(
     actor: &mut Actor,
-    index: usize,
+    patience: Patience,
     (tokens, colour): Kind,
     quota: usize,
     restarting: bool,
 ) -> Verdict {
-    let patience = [Patience::Endless, Patience::Mixed][index % 2];
     for _ in 0..quota {
         let taken =
             tokens.take_unless(actor, colour, patience, |actor, error, timed| match error {
@@ -138,7 +146,40 @@ fn signal(thread: i32) {
     }
 }
 
-/// Gives one token of those that are handlers' to give.
+impl Storm {
+    /// How many tokens of this kind are left for handlers to give, if it is theirs.
+    fn place_of(&self, (tokens, colour): &Kind) -> Option<&AtomicUsize> {
+        let is_same = |kind: &Kind| kind.0.spot.number == tokens.spot.number && kind.1 == *colour;
+        let mut places = self.kinds.iter();
+        places.find(|(kind, _)| is_same(kind)).map(|(_, left)| left)
+    }
+
+    /// Gives a token of the first kind, from `turn` on, that there is no token of.
+    fn give_one(&self, turn: usize) {
+        for step in 0..self.kinds.len() {
+            let ((tokens, colour), left) = &self.kinds[(turn + step) % self.kinds.len()];
+            if tokens.held(tokens.spot.word.load(), *colour) > 0
+                || left
+                    .try_update(SeqCst, SeqCst, |left| left.checked_sub(1))
+                    .is_err()
+            {
+                continue;
+            }
+            if !tokens.try_put(*colour) {
+                left.fetch_add(1, SeqCst);
+                continue;
+            }
+            let woken = tokens.spot.wake(1, tokens.mask(*colour)).unwrap_or(0);
+            if let Some(place) = interrupted_place() {
+                place.count(Count::Wakes, woken);
+                place.count(Count::Operations, 1);
+            }
+            return;
+        }
+    }
+}
+
+/// Gives what is for handlers to give.
 extern "C" fn handler(_signal: i32) {
     count_signal();
     // SAFETY: null or a storm that lives as long as the process.
@@ -146,24 +187,9 @@ extern "C" fn handler(_signal: i32) {
         return;
     };
     let turn = storm.turn.fetch_add(1, SeqCst);
-    for step in 0..storm.kinds.len() {
-        let ((tokens, colour), left) = &storm.kinds[(turn + step) % storm.kinds.len()];
-        if left
-            .try_update(SeqCst, SeqCst, |left| left.checked_sub(1))
-            .is_err()
-        {
-            continue;
-        }
-        if !tokens.try_put(*colour) {
-            left.fetch_add(1, SeqCst);
-            continue;
-        }
-        let woken = tokens.spot.wake(1, tokens.mask(*colour)).unwrap_or(0);
-        if let Some(place) = interrupted_place() {
-            place.count(Count::Wakes, woken);
-            place.count(Count::Operations, 1);
-        }
-        return;
+    let tokens = if turn % BURST_EVERY == 0 { BURST } else { 1 };
+    for number in 0..tokens {
+        storm.give_one(turn + number);
     }
 }
 

@@ -1,10 +1,13 @@
 //! Tortured: wait_any over words of all sizes, private ones, shared ones, and both mixed.
 //!
+//! Beside them, others wait on one narrow shared word each, a neighbour in the same 32 bits as a word that is
+//! waited for by wait_any, which may be given their wakes.
+//!
 //! Checked: takers who wait for any of several words come to their end. One call may swallow the wakes of
 //! more than one word (the kernel's, too), so whoever has taken a token wakes another taker of every
 //! word that still holds some. With private words only, wakes have counted at least as many as were woken.
 
-use super::traffic::nothing_left;
+use super::traffic::{nothing_left, take_all};
 use crate::actor::{Actor, Verdict};
 use crate::board::Count;
 use crate::context::Context;
@@ -17,27 +20,43 @@ const TOKENS: usize = 4_000;
 
 pub(super) fn run(context: &'static Context) -> Verdict {
     let private = private_words(context);
-    let shared = shared_words(context);
+    let (shared, neighbours) = shared_words(context);
     let mixed = [&private[..], &shared].concat();
     while let Some(round) = context.next_round() {
         let before = context.totals();
         let set = [&private, &mixed, &shared][round.number as usize % 3];
+        let is_private = round.number.is_multiple_of(3);
         // A taker of a set takes from it only; each set has as many tokens as takers want.
-        let takers = round.threads * 3 / 4;
-        let givers = round.threads - takers;
+        let takers = round.threads / 2;
+        let givers = (round.threads / 4).max(1);
         let quota = (TOKENS / takers).max(1);
         let gifts = takers * quota;
+        // Those who wait on one word have as many tokens to themselves.
+        let singles = if is_private { 0 } else { givers };
         context.crew(round, |crew| {
             for index in 0..takers {
                 crew.spawn("taker", index, move |actor| {
                     (0..quota).try_for_each(|_| take_any(actor, set, index))
                 });
             }
+            for index in 0..singles {
+                let word = neighbours[index % neighbours.len()];
+                crew.spawn("neighbour", index, move |actor| {
+                    take_all(actor, 2 * index, (word, 0), quota)
+                });
+            }
             for index in 0..givers {
                 let share = gifts / givers + usize::from(index < gifts % givers);
+                let word = neighbours[index % neighbours.len()];
+                let to_neighbours = if is_private { 0 } else { quota };
                 crew.spawn("giver", index, move |actor| {
-                    for _ in 0..share {
-                        give_any(actor, set)?;
+                    for number in 0..share.max(to_neighbours) {
+                        if number < share {
+                            give_any(actor, set)?;
+                        }
+                        if number < to_neighbours {
+                            word.give(actor, 0)?;
+                        }
                         actor.dawdle();
                     }
                     Ok(())
@@ -46,8 +65,9 @@ pub(super) fn run(context: &'static Context) -> Verdict {
             Ok(())
         })?;
         nothing_left(set)?;
+        nothing_left(&neighbours)?;
         let change = context.totals().since(&before);
-        if round.number.is_multiple_of(3) && change.of(Count::Wakes) < change.of(Count::Woken) {
+        if is_private && change.of(Count::Wakes) < change.of(Count::Woken) {
             return Err("more takers were woken than wakes have counted".to_owned());
         }
     }
@@ -59,16 +79,23 @@ fn private_words(context: &Context) -> Vec<Tokens> {
     near.into_iter().map(Tokens::plain).collect()
 }
 
-/// Shared words of all sizes; the 8-bit ones have neighbours in the same 32 bits.
-fn shared_words(context: &Context) -> Vec<Tokens> {
+/// Shared words of all sizes, and neighbours of the narrow ones in the same 32 bits.
+fn shared_words(context: &Context) -> (Vec<Tokens>, Vec<Tokens>) {
     let memory = shared_memory(4096);
-    let places = [(0, 8), (1, 8), (2, 16), (4, 32), (8, 64), (16, 64)];
-    let words = places.map(|(offset, bits)| {
-        // SAFETY: inside the mapping, aligned, apart from each other, never unmapped.
-        let word = unsafe { Word::at(memory.add(offset), bits) };
-        Tokens::plain(context.name_word("shared word", word, Scope::Shared))
-    });
-    words.to_vec()
+    let words = |name, places: &[(usize, u32)]| {
+        let place = |&(offset, bits): &(usize, u32)| {
+            // SAFETY: inside the mapping, aligned, apart from each other, never unmapped.
+            let word = unsafe { Word::at(memory.add(offset), bits) };
+            Tokens::plain(context.name_word(name, word, Scope::Shared))
+        };
+        places.iter().map(place).collect()
+    };
+    let waited_for = [(0, 8), (1, 8), (4, 16), (8, 32), (16, 64), (24, 64)];
+    let neighbours = [(2, 8), (3, 8), (6, 16)];
+    (
+        words("shared word", &waited_for),
+        words("neighbour", &neighbours),
+    )
 }
 
 /// Takes one token of any word in the set, waiting on all of them, in any order.

@@ -13,8 +13,11 @@ pub enum Error {
     Mismatch,
     /// The deadline has passed, and nobody woke the waiter (`ETIMEDOUT`).
     TimedOut,
-    /// A signal handler ran (`EINTR`): always if the wait has a deadline or the handler was installed
-    /// without `SA_RESTART`, as signal(7) says.
+    /// A signal handler ran (`EINTR`), as signal(7) says: if it was installed without `SA_RESTART`, or the
+    /// wait has a deadline. Where the kernel's `futex_waitv` does the waiting (a shared 64-bit word,
+    /// [`wait_any`](crate::wait_any) with a shared word) a wait with a deadline is restarted too. A wait in
+    /// a child that was forked by the handler ends so as well. While memory is too short for a place to
+    /// sleep in, signals do not end a wait.
     Interrupted,
     /// The running kernel cannot do this for a process-shared word of this size (`ENOSYS`): see
     /// [`Futex::shared`](crate::Futex::shared).

@@ -31,7 +31,7 @@ pub(crate) fn wait(
     unsafe { registration.push(&node) };
     match parker.park(|| node.is_notified(), deadline) {
         Ok(()) => Ok(()),
-        Err(ended) if repository.withdraw(&node) => Err(ended.into()),
+        Err(ended) if parker.is_wiped() || repository.withdraw(&node) => Err(ended.into()),
         Err(_) => {
             // Claimed meanwhile: the waker has counted us, so we were woken.
             parker.park_uninterrupted(|| node.is_notified());

@@ -205,7 +205,7 @@ impl<'a, 'w> Queued<'a, 'w> {
     fn leave(&mut self) -> Option<usize> {
         let mut woken = None;
         for (index, node) in self.nodes() {
-            if !node.is_notified() && repository().withdraw(node) {
+            if self.parker.is_wiped() || !node.is_notified() && repository().withdraw(node) {
                 continue;
             }
             self.parker.park_uninterrupted(|| node.is_notified());

@@ -48,7 +48,9 @@
 //! 1. Memory of a group is mapped once and never unmapped or used for anything else: a late wake call
 //!    reaches a parker, at worst the wrong one.
 //! 2. Only its user moves a parker out of FREE, and back.
-//! 3. All zeros is a group of free parkers: a forked child, whose copy the kernel wipes, needs no repair.
+//! 3. All zeros is a group of free parkers: a forked child, whose copy the kernel wipes, needs no repair. A
+//!    thread that was forked in the middle of a wait (by a signal handler) finds its own parker FREE and
+//!    gives up; it does not fall asleep, since `calls` is zero there and never is while somebody sleeps.
 
 mod batch;
 mod pool;
@@ -72,6 +74,9 @@ const EMPTY: u32 = 1;
 const ASLEEP: u32 = 2;
 const ALONE: u32 = 3;
 const TOKEN: u32 = 4;
+
+/// What `calls` holds before anybody sleeps, and in a forked child.
+const NO_CALLS: u32 = 0;
 
 /// One place to sleep in, on a cache line of its own.
 #[repr(align(64))]
@@ -141,12 +146,21 @@ impl Parker<'_> {
         while !notified() {
             // Acquire: the load of `calls` must not sink below the look at the state.
             let mut seen = place.group.calls.load(Ordering::Acquire);
+            if seen == NO_CALLS {
+                place.group.begin_calls();
+                continue;
+            }
             if !place.announce(ASLEEP) {
+                if place.is_wiped() {
+                    return Err(Ended::Interrupted);
+                }
                 continue;
             }
             let ended = loop {
-                if place.slot.state.load(Ordering::Acquire) == TOKEN {
-                    break None;
+                match place.slot.state.load(Ordering::Acquire) {
+                    TOKEN => break None,
+                    FREE => return Err(Ended::Interrupted),
+                    _ => {}
                 }
                 match sys::futex::wait(&place.group.calls, seen, place.bit, deadline) {
                     Err(Errno::TIMEDOUT) => break Some(Ended::TimedOut),
@@ -168,7 +182,13 @@ impl Parker<'_> {
     /// Sleeps until `notified`, whatever deadlines and signals say: for the moment between a waker's
     /// decision and its notification, which is a few instructions long.
     pub(crate) fn park_uninterrupted(&self, notified: impl Fn() -> bool) {
-        while self.park(&notified, None).is_err() {}
+        while self.park(&notified, None).is_err() && !self.is_wiped() {}
+    }
+
+    /// Whether we are in a child that was forked, by a signal handler, in the middle of this wait: the kernel
+    /// has wiped the parker, and the table with it. Nobody will ever notify us.
+    pub(crate) fn is_wiped(&self) -> bool {
+        self.place.is_some_and(|place| place.is_wiped())
     }
 
     /// Sleeps until `notified`, or until the kernel wakes one of `entries` from index 1 on. Entry 0 is the
@@ -221,7 +241,7 @@ impl Place<'_> {
                 .state
                 .compare_exchange(EMPTY, how, Ordering::AcqRel, Ordering::Acquire);
         if announced.is_err() {
-            self.slot.state.swap(EMPTY, Ordering::AcqRel);
+            self.rise();
         }
         announced.is_ok()
     }
@@ -229,7 +249,14 @@ impl Place<'_> {
     /// Says that we are awake; true if a token lay there, which is taken.
     #[inline]
     fn rise(&self) -> bool {
-        self.slot.state.swap(EMPTY, Ordering::AcqRel) == TOKEN
+        !self.is_wiped() && self.slot.state.swap(EMPTY, Ordering::AcqRel) == TOKEN
+    }
+
+    /// See [`Parker::is_wiped`]. Only the user of a parker sets it FREE; so if it finds that, it is a copy of
+    /// the user in another process.
+    #[inline]
+    fn is_wiped(&self) -> bool {
+        self.slot.state.load(Ordering::Relaxed) == FREE
     }
 }
 

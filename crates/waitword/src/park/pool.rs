@@ -6,7 +6,7 @@
 //! used last; only without a usable hint is there a search, of at most [`PROBES`] places, before the
 //! pool grows.
 
-use super::{ALONE, ASLEEP, EMPTY, FREE, Parker, Place, Slot, TOKEN};
+use super::{ALONE, ASLEEP, EMPTY, FREE, NO_CALLS, Parker, Place, Slot, TOKEN};
 use crate::atomic::{AtomicPtr, AtomicU32, Ordering};
 use core::num::NonZeroU32;
 use core::ptr;
@@ -27,6 +27,17 @@ pub(crate) struct Group {
     /// must start from zero.
     spinners: AtomicU32,
     slots: [Slot; GROUP],
+}
+
+impl Group {
+    /// Leaves the state that a forked child finds.
+    #[cold]
+    pub(super) fn begin_calls(&self) {
+        // Relaxed: the number means nothing but "another than before".
+        let _ = self
+            .calls
+            .compare_exchange(NO_CALLS, 1, Ordering::Relaxed, Ordering::Relaxed);
+    }
 }
 
 /// The number of a parker in its pool, counted from 1: so an `Option` of it is no larger.
@@ -282,7 +293,7 @@ fn map_chunk(_chunk: u32) -> Option<*mut Group> {
         spins: super::SpinHistory::new(),
     };
     let group = Group {
-        calls: AtomicU32::new(0),
+        calls: AtomicU32::new(1),
         spinners: AtomicU32::new(0),
         slots: core::array::from_fn(|_| slot()),
     };
