@@ -29,12 +29,12 @@ pub(crate) fn wait(
     }
     // SAFETY: the node has this key, and below it is notified or withdrawn before we leave.
     unsafe { registration.push(&node) };
-    match parker.park(|| node.is_notified(), deadline) {
+    match parker.park(&node.notice, deadline) {
         Ok(()) => Ok(()),
         Err(ended) if parker.is_wiped() || repository.withdraw(&node) => Err(ended.into()),
         Err(_) => {
             // Claimed meanwhile: the waker has counted us, so we were woken.
-            parker.park_uninterrupted(|| node.is_notified());
+            parker.park_uninterrupted(&node.notice);
             Ok(())
         }
     }

@@ -6,7 +6,7 @@
 //! kernel's `futex_waitv`, and if there are private ones too, the parker's own word goes with them.
 
 use super::{Error, Futex, RawFutex, Scope};
-use crate::park::Parker;
+use crate::park::{Notices, Parker, Sleeps};
 use crate::private::{Node, is_inside, repository};
 use crate::shared::{self, Lane};
 use crate::sys;
@@ -122,7 +122,7 @@ pub(crate) unsafe fn wait_any_raw(
         if words.iter().any(is_shared) {
             queued.sleep_with_kernel_words(deadline)
         } else {
-            match parker.park(|| queued.is_notified(), deadline) {
+            match parker.park(&queued, deadline) {
                 Ok(()) => Ok(queued.leave().unwrap_or(0)),
                 Err(ended) => queued.leave().ok_or_else(|| ended.into()),
             }
@@ -197,18 +197,15 @@ impl<'a, 'w> Queued<'a, 'w> {
         Ok(None)
     }
 
-    fn is_notified(&self) -> bool {
-        self.nodes().any(|(_, node)| node.is_notified())
-    }
-
     /// Leaves every queue. The index of a word whose waiter was woken; the last one, as in the kernel.
     fn leave(&mut self) -> Option<usize> {
         let mut woken = None;
         for (index, node) in self.nodes() {
-            if self.parker.is_wiped() || !node.is_notified() && repository().withdraw(node) {
+            let given = node.notice.any_given();
+            if self.parker.is_wiped() || !given && repository().withdraw(node) {
                 continue;
             }
-            self.parker.park_uninterrupted(|| node.is_notified());
+            self.parker.park_uninterrupted(&node.notice);
             woken = Some(index);
         }
         self.joined = 0;
@@ -229,13 +226,12 @@ impl<'a, 'w> Queued<'a, 'w> {
             // SAFETY: the caller's promise.
             let ended = unsafe {
                 entries.sleep(self.words, |entries| {
-                    self.parker
-                        .park_with_words(|| self.is_notified(), entries, deadline)
+                    self.parker.park_with_words(self, entries, deadline)
                 })
             };
             match ended {
-                // The parker's own entry: a token, ours or a stale one.
-                Some(Ok(PARKER)) if !self.is_notified() => {}
+                // The parker's own entry: our notice, or a late call for an earlier user.
+                Some(Ok(PARKER)) if !self.any_given() => {}
                 Some(Ok(PARKER)) => return Ok(self.leave().unwrap_or(0)),
                 Some(Ok(index)) => {
                     self.leave();
@@ -248,6 +244,16 @@ impl<'a, 'w> Queued<'a, 'w> {
                 None => {}
             }
         }
+    }
+}
+
+impl Notices for Queued<'_, '_> {
+    fn any_given(&self) -> bool {
+        self.nodes().any(|(_, node)| node.notice.any_given())
+    }
+
+    fn announce(&self, sleeps: Sleeps) -> bool {
+        self.nodes().all(|(_, node)| node.notice.announce(sleeps))
     }
 }
 

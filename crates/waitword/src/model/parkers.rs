@@ -1,61 +1,70 @@
 //! Parkers of one group, on one kernel word.
 
 use super::*;
-use crate::park::{Pool, WakeCalls};
+use crate::park::{Notice, Pool, WakeCalls};
+
+/// A thread that sleeps until its notice is given, with a parker that others know.
+fn spawn_sleeper(
+    pool: &Arc<Pool>,
+    notice: &Arc<Notice>,
+) -> (crate::park::ParkerId, thread::JoinHandle<()>) {
+    let (pool, notice) = (pool.clone(), notice.clone());
+    let parker = pool.take(|_| {});
+    let id = parker.id().unwrap();
+    // The place stays taken; the thread takes it over.
+    core::mem::forget(parker);
+    let sleeper = thread::spawn(move || pool.adopt(id).park_uninterrupted(&*notice));
+    (id, sleeper)
+}
 
 #[test]
 fn parkers_of_one_group_are_woken_in_a_batch() {
     check(3, || {
         let pool = Arc::new(Pool::new());
-        let notified = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
-        let (ids, sleepers): (Vec<_>, Vec<_>) = (0..2)
-            .map(|index| {
-                let (pool, notified) = (pool.clone(), notified.clone());
-                let parker = pool.take(|_| {});
-                let id = parker.id().unwrap();
-                core::mem::forget(parker);
-                let sleeper = thread::spawn(move || {
-                    let parker = pool.adopt(id);
-                    parker.park_uninterrupted(|| notified[index].load(Ordering::Acquire) == 1);
-                });
-                (id, sleeper)
-            })
-            .unzip();
+        let notices = [(); 2].map(|()| Arc::new(Notice::new()));
+        let sleepers = [0, 1].map(|index| spawn_sleeper(&pool, &notices[index]));
         let mut calls = WakeCalls::new(&pool);
-        for (index, id) in ids.into_iter().enumerate() {
-            notified[index].store(1, Ordering::Release);
-            calls.add(Some(id));
+        for ((id, _), notice) in sleepers.iter().zip(&notices) {
+            calls.add(Some(*id), notice.give());
         }
         drop(calls);
-        sleepers
-            .into_iter()
-            .for_each(|sleeper| sleeper.join().unwrap());
+        for (_, sleeper) in sleepers {
+            sleeper.join().unwrap();
+        }
     });
 }
 
-/// A token that is already there must not keep a waker from leaving its own: the sleeper would take the old
-/// one without seeing why the waker came.
 #[test]
-fn a_late_unpark_is_harmless_to_the_next_user() {
+fn two_wakers_of_one_group_do_not_disturb_each_other() {
+    check(2, || {
+        let pool = Arc::new(Pool::new());
+        let notices = [(); 2].map(|()| Arc::new(Notice::new()));
+        let [(first, one), (second, other)] =
+            [0, 1].map(|index| spawn_sleeper(&pool, &notices[index]));
+        let waker = {
+            let (pool, notice) = (pool.clone(), notices[0].clone());
+            thread::spawn(move || pool.wake_one(Some(first), notice.give()))
+        };
+        pool.wake_one(Some(second), notices[1].give());
+        for thread in [one, other, waker] {
+            thread.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_late_call_is_harmless_to_the_next_user() {
     check(3, || {
         let pool = Arc::new(Pool::new());
-        let notified = Arc::new(AtomicU32::new(0));
-        let id = pool.take(|_| {}).id().unwrap();
+        let notice = Arc::new(Notice::new());
+        let (id, sleeper) = spawn_sleeper(&pool, &notice);
         let late = {
             let pool = pool.clone();
-            // Meant for the wait that ended above.
-            thread::spawn(move || WakeCalls::new(&pool).add(Some(id)))
+            // Meant for an earlier wait, of which nobody is left.
+            thread::spawn(move || pool.wake_one(Some(id), crate::park::Sleeps::InGroup))
         };
-        let parker = pool.take_this(id).unwrap();
-        let waker = {
-            let (pool, notified) = (pool.clone(), notified.clone());
-            thread::spawn(move || {
-                notified.store(1, Ordering::Release);
-                WakeCalls::new(&pool).add(Some(id));
-            })
-        };
-        parker.park_uninterrupted(|| notified.load(Ordering::Acquire) == 1);
+        pool.wake_one(Some(id), notice.give());
         late.join().unwrap();
-        waker.join().unwrap();
+        sleeper.join().unwrap();
     });
 }

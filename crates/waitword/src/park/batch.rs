@@ -1,6 +1,7 @@
 //! The system calls of a batch of wake-ups: one for each group with sleepers in it, not one for each thread.
 
-use super::pool::{Group, ParkerId, Pool, Sleeper};
+use super::Sleeps;
+use super::pool::{Group, ParkerId, Pool};
 use crate::atomic::Ordering;
 use crate::sys;
 use core::num::NonZeroU32;
@@ -24,13 +25,16 @@ impl<'a> WakeCalls<'a> {
         }
     }
 
-    /// Unparks the user of parker `id`, to whom the caller has just given a reason to wake up. A thread without
-    /// a parker looks for itself.
-    pub(crate) fn add(&mut self, id: Option<ParkerId>) {
-        match id.and_then(|id| self.pool.unpark(id)) {
-            None => {}
-            Some(Sleeper::Alone(word)) => sys::futex::wake(word, 1, sys::futex::ANY_BIT),
-            Some(Sleeper::InGroup(group, bit)) => self.add_sleeper(group, bit),
+    /// Sees to it that the user of parker `id`, to whom a notice has just been given, wakes up from where it
+    /// sleeps. A thread without a parker looks for itself.
+    pub(crate) fn add(&mut self, id: Option<ParkerId>, sleeps: Sleeps) {
+        match (id, sleeps) {
+            (None, _) | (_, Sleeps::Not) => {}
+            (Some(id), Sleeps::Alone) => self.pool.wake_alone(id),
+            (Some(id), Sleeps::InGroup) => {
+                let place = self.pool.place(id);
+                self.add_sleeper(place.group, place.bit);
+            }
         }
     }
 
@@ -70,12 +74,23 @@ fn wake_in_group(group: &Group, bits: NonZeroU32) {
 impl Pool {
     /// The same for one thread, which is what most wakes are for.
     #[inline]
-    pub(crate) fn wake_one(&self, id: Option<ParkerId>) {
-        match id.and_then(|id| self.unpark(id)) {
-            None => {}
-            Some(Sleeper::Alone(word)) => sys::futex::wake(word, 1, sys::futex::ANY_BIT),
-            Some(Sleeper::InGroup(group, bit)) => wake_in_group(group, bit),
+    pub(crate) fn wake_one(&self, id: Option<ParkerId>, sleeps: Sleeps) {
+        match (id, sleeps) {
+            (None, _) | (_, Sleeps::Not) => {}
+            (Some(id), Sleeps::Alone) => self.wake_alone(id),
+            (Some(id), Sleeps::InGroup) => {
+                let place = self.place(id);
+                wake_in_group(place.group, place.bit);
+            }
         }
+    }
+
+    #[cold]
+    fn wake_alone(&self, id: ParkerId) {
+        let alone = &self.place(id).slot.alone;
+        // Release: as in a group.
+        alone.fetch_add(1, Ordering::Release);
+        sys::futex::wake(alone, 1, sys::futex::ANY_BIT);
     }
 }
 

@@ -8,55 +8,61 @@
 //!
 //! ```text
 //!   Group   calls ── the word that all 32 sleep on; counts the wake calls made
-//!           parker 0   state ─ bit 0 of the kernel's bitset
-//!           parker 1   state ─ bit 1
+//!           parker 0 ─ bit 0 of the kernel's bitset
+//!           parker 1 ─ bit 1
 //!           ...
 //! ```
 //!
-//! # A parker's state
+//! # What a sleeper waits for
+//!
+//! A [`Notice`], which lies where its waker has to write anyway (in the waiter's node), so that the waker of one
+//! thread touches the parker's memory only to count the call:
 //!
 //! | state  | meaning | set by |
 //! |--------|---------|--------|
-//! | FREE   | belongs to nobody | its user, as it leaves |
-//! | EMPTY  | in use; its user is awake | its user |
-//! | ASLEEP | its user sleeps, or is about to, on the group's word | its user |
-//! | ALONE  | its user sleeps, or is about to, on this very word (`futex_waitv`, which has no bitsets) | its user |
-//! | TOKEN  | somebody unparked it since it was last EMPTY | a waker |
+//! | AWAKE  | its thread looks at it by itself: it has not slept yet, or spins | its maker |
+//! | ASLEEP | its thread sleeps, or is about to, on its group's word | its thread |
+//! | ALONE  | its thread sleeps, or is about to, on its parker's own word (`futex_waitv`, which has no bitsets) | its thread |
+//! | GIVEN  | the wait is over; whoever gave it does not touch it again | a waker, once |
 //!
-//! A token is a hint, not a message: a parker changes hands between waits, and the wake call for an
-//! earlier user may come late, so its user may find a token that was meant for another. Whether the wait is
-//! over is for the caller's own `notified` to say; the token only guarantees that it is asked again.
+//! A thread may wait for several notices with one parker (`wait_any`): it announces its sleep in each.
 //!
 //! # Why no wake-up is lost
 //!
 //! ```text
 //!   sleeper                                      waker
 //!   ───────                                      ─────
-//!   seen = calls            (Acquire)            notified = true             (Release)
-//!   state: EMPTY → ASLEEP   (or TOKEN: ask)      state → TOKEN; was ASLEEP?  (AcqRel)
-//!   state is TOKEN? → ask                        calls += 1                  (Release)
-//!   FUTEX_WAIT(calls, seen, bit)                 FUTEX_WAKE(calls, bit)
+//!   seen = calls              (Acquire)          notice → GIVEN; was ASLEEP?  (AcqRel)
+//!   notice: AWAKE → ASLEEP    (AcqRel)           calls += 1                   (Release)
+//!     (or GIVEN: done)                           FUTEX_WAKE(calls, bit)
+//!   FUTEX_WAIT(calls, seen, bit)
+//!   GIVEN? done; else seen = calls, once more
 //! ```
 //!
-//! Both change `state` by read-modify-write, so one of them comes second. If it is the sleeper, it finds the
-//! TOKEN. If it is the waker, it finds ASLEEP and makes the call: then either `calls` has changed before the
+//! Both change the notice by read-modify-write, so one of them comes second. If it is the sleeper, it finds
+//! GIVEN. If it is the waker, it finds ASLEEP and makes the call: then either `calls` has changed before the
 //! kernel compares it, and FUTEX_WAIT returns, or the sleeper is queued before FUTEX_WAKE looks.
 //! `calls` would have to wrap (2^32 wake calls between two instructions of the sleeper) to break this.
+//!
+//! The wake call may come late, when the sleeper has long gone and its bit belongs to another: that one
+//! wakes up, finds that its notice was not given, and sleeps on.
 //!
 //! # Invariants
 //!
 //! 1. Memory of a group is mapped once and never unmapped or used for anything else: a late wake call
 //!    reaches a parker, at worst the wrong one.
-//! 2. Only its user moves a parker out of FREE, and back.
+//! 2. Only its user frees a parker.
 //! 3. All zeros is a group of free parkers: a forked child, whose copy the kernel wipes, needs no repair. A
-//!    thread that was forked in the middle of a wait (by a signal handler) finds its own parker FREE and
-//!    gives up; it does not fall asleep, since `calls` is zero there and never is while somebody sleeps.
+//!    thread that was forked in the middle of a wait (by a signal handler) finds its own parker free and
+//!    gives up; it does not fall asleep, since the words are zero there and never are while somebody sleeps.
 
 mod batch;
+mod notice;
 mod pool;
 mod spin;
 
 pub(crate) use batch::WakeCalls;
+pub(crate) use notice::{Notice, Notices, Sleeps};
 pub(crate) use pool::{ParkerId, Pool};
 #[cfg(not(loom))]
 pub(crate) use spin::{budget, set_budget};
@@ -65,40 +71,14 @@ use crate::atomic::{AtomicU32, Ordering};
 use crate::sys;
 use crate::sys::clock::Deadline;
 use core::num::NonZeroU32;
-use pool::Group;
+use pool::{Group, Slot};
 use rustix::io::Errno;
-use spin::SpinHistory;
 
-const FREE: u32 = 0;
-const EMPTY: u32 = 1;
-const ASLEEP: u32 = 2;
-const ALONE: u32 = 3;
-const TOKEN: u32 = 4;
-
-/// What `calls` holds before anybody sleeps, and in a forked child.
-const NO_CALLS: u32 = 0;
-
-/// One place to sleep in, on a cache line of its own.
-#[repr(align(64))]
-pub(crate) struct Slot {
-    state: AtomicU32,
-    spins: SpinHistory,
-}
-
-/// How a sleep ended without a notification.
+/// How a sleep ended without a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     TimedOut,
     Interrupted,
-}
-
-impl From<Ended> for Errno {
-    fn from(ended: Ended) -> Self {
-        match ended {
-            Ended::TimedOut => Errno::TIMEDOUT,
-            Ended::Interrupted => Errno::INTR,
-        }
-    }
 }
 
 /// A parker in the hands of one thread for the length of one wait.
@@ -117,166 +97,154 @@ struct Place<'a> {
 }
 
 impl Parker<'_> {
-    /// What a waker needs to reach this parker ([`Pool::unpark`]).
-    #[inline]
+    /// What a waker needs to reach this parker ([`WakeCalls::add`]).
     pub(crate) fn id(&self) -> Option<ParkerId> {
         self.place.map(|place| place.id)
     }
 
-    /// Sleeps, after a short spin, until `notified`. A waker makes `notified` true (Release) and then unparks.
+    /// Sleeps, after a short spin, until one of `notices` is given.
     ///
     /// # Errors
-    /// The deadline has passed, or a signal handler ran, and `notified` was still false when last asked.
+    /// The deadline has passed, or a signal handler ran, and none was given when last looked at.
     #[inline]
     pub(crate) fn park(
         &self,
-        notified: impl Fn() -> bool,
+        notices: &impl Notices,
         deadline: Option<&Deadline>,
     ) -> Result<(), Ended> {
         let Some(place) = self.place else {
-            return poll(notified, deadline);
+            return poll(notices, deadline);
         };
+        let spinners = self.pool.spinners(place);
         if place
             .slot
             .spins
-            .spin_until(self.pool.spinners(place), &notified)
+            .spin_until(spinners, || notices.any_given())
         {
             return Ok(());
         }
-        while !notified() {
-            // Acquire: the load of `calls` must not sink below the look at the state.
-            let mut seen = place.group.calls.load(Ordering::Acquire);
-            if seen == NO_CALLS {
-                place.group.begin_calls();
-                continue;
+        let mut seen = see(&place.group.calls);
+        if !notices.announce(Sleeps::InGroup) {
+            return Ok(());
+        }
+        loop {
+            let result = sys::futex::wait(&place.group.calls, seen, place.bit, deadline);
+            // Most often it is ours; then the group's line is not touched again.
+            if notices.any_given() {
+                return Ok(());
             }
-            if !place.announce(ASLEEP) {
-                if place.is_wiped() {
-                    return Err(Ended::Interrupted);
-                }
-                continue;
+            match result {
+                Err(Errno::TIMEDOUT) => return Err(Ended::TimedOut),
+                Err(Errno::INTR) => return Err(Ended::Interrupted),
+                _ if place.is_wiped() => return Err(Ended::Interrupted),
+                // Another of the group was woken while we were lying down, or it was a late call. What
+                // is given after this look changes `calls` again.
+                _ => seen = see(&place.group.calls),
             }
-            let ended = loop {
-                match place.slot.state.load(Ordering::Acquire) {
-                    TOKEN => break None,
-                    FREE => return Err(Ended::Interrupted),
-                    _ => {}
-                }
-                match sys::futex::wait(&place.group.calls, seen, place.bit, deadline) {
-                    Err(Errno::TIMEDOUT) => break Some(Ended::TimedOut),
-                    Err(Errno::INTR) => break Some(Ended::Interrupted),
-                    // Woken, or another of the group was while we were lying down: look again.
-                    _ => seen = place.group.calls.load(Ordering::Acquire),
-                }
-            };
-            place.rise();
-            if let Some(ended) = ended
-                && !notified()
-            {
-                return Err(ended);
+            if notices.any_given() {
+                return Ok(());
             }
         }
-        Ok(())
     }
 
-    /// Sleeps until `notified`, whatever deadlines and signals say: for the moment between a waker's
-    /// decision and its notification, which is a few instructions long.
-    pub(crate) fn park_uninterrupted(&self, notified: impl Fn() -> bool) {
-        while self.park(&notified, None).is_err() && !self.is_wiped() {}
+    /// Sleeps until one of `notices` is given, whatever signals say: for the moment between a waker's
+    /// decision and its notice, which is a few instructions long.
+    pub(crate) fn park_uninterrupted(&self, notices: &impl Notices) {
+        while self.park(notices, None).is_err() && !self.is_wiped() {}
     }
 
     /// Whether we are in a child that was forked, by a signal handler, in the middle of this wait: the kernel
-    /// has wiped the parker, and the table with it. Nobody will ever notify us.
+    /// has wiped the parker, and the table with it. Nobody will ever give us notice.
     pub(crate) fn is_wiped(&self) -> bool {
         self.place.is_some_and(|place| place.is_wiped())
     }
 
-    /// Sleeps until `notified`, or until the kernel wakes one of `entries` from index 1 on. Entry 0 is the
-    /// parker's own and is filled in here.
+    /// Sleeps until one of `notices` is given, or until the kernel wakes one of `entries` from index 1 on.
+    /// Entry 0 is the parker's own and is filled in here.
     ///
-    /// Returns the index of the entry that was woken; 0 means to look whether `notified` holds.
+    /// Returns the index of the entry that was woken; 0 means to look at the notices.
     ///
     /// # Errors
-    /// futex_waitv(2)'s: `EAGAIN` if a word differs, `ETIMEDOUT`, `EINTR`, `ENOSYS`.
+    /// futex_waitv(2)'s: `EAGAIN` if a word differs, `ETIMEDOUT`, `EINTR`, `ENOSYS`; `ENOMEM` without a
+    /// place.
     ///
     /// # Safety
     /// Every entry from index 1 on names a mapped word.
     #[cfg(not(loom))]
     pub(crate) unsafe fn park_with_words(
         &self,
-        notified: impl Fn() -> bool,
+        notices: &impl Notices,
         entries: &mut [sys::futex::Waitv],
         deadline: Option<&Deadline>,
     ) -> Result<usize, Errno> {
         const SIZE_U32_PRIVATE: u32 = 2 | 128;
         let place = self.place.ok_or(Errno::NOMEM)?;
-        if notified() || !place.announce(ALONE) {
+        let alone = &place.slot.alone;
+        let seen = see(alone);
+        if !notices.announce(Sleeps::Alone) {
             return Ok(0);
         }
         entries[0] = sys::futex::Waitv {
-            val: ALONE.into(),
-            uaddr: place.slot.state.as_ptr().expose_provenance() as u64,
+            val: seen.into(),
+            uaddr: alone.as_ptr().expose_provenance() as u64,
             flags: SIZE_U32_PRIVATE,
             reserved: 0,
         };
         // SAFETY: entry 0 is a parker's word, never unmapped; the others by the caller's promise.
-        let woken = unsafe { sys::futex::waitv(entries, deadline) };
-        let unparked = place.rise();
-        match woken {
-            // Our own word no longer held ALONE: not for the caller to see.
-            Err(Errno::AGAIN) if unparked => Ok(0),
+        match unsafe { sys::futex::waitv(entries, deadline) } {
+            _ if place.is_wiped() => Err(Errno::INTR),
+            // Our own word, not one for the caller to hear of.
+            Err(Errno::AGAIN) if alone.load(Ordering::Acquire) != seen => Ok(0),
             woken => woken,
         }
     }
 }
 
-impl Place<'_> {
-    /// Says that we are about to sleep; false if a token lay there, which is taken.
-    #[inline]
-    fn announce(&self, how: u32) -> bool {
-        // AcqRel: Release is for the next user of a stale token; Acquire pairs with the waker's, so that
-        // what made `notified` true is seen when we ask.
-        let announced =
-            self.slot
-                .state
-                .compare_exchange(EMPTY, how, Ordering::AcqRel, Ordering::Acquire);
-        if announced.is_err() {
-            self.rise();
-        }
-        announced.is_ok()
+/// What the word that we are going to sleep on holds now. Never zero, which is what a forked child finds.
+/// Acquire: what follows, the announcement and the look at the notices, must not be done before.
+#[inline]
+fn see(word: &AtomicU32) -> u32 {
+    match word.load(Ordering::Acquire) {
+        0 => begin(word),
+        seen => seen,
     }
+}
 
-    /// Says that we are awake; true if a token lay there, which is taken.
-    #[inline]
-    fn rise(&self) -> bool {
-        !self.is_wiped() && self.slot.state.swap(EMPTY, Ordering::AcqRel) == TOKEN
-    }
-
-    /// See [`Parker::is_wiped`]. Only the user of a parker sets it FREE; so if it finds that, it is a copy of
-    /// the user in another process.
-    #[inline]
-    fn is_wiped(&self) -> bool {
-        self.slot.state.load(Ordering::Relaxed) == FREE
+#[cold]
+fn begin(word: &AtomicU32) -> u32 {
+    match word.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => 1,
+        Err(seen) => seen,
     }
 }
 
 impl Drop for Parker<'_> {
+    #[inline]
     fn drop(&mut self) {
         if let Some(place) = self.place {
-            self.pool.release(place);
+            place.slot.release();
         }
+    }
+}
+
+impl Place<'_> {
+    /// See [`Parker::is_wiped`]. Only the user of a parker frees it; so if it finds that, it is a copy of
+    /// the user in another process.
+    #[inline]
+    fn is_wiped(&self) -> bool {
+        self.slot.is_free()
     }
 }
 
 /// A wait without a parker: looks, sleeps a little, looks again.
 #[cold]
-fn poll(notified: impl Fn() -> bool, deadline: Option<&Deadline>) -> Result<(), Ended> {
+fn poll(notices: &impl Notices, deadline: Option<&Deadline>) -> Result<(), Ended> {
     const FIRST_NAP: i64 = 50_000;
     const LONGEST_NAP: i64 = 1_000_000;
     let mut nap = FIRST_NAP;
-    while !notified() {
+    while !notices.any_given() {
         if deadline.is_some_and(Deadline::has_passed) {
-            return if notified() {
+            return if notices.any_given() {
                 Ok(())
             } else {
                 Err(Ended::TimedOut)

@@ -3,10 +3,11 @@
 //! A thread takes a parker for the length of one wait and keeps only its number, as a hint for the next.
 //! So nothing is left behind when a thread ends, and the pool grows with the threads that wait *at the
 //! same time*, not with those that ever did. Taking one is a compare-and-swap on a line that this thread
-//! used last; only without a usable hint is there a search, of at most [`PROBES`] places, before the
-//! pool grows.
+//! used last; only without a usable hint is there a search, and only if it finds all of them in use does
+//! the pool grow.
 
-use super::{ALONE, ASLEEP, EMPTY, FREE, NO_CALLS, Parker, Place, Slot, TOKEN};
+use super::spin::SpinHistory;
+use super::{Parker, Place};
 use crate::atomic::{AtomicPtr, AtomicU32, Ordering};
 use core::num::NonZeroU32;
 use core::ptr;
@@ -15,8 +16,6 @@ use core::ptr;
 pub(super) const GROUP: usize = if cfg!(loom) { 4 } else { 32 };
 /// Chunk n holds 2^n groups: room for 2^24 groups, far beyond the kernel's limit of 2^22 threads.
 const CHUNKS: usize = if cfg!(loom) { 1 } else { 24 };
-/// Places looked at before the pool grows: it stays within a few percent of what is in use.
-const PROBES: usize = 128;
 
 /// See the module above.
 #[repr(C)]
@@ -29,14 +28,39 @@ pub(crate) struct Group {
     slots: [Slot; GROUP],
 }
 
-impl Group {
-    /// Leaves the state that a forked child finds.
-    #[cold]
-    pub(super) fn begin_calls(&self) {
-        // Relaxed: the number means nothing but "another than before".
-        let _ = self
-            .calls
-            .compare_exchange(NO_CALLS, 1, Ordering::Relaxed, Ordering::Relaxed);
+/// One place to sleep in, on a cache line of its own.
+#[repr(align(64))]
+pub(super) struct Slot {
+    in_use: AtomicU32,
+    /// Counts the wake calls made for this parker alone; the word it sleeps on among other words.
+    pub(super) alone: AtomicU32,
+    pub(super) spins: SpinHistory,
+}
+
+const FREE: u32 = 0;
+const IN_USE: u32 = 1;
+
+impl Slot {
+    #[inline]
+    fn try_take(&self) -> bool {
+        // The plain load keeps a search from stealing the lines of parkers in use. Acquire: what
+        // the previous user left in the slot is ours now.
+        self.is_free()
+            && self
+                .in_use
+                .compare_exchange(FREE, IN_USE, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    #[inline]
+    pub(super) fn release(&self) {
+        // Release: the next user sees the slot as we leave it.
+        self.in_use.store(FREE, Ordering::Release);
+    }
+
+    #[inline]
+    pub(super) fn is_free(&self) -> bool {
+        self.in_use.load(Ordering::Relaxed) == FREE
     }
 }
 
@@ -69,12 +93,6 @@ pub(crate) struct Pool {
 /// How many parkers there are in the first `chunks` chunks.
 fn capacity(chunks: u32) -> usize {
     ((1 << chunks) - 1) * GROUP
-}
-
-/// What an unparked thread needs from the kernel.
-pub(super) enum Sleeper<'a> {
-    InGroup(&'a Group, NonZeroU32),
-    Alone(&'a AtomicU32),
 }
 
 impl Pool {
@@ -110,7 +128,7 @@ impl Pool {
 
     /// The group and slot of a parker.
     #[inline]
-    fn place(&self, id: ParkerId) -> Place<'_> {
+    pub(super) fn place(&self, id: ParkerId) -> Place<'_> {
         let number = id.index() / GROUP + 1;
         let chunk = number.ilog2();
         let groups = self.chunks[chunk as usize].load(Ordering::Acquire);
@@ -134,14 +152,7 @@ impl Pool {
     #[inline]
     fn try_take(&self, index: usize) -> Option<Place<'_>> {
         let place = self.place(ParkerId::from_index(index));
-        let state = &place.slot.state;
-        // The plain load keeps a search from stealing the lines of parkers in use. Acquire: what
-        // the previous user left in the slot is ours now.
-        let free = state.load(Ordering::Relaxed) == FREE
-            && state
-                .compare_exchange(FREE, EMPTY, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok();
-        free.then_some(place)
+        place.slot.try_take().then_some(place)
     }
 
     /// A parker for the calling thread. `grown` is told the new capacity when the pool had to grow.
@@ -160,13 +171,6 @@ impl Pool {
         Parker { pool: self, place }
     }
 
-    /// The parker with this number, if it is free: for models that care which one they get.
-    #[cfg(all(test, loom))]
-    pub(crate) fn take_this(&self, id: ParkerId) -> Option<Parker<'_>> {
-        let place = Some(self.try_take(id.index())?);
-        Some(Parker { pool: self, place })
-    }
-
     /// The parker that another thread has taken and forgotten: for models of threads that must know each
     /// other's parkers before they start.
     #[cfg(all(test, loom))]
@@ -183,7 +187,7 @@ impl Pool {
             let chunks = self.len.load(Ordering::Acquire);
             let capacity = capacity(chunks);
             let start = self.cursor.load(Ordering::Relaxed) as usize;
-            for step in 0..capacity.min(PROBES) {
+            for step in 0..capacity {
                 let index = (start + step) % capacity;
                 if let Some(place) = self.try_take(index) {
                     self.cursor.store(index as u32 + 1, Ordering::Relaxed);
@@ -220,32 +224,6 @@ impl Pool {
         Some(())
     }
 
-    pub(super) fn release(&self, place: Place<'_>) {
-        // Release: the next user sees the slot as we leave it. A token that lies there dies with the swap.
-        place.slot.state.store(FREE, Ordering::Release);
-    }
-
-    /// Leaves a token with a parker; what its thread needs to be told through the kernel, if anything.
-    #[inline]
-    pub(super) fn unpark(&self, id: ParkerId) -> Option<Sleeper<'_>> {
-        let place = self.place(id);
-        // FREE: its user is gone, and with it the wait that this was meant for. TOKEN is written over
-        // itself: the sleeper that takes it must see what made *us* come, not only what made whoever left
-        // it. (A plain look would be a store buffer: we read the old token, it reads the old `notified`.
-        // `model/parkers.rs` found that.) Orderings: see the diagram in the module above.
-        let before = place
-            .slot
-            .state
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
-                (state != FREE).then_some(TOKEN)
-            });
-        match before {
-            Ok(ASLEEP) => Some(Sleeper::InGroup(place.group, place.bit)),
-            Ok(ALONE) => Some(Sleeper::Alone(&place.slot.state)),
-            _ => None,
-        }
-    }
-
     /// Makes every parker free again, in a forked child on a kernel that did not wipe them.
     ///
     /// # Safety
@@ -254,7 +232,9 @@ impl Pool {
     pub(crate) unsafe fn wipe(&self) {
         for index in 0..self.capacity() {
             let place = self.place(ParkerId::from_index(index));
-            place.slot.state.store(FREE, Ordering::Relaxed);
+            place.slot.in_use.store(FREE, Ordering::Relaxed);
+            place.slot.alone.store(0, Ordering::Relaxed);
+            place.group.calls.store(0, Ordering::Relaxed);
             place.group.spinners.store(0, Ordering::Relaxed);
         }
     }
@@ -289,8 +269,9 @@ unsafe fn unmap_chunk(chunk: u32, groups: *mut Group) {
 #[cfg(loom)]
 fn map_chunk(_chunk: u32) -> Option<*mut Group> {
     let slot = || Slot {
-        state: AtomicU32::new(FREE),
-        spins: super::SpinHistory::new(),
+        in_use: AtomicU32::new(FREE),
+        alone: AtomicU32::new(1),
+        spins: SpinHistory::new(),
     };
     let group = Group {
         calls: AtomicU32::new(1),

@@ -38,13 +38,34 @@ fn growth_is_reported_with_the_new_capacity() {
 }
 
 #[test]
-fn a_token_for_an_earlier_user_does_not_end_the_wait_of_the_next() {
+fn a_late_call_does_not_end_the_wait_of_the_next_user() {
     let pool = Pool::new();
-    let parker = pool.take(|_| {});
-    WakeCalls::new(&pool).add(parker.id());
+    let (parker, notice) = (pool.take(|_| {}), Notice::new());
     let soon = Deadline::after(core::time::Duration::from_millis(5));
-    assert_eq!(parker.park(|| false, Some(&soon)), Err(Ended::TimedOut));
-    assert!(soon.has_passed());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !soon.has_passed() {
+                pool.wake_one(parker.id(), Sleeps::InGroup);
+                pool.wake_one(parker.id(), Sleeps::Alone);
+            }
+        });
+        assert_eq!(parker.park(&notice, Some(&soon)), Err(Ended::TimedOut));
+        assert!(soon.has_passed());
+    });
+}
+
+#[test]
+fn the_giver_learns_whether_a_call_is_needed() {
+    let given_after = |sleeps| {
+        let notice = Notice::new();
+        assert!(notice.announce(sleeps));
+        let answer = notice.give();
+        assert!(notice.any_given() && !notice.announce(sleeps));
+        answer
+    };
+    for sleeps in [Sleeps::Not, Sleeps::InGroup, Sleeps::Alone] {
+        assert_eq!(given_after(sleeps), sleeps);
+    }
 }
 
 #[test]
@@ -54,44 +75,34 @@ fn without_a_parker_a_wait_polls() {
         pool: &pool,
         place: None,
     };
-    let looks = core::cell::Cell::new(0);
-    let third_time = || {
-        looks.set(looks.get() + 1);
-        looks.get() == 3
-    };
-    assert_eq!(parker.park(third_time, None), Ok(()));
+    let notice = Notice::new();
     let soon = Deadline::after(core::time::Duration::from_millis(1));
-    assert_eq!(parker.park(|| false, Some(&soon)), Err(Ended::TimedOut));
+    assert_eq!(parker.park(&notice, Some(&soon)), Err(Ended::TimedOut));
+    std::thread::scope(|scope| {
+        scope.spawn(|| parker.park_uninterrupted(&notice));
+        assert_eq!(notice.give(), Sleeps::Not);
+    });
 }
 
 #[test]
 fn one_batch_reaches_sleepers_of_many_groups() {
-    use std::sync::atomic::AtomicBool;
-    // Leaked: the pool's memory is never unmapped, so its address may as well stay.
-    let pool: &'static Pool = Box::leak(Box::new(Pool::new()));
     const SLEEPERS: usize = GROUP * 20;
-    let notified: &'static Vec<AtomicBool> = Box::leak(Box::new(
-        (0..SLEEPERS).map(|_| AtomicBool::new(false)).collect(),
-    ));
+    let pool = Pool::new();
+    let notices: Vec<_> = (0..SLEEPERS).map(|_| Notice::new()).collect();
     let (send, receive) = std::sync::mpsc::channel();
-    let sleepers: Vec<_> = (0..SLEEPERS)
-        .map(|index| {
-            let send = send.clone();
-            std::thread::spawn(move || {
+    std::thread::scope(|scope| {
+        for notice in &notices {
+            let (pool, send) = (&pool, send.clone());
+            scope.spawn(move || {
                 let parker = pool.take(|_| {});
-                send.send((index, parker.id().unwrap())).unwrap();
-                parker.park_uninterrupted(|| notified[index].load(Ordering::Acquire));
-            })
-        })
-        .collect();
-    let ids: Vec<_> = (0..SLEEPERS).map(|_| receive.recv().unwrap()).collect();
-    let mut calls = WakeCalls::new(pool);
-    for (index, id) in ids {
-        notified[index].store(true, Ordering::Release);
-        calls.add(Some(id));
-    }
-    drop(calls);
-    for sleeper in sleepers {
-        sleeper.join().unwrap();
-    }
+                send.send((notice, parker.id())).unwrap();
+                parker.park_uninterrupted(notice);
+            });
+        }
+        let sleepers: Vec<_> = receive.iter().take(SLEEPERS).collect();
+        let mut calls = WakeCalls::new(&pool);
+        for (notice, id) in sleepers {
+            calls.add(id, notice.give());
+        }
+    });
 }

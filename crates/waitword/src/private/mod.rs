@@ -179,11 +179,11 @@ impl Repository {
         loop {
             let key = node.key();
             let held = self.lock(key, self.table().find(key));
-            if !node.is_queued() {
-                return false;
-            }
             // A requeue may have moved it while we waited for the lock.
             if node.key() == key {
+                if !node.is_queued() {
+                    return false;
+                }
                 let Found { bucket, lane, .. } = held.found;
                 // SAFETY: the bucket is locked, and the node is in it.
                 unsafe { bucket.chain(|chain| chain.remove(node)) };

@@ -17,26 +17,22 @@
 //!
 //! | state    | meaning | who moves it on |
 //! |----------|---------|-----------------|
-//! | QUEUED   | in the ring of its key | a waker, under the bucket lock; or the waiter itself leaves (timeout, signal) |
-//! | CLAIMED  | unlinked by a waker, which will notify it | that waker, after unlocking |
-//! | NOTIFIED | woken; the waker will not touch the node again | the waiter returns |
+//! | queued   | in the ring of its key | a waker, under the bucket lock; or the waiter itself leaves (timeout, signal) |
+//! | claimed  | unlinked by a waker, which will give notice | that waker, after unlocking |
+//! | notified | its notice is given; the waker will not touch the node again | the waiter returns |
 //!
 //! # Invariants
 //!
-//! 1. Links are read and written only under the lock of the bucket of the node's key.
+//! 1. Links, and whether it is queued, are read and written only under the lock of the bucket of the node's key.
 //! 2. Only a holder of the locks of both buckets changes a queued node's key (requeue).
-//! 3. A waiter leaves its frame only after NOTIFIED, or after it has unlinked the node itself.
+//! 3. A waiter leaves its frame only after its notice, or after it has unlinked the node itself.
 
 use super::Key;
 use super::table::Place;
 use crate::atomic::{AtomicU32, AtomicUsize, Ordering};
-use crate::park::{ParkerId, Pool, WakeCalls};
+use crate::park::{Notice, ParkerId, Pool, Sleeps, WakeCalls};
 use core::cell::Cell;
 use core::ptr;
-
-const QUEUED: u32 = 0;
-const CLAIMED: u32 = 1;
-const NOTIFIED: u32 = 2;
 
 /// See the module above. One cache line: to move a waiter to another word touches this line of its and
 /// one of its neighbour's, out of stacks that are all cold.
@@ -45,10 +41,11 @@ pub(crate) struct Node {
     address: AtomicUsize,
     pub(super) mask: u64,
     place: AtomicU32,
-    state: AtomicU32,
+    pub(crate) notice: Notice,
     parker: Option<ParkerId>,
     /// 0 for ordinary threads, higher before lower.
     priority: u8,
+    queued: Cell<bool>,
     /// `pthread_self()` of the waiter, for those who look at a program that hangs.
     pub(super) thread: usize,
     /// The next ring of the bucket; of use only in the first node of a ring.
@@ -64,10 +61,11 @@ impl Node {
         Self {
             address: AtomicUsize::new(key.address),
             place: AtomicU32::new(key.place.to_bits()),
-            state: AtomicU32::new(QUEUED),
+            notice: Notice::new(),
             mask,
             parker,
             priority,
+            queued: Cell::new(false),
             thread: thread_handle(),
             chain: Cell::new(ptr::null()),
             prev: Cell::new(ptr::null()),
@@ -90,13 +88,9 @@ impl Node {
         self.place.store(key.place.to_bits(), Ordering::Relaxed);
     }
 
-    /// Whether a waker has finished with this node. Acquire: what the waker did before is visible.
-    pub(crate) fn is_notified(&self) -> bool {
-        self.state.load(Ordering::Acquire) == NOTIFIED
-    }
-
+    /// Whether it stands in its key's queue. Asked under the lock of its bucket.
     pub(super) fn is_queued(&self) -> bool {
-        self.state.load(Ordering::Relaxed) == QUEUED
+        self.queued.get()
     }
 }
 
@@ -155,6 +149,7 @@ impl Chain {
         // SAFETY: the lock is held, linked nodes are alive, and `node` is by the caller's promise.
         unsafe {
             let new = &*node;
+            new.queued.set(true);
             let (link, first) = self.find(new.key());
             let Some(head) = first.as_ref() else {
                 new.chain.set(self.first.replace(node));
@@ -189,6 +184,7 @@ impl Chain {
     pub(super) unsafe fn remove(&self, node: &Node) {
         // SAFETY: the lock is held and linked nodes are alive.
         unsafe {
+            node.queued.set(false);
             let (link, first) = self.find(node.key());
             let next = node.next.get();
             if ptr::eq(next, node) {
@@ -356,8 +352,6 @@ impl Claimed {
     /// The lock of the bucket it was in is still held.
     #[inline]
     pub(super) unsafe fn push(&mut self, node: &Node) {
-        // Relaxed: the waiter reads this state under the lock.
-        node.state.store(CLAIMED, Ordering::Relaxed);
         node.next.set(ptr::null());
         // SAFETY: a claimed node's waiter waits for our notification.
         match unsafe { self.last.as_ref() } {
@@ -376,7 +370,10 @@ impl Claimed {
         match self.count {
             0 => {}
             // SAFETY: the claimed node is ours alone until it is notified.
-            1 => unsafe { pool.wake_one(notify(self.first)) },
+            1 => unsafe {
+                let (parker, sleeps) = notify(self.first);
+                pool.wake_one(parker, sleeps);
+            },
             _ => self.notify_all(pool),
         }
         self.count
@@ -390,23 +387,22 @@ impl Claimed {
         while let Some(claimed) = unsafe { node.as_ref() } {
             node = claimed.next.get();
             // SAFETY: as above.
-            calls.add(unsafe { notify(claimed) });
+            let (parker, sleeps) = unsafe { notify(claimed) };
+            calls.add(parker, sleeps);
         }
     }
 }
 
-/// The last touch of a claimed node; the parker of its thread.
+/// The last touch of a claimed node; the parker of its thread, and where that sleeps.
 ///
 /// # Safety
 /// The caller has claimed the node, and does not touch it again.
 #[inline]
-unsafe fn notify(node: *const Node) -> Option<ParkerId> {
+unsafe fn notify(node: *const Node) -> (Option<ParkerId>, Sleeps) {
     // SAFETY: a claimed node's waiter does not leave before this.
     let node = unsafe { &*node };
     let parker = node.parker;
-    // Release: all that the waker did is visible to the woken thread.
-    node.state.store(NOTIFIED, Ordering::Release);
-    parker
+    (parker, node.notice.give())
 }
 
 #[cfg(all(test, not(loom)))]
