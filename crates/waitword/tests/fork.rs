@@ -4,8 +4,10 @@
 mod common;
 
 use common::process::{BareThread, Way, expect_success, in_child, in_fresh_process};
-use common::{inside, install, until, until_waiting, watchdog};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use common::{inside, install, signal, thread_number, until, until_waiting, watchdog};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst,
+};
 use std::time::Duration;
 use waitword::{Deadline, Error, Futex, table, wait_any};
 
@@ -274,5 +276,87 @@ fn a_child_that_shares_memory_finds_the_waiters() {
         assert!(child > 0, "no child");
         expect_success(child);
         assert_eq!(Futex::private(second).wake(usize::MAX), Ok(1));
+    });
+}
+
+/// A handler that has interrupted a wait forks, and the child returns from it: into a wait of which the
+/// kernel has wiped the table and the parker. It must neither sleep for ever nor take itself out of a queue
+/// in which it no longer stands (it did, and left a dead thread of the parent in the child's table).
+#[test]
+fn a_wait_that_a_handler_forked_in_ends_in_the_child() {
+    let _watchdog = watchdog("a_wait_that_a_handler_forked_in_ends_in_the_child");
+    in_fresh_process(
+        "a_wait_that_a_handler_forked_in_ends_in_the_child",
+        fork_in_waits,
+    );
+}
+
+fn fork_in_waits() {
+    static FORKED: AtomicI32 = AtomicI32::new(-1);
+    static THREAD: AtomicI32 = AtomicI32::new(0);
+    extern "C" fn fork(_signal: i32) {
+        // SAFETY: the child goes on in this thread, and ends below without touching a lock of the C library.
+        FORKED.store(unsafe { libc::fork() }, SeqCst);
+    }
+    let (own, others) = two_words_in_one_bucket();
+    for any in [false, true] {
+        let wait = move || match any {
+            false => Futex::private(own).wait(0),
+            true => wait_any(&[Futex::private(own).expecting(0)], None).map(drop),
+        };
+        for flags in [0, libc::SA_RESTART] {
+            FORKED.store(-1, SeqCst);
+            install(libc::SIGUSR2, fork, flags);
+            let stranger =
+                BareThread::start(move || Futex::private(others).wait(0).is_err().into());
+            until_waiting(others, 1);
+            let waiter = BareThread::start(move || {
+                THREAD.store(thread_number(), SeqCst);
+                let result = wait();
+                if FORKED.load(SeqCst) == 0 {
+                    let ended = match result {
+                        Err(Error::Interrupted) => table_is_clean(),
+                        _ => Err(WAIT_FAILED),
+                    };
+                    // SAFETY: ends the child at once.
+                    unsafe { libc::_exit(ended.err().unwrap_or(0)) };
+                }
+                0
+            });
+            until_waiting(own, 1);
+            until_asleep(THREAD.load(SeqCst));
+            signal(THREAD.load(SeqCst), libc::SIGUSR2);
+            until(|| FORKED.load(SeqCst) > 0);
+            expect_success(FORKED.load(SeqCst));
+            Futex::private(own).wake(1).unwrap();
+            assert_eq!(waiter.join(), 0);
+            assert_eq!(Futex::private(others).wake(1), Ok(1));
+            assert_eq!(stranger.join(), 0);
+        }
+    }
+}
+
+/// By the table's hash, as long as the table has no more than 4096 buckets.
+fn two_words_in_one_bucket() -> (&'static AtomicU32, &'static AtomicU32) {
+    static WORDS: [AtomicU32; 1 << 16] = [const { AtomicU32::new(0) }; 1 << 16];
+    let bucket = |word: &AtomicU32| {
+        let address = (&raw const *word).addr() as u64;
+        address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - 12)
+    };
+    let others = WORDS[1..]
+        .iter()
+        .find(|word| bucket(word) == bucket(&WORDS[0]));
+    (&WORDS[0], others.unwrap())
+}
+
+/// Waits until the kernel says that a thread of ours sleeps.
+fn until_asleep(thread: i32) {
+    until(|| {
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
+        stat.is_ok_and(|stat| {
+            stat.rsplit(')')
+                .next()
+                .is_some_and(|rest| rest.starts_with(" S"))
+        })
     });
 }
