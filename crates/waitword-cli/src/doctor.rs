@@ -158,8 +158,9 @@ fn size(bits: u32, what: &'static str) -> Finding {
 }
 
 fn placement() -> Vec<Finding> {
-    let numa =
-        "Private words: waitword's own table follows the same contract. Shared words: not used.";
+    let numa = "Private words: waitword's own table follows the same contract. Shared words: passed on by the calls with futex2's arguments.";
+    // The kernel makes the table when a process starts its first thread.
+    let _ = std::thread::spawn(|| ()).join();
     let (hash, so) = match probe::private_hash_slots() {
         Err(error) => (
             Support::No(error).to_string(),
@@ -180,7 +181,7 @@ fn placement() -> Vec<Finding> {
         finding(
             "FUTEX2_MPOL",
             probe::futex2_mpol(),
-            "Not used: nothing asks for a node by memory policy.",
+            "Private words: accepted, without effect. Shared words: passed on by the calls with futex2's arguments.",
         ),
         finding("kernel's private hash slots", hash, so),
         finding(
