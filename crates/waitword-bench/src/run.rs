@@ -21,7 +21,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            rounds: 7,
+            rounds: 9,
             threads: vec![2, 16, 64, 512],
             full: false,
         }

@@ -57,18 +57,43 @@ impl<'a> WakeCalls<'a> {
     }
 
     fn flush(&mut self) {
-        for (group, bits) in self.groups[..self.len].iter().flatten() {
-            wake_in_group(group, *bits);
+        // A group of which everybody is woken, waiting for a second such.
+        let mut whole: Option<&Group> = None;
+        for &(group, bits) in self.groups[..self.len].iter().flatten() {
+            if bits != Group::ALL {
+                wake_in_group(group, bits);
+            } else if let Some(other) = whole.take() {
+                wake_two_groups(other, group);
+            } else {
+                whole = Some(group);
+            }
+        }
+        if let Some(group) = whole {
+            wake_in_group(group, Group::ALL);
         }
         self.len = 0;
     }
 }
 
+/// Counted by two, from one: never zero, which stands for "never used" (`park`).
+pub(super) const ONE_CALL: u32 = 2;
+
 #[inline]
 fn wake_in_group(group: &Group, bits: NonZeroU32) {
     // Release: see the diagram in the module above.
-    group.calls.fetch_add(1, Ordering::Release);
+    group.calls.fetch_add(ONE_CALL, Ordering::Release);
     sys::futex::wake(&group.calls, bits.get().count_ones(), bits);
+}
+
+/// Everybody of two groups in one call, which FUTEX_WAKE_OP makes possible: it wakes sleepers of one word,
+/// counts the call on the second, and wakes that one's sleepers too, since its old value is not zero. Each
+/// return to user space in the middle of a herd is a chance for the waker to be preempted by it.
+fn wake_two_groups(first: &Group, second: &Group) {
+    first.calls.fetch_add(ONE_CALL, Ordering::Release);
+    if !sys::futex::wake_two(&first.calls, &second.calls, ONE_CALL) {
+        wake_in_group(first, Group::ALL);
+        wake_in_group(second, Group::ALL);
+    }
 }
 
 impl Pool {
@@ -89,7 +114,7 @@ impl Pool {
     fn wake_alone(&self, id: ParkerId) {
         let alone = &self.place(id).slot.alone;
         // Release: as in a group.
-        alone.fetch_add(1, Ordering::Release);
+        alone.fetch_add(ONE_CALL, Ordering::Release);
         sys::futex::wake(alone, 1, sys::futex::ANY_BIT);
     }
 }

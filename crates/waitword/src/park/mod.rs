@@ -7,7 +7,7 @@
 //! one FUTEX_WAKE_BITSET wakes any subset of the group ([`WakeCalls`]).
 //!
 //! ```text
-//!   Group   calls ── the word that all 32 sleep on; counts the wake calls made
+//!   Group   calls ── the word that all 32 sleep on; counts the wake calls made, by two
 //!           parker 0 ─ bit 0 of the kernel's bitset
 //!           parker 1 ─ bit 1
 //!           ...
@@ -42,7 +42,7 @@
 //! Both change the notice by read-modify-write, so one of them comes second. If it is the sleeper, it finds
 //! GIVEN. If it is the waker, it finds ASLEEP and makes the call: then either `calls` has changed before the
 //! kernel compares it, and FUTEX_WAIT returns, or the sleeper is queued before FUTEX_WAKE looks.
-//! `calls` would have to wrap (2^32 wake calls between two instructions of the sleeper) to break this.
+//! `calls` would have to wrap (2^31 wake calls between two instructions of the sleeper) to break this.
 //!
 //! The wake call may come late, when the sleeper has long gone and its bit belongs to another: that one
 //! wakes up, finds that its notice was not given, and sleeps on.

@@ -28,6 +28,12 @@ pub(crate) struct Group {
     slots: [Slot; GROUP],
 }
 
+impl Group {
+    /// The bits of all parkers of a group.
+    pub(super) const ALL: NonZeroU32 =
+        NonZeroU32::new(u32::MAX >> (32 - GROUP)).expect("a group has members");
+}
+
 /// One place to sleep in, on a cache line of its own.
 #[repr(align(64))]
 pub(super) struct Slot {

@@ -47,6 +47,23 @@ pub(crate) fn wake(word: &AtomicU32, count: u32, bits: NonZeroU32) {
     let _ = kernel::wake_bitset(word, kernel::Flags::PRIVATE, count, bits);
 }
 
+/// Wakes everybody who sleeps on `first` or on `second`, both our own, and adds `change` to the second, whose
+/// value is never zero. False if the kernel cannot (a sandbox that knows only waits and wakes).
+pub(crate) fn wake_two(first: &AtomicU32, second: &AtomicU32, change: u32) -> bool {
+    kernel::wake_op(
+        first,
+        kernel::Flags::PRIVATE,
+        i32::MAX as u32,
+        i32::MAX as u32,
+        second,
+        kernel::WakeOp::Add,
+        kernel::WakeOpCmp::Ne,
+        change as u16,
+        0,
+    )
+    .is_ok()
+}
+
 #[inline]
 fn pointer<T>(value: Option<&T>) -> usize {
     value.map_or(0, |value| (&raw const *value).addr())

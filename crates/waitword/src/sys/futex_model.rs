@@ -38,3 +38,11 @@ pub(crate) fn wake(_word: &AtomicU32, _count: u32, _bits: NonZeroU32) {
     let _kernel = KERNEL.0.lock().unwrap();
     KERNEL.1.notify_all();
 }
+
+/// Counts on `second` and wakes all sleepers.
+pub(crate) fn wake_two(_first: &AtomicU32, second: &AtomicU32, change: u32) -> bool {
+    second.fetch_add(change, Ordering::SeqCst);
+    let _kernel = KERNEL.0.lock().unwrap();
+    KERNEL.1.notify_all();
+    true
+}
