@@ -12,7 +12,8 @@ const GROUPS: usize = if cfg!(loom) { 2 } else { 16 };
 /// Collects whom to wake, and wakes them as it is dropped, or sooner if many groups are touched.
 pub(crate) struct WakeCalls<'a> {
     pool: &'a Pool,
-    groups: [Option<(&'a Group, NonZeroU32)>; GROUPS],
+    /// Numbers of groups, and the bits of those to be woken in each.
+    groups: [(usize, u32); GROUPS],
     len: usize,
 }
 
@@ -20,7 +21,7 @@ impl<'a> WakeCalls<'a> {
     pub(crate) fn new(pool: &'a Pool) -> Self {
         Self {
             pool,
-            groups: [None; GROUPS],
+            groups: [(0, 0); GROUPS],
             len: 0,
         }
     }
@@ -31,35 +32,32 @@ impl<'a> WakeCalls<'a> {
         match (id, sleeps) {
             (None, _) | (_, Sleeps::Not) => {}
             (Some(id), Sleeps::Alone) => self.pool.wake_alone(id),
-            (Some(id), Sleeps::InGroup) => {
-                let place = self.pool.place(id);
-                self.add_sleeper(place.group, place.bit);
-            }
+            (Some(id), Sleeps::InGroup) => self.add_sleeper(id.group(), id.bit().get()),
         }
     }
 
-    fn add_sleeper(&mut self, group: &'a Group, bit: NonZeroU32) {
+    fn add_sleeper(&mut self, group: usize, bit: u32) {
         // Neighbours come together, so the last one remembered is most often the right one.
-        let known = self.groups[..self.len]
-            .iter_mut()
-            .rev()
-            .flatten()
-            .find(|(known, _)| core::ptr::eq(*known, group));
-        if let Some((_, bits)) = known {
+        let known = self.groups[..self.len].iter_mut().rev();
+        if let Some((_, bits)) = known.into_iter().find(|(known, _)| *known == group) {
             *bits |= bit;
             return;
         }
         if self.len == GROUPS {
             self.flush();
         }
-        self.groups[self.len] = Some((group, bit));
+        self.groups[self.len] = (group, bit);
         self.len += 1;
     }
 
     fn flush(&mut self) {
         // A group of which everybody is woken, waiting for a second such.
         let mut whole: Option<&Group> = None;
-        for &(group, bits) in self.groups[..self.len].iter().flatten() {
+        for &(group, bits) in &self.groups[..self.len] {
+            let group = self.pool.group(group);
+            let Some(bits) = NonZeroU32::new(bits) else {
+                continue;
+            };
             if bits != Group::ALL {
                 wake_in_group(group, bits);
             } else if let Some(other) = whole.take() {

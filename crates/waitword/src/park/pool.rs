@@ -84,6 +84,18 @@ impl ParkerId {
     fn index(self) -> usize {
         self.0.get() as usize - 1
     }
+
+    /// The number of its group.
+    #[inline]
+    pub(super) fn group(self) -> usize {
+        self.index() / GROUP
+    }
+
+    /// Its bit in the kernel's bitset.
+    #[inline]
+    pub(super) fn bit(self) -> NonZeroU32 {
+        NonZeroU32::new(1 << (self.index() % GROUP)).unwrap_or(NonZeroU32::MIN)
+    }
 }
 
 /// All parkers of a process.
@@ -132,22 +144,26 @@ impl Pool {
         (0..self.len.load(Ordering::Acquire)).map(chunk_bytes).sum()
     }
 
-    /// The group and slot of a parker.
+    /// A group by its number.
     #[inline]
-    pub(super) fn place(&self, id: ParkerId) -> Place<'_> {
-        let number = id.index() / GROUP + 1;
-        let chunk = number.ilog2();
+    pub(super) fn group(&self, number: usize) -> &Group {
+        let chunk = (number + 1).ilog2();
         let groups = self.chunks[chunk as usize].load(Ordering::Acquire);
         debug_assert!(!groups.is_null());
         // SAFETY: an id is handed out only once its chunk is mapped, which it stays; chunk n has 2^n
-        // groups, and the number less its highest bit is below that.
-        let group = unsafe { &*groups.add(number - (1 << chunk)) };
-        let index = id.index() % GROUP;
+        // groups and begins with number 2^n - 1.
+        unsafe { &*groups.add(number + 1 - (1 << chunk)) }
+    }
+
+    /// The group and slot of a parker.
+    #[inline]
+    pub(super) fn place(&self, id: ParkerId) -> Place<'_> {
+        let group = self.group(id.group());
         Place {
             id,
             group,
-            slot: &group.slots[index],
-            bit: NonZeroU32::new(1 << index).unwrap_or(NonZeroU32::MIN),
+            slot: &group.slots[id.index() % GROUP],
+            bit: id.bit(),
         }
     }
 

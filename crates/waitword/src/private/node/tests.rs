@@ -110,6 +110,51 @@ fn a_mask_passes_over_strangers_and_a_count_stops() {
 }
 
 #[test]
+fn who_is_taken_from_the_front_leaves_a_whole_ring_behind() {
+    for taken in 1..=4 {
+        let chain = chain();
+        let (nodes, other) = ([(); 4].map(|()| node(4, 0)), node(8, 0));
+        push_all(&chain, &nodes[..1]);
+        push_all(&chain, core::slice::from_ref(&other));
+        push_all(&chain, &nodes[1..]);
+        let mut order = Vec::new();
+        // SAFETY: as in `drain`.
+        unsafe { chain.take(key(4), taken, u64::MAX, |node| order.push(&raw const *node)) };
+        assert_eq!(order, addresses(&nodes[..taken]));
+        let late = node(4, 0);
+        push_all(&chain, core::slice::from_ref(&late));
+        assert_eq!(
+            drain(&chain, 4),
+            addresses(nodes[taken..].iter().chain([&late]))
+        );
+        assert_eq!(drain(&chain, 8), [&raw const other]);
+    }
+}
+
+#[test]
+fn who_is_taken_can_join_another_word_in_the_same_bucket() {
+    for mask in [u64::MAX, 2] {
+        let chain = chain();
+        let nodes = [2, 1, 2, 2].map(|mask| Node::new(key(4), mask, None, 0));
+        let other = node(8, 0);
+        push_all(&chain, core::slice::from_ref(&other));
+        push_all(&chain, &nodes);
+        let moved = nodes.iter().filter(|node| node.mask & mask != 0);
+        let expected = addresses([&other].into_iter().chain(moved.clone()));
+        // SAFETY: as in `drain`; each is put in behind the others of another key.
+        let count = unsafe {
+            chain.take(key(4), usize::MAX, mask, |node| {
+                node.set_key(key(8));
+                chain.push(node);
+            })
+        };
+        assert_eq!(count, moved.count());
+        assert_eq!(drain(&chain, 8), expected);
+        assert_eq!(drain(&chain, 4).len(), 4 - count);
+    }
+}
+
+#[test]
 fn counting_stops_at_the_limit() {
     let (chain, nodes) = (chain(), [(); 3].map(|()| node(4, 0)));
     push_all(&chain, &nodes);
