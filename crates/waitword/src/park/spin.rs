@@ -31,7 +31,7 @@ mod real {
     /// Spins in vain in a row after which a parker is slow to try again.
     const DISCOURAGED: u32 = 4;
     /// ... namely every so many waits.
-    const RETRY_EVERY: u32 = 16;
+    const RETRY_EVERY: u32 = 64;
 
     const UNKNOWN: u64 = u64::MAX;
 
