@@ -3,7 +3,7 @@
 //! Growth locks every bucket of the old table in order, moves the rings over, publishes the new table and
 //! unlocks. Whoever stood before a locked bucket looks at the current table again and goes there. The old table
 //! stays mapped for those who still have its address, and keeps its counts: a waker that reads one
-//! there is sent to the lock, and from there to the new table (`Repository::may_have_waiters`).
+//! there is sent to the lock, and from there to the new table (`Repository::find_waiters`).
 //!
 //! There is at least one bucket for each parker that was ever in use at once, so a bucket holds one
 //! waiting word on average at most. Memory: a bucket has 64 bytes, sizes double, and old tables stay, so

@@ -10,7 +10,7 @@
 //!   futex::wait                                 futex::wake
 //!     parkers.take()                              find_waiters(key): nobody? no lock, no call
 //!     register(key): count, fence, lock           claim(key, n, mask): lock, unlink, unlock
-//!     word as expected? push(node), unlock        notify(): NOTIFIED, then one system call a group
+//!     word as expected? push(node), unlock        notify(): give notice, one call a group
 //!     parker.park()
 //!       (timeout, signal: withdraw(node))
 //! ```
