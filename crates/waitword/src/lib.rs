@@ -63,6 +63,7 @@
 
 mod atomic;
 mod futex;
+mod lock;
 mod park;
 mod private;
 #[cfg(not(loom))]

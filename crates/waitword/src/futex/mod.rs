@@ -17,6 +17,7 @@ pub(crate) mod wake;
 #[cfg(not(loom))]
 pub(crate) mod wake_op;
 
+pub(crate) mod parking;
 pub(crate) mod private;
 
 pub use error::Error;

@@ -38,7 +38,7 @@ mod grow;
 mod snapshot;
 
 pub(crate) use grow::OutOfMemory;
-pub(crate) use node::{Claimed, Node};
+pub(crate) use node::{Choice, Claimed, Node};
 pub(crate) use section::{is_inside, leave_note};
 #[cfg(not(loom))]
 pub use snapshot::{Snapshot, Waiter};
@@ -68,8 +68,13 @@ const FIRST_BUCKETS: usize = if cfg!(loom) { 4 } else { 256 };
 #[cfg(not(loom))]
 static REPOSITORY: Repository = Repository::new(None);
 
+#[cfg(loom)]
+loom::lazy_static! {
+    // A new one in each execution of a model.
+    static ref REPOSITORY: Repository = Repository::new(None);
+}
+
 /// The repository of this process.
-#[cfg(not(loom))]
 #[inline(always)]
 pub(crate) fn repository() -> &'static Repository {
     &REPOSITORY
@@ -178,18 +183,41 @@ impl Repository {
     pub(crate) fn withdraw(&self, node: &Node) -> bool {
         loop {
             let key = node.key();
-            let held = self.lock(key, self.table().find(key));
+            let queue = self.lock_queue_of_waiter(key);
             // A requeue may have moved it while we waited for the lock.
             if node.key() == key {
-                if !node.is_queued() {
-                    return false;
-                }
-                let Found { bucket, lane, .. } = held.found;
-                // SAFETY: the bucket is locked, and the node is in it.
-                unsafe { bucket.chain(|chain| chain.remove(node)) };
-                bucket.count(lane, -1);
-                return true;
+                return queue.remove(node);
             }
+        }
+    }
+
+    /// The same, but only out of the queue of `key`: false also if a requeue has moved it elsewhere. If it was there,
+    /// `left` runs under the bucket's lock and is told whether others still wait on the key.
+    pub(crate) fn withdraw_from(&self, key: Key, node: &Node, left: impl FnOnce(bool)) -> bool {
+        let queue = self.lock_queue_of_waiter(key);
+        let withdrawn = node.key() == key && queue.remove(node);
+        if withdrawn {
+            left(queue.has_waiters());
+        }
+        withdrawn
+    }
+
+    /// Locks the bucket of `key`. `None` if nobody ever waited on anything.
+    #[inline]
+    pub(crate) fn lock_queue(&self, key: Key) -> Option<Queue<'_>> {
+        // Acquire in `existing_table`: whoever made a waiter's bit visible in a lock's word published its table before.
+        let table = self.existing_table()?;
+        Some(Queue {
+            key,
+            held: self.lock(key, table.find(key)),
+        })
+    }
+
+    /// The same for somebody who waits or did: there is a table.
+    fn lock_queue_of_waiter(&self, key: Key) -> Queue<'_> {
+        Queue {
+            key,
+            held: self.lock(key, self.table().find(key)),
         }
     }
 
@@ -335,6 +363,64 @@ impl Registration<'_> {
     }
 }
 
+/// A locked bucket, seen as the queue of one key in it.
+pub(crate) struct Queue<'a> {
+    key: Key,
+    held: Held<'a>,
+}
+
+impl Queue<'_> {
+    /// Unlinks the waiters that `choose` takes, who gets each one's mask, for the caller to notify after the unlock.
+    #[inline]
+    pub(crate) fn claim_chosen(
+        &self,
+        choose: impl FnMut(u64) -> Choice,
+        claimed: &mut Claimed,
+    ) -> Unparked {
+        let Found { bucket, lane, .. } = self.held.found;
+        // SAFETY: the bucket is locked.
+        let (woken, more) = unsafe {
+            bucket.chain(|chain| chain.take_chosen(self.key, choose, |node| claimed.push(node)))
+        };
+        bucket.count(lane, -(woken as isize));
+        Unparked { woken, more }
+    }
+
+    /// Whether anybody stands here.
+    #[inline]
+    pub(crate) fn has_waiters(&self) -> bool {
+        has_waiters(self.key, self.held.found)
+    }
+
+    /// Takes a node of this key out; false if it is not queued any more.
+    fn remove(&self, node: &Node) -> bool {
+        let Found { bucket, lane, .. } = self.held.found;
+        if !node.is_queued() {
+            return false;
+        }
+        // SAFETY: the bucket is locked, and the node is in it.
+        unsafe { bucket.chain(|chain| chain.remove(node)) };
+        bucket.count(lane, -1);
+        true
+    }
+}
+
+/// Whether anybody waits on `key`; its bucket is locked.
+#[inline]
+fn has_waiters(key: Key, found: Found<'_>) -> bool {
+    // SAFETY: the callers hold the bucket.
+    unsafe { found.bucket.chain(|chain| chain.count(key, 1)) != 0 }
+}
+
+/// What a wake by choice came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unparked {
+    /// How many are about to be woken.
+    pub(crate) woken: usize,
+    /// Whether others still wait on the key.
+    pub(crate) more: bool,
+}
+
 /// Two locked buckets, or one twice: those of a word and of the word that its waiters move to.
 pub(crate) struct Pair<'a> {
     from: (Key, Found<'a>),
@@ -349,7 +435,13 @@ impl Pair<'_> {
         claim_from(found, key, count, mask, claimed)
     }
 
-    /// The same with waiters of the second word.
+    /// Whether anybody waits on the first word.
+    pub(crate) fn has_waiters(&self) -> bool {
+        let (key, found) = self.from;
+        has_waiters(key, found)
+    }
+
+    /// [`claim_from`](Self::claim_from) with waiters of the second word.
     pub(crate) fn claim_to(&self, count: usize, mask: u64, claimed: &mut Claimed) -> usize {
         let (key, found) = self.to;
         claim_from(found, key, count, mask, claimed)

@@ -46,6 +46,8 @@ pub(crate) struct Node {
     /// 0 for ordinary threads, higher before lower.
     priority: u8,
     queued: Cell<bool>,
+    /// What the waker tells the waiter; written by whoever claims the node, before its notice.
+    token: Cell<u8>,
     /// `pthread_self()` of the waiter, for those who look at a program that hangs.
     pub(super) thread: usize,
     /// The next ring of the bucket; of use only in the first node of a ring.
@@ -66,6 +68,7 @@ impl Node {
             parker,
             priority,
             queued: Cell::new(false),
+            token: Cell::new(0),
             thread: thread_handle(),
             chain: Cell::new(ptr::null()),
             prev: Cell::new(ptr::null()),
@@ -88,6 +91,12 @@ impl Node {
         self.place.store(key.place.to_bits(), Ordering::Relaxed);
     }
 
+    /// What the waker had to say: 0 unless it said something. Read by the waiter once its notice is given.
+    #[inline]
+    pub(crate) fn token(&self) -> u8 {
+        self.token.get()
+    }
+
     /// Whether it stands in its key's queue. Asked under the lock of its bucket.
     pub(super) fn is_queued(&self) -> bool {
         self.queued.get()
@@ -103,6 +112,17 @@ fn thread_handle() -> usize {
 #[cfg(loom)]
 fn thread_handle() -> usize {
     0
+}
+
+/// What a waker wants of a waiter that it comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// To be taken out of the queue and woken.
+    Take,
+    /// To stay; look at the next.
+    Pass,
+    /// To stay, and all behind it.
+    Stop,
 }
 
 /// All queues of one bucket. Every method: under the bucket's lock.
@@ -240,6 +260,46 @@ impl Chain {
         taken
     }
 
+    /// Unlinks, in the order of the queue, those waiting on `key` whom `choose` takes, handing each to `take`; how
+    /// many, and whether others are left.
+    ///
+    /// # Safety
+    /// As above; neither `choose` nor `take` touches this chain.
+    #[inline]
+    pub(super) unsafe fn take_chosen(
+        &self,
+        key: Key,
+        mut choose: impl FnMut(u64) -> Choice,
+        mut take: impl FnMut(&Node),
+    ) -> (usize, bool) {
+        // SAFETY: the lock is held and linked nodes are alive; the next node is read before one is
+        // taken out.
+        unsafe {
+            let (_, mut node) = self.find(key);
+            let Some(head) = node.as_ref() else {
+                return (0, false);
+            };
+            let last = head.prev.get();
+            let (mut taken, mut passed) = (0, false);
+            loop {
+                let next = (*node).next.get();
+                match choose((*node).mask) {
+                    Choice::Take => {
+                        self.remove(&*node);
+                        take(&*node);
+                        taken += 1;
+                    }
+                    Choice::Pass => passed = true,
+                    Choice::Stop => return (taken, true),
+                }
+                if ptr::eq(node, last) {
+                    return (taken, passed);
+                }
+                node = next;
+            }
+        }
+    }
+
     /// Unlinks everybody, handing each to `take`.
     ///
     /// # Safety
@@ -360,6 +420,16 @@ impl Claimed {
         }
         self.last = node;
         self.count += 1;
+    }
+
+    /// Leaves `token` for each of them to find when it wakes up.
+    pub(crate) fn set_token(&self, token: u8) {
+        let mut node = self.first;
+        // SAFETY: claimed nodes are ours alone until they are notified, and linked until then.
+        while let Some(claimed) = unsafe { node.as_ref() } {
+            claimed.token.set(token);
+            node = claimed.next.get();
+        }
     }
 
     /// Tells all of them that they are awake, with few system calls; how many they were.

@@ -19,6 +19,8 @@ pub(crate) mod clock;
 #[cfg(not(loom))]
 pub(crate) mod env;
 #[cfg(not(loom))]
+pub(crate) mod generation;
+#[cfg(not(loom))]
 pub(crate) mod mem;
 pub(crate) mod numa;
 #[cfg(not(loom))]

@@ -1,0 +1,183 @@
+//! Parking: the wait and the wake that locks are built from. As `wait` and `wake`, but what the lock changes in
+//! its own word is changed *under the bucket's lock*, in one step with the queue.
+//!
+//! So a lock's "somebody waits" bit can be exact, a lock can be handed over to the very thread that is woken, and
+//! the last thing that an unlock does to the word is to release it: whoever takes the lock next may
+//! free its memory at once (glibc bug 13690).
+//!
+//! # The contract of every callback
+//!
+//! It runs at most once, with one bucket locked (for [`unpark_requeue`], two). It may load and change the lock's
+//! own words. It makes no system call, allocates nothing, touches no other lock, does not panic and does not
+//! come back into this crate. The word's page is at hand: the caller has touched it just before.
+//!
+//! None of these functions is for signal handlers: a handler must not lock, and what it may do (post a
+//! semaphore, set an event) is built on `wake`.
+
+use crate::private::{Choice, Claimed, Key, Node, Repository, Unparked, is_inside};
+use crate::sys::clock::Deadline;
+
+/// What a waker tells those whom it wakes. 0 is "look again"; the rest is each lock's own.
+pub(crate) type Token = u8;
+
+/// How [`park`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parked {
+    /// Woken, and told this.
+    Woken(Token),
+    /// `validate` said no: it did not sleep.
+    Invalid,
+    /// The deadline has passed. It has left the queue; nobody has woken it or will.
+    TimedOut,
+    /// A signal handler ran, or nobody can queue here (from a handler that interrupted a bucket section). It
+    /// is not in the queue.
+    Interrupted,
+}
+
+/// Queues on `key` as a waiter of `kind` if `validate` says so, and sleeps.
+///
+/// * `validate` runs under the bucket's lock: announce the waiter in the lock's word, or say no.
+/// * `before_sleep` runs with no bucket locked, once the waiter is queued: from here on a waker finds it. It
+///   may do anything but park.
+/// * `left` runs under the bucket's lock if the waiter gives up (deadline, signal); it is told whether others
+///   still wait on the key.
+///
+/// A waiter that [`unpark_requeue`] has moved to another key stays there whatever the deadline says: it was
+/// signalled, and whoever wakes the other key's waiters wakes it.
+///
+/// `kind` is what wakers choose by: any bits but none.
+#[inline]
+pub(crate) fn park(
+    repository: &Repository,
+    key: Key,
+    kind: u64,
+    deadline: Option<&Deadline>,
+    validate: impl FnOnce() -> bool,
+    before_sleep: impl FnOnce(),
+    left: impl FnOnce(bool),
+) -> Parked {
+    debug_assert!(kind != 0);
+    if is_inside() {
+        return Parked::Interrupted;
+    }
+    let parker = repository.take_parker();
+    let node = Node::new(key, kind, parker.id(), crate::sys::sched::priority());
+    let registration = repository.register(key);
+    if !validate() {
+        registration.cancel();
+        return Parked::Invalid;
+    }
+    // SAFETY: the node has this key, and below it is notified or withdrawn before we leave.
+    unsafe { registration.push(&node) };
+    before_sleep();
+    let Err(ended) = parker.park(&node.notice, deadline) else {
+        return Parked::Woken(node.token());
+    };
+    if parker.is_wiped() || repository.withdraw_from(key, &node, left) {
+        return match ended {
+            crate::park::Ended::TimedOut => Parked::TimedOut,
+            crate::park::Ended::Interrupted => Parked::Interrupted,
+        };
+    }
+    // Claimed or moved meanwhile: notice comes.
+    parker.park_uninterrupted(&node.notice);
+    Parked::Woken(node.token())
+}
+
+/// Wakes those of `key`'s waiters, in the order of the queue, whom `choose` takes, and tells them the
+/// token that `change` returns; how many.
+///
+/// `choose` is given each waiter's kind, and `change` what came of it: both under the bucket's lock. `change`
+/// runs even if nobody waits, and may be the last to touch the lock's memory.
+#[inline]
+pub(crate) fn unpark(
+    repository: &Repository,
+    key: Key,
+    choose: impl FnMut(u64) -> Choice,
+    change: impl FnOnce(Unparked) -> Token,
+) -> usize {
+    let Some(queue) = repository.lock_queue(key) else {
+        change(Unparked {
+            woken: 0,
+            more: false,
+        });
+        return 0;
+    };
+    let mut claimed = Claimed::new();
+    let unparked = queue.claim_chosen(choose, &mut claimed);
+    let token = change(unparked);
+    claimed.set_token(token);
+    drop(queue);
+    claimed.notify(&repository.parkers)
+}
+
+/// [`unpark`] of the one who has waited longest.
+#[inline]
+pub(crate) fn unpark_one(
+    repository: &Repository,
+    key: Key,
+    change: impl FnOnce(Unparked) -> Token,
+) -> usize {
+    let mut found = false;
+    let first = |_| {
+        if core::mem::replace(&mut found, true) {
+            Choice::Stop
+        } else {
+            Choice::Take
+        }
+    };
+    unpark(repository, key, first, change)
+}
+
+/// What to do with the waiters of a word: wake so many, move so many of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) wake: usize,
+    pub(crate) moved: usize,
+}
+
+/// What came of a [`Plan`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Requeued {
+    pub(crate) woken: usize,
+    pub(crate) moved: usize,
+    /// Whether others still wait on the first key.
+    pub(crate) more: bool,
+}
+
+/// Wakes some of `from`'s waiters and moves some behind those of `to`; what came of it.
+///
+/// `plan` and `change` run under the locks of both buckets: before and after the queues are changed. `change`
+/// runs even if nobody waits.
+#[inline]
+pub(crate) fn unpark_requeue(
+    repository: &Repository,
+    from: Key,
+    to: Key,
+    plan: impl FnOnce() -> Plan,
+    change: impl FnOnce(Requeued),
+) -> Requeued {
+    const NOBODY: Requeued = Requeued {
+        woken: 0,
+        moved: 0,
+        more: false,
+    };
+    let Some(pair) = repository.lock_pair(from, to) else {
+        plan();
+        change(NOBODY);
+        return NOBODY;
+    };
+    let Plan { wake, moved } = plan();
+    let mut claimed = Claimed::new();
+    let woken = pair.claim_from(wake, u64::MAX, &mut claimed);
+    let moved = pair.move_over(moved);
+    let requeued = Requeued {
+        woken,
+        moved,
+        more: pair.has_waiters(),
+    };
+    change(requeued);
+    drop(pair);
+    claimed.notify(&repository.parkers);
+    requeued
+}

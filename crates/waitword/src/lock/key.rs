@@ -1,0 +1,34 @@
+//! Where a lock's waiters stand: under the address of its word.
+
+use crate::private::{Key, Place};
+
+/// The key of the waiters of a private lock whose word this is.
+#[cfg(not(loom))]
+#[inline(always)]
+pub(crate) fn key_of<T>(word: &T) -> Key {
+    Key {
+        address: core::ptr::from_ref(word).addr(),
+        place: Place::Anywhere,
+    }
+}
+
+/// In a model addresses differ from one execution to the next, which must all take the same buckets: words are
+/// numbered in the order in which they are first asked about.
+#[cfg(loom)]
+pub(crate) fn key_of<T>(word: &T) -> Key {
+    use std::sync::Mutex;
+    loom::lazy_static! {
+        static ref SEEN: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    }
+    let address = core::ptr::from_ref(word).addr();
+    let mut seen = SEEN.lock().unwrap();
+    let number = seen.iter().position(|&known| known == address);
+    let number = number.unwrap_or_else(|| {
+        seen.push(address);
+        seen.len() - 1
+    });
+    Key {
+        address: 0x1000 + 4 * number,
+        place: Place::Anywhere,
+    }
+}
