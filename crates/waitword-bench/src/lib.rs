@@ -18,6 +18,7 @@
 pub mod bars;
 pub mod crew;
 pub mod harness;
+pub mod locks;
 pub mod machine;
 pub mod ops;
 pub mod report;

@@ -1,0 +1,62 @@
+//! What a lock must offer to be measured, and the contenders: ours in each flavour, and the peers.
+//!
+//! The loops of the workloads are generic over these traits, so that they are the same for every contender. In
+//! every contender each operation is *one call of a function that is not inlined* (libc's and the C++ libraries' are so
+//! by nature; the Rust ones are made so), and what differs between two figures is what the locks do.
+//!
+//! A peer that this build does not have (its library was not installed) is named in the report, not silently left out.
+
+/// A mutual-exclusion lock.
+///
+/// # Safety
+/// Between a `lock` (or a `try_lock` that says true) and the same thread's `unlock`, no other thread's `lock` returns.
+pub unsafe trait BenchMutex: Send + Sync + Sized + 'static {
+    /// As the report calls it.
+    const NAME: &'static str;
+    /// An unlocked one.
+    fn new() -> Self;
+    /// Takes it, waiting as long as it needs.
+    fn lock(&self);
+    /// Takes it if that needs no waiting; whether it did.
+    fn try_lock(&self) -> bool;
+    /// Gives it back. Called by the thread that holds it.
+    fn unlock(&self);
+}
+
+/// A condition variable and the mutex that it works with.
+///
+/// # Safety
+/// As [`BenchMutex`] for the mutex; `wait` gives it back and takes it again.
+pub unsafe trait BenchCondvar: Send + Sync + Sized + 'static {
+    /// What it works with.
+    type Mutex: BenchMutex;
+    /// As the report calls it; by default as its mutex.
+    const NAME: &'static str = <Self::Mutex as BenchMutex>::NAME;
+    /// One that nobody waits on.
+    fn new() -> Self;
+    /// Waits to be signalled. Called by the thread that holds `mutex`. May return for no reason.
+    fn wait(&self, mutex: &Self::Mutex);
+    /// Wakes one.
+    fn signal(&self);
+    /// Wakes all.
+    fn broadcast(&self);
+}
+
+/// A lock for many readers or one writer.
+///
+/// # Safety
+/// While a writer holds it, nobody else does.
+pub unsafe trait BenchRwLock: Send + Sync + Sized + 'static {
+    /// As the report calls it.
+    const NAME: &'static str;
+    /// An unlocked one.
+    fn new() -> Self;
+    /// Takes it for reading.
+    fn read_lock(&self);
+    /// Gives a reader's hold back.
+    fn read_unlock(&self);
+    /// Takes it for writing.
+    fn write_lock(&self);
+    /// Gives a writer's hold back.
+    fn write_unlock(&self);
+}
