@@ -8,6 +8,7 @@
 //! | room | what lives there |
 //! |---|---|
 //! | [`ops`] | what a peer must offer ([`ops::Futexes`]); the kernel's futex and ours |
+//! | [`locks`] | what a lock must offer; the C library's, Rust's, nsync's and absl's locks |
 //! | [`workload`] | one file an idea: what is done, and what its figures mean |
 //! | [`harness`] | rounds, order, disturbed rounds, what a case and a variant are |
 //! | [`crew`] | many threads that are put to sleep and are *seen* asleep |

@@ -16,6 +16,7 @@
 //!   "machine": { "cpu": "...", "cpus_allowed": 2, "cpus_online": 2, "numa_nodes": 1, "kernel": "6.18.0",
 //!                "preemption": "full", "glibc": "2.36", "idle_governor": "menu"|null,
 //!                "perf_event_paranoid": 2|null, "private_hash_slots": [at start|null, at end|null] },
+//!   "missing_peers": [ { "name": "nsync", "install": "apt-get install ..." } ],     not in this build
 //!   "workloads": [ {
 //!     "name": "calls", "about": "...", "error": null|"...",
 //!     "cases": [ {
@@ -44,6 +45,7 @@
 //! JSON has no infinity: a ratio over a baseline of zero is `null`.
 
 use crate::bars::BarReport;
+use crate::locks::Missing;
 use crate::machine::Machine;
 use crate::stats::Summary;
 use crate::usage::Usage;
@@ -69,6 +71,8 @@ pub struct Report {
     pub rounds: usize,
     /// Where it ran.
     pub machine: Machine,
+    /// Peers that this build does not have.
+    pub missing_peers: Vec<Missing>,
     /// What was measured.
     pub workloads: Vec<WorkloadReport>,
     /// How that stands to what must be reached.

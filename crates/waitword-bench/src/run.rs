@@ -4,7 +4,7 @@ use crate::harness::{Case, Context, Failure, run_case};
 use crate::machine::Machine;
 use crate::report::{Report, SCHEMA, WorkloadReport};
 use crate::watchdog::Watchdog;
-use crate::{bars, workload};
+use crate::{bars, locks, workload};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// What the user asked for.
@@ -102,6 +102,7 @@ pub fn run(chosen: &[Workload], context: &Context, observer: &mut dyn Observer) 
         complete,
         rounds: settings.rounds,
         machine,
+        missing_peers: locks::missing().to_vec(),
         bars: bars::judge(&reports),
         workloads: reports,
     }

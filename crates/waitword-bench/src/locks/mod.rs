@@ -4,9 +4,32 @@
 //! every contender each operation is *one call of a function that is not inlined* (libc's and the C++ libraries' are so
 //! by nature; the Rust ones are made so), and what differs between two figures is what the locks do.
 //!
-//! A peer that this build does not have (its library was not installed) is named in the report, not silently left out.
+//! | file | locks |
+//! |---|---|
+//! | [`glibc`] | the C library's: mutex normal (the baseline), adaptive, PI; condvar; rwlock in both preferences |
+//! | [`stdlib`], [`parking_lot`] | Rust's standard library; the crate of that name |
+//! | `nsync`, `absl` | C and C++; there if the build script found them |
+//! | `every` | the lists of all contenders, for workloads to walk |
+//!
+//! A peer that this build does not have (its library was not installed) is named in the report, not silently left
+//! out: [`missing`].
 
-/// A mutual-exclusion lock.
+mod every;
+
+#[cfg(has_absl)]
+pub mod absl;
+pub mod glibc;
+#[cfg(has_nsync)]
+pub mod nsync;
+pub mod parking_lot;
+pub mod stdlib;
+
+pub use every::{Missing, missing};
+// Until the first workload walks them.
+#[allow(unused_imports)]
+pub(crate) use every::{every_condvar, every_mutex, every_rwlock};
+
+/// A mutual-exclusion lock. All zeros need not be one; one that nobody holds may be moved.
 ///
 /// # Safety
 /// Between a `lock` (or a `try_lock` that says true) and the same thread's `unlock`, no other thread's `lock` returns.
@@ -19,8 +42,11 @@ pub unsafe trait BenchMutex: Send + Sync + Sized + 'static {
     fn lock(&self);
     /// Takes it if that needs no waiting; whether it did.
     fn try_lock(&self) -> bool;
-    /// Gives it back. Called by the thread that holds it.
-    fn unlock(&self);
+    /// Gives it back.
+    ///
+    /// # Safety
+    /// The calling thread holds it, and it has not been moved since it was locked.
+    unsafe fn unlock(&self);
 }
 
 /// A condition variable and the mutex that it works with.
@@ -34,8 +60,11 @@ pub unsafe trait BenchCondvar: Send + Sync + Sized + 'static {
     const NAME: &'static str = <Self::Mutex as BenchMutex>::NAME;
     /// One that nobody waits on.
     fn new() -> Self;
-    /// Waits to be signalled. Called by the thread that holds `mutex`. May return for no reason.
-    fn wait(&self, mutex: &Self::Mutex);
+    /// Waits to be signalled. May return for no reason.
+    ///
+    /// # Safety
+    /// As [`BenchMutex::unlock`]; all who wait at the same time have the same mutex.
+    unsafe fn wait(&self, mutex: &Self::Mutex);
     /// Wakes one.
     fn signal(&self);
     /// Wakes all.
@@ -54,9 +83,19 @@ pub unsafe trait BenchRwLock: Send + Sync + Sized + 'static {
     /// Takes it for reading.
     fn read_lock(&self);
     /// Gives a reader's hold back.
-    fn read_unlock(&self);
+    ///
+    /// # Safety
+    /// The calling thread holds it for reading, it has not been moved since, and the thread has no other lock of the type for
+    /// reading: one at a time.
+    unsafe fn read_unlock(&self);
     /// Takes it for writing.
     fn write_lock(&self);
     /// Gives a writer's hold back.
-    fn write_unlock(&self);
+    ///
+    /// # Safety
+    /// The calling thread holds it for writing, and it has not been moved since.
+    unsafe fn write_unlock(&self);
 }
+
+#[cfg(test)]
+mod tests;

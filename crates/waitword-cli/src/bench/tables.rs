@@ -2,6 +2,7 @@
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use waitword_bench::bars::{BarReport, Verdict};
+use waitword_bench::locks::Missing;
 use waitword_bench::report::{CaseReport, MetricReport, Report, VariantReport, WorkloadReport};
 use waitword_bench::stats::Summary;
 
@@ -211,7 +212,19 @@ pub(super) fn header(report: &Report) -> String {
         "rounds", report.rounds
     );
     text += &format!("{:20} {:.0} s\n", "took", report.seconds);
+    text += &missing(&report.missing_peers);
     text
+}
+
+/// One line for each peer that this build cannot measure.
+fn missing(peers: &[Missing]) -> String {
+    let line = |peer: &Missing| {
+        format!(
+            "{:20} {}: not in this build; `{}`, and build again\n",
+            "peer missing", peer.name, peer.install
+        )
+    };
+    peers.iter().map(line).collect()
 }
 
 #[cfg(test)]
@@ -227,6 +240,18 @@ mod tests {
         assert_eq!(texts.map(figure), shown);
         assert_eq!(figure(f64::NAN), "-");
         assert_eq!(figure(f64::INFINITY), "-");
+    }
+
+    #[test]
+    fn a_missing_peer_is_named_with_the_command_that_brings_it() {
+        let peer = Missing {
+            name: "nsync",
+            install: "apt-get install libnsync-dev",
+        };
+        let text = missing(&[peer]);
+        assert!(text.contains("nsync: not in this build"), "{text}");
+        assert!(text.contains("`apt-get install libnsync-dev`"), "{text}");
+        assert_eq!(missing(&[]), "");
     }
 
     #[test]

@@ -1,0 +1,116 @@
+//! Finds the peers that are written in C and C++, and builds the shim of the C++ one.
+//!
+//! A peer is there if a program that uses it compiles *and links*. One that is not there is no error: the build goes
+//! on without it (`cfg(has_nsync)`, `cfg(has_absl)` say which there are), and the benchmark's report names it and the
+//! package that has it.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// Where Debian puts the headers. A file that is missing makes cargo run this script again at the next build: so a
+/// library that was installed meanwhile is found.
+const HEADERS: [&str; 2] = [
+    "/usr/include/nsync.h",
+    "/usr/include/absl/synchronization/mutex.h",
+];
+const ABSL_SHIM: &str = "src/locks/absl.cc";
+
+/// What absl's `Mutex` needs, in an order in which a linker finds all of it: as `pkg-config --static --libs
+/// absl_synchronization` of Debian 12 has it.
+const ABSL: &[&str] = &[
+    "absl_synchronization",
+    "absl_graphcycles_internal",
+    "absl_stacktrace",
+    "absl_symbolize",
+    "absl_debugging_internal",
+    "absl_demangle_internal",
+    "absl_malloc_internal",
+    "absl_time",
+    "absl_civil_time",
+    "absl_strings",
+    "absl_strings_internal",
+    "absl_base",
+    "absl_spinlock_wait",
+    "absl_int128",
+    "absl_throw_delegate",
+    "absl_raw_logging_internal",
+    "absl_log_severity",
+    "absl_time_zone",
+];
+
+fn main() {
+    println!("cargo::rustc-check-cfg=cfg(has_nsync)");
+    println!("cargo::rustc-check-cfg=cfg(has_absl)");
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed={ABSL_SHIM}");
+    for header in HEADERS {
+        println!("cargo::rerun-if-changed={header}");
+    }
+    if nsync() {
+        println!("cargo::rustc-cfg=has_nsync");
+    }
+    if absl() {
+        println!("cargo::rustc-cfg=has_absl");
+    }
+}
+
+/// Debian has it as a shared library only.
+fn nsync() -> bool {
+    let program =
+        "#include <nsync.h>\nint main(void) { nsync_mu mu = NSYNC_MU_INIT; nsync_mu_lock(&mu); }\n";
+    let source = out("nsync.c");
+    let there = std::fs::write(&source, program).is_ok() && links(false, &[&source], &["-lnsync"]);
+    if there {
+        println!("cargo::rustc-link-lib=dylib=nsync");
+    }
+    there
+}
+
+/// Debian has it as static libraries only, in the compiler's own search path.
+fn absl() -> bool {
+    let main = out("main.cc");
+    let program = "extern \"C\" void waitword_absl_mu_lock(void *);\nint main() { long mu = 0; waitword_absl_mu_lock(&mu); }\n";
+    let libraries: Vec<String> = ABSL.iter().map(|name| format!("-l{name}")).collect();
+    let libraries: Vec<&str> = libraries.iter().map(String::as_str).collect();
+    let there = std::fs::write(&main, program).is_ok()
+        && links(true, &[Path::new(ABSL_SHIM), &main], &libraries);
+    if !there {
+        return false;
+    }
+    let built = compiler(true)
+        .file(ABSL_SHIM)
+        .cpp_link_stdlib(None)
+        .try_compile("waitword_absl_shim");
+    if built.is_err() {
+        return false;
+    }
+    // Not as `static=`, for which rustc would want to be told the directory. Who uses others comes first.
+    for name in ABSL.iter().chain(["stdc++"].iter()) {
+        println!("cargo::rustc-link-lib={name}");
+    }
+    true
+}
+
+fn out(file: &str) -> PathBuf {
+    Path::new(&env::var("OUT_DIR").expect("cargo sets it for build scripts")).join(file)
+}
+
+fn compiler(cpp: bool) -> cc::Build {
+    let mut build = cc::Build::new();
+    build.cpp(cpp).warnings(false).cargo_warnings(false);
+    if cpp {
+        build.std("c++17").define("NDEBUG", None);
+    }
+    build
+}
+
+/// Whether these files make a program with these libraries. Says nothing: that a peer is missing is for the report.
+fn links(cpp: bool, sources: &[&Path], libraries: &[&str]) -> bool {
+    let Ok(tool) = compiler(cpp).try_get_compiler() else {
+        return false;
+    };
+    let mut command = tool.to_command();
+    command.args(sources).args(libraries).arg("-pthread");
+    command.arg("-o").arg(out("probe"));
+    command.output().is_ok_and(|output| output.status.success())
+}

@@ -1,0 +1,23 @@
+// C functions around absl's classes. The arguments point to memory of the right size, alignment and content: both
+// classes are one word, and all zeros is what their constructors make of it.
+
+#include "absl/synchronization/mutex.h"
+
+#include <cstdint>
+#include <type_traits>
+
+static_assert(sizeof(absl::Mutex) == sizeof(std::intptr_t), "locks/absl.rs has another size");
+static_assert(sizeof(absl::CondVar) == sizeof(std::intptr_t), "locks/absl.rs has another size");
+static_assert(alignof(absl::Mutex) <= alignof(std::intptr_t), "locks/absl.rs has another alignment");
+static_assert(alignof(absl::CondVar) <= alignof(std::intptr_t), "locks/absl.rs has another alignment");
+
+extern "C" {
+void waitword_absl_mu_lock(absl::Mutex *mu) { mu->Lock(); }
+bool waitword_absl_mu_try_lock(absl::Mutex *mu) { return mu->TryLock(); }
+void waitword_absl_mu_unlock(absl::Mutex *mu) { mu->Unlock(); }
+void waitword_absl_mu_reader_lock(absl::Mutex *mu) { mu->ReaderLock(); }
+void waitword_absl_mu_reader_unlock(absl::Mutex *mu) { mu->ReaderUnlock(); }
+void waitword_absl_cv_wait(absl::CondVar *cv, absl::Mutex *mu) { cv->Wait(mu); }
+void waitword_absl_cv_signal(absl::CondVar *cv) { cv->Signal(); }
+void waitword_absl_cv_broadcast(absl::CondVar *cv) { cv->SignalAll(); }
+}

@@ -1,0 +1,127 @@
+//! absl's (Google's C++ library): a queue of waiters in the lock's word, spinning before sleeping, and a reader-writer
+//! mode of the same class. Its deadlock detection is off in a build like Debian's.
+//!
+//! The functions of `absl.cc` beside this file, compiled by the build script, end in a jump to the class's own
+//! function: one call, as with the others.
+
+use super::{BenchCondvar, BenchMutex, BenchRwLock};
+use core::cell::UnsafeCell;
+
+/// `absl::Mutex`, exclusively and for readers. All zeros is an unlocked one: what its constant constructor makes.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Mu(UnsafeCell<isize>);
+
+/// `absl::CondVar`. All zeros is one that nobody waits on.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Cv(UnsafeCell<isize>);
+
+unsafe extern "C" {
+    fn waitword_absl_mu_lock(mu: &Mu);
+    fn waitword_absl_mu_try_lock(mu: &Mu) -> bool;
+    fn waitword_absl_mu_unlock(mu: &Mu);
+    fn waitword_absl_mu_reader_lock(mu: &Mu);
+    fn waitword_absl_mu_reader_unlock(mu: &Mu);
+    fn waitword_absl_cv_wait(cv: &Cv, mu: &Mu);
+    fn waitword_absl_cv_signal(cv: &Cv);
+    fn waitword_absl_cv_broadcast(cv: &Cv);
+}
+
+// SAFETY: one atomic word to those who may touch it.
+unsafe impl Send for Mu {}
+// SAFETY: as above.
+unsafe impl Sync for Mu {}
+// SAFETY: as above.
+unsafe impl Send for Cv {}
+// SAFETY: as above.
+unsafe impl Sync for Cv {}
+
+const NAME: &str = "absl";
+
+// SAFETY: absl's own lock.
+unsafe impl BenchMutex for Mu {
+    const NAME: &'static str = NAME;
+
+    fn new() -> Self {
+        Self(UnsafeCell::new(0))
+    }
+
+    #[inline]
+    fn lock(&self) {
+        // SAFETY: a lock made by `new`.
+        unsafe { waitword_absl_mu_lock(self) }
+    }
+
+    #[inline]
+    fn try_lock(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { waitword_absl_mu_try_lock(self) }
+    }
+
+    #[inline]
+    unsafe fn unlock(&self) {
+        // SAFETY: as above; held by the caller, as it says.
+        unsafe { waitword_absl_mu_unlock(self) }
+    }
+}
+
+// SAFETY: absl's own, with its own lock.
+unsafe impl BenchCondvar for Cv {
+    type Mutex = Mu;
+
+    fn new() -> Self {
+        Self(UnsafeCell::new(0))
+    }
+
+    #[inline]
+    unsafe fn wait(&self, mutex: &Mu) {
+        // SAFETY: both made by `new`; the caller holds the mutex, as it says.
+        unsafe { waitword_absl_cv_wait(self, mutex) }
+    }
+
+    #[inline]
+    fn signal(&self) {
+        // SAFETY: made by `new`.
+        unsafe { waitword_absl_cv_signal(self) }
+    }
+
+    #[inline]
+    fn broadcast(&self) {
+        // SAFETY: made by `new`.
+        unsafe { waitword_absl_cv_broadcast(self) }
+    }
+}
+
+// SAFETY: absl's own lock.
+unsafe impl BenchRwLock for Mu {
+    const NAME: &'static str = NAME;
+
+    fn new() -> Self {
+        Self(UnsafeCell::new(0))
+    }
+
+    #[inline]
+    fn read_lock(&self) {
+        // SAFETY: a lock made by `new`.
+        unsafe { waitword_absl_mu_reader_lock(self) }
+    }
+
+    #[inline]
+    unsafe fn read_unlock(&self) {
+        // SAFETY: as above; held by the caller, as it says.
+        unsafe { waitword_absl_mu_reader_unlock(self) }
+    }
+
+    #[inline]
+    fn write_lock(&self) {
+        // SAFETY: as above.
+        unsafe { waitword_absl_mu_lock(self) }
+    }
+
+    #[inline]
+    unsafe fn write_unlock(&self) {
+        // SAFETY: as above; held by the caller, as it says.
+        unsafe { waitword_absl_mu_unlock(self) }
+    }
+}

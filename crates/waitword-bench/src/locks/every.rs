@@ -1,0 +1,95 @@
+//! The lists of contenders: a new lock is named here, and every workload has it.
+//!
+//! A list is a macro, since each entry is a type: `every_mutex!(contender(threads, &crew))` is the `Vec` of
+//! `contender::<M>(threads, &crew)` for each mutex `M`, the baseline first. `contender` is a generic function of
+//! whatever arguments; the arguments are evaluated anew for each.
+
+use serde::Serialize;
+
+/// Calls a function that is generic over a [`BenchMutex`](super::BenchMutex) for each there is; the results as a `Vec`.
+#[allow(unused_macros)]
+macro_rules! every_mutex {
+    ($build:ident $arguments:tt) => {{
+        use crate::locks::{glibc, parking_lot, stdlib};
+        #[allow(unused_mut)]
+        let mut all = vec![
+            $build::<glibc::Mutex<glibc::Normal>> $arguments,
+            $build::<glibc::Mutex<glibc::Adaptive>> $arguments,
+            $build::<glibc::Mutex<glibc::Inherit>> $arguments,
+            $build::<stdlib::Mutex> $arguments,
+            $build::<parking_lot::Mutex> $arguments,
+        ];
+        #[cfg(has_nsync)]
+        all.push($build::<crate::locks::nsync::Mu> $arguments);
+        #[cfg(has_absl)]
+        all.push($build::<crate::locks::absl::Mu> $arguments);
+        all
+    }};
+}
+
+/// Calls a function that is generic over a [`BenchCondvar`](super::BenchCondvar) for each there is; the results as a `Vec`.
+#[allow(unused_macros)]
+macro_rules! every_condvar {
+    ($build:ident $arguments:tt) => {{
+        use crate::locks::{glibc, parking_lot, stdlib};
+        #[allow(unused_mut)]
+        let mut all = vec![
+            $build::<glibc::Condvar> $arguments,
+            $build::<stdlib::Condvar> $arguments,
+            $build::<parking_lot::Condvar> $arguments,
+        ];
+        #[cfg(has_nsync)]
+        all.push($build::<crate::locks::nsync::Cv> $arguments);
+        #[cfg(has_absl)]
+        all.push($build::<crate::locks::absl::Cv> $arguments);
+        all
+    }};
+}
+
+/// Calls a function that is generic over a [`BenchRwLock`](super::BenchRwLock) for each there is; the results as a `Vec`.
+#[allow(unused_macros)]
+macro_rules! every_rwlock {
+    ($build:ident $arguments:tt) => {{
+        use crate::locks::{glibc, parking_lot, stdlib};
+        #[allow(unused_mut)]
+        let mut all = vec![
+            $build::<glibc::RwLock<glibc::PreferReader>> $arguments,
+            $build::<glibc::RwLock<glibc::PreferWriter>> $arguments,
+            $build::<stdlib::RwLock> $arguments,
+            $build::<parking_lot::RwLock> $arguments,
+        ];
+        #[cfg(has_nsync)]
+        all.push($build::<crate::locks::nsync::Mu> $arguments);
+        #[cfg(has_absl)]
+        all.push($build::<crate::locks::absl::Mu> $arguments);
+        all
+    }};
+}
+
+#[allow(unused_imports)]
+pub(crate) use {every_condvar, every_mutex, every_rwlock};
+
+/// A peer that this build does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// As the report would call it.
+    pub name: &'static str,
+    /// The command that installs it on Debian; the next build has it.
+    pub install: &'static str,
+}
+
+/// The peers that were not there, or that could not be compiled and linked, when this was built.
+pub fn missing() -> &'static [Missing] {
+    &[
+        #[cfg(not(has_nsync))]
+        Missing {
+            name: "nsync",
+            install: "apt-get install gcc libnsync-dev",
+        },
+        #[cfg(not(has_absl))]
+        Missing {
+            name: "absl",
+            install: "apt-get install g++ libabsl-dev",
+        },
+    ]
+}

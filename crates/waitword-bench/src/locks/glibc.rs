@@ -1,0 +1,249 @@
+//! The C library's: mutexes (normal, adaptive, with priority inheritance), condition variable, reader-writer lock
+//! in both preferences. The normal mutex, the condition variable and the default lock are the baselines.
+//!
+//! A `pthread_mutex_t` is plain data while nobody holds it or waits on it: it may be moved out of `new`.
+
+use super::{BenchCondvar, BenchMutex, BenchRwLock};
+use core::cell::UnsafeCell;
+use core::ffi::c_int;
+use core::marker::PhantomData;
+
+/// Which kind of mutex to make.
+pub trait MutexKind: 'static {
+    /// As the report calls it.
+    const NAME: &'static str;
+    /// For `pthread_mutexattr_settype`.
+    const TYPE: c_int;
+    /// For `pthread_mutexattr_setprotocol`.
+    const PROTOCOL: c_int;
+}
+
+/// `PTHREAD_MUTEX_NORMAL`: a waiter sleeps at once; what most programs have.
+#[derive(Debug)]
+pub struct Normal;
+/// `PTHREAD_MUTEX_ADAPTIVE_NP`: a waiter spins first, for as long as that helped lately.
+#[derive(Debug)]
+pub struct Adaptive;
+/// `PTHREAD_PRIO_INHERIT`: the kernel hands it from owner to waiter, and lends the waiter's priority to the owner.
+#[derive(Debug)]
+pub struct Inherit;
+
+impl MutexKind for Normal {
+    const NAME: &'static str = "glibc";
+    const TYPE: c_int = libc::PTHREAD_MUTEX_NORMAL;
+    const PROTOCOL: c_int = libc::PTHREAD_PRIO_NONE;
+}
+
+impl MutexKind for Adaptive {
+    const NAME: &'static str = "glibc, adaptive";
+    const TYPE: c_int = libc::PTHREAD_MUTEX_ADAPTIVE_NP;
+    const PROTOCOL: c_int = libc::PTHREAD_PRIO_NONE;
+}
+
+impl MutexKind for Inherit {
+    const NAME: &'static str = "glibc, PI";
+    const TYPE: c_int = libc::PTHREAD_MUTEX_NORMAL;
+    const PROTOCOL: c_int = libc::PTHREAD_PRIO_INHERIT;
+}
+
+/// `pthread_mutex_t`.
+#[repr(C)]
+pub struct Mutex<K>(UnsafeCell<libc::pthread_mutex_t>, PhantomData<K>);
+
+// SAFETY: made to be used by many threads; the kind is a name only.
+unsafe impl<K> Send for Mutex<K> {}
+// SAFETY: as above.
+unsafe impl<K> Sync for Mutex<K> {}
+
+// SAFETY: the C library's own lock.
+unsafe impl<K: MutexKind> BenchMutex for Mutex<K> {
+    const NAME: &'static str = K::NAME;
+
+    fn new() -> Self {
+        let mutex = Self(
+            UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
+            PhantomData,
+        );
+        // SAFETY: attributes that are initialized here, and a mutex that nobody else knows yet.
+        unsafe {
+            let mut attributes: libc::pthread_mutexattr_t = core::mem::zeroed();
+            done(libc::pthread_mutexattr_init(&mut attributes));
+            done(libc::pthread_mutexattr_settype(&mut attributes, K::TYPE));
+            done(libc::pthread_mutexattr_setprotocol(
+                &mut attributes,
+                K::PROTOCOL,
+            ));
+            done(libc::pthread_mutex_init(mutex.0.get(), &attributes));
+            done(libc::pthread_mutexattr_destroy(&mut attributes));
+        }
+        mutex
+    }
+
+    #[inline]
+    fn lock(&self) {
+        // SAFETY: an initialized mutex.
+        let error = unsafe { libc::pthread_mutex_lock(self.0.get()) };
+        debug_assert_eq!(error, 0);
+    }
+
+    #[inline]
+    fn try_lock(&self) -> bool {
+        // SAFETY: an initialized mutex.
+        let error = unsafe { libc::pthread_mutex_trylock(self.0.get()) };
+        debug_assert!(error == 0 || error == libc::EBUSY);
+        error == 0
+    }
+
+    #[inline]
+    unsafe fn unlock(&self) {
+        // SAFETY: an initialized mutex, which the caller holds, as it says.
+        let error = unsafe { libc::pthread_mutex_unlock(self.0.get()) };
+        debug_assert_eq!(error, 0);
+    }
+}
+
+impl<K> Drop for Mutex<K> {
+    fn drop(&mut self) {
+        // SAFETY: nobody has a reference to it any more. That it may be locked all the same is an error that is
+        // returned, and does no harm.
+        unsafe { libc::pthread_mutex_destroy(self.0.get()) };
+    }
+}
+
+/// `pthread_cond_t`, with a normal mutex.
+#[repr(C)]
+pub struct Condvar(UnsafeCell<libc::pthread_cond_t>);
+
+// SAFETY: made to be used by many threads.
+unsafe impl Send for Condvar {}
+// SAFETY: as above.
+unsafe impl Sync for Condvar {}
+
+// SAFETY: the C library's own, with its own mutex.
+unsafe impl BenchCondvar for Condvar {
+    type Mutex = Mutex<Normal>;
+
+    fn new() -> Self {
+        Self(UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER))
+    }
+
+    #[inline]
+    unsafe fn wait(&self, mutex: &Self::Mutex) {
+        // SAFETY: both initialized; the caller holds the mutex, as it says.
+        let error = unsafe { libc::pthread_cond_wait(self.0.get(), mutex.0.get()) };
+        debug_assert_eq!(error, 0);
+    }
+
+    #[inline]
+    fn signal(&self) {
+        // SAFETY: an initialized condition variable.
+        unsafe { libc::pthread_cond_signal(self.0.get()) };
+    }
+
+    #[inline]
+    fn broadcast(&self) {
+        // SAFETY: as above.
+        unsafe { libc::pthread_cond_broadcast(self.0.get()) };
+    }
+}
+
+// No `pthread_cond_destroy`: it waits for those who still wait, of whom there may be some when a workload fails.
+
+/// Which kind of reader-writer lock to make.
+pub trait RwLockKind: 'static {
+    /// As the report calls it.
+    const NAME: &'static str;
+    /// For `pthread_rwlockattr_setkind_np`.
+    const KIND: c_int;
+}
+
+/// `PTHREAD_RWLOCK_PREFER_READER_NP`, the default: new readers pass waiting writers.
+#[derive(Debug)]
+pub struct PreferReader;
+/// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`: new readers wait behind waiting writers.
+#[derive(Debug)]
+pub struct PreferWriter;
+
+impl RwLockKind for PreferReader {
+    const NAME: &'static str = "glibc";
+    const KIND: c_int = 0;
+}
+
+impl RwLockKind for PreferWriter {
+    const NAME: &'static str = "glibc, prefer writer";
+    const KIND: c_int = 2;
+}
+
+/// `pthread_rwlock_t`.
+#[repr(C)]
+pub struct RwLock<K>(UnsafeCell<libc::pthread_rwlock_t>, PhantomData<K>);
+
+// SAFETY: made to be used by many threads; the kind is a name only.
+unsafe impl<K> Send for RwLock<K> {}
+// SAFETY: as above.
+unsafe impl<K> Sync for RwLock<K> {}
+
+// SAFETY: the C library's own lock.
+unsafe impl<K: RwLockKind> BenchRwLock for RwLock<K> {
+    const NAME: &'static str = K::NAME;
+
+    fn new() -> Self {
+        let lock = Self(
+            UnsafeCell::new(libc::PTHREAD_RWLOCK_INITIALIZER),
+            PhantomData,
+        );
+        // SAFETY: attributes that are initialized here, and a lock that nobody else knows yet.
+        unsafe {
+            let mut attributes: libc::pthread_rwlockattr_t = core::mem::zeroed();
+            done(libc::pthread_rwlockattr_init(&mut attributes));
+            done(libc::pthread_rwlockattr_setkind_np(
+                &mut attributes,
+                K::KIND,
+            ));
+            done(libc::pthread_rwlock_init(lock.0.get(), &attributes));
+            done(libc::pthread_rwlockattr_destroy(&mut attributes));
+        }
+        lock
+    }
+
+    #[inline]
+    fn read_lock(&self) {
+        // SAFETY: an initialized lock.
+        let error = unsafe { libc::pthread_rwlock_rdlock(self.0.get()) };
+        debug_assert_eq!(error, 0);
+    }
+
+    #[inline]
+    unsafe fn read_unlock(&self) {
+        // SAFETY: an initialized lock, which the caller holds, as it says.
+        let error = unsafe { libc::pthread_rwlock_unlock(self.0.get()) };
+        debug_assert_eq!(error, 0);
+    }
+
+    #[inline]
+    fn write_lock(&self) {
+        // SAFETY: an initialized lock.
+        let error = unsafe { libc::pthread_rwlock_wrlock(self.0.get()) };
+        debug_assert_eq!(error, 0);
+    }
+
+    #[inline]
+    unsafe fn write_unlock(&self) {
+        // SAFETY: an initialized lock, which the caller holds, as it says.
+        let error = unsafe { libc::pthread_rwlock_unlock(self.0.get()) };
+        debug_assert_eq!(error, 0);
+    }
+}
+
+impl<K> Drop for RwLock<K> {
+    fn drop(&mut self) {
+        // SAFETY: nobody has a reference to it any more.
+        unsafe { libc::pthread_rwlock_destroy(self.0.get()) };
+    }
+}
+
+/// # Panics
+/// If the C library refuses: the figures would be of something else.
+fn done(error: c_int) {
+    assert_eq!(error, 0, "the C library refuses to make such a lock");
+}

@@ -1,0 +1,111 @@
+//! parking_lot's: a byte of state and a table of waiters of its own; the crate that many Rust programs have.
+//!
+//! Its raw locks, through `lock_api`. Its condition variable works with guards only: one is made for the call.
+
+use super::{BenchCondvar, BenchMutex, BenchRwLock};
+use lock_api::{RawMutex as _, RawRwLock as _};
+
+const NAME: &str = "parking_lot";
+
+/// `parking_lot::Mutex`.
+#[derive(Debug)]
+pub struct Mutex(parking_lot::Mutex<()>);
+
+impl Mutex {
+    #[inline]
+    fn raw(&self) -> &parking_lot::RawMutex {
+        // SAFETY: what is done with it is `BenchMutex`'s business, which asks of its callers what this asks of us.
+        unsafe { self.0.raw() }
+    }
+}
+
+// SAFETY: parking_lot's own lock.
+unsafe impl BenchMutex for Mutex {
+    const NAME: &'static str = NAME;
+
+    fn new() -> Self {
+        Self(parking_lot::Mutex::new(()))
+    }
+
+    #[inline(never)]
+    fn lock(&self) {
+        self.raw().lock();
+    }
+
+    #[inline(never)]
+    fn try_lock(&self) -> bool {
+        self.raw().try_lock()
+    }
+
+    #[inline(never)]
+    unsafe fn unlock(&self) {
+        // SAFETY: the caller holds it, as it says.
+        unsafe { self.raw().unlock() }
+    }
+}
+
+/// `parking_lot::Condvar`.
+#[derive(Debug)]
+pub struct Condvar(parking_lot::Condvar);
+
+// SAFETY: parking_lot's own, with its own mutex.
+unsafe impl BenchCondvar for Condvar {
+    type Mutex = Mutex;
+
+    fn new() -> Self {
+        Self(parking_lot::Condvar::new())
+    }
+
+    #[inline(never)]
+    unsafe fn wait(&self, mutex: &Mutex) {
+        // SAFETY: the caller holds the mutex, as it says, and there is no other guard of it.
+        let mut guard = unsafe { mutex.0.make_guard_unchecked() };
+        self.0.wait(&mut guard);
+        // The caller goes on holding it.
+        core::mem::forget(guard);
+    }
+
+    #[inline(never)]
+    fn signal(&self) {
+        self.0.notify_one();
+    }
+
+    #[inline(never)]
+    fn broadcast(&self) {
+        self.0.notify_all();
+    }
+}
+
+/// `parking_lot::RwLock`.
+pub struct RwLock(parking_lot::RawRwLock);
+
+// SAFETY: parking_lot's own lock.
+unsafe impl BenchRwLock for RwLock {
+    const NAME: &'static str = NAME;
+
+    fn new() -> Self {
+        Self(parking_lot::RawRwLock::INIT)
+    }
+
+    #[inline(never)]
+    fn read_lock(&self) {
+        self.0.lock_shared();
+    }
+
+    #[inline(never)]
+    unsafe fn read_unlock(&self) {
+        // SAFETY: the caller holds it for reading, as it says.
+        unsafe { self.0.unlock_shared() }
+    }
+
+    #[inline(never)]
+    fn write_lock(&self) {
+        self.0.lock_exclusive();
+    }
+
+    #[inline(never)]
+    unsafe fn write_unlock(&self) {
+        // SAFETY: the caller holds it for writing, as it says.
+        unsafe { self.0.unlock_exclusive() }
+    }
+}
