@@ -64,6 +64,7 @@
 mod atomic;
 mod futex;
 mod lock;
+mod oncpu;
 mod park;
 mod private;
 #[cfg(not(loom))]
@@ -81,6 +82,7 @@ pub mod table;
 pub use word::{Cmp, FutexWord, Mask, NumaWord, Op, WakeOp, Word};
 
 pub use futex::{Error, Scope};
+pub use lock::*;
 #[cfg(not(loom))]
 pub use futex::{Expecting, Futex, WAIT_ANY_MAX, WaitOptions, wait_any};
 pub use sys::clock::{Clock, Deadline};

@@ -14,7 +14,10 @@
 //! None of these functions is for signal handlers: a handler must not lock, and what it may do (post a
 //! semaphore, set an event) is built on `wake`.
 
-use crate::private::{Choice, Claimed, Key, Node, Repository, Unparked, is_inside};
+use crate::private::{
+    Choice, Claimed, Key, Node, Registration, Repository, Unparked, is_inside,
+};
+use crate::park::Parker;
 use crate::sys::clock::Deadline;
 
 /// What a waker tells those whom it wakes. 0 is "look again"; the rest is each lock's own.
@@ -56,6 +59,41 @@ pub(crate) fn park(
     before_sleep: impl FnOnce(),
     left: impl FnOnce(bool),
 ) -> Parked {
+    let queue = |registration: Registration<'_>, node: &Node| {
+        // SAFETY: `park_queued` keeps the node where it is until it is notified or withdrawn.
+        unsafe { registration.push(node) };
+        before_sleep();
+    };
+    park_queued(repository, key, kind, deadline, validate, queue, left)
+}
+
+/// [`park`] in front of all who wait on the key, for one who has waited before.
+#[inline]
+pub(crate) fn park_in_front(
+    repository: &Repository,
+    key: Key,
+    kind: u64,
+    deadline: Option<&Deadline>,
+    validate: impl FnOnce() -> bool,
+    left: impl FnOnce(bool),
+) -> Parked {
+    let queue = |registration: Registration<'_>, node: &Node| {
+        // SAFETY: `park_queued` keeps the node where it is until it is notified or withdrawn.
+        unsafe { registration.push_in_front(node) };
+    };
+    park_queued(repository, key, kind, deadline, validate, queue, left)
+}
+
+#[inline]
+fn park_queued(
+    repository: &Repository,
+    key: Key,
+    kind: u64,
+    deadline: Option<&Deadline>,
+    validate: impl FnOnce() -> bool,
+    queue: impl FnOnce(Registration<'_>, &Node),
+    left: impl FnOnce(bool),
+) -> Parked {
     debug_assert!(kind != 0);
     if is_inside() {
         return Parked::Interrupted;
@@ -67,13 +105,56 @@ pub(crate) fn park(
         registration.cancel();
         return Parked::Invalid;
     }
+    queue(registration, &node);
+    sleep(repository, &parker, &node, key, deadline, left)
+}
+
+/// Queues on `key` in the place of another: if `choose` takes somebody of those who wait there, that one is woken
+/// with `token`, and the caller sleeps, all in one step. If it takes nobody, the answer is [`Parked::Invalid`].
+///
+/// The rest is as [`park`] has it.
+#[inline]
+pub(crate) fn park_instead_of(
+    repository: &Repository,
+    key: Key,
+    kind: u64,
+    deadline: Option<&Deadline>,
+    choose: impl FnMut(u64) -> Choice,
+    token: Token,
+    left: impl FnOnce(bool),
+) -> Parked {
+    if is_inside() {
+        return Parked::Interrupted;
+    }
+    let parker = repository.take_parker();
+    let node = Node::new(key, kind, parker.id(), crate::sys::sched::priority());
+    let registration = repository.register(key);
+    let mut claimed = Claimed::new();
+    if registration.claim_chosen(key, choose, &mut claimed).woken == 0 {
+        registration.cancel();
+        return Parked::Invalid;
+    }
+    claimed.set_token(token);
     // SAFETY: the node has this key, and below it is notified or withdrawn before we leave.
     unsafe { registration.push(&node) };
-    before_sleep();
+    claimed.notify(&repository.parkers);
+    sleep(repository, &parker, &node, key, deadline, left)
+}
+
+/// The second half of [`park`]: the node is queued.
+#[inline]
+fn sleep(
+    repository: &Repository,
+    parker: &Parker<'_>,
+    node: &Node,
+    key: Key,
+    deadline: Option<&Deadline>,
+    left: impl FnOnce(bool),
+) -> Parked {
     let Err(ended) = parker.park(&node.notice, deadline) else {
         return Parked::Woken(node.token());
     };
-    if parker.is_wiped() || repository.withdraw_from(key, &node, left) {
+    if parker.is_wiped() || repository.withdraw_from(key, node, left) {
         return match ended {
             crate::park::Ended::TimedOut => Parked::TimedOut,
             crate::park::Ended::Interrupted => Parked::Interrupted,

@@ -59,7 +59,7 @@
 mod batch;
 mod notice;
 mod pool;
-mod spin;
+pub(crate) mod spin;
 
 pub(crate) use batch::WakeCalls;
 pub(crate) use notice::{Notice, Notices, Sleeps};

@@ -11,10 +11,10 @@
 //! * a budget of zero turns it off (`WAITWORD_SPIN_NS=0`, [`set_budget`]).
 
 #[cfg(not(loom))]
-pub(crate) use real::{SpinHistory, budget, set_budget};
+pub(crate) use real::{SpinHistory, budget, is_allowed, pauses, set_budget};
 
 #[cfg(loom)]
-pub(crate) use model::SpinHistory;
+pub(crate) use model::{SpinHistory, is_allowed, pauses};
 
 #[cfg(not(loom))]
 mod real {
@@ -69,6 +69,27 @@ mod real {
         }
     }
 
+    /// Whether a thread may spin for another at all: there is a second CPU, and nobody has turned it off.
+    #[inline]
+    pub(crate) fn is_allowed() -> bool {
+        looks_per_1024_ns();
+        budget_nanoseconds() != 0 && MOST_SPINNERS.load(Relaxed) > 0
+    }
+
+    /// How many pause instructions take about that long; at least 1.
+    #[inline]
+    pub(crate) fn pauses(nanoseconds: u64) -> u32 {
+        (nanoseconds * looks_per_1024_ns() / 1024).clamp(1, u32::MAX.into()) as u32
+    }
+
+    #[inline]
+    fn looks_per_1024_ns() -> u64 {
+        match LOOKS_PER_1024_NS.load(Relaxed) {
+            UNKNOWN => calibrate(),
+            looks => looks,
+        }
+    }
+
     #[cold]
     fn calibrate() -> u64 {
         const LOOKS: u64 = 64;
@@ -102,10 +123,7 @@ mod real {
         }
 
         fn spin(&self, nanoseconds: u64, spinners: &AtomicU32, done: impl Fn() -> bool) -> bool {
-            let per_1024_ns = match LOOKS_PER_1024_NS.load(Relaxed) {
-                UNKNOWN => calibrate(),
-                looks => looks,
-            };
+            let per_1024_ns = looks_per_1024_ns();
             if spinners.fetch_add(1, Relaxed) >= MOST_SPINNERS.load(Relaxed) {
                 spinners.fetch_sub(1, Relaxed);
                 return false;
@@ -136,6 +154,14 @@ mod real {
 #[cfg(loom)]
 mod model {
     use crate::atomic::AtomicU32;
+
+    pub(crate) fn is_allowed() -> bool {
+        false
+    }
+
+    pub(crate) fn pauses(_: u64) -> u32 {
+        0
+    }
 
     /// In a model nobody spins: it would only add states.
     pub(crate) struct SpinHistory;

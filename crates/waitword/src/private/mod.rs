@@ -356,6 +356,27 @@ impl Registration<'_> {
         unsafe { self.held.found.bucket.chain(|chain| chain.push(node)) };
     }
 
+    /// The same, in front of all who wait on its key.
+    ///
+    /// # Safety
+    /// As [`push`](Self::push).
+    #[inline]
+    pub(crate) unsafe fn push_in_front(self, node: &Node) {
+        // SAFETY: the bucket is locked; the node by the caller's promise.
+        unsafe { self.held.found.bucket.chain(|chain| chain.push_in_front(node)) };
+    }
+
+    /// Unlinks those who wait on this key whom `choose` takes, for the caller to notify after the unlock.
+    #[inline]
+    pub(crate) fn claim_chosen(
+        &self,
+        key: Key,
+        choose: impl FnMut(u64) -> Choice,
+        claimed: &mut Claimed,
+    ) -> Unparked {
+        claim_chosen_from(key, self.held.found, choose, claimed)
+    }
+
     /// Counts the waiter off again: the word is not what it expected.
     pub(crate) fn cancel(self) {
         let Found { bucket, lane, .. } = self.held.found;
@@ -377,13 +398,7 @@ impl Queue<'_> {
         choose: impl FnMut(u64) -> Choice,
         claimed: &mut Claimed,
     ) -> Unparked {
-        let Found { bucket, lane, .. } = self.held.found;
-        // SAFETY: the bucket is locked.
-        let (woken, more) = unsafe {
-            bucket.chain(|chain| chain.take_chosen(self.key, choose, |node| claimed.push(node)))
-        };
-        bucket.count(lane, -(woken as isize));
-        Unparked { woken, more }
+        claim_chosen_from(self.key, self.held.found, choose, claimed)
     }
 
     /// Whether anybody stands here.
@@ -403,6 +418,21 @@ impl Queue<'_> {
         bucket.count(lane, -1);
         true
     }
+}
+
+/// Unlinks waiters of `key` by choice; its bucket is locked.
+#[inline]
+fn claim_chosen_from(
+    key: Key,
+    Found { bucket, lane, .. }: Found<'_>,
+    choose: impl FnMut(u64) -> Choice,
+    claimed: &mut Claimed,
+) -> Unparked {
+    // SAFETY: the callers hold the bucket.
+    let (woken, more) =
+        unsafe { bucket.chain(|chain| chain.take_chosen(key, choose, |node| claimed.push(node))) };
+    bucket.count(lane, -(woken as isize));
+    Unparked { woken, more }
 }
 
 /// Whether anybody waits on `key`; its bucket is locked.

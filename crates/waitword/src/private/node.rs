@@ -196,6 +196,31 @@ impl Chain {
         }
     }
 
+    /// Adds a node in front of all of its key, whatever their priority.
+    ///
+    /// # Safety
+    /// As above.
+    pub(super) unsafe fn push_in_front(&self, node: *const Node) {
+        // SAFETY: the lock is held, linked nodes are alive, and `node` is by the caller's promise.
+        unsafe {
+            let new = &*node;
+            new.queued.set(true);
+            let (link, first) = self.find(new.key());
+            let Some(head) = first.as_ref() else {
+                new.chain.set(self.first.replace(node));
+                new.prev.set(node);
+                new.next.set(node);
+                return;
+            };
+            new.chain.set(head.chain.get());
+            link.set(node);
+            let last = head.prev.replace(node);
+            (*last).next.set(node);
+            new.prev.set(last);
+            new.next.set(head);
+        }
+    }
+
     /// Unlinks a node.
     ///
     /// # Safety

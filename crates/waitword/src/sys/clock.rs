@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 use rustix::time::{ClockId, Timespec};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// The clock that a deadline is read against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,6 +78,13 @@ impl Deadline {
         let relative = Self::from_timespec(Clock::Monotonic, time)?;
         let duration = Duration::new(relative.seconds as u64, relative.nanoseconds);
         Some(Self::after(duration))
+    }
+}
+
+/// An `Instant` is a time on the monotonic clock, of which the standard library tells only how far it is from another.
+impl From<Instant> for Deadline {
+    fn from(instant: Instant) -> Self {
+        Self::after(instant.saturating_duration_since(Instant::now()))
     }
 }
 

@@ -58,6 +58,11 @@ pub(crate) fn cpus() -> u32 {
         .max(1)
 }
 
+/// Lets other threads run on this CPU, if any want to.
+pub(crate) fn yield_cpu() {
+    rustix::thread::sched_yield();
+}
+
 /// Sleeps this long; a signal may end it sooner.
 pub(crate) fn sleep_nanoseconds(nanoseconds: i64) {
     let _ = rustix::thread::nanosleep(&rustix::time::Timespec {

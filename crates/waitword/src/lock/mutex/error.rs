@@ -1,0 +1,70 @@
+//! Why a lock was not taken, or not given back.
+
+use crate::sys::Errno;
+use core::fmt;
+
+/// Why a lock was not taken, or not given back. [`raw_os_error`](Self::raw_os_error) gives POSIX's number for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LockError {
+    /// Somebody holds it (`EBUSY`).
+    Busy,
+    /// The deadline has passed (`ETIMEDOUT`).
+    TimedOut,
+    /// The caller holds it already, or waiting would close a ring of owners who wait for each other (`EDEADLK`).
+    Deadlock,
+    /// The caller does not hold it (`EPERM`).
+    NotOwner,
+    /// It cannot be locked once more: too many levels of recursion, or too many readers (`EAGAIN`).
+    TooMany,
+    /// Its owner ended without unlocking it, and it is not robust: nobody will ever unlock it (`ESRCH`).
+    OwnerGone,
+    /// It has been destroyed, or never was such a lock (`EINVAL`).
+    Invalid,
+    /// The kernel has no memory for it (`ENOMEM`).
+    OutOfMemory,
+    /// The running kernel cannot do this (`ENOSYS`).
+    Unsupported,
+    /// The kernel refused for a reason of its own.
+    Kernel(i32),
+}
+
+impl LockError {
+    /// The error number: `EBUSY`, `ETIMEDOUT`, ...
+    pub fn raw_os_error(self) -> i32 {
+        match self {
+            Self::Busy => Errno::BUSY,
+            Self::TimedOut => Errno::TIMEDOUT,
+            Self::Deadlock => Errno::DEADLK,
+            Self::NotOwner => Errno::PERM,
+            Self::TooMany => Errno::AGAIN,
+            Self::OwnerGone => Errno::SRCH,
+            Self::Invalid => Errno::INVAL,
+            Self::OutOfMemory => Errno::NOMEM,
+            Self::Unsupported => Errno::NOSYS,
+            Self::Kernel(code) => return code,
+        }
+        .raw_os_error()
+    }
+}
+
+impl fmt::Display for LockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Busy => "somebody holds the lock",
+            Self::TimedOut => "the deadline has passed",
+            Self::Deadlock => "the caller holds the lock already, or would wait for itself",
+            Self::NotOwner => "the caller does not hold the lock",
+            Self::TooMany => "the lock cannot be taken once more",
+            Self::OwnerGone => "the lock's owner ended without unlocking it",
+            Self::Invalid => "not a lock, or a destroyed one",
+            Self::OutOfMemory => "memory is short",
+            Self::Unsupported => "the kernel cannot do this",
+            Self::Kernel(code) => {
+                return write!(f, "{}", std::io::Error::from_raw_os_error(*code));
+            }
+        })
+    }
+}
+
+impl core::error::Error for LockError {}

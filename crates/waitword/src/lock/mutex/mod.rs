@@ -1,0 +1,439 @@
+//! The mutex: one interface, four flavours, private and process-shared, eight bytes.
+//!
+//! | file | what it is |
+//! |------|------------|
+//! | `word.rs` | the bits of the word |
+//! | `throughput.rs` | barging, one spinner, hand-off: the throughput and the adaptive flavour |
+//! | `adaptive.rs` | what the adaptive flavour remembers |
+//! | `wait_wake.rs` | sleeps at once |
+//! | `shared.rs` | process-shared words, on the kernel's futex |
+//! | `special.rs` | an owner is kept: recursive, error-checking, priority-inheriting |
+//! | `waiter.rs` | what a parked waiter says of itself |
+//! | `options.rs`, `error.rs` | how one is made, and what may go wrong |
+//!
+//! # The two words
+//!
+//! `word` is what lock and unlock change (see `word.rs`). `data` is, by what the mutex is:
+//!
+//! | mutex | `data` |
+//! |-------|--------|
+//! | plain | bits 30-31 the flavour, bit 29 whether it is process-shared, bits 0-7 what an adaptive one remembers |
+//! | SPECIAL, with an owner | bits 30-31 the flavour, bits 0-28 the owner's thread number, or 0 |
+//! | SPECIAL, priority-inheriting | the word that the kernel knows (`pi.rs`) |
+//!
+//! Eight zero bytes are a free, private, adaptive mutex.
+//!
+//! # Fast paths
+//!
+//! Lock is one compare-and-swap of `word` from 0 to LOCKED, unlock one from LOCKED to 0. Everything else, all flavours
+//! and kinds included, is told by a word that is neither.
+
+mod adaptive;
+mod error;
+mod options;
+#[cfg(not(loom))]
+mod shared;
+#[cfg(not(loom))]
+mod special;
+pub(in crate::lock) mod throughput;
+mod wait_wake;
+pub(in crate::lock) mod waiter;
+mod word;
+
+pub use error::LockError;
+pub use options::{Flavour, Kind, MutexOptions};
+
+use crate::atomic::{AtomicU32, Ordering};
+use crate::sys::clock::Deadline;
+use word::{LOCKED, State};
+
+/// A mutex without the data that it protects: what [`Mutex`](crate::Mutex), the C API's `ww_mutex_t` and
+/// condvars work on.
+///
+/// Whoever uses this type itself sees to it that only a holder unlocks. Eight bytes, no destructor; all bytes zero
+/// is a free one. It may lie in memory that several processes map, if it was made
+/// [process-shared](MutexOptions::scope). It may be freed as soon as it is locked and unlocked for the last time: an unlock
+/// does not touch it any more once another thread can lock it.
+///
+/// Not for signal handlers, none of it. After `fork`, the child's copy is held if any thread of the parent held it; a
+/// child may unlock what the forking thread held.
+///
+/// ```
+/// use waitword::RawMutex;
+///
+/// let mutex = RawMutex::new();
+/// mutex.lock();
+/// assert!(!mutex.try_lock());
+/// // SAFETY: locked just above.
+/// unsafe { mutex.unlock() };
+/// ```
+#[repr(C)]
+#[derive(Debug)]
+pub struct RawMutex {
+    pub(in crate::lock) word: AtomicU32,
+    data: AtomicU32,
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<RawMutex>() == 8);
+
+/// The deadline has passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::lock) struct LockTimedOut;
+
+impl From<LockTimedOut> for LockError {
+    fn from(_: LockTimedOut) -> Self {
+        Self::TimedOut
+    }
+}
+
+const FLAVOUR_SHIFT: u32 = 30;
+const SHARED: u32 = 1 << 29;
+
+impl RawMutex {
+    /// A free one: adaptive, private, not recursive.
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        MutexOptions::new().build_raw()
+    }
+
+    /// Takes it, waiting as long as it needs. (POSIX: `pthread_mutex_lock`.)
+    ///
+    /// # Panics
+    /// If it is error-checking or priority-inheriting and something is wrong with this lock
+    /// ([`lock_checked`](Self::lock_checked) tells what).
+    #[inline]
+    pub fn lock(&self) {
+        if let Err(seen) = self.try_fast() {
+            self.lock_contended(seen);
+        }
+    }
+
+    /// Takes it, or says why not. One that is neither error-checking, recursive nor priority-inheriting is always
+    /// taken in the end.
+    ///
+    /// # Errors
+    /// [`LockError::Deadlock`] if the caller holds it (error-checking, priority-inheriting), [`LockError::TooMany`]
+    /// (recursive), [`LockError::Invalid`] for a destroyed one, or what the kernel says (priority-inheriting).
+    #[inline]
+    pub fn lock_checked(&self) -> Result<(), LockError> {
+        match self.try_fast() {
+            Ok(()) => Ok(()),
+            Err(seen) => self.lock_slow(seen, None),
+        }
+    }
+
+    /// Takes it, waiting until `deadline` at the latest, on either clock. (POSIX: `pthread_mutex_clocklock`.)
+    ///
+    /// # Errors
+    /// [`LockError::TimedOut`], and as [`lock_checked`](Self::lock_checked). A free lock is taken whatever the deadline.
+    #[inline]
+    pub fn lock_until(&self, deadline: Deadline) -> Result<(), LockError> {
+        match self.try_fast() {
+            Ok(()) => Ok(()),
+            Err(seen) => self.lock_slow(seen, Some(&deadline)),
+        }
+    }
+
+    /// Takes it if that needs no waiting; whether it did. Does not block.
+    #[inline]
+    pub fn try_lock(&self) -> bool {
+        self.try_lock_checked().is_ok()
+    }
+
+    /// [`try_lock`](Self::try_lock), with the reason if it did not.
+    ///
+    /// # Errors
+    /// [`LockError::Busy`], and as [`lock_checked`](Self::lock_checked) but for `Deadlock`.
+    #[inline]
+    pub fn try_lock_checked(&self) -> Result<(), LockError> {
+        match self.try_fast() {
+            Ok(()) => Ok(()),
+            Err(seen) => self.try_lock_slow(State(seen)),
+        }
+    }
+
+    /// Gives it back.
+    ///
+    /// # Safety
+    /// The caller holds it. (A plain one may be unlocked by another thread than locked it, as long as they
+    /// agree on it.)
+    ///
+    /// # Panics
+    /// If it has an owner, and that is not the calling thread.
+    #[inline]
+    pub unsafe fn unlock(&self) {
+        if let Err(seen) = self.release_fast() {
+            self.unlock_contended(seen);
+        }
+    }
+
+    /// [`unlock`](Self::unlock), or why not.
+    ///
+    /// # Errors
+    /// [`LockError::NotOwner`] if it has an owner and that is not the calling thread; [`LockError::Invalid`] for a
+    /// destroyed one.
+    ///
+    /// # Safety
+    /// The caller holds it, or it has an owner and can tell.
+    #[inline]
+    pub unsafe fn unlock_checked(&self) -> Result<(), LockError> {
+        match self.release_fast() {
+            Ok(()) => Ok(()),
+            Err(seen) => self.unlock_slow(seen),
+        }
+    }
+
+    /// Gives it to the thread that has waited longest, if any waits, instead of letting a running one take it first.
+    /// Costs a wake-up during which nobody has it. (A priority-inheriting one is always given so; a
+    /// process-shared one never.)
+    ///
+    /// # Safety
+    /// As [`unlock`](Self::unlock).
+    #[inline]
+    pub unsafe fn unlock_fair(&self) {
+        if self.release_fast().is_err() {
+            self.unlock_fair_slow();
+        }
+    }
+
+    /// Gives it to the thread that has waited longest, and takes it again behind that; does nothing if nobody waits.
+    ///
+    /// # Safety
+    /// As [`unlock`](Self::unlock).
+    #[inline]
+    pub unsafe fn bump(&self) {
+        if self.word.load(Ordering::Relaxed) != LOCKED {
+            self.bump_slow();
+        }
+    }
+
+    /// Whether somebody held it just now.
+    #[inline]
+    pub fn is_locked(&self) -> bool {
+        let state = self.state();
+        #[cfg(not(loom))]
+        if state.is_special() {
+            return special::is_locked(self);
+        }
+        state.is_locked()
+    }
+
+    #[inline]
+    fn try_fast(&self) -> Result<(), u32> {
+        self.word
+            .compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed)
+            .map(drop)
+    }
+
+    #[inline]
+    fn release_fast(&self) -> Result<(), u32> {
+        // Acquire on failure: see the orderings in `throughput.rs`.
+        self.word
+            .compare_exchange(LOCKED, 0, Ordering::Release, Ordering::Acquire)
+            .map(drop)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_contended(&self, seen: u32) {
+        let mut state = State(seen);
+        // Most often it is only that others wait for it, and it is free.
+        while !state.is_special() && state.may_barge() && !self.is_shared() {
+            match self.change(state, state.taken(), Ordering::Acquire) {
+                Ok(()) => return,
+                Err(now) => state = now,
+            }
+        }
+        if let Err(error) = self.lock_slow(state.0, None) {
+            panic!("mutex not locked: {error}");
+        }
+    }
+
+    #[inline(never)]
+    fn lock_slow(&self, seen: u32, deadline: Option<&Deadline>) -> Result<(), LockError> {
+        #[cfg(not(loom))]
+        if State(seen).is_special() {
+            return special::lock(self, deadline);
+        }
+        let _ = seen;
+        Ok(self.lock_word(deadline)?)
+    }
+
+    /// Takes the lock by its word, whatever is to be done about an owner.
+    pub(in crate::lock) fn lock_word(&self, deadline: Option<&Deadline>) -> Result<(), LockTimedOut> {
+        #[cfg(not(loom))]
+        if self.is_shared() {
+            return shared::lock(self, deadline);
+        }
+        match self.flavour() {
+            Flavour::WaitWake => wait_wake::lock(self, deadline),
+            _ => throughput::lock(self, deadline, 0),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn try_lock_slow(&self, mut state: State) -> Result<(), LockError> {
+        #[cfg(not(loom))]
+        if state.is_special() {
+            return special::try_lock(self);
+        }
+        loop {
+            if !self.may_take(state) {
+                return Err(LockError::Busy);
+            }
+            match self.change(state, state.taken(), Ordering::Acquire) {
+                Ok(()) => return Ok(()),
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// Whether a thread that has not waited may take it in this state.
+    fn may_take(&self, state: State) -> bool {
+        #[cfg(not(loom))]
+        if self.is_shared() {
+            return shared::may_take(state);
+        }
+        state.may_barge()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unlock_contended(&self, seen: u32) {
+        if let Err(error) = self.unlock_slow(seen) {
+            panic!("mutex not unlocked: {error}");
+        }
+    }
+
+    fn unlock_slow(&self, seen: u32) -> Result<(), LockError> {
+        #[cfg(not(loom))]
+        if State(seen).is_special() {
+            return special::unlock(self);
+        }
+        self.unlock_word(State(seen));
+        Ok(())
+    }
+
+    /// Gives the lock back by its word, seen in this state.
+    fn unlock_word(&self, mut state: State) {
+        #[cfg(not(loom))]
+        if self.is_shared() {
+            return shared::unlock(self);
+        }
+        while !state.has_parked() || state.has_heir() {
+            match self.change(state, state.released(), Ordering::Release) {
+                Ok(()) => return,
+                Err(now) => state = now,
+            }
+        }
+        match self.flavour() {
+            Flavour::WaitWake => wait_wake::unlock_and_wake(self),
+            _ => throughput::unlock_and_wake(self),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unlock_fair_slow(&self) {
+        #[cfg(not(loom))]
+        if self.state().is_special() || self.is_shared() {
+            let seen = self.word.load(Ordering::Acquire);
+            return self.unlock_contended(seen);
+        }
+        throughput::unlock_fairly(self);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn bump_slow(&self) {
+        let state = self.state();
+        if !state.is_special() && (state.has_parked() || state.has_heir()) {
+            self.unlock_fair_slow();
+            self.lock();
+        }
+    }
+
+    #[inline]
+    pub(in crate::lock) fn flavour(&self) -> Flavour {
+        #[cfg(not(loom))]
+        if special::is_pi(self) {
+            return Flavour::PriorityInheriting;
+        }
+        Flavour::from_bits(self.data.load(Ordering::Relaxed) >> FLAVOUR_SHIFT)
+    }
+
+    fn is_adaptive(&self) -> bool {
+        // Where there is an owner, its number stands where others remember.
+        !self.state().is_special() && self.flavour() == Flavour::Adaptive
+    }
+
+    /// Whether its word is the kernel's futex.
+    #[inline]
+    pub(in crate::lock) fn is_shared(&self) -> bool {
+        #[cfg(not(loom))]
+        if self.state().is_special() {
+            return special::is_shared(self);
+        }
+        self.data.load(Ordering::Relaxed) & SHARED != 0
+    }
+
+    #[inline]
+    fn state(&self) -> State {
+        // Acquire: so that an unlock that reads PARKED finds the table that the waiter stands in.
+        State(self.word.load(Ordering::Acquire))
+    }
+
+    /// One attempt to change the word.
+    #[inline]
+    fn change(&self, from: State, to: State, success: Ordering) -> Result<(), State> {
+        self.word
+            .compare_exchange_weak(from.0, to.0, success, Ordering::Acquire)
+            .map(drop)
+            .map_err(State)
+    }
+
+    /// Changes the word in a way that orders nothing.
+    fn set(&self, to: impl Fn(State) -> State) {
+        let mut state = self.state();
+        while let Err(now) = self.change(state, to(state), Ordering::Relaxed) {
+            state = now;
+        }
+    }
+
+    /// Changes the word so that it is released.
+    fn release(&self, to: impl Fn(State) -> State) {
+        let mut state = self.state();
+        while let Err(now) = self.change(state, to(state), Ordering::Release) {
+            state = now;
+        }
+    }
+
+    /// Under the bucket's lock: announces a waiter, unless there is nothing to wait for; whether it waits.
+    fn announce(&self, to: impl Fn(State) -> Option<State>) -> bool {
+        let mut state = self.state();
+        while let Some(next) = to(state) {
+            // Release: the table that the waiter is about to stand in.
+            match self.change(state, next, Ordering::Release) {
+                Ok(()) => return true,
+                Err(now) => state = now,
+            }
+        }
+        false
+    }
+
+    /// Under the bucket's lock: a waiter has left.
+    fn note_parked(&self, others_wait: bool) {
+        if !others_wait {
+            self.set(|state| state.with_parked(false));
+        }
+    }
+}
+
+#[cfg(not(loom))]
+impl Default for RawMutex {
+    fn default() -> Self {
+        Self::new()
+    }
+}

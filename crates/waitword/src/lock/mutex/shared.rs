@@ -1,0 +1,153 @@
+//! Process-shared mutexes of every flavour but the priority-inheriting: the word is the kernel's futex.
+//!
+//! There is no queue of our own here, so what others did with it cannot be one step with a change of the word. The
+//! bits are those of `word.rs`, of which three are used:
+//!
+//! | LOCKED | PARKED | HANDOFF | meaning |
+//! |--------|--------|---------|---------|
+//! | 0 | 0 | 0 | free |
+//! | 1 | 0 | 0 | held |
+//! | 1 | 1 | any | held, and somebody may sleep: the unlock wakes one |
+//! | 1 | any | 1 | a sleeper has waited too long: the unlock reserves it |
+//! | 0 | 1 | 1 | free, but for whoever has slept for it |
+//!
+//! Whoever has slept takes the lock with PARKED set, since others may sleep still (Drepper's mutex 2: one
+//! wake call too many at the end, and none too few).
+//!
+//! # A process that dies
+//!
+//! A holder that is killed leaves the lock held for ever; a [robust mutex](crate::RobustMutex) is for that. A *waiter* that is
+//! killed must do no harm. It may have been the one that an unlock woke. Without a reservation the lock is
+//! free for whoever comes, and the sleepers behind it are woken by the next unlock, as PARKED
+//! stays set only until then; so each woken thread that finds the lock taken sets it again. With a
+//! reservation, nobody who sleeps for a reserved lock sleeps longer than [`RESERVED_FOR`]; then it has slept, and may take it.
+//!
+//! The one wake-up that a killed waiter can take with it is that of a lock which nobody unlocks again. Those who sleep
+//! then sleep until somebody comes to the lock, finds PARKED set, and unlocks. (The same holds of glibc's.)
+
+use super::word::{HANDOFF, LOCKED, PARKED, State};
+use super::waiter::Moment;
+use super::{Flavour, LockTimedOut, RawMutex};
+use crate::atomic::Ordering;
+use crate::park::spin;
+use crate::sys;
+use crate::sys::clock::Deadline;
+use core::hint::spin_loop;
+use core::time::Duration;
+use rustix::io::Errno;
+
+/// For how many nanoseconds a thread looks before it sleeps.
+const SPIN: u64 = 10_000;
+const LONGEST_PAUSE: u64 = 800;
+/// After how many nanoseconds of waiting a sleeper has the lock reserved for those who sleep.
+const IMPATIENT_AFTER: u64 = 1_000_000;
+/// How long a reservation holds if nobody takes it.
+const RESERVED_FOR: Duration = Duration::from_millis(10);
+
+/// Whether a thread that has not slept for it may take it.
+pub(super) fn may_take(state: State) -> bool {
+    state.0 & (LOCKED | HANDOFF) == 0
+}
+
+/// Takes the lock, as a thread that has found it taken.
+#[cold]
+pub(super) fn lock(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), LockTimedOut> {
+    let began = Moment::now();
+    if mutex.flavour() != Flavour::WaitWake && spin(mutex) {
+        return Ok(());
+    }
+    let mut has_slept = false;
+    loop {
+        let state = mutex.state();
+        if !state.is_locked() && (has_slept || may_take(state)) {
+            let parked = if has_slept { PARKED } else { 0 };
+            let taken = State(state.0 & !HANDOFF | LOCKED | parked);
+            if mutex.change(state, taken, Ordering::Acquire).is_ok() {
+                return Ok(());
+            }
+            continue;
+        }
+        let impatient = has_slept
+            && mutex.flavour() != Flavour::WaitWake
+            && began.elapsed() > IMPATIENT_AFTER;
+        let announced = State(state.0 | PARKED | if impatient { HANDOFF } else { 0 });
+        if announced != state
+            && mutex
+                .change(state, announced, Ordering::Relaxed)
+                .is_err()
+        {
+            continue;
+        }
+        has_slept |= sleep(mutex, announced, deadline)?;
+    }
+}
+
+/// Looks for a while, before anything else; whether the lock was had.
+fn spin(mutex: &RawMutex) -> bool {
+    if !spin::is_allowed() {
+        return false;
+    }
+    let began = Moment::now();
+    let longest = spin::pauses(LONGEST_PAUSE);
+    let mut pause = 2;
+    loop {
+        let state = mutex.state();
+        if may_take(state) {
+            let taken = State(state.0 | LOCKED);
+            if mutex.change(state, taken, Ordering::Acquire).is_ok() {
+                return true;
+            }
+        } else if state.0 & (PARKED | HANDOFF) != 0 || began.elapsed() > SPIN {
+            // Others sleep already: more who are awake would only push each other aside.
+            return false;
+        }
+        for _ in 0..pause {
+            spin_loop();
+        }
+        pause = (pause * 2).min(longest.max(2));
+    }
+}
+
+/// Sleeps while the word is as announced; whether it did.
+fn sleep(
+    mutex: &RawMutex,
+    announced: State,
+    deadline: Option<&Deadline>,
+) -> Result<bool, LockTimedOut> {
+    let reserved = !announced.is_locked();
+    let void_at = reserved.then(|| Deadline::after(RESERVED_FOR));
+    let until = void_at.as_ref().or(deadline);
+    // SAFETY: the word is in the caller's hands.
+    let result =
+        unsafe { sys::futex::shared_wait(mutex.word.as_ptr(), announced.0, u32::MAX, until) };
+    match result {
+        Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+        Err(Errno::TIMEDOUT) if !reserved || deadline.is_some_and(Deadline::has_passed) => {
+            Err(LockTimedOut)
+        }
+        _ => Ok(true),
+    }
+}
+
+/// Gives the lock back.
+#[cold]
+pub(super) fn unlock(mutex: &RawMutex) {
+    let mut state = mutex.state();
+    loop {
+        // With a sleeper that has waited too long, reserved; else free, and whoever is woken says that others sleep.
+        let next = if state.0 & (PARKED | HANDOFF) == PARKED | HANDOFF {
+            state.0 & !LOCKED
+        } else {
+            state.0 & !(LOCKED | PARKED | HANDOFF)
+        };
+        match mutex.change(state, State(next), Ordering::Release) {
+            Ok(()) => break,
+            Err(now) => state = now,
+        }
+    }
+    if state.has_parked() {
+        // The memory may be gone by now: the kernel only looks the address up, and at worst wakes somebody who
+        // looks again. An error says that there is nobody.
+        let _ = sys::futex::shared_wake(mutex.word.as_ptr(), 1, u32::MAX);
+    }
+}

@@ -1,0 +1,232 @@
+//! Mutexes that keep their owner: recursive, error-checking and priority-inheriting ones.
+//!
+//! Their word is never 0 or LOCKED alone, so the fast paths leave them to this file. What else they are stands in the
+//! bits where others count turns, for good:
+//!
+//! | bit | name | meaning |
+//! |-----|------|---------|
+//! | 4 | PI | the kernel's lock, in `data` |
+//! | 5 | RECURSIVE | its owner may lock it again; bits 16-31 count how often more |
+//! | 6 | CHECKS | its owner is told if it does |
+//! | 7 | SHARED | process-shared |
+//!
+//! RECURSIVE and CHECKS both: destroyed.
+//!
+//! Where the kernel does not keep the owner, `data` does, beside the flavour: the thread's number in its PID
+//! namespace, written by the owner alone while it holds the lock. Others only ask whether it is their own
+//! number, which nobody else writes; so every access to it is Relaxed.
+//!
+//! A child of `fork` has another number than the thread that it is a copy of, and so does not own what that
+//! held (glibc has it so, too).
+
+use super::word::{LOCKED, MOST_LEVELS, ONE_LEVEL, SPECIAL, State};
+use super::{FLAVOUR_SHIFT, Kind, LockError, RawMutex};
+use crate::atomic::{AtomicU32, Ordering};
+use crate::futex::Scope;
+use crate::lock::pi::{self, PiError};
+use crate::sys::clock::Deadline;
+use crate::sys::tid::tid;
+
+const PI: u32 = 1 << 4;
+const RECURSIVE: u32 = 1 << 5;
+const CHECKS: u32 = 1 << 6;
+const SHARED: u32 = 1 << 7;
+const DESTROYED: u32 = SPECIAL | RECURSIVE | CHECKS;
+
+const OWNER: u32 = (1 << FLAVOUR_SHIFT) - 1;
+
+/// The word of a free one.
+pub(super) const fn word(is_pi: bool, kind: Kind, is_shared: bool) -> u32 {
+    let kind = match kind {
+        Kind::Normal => 0,
+        Kind::Recursive => RECURSIVE,
+        Kind::ErrorChecking => CHECKS,
+    };
+    SPECIAL | kind | if is_pi { PI } else { 0 } | if is_shared { SHARED } else { 0 }
+}
+
+/// The bits that never change.
+fn traits(mutex: &RawMutex) -> u32 {
+    mutex.state().0 & (SPECIAL | PI | RECURSIVE | CHECKS | SHARED)
+}
+
+fn scope(mutex: &RawMutex) -> Scope {
+    if is_shared(mutex) {
+        Scope::Shared
+    } else {
+        Scope::Private
+    }
+}
+
+/// The kernel's word and where its waiters stand, of a priority-inheriting mutex.
+pub(in crate::lock) fn kernel_word(mutex: &RawMutex) -> Option<(&AtomicU32, Scope)> {
+    is_pi(mutex).then(|| (&mutex.data, scope(mutex)))
+}
+
+pub(super) fn is_pi(mutex: &RawMutex) -> bool {
+    traits(mutex) & (SPECIAL | PI) == SPECIAL | PI
+}
+
+/// Of a special one.
+pub(super) fn is_shared(mutex: &RawMutex) -> bool {
+    traits(mutex) & SHARED != 0
+}
+
+/// Of a special one.
+pub(super) fn is_locked(mutex: &RawMutex) -> bool {
+    if is_pi(mutex) {
+        mutex.data.load(Ordering::Relaxed) & pi::TID_MASK != 0
+    } else {
+        mutex.state().is_locked()
+    }
+}
+
+fn is_mine(mutex: &RawMutex) -> bool {
+    if is_pi(mutex) {
+        pi::is_mine(&mutex.data)
+    } else {
+        mutex.state().is_locked() && mutex.data.load(Ordering::Relaxed) & OWNER == tid()
+    }
+}
+
+/// What comes of a lock by its owner; `None` if the caller is not.
+fn lock_again(mutex: &RawMutex) -> Option<Result<(), LockError>> {
+    let traits = traits(mutex);
+    if traits & DESTROYED == DESTROYED {
+        return Some(Err(LockError::Invalid));
+    }
+    if !is_mine(mutex) {
+        return None;
+    }
+    if traits & RECURSIVE == 0 {
+        return Some(Err(LockError::Deadlock));
+    }
+    if mutex.state().levels() == MOST_LEVELS {
+        return Some(Err(LockError::TooMany));
+    }
+    // Relaxed: only the owner counts, and it holds the lock already.
+    mutex.word.fetch_add(ONE_LEVEL, Ordering::Relaxed);
+    Some(Ok(()))
+}
+
+/// The calling thread has taken the word.
+fn own(mutex: &RawMutex) {
+    let data = mutex.data.load(Ordering::Relaxed);
+    mutex.data.store(data & !OWNER | tid(), Ordering::Relaxed);
+}
+
+pub(super) fn lock(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), LockError> {
+    if let Some(result) = lock_again(mutex) {
+        return result;
+    }
+    if let Some((word, scope)) = kernel_word(mutex) {
+        // That an owner has died is told by robust mutexes only: this one is as if it had unlocked.
+        let _acquired = match deadline {
+            None => pi::lock(word, scope)?,
+            Some(deadline) => pi::lock_until(word, scope, deadline)?,
+        };
+        return Ok(());
+    }
+    take(mutex, deadline)
+}
+
+/// Takes one that has a word of ours, and that the caller does not hold.
+fn take(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), LockError> {
+    let state = mutex.state();
+    let free = State(state.0 & !LOCKED);
+    let taken = free.0 == traits(mutex)
+        && mutex
+            .word
+            .compare_exchange(free.0, free.0 | LOCKED, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok();
+    if !taken {
+        mutex.lock_word(deadline)?;
+    }
+    own(mutex);
+    Ok(())
+}
+
+pub(super) fn try_lock(mutex: &RawMutex) -> Result<(), LockError> {
+    match lock_again(mutex) {
+        // POSIX: what is locked is busy, also for its owner.
+        Some(Err(LockError::Deadlock)) => return Err(LockError::Busy),
+        Some(result) => return result,
+        None => {}
+    }
+    if let Some((word, scope)) = kernel_word(mutex) {
+        let _acquired = pi::try_lock(word, scope)?;
+        return Ok(());
+    }
+    let mut state = mutex.state();
+    while mutex.may_take(state) {
+        match mutex.change(state, state.taken(), Ordering::Acquire) {
+            Ok(()) => {
+                own(mutex);
+                return Ok(());
+            }
+            Err(now) => state = now,
+        }
+    }
+    Err(LockError::Busy)
+}
+
+pub(super) fn unlock(mutex: &RawMutex) -> Result<(), LockError> {
+    if traits(mutex) & DESTROYED == DESTROYED {
+        return Err(LockError::Invalid);
+    }
+    if !is_mine(mutex) {
+        return Err(LockError::NotOwner);
+    }
+    if mutex.state().levels() > 0 {
+        // Relaxed: the lock stays with its owner.
+        mutex.word.fetch_sub(ONE_LEVEL, Ordering::Relaxed);
+        return Ok(());
+    }
+    if let Some((word, scope)) = kernel_word(mutex) {
+        return Ok(pi::unlock(word, scope)?);
+    }
+    let data = mutex.data.load(Ordering::Relaxed);
+    mutex.data.store(data & !OWNER, Ordering::Relaxed);
+    mutex.unlock_word(mutex.state());
+    Ok(())
+}
+
+impl RawMutex {
+    /// Makes every later use of it fail with [`LockError::Invalid`], where that can be seen: nothing needs to be done to
+    /// free a mutex. (POSIX: `pthread_mutex_destroy`.)
+    ///
+    /// # Errors
+    /// [`LockError::Busy`] if somebody holds it or waits for it, [`LockError::Invalid`] if it is destroyed already.
+    pub fn destroy(&self) -> Result<(), LockError> {
+        let state = self.state();
+        if state.is_special() {
+            if traits(self) & DESTROYED == DESTROYED {
+                return Err(LockError::Invalid);
+            }
+            if is_locked(self) {
+                return Err(LockError::Busy);
+            }
+        }
+        // One that is free and that nobody waits for has nothing but its traits.
+        let free = if state.is_special() { traits(self) } else { 0 };
+        self.word
+            .compare_exchange(free, DESTROYED, Ordering::Relaxed, Ordering::Relaxed)
+            .map(drop)
+            .map_err(|_| LockError::Busy)
+    }
+}
+
+impl From<PiError> for LockError {
+    fn from(error: PiError) -> Self {
+        match error {
+            PiError::Busy => Self::Busy,
+            PiError::Deadlock => Self::Deadlock,
+            PiError::OwnerGone => Self::OwnerGone,
+            PiError::TimedOut => Self::TimedOut,
+            PiError::NotOwner => Self::NotOwner,
+            PiError::OutOfMemory => Self::OutOfMemory,
+            PiError::Unsupported => Self::Unsupported,
+            PiError::Kernel(code) => Self::Kernel(code),
+        }
+    }
+}

@@ -1,0 +1,448 @@
+//! The throughput-optimized and the adaptive mutex, once there is contention. (Waiman Long's TO futexes, 2016: lock
+//! stealing, one optimistic spinner, hand-off after a bounded wait.)
+//!
+//! # Why
+//!
+//! A lock is used most when a thread that is running takes it again and again: nothing moves between CPUs, nobody is
+//! woken. It is used least when it is handed to a thread that sleeps: then nobody has it for as long as a wake-up
+//! takes. So a running thread may take a free lock past all who wait (*barging*), and what must be bounded is for how
+//! long. What is bounded here is the time of one waiter, the **heir**.
+//!
+//! # The heir
+//!
+//! At most one waiter is awake and looks at the word: the heir. All others are parked. While there is an heir, unlocks
+//! wake nobody. The heir
+//!
+//! 1. competes: it looks at the word ever less often, for [`SLICE`]. Where it sees that the lock was free and was
+//!    taken again meanwhile, it looks least: its looks cost the holder cache misses.
+//! 2. then has the lock reserved (HANDOFF): the next unlock leaves it to the heir. So who holds the lock gives it up
+//!    after a slice, and the hand-over costs what it costs to move two cache lines, since the heir is awake.
+//! 3. If nothing comes of that either, the holder sleeps or has lost its CPU: the heir parks, in front of all others.
+//!    If it finds *its own* CPU's number in the word, it parks at once: the holder cannot run before that.
+//!
+//! Whoever comes to a lock that is held and has no heir becomes the heir. But if others are parked, and one of them has
+//! waited for a while, it **steps aside**: it parks in that one's place and wakes it as the heir. That wake-up
+//! takes place on the CPU of a thread that has nothing better to do, while the holder works on; and it is what makes
+//! all threads take turns, a slice each.
+//!
+//! ```text
+//!   CPU 0   A holds it, slice after slice ......| B is woken, heir, spins | B holds it .........
+//!   CPU 1   C is the heir, spins | C holds it ............................| D is woken, heir ...
+//!                                ▲                                        ▲
+//!                                C had it reserved; A comes again,        and so on
+//!                                finds no heir, parks in B's place
+//! ```
+//!
+//! # Who wakes the parked
+//!
+//! | event | there is an heir | there is none |
+//! |-------|------------------|---------------|
+//! | unlock, somebody parked | nobody | the oldest, as heir; if it is IMPATIENT, it is handed the lock itself |
+//! | a thread comes, and waits | parks (after a short look) | becomes heir, or steps aside for one that it wakes as heir |
+//! | the heir takes the lock | | its unlock, or who comes meanwhile |
+//! | the heir parks | | it does so only while the lock is held: the unlock |
+//! | the heir's deadline passes | it wakes the oldest as heir | |
+//!
+//! # Invariants
+//!
+//! 1. If somebody is parked and the lock is free, there is an heir, or the unlock that freed it is about to wake one.
+//! 2. The heir's number in the word stands for exactly one thread, which alone removes it.
+//! 3. PARKED is set and cleared under the bucket's lock.
+//! 4. An unlock's last access to the word is the one that releases it; with somebody to wake, under the bucket's lock.
+//!
+//! # Orderings
+//!
+//! Taking: Acquire, releasing: Release. Setting PARKED is Release and what reads it in an unlock Acquire only so that the
+//! table that the waiter stands in is found. All other changes of the word are Relaxed: they order nothing.
+
+use super::waiter::{Moment, Waiter};
+use super::word::State;
+use super::{LockTimedOut, RawMutex};
+use crate::atomic::Ordering;
+use crate::futex::parking::{self, Parked, Token};
+use crate::lock::key_of;
+use crate::park::spin;
+use crate::private::{Choice, Unparked, repository};
+use crate::sys::clock::Deadline;
+use core::hint::spin_loop;
+
+/// For how many nanoseconds the heir competes with those who barge: about what a sleep and a wake-up cost, so that a
+/// lock that is passed on costs no more than half of what it would by sleeping.
+const SLICE: u64 = 15_000;
+/// For how many nanoseconds more it stays awake for a lock that is reserved for it.
+const PATIENCE: u64 = 30_000;
+/// After how many nanoseconds of waiting, woken in vain, a waiter is handed the lock.
+const IMPATIENT_AFTER: u64 = 1_000_000;
+/// The longest pause between two looks of the heir, in nanoseconds; twice that once the lock was seen taken again.
+const LONGEST_PAUSE: u64 = 800;
+/// For how many nanoseconds a newcomer looks, before it parks behind an heir.
+const FIRST_LOOK: u64 = 2_000;
+/// Others step aside for a waiter that has waited this many microseconds.
+const STEP_ASIDE_AFTER: u64 = 30;
+/// A waiter that last ran on another CPU than is about to become free is passed over until it has waited for so many
+/// microseconds ...
+const OTHER_CPU_FOR: u64 = 20_000;
+/// ... if one of as many waiters suits better.
+const LOOK_THROUGH: usize = 16;
+
+/// What a waiter is woken with; [`parking`]'s 0 is "look again".
+pub(in crate::lock) const HEIR: Token = 1;
+/// See above: it holds the lock.
+pub(in crate::lock) const HOLDER: Token = 2;
+
+enum Role {
+    Newcomer,
+    Heir,
+}
+
+/// A thread on its way to the lock.
+struct Contender<'a> {
+    mutex: &'a RawMutex,
+    deadline: Option<&'a Deadline>,
+    began: Moment,
+    has_looked: bool,
+    has_stepped_aside: bool,
+}
+
+type Outcome = Result<Option<Role>, LockTimedOut>;
+
+/// It has the lock.
+const LOCKED: Outcome = Ok(None);
+const NEWCOMER: Outcome = Ok(Some(Role::Newcomer));
+const BECAME_HEIR: Outcome = Ok(Some(Role::Heir));
+
+/// Takes the lock, as a thread that has found it taken; or as one that was woken with a token from where
+/// a condvar moved it.
+#[cold]
+pub(in crate::lock) fn lock(
+    mutex: &RawMutex,
+    deadline: Option<&Deadline>,
+    woken_with: Token,
+) -> Result<(), LockTimedOut> {
+    let mut contender = Contender {
+        mutex,
+        deadline,
+        began: Moment::now(),
+        has_looked: false,
+        has_stepped_aside: false,
+    };
+    let mut outcome = after(Parked::Woken(woken_with));
+    loop {
+        outcome = match outcome? {
+            None => return Ok(()),
+            Some(Role::Newcomer) => contender.come(),
+            Some(Role::Heir) => contender.inherit(),
+        };
+    }
+}
+
+/// What a parked thread is when it wakes up.
+fn after(parked: Parked) -> Outcome {
+    match parked {
+        Parked::Woken(HOLDER) => LOCKED,
+        Parked::Woken(HEIR) => BECAME_HEIR,
+        Parked::TimedOut => Err(LockTimedOut),
+        Parked::Woken(_) | Parked::Invalid | Parked::Interrupted => NEWCOMER,
+    }
+}
+
+impl Contender<'_> {
+    /// Takes the lock, parks behind the heir, or becomes it.
+    fn come(&mut self) -> Outcome {
+        let state = self.mutex.state();
+        if state.may_barge() {
+            return match self.mutex.change(state, state.taken(), Ordering::Acquire) {
+                Ok(()) => LOCKED,
+                Err(_) => NEWCOMER,
+            };
+        }
+        if state.has_heir() {
+            // A reserved lock is the heir's in a moment, and then there is none.
+            if (!self.has_looked || state.is_reserved()) && self.look() {
+                return NEWCOMER;
+            }
+            return self.park();
+        }
+        if self
+            .mutex
+            .change(state, state.with_heir(), Ordering::Relaxed)
+            .is_err()
+        {
+            return NEWCOMER;
+        }
+        if state.has_parked() && !self.has_stepped_aside {
+            return self.step_aside();
+        }
+        BECAME_HEIR
+    }
+
+    /// Watches for a moment; whether there is something to be had: the lock, or the place of the heir.
+    fn look(&mut self) -> bool {
+        self.has_looked = true;
+        (0..spin::pauses(FIRST_LOOK)).any(|_| {
+            spin_loop();
+            let state = self.mutex.state();
+            state.may_barge() || !state.has_heir()
+        })
+    }
+
+    /// Parks behind the others, while there is an heir.
+    fn park(&self) -> Outcome {
+        after(parking::park(
+            repository(),
+            key_of(&self.mutex.word),
+            Waiter::since(self.began).0,
+            self.deadline,
+            || {
+                self.mutex.announce(|state| {
+                    let waits = !state.may_barge() && state.has_heir();
+                    waits.then_some(state.with_parked(true))
+                })
+            },
+            || {},
+            |others_wait| self.mutex.note_parked(others_wait),
+        ))
+    }
+
+    /// As the heir: parks in the place of one who has waited longer and is the heir from now on. Most of all one
+    /// who ran here, where a CPU is about to become free.
+    #[cold]
+    fn step_aside(&mut self) -> Outcome {
+        self.has_stepped_aside = true;
+        let now = Moment::now();
+        let (mut seen, mut found) = (0, false);
+        let longest_waiting = |kind| {
+            let waiter = Waiter(kind);
+            let waited = waiter.waited_until(now);
+            seen += 1;
+            if found || waited < STEP_ASIDE_AFTER || seen > LOOK_THROUGH {
+                return Choice::Stop;
+            }
+            if !waiter.ran_here() {
+                if waited < OTHER_CPU_FOR {
+                    return Choice::Pass;
+                }
+                // It may have to wait for the holder's CPU; so let the holder come to wait for the lock.
+                self.mutex.set(State::with_handoff);
+            }
+            found = true;
+            Choice::Take
+        };
+        let parked = parking::park_instead_of(
+            repository(),
+            key_of(&self.mutex.word),
+            Waiter::since(self.began).0,
+            self.deadline,
+            longest_waiting,
+            HEIR,
+            |others_wait| self.mutex.note_parked(others_wait),
+        );
+        match parked {
+            Parked::Invalid | Parked::Interrupted => BECAME_HEIR,
+            parked => after(parked),
+        }
+    }
+
+    /// As the heir: takes the lock, or parks in front of all others.
+    fn inherit(&mut self) -> Outcome {
+        if self.compete() {
+            return LOCKED;
+        }
+        if self.deadline.is_some_and(Deadline::has_passed) {
+            self.resign();
+            return Err(LockTimedOut);
+        }
+        let impatient = self.began.elapsed() > IMPATIENT_AFTER;
+        let parked = parking::park_in_front(
+            repository(),
+            key_of(&self.mutex.word),
+            Waiter::since(self.began).impatient(impatient).0,
+            self.deadline,
+            || {
+                self.mutex.announce(|state| {
+                    let held = state.is_locked();
+                    held.then_some(state.without_heir().with_parked(true))
+                })
+            },
+            |others_wait| self.mutex.note_parked(others_wait),
+        );
+        match parked {
+            // It has become free: still the heir.
+            Parked::Invalid | Parked::Interrupted => BECAME_HEIR,
+            parked => after(parked),
+        }
+    }
+
+    /// As the heir: looks at the word until it has the lock, or it is not worth while; whether it has it.
+    fn compete(&self) -> bool {
+        let mutex = self.mutex;
+        if !spin::is_allowed() || !mutex.history_says_spin() {
+            return self.try_inherit();
+        }
+        let won = self.spin();
+        mutex.remember_spin(won);
+        won
+    }
+
+    fn spin(&self) -> bool {
+        let mutex = self.mutex;
+        let began = Moment::now();
+        let longest = spin::pauses(LONGEST_PAUSE);
+        let turn = mutex.state().turn();
+        let mut reserved = false;
+        let mut pause = 2;
+        loop {
+            let state = mutex.state();
+            if !state.is_locked() {
+                if self.try_inherit() {
+                    return true;
+                }
+                continue;
+            }
+            if state.holder_is_off_cpu() {
+                return false;
+            }
+            if !reserved && pause <= longest && state.turn() != turn {
+                // Taken again: a slice must pass. Let those run here who would otherwise be in the way later.
+                crate::sys::sched::yield_cpu();
+                pause = longest * 2;
+            }
+            for _ in 0..pause {
+                spin_loop();
+            }
+            pause = (pause * 2).clamp(2, longest.max(pause));
+            match began.elapsed() {
+                waited if waited > SLICE + PATIENCE => return false,
+                waited if waited > SLICE && !reserved => {
+                    reserved = true;
+                    pause = 2;
+                    mutex.set(State::with_handoff);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// As the heir: takes the lock if it is free.
+    fn try_inherit(&self) -> bool {
+        let mut state = self.mutex.state();
+        while !state.is_locked() {
+            match self
+                .mutex
+                .change(state, state.inherited(), Ordering::Acquire)
+            {
+                Ok(()) => return true,
+                Err(now) => state = now,
+            }
+        }
+        false
+    }
+
+    /// As the heir, who goes without the lock: somebody else must be it.
+    fn resign(&self) {
+        let mut state = self.mutex.state();
+        while !state.has_parked() {
+            match self
+                .mutex
+                .change(state, state.without_heir(), Ordering::Relaxed)
+            {
+                Ok(()) => return,
+                Err(now) => state = now,
+            }
+        }
+        parking::unpark_one(repository(), key_of(&self.mutex.word), |unparked| {
+            self.mutex.set(|state| {
+                let state = state.with_parked(unparked.more);
+                if unparked.woken == 0 {
+                    state.without_heir()
+                } else {
+                    state
+                }
+            });
+            HEIR
+        });
+    }
+}
+
+/// Releases the lock, which has been found with PARKED set and no heir, and wakes one.
+#[cold]
+pub(super) fn unlock_and_wake(mutex: &RawMutex) {
+    // A waiter that ran here would have to wait for the caller, who is about to go on.
+    if !unlock_and_wake_one_of(mutex, |waiter| !waiter.ran_here()) {
+        unlock_and_wake_one_of(mutex, |_| true);
+    }
+}
+
+/// The same for the oldest of the waiters that `suits`, or one who is impatient; false, and nothing done, if there
+/// are waiters and none does.
+fn unlock_and_wake_one_of(mutex: &RawMutex, suits: impl Fn(Waiter) -> bool) -> bool {
+    let (mut seen, mut done) = (0, true);
+    let found = core::cell::Cell::new(None::<Waiter>);
+    let choose = |kind| {
+        let waiter = Waiter(kind);
+        seen += 1;
+        if found.get().is_some() || seen > LOOK_THROUGH {
+            return Choice::Stop;
+        }
+        if !waiter.is_impatient() && !suits(waiter) {
+            return Choice::Pass;
+        }
+        found.set(Some(waiter));
+        Choice::Take
+    };
+    let change = |unparked: Unparked| {
+        if unparked.woken == 0 && unparked.more {
+            done = false;
+            return 0;
+        }
+        let impatient = found.get().is_some_and(Waiter::is_impatient);
+        let mut state = mutex.state();
+        loop {
+            let with_parked = state.with_parked(unparked.more);
+            let (next, token) = if unparked.woken == 0 || state.has_heir() {
+                (with_parked.released(), 0)
+            } else if impatient {
+                (with_parked.handed_over(), HOLDER)
+            } else {
+                (with_parked.released().with_heir(), HEIR)
+            };
+            match mutex.change(state, next, Ordering::Release) {
+                Ok(()) => return token,
+                Err(now) => state = now,
+            }
+        }
+    };
+    parking::unpark(repository(), key_of(&mutex.word), choose, change);
+    done
+}
+
+/// Releases the lock to whoever waits: the heir, or the oldest, who is handed it.
+#[cold]
+pub(super) fn unlock_fairly(mutex: &RawMutex) {
+    let mut state = mutex.state();
+    while state.has_heir() || !state.has_parked() {
+        let next = if state.has_heir() {
+            state.released().with_handoff()
+        } else {
+            state.released()
+        };
+        match mutex.change(state, next, Ordering::Release) {
+            Ok(()) => return,
+            Err(now) => state = now,
+        }
+    }
+    parking::unpark_one(repository(), key_of(&mutex.word), |unparked| {
+        let mut state = mutex.state();
+        loop {
+            let with_parked = state.with_parked(unparked.more);
+            let (next, token) = match unparked.woken {
+                0 => (with_parked.released(), 0),
+                _ => (with_parked.handed_over(), HOLDER),
+            };
+            match mutex.change(state, next, Ordering::Release) {
+                Ok(()) => return token,
+                Err(now) => state = now,
+            }
+        }
+    });
+}

@@ -1,0 +1,60 @@
+//! The wait-wake mutex: a thread that finds it taken sleeps at once, an unlock wakes the oldest, and a
+//! thread that runs may take it first (Drepper's second mutex, and what `pthread_mutex_lock` does today).
+//!
+//! For sections that sleep or are long, and where every CPU has other work. A thread may wait without bound while
+//! others take the lock past it. Word and parking are those of `throughput.rs`, without an heir.
+
+use super::waiter::{Moment, Waiter};
+use super::{LockTimedOut, RawMutex};
+use crate::atomic::Ordering;
+use crate::futex::parking::{self, Parked};
+use crate::lock::key_of;
+use crate::lock::mutex::throughput::HOLDER;
+use crate::private::repository;
+use crate::sys::clock::Deadline;
+
+/// Takes the lock, as a thread that has found it taken.
+#[cold]
+pub(super) fn lock(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), LockTimedOut> {
+    let began = Moment::now();
+    loop {
+        let state = mutex.state();
+        if !state.is_locked() {
+            if mutex
+                .change(state, state.taken(), Ordering::Acquire)
+                .is_ok()
+            {
+                return Ok(());
+            }
+            continue;
+        }
+        let parked = parking::park(
+            repository(),
+            key_of(&mutex.word),
+            Waiter::since(began).0,
+            deadline,
+            || {
+                mutex.announce(|state| {
+                    let held = state.is_locked();
+                    held.then_some(state.with_parked(true))
+                })
+            },
+            || {},
+            |others_wait| mutex.note_parked(others_wait),
+        );
+        match parked {
+            Parked::Woken(HOLDER) => return Ok(()),
+            Parked::TimedOut => return Err(LockTimedOut),
+            Parked::Woken(_) | Parked::Invalid | Parked::Interrupted => {}
+        }
+    }
+}
+
+/// Releases the lock and wakes the oldest.
+#[cold]
+pub(super) fn unlock_and_wake(mutex: &RawMutex) {
+    parking::unpark_one(repository(), key_of(&mutex.word), |unparked| {
+        mutex.release(|state| state.with_parked(unparked.more).released());
+        0
+    });
+}

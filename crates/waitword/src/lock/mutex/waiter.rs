@@ -1,0 +1,96 @@
+//! What a parked waiter tells those who may wake it: the `kind` that it is parked with.
+//!
+//! | bits  | meaning |
+//! |-------|---------|
+//! | 0     | always set |
+//! | 1     | IMPATIENT: has waited so long that the lock is to be handed to it |
+//! | 8-23  | one more than the CPU that it last ran on; 0 if that is not known |
+//! | 24-63 | when it began to wait, in microseconds, modulo 2^40 |
+
+use crate::oncpu;
+
+const WAITER: u64 = 1;
+const IMPATIENT: u64 = 1 << 1;
+const CPU_SHIFT: u32 = 8;
+const CPU: u64 = 0xffff << CPU_SHIFT;
+const TIME_SHIFT: u32 = 24;
+
+/// A point in time, in nanoseconds of the monotonic clock.
+#[derive(Clone, Copy)]
+pub(in crate::lock) struct Moment(u64);
+
+impl Moment {
+    #[inline]
+    pub(in crate::lock) fn now() -> Self {
+        #[cfg(not(loom))]
+        return Self(crate::sys::clock::now(crate::sys::clock::Clock::Monotonic).as_nanos() as u64);
+        #[cfg(loom)]
+        Self(0)
+    }
+
+    /// Nanoseconds from then on.
+    #[inline]
+    pub(in crate::lock) fn elapsed(self) -> u64 {
+        Self::now().0.saturating_sub(self.0)
+    }
+}
+
+/// See the module above.
+#[derive(Clone, Copy)]
+pub(in crate::lock) struct Waiter(pub(in crate::lock) u64);
+
+impl Waiter {
+    /// The calling thread, which began to wait then.
+    #[inline]
+    pub(in crate::lock) fn since(began: Moment) -> Self {
+        Self(WAITER | here() | (began.0 / 1000) << TIME_SHIFT)
+    }
+
+    #[inline]
+    pub(super) fn impatient(self, impatient: bool) -> Self {
+        Self(if impatient {
+            self.0 | IMPATIENT
+        } else {
+            self.0
+        })
+    }
+
+    #[inline]
+    pub(super) fn is_impatient(self) -> bool {
+        self.0 & IMPATIENT != 0
+    }
+
+    /// Whether it last ran on the CPU that the calling thread is on.
+    #[inline]
+    pub(super) fn ran_here(self) -> bool {
+        self.0 & CPU != 0 && self.0 & CPU == here()
+    }
+
+    /// For how many microseconds it has waited by then.
+    #[inline]
+    pub(super) fn waited_until(self, now: Moment) -> u64 {
+        (now.0 / 1000).wrapping_sub(self.0 >> TIME_SHIFT) & (u64::MAX >> TIME_SHIFT)
+    }
+}
+
+#[inline]
+fn here() -> u64 {
+    oncpu::current_cpu().map_or(0, |cpu| u64::from((cpu + 1).min(1 << 16)) << CPU_SHIFT & CPU)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_waiter_says_how_long_it_has_waited() {
+        let began = Moment(5_000_000_000);
+        let waiter = Waiter::since(began);
+        assert_eq!(waiter.waited_until(Moment(5_000_250_000)), 250);
+        assert!(!waiter.is_impatient() && waiter.impatient(true).is_impatient());
+        assert_eq!(waiter.impatient(true).waited_until(began), 0);
+        // 2^40 microseconds after boot, twelve days on, the count begins anew.
+        let late = Moment(((1 << 40) - 1) * 1000);
+        assert_eq!(Waiter::since(late).waited_until(Moment(late.0 + 7000)), 7);
+    }
+}

@@ -1,0 +1,211 @@
+//! The bits of a private mutex's word, and what may be done with each value.
+//!
+//! | bits  | name    | meaning | may it be wrong? |
+//! |-------|---------|---------|------------------|
+//! | 0     | LOCKED  | somebody holds it | never |
+//! | 1     | PARKED  | somebody is parked on it | set with nobody there: until the next unlock looks; clear with somebody there: never |
+//! | 2     | HANDOFF | once it is free it is the heir's: nobody else takes it | only together with the heir's number |
+//! | 3     | SPECIAL | an owner is kept (`special.rs`) | never |
+//! | 4-7   | turn    | how often it was taken while there was an heir, modulo 16. SPECIAL: what else it is, for good | it is but a hint |
+//! | 8-15  | heir    | 0: no waiter is awake; else one is, in the process of this fork generation | a number of another generation means that none is |
+//! | 16-31 | CPU     | one more than the CPU on which its holder took it; 0 if that is not known. SPECIAL: how often more its owner holds it | the holder may have been moved since |
+//!
+//! A free lock that nobody waits for is 0 (or SPECIAL alone), and one that was taken without contention LOCKED
+//! alone: the fast paths know these two values only.
+
+use crate::oncpu;
+
+pub(super) const LOCKED: u32 = 1;
+pub(super) const PARKED: u32 = 1 << 1;
+pub(super) const HANDOFF: u32 = 1 << 2;
+pub(super) const SPECIAL: u32 = 1 << 3;
+const ONE_TURN: u32 = 1 << 4;
+const TURN: u32 = 0xf << 4;
+const HEIR_SHIFT: u32 = 8;
+const HEIR: u32 = 0xff << HEIR_SHIFT;
+const CPU_SHIFT: u32 = 16;
+const CPU: u32 = 0xffff << CPU_SHIFT;
+/// SPECIAL: one level of recursion.
+pub(super) const ONE_LEVEL: u32 = 1 << CPU_SHIFT;
+/// SPECIAL: how often an owner can lock again.
+pub(super) const MOST_LEVELS: u32 = CPU >> CPU_SHIFT;
+
+/// A value of the word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct State(pub(super) u32);
+
+impl State {
+    #[inline]
+    pub(super) fn is_locked(self) -> bool {
+        self.0 & LOCKED != 0
+    }
+
+    #[inline]
+    pub(super) fn is_special(self) -> bool {
+        self.0 & SPECIAL != 0
+    }
+
+    /// SPECIAL: how often more than once its owner holds it.
+    #[inline]
+    pub(super) fn levels(self) -> u32 {
+        self.0 >> CPU_SHIFT
+    }
+
+    #[inline]
+    pub(super) fn has_parked(self) -> bool {
+        self.0 & PARKED != 0
+    }
+
+    /// Whether a waiter is awake, who will take the lock or see to it that another one wakes up.
+    #[inline]
+    pub(super) fn has_heir(self) -> bool {
+        self.0 & HEIR != 0 && self.0 & HEIR == heir_now()
+    }
+
+    /// Whether a thread that is not the heir may take it: it is free and not reserved.
+    #[inline]
+    pub(super) fn may_barge(self) -> bool {
+        !self.is_locked() && (self.0 & HANDOFF == 0 || !self.has_heir())
+    }
+
+    /// Whether it is free, but reserved for the heir.
+    #[inline]
+    pub(super) fn is_reserved(self) -> bool {
+        !self.is_locked() && !self.may_barge()
+    }
+
+    /// How often it was taken since there is an heir: differs if it was, unless a multiple of 16 times.
+    #[inline]
+    pub(super) fn turn(self) -> u32 {
+        self.0 & self.turn_bits()
+    }
+
+    /// The bits that count turns.
+    #[inline]
+    fn turn_bits(self) -> u32 {
+        if self.is_special() { 0 } else { TURN }
+    }
+
+    /// As taken by the calling thread, which is not the heir.
+    #[inline]
+    pub(super) fn taken(self) -> Self {
+        if !self.has_heir() {
+            // If a number stands there, it is of an heir in the process that we were forked from.
+            return self.inherited();
+        }
+        let turn = self.turn_bits();
+        let next_turn = self.0.wrapping_add(ONE_TURN) & turn;
+        Self(self.0 & !(CPU | turn) | LOCKED | next_turn | self.cpu_now())
+    }
+
+    /// As taken by the calling thread, which is the heir and is so no more.
+    #[inline]
+    pub(super) fn inherited(self) -> Self {
+        Self(self.without_heir().0 & !CPU | LOCKED | self.cpu_now())
+    }
+
+    /// As released.
+    #[inline]
+    pub(super) fn released(self) -> Self {
+        Self(self.0 & !(LOCKED | CPU))
+    }
+
+    /// As handed over, still locked, to a thread that is asleep on no known CPU.
+    #[inline]
+    pub(super) fn handed_over(self) -> Self {
+        Self(self.0 & !CPU)
+    }
+
+    #[inline]
+    pub(super) fn with_heir(self) -> Self {
+        Self(self.0 & !(HEIR | HANDOFF) | heir_now())
+    }
+
+    #[inline]
+    pub(super) fn without_heir(self) -> Self {
+        Self(self.0 & !(HEIR | HANDOFF | self.turn_bits()))
+    }
+
+    #[inline]
+    pub(super) fn with_parked(self, parked: bool) -> Self {
+        Self(if parked {
+            self.0 | PARKED
+        } else {
+            self.0 & !PARKED
+        })
+    }
+
+    /// As reserved for the heir.
+    #[inline]
+    pub(super) fn with_handoff(self) -> Self {
+        Self(self.0 | HANDOFF)
+    }
+
+    /// Whether its holder is known not to run: it took the lock on the CPU that the calling thread is on.
+    #[inline]
+    pub(super) fn holder_is_off_cpu(self) -> bool {
+        self.is_locked() && self.0 & CPU != 0 && self.0 & CPU == self.cpu_now()
+    }
+
+    #[inline]
+    fn cpu_now(self) -> u32 {
+        if self.is_special() {
+            return 0;
+        }
+        // A CPU beyond what the field holds is one that is not known.
+        oncpu::current_cpu().map_or(0, |cpu| (cpu + 1).min(1 << 16) << CPU_SHIFT)
+    }
+}
+
+/// What stands for a living heir: the number of this generation of forks, modulo 255, from 1 on. After 255 forks of
+/// forks a number comes again; that a lock was left with an heir in the first of them, and was never unlocked in
+/// between, is not worth a wider field.
+#[inline]
+fn heir_now() -> u32 {
+    #[cfg(not(loom))]
+    let generation = crate::sys::generation::generation();
+    #[cfg(loom)]
+    let generation = 1_u32;
+    (generation.wrapping_sub(1) % 255 + 1) << HEIR_SHIFT
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_uncontended_lock_has_the_values_that_the_fast_paths_know() {
+        let free = State(0);
+        assert_eq!(free.taken().released().0, 0);
+        assert_eq!(free.with_heir().inherited().released().0, 0);
+        assert_eq!(free.with_heir().taken().without_heir().released().0, 0);
+        let kinds = State(SPECIAL | TURN);
+        assert_eq!(kinds.with_heir().taken().without_heir().released(), kinds);
+        let special = State(SPECIAL);
+        assert_eq!(special.taken().0, SPECIAL | LOCKED);
+        assert_eq!(special.taken().released().0, SPECIAL);
+    }
+
+    #[test]
+    fn an_heir_of_another_generation_is_none() {
+        let here = State(LOCKED).with_parked(true).with_heir().with_handoff();
+        assert!(here.has_heir());
+        let elsewhere = State(here.0 ^ 0x80 << HEIR_SHIFT);
+        assert!(!elsewhere.has_heir());
+        assert!(elsewhere.released().may_barge());
+        assert!(here.released().is_reserved());
+        // Whoever takes it leaves nothing of the dead heir.
+        assert_eq!(
+            elsewhere.released().taken().released().0,
+            State(0).with_parked(true).0
+        );
+    }
+
+    #[test]
+    fn a_turn_is_counted_while_there_is_an_heir() {
+        let waiting = State(LOCKED).with_heir();
+        let later = waiting.released().taken();
+        assert!(later.has_heir() && later.turn() != waiting.turn());
+        assert!(!waiting.holder_is_off_cpu());
+    }
+}

@@ -1,0 +1,113 @@
+//! "Is that thread running?", as far as it can be known for free.
+//!
+//! The kernel keeps each thread's CPU number up to date in the thread's own memory (rseq, Linux 4.18; registered by
+//! glibc since 2.35), so to read one's own costs a load. Another thread's `rseq` area must not be read: it goes
+//! away with its thread. But a lock's owner can leave the number of its CPU in the lock's word, and whoever
+//! then finds *its own* number there knows that the owner is not running: two threads do not run on one CPU.
+//! (Unless the owner has been moved since, which within a critical section is rare, and costs a sleep.)
+
+#[cfg(not(loom))]
+pub(crate) use real::current_cpu;
+
+/// A model has no CPUs.
+#[cfg(loom)]
+pub(crate) fn current_cpu() -> Option<u32> {
+    None
+}
+
+#[cfg(not(loom))]
+mod real {
+    use core::sync::atomic::{AtomicIsize, Ordering};
+
+    /// Not looked up yet.
+    const UNKNOWN: isize = isize::MAX;
+    /// There is no such thing here.
+    const ABSENT: isize = isize::MIN;
+
+    /// Where a thread's `cpu_id` lies, from its thread pointer.
+    static CPU_ID_OFFSET: AtomicIsize = AtomicIsize::new(UNKNOWN);
+
+    /// The CPU that the calling thread runs on, or did a moment ago; `None` if that cannot be known without a
+    /// system call. Async-signal-safe but for the first call in a process, which asks the dynamic linker.
+    #[inline]
+    pub(crate) fn current_cpu() -> Option<u32> {
+        // Relaxed: a number that every thread would come to.
+        match CPU_ID_OFFSET.load(Ordering::Relaxed) {
+            UNKNOWN => look_up(),
+            ABSENT => None,
+            // SAFETY: the C library has registered an rseq area there in every thread.
+            offset => u32::try_from(unsafe { thread_word(offset) }).ok(),
+        }
+    }
+
+    #[cold]
+    fn look_up() -> Option<u32> {
+        const CPU_ID: isize = 4;
+        // SAFETY: both are variables of the C library, of these types, that never change.
+        let (offset, size) = unsafe {
+            let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr());
+            let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr());
+            (
+                offset.cast::<isize>().as_ref(),
+                size.cast::<core::ffi::c_uint>().as_ref(),
+            )
+        };
+        let offset = match (offset, size) {
+            // Size 0: it was told not to register (`GLIBC_TUNABLES=glibc.pthread.rseq=0`).
+            (Some(offset), Some(size)) if *size > 0 && cfg!(target_arch = "x86_64") => {
+                offset + CPU_ID
+            }
+            _ => ABSENT,
+        };
+        CPU_ID_OFFSET.store(offset, Ordering::Relaxed);
+        (offset != ABSENT).then(current_cpu).flatten()
+    }
+
+    /// The 32 bits at this distance from the thread pointer; negative if the kernel does not maintain them.
+    ///
+    /// # Safety
+    /// There are such bits.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn thread_word(offset: isize) -> i32 {
+        let word: i32;
+        // SAFETY: the caller's promise. Not `pure`: the kernel changes it at any time.
+        unsafe {
+            core::arch::asm!(
+                "mov {word:e}, fs:[{offset}]",
+                word = out(reg) word,
+                offset = in(reg) offset,
+                options(nostack, preserves_flags, readonly),
+            );
+        }
+        word
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    unsafe fn thread_word(_: isize) -> i32 {
+        -1
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn a_thread_bound_to_one_cpu_is_on_it() {
+            let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+            for cpu in (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)) {
+                std::thread::spawn(move || {
+                    let mut one = rustix::thread::CpuSet::new();
+                    one.set(cpu);
+                    rustix::thread::sched_setaffinity(None, &one).unwrap();
+                    assert!(matches!(current_cpu(), None | Some(_)));
+                    if let Some(here) = current_cpu() {
+                        assert_eq!(here as usize, cpu);
+                    }
+                })
+                .join()
+                .unwrap();
+            }
+        }
+    }
+}
