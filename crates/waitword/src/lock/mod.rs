@@ -2,5 +2,7 @@
 //! lock's own word must change in one step with its queue, `wait` and `wake` elsewhere.
 
 mod key;
+pub(crate) mod pi;
+pub(crate) mod robust;
 
 pub(crate) use key::key_of;
