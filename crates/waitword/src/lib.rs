@@ -82,9 +82,9 @@ pub mod table;
 pub use word::{Cmp, FutexWord, Mask, NumaWord, Op, WakeOp, Word};
 
 pub use futex::{Error, Scope};
-pub use lock::*;
 #[cfg(not(loom))]
 pub use futex::{Expecting, Futex, WAIT_ANY_MAX, WaitOptions, wait_any};
+pub use lock::*;
 pub use sys::clock::{Clock, Deadline};
 #[cfg(not(loom))]
 pub use sys::probe;

@@ -14,10 +14,8 @@
 //! None of these functions is for signal handlers: a handler must not lock, and what it may do (post a
 //! semaphore, set an event) is built on `wake`.
 
-use crate::private::{
-    Choice, Claimed, Key, Node, Registration, Repository, Unparked, is_inside,
-};
 use crate::park::Parker;
+use crate::private::{Choice, Claimed, Key, Node, Registration, Repository, Unparked, is_inside};
 use crate::sys::clock::Deadline;
 
 /// What a waker tells those whom it wakes. 0 is "look again"; the rest is each lock's own.

@@ -5,6 +5,8 @@
 mod api;
 mod key;
 mod mutex;
+pub(crate) mod pi;
+pub(crate) mod robust;
 
 pub(crate) use key::key_of;
 pub use mutex::{Flavour, Kind, LockError, MutexOptions, RawMutex};

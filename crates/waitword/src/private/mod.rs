@@ -363,7 +363,12 @@ impl Registration<'_> {
     #[inline]
     pub(crate) unsafe fn push_in_front(self, node: &Node) {
         // SAFETY: the bucket is locked; the node by the caller's promise.
-        unsafe { self.held.found.bucket.chain(|chain| chain.push_in_front(node)) };
+        unsafe {
+            self.held
+                .found
+                .bucket
+                .chain(|chain| chain.push_in_front(node))
+        };
     }
 
     /// Unlinks those who wait on this key whom `choose` takes, for the caller to notify after the unlock.

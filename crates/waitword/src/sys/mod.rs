@@ -15,6 +15,18 @@ pub(crate) mod futex;
 #[path = "futex_model.rs"]
 pub(crate) mod futex;
 
+#[cfg(not(loom))]
+pub(crate) mod futex_pi;
+#[cfg(loom)]
+#[path = "futex_pi_model.rs"]
+pub(crate) mod futex_pi;
+
+#[cfg(not(loom))]
+pub(crate) mod robust;
+#[cfg(loom)]
+#[path = "robust_model.rs"]
+pub(crate) mod robust;
+
 pub(crate) mod clock;
 #[cfg(not(loom))]
 pub(crate) mod env;
@@ -26,6 +38,7 @@ pub(crate) mod numa;
 #[cfg(not(loom))]
 pub mod probe;
 pub(crate) mod sched;
+pub(crate) mod tid;
 
 pub(crate) use rustix::io::Errno;
 

@@ -261,7 +261,10 @@ impl RawMutex {
     }
 
     /// Takes the lock by its word, whatever is to be done about an owner.
-    pub(in crate::lock) fn lock_word(&self, deadline: Option<&Deadline>) -> Result<(), LockTimedOut> {
+    pub(in crate::lock) fn lock_word(
+        &self,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), LockTimedOut> {
         #[cfg(not(loom))]
         if self.is_shared() {
             return shared::lock(self, deadline);

@@ -25,8 +25,8 @@
 //! The one wake-up that a killed waiter can take with it is that of a lock which nobody unlocks again. Those who sleep
 //! then sleep until somebody comes to the lock, finds PARKED set, and unlocks. (The same holds of glibc's.)
 
-use super::word::{HANDOFF, LOCKED, PARKED, State};
 use super::waiter::Moment;
+use super::word::{HANDOFF, LOCKED, PARKED, State};
 use super::{Flavour, LockTimedOut, RawMutex};
 use crate::atomic::Ordering;
 use crate::park::spin;
@@ -67,15 +67,10 @@ pub(super) fn lock(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), 
             }
             continue;
         }
-        let impatient = has_slept
-            && mutex.flavour() != Flavour::WaitWake
-            && began.elapsed() > IMPATIENT_AFTER;
+        let impatient =
+            has_slept && mutex.flavour() != Flavour::WaitWake && began.elapsed() > IMPATIENT_AFTER;
         let announced = State(state.0 | PARKED | if impatient { HANDOFF } else { 0 });
-        if announced != state
-            && mutex
-                .change(state, announced, Ordering::Relaxed)
-                .is_err()
-        {
+        if announced != state && mutex.change(state, announced, Ordering::Relaxed).is_err() {
             continue;
         }
         has_slept |= sleep(mutex, announced, deadline)?;

@@ -137,7 +137,12 @@ fn take(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), LockError> 
     let taken = free.0 == traits(mutex)
         && mutex
             .word
-            .compare_exchange(free.0, free.0 | LOCKED, Ordering::Acquire, Ordering::Relaxed)
+            .compare_exchange(
+                free.0,
+                free.0 | LOCKED,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            )
             .is_ok();
     if !taken {
         mutex.lock_word(deadline)?;

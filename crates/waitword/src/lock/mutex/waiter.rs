@@ -75,7 +75,9 @@ impl Waiter {
 
 #[inline]
 fn here() -> u64 {
-    oncpu::current_cpu().map_or(0, |cpu| u64::from((cpu + 1).min(1 << 16)) << CPU_SHIFT & CPU)
+    oncpu::current_cpu().map_or(0, |cpu| {
+        u64::from((cpu + 1).min(1 << 16)) << CPU_SHIFT & CPU
+    })
 }
 
 #[cfg(all(test, not(loom)))]

@@ -1,0 +1,274 @@
+//! Priority inheritance, seen: three real-time threads on one CPU, of which the middle one would starve the
+//! lowest, and with it the highest, if the lowest did not inherit.
+//!
+//! Nothing is measured in time. What is asserted is an order of events, and the priority that the kernel shows in
+//! `/proc`. Where real-time scheduling is not allowed, or there is one CPU only, the tests say that they skip.
+
+use super::watchdog::{sleeps, until, watch};
+use super::*;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU32 as Cell32};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+const LOW: i32 = 1;
+const MIDDLE: i32 = 2;
+const HIGH: i32 = 3;
+
+/// One test at a time has the CPU.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// The stage on which a test plays, or nothing where it cannot.
+fn stage() -> Option<MutexGuard<'static, ()>> {
+    let turn = TURN.lock().unwrap_or_else(|broken| broken.into_inner());
+    if crate::sys::sched::cpus() < 2 {
+        eprintln!(
+            "skipped: one CPU only, which a real-time thread would take from the test itself"
+        );
+        return None;
+    }
+    let allowed = std::thread::spawn(|| set_priority(LOW)).join().unwrap();
+    if !allowed {
+        eprintln!("skipped: real-time scheduling is not allowed here (EPERM)");
+        return None;
+    }
+    Some(turn)
+}
+
+/// Makes the calling thread a SCHED_FIFO thread.
+fn set_priority(priority: i32) -> bool {
+    let parameter = libc::sched_param {
+        sched_priority: priority,
+    };
+    // SAFETY: a whole `sched_param`, for the calling thread.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) == 0 }
+}
+
+/// Moves the calling thread to the CPU of the play. After `set_priority`: the CPU may be taken by a real-time
+/// thread for as long as others wait for this one.
+fn go_on_stage() {
+    // SAFETY: whole CPU sets, for the calling thread.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        let size = size_of::<libc::cpu_set_t>();
+        assert_eq!(libc::sched_getaffinity(0, size, &raw mut set), 0);
+        let first = (0..libc::CPU_SETSIZE as usize).find(|&cpu| libc::CPU_ISSET(cpu, &set));
+        let mut one: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(first.unwrap(), &mut one);
+        assert_eq!(libc::sched_setaffinity(0, size, &raw const one), 0);
+    }
+}
+
+/// The real-time priority that the kernel now gives to a thread, what was lent to it included.
+fn effective_priority(tid: u32) -> i32 {
+    let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap();
+    let after_name = stat.rsplit(')').next().unwrap();
+    // "state ppid ...": the 18th field of all is the 16th after the name; -2 is FIFO priority 1.
+    let shown: i32 = after_name
+        .split_whitespace()
+        .nth(15)
+        .unwrap()
+        .parse()
+        .unwrap();
+    -1 - shown
+}
+
+/// Keeps the CPU until the condition holds; gives up after some seconds, so that a bug does not cost the machine
+/// its CPU.
+fn spin_until(condition: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !condition() && begin.elapsed() < Duration::from_secs(5) {
+        std::hint::spin_loop();
+    }
+}
+
+/// A lock as these tests see it.
+trait Lock: Sync {
+    fn lock(&self);
+    fn unlock(&self);
+}
+
+impl Lock for AtomicU32 {
+    fn lock(&self) {
+        assert_eq!(lock(self, Scope::Private), Ok(Acquired::Clean));
+    }
+
+    fn unlock(&self) {
+        assert_eq!(unlock(self, Scope::Private), Ok(()));
+    }
+}
+
+/// A lock without inheritance, to show that the tests would notice.
+struct Plain(AtomicU32);
+
+impl Lock for Plain {
+    fn lock(&self) {
+        while self.0.swap(1, SeqCst) != 0 {
+            let _ = crate::sys::futex::wait(&self.0, 1, crate::sys::futex::ANY_BIT, None);
+        }
+    }
+
+    fn unlock(&self) {
+        self.0.store(0, SeqCst);
+        crate::sys::futex::wake(&self.0, 1, crate::sys::futex::ANY_BIT);
+    }
+}
+
+/// What is played.
+struct Play<'a> {
+    mutex: &'a dyn Lock,
+    /// The highest waits before the lowest locks, and returns from this as the holder. Nobody: it locks.
+    waits: Option<&'a (dyn Fn() + Sync)>,
+    /// What the lowest does as the holder.
+    signals: &'a (dyn Fn() + Sync),
+    /// Whether the middle one is expected to run while the lowest holds the lock.
+    middle_runs: bool,
+}
+
+/// What came of it.
+struct Outcome {
+    /// Whether the highest had the lock before the middle one had done its work.
+    highest_first: bool,
+    /// The priority of the lowest while it held the lock and the highest waited.
+    lowest_at: i32,
+}
+
+/// The lowest holds the lock, and the highest wants it. The middle one comes and keeps the CPU for a while. Only then
+/// would the lowest unlock.
+fn play(play: Play<'_>) -> Outcome {
+    let order = Cell32::new(0);
+    let [locked, go, middle_runs] = [(); 3].map(|()| AtomicBool::new(false));
+    let [low, high, middle] = [(); 3].map(|()| Cell32::new(0));
+    let highest = || {
+        assert!(set_priority(HIGH));
+        go_on_stage();
+        high.store(tid(), SeqCst);
+        play.waits.unwrap_or(&|| play.mutex.lock())();
+        let place = order.fetch_add(1, SeqCst);
+        play.mutex.unlock();
+        place
+    };
+    let lowest = || {
+        assert!(set_priority(LOW));
+        go_on_stage();
+        low.store(tid(), SeqCst);
+        play.mutex.lock();
+        (play.signals)();
+        locked.store(true, SeqCst);
+        spin_until(|| go.load(SeqCst));
+        play.mutex.unlock();
+    };
+    let middle_one = || {
+        assert!(set_priority(MIDDLE));
+        middle.store(tid(), SeqCst);
+        go_on_stage();
+        middle_runs.store(true, SeqCst);
+        let begin = Instant::now();
+        spin_until(|| begin.elapsed() > Duration::from_millis(20));
+        order.fetch_add(1, SeqCst)
+    };
+    let is_asleep = |who: &Cell32| who.load(SeqCst) != 0 && sleeps(who.load(SeqCst));
+    std::thread::scope(|threads| {
+        let mut highest_thread = None;
+        if play.waits.is_some() {
+            highest_thread = Some(threads.spawn(highest));
+            until(|| is_asleep(&high));
+        }
+        threads.spawn(lowest);
+        until(|| locked.load(SeqCst));
+        let highest_thread = highest_thread.unwrap_or_else(|| threads.spawn(highest));
+        until(|| is_asleep(&high));
+        let lowest_at = effective_priority(low.load(SeqCst));
+        let middle_thread = threads.spawn(middle_one);
+        if play.middle_runs {
+            until(|| middle_runs.load(SeqCst));
+        } else {
+            // It cannot say that it has come: it must not run.
+            until(|| middle.load(SeqCst) != 0);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        go.store(true, SeqCst);
+        let (highest, middle) = (highest_thread.join(), middle_thread.join());
+        Outcome {
+            highest_first: highest.unwrap() < middle.unwrap(),
+            lowest_at,
+        }
+    })
+}
+
+#[test]
+fn the_owner_inherits_from_who_waits_for_the_mutex() {
+    let _watchdog = watch("the_owner_inherits_from_who_waits_for_the_mutex");
+    let Some(_stage) = stage() else { return };
+    let outcome = play(Play {
+        mutex: &AtomicU32::new(FREE),
+        waits: None,
+        signals: &|| {},
+        middle_runs: false,
+    });
+    assert_eq!(outcome.lowest_at, HIGH);
+    assert!(outcome.highest_first);
+}
+
+#[test]
+fn without_inheritance_the_middle_one_is_first() {
+    let _watchdog = watch("without_inheritance_the_middle_one_is_first");
+    let Some(_stage) = stage() else { return };
+    let outcome = play(Play {
+        mutex: &Plain(AtomicU32::new(0)),
+        waits: None,
+        signals: &|| {},
+        middle_runs: true,
+    });
+    assert_eq!(outcome.lowest_at, LOW);
+    assert!(!outcome.highest_first, "the other tests show nothing");
+}
+
+#[test]
+fn the_owner_inherits_from_who_is_signalled_and_sleeps_on() {
+    let _watchdog = watch("the_owner_inherits_from_who_is_signalled_and_sleeps_on");
+    let Some(_stage) = stage() else { return };
+    let (mutex, condition) = (AtomicU32::new(FREE), AtomicU32::new(0));
+    let outcome = play(Play {
+        mutex: &mutex,
+        waits: Some(&|| {
+            let wait = wait_requeue_pi(&condition, 0, None, &mutex, Scope::Private);
+            assert_eq!(wait, CondWait::Locked(Acquired::Clean));
+        }),
+        signals: &|| assert_eq!(requeue_pi(&condition, 0, &mutex, 0, Scope::Private), Ok(1)),
+        middle_runs: false,
+    });
+    assert_eq!(outcome.lowest_at, HIGH);
+    assert!(outcome.highest_first);
+}
+
+#[test]
+fn a_broadcast_serves_by_priority() {
+    let _watchdog = watch("a_broadcast_serves_by_priority");
+    let Some(_stage) = stage() else { return };
+    let (mutex, condition) = (AtomicU32::new(FREE), AtomicU32::new(0));
+    let served = Mutex::new(Vec::new());
+    std::thread::scope(|threads| {
+        let priorities = [2, 4, 1, 3];
+        for priority in priorities {
+            let waiter = Cell32::new(0);
+            let waiter: &Cell32 = Box::leak(Box::new(waiter));
+            let (mutex, condition, served) = (&mutex, &condition, &served);
+            threads.spawn(move || {
+                assert!(set_priority(priority));
+                waiter.store(tid(), SeqCst);
+                let wait = wait_requeue_pi(condition, 0, None, mutex, Scope::Private);
+                assert_eq!(wait, CondWait::Locked(Acquired::Clean));
+                // The lock that is tested keeps this one free.
+                served.lock().unwrap().push(priority);
+                mutex.unlock();
+            });
+            until(|| waiter.load(SeqCst) != 0 && sleeps(waiter.load(SeqCst)));
+        }
+        mutex.lock();
+        let moved = requeue_pi(&condition, 0, &mutex, i32::MAX as u32, Scope::Private);
+        assert_eq!(moved, Ok(priorities.len()));
+        mutex.unlock();
+    });
+    assert_eq!(*served.lock().unwrap(), [4, 3, 2, 1]);
+}

@@ -1,0 +1,540 @@
+//! What each operation answers, between threads and between processes.
+
+use super::watchdog::{sleeps, until, watch};
+use super::*;
+use crate::sys::clock::Clock;
+use std::sync::atomic::AtomicU32 as Cell32;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, SystemTime};
+
+const BOTH: [Scope; 2] = [Scope::Private, Scope::Shared];
+
+fn soon() -> [Deadline; 2] {
+    let soon = Duration::from_millis(5);
+    [
+        Deadline::after(soon),
+        Deadline::at_system_time(SystemTime::now() + soon),
+    ]
+}
+
+/// Runs `body` while another thread holds the lock, with a way to have that unlocked.
+fn while_held(word: &AtomicU32, scope: Scope, body: impl FnOnce(&dyn Fn())) {
+    let (locked, unlock) = (Cell32::new(0), Cell32::new(0));
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            assert_eq!(lock(word, scope), Ok(Acquired::Clean));
+            locked.store(1, SeqCst);
+            until(|| unlock.load(SeqCst) == 1);
+            assert_eq!(super::unlock(word, scope), Ok(()));
+        });
+        until(|| locked.load(SeqCst) == 1);
+        body(&|| unlock.store(1, SeqCst));
+        unlock.store(1, SeqCst);
+    });
+}
+
+#[test]
+fn the_word_holds_the_owner() {
+    let _watchdog = watch("the_word_holds_the_owner");
+    for scope in BOTH {
+        let word = AtomicU32::new(FREE);
+        assert_eq!(unlock(&word, scope), Err(PiError::NotOwner));
+        assert_eq!(try_lock(&word, scope), Ok(Acquired::Clean));
+        assert_eq!(word.load(SeqCst), tid());
+        assert!(is_mine(&word));
+        assert_eq!(try_lock(&word, scope), Err(PiError::Busy));
+        assert_eq!(lock(&word, scope), Err(PiError::Deadlock));
+        for deadline in soon() {
+            assert_eq!(lock_until(&word, scope, &deadline), Err(PiError::Deadlock));
+        }
+        assert_eq!(unlock(&word, scope), Ok(()));
+        assert_eq!(word.load(SeqCst), FREE);
+        assert!(!is_mine(&word));
+        assert_eq!(lock(&word, scope), Ok(Acquired::Clean));
+        assert_eq!(unlock(&word, scope), Ok(()));
+        // Free, so had, if late.
+        let past = Deadline::at(Clock::Monotonic, Duration::ZERO);
+        assert_eq!(lock_until(&word, scope, &past), Ok(Acquired::Clean));
+        assert_eq!(unlock(&word, scope), Ok(()));
+    }
+}
+
+#[test]
+fn another_thread_waits_until_it_is_handed_over() {
+    let _watchdog = watch("another_thread_waits_until_it_is_handed_over");
+    for scope in BOTH {
+        let word = AtomicU32::new(FREE);
+        while_held(&word, scope, |unlock| {
+            assert_eq!(super::unlock(&word, scope), Err(PiError::NotOwner));
+            assert_eq!(try_lock(&word, scope), Err(PiError::Busy));
+            let waiter = Cell32::new(0);
+            std::thread::scope(|threads| {
+                threads.spawn(|| {
+                    waiter.store(tid(), SeqCst);
+                    assert_eq!(lock(&word, scope), Ok(Acquired::Clean));
+                    assert!(is_mine(&word));
+                    assert_eq!(super::unlock(&word, scope), Ok(()));
+                });
+                until(|| waiter.load(SeqCst) != 0 && sleeps(waiter.load(SeqCst)));
+                assert_ne!(word.load(SeqCst) & WAITERS, 0);
+                unlock();
+            });
+        });
+        assert_eq!(word.load(SeqCst), FREE);
+    }
+}
+
+#[test]
+fn deadlines_on_both_clocks_with_and_without_lock_pi2() {
+    let _watchdog = watch("deadlines_on_both_clocks_with_and_without_lock_pi2");
+    for old_kernel in [false, true] {
+        futex_pi::pretend::WITHOUT_LOCK_PI2.store(old_kernel, SeqCst);
+        for scope in BOTH {
+            let word = AtomicU32::new(FREE);
+            while_held(&word, scope, |_| {
+                for deadline in soon() {
+                    let locked = lock_until(&word, scope, &deadline);
+                    assert_eq!(locked, Err(PiError::TimedOut));
+                    assert!(deadline.has_passed(), "early: {deadline:?}");
+                    let locked = lock_until(&word, scope, &deadline);
+                    assert_eq!(locked, Err(PiError::TimedOut));
+                }
+            });
+            assert_eq!(word.load(SeqCst), FREE);
+        }
+    }
+    futex_pi::pretend::WITHOUT_LOCK_PI2.store(false, SeqCst);
+}
+
+#[test]
+fn an_owner_that_ended_unnoticed_is_gone() {
+    let _watchdog = watch("an_owner_that_ended_unnoticed_is_gone");
+    for scope in BOTH {
+        let word = AtomicU32::new(FREE);
+        std::thread::scope(|threads| {
+            // Joined: the scope alone waits for the closure's end, and not for the thread's.
+            let owner = threads.spawn(|| lock(&word, scope));
+            assert_eq!(owner.join().unwrap(), Ok(Acquired::Clean));
+        });
+        assert_eq!(try_lock(&word, scope), Err(PiError::Busy));
+        assert_eq!(lock(&word, scope), Err(PiError::OwnerGone));
+    }
+}
+
+#[test]
+fn a_waiter_inherits_from_an_owner_that_ends() {
+    let _watchdog = watch("a_waiter_inherits_from_an_owner_that_ends");
+    for scope in BOTH {
+        let word = AtomicU32::new(FREE);
+        let (owner, waiter) = (Cell32::new(0), Cell32::new(0));
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                assert_eq!(lock(&word, scope), Ok(Acquired::Clean));
+                owner.store(tid(), SeqCst);
+                until(|| waiter.load(SeqCst) != 0 && sleeps(waiter.load(SeqCst)));
+            });
+            until(|| owner.load(SeqCst) != 0);
+            threads.spawn(|| {
+                waiter.store(tid(), SeqCst);
+                assert_eq!(lock(&word, scope), Ok(Acquired::OwnerDied));
+                assert_eq!(unlock(&word, scope), Ok(()));
+            });
+        });
+        // The kernel has forgotten it.
+        assert_eq!(word.load(SeqCst), FREE);
+        assert_eq!(lock(&word, scope), Ok(Acquired::Clean));
+        assert_eq!(unlock(&word, scope), Ok(()));
+    }
+}
+
+/// What the kernel leaves of a robust mutex whose owner dies with nobody waiting.
+#[test]
+fn a_word_of_the_dead_is_taken_through_the_kernel() {
+    let _watchdog = watch("a_word_of_the_dead_is_taken_through_the_kernel");
+    for scope in BOTH {
+        let take: [fn(&AtomicU32, Scope) -> Result<Acquired, PiError>; 2] = [lock, try_lock];
+        for take in take {
+            for left in [OWNER_DIED, OWNER_DIED | WAITERS] {
+                let word = AtomicU32::new(left);
+                assert_eq!(take(&word, scope), Ok(Acquired::OwnerDied));
+                assert_eq!(word.load(SeqCst) & TID_MASK, tid());
+                assert_eq!(unlock(&word, scope), Ok(()));
+                assert_eq!(word.load(SeqCst), FREE);
+            }
+        }
+    }
+}
+
+#[test]
+fn owners_that_wait_for_each_other_are_told() {
+    let _watchdog = watch("owners_that_wait_for_each_other_are_told");
+    let words = [AtomicU32::new(FREE), AtomicU32::new(FREE)];
+    let barrier = std::sync::Barrier::new(2);
+    let ring = |mine: usize| {
+        let (mine, other) = (&words[mine], &words[1 - mine]);
+        assert_eq!(lock(mine, Scope::Private), Ok(Acquired::Clean));
+        barrier.wait();
+        let second = lock(other, Scope::Private);
+        if second.is_ok() {
+            assert_eq!(unlock(other, Scope::Private), Ok(()));
+        }
+        assert_eq!(unlock(mine, Scope::Private), Ok(()));
+        second
+    };
+    let answers = std::thread::scope(|threads| {
+        let both = [threads.spawn(|| ring(0)), threads.spawn(|| ring(1))];
+        both.map(|thread| thread.join().unwrap())
+    });
+    assert!(answers.contains(&Err(PiError::Deadlock)), "{answers:?}");
+}
+
+#[test]
+fn many_threads_count_without_loss() {
+    let _watchdog = watch("many_threads_count_without_loss");
+    const TURNS: u32 = 2_000;
+    for scope in BOTH {
+        let word = AtomicU32::new(FREE);
+        let count = Cell32::new(0);
+        std::thread::scope(|threads| {
+            for thread in 0..4 {
+                let (word, count) = (&word, &count);
+                threads.spawn(move || {
+                    for turn in 0..TURNS {
+                        while turn % 4 == thread
+                            && lock_until(word, scope, &soon()[0]) == Err(PiError::TimedOut)
+                        {
+                        }
+                        if turn % 4 != thread {
+                            assert_eq!(lock(word, scope), Ok(Acquired::Clean));
+                        }
+                        // Not one step: the lock makes it one.
+                        count.store(count.load(SeqCst) + 1, SeqCst);
+                        assert_eq!(unlock(word, scope), Ok(()));
+                    }
+                });
+            }
+        });
+        assert_eq!(count.load(SeqCst), 4 * TURNS);
+        assert_eq!(word.load(SeqCst), FREE);
+    }
+}
+
+/// A condition variable's word and its mutex's.
+struct Condition {
+    sequence: AtomicU32,
+    mutex: AtomicU32,
+    scope: Scope,
+}
+
+impl Condition {
+    fn new(scope: Scope) -> Self {
+        Self {
+            sequence: AtomicU32::new(7),
+            mutex: AtomicU32::new(FREE),
+            scope,
+        }
+    }
+
+    fn wait(&self, deadline: Option<&Deadline>) -> CondWait {
+        wait_requeue_pi(&self.sequence, 7, deadline, &self.mutex, self.scope)
+    }
+
+    fn signal(&self, others: u32) -> Result<usize, PiError> {
+        requeue_pi(&self.sequence, 7, &self.mutex, others, self.scope)
+    }
+
+    fn unlock(&self) {
+        assert_eq!(unlock(&self.mutex, self.scope), Ok(()));
+    }
+
+    fn lock(&self) {
+        assert_eq!(lock(&self.mutex, self.scope), Ok(Acquired::Clean));
+    }
+}
+
+/// Runs waiters that must all be given the mutex, and `body` once they sleep.
+fn with_waiters(condition: &Condition, count: usize, body: impl FnOnce(&[u32])) {
+    let tids: Vec<_> = (0..count).map(|_| Cell32::new(0)).collect();
+    let holders = Cell32::new(0);
+    std::thread::scope(|threads| {
+        for tid_of in &tids {
+            let holders = &holders;
+            threads.spawn(move || {
+                tid_of.store(tid(), SeqCst);
+                assert_eq!(condition.wait(None), CondWait::Locked(Acquired::Clean));
+                assert!(is_mine(&condition.mutex));
+                assert_eq!(holders.fetch_add(1, SeqCst), 0, "two owners");
+                std::thread::yield_now();
+                holders.fetch_sub(1, SeqCst);
+                condition.unlock();
+            });
+        }
+        let tids: Vec<u32> = tids
+            .iter()
+            .map(|tid_of| {
+                until(|| tid_of.load(SeqCst) != 0 && sleeps(tid_of.load(SeqCst)));
+                tid_of.load(SeqCst)
+            })
+            .collect();
+        body(&tids);
+    });
+    assert_eq!(condition.mutex.load(SeqCst), FREE);
+}
+
+#[test]
+fn a_signal_hands_over_a_free_mutex() {
+    let _watchdog = watch("a_signal_hands_over_a_free_mutex");
+    for scope in BOTH {
+        let condition = Condition::new(scope);
+        assert_eq!(condition.signal(0), Ok(0));
+        with_waiters(&condition, 1, |_| assert_eq!(condition.signal(0), Ok(1)));
+        assert_eq!(condition.signal(5), Ok(0));
+    }
+}
+
+#[test]
+fn a_broadcast_queues_all_at_a_held_mutex() {
+    let _watchdog = watch("a_broadcast_queues_all_at_a_held_mutex");
+    for scope in BOTH {
+        let condition = Condition::new(scope);
+        with_waiters(&condition, 4, |waiters| {
+            condition.lock();
+            assert_eq!(condition.signal(u32::MAX), Ok(4));
+            // Moved, and none awake.
+            assert!(waiters.iter().all(|&waiter| sleeps(waiter)));
+            assert_eq!(condition.mutex.load(SeqCst), tid() | WAITERS);
+            assert_eq!(condition.signal(u32::MAX), Ok(0));
+            condition.unlock();
+        });
+    }
+}
+
+#[test]
+fn signals_reach_as_many_as_they_say() {
+    let _watchdog = watch("signals_reach_as_many_as_they_say");
+    let condition = Condition::new(Scope::Private);
+    with_waiters(&condition, 4, |_| {
+        condition.lock();
+        assert_eq!(condition.signal(0), Ok(1));
+        assert_eq!(condition.signal(1), Ok(2));
+        condition.unlock();
+        assert_eq!(condition.signal(3), Ok(1));
+    });
+}
+
+#[test]
+fn a_stale_expectation_is_refreshed() {
+    let _watchdog = watch("a_stale_expectation_is_refreshed");
+    let condition = Condition::new(Scope::Private);
+    with_waiters(&condition, 1, |_| {
+        condition.sequence.store(8, SeqCst);
+        assert_eq!(condition.signal(0), Ok(1));
+    });
+}
+
+#[test]
+fn waits_that_end_otherwise_do_not_hold_the_mutex() {
+    let _watchdog = watch("waits_that_end_otherwise_do_not_hold_the_mutex");
+    for scope in BOTH {
+        let condition = Condition::new(scope);
+        for deadline in soon() {
+            assert_eq!(condition.wait(Some(&deadline)), CondWait::TimedOut);
+            assert!(deadline.has_passed());
+        }
+        condition.sequence.store(8, SeqCst);
+        assert_eq!(condition.wait(None), CondWait::Changed);
+        assert_eq!(condition.mutex.load(SeqCst), FREE);
+    }
+}
+
+#[test]
+fn a_waiter_that_times_out_at_the_mutex_does_not_hold_it() {
+    let _watchdog = watch("a_waiter_that_times_out_at_the_mutex_does_not_hold_it");
+    let condition = Condition::new(Scope::Private);
+    condition.lock();
+    let waiter = Cell32::new(0);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            waiter.store(tid(), SeqCst);
+            let deadline = Deadline::after(Duration::from_millis(300));
+            assert_eq!(condition.wait(Some(&deadline)), CondWait::TimedOut);
+            assert!(deadline.has_passed());
+            assert!(!is_mine(&condition.mutex));
+        });
+        until(|| waiter.load(SeqCst) != 0 && sleeps(waiter.load(SeqCst)));
+        assert_eq!(condition.signal(0), Ok(1));
+    });
+    condition.unlock();
+    assert_eq!(condition.mutex.load(SeqCst), FREE);
+}
+
+#[test]
+fn a_handler_sends_a_moved_waiter_back_without_the_mutex() {
+    extern "C" fn nothing(_: i32) {}
+    let _watchdog = watch("a_handler_sends_a_moved_waiter_back_without_the_mutex");
+    // SAFETY: a handler that does nothing, for a signal that no other test uses.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as *const () as usize;
+        libc::sigaction(libc::SIGURG, &raw const action, std::ptr::null_mut());
+    }
+    let condition = Condition::new(Scope::Private);
+    condition.lock();
+    let (waiter, back) = (Cell32::new(0), Cell32::new(0));
+    let signal = || {
+        // SAFETY: passes numbers.
+        unsafe {
+            let (process, waiter) = (libc::getpid(), waiter.load(SeqCst));
+            libc::syscall(libc::SYS_tgkill, process, waiter, libc::SIGURG);
+        }
+    };
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            waiter.store(tid(), SeqCst);
+            assert_eq!(condition.wait(None), CondWait::Changed);
+            assert!(!is_mine(&condition.mutex));
+            back.store(1, SeqCst);
+        });
+        until(|| waiter.load(SeqCst) != 0 && sleeps(waiter.load(SeqCst)));
+        // Before it is moved: the wait goes on.
+        signal();
+        std::thread::sleep(Duration::from_millis(2));
+        until(|| sleeps(waiter.load(SeqCst)));
+        assert_eq!(back.load(SeqCst), 0);
+        assert_eq!(condition.signal(0), Ok(1));
+        signal();
+        until(|| back.load(SeqCst) == 1);
+    });
+    condition.unlock();
+}
+
+#[test]
+fn a_plain_waiter_is_refused() {
+    let _watchdog = watch("a_plain_waiter_is_refused");
+    let condition = Condition::new(Scope::Private);
+    let waiter = Cell32::new(0);
+    let deadline = Deadline::after(Duration::from_secs(60));
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            waiter.store(tid(), SeqCst);
+            let any = crate::sys::futex::ANY_BIT;
+            let woken = crate::sys::futex::wait(&condition.sequence, 7, any, Some(&deadline));
+            assert_eq!(woken, Ok(()));
+        });
+        until(|| waiter.load(SeqCst) != 0 && sleeps(waiter.load(SeqCst)));
+        assert_eq!(condition.signal(0), Err(PiError::Kernel(libc::EINVAL)));
+        crate::sys::futex::wake(&condition.sequence, 1, crate::sys::futex::ANY_BIT);
+    });
+}
+
+#[test]
+fn a_waiter_that_owns_the_mutex_is_found_out() {
+    let _watchdog = watch("a_waiter_that_owns_the_mutex_is_found_out");
+    let condition = Condition::new(Scope::Private);
+    let waiter = Cell32::new(0);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            // Forgets to unlock before it waits.
+            condition.lock();
+            waiter.store(tid(), SeqCst);
+            let deadline = Deadline::after(Duration::from_millis(300));
+            assert_ne!(
+                condition.wait(Some(&deadline)),
+                CondWait::Locked(Acquired::Clean)
+            );
+            condition.unlock();
+        });
+        until(|| waiter.load(SeqCst) != 0 && sleeps(waiter.load(SeqCst)));
+        assert_eq!(condition.signal(0), Err(PiError::Deadlock));
+    });
+}
+
+#[test]
+fn between_processes() {
+    let _watchdog = watch("between_processes");
+    // SAFETY: a new mapping, wherever there is room.
+    let memory = unsafe {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+        libc::mmap(std::ptr::null_mut(), 4096, access, flags, -1, 0)
+    };
+    assert_ne!(memory, libc::MAP_FAILED);
+    // SAFETY: zeros, never unmapped.
+    let [word, stage]: &[AtomicU32; 2] = unsafe { &*memory.cast() };
+    // SAFETY: the child locks and exits, and allocates nothing.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        let fine = lock(word, Scope::Shared) == Ok(Acquired::Clean);
+        stage.store(1, SeqCst);
+        let second = Deadline::after(Duration::from_secs(1));
+        while word.load(SeqCst) & WAITERS == 0 && !second.has_passed() {
+            std::hint::spin_loop();
+        }
+        let fine = fine && unlock(word, Scope::Shared) == Ok(());
+        // Once more, and dies with it.
+        let minute = Deadline::after(Duration::from_secs(60));
+        let fine = fine && lock_until(word, Scope::Shared, &minute).is_ok();
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(if fine { 0 } else { 1 }) };
+    }
+    until(|| stage.load(SeqCst) == 1);
+    let minute = Deadline::after(Duration::from_secs(60));
+    assert_eq!(
+        lock_until(word, Scope::Shared, &minute),
+        Ok(Acquired::Clean)
+    );
+    // The child waits: so it is handed over, and after its death to us, or left with nobody.
+    until(|| sleeps(child as u32));
+    assert_eq!(unlock(word, Scope::Shared), Ok(()));
+    match lock_until(word, Scope::Shared, &minute) {
+        Ok(Acquired::OwnerDied) | Err(PiError::OwnerGone) => {}
+        other => panic!("{other:?}"),
+    }
+    let mut status = 0;
+    // SAFETY: waits for the child made above.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0);
+}
+
+#[test]
+fn a_forked_child_owns_nothing() {
+    let _watchdog = watch("a_forked_child_owns_nothing");
+    let word = AtomicU32::new(FREE);
+    assert_eq!(lock(&word, Scope::Private), Ok(Acquired::Clean));
+    // SAFETY: the child tries and exits.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        let fine = unlock(&word, Scope::Private) == Err(PiError::NotOwner)
+            && try_lock(&word, Scope::Private) == Err(PiError::Busy);
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(if fine { 0 } else { 1 }) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for the child made above.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0);
+    assert_eq!(unlock(&word, Scope::Private), Ok(()));
+}
+
+#[test]
+fn errors_have_posixs_numbers() {
+    let numbers = [
+        (PiError::Busy, libc::EBUSY),
+        (PiError::Deadlock, libc::EDEADLK),
+        (PiError::OwnerGone, libc::ESRCH),
+        (PiError::TimedOut, libc::ETIMEDOUT),
+        (PiError::NotOwner, libc::EPERM),
+        (PiError::OutOfMemory, libc::ENOMEM),
+        (PiError::Unsupported, libc::ENOSYS),
+        (PiError::Kernel(libc::EINVAL), libc::EINVAL),
+    ];
+    for (error, number) in numbers {
+        assert_eq!(error.raw_os_error(), number);
+        assert_eq!(
+            PiError::from(Errno::from_raw_os_error(number)).raw_os_error(),
+            number
+        );
+    }
+}

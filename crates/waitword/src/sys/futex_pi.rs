@@ -1,0 +1,141 @@
+//! The kernel's priority-inheriting futexes: the calls of futex(2) that put a thread's number into a word and
+//! lend its owner the priority of the highest of those who wait for it.
+//!
+//! The kernel knows two worlds here as everywhere: `private` says that only threads of this process use
+//! the word. Words are the caller's; the kernel changes them atomically.
+
+use super::clock::{Clock, Deadline, now};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::time::Duration;
+use rustix::io::Errno;
+use rustix::thread::futex as kernel;
+
+fn flags(private: bool) -> kernel::Flags {
+    if private {
+        kernel::Flags::PRIVATE
+    } else {
+        kernel::Flags::empty()
+    }
+}
+
+/// FUTEX_LOCK_PI, or FUTEX_LOCK_PI2 where the deadline is on the monotonic clock: takes the word, or sleeps
+/// until it is handed over.
+///
+/// # Errors
+/// `EDEADLK`, `ESRCH`, `ETIMEDOUT`, `EAGAIN`, `EPERM`, `EINVAL`, `ENOMEM`, `ENOSYS`: see `lock/pi.rs`.
+pub(crate) fn lock(
+    word: &AtomicU32,
+    private: bool,
+    deadline: Option<&Deadline>,
+) -> Result<(), Errno> {
+    let flags = flags(private);
+    match deadline {
+        // LOCK_PI's time is on the wall clock, whatever the flags.
+        Some(deadline) if deadline.clock == Clock::Realtime => {
+            kernel::lock_pi(word, flags, Some(&deadline.to_timespec()))
+        }
+        Some(deadline) => lock_monotonic(word, flags, deadline),
+        None => kernel::lock_pi(word, flags, None),
+    }
+}
+
+fn lock_monotonic(
+    word: &AtomicU32,
+    flags: kernel::Flags,
+    deadline: &Deadline,
+) -> Result<(), Errno> {
+    /// Before Linux 5.14, or in a sandbox. Relaxed: at worst somebody asks once more.
+    static WITHOUT_LOCK_PI2: AtomicBool = AtomicBool::new(false);
+    #[cfg(test)]
+    if pretend::WITHOUT_LOCK_PI2.load(Ordering::Relaxed) {
+        return lock_by_wall_clock(word, flags, deadline);
+    }
+    if !WITHOUT_LOCK_PI2.load(Ordering::Relaxed) {
+        match kernel::lock_pi2(word, flags, Some(&deadline.to_timespec())) {
+            Err(Errno::NOSYS) => WITHOUT_LOCK_PI2.store(true, Ordering::Relaxed),
+            answer => return answer,
+        }
+    }
+    lock_by_wall_clock(word, flags, deadline)
+}
+
+/// A monotonic deadline on a kernel that knows the wall clock only. If that is set back meanwhile, the
+/// call lasts longer by as much; never shorter.
+fn lock_by_wall_clock(
+    word: &AtomicU32,
+    flags: kernel::Flags,
+    deadline: &Deadline,
+) -> Result<(), Errno> {
+    let until = Duration::new(deadline.seconds as u64, deadline.nanoseconds);
+    loop {
+        let left = until.saturating_sub(now(Clock::Monotonic));
+        let wall_clock = now(Clock::Realtime).saturating_add(left);
+        let time = Deadline::at(Clock::Realtime, wall_clock).to_timespec();
+        match kernel::lock_pi(word, flags, Some(&time)) {
+            // The wall clock was set forward.
+            Err(Errno::TIMEDOUT) if !deadline.has_passed() => {}
+            answer => return answer,
+        }
+    }
+}
+
+/// FUTEX_TRYLOCK_PI: takes the word if that needs no waiting; for words whose owner is gone, which only the kernel
+/// can take.
+///
+/// # Errors
+/// `EAGAIN` if somebody holds it; as [`lock`].
+pub(crate) fn try_lock(word: &AtomicU32, private: bool) -> Result<(), Errno> {
+    kernel::trylock_pi(word, flags(private)).map(drop)
+}
+
+/// FUTEX_UNLOCK_PI: hands the word to the highest of its waiters, or frees it.
+///
+/// # Errors
+/// `EPERM` if the caller is not the owner; `EAGAIN`, `EINVAL`.
+pub(crate) fn unlock(word: &AtomicU32, private: bool) -> Result<(), Errno> {
+    kernel::unlock_pi(word, flags(private))
+}
+
+/// FUTEX_WAIT_REQUEUE_PI: sleeps on `word` while that holds `expected`, until requeued to `mutex` and owner of
+/// that.
+///
+/// # Errors
+/// `EAGAIN`, `ETIMEDOUT`, `EDEADLK`, `EINVAL`, `ENOSYS`: see `lock/pi.rs`.
+pub(crate) fn wait_requeue(
+    word: &AtomicU32,
+    expected: u32,
+    deadline: Option<&Deadline>,
+    mutex: &AtomicU32,
+    private: bool,
+) -> Result<(), Errno> {
+    let mut flags = flags(private);
+    if deadline.is_some_and(|deadline| deadline.clock == Clock::Realtime) {
+        flags |= kernel::Flags::CLOCK_REALTIME;
+    }
+    let time = deadline.map(|deadline| deadline.to_timespec());
+    kernel::wait_requeue_pi(word, flags, expected, time.as_ref(), mutex)
+}
+
+/// FUTEX_CMP_REQUEUE_PI: if `word` holds `expected`, gives `mutex`, if it is free, to the first waiter, and
+/// has that one (otherwise) and `others` more wait for `mutex`; how many that were in all.
+///
+/// # Errors
+/// `EAGAIN` if `word` holds something else; `EDEADLK`, `ESRCH`, `EINVAL`, `EPERM`, `ENOMEM`, `ENOSYS`.
+pub(crate) fn requeue(
+    word: &AtomicU32,
+    expected: u32,
+    mutex: &AtomicU32,
+    others: u32,
+    private: bool,
+) -> Result<usize, Errno> {
+    kernel::cmp_requeue_pi(word, flags(private), others, mutex, expected)
+}
+
+/// Kernels that this machine does not run, for tests of what happens there.
+#[cfg(test)]
+pub(crate) mod pretend {
+    use core::sync::atomic::AtomicBool;
+
+    /// Before Linux 5.14.
+    pub(crate) static WITHOUT_LOCK_PI2: AtomicBool = AtomicBool::new(false);
+}

@@ -1,0 +1,150 @@
+//! The kernel's priority-inheriting futexes as loom sees them: a queue for all words behind one mutex, each
+//! waiter told apart, so that a hand-over reaches the one that it is for and nobody else.
+//!
+//! Priorities are not modelled: who came first is served first. A deadline has always passed.
+
+use super::clock::Deadline;
+use super::tid::tid;
+use crate::atomic::{AtomicU32, Ordering};
+use loom::sync::{Condvar, Mutex, MutexGuard};
+use rustix::io::Errno;
+
+const WAITERS: u32 = 0x8000_0000;
+const OWNER_DIED: u32 = 0x4000_0000;
+const TID_MASK: u32 = 0x3fff_ffff;
+
+/// Who waits, and on the word at which address.
+struct Waiter {
+    tid: u32,
+    address: usize,
+}
+
+loom::lazy_static! {
+    static ref KERNEL: (Mutex<Vec<Waiter>>, Condvar) = (Mutex::new(Vec::new()), Condvar::new());
+}
+
+fn address(word: &AtomicU32) -> usize {
+    (&raw const *word).addr()
+}
+
+/// Sleeps until no longer among the waiters, which is to say, until owner.
+fn sleep(mut waiters: MutexGuard<'_, Vec<Waiter>>, me: u32) {
+    while waiters.iter().any(|waiter| waiter.tid == me) {
+        waiters = KERNEL.1.wait(waiters).unwrap();
+    }
+}
+
+/// Makes `tid` the owner if there is none; otherwise marks the word. Whether it is the owner.
+fn take(word: &AtomicU32, tid: u32, contended: bool) -> bool {
+    loop {
+        let seen = word.load(Ordering::Relaxed);
+        let (next, taken) = match seen & TID_MASK {
+            0 if contended => (seen & OWNER_DIED | tid | WAITERS, true),
+            0 => (seen & OWNER_DIED | tid, true),
+            _ => (seen | WAITERS, false),
+        };
+        let changed = word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Relaxed);
+        if changed.is_ok() {
+            return taken;
+        }
+    }
+}
+
+pub(crate) fn lock(word: &AtomicU32, _: bool, deadline: Option<&Deadline>) -> Result<(), Errno> {
+    let mut waiters = KERNEL.0.lock().unwrap();
+    let (me, address) = (tid(), address(word));
+    if word.load(Ordering::Relaxed) & TID_MASK == me {
+        return Err(Errno::DEADLK);
+    }
+    let contended = waiters.iter().any(|waiter| waiter.address == address);
+    if take(word, me, contended) {
+        return Ok(());
+    }
+    if deadline.is_some() {
+        return Err(Errno::TIMEDOUT);
+    }
+    waiters.push(Waiter { tid: me, address });
+    sleep(waiters, me);
+    Ok(())
+}
+
+pub(crate) fn try_lock(word: &AtomicU32, _: bool) -> Result<(), Errno> {
+    let waiters = KERNEL.0.lock().unwrap();
+    if word.load(Ordering::Relaxed) & TID_MASK != 0 {
+        return Err(Errno::AGAIN);
+    }
+    let contended = waiters.iter().any(|waiter| waiter.address == address(word));
+    take(word, tid(), contended)
+        .then_some(())
+        .ok_or(Errno::AGAIN)
+}
+
+pub(crate) fn unlock(word: &AtomicU32, _: bool) -> Result<(), Errno> {
+    let mut waiters = KERNEL.0.lock().unwrap();
+    if word.load(Ordering::Relaxed) & TID_MASK != tid() {
+        return Err(Errno::PERM);
+    }
+    let address = address(word);
+    match waiters.iter().position(|waiter| waiter.address == address) {
+        Some(first) => {
+            let next = waiters.remove(first);
+            word.swap(next.tid | WAITERS, Ordering::AcqRel);
+            KERNEL.1.notify_all();
+        }
+        None => {
+            word.swap(0, Ordering::AcqRel);
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn wait_requeue(
+    word: &AtomicU32,
+    expected: u32,
+    deadline: Option<&Deadline>,
+    _: &AtomicU32,
+    _: bool,
+) -> Result<(), Errno> {
+    let mut waiters = KERNEL.0.lock().unwrap();
+    if word.load(Ordering::Relaxed) != expected {
+        return Err(Errno::AGAIN);
+    }
+    if deadline.is_some() {
+        return Err(Errno::TIMEDOUT);
+    }
+    let (tid, address) = (tid(), address(word));
+    waiters.push(Waiter { tid, address });
+    sleep(waiters, tid);
+    Ok(())
+}
+
+pub(crate) fn requeue(
+    word: &AtomicU32,
+    expected: u32,
+    mutex: &AtomicU32,
+    others: u32,
+    _: bool,
+) -> Result<usize, Errno> {
+    let mut waiters = KERNEL.0.lock().unwrap();
+    if word.load(Ordering::Relaxed) != expected {
+        return Err(Errno::AGAIN);
+    }
+    let mut count = 0;
+    while count <= others as usize {
+        let address_of_word = address(word);
+        let found = waiters
+            .iter()
+            .position(|waiter| waiter.address == address_of_word);
+        let Some(first) = found else { break };
+        let waiter = waiters.remove(first);
+        let address = address(mutex);
+        let contended = waiters.iter().any(|waiter| waiter.address == address);
+        if take(mutex, waiter.tid, contended) {
+            KERNEL.1.notify_all();
+        } else {
+            waiters.push(Waiter { address, ..waiter });
+        }
+        count += 1;
+    }
+    Ok(count)
+}
