@@ -51,11 +51,12 @@ pub(crate) fn priority() -> u8 {
     0
 }
 
-/// How many CPUs the calling thread may run on; at least 1.
+/// How many CPUs the threads of this process may run on; at least 1. A thread that is bound to one of them says
+/// little about the others, so the main thread is asked too.
 pub(crate) fn cpus() -> u32 {
-    rustix::thread::sched_getaffinity(None)
-        .map_or(1, |set| set.count())
-        .max(1)
+    let count = |thread| rustix::thread::sched_getaffinity(thread).map_or(1, |set| set.count());
+    let main = rustix::process::getpid();
+    count(None).max(count(Some(main))).max(1)
 }
 
 /// Lets other threads run on this CPU, if any want to.
