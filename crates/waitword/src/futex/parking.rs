@@ -227,14 +227,14 @@ pub(crate) struct Requeued {
 /// Wakes some of `from`'s waiters and moves some behind those of `to`; what came of it.
 ///
 /// `plan` and `change` run under the locks of both buckets: before and after the queues are changed. `change`
-/// runs even if nobody waits.
+/// runs even if nobody waits; those who are woken are told the token that it returns.
 #[inline]
 pub(crate) fn unpark_requeue(
     repository: &Repository,
     from: Key,
     to: Key,
     plan: impl FnOnce() -> Plan,
-    change: impl FnOnce(Requeued),
+    change: impl FnOnce(Requeued) -> Token,
 ) -> Requeued {
     const NOBODY: Requeued = Requeued {
         woken: 0,
@@ -255,7 +255,7 @@ pub(crate) fn unpark_requeue(
         moved,
         more: pair.has_waiters(),
     };
-    change(requeued);
+    claimed.set_token(change(requeued));
     drop(pair);
     claimed.notify(&repository.parkers);
     requeued

@@ -8,10 +8,6 @@ use std::time::Instant;
 
 // SAFETY: between a lock that succeeds and the unlock, no other lock does.
 unsafe impl lock_api::RawMutex for RawMutex {
-    #[expect(
-        clippy::declare_interior_mutable_const,
-        reason = "what lock_api asks for: the value of a new one"
-    )]
     const INIT: Self = Self::new();
 
     // A guard stays with its thread: kinds with an owner need that.

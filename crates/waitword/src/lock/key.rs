@@ -2,12 +2,18 @@
 
 use crate::private::{Key, Place};
 
-/// The key of the waiters of a private lock whose word this is.
-#[cfg(not(loom))]
+/// The key of the waiters of a private lock whose word this is, or which begins with it.
 #[inline(always)]
 pub(crate) fn key_of<T>(word: &T) -> Key {
+    key_at(core::ptr::from_ref(word).addr())
+}
+
+/// The same by the address of one that need not exist any more.
+#[cfg(not(loom))]
+#[inline(always)]
+pub(crate) fn key_at(address: usize) -> Key {
     Key {
-        address: core::ptr::from_ref(word).addr(),
+        address,
         place: Place::Anywhere,
     }
 }
@@ -15,12 +21,11 @@ pub(crate) fn key_of<T>(word: &T) -> Key {
 /// In a model addresses differ from one execution to the next, which must all take the same buckets: words are
 /// numbered in the order in which they are first asked about.
 #[cfg(loom)]
-pub(crate) fn key_of<T>(word: &T) -> Key {
+pub(crate) fn key_at(address: usize) -> Key {
     use std::sync::Mutex;
     loom::lazy_static! {
         static ref SEEN: Mutex<Vec<usize>> = Mutex::new(Vec::new());
     }
-    let address = core::ptr::from_ref(word).addr();
     let mut seen = SEEN.lock().unwrap();
     let number = seen.iter().position(|&known| known == address);
     let number = number.unwrap_or_else(|| {

@@ -3,12 +3,16 @@
 
 #[cfg(not(loom))]
 mod api;
+mod condvar;
 mod key;
 mod mutex;
 pub(crate) mod pi;
 pub(crate) mod robust;
 
-pub(crate) use key::key_of;
+pub use condvar::RawCondvar;
+#[cfg(not(loom))]
+pub use condvar::{Condvar, WaitTimeoutResult};
+pub(crate) use key::{key_at, key_of};
 pub use mutex::{Flavour, Kind, LockError, MutexOptions, RawMutex};
 
 #[cfg(not(loom))]

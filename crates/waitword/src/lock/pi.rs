@@ -321,17 +321,39 @@ pub(crate) fn wait_requeue_pi(
 /// `Kernel(EINVAL)` for a waiter that came otherwise; [`PiError::Deadlock`] if a waiter would wait for itself,
 /// [`PiError::OwnerGone`] for a mutex with a dead owner; `NotOwner`, `OutOfMemory`, `Unsupported`. Some waiters may
 /// have been signalled before the error.
+#[cfg(test)]
 pub(crate) fn requeue_pi(
     cond_word: &AtomicU32,
-    mut expected: u32,
+    expected: u32,
     mutex_word: &AtomicU32,
+    others: u32,
+    scope: Scope,
+) -> Result<usize, PiError> {
+    // SAFETY: the mutex exists.
+    unsafe { requeue_pi_at(cond_word, expected, mutex_word, others, scope) }
+}
+
+/// The same with the address of the mutex's word.
+///
+/// # Errors
+/// As above.
+///
+/// # Safety
+/// If anybody waits on the condition variable's word, the mutex exists.
+pub(crate) unsafe fn requeue_pi_at(
+    cond_word: &AtomicU32,
+    mut expected: u32,
+    mutex_word: *const AtomicU32,
     others: u32,
     scope: Scope,
 ) -> Result<usize, PiError> {
     // A count is an int to the kernel, and a negative one is refused.
     let others = others.min(i32::MAX as u32);
     loop {
-        match futex_pi::requeue(cond_word, expected, mutex_word, others, is_private(scope)) {
+        // SAFETY: the caller's promise.
+        match unsafe {
+            futex_pi::requeue(cond_word, expected, mutex_word, others, is_private(scope))
+        } {
             Ok(count) => return Ok(count),
             // Relaxed: the kernel compares it again.
             Err(Errno::AGAIN) => expected = cond_word.load(Ordering::Relaxed),

@@ -5,10 +5,12 @@
 //! the word. Words are the caller's; the kernel changes them atomically.
 
 use super::clock::{Clock, Deadline, now};
+use super::from_raw;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
 use rustix::io::Errno;
 use rustix::thread::futex as kernel;
+use syscalls::{Sysno, syscall6};
 
 fn flags(private: bool) -> kernel::Flags {
     if private {
@@ -121,14 +123,31 @@ pub(crate) fn wait_requeue(
 ///
 /// # Errors
 /// `EAGAIN` if `word` holds something else; `EDEADLK`, `ESRCH`, `EINVAL`, `EPERM`, `ENOMEM`, `ENOSYS`.
-pub(crate) fn requeue(
+///
+/// # Safety
+/// If anybody waits on `word`, `mutex` exists. (Else it is but an address.)
+pub(crate) unsafe fn requeue(
     word: &AtomicU32,
     expected: u32,
-    mutex: &AtomicU32,
+    mutex: *const AtomicU32,
     others: u32,
     private: bool,
 ) -> Result<usize, Errno> {
-    kernel::cmp_requeue_pi(word, flags(private), others, mutex, expected)
+    const CMP_REQUEUE_PI: usize = 12;
+    const PRIVATE: usize = 128;
+    let op = CMP_REQUEUE_PI | if private { PRIVATE } else { 0 };
+    // SAFETY: the caller's promise. The number to wake is 1, as the kernel demands.
+    from_raw(unsafe {
+        syscall6(
+            Sysno::futex,
+            word.as_ptr().expose_provenance(),
+            op,
+            1,
+            others as usize,
+            mutex.expose_provenance(),
+            expected as usize,
+        )
+    })
 }
 
 /// Kernels that this machine does not run, for tests of what happens there.

@@ -30,7 +30,7 @@ impl RawMutex {
             return true;
         }
         let since = ((data & SINCE) >> SINCE_SHIFT) + 1;
-        let next = data & !SINCE | since % TRY_EVERY << SINCE_SHIFT;
+        let next = data & !SINCE | (since % TRY_EVERY) << SINCE_SHIFT;
         self.data.store(next, Ordering::Relaxed);
         since == TRY_EVERY
     }

@@ -8,6 +8,7 @@
 //! | `wait_wake.rs` | sleeps at once |
 //! | `shared.rs` | process-shared words, on the kernel's futex |
 //! | `special.rs` | an owner is kept: recursive, error-checking, priority-inheriting |
+//! | `after_wait.rs` | what a condvar needs |
 //! | `waiter.rs` | what a parked waiter says of itself |
 //! | `options.rs`, `error.rs` | how one is made, and what may go wrong |
 //!
@@ -29,6 +30,7 @@
 //! and kinds included, is told by a word that is neither.
 
 mod adaptive;
+pub(in crate::lock) mod after_wait;
 mod error;
 mod options;
 #[cfg(not(loom))]
@@ -85,6 +87,15 @@ impl From<LockTimedOut> for LockError {
     fn from(_: LockTimedOut) -> Self {
         Self::TimedOut
     }
+}
+
+/// What the thread that unlocks does next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// It keeps its CPU.
+    GoOn,
+    /// It waits for something, and its CPU is free.
+    Sleep,
 }
 
 const FLAVOUR_SHIFT: u32 = 30;
@@ -313,14 +324,14 @@ impl RawMutex {
     fn unlock_slow(&self, seen: u32) -> Result<(), LockError> {
         #[cfg(not(loom))]
         if State(seen).is_special() {
-            return special::unlock(self);
+            return special::unlock(self, Then::GoOn);
         }
-        self.unlock_word(State(seen));
+        self.unlock_word(State(seen), Then::GoOn);
         Ok(())
     }
 
     /// Gives the lock back by its word, seen in this state.
-    fn unlock_word(&self, mut state: State) {
+    fn unlock_word(&self, mut state: State, then: Then) {
         #[cfg(not(loom))]
         if self.is_shared() {
             return shared::unlock(self);
@@ -333,7 +344,7 @@ impl RawMutex {
         }
         match self.flavour() {
             Flavour::WaitWake => wait_wake::unlock_and_wake(self),
-            _ => throughput::unlock_and_wake(self),
+            _ => throughput::unlock_and_wake(self, then),
         }
     }
 
@@ -414,7 +425,7 @@ impl RawMutex {
     }
 
     /// Under the bucket's lock: announces a waiter, unless there is nothing to wait for; whether it waits.
-    fn announce(&self, to: impl Fn(State) -> Option<State>) -> bool {
+    fn announce(&self, mut to: impl FnMut(State) -> Option<State>) -> bool {
         let mut state = self.state();
         while let Some(next) = to(state) {
             // Release: the table that the waiter is about to stand in.

@@ -52,11 +52,25 @@ pub(super) fn may_take(state: State) -> bool {
 /// Takes the lock, as a thread that has found it taken.
 #[cold]
 pub(super) fn lock(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), LockTimedOut> {
-    let began = Moment::now();
     if mutex.flavour() != Flavour::WaitWake && spin(mutex) {
         return Ok(());
     }
-    let mut has_slept = false;
+    lock_sleeping(mutex, deadline, false)
+}
+
+/// Takes the lock, as a thread that has slept on its word and was woken from there or moved to it.
+#[cold]
+pub(super) fn lock_after_sleep(mutex: &RawMutex) {
+    let without_deadline = lock_sleeping(mutex, None, true);
+    debug_assert!(without_deadline.is_ok());
+}
+
+fn lock_sleeping(
+    mutex: &RawMutex,
+    deadline: Option<&Deadline>,
+    mut has_slept: bool,
+) -> Result<(), LockTimedOut> {
+    let began = Moment::now();
     loop {
         let state = mutex.state();
         if !state.is_locked() && (has_slept || may_take(state)) {

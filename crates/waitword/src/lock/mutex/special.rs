@@ -20,7 +20,7 @@
 //! held (glibc has it so, too).
 
 use super::word::{LOCKED, MOST_LEVELS, ONE_LEVEL, SPECIAL, State};
-use super::{FLAVOUR_SHIFT, Kind, LockError, RawMutex};
+use super::{FLAVOUR_SHIFT, Kind, LockError, RawMutex, Then};
 use crate::atomic::{AtomicU32, Ordering};
 use crate::futex::Scope;
 use crate::lock::pi::{self, PiError};
@@ -81,7 +81,7 @@ pub(super) fn is_locked(mutex: &RawMutex) -> bool {
     }
 }
 
-fn is_mine(mutex: &RawMutex) -> bool {
+pub(super) fn is_mine(mutex: &RawMutex) -> bool {
     if is_pi(mutex) {
         pi::is_mine(&mutex.data)
     } else {
@@ -113,6 +113,13 @@ fn lock_again(mutex: &RawMutex) -> Option<Result<(), LockError>> {
 fn own(mutex: &RawMutex) {
     let data = mutex.data.load(Ordering::Relaxed);
     mutex.data.store(data & !OWNER | tid(), Ordering::Relaxed);
+}
+
+/// The calling thread has taken the word, of one that may keep its owner.
+pub(super) fn own_if_special(mutex: &RawMutex) {
+    if mutex.state().is_special() && !is_pi(mutex) {
+        own(mutex);
+    }
 }
 
 pub(super) fn lock(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), LockError> {
@@ -175,7 +182,7 @@ pub(super) fn try_lock(mutex: &RawMutex) -> Result<(), LockError> {
     Err(LockError::Busy)
 }
 
-pub(super) fn unlock(mutex: &RawMutex) -> Result<(), LockError> {
+pub(super) fn unlock(mutex: &RawMutex, then: Then) -> Result<(), LockError> {
     if traits(mutex) & DESTROYED == DESTROYED {
         return Err(LockError::Invalid);
     }
@@ -192,7 +199,7 @@ pub(super) fn unlock(mutex: &RawMutex) -> Result<(), LockError> {
     }
     let data = mutex.data.load(Ordering::Relaxed);
     mutex.data.store(data & !OWNER, Ordering::Relaxed);
-    mutex.unlock_word(mutex.state());
+    mutex.unlock_word(mutex.state(), then);
     Ok(())
 }
 

@@ -57,7 +57,7 @@
 
 use super::waiter::{Moment, Waiter};
 use super::word::State;
-use super::{LockTimedOut, RawMutex};
+use super::{LockTimedOut, RawMutex, Then};
 use crate::atomic::Ordering;
 use crate::futex::parking::{self, Parked, Token};
 use crate::lock::key_of;
@@ -366,9 +366,10 @@ impl Contender<'_> {
 
 /// Releases the lock, which has been found with PARKED set and no heir, and wakes one.
 #[cold]
-pub(super) fn unlock_and_wake(mutex: &RawMutex) {
-    // A waiter that ran here would have to wait for the caller, who is about to go on.
-    if !unlock_and_wake_one_of(mutex, |waiter| !waiter.ran_here()) {
+pub(super) fn unlock_and_wake(mutex: &RawMutex, then: Then) {
+    // A waiter that ran here would have to wait for the caller, if that goes on.
+    let suits = |waiter: Waiter| then == Then::Sleep || !waiter.ran_here();
+    if !unlock_and_wake_one_of(mutex, suits) {
         unlock_and_wake_one_of(mutex, |_| true);
     }
 }

@@ -1,0 +1,180 @@
+//! The condition variable under parking_lot's names.
+
+use super::RawCondvar;
+use crate::lock::{LockError, MutexGuard};
+use crate::sys::clock::Deadline;
+use core::time::Duration;
+use std::time::Instant;
+
+/// Whether a timed wait ended for its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitTimeoutResult(bool);
+
+impl WaitTimeoutResult {
+    /// Whether it did. (Then it was not signalled.)
+    #[inline]
+    pub fn timed_out(self) -> bool {
+        self.0
+    }
+}
+
+/// A condition variable: threads wait in it, with a [`Mutex`](crate::Mutex) of any flavour, for others to change
+/// something.
+///
+/// The interface is parking_lot's. Signals go to waiters in the order in which they came, and a broadcast is not a
+/// herd: see [`RawCondvar`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use waitword::{Condvar, Mutex};
+///
+/// let ready = Arc::new((Mutex::new(false), Condvar::new()));
+/// let there = ready.clone();
+/// let thread = std::thread::spawn(move || {
+///     *there.0.lock() = true;
+///     there.1.notify_one();
+/// });
+/// let mut is_ready = ready.0.lock();
+/// while !*is_ready {
+///     ready.1.wait(&mut is_ready);
+/// }
+/// # drop(is_ready);
+/// thread.join().unwrap();
+/// ```
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct Condvar {
+    raw: RawCondvar,
+}
+
+impl Condvar {
+    /// One that nobody waits on.
+    #[inline]
+    pub const fn new() -> Self {
+        Self {
+            raw: RawCondvar::new(),
+        }
+    }
+
+    /// Wakes the thread that has waited longest; whether one did.
+    #[inline]
+    pub fn notify_one(&self) -> bool {
+        self.raw.notify_one()
+    }
+
+    /// Wakes all that wait, each as the mutex becomes free for it; how many.
+    #[inline]
+    pub fn notify_all(&self) -> usize {
+        self.raw.notify_all()
+    }
+
+    /// Gives the mutex back, waits to be woken, and takes it again. May return for no reason. Blocks.
+    ///
+    /// # Panics
+    /// If others wait here with another mutex.
+    #[inline]
+    pub fn wait<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>) {
+        self.wait_with(guard, None);
+    }
+
+    /// [`wait`](Self::wait), until this time at the latest.
+    ///
+    /// # Panics
+    /// As [`wait`](Self::wait).
+    #[inline]
+    pub fn wait_until<T: ?Sized>(
+        &self,
+        guard: &mut MutexGuard<'_, T>,
+        timeout: Instant,
+    ) -> WaitTimeoutResult {
+        self.wait_with(guard, Some(Deadline::from(timeout)))
+    }
+
+    /// [`wait`](Self::wait), for this long at the longest.
+    ///
+    /// # Panics
+    /// As [`wait`](Self::wait).
+    #[inline]
+    pub fn wait_for<T: ?Sized>(
+        &self,
+        guard: &mut MutexGuard<'_, T>,
+        timeout: Duration,
+    ) -> WaitTimeoutResult {
+        self.wait_with(guard, Some(Deadline::after(timeout)))
+    }
+
+    /// [`wait`](Self::wait), until a deadline on either clock, if there is one.
+    ///
+    /// # Panics
+    /// As [`wait`](Self::wait).
+    pub fn wait_with<T: ?Sized>(
+        &self,
+        guard: &mut MutexGuard<'_, T>,
+        deadline: Option<Deadline>,
+    ) -> WaitTimeoutResult {
+        // SAFETY: the guard holds it, and holds it again afterwards.
+        let result = unsafe {
+            let mutex = MutexGuard::mutex(guard).raw();
+            self.raw.wait(mutex, deadline.as_ref())
+        };
+        match result {
+            Ok(()) => WaitTimeoutResult(false),
+            Err(LockError::TimedOut) => WaitTimeoutResult(true),
+            Err(error) => panic!("condition not waited for: {error}"),
+        }
+    }
+
+    /// Waits while `condition` holds.
+    ///
+    /// # Panics
+    /// As [`wait`](Self::wait).
+    pub fn wait_while<T: ?Sized>(
+        &self,
+        guard: &mut MutexGuard<'_, T>,
+        mut condition: impl FnMut(&mut T) -> bool,
+    ) {
+        while condition(guard) {
+            self.wait(guard);
+        }
+    }
+
+    /// Waits while `condition` holds, until this time at the latest.
+    ///
+    /// # Panics
+    /// As [`wait`](Self::wait).
+    pub fn wait_while_until<T: ?Sized>(
+        &self,
+        guard: &mut MutexGuard<'_, T>,
+        condition: impl FnMut(&mut T) -> bool,
+        timeout: Instant,
+    ) -> WaitTimeoutResult {
+        self.wait_while_with(guard, condition, Deadline::from(timeout))
+    }
+
+    /// Waits while `condition` holds, for this long at the longest.
+    ///
+    /// # Panics
+    /// As [`wait`](Self::wait).
+    pub fn wait_while_for<T: ?Sized>(
+        &self,
+        guard: &mut MutexGuard<'_, T>,
+        condition: impl FnMut(&mut T) -> bool,
+        timeout: Duration,
+    ) -> WaitTimeoutResult {
+        self.wait_while_with(guard, condition, Deadline::after(timeout))
+    }
+
+    fn wait_while_with<T: ?Sized>(
+        &self,
+        guard: &mut MutexGuard<'_, T>,
+        mut condition: impl FnMut(&mut T) -> bool,
+        deadline: Deadline,
+    ) -> WaitTimeoutResult {
+        while condition(guard) {
+            if self.wait_with(guard, Some(deadline)).timed_out() {
+                return WaitTimeoutResult(condition(guard));
+            }
+        }
+        WaitTimeoutResult(false)
+    }
+}

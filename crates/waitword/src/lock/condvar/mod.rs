@@ -1,0 +1,183 @@
+//! The condition variable: no herd, order of arrival, any flavour of mutex.
+//!
+//! | file | for |
+//! |------|-----|
+//! | `table.rs` | private ones: waiters stand in our table and are moved to their mutex's queue there |
+//! | `priority.rs` | private ones, with a priority-inheriting mutex: the kernel moves them (requeue-PI) |
+//! | `shared.rs` | process-shared ones: waiters stand in the kernel |
+//! | `api.rs` | parking_lot's names |
+//!
+//! # Sixteen bytes
+//!
+//! | offset | name | `table.rs` | `priority.rs` | `shared.rs` |
+//! |--------|------|-----------|---------------|-------------|
+//! | 0 | `mutex` | the mutex of those who wait now; 0 if nobody does | that of those who waited last | low half: what a broadcast's waiters wait on; high half: how many wait |
+//! | 8 | `sequence` | | counts signals: the word that waiters sleep on | the same |
+//! | 12 | `traits` | | ByPriority | SHARED |
+//!
+//! All zeros is a private one that nobody waits on.
+
+#[cfg(not(loom))]
+mod api;
+#[cfg(not(loom))]
+mod priority;
+#[cfg(not(loom))]
+mod shared;
+mod table;
+
+#[cfg(not(loom))]
+pub use api::{Condvar, WaitTimeoutResult};
+
+use super::mutex::after_wait::Stands;
+use super::{LockError, RawMutex};
+use crate::atomic::{AtomicU32, AtomicU64, Ordering};
+#[cfg(not(loom))]
+use crate::futex::Scope;
+use crate::sys::clock::Deadline;
+
+/// A condition variable without a type for what its mutex protects: what [`Condvar`](crate::Condvar) and the C API's `ww_cond_t` work on.
+///
+/// Threads that wait are signalled in the order in which they came. A signal or broadcast that finds the mutex
+/// held wakes nobody: it moves the waiters to the mutex, whose unlocks wake them one by one.
+///
+/// Sixteen bytes, no destructor; all bytes zero is a private one that nobody waits on. A private one may be freed as soon
+/// as everybody has been signalled: those who are on their way back do not touch it. A process-shared one must be
+/// [destroyed](Self::destroy) first.
+///
+/// Not for signal handlers. In a child of `fork` nobody waits.
+#[repr(C)]
+#[derive(Debug)]
+pub struct RawCondvar {
+    mutex: AtomicU64,
+    sequence: AtomicU32,
+    traits: AtomicU32,
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<RawCondvar>() == 16);
+
+const SHARED: u32 = 1;
+/// The mutex of those who waited last inherits priorities.
+const BY_PRIORITY: u32 = 2;
+
+impl RawCondvar {
+    /// A private one.
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        Self::with_scope(Scope::Private)
+    }
+
+    /// One for the threads of this process, or of all that map its memory.
+    #[cfg(not(loom))]
+    pub const fn with_scope(scope: Scope) -> Self {
+        let traits = match scope {
+            Scope::Private => 0,
+            Scope::Shared => SHARED,
+        };
+        Self {
+            mutex: AtomicU64::new(0),
+            sequence: AtomicU32::new(0),
+            traits: AtomicU32::new(traits),
+        }
+    }
+
+    /// The same for a model, in which atomics are not made in constants.
+    #[cfg(loom)]
+    pub(crate) fn new() -> Self {
+        Self {
+            mutex: AtomicU64::new(0),
+            sequence: AtomicU32::new(0),
+            traits: AtomicU32::new(0),
+        }
+    }
+
+    /// Gives the mutex back, waits to be signalled, and takes the mutex again; all that waits between those two is
+    /// found by a signal. It may also return for no reason; look at what you wait for again. Blocks. (POSIX: `pthread_cond_wait`
+    /// and, with a deadline on either clock, `pthread_cond_clockwait`.)
+    ///
+    /// Of a recursive mutex one level is given back: if the caller holds it more than once, it stays held.
+    ///
+    /// # Errors
+    /// The mutex is held again with each of these but `NotOwner`. [`LockError::TimedOut`] if the deadline passed and no signal was spent on the
+    /// caller; [`LockError::NotOwner`] if the mutex has an owner and that is not the caller, [`LockError::Invalid`] if others wait here
+    /// with another mutex.
+    ///
+    /// # Safety
+    /// The caller holds the mutex. Whoever waits at the same time does so with the same one.
+    pub unsafe fn wait(
+        &self,
+        mutex: &RawMutex,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), LockError> {
+        #[cfg(not(loom))]
+        {
+            if self.is_shared() {
+                return shared::wait(self, mutex, deadline);
+            }
+            if let Stands::ByPriority(word, scope) = mutex.waiters_stand() {
+                return priority::wait(self, mutex, word, scope, deadline);
+            }
+        }
+        table::wait(self, mutex, deadline)
+    }
+
+    /// Signals the one who has waited longest; whether there was one. Does not block. (POSIX: `pthread_cond_signal`.)
+    #[inline]
+    pub fn notify_one(&self) -> bool {
+        // Relaxed: whoever waited before this was called has let go of the mutex that made it known.
+        self.mutex.load(Ordering::Relaxed) != 0 && self.notify(1) != 0
+    }
+
+    /// Signals all who wait; how many. Does not block. (POSIX: `pthread_cond_broadcast`.)
+    #[inline]
+    pub fn notify_all(&self) -> usize {
+        if self.mutex.load(Ordering::Relaxed) == 0 {
+            return 0;
+        }
+        self.notify(usize::MAX)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn notify(&self, count: usize) -> usize {
+        #[cfg(not(loom))]
+        {
+            let traits = self.traits.load(Ordering::Relaxed);
+            if traits & SHARED != 0 {
+                return shared::notify(self, count);
+            }
+            if traits & BY_PRIORITY != 0 {
+                return priority::notify(self, count);
+            }
+        }
+        table::notify(self, count)
+    }
+
+    #[cfg(not(loom))]
+    fn is_shared(&self) -> bool {
+        self.traits.load(Ordering::Relaxed) & SHARED != 0
+    }
+
+    /// Makes sure that nobody uses it any more. Nothing is to be done for a private one that nobody waits on; a
+    /// process-shared one waits until all who have been signalled are gone. (POSIX: `pthread_cond_destroy`.)
+    ///
+    /// # Errors
+    /// [`LockError::Busy`] if somebody waits on a private one.
+    #[cfg(not(loom))]
+    pub fn destroy(&self) -> Result<(), LockError> {
+        let traits = self.traits.load(Ordering::Relaxed);
+        if traits & SHARED != 0 {
+            shared::wait_until_left(self);
+        } else if traits & BY_PRIORITY == 0 && self.mutex.load(Ordering::Relaxed) != 0 {
+            return Err(LockError::Busy);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(not(loom))]
+impl Default for RawCondvar {
+    fn default() -> Self {
+        Self::new()
+    }
+}

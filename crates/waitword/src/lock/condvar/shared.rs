@@ -1,0 +1,154 @@
+//! Process-shared condvars: waiters sleep in the kernel.
+//!
+//! A signaller does not know where in *its* memory the waiters' mutex lies, if at all, so it cannot move them there.
+//! But each waiter does. So a broadcast wakes one waiter and moves the others to a second word, of the condvar itself
+//! (`relay`); and each waiter that wakes up moves those it finds there on to the mutex, once it holds that:
+//!
+//! ```text
+//!   broadcaster                    first waiter                     the others
+//!   ───────────                    ────────────                     ──────────
+//!   sequence += 1                  asleep on sequence               asleep on sequence
+//!   requeue sequence → relay,      lock the mutex                   on relay
+//!     wake one                     requeue relay → mutex            on the mutex
+//!                                  unlock: wakes one                lock the mutex, one by one
+//! ```
+//!
+//! So a broadcast costs one switch for each waiter here too. The requeue of relay is made by every waiter that wakes up,
+//! whatever the reason; the second one finds nobody. (A flag "somebody stands there" would be raised too
+//! early or too late: between it and the requeue of the broadcaster another waiter can come and go.)
+//!
+//! With a robust mutex a broadcast must not hang on one waiter that may be killed: those use the plain words of a
+//! [`Futex`](crate::Futex), or signal one by one. A killed waiter leaves those on `relay` to the next one that wakes up or signal.
+//!
+//! # A deadline
+//!
+//! The kernel does not say whether a waiter that timed out had been moved. If the sequence has changed since it began to wait,
+//! somebody has signalled, and it returns as if it was woken (for no reason, perhaps). Else it timed out.
+//!
+//! # Leaving
+//!
+//! Waiters touch the condvar after they were signalled. They are counted, and `destroy` waits for them.
+
+use super::{RawCondvar, SHARED};
+use crate::atomic::{AtomicU32, Ordering, full_fence};
+use crate::lock::mutex::after_wait::Stands;
+use crate::lock::{LockError, RawMutex};
+use crate::sys;
+use crate::sys::clock::Deadline;
+use rustix::io::Errno;
+
+const EVERYBODY: u32 = i32::MAX as u32;
+
+/// The two words in the place of `mutex`.
+struct Words<'a> {
+    relay: &'a AtomicU32,
+    /// How many wait or are on their way back; plus [`DESTROYING`].
+    waiters: &'a AtomicU32,
+}
+
+/// Somebody waits until all are gone.
+const DESTROYING: u32 = 1 << 31;
+
+fn words(condvar: &RawCondvar) -> Words<'_> {
+    let both = condvar.mutex.as_ptr().cast::<AtomicU32>();
+    // SAFETY: two aligned halves of a word that is used by halves only, in a condvar of this kind.
+    unsafe {
+        Words {
+            relay: &*both,
+            waiters: &*both.add(1),
+        }
+    }
+}
+
+pub(super) fn wait(
+    condvar: &RawCondvar,
+    mutex: &RawMutex,
+    deadline: Option<&Deadline>,
+) -> Result<(), LockError> {
+    mutex.check_owner()?;
+    let waiters = words(condvar).waiters;
+    waiters.fetch_add(1, Ordering::Relaxed);
+    let seen = condvar.sequence.load(Ordering::Relaxed);
+    mutex.unlock_to_sleep();
+    // SAFETY: the word is in the caller's hands.
+    let slept =
+        unsafe { sys::futex::shared_wait(condvar.sequence.as_ptr(), seen, u32::MAX, deadline) };
+    // Acquire: what was done before the signal.
+    let signalled = condvar.sequence.load(Ordering::Acquire) != seen;
+    let result = lock_again(condvar, mutex);
+    leave(waiters);
+    result?;
+    match slept {
+        Err(Errno::TIMEDOUT) if !signalled => Err(LockError::TimedOut),
+        _ => Ok(()),
+    }
+}
+
+/// Takes the mutex, and has those who were moved to `relay` wait for it too.
+fn lock_again(condvar: &RawCondvar, mutex: &RawMutex) -> Result<(), LockError> {
+    let relay = words(condvar).relay.as_ptr();
+    match mutex.waiters_stand() {
+        Stands::InKernel => {
+            mutex.lock_after_sleep();
+            mutex.announce_sleepers();
+            let to = mutex.word.as_ptr();
+            // SAFETY: both words are in the caller's hands. An error says that nobody was moved.
+            let _ = unsafe { sys::futex::shared_requeue(relay, to, 0, EVERYBODY, None) };
+            Ok(())
+        }
+        Stands::InTable | Stands::ByPriority(..) => {
+            // They cannot be moved there; they must fight for it.
+            let _ = sys::futex::shared_wake(relay, EVERYBODY, u32::MAX);
+            mutex.lock_checked()
+        }
+    }
+}
+
+/// Counts a waiter off; the last one to leave wakes who waits for that.
+fn leave(waiters: &AtomicU32) {
+    // Release: its accesses to the condvar come before.
+    if waiters.fetch_sub(1, Ordering::Release) == DESTROYING | 1 {
+        let _ = sys::futex::shared_wake(waiters.as_ptr(), EVERYBODY, u32::MAX);
+    }
+}
+
+/// Signals up to `count`; how many were, as far as the kernel tells.
+pub(super) fn notify(condvar: &RawCondvar, count: usize) -> usize {
+    let Words { relay, waiters } = words(condvar);
+    full_fence();
+    if waiters.load(Ordering::Relaxed) & !DESTROYING == 0 {
+        return 0;
+    }
+    // Release: see `wait`.
+    let mut expected = condvar
+        .sequence
+        .fetch_add(1, Ordering::Release)
+        .wrapping_add(1);
+    let sequence = condvar.sequence.as_ptr();
+    if count == 1 {
+        return sys::futex::shared_wake(sequence, 1, u32::MAX).unwrap_or(0);
+    }
+    loop {
+        // SAFETY: both words are in the caller's hands.
+        let moved = unsafe {
+            sys::futex::shared_requeue(sequence, relay.as_ptr(), 1, EVERYBODY, Some(expected))
+        };
+        match moved {
+            Err(Errno::AGAIN) => expected = condvar.sequence.load(Ordering::Relaxed),
+            moved => return moved.unwrap_or(0),
+        }
+    }
+}
+
+/// Blocks until nobody waits or is on the way back.
+pub(super) fn wait_until_left(condvar: &RawCondvar) {
+    debug_assert!(condvar.traits.load(Ordering::Relaxed) & SHARED != 0);
+    let waiters = words(condvar).waiters;
+    let mut left = waiters.fetch_or(DESTROYING, Ordering::Acquire) | DESTROYING;
+    while left != DESTROYING {
+        // SAFETY: the word is in the caller's hands.
+        let _ = unsafe { sys::futex::shared_wait(waiters.as_ptr(), left, u32::MAX, None) };
+        left = waiters.load(Ordering::Acquire);
+    }
+    waiters.store(0, Ordering::Relaxed);
+}

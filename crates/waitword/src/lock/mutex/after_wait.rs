@@ -1,0 +1,131 @@
+//! What a condvar needs of its mutex: to park its waiters there, and to take it again for one that was woken.
+
+use super::throughput::{self, HEIR, HOLDER};
+use super::word::State;
+use super::{Flavour, LockError, LockTimedOut, RawMutex, Then};
+use crate::atomic::Ordering;
+use crate::futex::parking::Token;
+
+/// Where the waiters of a mutex stand.
+#[derive(Clone, Copy)]
+pub(in crate::lock) enum Stands<'a> {
+    /// In our table, under the address of the word.
+    InTable,
+    /// In the kernel, on the word.
+    #[cfg(not(loom))]
+    InKernel,
+    /// In the kernel, on this word, by priority.
+    #[cfg(not(loom))]
+    ByPriority(&'a crate::atomic::AtomicU32, crate::futex::Scope),
+    #[cfg(loom)]
+    #[expect(dead_code, reason = "for the lifetime")]
+    Nowhere(&'a ()),
+}
+
+impl RawMutex {
+    /// Refuses a wait with a mutex that the caller is seen not to hold.
+    pub(in crate::lock) fn check_owner(&self) -> Result<(), LockError> {
+        #[cfg(not(loom))]
+        if self.state().is_special() && !super::special::is_mine(self) {
+            return Err(LockError::NotOwner);
+        }
+        Ok(())
+    }
+
+    /// Gives it back for a thread that is about to sleep: so the one who has waited longest can have its CPU.
+    /// The caller holds it.
+    pub(in crate::lock) fn unlock_to_sleep(&self) {
+        if let Err(seen) = self.release_fast() {
+            self.unlock_to_sleep_slow(State(seen));
+        }
+    }
+
+    #[cold]
+    fn unlock_to_sleep_slow(&self, state: State) {
+        #[cfg(not(loom))]
+        if state.is_special() {
+            let checked_before = super::special::unlock(self, Then::Sleep);
+            debug_assert!(checked_before.is_ok());
+            return;
+        }
+        self.unlock_word(state, Then::Sleep);
+    }
+
+    pub(in crate::lock) fn waiters_stand(&self) -> Stands<'_> {
+        #[cfg(not(loom))]
+        if let Some((word, scope)) = super::special::kernel_word(self) {
+            return Stands::ByPriority(word, scope);
+        }
+        #[cfg(not(loom))]
+        if self.is_shared() {
+            return Stands::InKernel;
+        }
+        Stands::InTable
+    }
+
+    /// Announces waiters who are about to be put into this mutex's queue, if somebody is sure to wake them: its holder, or
+    /// the heir, who will be. Under the bucket lock of the queue.
+    pub(in crate::lock) fn accept_waiters(&self) -> bool {
+        self.announce(|state| {
+            let somebody_unlocks = state.is_locked() || state.has_heir();
+            somebody_unlocks.then_some(state.with_parked(true))
+        })
+    }
+
+    /// The same for a mutex that had nobody to wake them, where one of those who come is woken instead, with this token.
+    pub(in crate::lock) fn accept_waiters_of_woken(&self, others_moved: bool) -> Token {
+        let has_heirs = self.flavour() != Flavour::WaitWake;
+        let mut token = 0;
+        self.announce(|state| {
+            let is_heir = has_heirs && !state.has_heir();
+            token = if is_heir { HEIR } else { 0 };
+            let state = if is_heir { state.with_heir() } else { state };
+            Some(state.with_parked(others_moved || state.has_parked()))
+        });
+        token
+    }
+
+    /// Takes it again, for a waiter that was woken with this token, by the condvar or by an unlock.
+    pub(in crate::lock) fn lock_after_wait(&self, token: Token) {
+        match token {
+            HOLDER => {}
+            HEIR => {
+                let without_deadline: Result<(), LockTimedOut> = throughput::lock(self, None, HEIR);
+                debug_assert!(without_deadline.is_ok());
+            }
+            _ => {
+                if self.try_fast().is_err() {
+                    self.lock_word_uninterrupted();
+                }
+            }
+        }
+        #[cfg(not(loom))]
+        super::special::own_if_special(self);
+    }
+
+    #[cold]
+    fn lock_word_uninterrupted(&self) {
+        let state = self.state();
+        if !self.may_take(state)
+            || self
+                .change(state, state.taken(), Ordering::Acquire)
+                .is_err()
+        {
+            let without_deadline = self.lock_word(None);
+            debug_assert!(without_deadline.is_ok());
+        }
+    }
+
+    /// Takes a process-shared one again, for a waiter that slept on its word: others may sleep there still.
+    #[cfg(not(loom))]
+    pub(in crate::lock) fn lock_after_sleep(&self) {
+        super::shared::lock_after_sleep(self);
+        super::special::own_if_special(self);
+    }
+
+    /// Says, for its holder, that others sleep on the word of a process-shared one.
+    #[cfg(not(loom))]
+    pub(in crate::lock) fn announce_sleepers(&self) {
+        self.set(|state| state.with_parked(true));
+    }
+}
