@@ -321,7 +321,7 @@ pub(crate) fn wait_requeue_pi(
 /// `Kernel(EINVAL)` for a waiter that came otherwise; [`PiError::Deadlock`] if a waiter would wait for itself,
 /// [`PiError::OwnerGone`] for a mutex with a dead owner; `NotOwner`, `OutOfMemory`, `Unsupported`. Some waiters may
 /// have been signalled before the error.
-#[cfg(test)]
+#[cfg(any(test, loom))]
 pub(crate) fn requeue_pi(
     cond_word: &AtomicU32,
     expected: u32,

@@ -118,13 +118,17 @@ pub(crate) fn wait_requeue(
     Ok(())
 }
 
-pub(crate) fn requeue(
+/// # Safety
+/// The mutex exists.
+pub(crate) unsafe fn requeue(
     word: &AtomicU32,
     expected: u32,
-    mutex: &AtomicU32,
+    mutex: *const AtomicU32,
     others: u32,
     _: bool,
 ) -> Result<usize, Errno> {
+    // SAFETY: the caller's promise.
+    let mutex = unsafe { &*mutex };
     let mut waiters = KERNEL.0.lock().unwrap();
     if word.load(Ordering::Relaxed) != expected {
         return Err(Errno::AGAIN);
