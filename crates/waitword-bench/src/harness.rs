@@ -129,12 +129,27 @@ impl<F: FnMut(&Context) -> Result<Measured, Failure>> Variant for Named<F> {
     }
 }
 
+/// Nothing that is measured: in each metric the greatest of what some others of the case have reached in the same round.
+struct Best(String);
+
+impl Variant for Best {
+    fn name(&self) -> String {
+        self.0.clone()
+    }
+
+    fn measure(&mut self, _: &Context) -> Result<Measured, Failure> {
+        Err(Failure::new("made of others' figures, not measured"))
+    }
+}
+
 /// A variant, and which of the case's variants it is compared with (itself: none).
 pub struct Contender {
     /// What is measured.
     pub variant: Box<dyn Variant>,
     /// Index of the variant that its ratio is taken to.
     pub baseline: usize,
+    /// Indices of those it is made of, if it is not measured itself.
+    best_of: Vec<usize>,
 }
 
 impl Contender {
@@ -148,6 +163,16 @@ impl Contender {
         Self {
             variant: Box::new(variant),
             baseline,
+            best_of: Vec::new(),
+        }
+    }
+
+    /// Not measured: in each metric the greatest of what those of these indices have reached, round by round. For
+    /// metrics of which more is better, and to compare others with. Those are measured, not such a one themselves.
+    pub fn best_of(name: impl Into<String>, indices: Vec<usize>) -> Self {
+        Self {
+            best_of: indices,
+            ..Self::new(Best(name.into()))
         }
     }
 

@@ -7,14 +7,19 @@
 pub mod calls;
 pub mod hash;
 pub mod memory;
+pub mod mutex;
 pub mod ping_pong;
 pub mod requeue;
 pub mod scale;
 pub mod shared;
+pub mod shifting;
+pub mod uncontended;
 pub mod wake;
 pub mod wake_parallel;
 
+mod guarded;
 mod herd;
+pub(crate) mod pause;
 mod words;
 
 pub use words::{Spacing, Words};

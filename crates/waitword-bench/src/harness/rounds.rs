@@ -86,6 +86,9 @@ fn run_round(
             return Err(Failure::Stopped);
         }
         let index = (place + turn) % count;
+        if !contenders[index].best_of.is_empty() {
+            continue;
+        }
         let variant = &mut contenders[index].variant;
         let measured = variant.measure(context).map_err(|failure| match failure {
             Failure::Failed(message) => Failure::Failed(format!("{}: {message}", variant.name())),
@@ -94,7 +97,27 @@ fn run_round(
         round[index] = Some(measured);
         context.progressed();
     }
+    for (index, contender) in contenders.iter().enumerate() {
+        let best = best_of(contender.best_of.iter().map(|&other| &round[other]));
+        round[index] = round[index].take().or(best);
+    }
     Ok(round.into_iter().flatten().collect())
+}
+
+/// In each metric the greatest of these; `None` if there are none.
+fn best_of<'a>(measured: impl Iterator<Item = &'a Option<Measured>>) -> Option<Measured> {
+    let mut values: Option<Vec<f64>> = None;
+    for measured in measured.flatten() {
+        let best = values.get_or_insert_with(|| measured.values.clone());
+        for (best, value) in best.iter_mut().zip(&measured.values) {
+            *best = best.max(*value);
+        }
+    }
+    Some(Measured {
+        values: values?,
+        operations: 0,
+        usage: Usage::default(),
+    })
 }
 
 fn summarize(
@@ -219,6 +242,29 @@ mod tests {
         let ratio = report.variants[1].metrics[0].ratio.unwrap();
         assert_eq!((ratio.min, ratio.median, ratio.max), (0.5, 0.5, 0.5));
         assert_eq!(report.variants[1].baseline.as_deref(), Some("base"));
+    }
+
+    #[test]
+    fn the_best_of_some_is_of_the_same_round_and_is_not_measured() {
+        let case = Case::new("best", TIME, 4, |_| {
+            let contender = |name: &str, values: [f64; 2]| {
+                let mut rounds = values.into_iter().cycle();
+                Contender::named(name, move |_| Ok(measured(rounds.next().unwrap_or(0.0))))
+            };
+            Ok(vec![
+                contender("early", [9.0, 1.0]),
+                contender("late", [3.0, 7.0]),
+                contender("out of the race", [100.0, 100.0]),
+                Contender::best_of("best of two", vec![0, 1]),
+            ])
+        });
+        let report = run_case(case, &context(2), &mut || ()).0.unwrap();
+        let best = &report.variants[3];
+        // A round is repeated if this machine is busy: two that follow each other, whichever.
+        let values = &best.metrics[0].values;
+        assert!([[9.0, 7.0], [7.0, 9.0]].iter().any(|pair| values == pair));
+        assert_eq!(best.name, "best of two");
+        assert_eq!(best.operations, 0);
     }
 
     #[test]
