@@ -7,7 +7,6 @@
 use serde::Serialize;
 
 /// Calls a function that is generic over a [`BenchMutex`](super::BenchMutex) for each there is; the results as a `Vec`.
-#[allow(unused_macros)]
 macro_rules! every_mutex {
     ($build:ident $arguments:tt) => {{
         use crate::locks::{glibc, parking_lot, stdlib};
@@ -47,7 +46,6 @@ macro_rules! every_condvar {
 }
 
 /// Calls a function that is generic over a [`BenchRwLock`](super::BenchRwLock) for each there is; the results as a `Vec`.
-#[allow(unused_macros)]
 macro_rules! every_rwlock {
     ($build:ident $arguments:tt) => {{
         use crate::locks::{glibc, parking_lot, stdlib};
