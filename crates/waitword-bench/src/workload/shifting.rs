@@ -1,14 +1,15 @@
 //! `shifting`: a load that no fixed way of waiting is best for.
 //!
-//! **Work.** 100 locks. Each thread, over and over: draw a lock, of which few are drawn often (Zipf); lock; a section; unlock; a
-//! pause. From phase to phase the number of threads goes up from 1 to 64 and down again, the section is in turns 50 ns
-//! and 1 µs of pauses and a sleep of 1 µs with the lock held, and *other* locks are the ones drawn often.
+//! **Work.** 100 locks. Each thread, over and over: draw a lock, of which few are drawn often (Zipf); lock; a section;
+//! unlock; a pause. From phase to phase the number of threads goes up from 1 to 64 and down again, the section is in
+//! turns 50 ns and 1 µs of pauses and a sleep of 1 µs with the lock held, and *other* locks are the ones drawn often.
 //!
-//! **Redraws** nothing. A program's locks are not all alike, nor the same all day; what is wanted is a lock that is never far from
-//! the best. A phase lasts 30 ms, with `--full` 100 ms.
+//! **Redraws** nothing. A program's locks are not all alike, nor the same all day; what is wanted is a lock that is
+//! never far from the best. A phase lasts 20 ms, with `--full` 100 ms.
 //!
-//! **Figures.** Sections a second, of the whole and of each phase: *more is better*. *best peer of each* is nobody: in each phase
-//! (and for the whole) the best that any peer has reached in that round.
+//! **Figures.** Sections a second, of the whole and of each phase: *more is better*. A phase is called by its number,
+//! its threads and its section. *best peer of each* is nobody: in each phase (and for the whole) the best that
+//! any peer has reached in that round.
 
 mod zipf;
 
@@ -82,7 +83,7 @@ const NAP: Duration = Duration::from_micros(1);
 
 fn cases(settings: &Settings) -> Vec<Case> {
     let names = every_mutex!(name());
-    let phase = Duration::from_millis(if settings.full { 100 } else { 30 });
+    let phase = Duration::from_millis(if settings.full { 100 } else { 20 });
     vec![Case::new(
         "ramp",
         &METRICS,
