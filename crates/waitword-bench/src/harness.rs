@@ -9,8 +9,8 @@ pub use rounds::run_case;
 use crate::run::Settings;
 use crate::usage::Usage;
 use core::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Why a measurement came to nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +56,7 @@ pub struct Context {
     pub settings: Settings,
     stop: Arc<AtomicBool>,
     progress: Arc<AtomicU64>,
+    measured: Arc<Mutex<String>>,
 }
 
 impl Context {
@@ -65,7 +66,19 @@ impl Context {
             settings,
             stop,
             progress: Arc::default(),
+            measured: Arc::default(),
         }
+    }
+
+    /// Tells the watchdog what is measured from now on: a case, and which of its contenders.
+    pub fn measures(&self, what: String) {
+        *self.measured.lock().unwrap_or_else(PoisonError::into_inner) = what;
+    }
+
+    /// What is measured just now; empty before the first.
+    pub fn measured(&self) -> String {
+        let measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        measured.clone()
     }
 
     /// Tells the watchdog that something has got done.

@@ -28,7 +28,7 @@ pub fn run_case(
         Err(failure) => return (None, Some(failure)),
     };
     debug_assert_eq!(contenders.len(), case.contenders, "{}", case.name);
-    let (rounds, failure) = run_rounds(&mut contenders, context, step);
+    let (rounds, failure) = run_rounds(&case.name, &mut contenders, context, step);
     let failure = failure.map(|failure| match failure {
         Failure::Failed(message) => Failure::Failed(format!("{}: {message}", case.name)),
         Failure::Stopped => Failure::Stopped,
@@ -41,6 +41,7 @@ pub fn run_case(
 }
 
 fn run_rounds(
+    case: &str,
     contenders: &mut [Contender],
     context: &Context,
     step: &mut dyn FnMut(),
@@ -54,7 +55,7 @@ fn run_rounds(
     while rounds.kept.len() < wanted {
         let turn = rounds.kept.len() + rounds.repeated;
         let watch = LoadWatch::start();
-        let round = match run_round(contenders, turn, context) {
+        let round = match run_round(case, contenders, turn, context) {
             Ok(round) => round,
             Err(failure) => return (rounds, Some(failure)),
         };
@@ -75,6 +76,7 @@ fn run_rounds(
 
 /// One measurement of each, starting with number `turn` (modulo), in the order of the contenders.
 fn run_round(
+    case: &str,
     contenders: &mut [Contender],
     turn: usize,
     context: &Context,
@@ -90,6 +92,7 @@ fn run_round(
             continue;
         }
         let variant = &mut contenders[index].variant;
+        context.measures(format!("{case}: {}", variant.name()));
         let measured = variant.measure(context).map_err(|failure| match failure {
             Failure::Failed(message) => Failure::Failed(format!("{}: {message}", variant.name())),
             Failure::Stopped => Failure::Stopped,
@@ -271,7 +274,8 @@ mod tests {
     fn a_failure_names_case_and_variant_and_keeps_the_whole_rounds_before_it() {
         let case = Case::new("some case", TIME, 1, |_| {
             let mut left = 2;
-            Ok(vec![Contender::named("bad", move |_| {
+            Ok(vec![Contender::named("bad", move |context: &Context| {
+                assert_eq!(context.measured(), "some case: bad");
                 left -= 1;
                 check(left >= 0, || "lost a wake-up".to_owned())?;
                 Ok(measured(1.0))
