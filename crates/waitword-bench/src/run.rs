@@ -58,6 +58,10 @@ pub fn workloads() -> &'static [Workload] {
         workload::uncontended::WORKLOAD,
         workload::mutex::WORKLOAD,
         workload::shifting::WORKLOAD,
+        workload::rwlock::WORKLOAD,
+        workload::hand_over::WORKLOAD,
+        workload::cond_perf::WORKLOAD,
+        workload::pp::WORKLOAD,
     ]
 }
 

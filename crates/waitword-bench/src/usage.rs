@@ -44,6 +44,11 @@ impl Usage {
         }
     }
 
+    /// Both kinds.
+    pub fn switches(&self) -> u64 {
+        self.voluntary_switches + self.involuntary_switches
+    }
+
     fn of(whom: libc::c_int) -> Self {
         // SAFETY: all zeros is a valid `struct rusage`, which the call fills in.
         let usage = unsafe {
