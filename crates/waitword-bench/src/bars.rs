@@ -41,8 +41,10 @@ pub struct CellReport {
 pub struct BarReport {
     /// What must be reached.
     pub what: String,
-    /// At most this.
+    /// At most this, or at least.
     pub limit: f64,
+    /// Whether it is a least.
+    pub at_least: bool,
     /// Whether it was.
     pub verdict: Verdict,
     /// By which figures, the worst first.
@@ -68,6 +70,10 @@ impl Bar {
             .flat_map(|case| self.cells(case))
             .collect();
         cells.sort_by(|a, b| b.figure.median.total_cmp(&a.figure.median));
+        let at_least = self.figure == Figure::AtLeast;
+        if at_least {
+            cells.reverse();
+        }
         let verdict = match &cells[..] {
             [] => Verdict::NotMeasured,
             cells if cells.iter().all(|cell| cell.met) => Verdict::Met,
@@ -76,6 +82,7 @@ impl Bar {
         BarReport {
             what: self.what.to_owned(),
             limit: self.limit,
+            at_least,
             verdict,
             cells,
         }
@@ -104,12 +111,16 @@ impl Bar {
         metric: &MetricReport,
     ) -> Option<CellReport> {
         let figure = match self.figure {
-            Figure::Ratio | Figure::EveryRatio => metric.ratio?,
+            Figure::Ratio | Figure::AtLeast | Figure::EveryRatio => metric.ratio?,
             Figure::EveryValue => metric.summary,
         };
         let decides = match self.figure {
-            Figure::Ratio => figure.median,
+            Figure::Ratio | Figure::AtLeast => figure.median,
             Figure::EveryRatio | Figure::EveryValue => figure.max,
+        };
+        let met = match self.figure {
+            Figure::AtLeast => decides >= self.limit,
+            _ => decides <= self.limit,
         };
         if figure.median.is_nan() {
             return None;
@@ -118,11 +129,7 @@ impl Bar {
         if !metric.name.is_empty() && self.metrics.len() != 1 {
             label = format!("{label}, {}", metric.name);
         }
-        Some(CellReport {
-            label,
-            figure,
-            met: decides <= self.limit,
-        })
+        Some(CellReport { label, figure, met })
     }
 }
 
@@ -183,6 +190,27 @@ mod tests {
             &[0.7, 0.7, 1.4],
         )]);
         assert_eq!(judged[0].verdict, Verdict::NotMet);
+    }
+
+    #[test]
+    fn where_more_is_better_the_least_is_the_worst() {
+        let bar = Bar {
+            what: "throughput",
+            limit: 1.0,
+            figure: Figure::AtLeast,
+            workload: "mutex",
+            case: &["L = 5,"],
+            variants: &["waitword", "waitword, other"],
+            metrics: &[],
+        };
+        let mut all = report("mutex", "t = 2, L = 5, D = 1", "waitword", &[1.5]);
+        assert_eq!(bar.judge(&[all.clone()]).verdict, Verdict::Met);
+        let worse = report("mutex", "t = 64, L = 5, D = 1", "waitword, other", &[0.9]);
+        all.cases.extend(worse.cases);
+        let judged = bar.judge(&[all]);
+        assert!(judged.at_least && judged.verdict == Verdict::NotMet);
+        assert_eq!(judged.cells[0].figure.median, 0.9);
+        assert!(judged.cells[1].met);
     }
 
     #[test]

@@ -46,6 +46,14 @@ impl Crew {
     /// # Errors
     /// If the system does not grant so many threads.
     pub fn new(size: usize, context: &Context) -> Result<Self, Failure> {
+        Self::with_stacks(size, STACK_BYTES, context)
+    }
+
+    /// As [`Crew::new`], with stacks of this size; the system may make them somewhat larger.
+    ///
+    /// # Errors
+    /// As [`Crew::new`].
+    pub fn with_stacks(size: usize, bytes: usize, context: &Context) -> Result<Self, Failure> {
         let shared = Arc::new(Shared {
             gate: AtomicU32::new(0),
             job: RwLock::new(None),
@@ -61,7 +69,7 @@ impl Crew {
             let shared = crew.shared.clone();
             let thread = std::thread::Builder::new()
                 .name(format!("crew {number}"))
-                .stack_size(STACK_BYTES)
+                .stack_size(bytes)
                 .spawn(move || member(&shared, number))
                 .map_err(|error| {
                     let message = format!("started {number} of {size} threads: {error}");

@@ -9,8 +9,8 @@ pub use rounds::run_case;
 use crate::run::Settings;
 use crate::usage::Usage;
 use core::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Why a measurement came to nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +56,7 @@ pub struct Context {
     pub settings: Settings,
     stop: Arc<AtomicBool>,
     progress: Arc<AtomicU64>,
+    measured: Arc<Mutex<String>>,
 }
 
 impl Context {
@@ -65,7 +66,19 @@ impl Context {
             settings,
             stop,
             progress: Arc::default(),
+            measured: Arc::default(),
         }
+    }
+
+    /// Tells the watchdog what is measured from now on: a case, and which of its contenders.
+    pub fn measures(&self, what: String) {
+        *self.measured.lock().unwrap_or_else(PoisonError::into_inner) = what;
+    }
+
+    /// What is measured just now; empty before the first.
+    pub fn measured(&self) -> String {
+        let measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        measured.clone()
     }
 
     /// Tells the watchdog that something has got done.
@@ -129,12 +142,27 @@ impl<F: FnMut(&Context) -> Result<Measured, Failure>> Variant for Named<F> {
     }
 }
 
+/// Nothing that is measured: in each metric the greatest of what some others of the case have reached in the same round.
+struct Best(String);
+
+impl Variant for Best {
+    fn name(&self) -> String {
+        self.0.clone()
+    }
+
+    fn measure(&mut self, _: &Context) -> Result<Measured, Failure> {
+        Err(Failure::new("made of others' figures, not measured"))
+    }
+}
+
 /// A variant, and which of the case's variants it is compared with (itself: none).
 pub struct Contender {
     /// What is measured.
     pub variant: Box<dyn Variant>,
     /// Index of the variant that its ratio is taken to.
     pub baseline: usize,
+    /// Indices of those it is made of, if it is not measured itself.
+    best_of: Vec<usize>,
 }
 
 impl Contender {
@@ -148,6 +176,16 @@ impl Contender {
         Self {
             variant: Box::new(variant),
             baseline,
+            best_of: Vec::new(),
+        }
+    }
+
+    /// Not measured: in each metric the greatest of what those of these indices have reached, round by round. For
+    /// metrics of which more is better, and to compare others with. Those are measured, not such a one themselves.
+    pub fn best_of(name: impl Into<String>, indices: Vec<usize>) -> Self {
+        Self {
+            best_of: indices,
+            ..Self::new(Best(name.into()))
         }
     }
 

@@ -14,6 +14,7 @@
 //! | [`crew`] | many threads that are put to sleep and are *seen* asleep |
 //! | [`stats`], [`report`], [`bars`] | medians and ratios; the report and its JSON; what must be reached |
 //! | [`usage`], [`machine`], [`syscall_count`] | CPU time and switches; the header; system calls made |
+//! | [`ticks`] | a clock that is cheap enough to time every lock call |
 //! | [`watchdog`] | a hang ends with a message |
 
 pub mod bars;
@@ -25,6 +26,7 @@ pub mod ops;
 pub mod report;
 pub mod stats;
 pub mod syscall_count;
+pub mod ticks;
 pub mod usage;
 pub mod watchdog;
 pub mod workload;

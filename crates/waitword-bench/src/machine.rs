@@ -1,5 +1,6 @@
 //! The header of every report: on what it was measured. A figure without it says nothing.
 
+use crate::workload::pause;
 use serde::Serialize;
 use std::ffi::CStr;
 use waitword::probe;
@@ -23,6 +24,8 @@ pub struct Machine {
     pub glibc: String,
     /// Which policy puts an idle CPU to sleep: a deep sleeper wakes late.
     pub idle_governor: Option<String>,
+    /// How long one pause instruction takes: the unit of the sections under a lock.
+    pub pause_nanoseconds: f64,
     /// Who may use performance events.
     pub perf_event_paranoid: Option<i32>,
     /// Buckets of the process's hash table in the kernel, at the run's start and at its end; our table asks
@@ -49,6 +52,7 @@ impl Machine {
             preemption: kernel.preemption,
             glibc: glibc_version(),
             idle_governor: read("/sys/devices/system/cpu/cpuidle/current_governor"),
+            pause_nanoseconds: pause::nanoseconds(),
             perf_event_paranoid: probe::perf_event_paranoid(),
             private_hash_slots: [slots, slots],
         }
@@ -75,6 +79,10 @@ impl Machine {
             ("kernel", self.kernel.clone()),
             ("preemption", self.preemption.clone()),
             ("C library", self.glibc.clone()),
+            (
+                "pause instruction",
+                format!("{:.1} ns", self.pause_nanoseconds),
+            ),
             ("idle governor", or_none(self.idle_governor.clone())),
             (
                 "private hash slots",

@@ -15,7 +15,8 @@
 //!   "rounds": 7,                         rounds asked for
 //!   "machine": { "cpu": "...", "cpus_allowed": 2, "cpus_online": 2, "numa_nodes": 1, "kernel": "6.18.0",
 //!                "preemption": "full", "glibc": "2.36", "idle_governor": "menu"|null,
-//!                "perf_event_paranoid": 2|null, "private_hash_slots": [at start|null, at end|null] },
+//!                "pause_nanoseconds": 20.1, "perf_event_paranoid": 2|null,
+//!                "private_hash_slots": [at start|null, at end|null] },
 //!   "missing_peers": [ { "name": "nsync", "install": "apt-get install ..." } ],     not in this build
 //!   "workloads": [ {
 //!     "name": "calls", "about": "...", "error": null|"...",
@@ -35,7 +36,7 @@
 //!     } ]
 //!   } ],
 //!   "bars": [ {
-//!     "what": "private wait, wrong value", "limit": 0.05,
+//!     "what": "private wait, wrong value", "limit": 0.05, "at_least": false,
 //!     "verdict": "met"|"not met"|"not measured",
 //!     "cells": [ { "label": "...", "figure": summary, "met": true } ]      worst first
 //!   } ]

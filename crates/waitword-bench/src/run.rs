@@ -14,6 +14,9 @@ pub struct Settings {
     pub rounds: usize,
     /// How many threads wait, in the workloads where many do; one case each.
     pub threads: Vec<usize>,
+    /// Of each 1024 sections under a lock, so many sleep for 1 µs with the lock held, in the workloads where
+    /// many threads want one lock.
+    pub naps: u32,
     /// Also the cases that take long or very many threads.
     pub full: bool,
 }
@@ -23,6 +26,7 @@ impl Default for Settings {
         Self {
             rounds: 9,
             threads: vec![2, 16, 64, 512],
+            naps: 0,
             full: false,
         }
     }
@@ -51,6 +55,13 @@ pub fn workloads() -> &'static [Workload] {
         workload::shared::WORKLOAD,
         workload::scale::WORKLOAD,
         workload::memory::WORKLOAD,
+        workload::uncontended::WORKLOAD,
+        workload::mutex::WORKLOAD,
+        workload::shifting::WORKLOAD,
+        workload::rwlock::WORKLOAD,
+        workload::hand_over::WORKLOAD,
+        workload::cond_perf::WORKLOAD,
+        workload::pp::WORKLOAD,
     ]
 }
 

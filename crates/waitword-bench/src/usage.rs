@@ -26,6 +26,29 @@ impl Usage {
         Self::of(libc::RUSAGE_CHILDREN)
     }
 
+    /// So far, by the calling thread. Two system calls.
+    pub fn of_this_thread() -> Self {
+        // SAFETY: plain data, which the call fills in.
+        let time = unsafe {
+            let mut time: libc::timespec = core::mem::zeroed();
+            assert_eq!(
+                libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time),
+                0
+            );
+            time
+        };
+        Self {
+            // The other call's time is as of the last tick of the kernel's clock.
+            cpu_seconds: time.tv_sec as f64 + time.tv_nsec as f64 / 1e9,
+            ..Self::of(libc::RUSAGE_THREAD)
+        }
+    }
+
+    /// Both kinds.
+    pub fn switches(&self) -> u64 {
+        self.voluntary_switches + self.involuntary_switches
+    }
+
     fn of(whom: libc::c_int) -> Self {
         // SAFETY: all zeros is a valid `struct rusage`, which the call fills in.
         let usage = unsafe {
@@ -161,6 +184,24 @@ mod tests {
             0.01
         ));
         assert!(is_disturbed(1.0, 0.5, wall, 2.0, 0.01));
+    }
+
+    #[test]
+    fn a_thread_is_not_charged_for_another() {
+        let spin = |time: Duration| {
+            let started = Instant::now();
+            while started.elapsed() < time {}
+        };
+        let before = Usage::of_this_thread();
+        std::thread::spawn(move || spin(Duration::from_millis(50)))
+            .join()
+            .unwrap();
+        let other = Usage::of_this_thread() - before;
+        assert!(other.cpu_seconds < 0.04, "{other:?}");
+        assert!(other.voluntary_switches > 0, "{other:?}");
+        spin(Duration::from_millis(20));
+        let own = Usage::of_this_thread() - before;
+        assert!(own.cpu_seconds > 0.0, "{own:?}");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A hang ends with a message: who waits on what, and the process is over.
 //!
 //! A lost wake-up does not fail, it stays silent for ever. So a thread of its own looks whether anything gets
-//! done; if nothing does for a minute it prints the waiters in our table and all threads as the kernel sees
-//! them, and ends the process without waiting for anybody.
+//! done; if nothing does for a minute it prints which contender it is, the waiters in our table and all threads
+//! as the kernel sees them, and ends the process without waiting for anybody.
 
 use crate::harness::Context;
 use std::fmt::Write as _;
@@ -39,7 +39,7 @@ impl Watchdog {
                     seen = context.progress();
                     since = Instant::now();
                 } else if since.elapsed() > PATIENCE {
-                    give_up(&name);
+                    give_up(&name, &context);
                 }
             }
         };
@@ -50,17 +50,22 @@ impl Watchdog {
     }
 }
 
-fn give_up(name: &str) -> ! {
-    let patience = PATIENCE.as_secs();
-    let message = format!(
-        "\n`{name}` hangs: nothing got done for {patience} s.\n{}",
-        who_waits_on_what()
-    );
+fn give_up(name: &str, context: &Context) -> ! {
+    let message = format!("\n{}\n{}", who_hangs(name, context), who_waits_on_what());
     let mut stderr = std::io::stderr().lock();
     let _ = stderr.write_all(message.as_bytes());
     let _ = stderr.flush();
     // SAFETY: ends the process at once; no handler, which could wait for a thread that hangs.
     unsafe { libc::_exit(HUNG) }
+}
+
+fn who_hangs(name: &str, context: &Context) -> String {
+    let patience = PATIENCE.as_secs();
+    let measured = match context.measured() {
+        nothing if nothing.is_empty() => String::new(),
+        measured => format!(" in \"{measured}\""),
+    };
+    format!("`{name}` hangs{measured}: nothing got done for {patience} s.")
 }
 
 /// The waiters in our table, and the threads of the process as the kernel sees them, as text.
@@ -100,6 +105,16 @@ pub(crate) fn guard(test: &str) -> Watchdog {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_message_names_the_contender() {
+        let context = Context::new(crate::run::Settings::default(), std::sync::Arc::default());
+        let before = who_hangs("signal", &context);
+        assert!(before.starts_with("`signal` hangs: nothing"), "{before}");
+        context.measures("one CPU: some lock".to_owned());
+        let message = who_hangs("signal", &context);
+        assert!(message.contains("in \"one CPU: some lock\""), "{message}");
+    }
 
     #[test]
     fn the_message_names_the_threads() {

@@ -5,16 +5,27 @@
 //! promises.
 
 pub mod calls;
+pub mod cond_perf;
+pub mod hand_over;
 pub mod hash;
 pub mod memory;
+pub mod mutex;
 pub mod ping_pong;
+pub mod pp;
 pub mod requeue;
+pub mod rwlock;
 pub mod scale;
 pub mod shared;
+pub mod shifting;
+pub mod uncontended;
 pub mod wake;
 pub mod wake_parallel;
 
+mod game;
+mod guarded;
 mod herd;
+pub(crate) mod pause;
+mod race;
 mod words;
 
 pub use words::{Spacing, Words};

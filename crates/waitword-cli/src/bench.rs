@@ -40,7 +40,12 @@ pub(crate) struct Args {
           value_parser = thread_count)]
     threads: Vec<usize>,
 
-    /// Also the cases that take long: 10,000 threads
+    /// Of each 1024 sections under a lock, let N sleep for 1 µs with the lock held
+    #[arg(long, value_name = "N", default_value_t = 0,
+          value_parser = clap::value_parser!(u32).range(0..=1024))]
+    naps: u32,
+
+    /// Also the cases that take long: 10,000 threads, every length of sections
     #[arg(long)]
     full: bool,
 
@@ -89,6 +94,7 @@ fn measure(args: &Args) -> Result<ExitCode, String> {
     let settings = Settings {
         rounds: args.rounds,
         threads: args.threads.clone(),
+        naps: args.naps,
         full: args.full,
     };
     let context = Context::new(settings, stop.clone());

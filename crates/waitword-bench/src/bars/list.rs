@@ -7,6 +7,9 @@ use Figure::{EveryRatio, EveryValue, Ratio};
 pub(super) enum Figure {
     /// The median of the ratio to the baseline.
     Ratio,
+    /// The median of the ratio to the baseline, where more is better: *at least* the limit.
+    #[allow(dead_code)] // Until the first bar of a throughput.
+    AtLeast,
     /// The greatest ratio to the baseline: for what must hold in every round.
     EveryRatio,
     /// The greatest of the values themselves.
@@ -17,7 +20,7 @@ pub(super) enum Figure {
 #[derive(Debug)]
 pub(super) struct Bar {
     pub(super) what: &'static str,
-    /// At most this.
+    /// At most this, or at least, as `figure` has it.
     pub(super) limit: f64,
     pub(super) figure: Figure,
     pub(super) workload: &'static str,

@@ -28,7 +28,7 @@ pub fn run_case(
         Err(failure) => return (None, Some(failure)),
     };
     debug_assert_eq!(contenders.len(), case.contenders, "{}", case.name);
-    let (rounds, failure) = run_rounds(&mut contenders, context, step);
+    let (rounds, failure) = run_rounds(&case.name, &mut contenders, context, step);
     let failure = failure.map(|failure| match failure {
         Failure::Failed(message) => Failure::Failed(format!("{}: {message}", case.name)),
         Failure::Stopped => Failure::Stopped,
@@ -41,6 +41,7 @@ pub fn run_case(
 }
 
 fn run_rounds(
+    case: &str,
     contenders: &mut [Contender],
     context: &Context,
     step: &mut dyn FnMut(),
@@ -54,7 +55,7 @@ fn run_rounds(
     while rounds.kept.len() < wanted {
         let turn = rounds.kept.len() + rounds.repeated;
         let watch = LoadWatch::start();
-        let round = match run_round(contenders, turn, context) {
+        let round = match run_round(case, contenders, turn, context) {
             Ok(round) => round,
             Err(failure) => return (rounds, Some(failure)),
         };
@@ -75,6 +76,7 @@ fn run_rounds(
 
 /// One measurement of each, starting with number `turn` (modulo), in the order of the contenders.
 fn run_round(
+    case: &str,
     contenders: &mut [Contender],
     turn: usize,
     context: &Context,
@@ -86,7 +88,11 @@ fn run_round(
             return Err(Failure::Stopped);
         }
         let index = (place + turn) % count;
+        if !contenders[index].best_of.is_empty() {
+            continue;
+        }
         let variant = &mut contenders[index].variant;
+        context.measures(format!("{case}: {}", variant.name()));
         let measured = variant.measure(context).map_err(|failure| match failure {
             Failure::Failed(message) => Failure::Failed(format!("{}: {message}", variant.name())),
             Failure::Stopped => Failure::Stopped,
@@ -94,7 +100,27 @@ fn run_round(
         round[index] = Some(measured);
         context.progressed();
     }
+    for (index, contender) in contenders.iter().enumerate() {
+        let best = best_of(contender.best_of.iter().map(|&other| &round[other]));
+        round[index] = round[index].take().or(best);
+    }
     Ok(round.into_iter().flatten().collect())
+}
+
+/// In each metric the greatest of these; `None` if there are none.
+fn best_of<'a>(measured: impl Iterator<Item = &'a Option<Measured>>) -> Option<Measured> {
+    let mut values: Option<Vec<f64>> = None;
+    for measured in measured.flatten() {
+        let best = values.get_or_insert_with(|| measured.values.clone());
+        for (best, value) in best.iter_mut().zip(&measured.values) {
+            *best = best.max(*value);
+        }
+    }
+    Some(Measured {
+        values: values?,
+        operations: 0,
+        usage: Usage::default(),
+    })
 }
 
 fn summarize(
@@ -222,10 +248,34 @@ mod tests {
     }
 
     #[test]
+    fn the_best_of_some_is_of_the_same_round_and_is_not_measured() {
+        let case = Case::new("best", TIME, 4, |_| {
+            let contender = |name: &str, values: [f64; 2]| {
+                let mut rounds = values.into_iter().cycle();
+                Contender::named(name, move |_| Ok(measured(rounds.next().unwrap_or(0.0))))
+            };
+            Ok(vec![
+                contender("early", [9.0, 1.0]),
+                contender("late", [3.0, 7.0]),
+                contender("out of the race", [100.0, 100.0]),
+                Contender::best_of("best of two", vec![0, 1]),
+            ])
+        });
+        let report = run_case(case, &context(2), &mut || ()).0.unwrap();
+        let best = &report.variants[3];
+        // A round is repeated if this machine is busy: two that follow each other, whichever.
+        let values = &best.metrics[0].values;
+        assert!([[9.0, 7.0], [7.0, 9.0]].iter().any(|pair| values == pair));
+        assert_eq!(best.name, "best of two");
+        assert_eq!(best.operations, 0);
+    }
+
+    #[test]
     fn a_failure_names_case_and_variant_and_keeps_the_whole_rounds_before_it() {
         let case = Case::new("some case", TIME, 1, |_| {
             let mut left = 2;
-            Ok(vec![Contender::named("bad", move |_| {
+            Ok(vec![Contender::named("bad", move |context: &Context| {
+                assert_eq!(context.measured(), "some case: bad");
                 left -= 1;
                 check(left >= 0, || "lost a wake-up".to_owned())?;
                 Ok(measured(1.0))

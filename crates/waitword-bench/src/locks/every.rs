@@ -7,7 +7,6 @@
 use serde::Serialize;
 
 /// Calls a function that is generic over a [`BenchMutex`](super::BenchMutex) for each there is; the results as a `Vec`.
-#[allow(unused_macros)]
 macro_rules! every_mutex {
     ($build:ident $arguments:tt) => {{
         use crate::locks::{glibc, parking_lot, stdlib};
@@ -28,7 +27,6 @@ macro_rules! every_mutex {
 }
 
 /// Calls a function that is generic over a [`BenchCondvar`](super::BenchCondvar) for each there is; the results as a `Vec`.
-#[allow(unused_macros)]
 macro_rules! every_condvar {
     ($build:ident $arguments:tt) => {{
         use crate::locks::{glibc, parking_lot, stdlib};
@@ -47,7 +45,6 @@ macro_rules! every_condvar {
 }
 
 /// Calls a function that is generic over a [`BenchRwLock`](super::BenchRwLock) for each there is; the results as a `Vec`.
-#[allow(unused_macros)]
 macro_rules! every_rwlock {
     ($build:ident $arguments:tt) => {{
         use crate::locks::{glibc, parking_lot, stdlib};
@@ -66,7 +63,6 @@ macro_rules! every_rwlock {
     }};
 }
 
-#[allow(unused_imports)]
 pub(crate) use {every_condvar, every_mutex, every_rwlock};
 
 /// A peer that this build does not have.

@@ -25,8 +25,6 @@ pub mod parking_lot;
 pub mod stdlib;
 
 pub use every::{Missing, missing};
-// Until the first workload walks them.
-#[allow(unused_imports)]
 pub(crate) use every::{every_condvar, every_mutex, every_rwlock};
 
 /// A mutual-exclusion lock. All zeros need not be one; one that nobody holds may be moved.

@@ -1,5 +1,7 @@
 //! The report as tables for a terminal, in a form that also reads well pasted into a text.
 
+mod wide;
+
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use waitword_bench::bars::{BarReport, Verdict};
 use waitword_bench::locks::Missing;
@@ -46,8 +48,16 @@ fn table(header: &[&str], first_number: usize, numbers: usize) -> Table {
 /// All cases of a workload.
 pub(super) fn workload(report: &WorkloadReport) -> String {
     let mut text = format!("\n## {}: {}\n", report.name, report.about);
-    if !report.cases.is_empty() {
-        let named = report.cases.iter().any(|case| {
+    let metrics = |case: &CaseReport| case.variants.first().map_or(0, |first| first.metrics.len());
+    let (many, few): (Vec<_>, Vec<_>) = report
+        .cases
+        .iter()
+        .partition(|case| metrics(case) >= wide::MANY);
+    for case in many {
+        text += &wide::case(case);
+    }
+    if !few.is_empty() {
+        let named = few.iter().any(|case| {
             let metrics = case.variants.iter().flat_map(|variant| &variant.metrics);
             metrics.into_iter().any(|metric| !metric.name.is_empty())
         });
@@ -65,7 +75,7 @@ pub(super) fn workload(report: &WorkloadReport) -> String {
             "preempted/op",
         ];
         let mut table = table(&header, 4, 7);
-        for case in &report.cases {
+        for case in few {
             add_case(&mut table, case);
         }
         if !named && let Some(column) = table.column_mut(1) {
@@ -145,7 +155,7 @@ pub(super) fn bars(bars: &[BarReport]) -> String {
         String::from("\n## What must be reached (ratio to futex(2), worst case first)\n");
     let header = [
         "what",
-        "at most",
+        "limit",
         "median",
         "min–max",
         "",
@@ -160,8 +170,9 @@ pub(super) fn bars(bars: &[BarReport]) -> String {
             Verdict::NotMeasured => "not measured",
         };
         let mut what = bar.what.as_str();
+        let limit = limit(bar);
         if bar.cells.is_empty() {
-            table.add_row([what, &figure(bar.limit), "", "", verdict, "", ""]);
+            table.add_row([what, &limit, "", "", verdict, "", ""]);
         }
         for (number, cell) in bar.cells.iter().enumerate() {
             // Beside the worst, all others that are not met.
@@ -170,7 +181,7 @@ pub(super) fn bars(bars: &[BarReport]) -> String {
             }
             let [limit, verdict, count] = if number == 0 {
                 [
-                    figure(bar.limit),
+                    limit.clone(),
                     verdict.to_owned(),
                     bar.cells.len().to_string(),
                 ]
@@ -196,6 +207,11 @@ pub(super) fn bars(bars: &[BarReport]) -> String {
         .count();
     text += &format!("\n{met} of {} met.\n", bars.len());
     text
+}
+
+fn limit(bar: &BarReport) -> String {
+    let sign = if bar.at_least { "≥" } else { "≤" };
+    format!("{sign} {}", figure(bar.limit))
 }
 
 /// On what it was measured.
@@ -269,6 +285,7 @@ mod tests {
         let bar = BarReport {
             what: "some bar".to_owned(),
             limit: 1.0,
+            at_least: false,
             verdict: Verdict::NotMet,
             cells: vec![
                 cell("worst", 3.0, false),

@@ -1,0 +1,339 @@
+//! `cond-perf`: one thread wakes n by a broadcast, round by round.
+//!
+//! **Work.** n workers hold a mutex except inside the wait. The last of them to arrive in a round sets a flag under a second
+//! mutex and signals the caller. The caller: waits for the flag; locks the workers' mutex and gives it back at once; broadcasts.
+//! In the other variant (*mutex kept*, the original's `-k`) it holds the mutex while it broadcasts: every worker that is woken
+//! runs into it. All wherever the scheduler likes.
+//!
+//! **Redraws** `cond-perf -r 100 -n 200` and `cond-perf -r 1000 -n 100` of Ingo Molnar's mail of 2003 (requeue). The original has no
+//! predicate and counts on no wake-up for no reason; here a round number is what a worker waits for, changed under the mutex. The
+//! rounds are fewer, with `--full` those of the mail, for which it says, on CPUs of 700 MHz, on one, two and four of them: 0.120 s,
+//! 0.211 s and 237 s (n = 200; requeue: 0.124, 0.156, 0.040).
+//!
+//! **Figures.** *round*: microseconds from all workers waiting until all, woken by a broadcast, wait again. *switches*: context switches,
+//! voluntary and not, of the process for one woken worker. The limit is 1, its going to sleep again (and a little for the caller, who
+//! sleeps once a round): more are workers that were woken only to find the mutex taken. *CPU*: microseconds of the process for one
+//! woken worker. The columns that every report has (`/op`) are for one woken worker as well.
+//!
+//! The caller broadcasts when all workers wait, and they all wait for the same round: nobody of an earlier one is left behind
+//! inside of the wait, whose wake-up a later waiter could take (glibc bug 25847, see [`crate::workload::game`]).
+
+use crate::crew::Crew;
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
+use crate::locks::{BenchCondvar, BenchMutex, every_condvar};
+use crate::run::{Settings, Workload};
+use crate::usage::Usage;
+use crate::workload::guarded::Guarded;
+use crate::workload::nanoseconds;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// What the user calls by name.
+pub const WORKLOAD: Workload = Workload {
+    name: "cond-perf",
+    about: "a broadcast wakes n workers, which take the mutex one by one and wait again",
+    cases,
+};
+
+const METRICS: &[Metric] = &[
+    Metric {
+        name: "round",
+        unit: "µs",
+    },
+    Metric {
+        name: "switches",
+        unit: "/woken",
+    },
+    Metric {
+        name: "CPU",
+        unit: "µs/woken",
+    },
+];
+
+const WORKERS: [usize; 2] = [200, 1000];
+const WORKERS_FULL: [usize; 6] = [2, 8, 32, 100, 200, 1000];
+/// Workers times rounds.
+const WOKEN: usize = 10_000;
+const MOST_ROUNDS: usize = 1000;
+const LEAST_ROUNDS: usize = 10;
+
+fn cases(settings: &Settings) -> Vec<Case> {
+    let workers: &[usize] = if settings.threads != Settings::default().threads {
+        &settings.threads
+    } else if settings.full {
+        &WORKERS_FULL
+    } else {
+        &WORKERS
+    };
+    let both = |&workers: &usize| {
+        let rounds = rounds(workers, settings.full);
+        [false, true].map(|keep| case(workers, rounds, keep))
+    };
+    workers.iter().flat_map(both).collect()
+}
+
+fn rounds(workers: usize, full: bool) -> usize {
+    match (workers, full) {
+        // The mail's.
+        (200, true) => 100,
+        (100, true) => 1000,
+        _ => (WOKEN / workers).clamp(LEAST_ROUNDS, MOST_ROUNDS),
+    }
+}
+
+fn case(workers: usize, rounds: usize, keep: bool) -> Case {
+    let how = if keep { "mutex kept" } else { "mutex free" };
+    let name = format!("n = {workers}, {rounds} rounds, {how}");
+    let contenders = every_condvar!(nothing()).len();
+    Case::new(name, METRICS, contenders, move |context| {
+        // One is the caller.
+        let crew = Rc::new(Crew::new(workers + 1, context)?);
+        Ok(every_condvar!(contender(&crew, rounds, keep)))
+    })
+}
+
+fn nothing<C: BenchCondvar>() {}
+
+fn contender<C: BenchCondvar>(crew: &Rc<Crew>, rounds: usize, keep: bool) -> Contender {
+    let crew = crew.clone();
+    Contender::named(C::NAME, move |context: &Context| {
+        measure::<C>(&crew, rounds, keep, context)
+    })
+}
+
+/// From the first time that all workers wait until the last.
+#[derive(Clone, Copy, Debug)]
+struct Took {
+    nanoseconds: f64,
+    usage: Usage,
+}
+
+/// What the mutexes guard is changed in one atomic step and sequentially consistent, although the mutexes would do: should
+/// one not exclude, the workers' count tells, and nobody hangs.
+struct Shared<C: BenchCondvar> {
+    workers: usize,
+    /// Broadcasts that are measured. One more lets the workers go home.
+    rounds: u64,
+    keep: bool,
+    /// Held by the workers except inside the wait.
+    mutex: Guarded<C::Mutex>,
+    go: C,
+    /// Under `mutex`: broadcasts so far.
+    round: AtomicU64,
+    /// Under `mutex`: workers that wait for the next.
+    arrived: AtomicUsize,
+    callers_mutex: C::Mutex,
+    all_here: C,
+    /// Under `callers_mutex`.
+    ready: AtomicBool,
+    took: Mutex<Option<Took>>,
+}
+
+fn measure<C: BenchCondvar>(
+    crew: &Crew,
+    rounds: usize,
+    keep: bool,
+    context: &Context,
+) -> Result<Measured, Failure> {
+    let workers = crew.size() - 1;
+    let shared = Arc::new(Shared::<C> {
+        workers,
+        rounds: rounds as u64,
+        keep,
+        mutex: Guarded::new(),
+        go: C::new(),
+        round: AtomicU64::new(0),
+        arrived: AtomicUsize::new(0),
+        callers_mutex: C::Mutex::new(),
+        all_here: C::new(),
+        ready: AtomicBool::new(false),
+        took: Mutex::new(None),
+    });
+    let theirs = shared.clone();
+    crew.start(move |number| match number {
+        0 => {
+            let took = theirs.call();
+            *theirs.took.lock().unwrap_or_else(PoisonError::into_inner) = Some(took);
+        }
+        _ => theirs.work(),
+    });
+    crew.finish(context)?;
+    let (arrivals, wanted) = (shared.mutex.sections(), (workers * (rounds + 1)) as u64);
+    check(arrivals == wanted, || {
+        format!("two workers held the mutex at once: {wanted} arrivals, {arrivals} counted")
+    })?;
+    let took = *shared.took.lock().unwrap_or_else(PoisonError::into_inner);
+    let took = took.ok_or_else(|| Failure::new("the caller did not come to its end"))?;
+    let woken = (workers * rounds) as f64;
+    Ok(Measured {
+        values: vec![
+            took.nanoseconds / rounds as f64 / 1e3,
+            took.usage.switches() as f64 / woken,
+            took.usage.cpu_seconds * 1e6 / woken,
+        ],
+        operations: (workers * rounds) as u64,
+        usage: took.usage,
+    })
+}
+
+impl<C: BenchCondvar> Shared<C> {
+    #[inline(never)]
+    fn work(&self) {
+        let mutex = &self.mutex.lock;
+        mutex.lock();
+        for round in 0..=self.rounds {
+            self.mutex.count();
+            if self.arrived.fetch_add(1, SeqCst) + 1 == self.workers {
+                self.callers_mutex.lock();
+                self.ready.store(true, SeqCst);
+                self.all_here.signal();
+                // SAFETY: locked above; in an `Arc`, it does not move.
+                unsafe { self.callers_mutex.unlock() };
+            }
+            while self.round.load(SeqCst) == round {
+                // SAFETY: locked above, and again whenever this returns; it does not move.
+                unsafe { self.go.wait(mutex) };
+            }
+        }
+        // SAFETY: locked above, and again by each wait.
+        unsafe { mutex.unlock() };
+    }
+
+    #[inline(never)]
+    fn call(&self) -> Took {
+        self.wait_for_all();
+        let (usage, start) = (Usage::now(), Instant::now());
+        for _ in 0..self.rounds {
+            self.next_round();
+            self.wait_for_all();
+        }
+        let took = Took {
+            nanoseconds: nanoseconds(start, Instant::now()),
+            usage: Usage::now() - usage,
+        };
+        self.next_round();
+        took
+    }
+
+    fn wait_for_all(&self) {
+        self.callers_mutex.lock();
+        while !self.ready.load(SeqCst) {
+            // SAFETY: locked above, and again whenever this returns; it does not move.
+            unsafe { self.all_here.wait(&self.callers_mutex) };
+        }
+        self.ready.store(false, SeqCst);
+        // SAFETY: as above.
+        unsafe { self.callers_mutex.unlock() };
+    }
+
+    fn next_round(&self) {
+        let mutex = &self.mutex.lock;
+        mutex.lock();
+        self.arrived.store(0, SeqCst);
+        self.round.fetch_add(1, SeqCst);
+        if self.keep {
+            self.go.broadcast();
+        }
+        // SAFETY: locked above; it does not move.
+        unsafe { mutex.unlock() };
+        if !self.keep {
+            self.go.broadcast();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::run_case;
+    use crate::watchdog;
+    use crate::workload::allowed_cpus;
+    use crate::workload::guarded::open::Open;
+
+    fn context() -> Context {
+        let settings = Settings {
+            rounds: 1,
+            ..Settings::default()
+        };
+        Context::new(settings, Arc::default())
+    }
+
+    #[test]
+    fn every_contender_wakes_all_in_every_round() {
+        let _guard = watchdog::guard("cond-perf");
+        for keep in [false, true] {
+            let case = case(9, 30, keep);
+            let count = case.contenders;
+            let (report, failure) = run_case(case, &context(), &mut || ());
+            assert_eq!(failure, None);
+            let report = report.unwrap();
+            assert_eq!(report.variants.len(), count);
+            for variant in &report.variants {
+                assert_eq!(variant.operations, 9 * 30);
+                let [round, switches, cpu] = &variant.metrics[..] else {
+                    unreachable!("three metrics")
+                };
+                assert!(round.summary.median > 0.0, "{variant:?}");
+                // It went to sleep once in each round, whatever else it did.
+                assert!(switches.summary.median >= 0.9, "{variant:?}");
+                assert!(cpu.summary.median > 0.0, "{variant:?}");
+            }
+        }
+    }
+
+    /// Waits for nothing, with a mutex that is none.
+    struct Nothing;
+
+    // SAFETY: as for `Open`.
+    unsafe impl BenchCondvar for Nothing {
+        type Mutex = Open;
+        fn new() -> Self {
+            Self
+        }
+        unsafe fn wait(&self, _: &Open) {
+            std::thread::yield_now();
+        }
+        fn signal(&self) {}
+        fn broadcast(&self) {}
+    }
+
+    #[test]
+    fn a_mutex_that_is_none_is_found_out() {
+        let _guard = watchdog::guard("cond-perf, no mutex");
+        if allowed_cpus().len() < 2 {
+            return;
+        }
+        let context = context();
+        let crew = Crew::new(5, &context).unwrap();
+        let found = |_| match measure::<Nothing>(&crew, 500, true, &context) {
+            Err(failure) => failure.to_string().contains("at once"),
+            Ok(_) => false,
+        };
+        assert!((0..200).any(found));
+    }
+
+    #[test]
+    fn the_full_cases_are_those_of_the_mail() {
+        let names = |settings: Settings| -> Vec<String> {
+            cases(&settings).into_iter().map(|case| case.name).collect()
+        };
+        let usual = names(Settings::default());
+        assert_eq!(usual.len(), 2 * WORKERS.len());
+        let full = names(Settings {
+            full: true,
+            ..Settings::default()
+        });
+        assert_eq!(full.len(), 2 * WORKERS_FULL.len());
+        for mail in ["n = 200, 100 rounds, ", "n = 100, 1000 rounds, "] {
+            assert!(full.iter().any(|name| name.starts_with(mail)), "{full:?}");
+        }
+        let chosen = names(Settings {
+            threads: vec![3, 70_000],
+            ..Settings::default()
+        });
+        assert_eq!(chosen.len(), 4);
+        assert!(chosen[2].starts_with("n = 70000, 10 rounds"), "{chosen:?}");
+    }
+}

@@ -1,0 +1,244 @@
+//! The loop of `mutex`: some threads on one lock, for a time or for a number of sections each.
+//!
+//! ```text
+//! main                                  thread i, on CPU i mod n
+//! ----                                  ------------------------
+//! start the job                         histogram, binding; ready
+//! until all are ready                   until the flag says go: pause (and yield, where CPUs are short)
+//! flag = go; read the clock             its CPU time so far; then, over and over:
+//! sleep                                     lock; L pauses or a nap; unlock; D pauses
+//! flag = stop; read the clock           its CPU time, its counts
+//! ```
+//!
+//! Invariants: a number that the holder counts up, in two steps, is in the end the sum of all threads'
+//! counts. What a thread does outside of the loop is not in its CPU time.
+
+use crate::crew::Crew;
+use crate::harness::{Context, Failure, check};
+use crate::locks::BenchMutex;
+use crate::ticks;
+use crate::usage::Usage;
+use crate::workload::guarded::Guarded;
+use crate::workload::pause::pause;
+use crate::workload::{allowed_cpus, run_on};
+use hdrhistogram::Histogram;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Of how many sections [`Work::naps`] is the number that sleep.
+pub(super) const OUT_OF: u32 = 1024;
+/// What a nap asks for. It takes longer: the kernel gives a timer 50 µs of slack.
+const NAP: Duration = Duration::from_micros(1);
+
+/// Ticks that a wait may take and still be told from others: a quarter of an hour at 1 GHz.
+const LONGEST: u64 = 1 << 40;
+/// Two digits: 64 threads' histograms are a megabyte together, and what a thread touches of its own is a few lines.
+const DIGITS: u8 = 2;
+
+/// What each thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Work {
+    /// Pauses with the lock held.
+    pub(super) inside: u32,
+    /// Pauses between unlocking and locking again.
+    pub(super) outside: u32,
+    /// So many of each [`OUT_OF`] sections are a nap instead, with the lock held; evenly spread.
+    pub(super) naps: u32,
+}
+
+/// When a thread has done enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    /// After this time.
+    Time(Duration),
+    /// After so many sections.
+    Sections(u64),
+}
+
+/// How one thread fared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Served {
+    /// Sections it has done.
+    pub(super) sections: u64,
+    /// Nanoseconds from the start of all until its own end.
+    pub(super) took: f64,
+    /// Its own CPU time and switches.
+    pub(super) usage: Usage,
+}
+
+/// How all fared.
+pub(super) struct Outcome {
+    /// Thread by thread.
+    pub(super) threads: Vec<Served>,
+    /// Nanoseconds from the start until all were told to stop, or had ended.
+    pub(super) took: f64,
+    /// Ticks that each lock call took; nothing if they were not taken.
+    pub(super) waits: Histogram<u32>,
+}
+
+const WAIT: u32 = 0;
+const GO: u32 = 1;
+const STOP: u32 = 2;
+
+struct Shared<M> {
+    guarded: Arc<Guarded<M>>,
+    flag: AtomicU32,
+    ready: AtomicUsize,
+    done: AtomicUsize,
+    base: Instant,
+    results: Mutex<Vec<(usize, Served, Histogram<u32>)>>,
+}
+
+/// Lets the whole crew do `work`. `timed`: take the time of every lock call.
+pub(super) fn run<M: BenchMutex>(
+    crew: &Crew,
+    guarded: &Arc<Guarded<M>>,
+    work: Work,
+    until: Until,
+    timed: bool,
+    context: &Context,
+) -> Result<Outcome, Failure> {
+    let shared = Arc::new(Shared {
+        guarded: guarded.clone(),
+        flag: AtomicU32::new(WAIT),
+        ready: AtomicUsize::new(0),
+        done: AtomicUsize::new(0),
+        base: Instant::now(),
+        results: Mutex::default(),
+    });
+    let before = shared.guarded.sections();
+    let cpus = allowed_cpus();
+    let (theirs, size) = (shared.clone(), crew.size());
+    let limit = match until {
+        Until::Time(_) => u64::MAX,
+        Until::Sections(sections) => sections,
+    };
+    crew.start(move |number| {
+        let crowded = size > cpus.len();
+        run_on(&[cpus[number % cpus.len()]]);
+        if timed {
+            member::<M, true>(&theirs, number, work, limit, crowded);
+        } else {
+            member::<M, false>(&theirs, number, work, limit, crowded);
+        }
+        run_on(&cpus);
+    });
+    crew.until(context, || shared.ready.load(SeqCst) == size)?;
+    let start = Instant::now();
+    shared.flag.store(GO, SeqCst);
+    match until {
+        Until::Time(time) => std::thread::sleep(time),
+        Until::Sections(_) => crew.until(context, || shared.done.load(SeqCst) == size)?,
+    }
+    shared.flag.store(STOP, SeqCst);
+    let stopped = start.elapsed().as_nanos() as f64;
+    crew.finish(context)?;
+
+    let mut results = shared
+        .results
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|&(number, ..)| number);
+    let mut waits = histogram();
+    let since_start = start.duration_since(shared.base).as_nanos() as f64;
+    let mut threads = Vec::new();
+    for (_, served, theirs) in results.drain(..) {
+        waits
+            .add(theirs)
+            .map_err(|error| Failure::new(format!("adding up the waits: {error}")))?;
+        threads.push(Served {
+            took: (served.took - since_start).max(0.0),
+            ..served
+        });
+    }
+    let counted: u64 = threads.iter().map(|thread| thread.sections).sum();
+    let guarded = shared.guarded.sections() - before;
+    check(counted == guarded, || {
+        format!(
+            "two threads held the lock at once: {counted} sections were done, {guarded} counted"
+        )
+    })?;
+    check(!timed || waits.len() == counted, || {
+        format!("{} of {counted} waits were recorded", waits.len())
+    })?;
+    let took = match until {
+        Until::Time(_) => stopped,
+        Until::Sections(_) => threads.iter().map(|thread| thread.took).fold(0.0, f64::max),
+    };
+    Ok(Outcome {
+        threads,
+        took,
+        waits,
+    })
+}
+
+fn histogram() -> Histogram<u32> {
+    Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("constant bounds that are in order")
+}
+
+fn member<M: BenchMutex, const TIMED: bool>(
+    shared: &Shared<M>,
+    number: usize,
+    work: Work,
+    limit: u64,
+    crowded: bool,
+) {
+    let mut waits = histogram();
+    shared.ready.fetch_add(1, SeqCst);
+    while shared.flag.load(Relaxed) == WAIT {
+        pause(20);
+        if crowded {
+            // Others must get ready, too, on this CPU.
+            std::thread::yield_now();
+        }
+    }
+    let before = Usage::of_this_thread();
+    let sections = section_after_section::<M, TIMED>(shared, work, limit, &mut waits);
+    let usage = Usage::of_this_thread() - before;
+    let served = Served {
+        sections,
+        took: shared.base.elapsed().as_nanos() as f64,
+        usage,
+    };
+    let results = shared.results.lock();
+    results
+        .unwrap_or_else(PoisonError::into_inner)
+        .push((number, served, waits));
+    shared.done.fetch_add(1, SeqCst);
+}
+
+/// What is measured: the same for every contender. How many sections were done.
+#[inline(never)]
+fn section_after_section<M: BenchMutex, const TIMED: bool>(
+    shared: &Shared<M>,
+    work: Work,
+    limit: u64,
+    waits: &mut Histogram<u32>,
+) -> u64 {
+    let guarded = &*shared.guarded;
+    let mut done = 0;
+    let mut naps_due = 0;
+    // Relaxed: nothing is read that the flag would have to come before.
+    while done < limit && shared.flag.load(Relaxed) != STOP {
+        let from = if TIMED { ticks::now() } else { 0 };
+        guarded.lock.lock();
+        let to = if TIMED { ticks::now() } else { 0 };
+        guarded.count();
+        naps_due += work.naps;
+        if naps_due >= OUT_OF {
+            naps_due -= OUT_OF;
+            std::thread::sleep(NAP);
+        } else {
+            pause(work.inside);
+        }
+        // SAFETY: locked above; in an `Arc`, it does not move.
+        unsafe { guarded.lock.unlock() };
+        done += 1;
+        if TIMED {
+            waits.saturating_record(to.saturating_sub(from));
+        }
+        pause(work.outside);
+    }
+    done
+}

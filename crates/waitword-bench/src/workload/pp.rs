@@ -1,0 +1,157 @@
+//! `pp`: many pairs of threads, each pair at a game of its own.
+//!
+//! **Work.** g games, each with a mutex, a condition variable a side and a turn. Each player, i times: lock; wait for its
+//! turn; give the turn; signal the other, the mutex held; unlock. All are released together, on small stacks (32 KiB),
+//! and wherever the scheduler likes.
+//!
+//! **Redraws** `pp -v -n 128 -i 1000 -S 32768` and `pp -v -n 1024 -i 10 -S 32768` of Ingo Molnar's mail of 2003 (requeue). Its
+//! source is lost: this definition is ours. 128 games are of 200 exchanges here, and of 1000 with `--full`; published, for
+//! one CPU and two: 1.111 s and 1.270 s (requeue: 1.111 and 1.959), and for the 1024 games 0.181 s and 0.394 s (requeue: 0.166 and
+//! 0.254), on CPUs of 700 MHz.
+//!
+//! **Figures.** *all ended*: seconds from the release until the last player has ended. *CPU*: of the whole process. *switches*:
+//! context switches, voluntary and not, for a turn. One is what a player alone on a CPU needs, who goes to sleep once before each
+//! turn; less is possible where another game's player is awake when its turn comes.
+//! The columns that every report has (`/op`) are for a turn as well.
+
+use crate::crew::Crew;
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
+use crate::locks::{BenchCondvar, every_condvar};
+use crate::run::{Settings, Workload};
+use crate::workload::game::{Game, Signal};
+use crate::workload::race::{Place, race};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What the user calls by name.
+pub const WORKLOAD: Workload = Workload {
+    name: "pp",
+    about: "many pairs of threads signal each other, each pair with a mutex of its own",
+    cases,
+};
+
+const METRICS: &[Metric] = &[
+    Metric {
+        name: "all ended",
+        unit: "s",
+    },
+    Metric {
+        name: "CPU",
+        unit: "s",
+    },
+    Metric {
+        name: "switches",
+        unit: "/turn",
+    },
+];
+
+/// How many games of how many exchanges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Size {
+    games: usize,
+    exchanges: u64,
+}
+
+const USUAL: [Size; 2] = [size(128, 200), size(1024, 10)];
+/// As the mail has them.
+const FULL: [Size; 2] = [size(128, 1000), size(1024, 10)];
+const STACK_BYTES: usize = 32768;
+
+const fn size(games: usize, exchanges: u64) -> Size {
+    Size { games, exchanges }
+}
+
+fn cases(settings: &Settings) -> Vec<Case> {
+    let sizes = if settings.full { FULL } else { USUAL };
+    sizes.map(case).into()
+}
+
+fn case(size: Size) -> Case {
+    let Size { games, exchanges } = size;
+    let name = format!("{games} games of {exchanges} exchanges");
+    let contenders = every_condvar!(nothing()).len();
+    Case::new(name, METRICS, contenders, move |context| {
+        let crew = Rc::new(Crew::with_stacks(2 * games, STACK_BYTES, context)?);
+        Ok(every_condvar!(contender(&crew, exchanges)))
+    })
+}
+
+fn nothing<C: BenchCondvar>() {}
+
+fn contender<C: BenchCondvar>(crew: &Rc<Crew>, exchanges: u64) -> Contender {
+    let crew = crew.clone();
+    let games: Arc<[Game<C>]> = (0..crew.size() / 2).map(|_| Game::new()).collect();
+    Contender::named(C::NAME, move |context: &Context| {
+        measure(&crew, &games, exchanges, context)
+    })
+}
+
+fn measure<C: BenchCondvar>(
+    crew: &Crew,
+    games: &Arc<[Game<C>]>,
+    exchanges: u64,
+    context: &Context,
+) -> Result<Measured, Failure> {
+    let before: Vec<u64> = games.iter().map(Game::turns).collect();
+    let theirs = games.clone();
+    let play = move |number: usize| theirs[number / 2].play(number % 2, exchanges, Signal::Held);
+    let took = race(crew, Place::Free, context, |_| (), play, || ())?;
+    for (game, before) in games.iter().zip(before) {
+        let turns = game.turns() - before;
+        check(turns == 2 * exchanges, || {
+            format!("{turns} turns in a game of {exchanges} exchanges")
+        })?;
+    }
+    let turns = games.len() as u64 * 2 * exchanges;
+    let usage = took.usage;
+    Ok(Measured {
+        values: vec![
+            took.nanoseconds / 1e9,
+            usage.cpu_seconds,
+            usage.switches() as f64 / turns as f64,
+        ],
+        operations: turns,
+        usage,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::run_case;
+    use crate::watchdog;
+
+    #[test]
+    fn every_contender_ends_all_games() {
+        let _guard = watchdog::guard("pp");
+        let settings = Settings {
+            rounds: 2,
+            ..Settings::default()
+        };
+        let context = Context::new(settings, Arc::default());
+        let case = case(size(8, 20));
+        let count = case.contenders;
+        let (report, failure) = run_case(case, &context, &mut || ());
+        assert_eq!(failure, None);
+        let report = report.unwrap();
+        assert_eq!(report.variants.len(), count);
+        for variant in &report.variants {
+            assert_eq!(variant.operations, 2 * 8 * 2 * 20);
+            let seconds = variant.metrics[0].summary.median;
+            assert!(seconds > 0.0, "{}: {seconds} s", variant.name);
+        }
+    }
+
+    #[test]
+    fn the_full_cases_are_those_of_the_mail() {
+        let full = Settings {
+            full: true,
+            ..Settings::default()
+        };
+        let names: Vec<String> = cases(&full).into_iter().map(|case| case.name).collect();
+        assert_eq!(
+            names,
+            ["128 games of 1000 exchanges", "1024 games of 10 exchanges"]
+        );
+    }
+}

@@ -1,0 +1,232 @@
+//! Threads that only read, and threads that only write, for a time: who waits how long for whom.
+
+use super::Guarded;
+use crate::crew::Crew;
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
+use crate::locks::{BenchRwLock, every_rwlock};
+use crate::run::Settings;
+use crate::ticks;
+use crate::workload::race::{Place, Took, race};
+use hdrhistogram::Histogram;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+const METRICS: &[Metric] = &[
+    metric("reads", "ops/s"),
+    metric("writes", "ops/s"),
+    metric("CPU", "ns/op"),
+    metric("read p50", "ns"),
+    metric("read p99", "ns"),
+    metric("read max", "ns"),
+    metric("write p50", "ns"),
+    metric("write p99", "ns"),
+    metric("write max", "ns"),
+    metric("switches", "/op"),
+    metric("preempted", "/op"),
+];
+
+const fn metric(name: &'static str, unit: &'static str) -> Metric {
+    Metric { name, unit }
+}
+
+/// Ticks that a wait may take and still be told from others: a quarter of an hour at 1 GHz.
+const LONGEST: u64 = 1 << 40;
+/// Two digits: a hundred threads' histograms are a megabyte or two together.
+const DIGITS: u8 = 2;
+
+/// How many threads of each class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Classes {
+    pub(super) readers: usize,
+    pub(super) writers: usize,
+}
+
+/// Readers' share: 50, 90 and 99 %.
+const SHARES: [Classes; 3] = [classes(5, 5), classes(9, 1), classes(99, 1)];
+
+const fn classes(readers: usize, writers: usize) -> Classes {
+    Classes { readers, writers }
+}
+
+pub(super) fn cases(settings: &Settings) -> Vec<Case> {
+    let longer = if settings.full { 4 } else { 1 };
+    let time = |classes: Classes| match classes.readers + classes.writers {
+        0..=16 => Duration::from_millis(60 * longer),
+        _ => Duration::from_millis(120 * longer),
+    };
+    let case = |classes| case(classes, time(classes));
+    SHARES.map(case).into()
+}
+
+pub(super) fn case(classes: Classes, time: Duration) -> Case {
+    let Classes { readers, writers } = classes;
+    let share = 100 * readers / (readers + writers);
+    let plural = if writers == 1 { "" } else { "s" };
+    let name = format!("{readers} readers, {writers} writer{plural} ({share} % read)");
+    let contenders = every_rwlock!(nothing()).len();
+    Case::new(name, METRICS, contenders, move |context| {
+        let crew = Rc::new(Crew::new(readers + writers, context)?);
+        Ok(every_rwlock!(contender(&crew, classes, time)))
+    })
+}
+
+fn nothing<L: BenchRwLock>() {}
+
+fn contender<L: BenchRwLock>(crew: &Rc<Crew>, classes: Classes, time: Duration) -> Contender {
+    let (crew, guarded) = (crew.clone(), Arc::new(Guarded::<L>::new()));
+    Contender::named(L::NAME, move |context: &Context| {
+        measure(&crew, &guarded, classes, time, context)
+    })
+}
+
+/// What a class has done.
+struct Class {
+    /// Ticks that each lock call took.
+    waits: Histogram<u32>,
+    /// Readers who saw a write that was half done.
+    torn: u64,
+}
+
+impl Class {
+    fn new() -> Self {
+        Self {
+            waits: Histogram::new_with_bounds(1, LONGEST, DIGITS)
+                .expect("constant bounds that are in order"),
+            torn: 0,
+        }
+    }
+
+    fn add(&mut self, one: &Self) {
+        self.waits.add(&one.waits).expect("bounds that are alike");
+        self.torn += one.torn;
+    }
+
+    /// Nanoseconds: median, 99th percentile, greatest.
+    fn waits(&self) -> [f64; 3] {
+        let tick = ticks::nanoseconds_per_tick();
+        let quantile = |quantile| self.waits.value_at_quantile(quantile) as f64 * tick;
+        [
+            quantile(0.5),
+            quantile(0.99),
+            self.waits.max() as f64 * tick,
+        ]
+    }
+}
+
+struct Shared<L> {
+    guarded: Arc<Guarded<L>>,
+    over: AtomicBool,
+    /// Readers and writers.
+    classes: Mutex<[Class; 2]>,
+}
+
+const READERS: usize = 0;
+const WRITERS: usize = 1;
+
+pub(super) fn measure<L: BenchRwLock>(
+    crew: &Crew,
+    guarded: &Arc<Guarded<L>>,
+    classes: Classes,
+    time: Duration,
+    context: &Context,
+) -> Result<Measured, Failure> {
+    let shared = Arc::new(Shared {
+        guarded: guarded.clone(),
+        over: AtomicBool::new(false),
+        classes: Mutex::new([Class::new(), Class::new()]),
+    });
+    let before = guarded.writes();
+    let theirs = shared.clone();
+    let operate = move |number: usize| {
+        let class = if number < classes.readers {
+            READERS
+        } else {
+            WRITERS
+        };
+        let done = theirs.operate(class);
+        let mut all = theirs
+            .classes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        all[class].add(&done);
+    };
+    let Took {
+        nanoseconds, usage, ..
+    } = race(
+        crew,
+        Place::Spread,
+        context,
+        |_| (),
+        operate,
+        || {
+            std::thread::sleep(time);
+            shared.over.store(true, SeqCst);
+        },
+    )?;
+    let done = shared
+        .classes
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    let [reads, writes] = done.each_ref().map(|class| class.waits.len());
+    let counted = guarded
+        .writes()
+        .map(|counted| counted.wrapping_sub(before[0]));
+    let torn = done[READERS].torn;
+    check(counted == [writes; 2] && torn == 0, || {
+        format!(
+            "a writer was not alone: {writes} wrote, {counted:?} counted; {torn} readers saw half a write"
+        )
+    })?;
+    let (seconds, all) = (nanoseconds / 1e9, (reads + writes).max(1) as f64);
+    let mut values = vec![
+        reads as f64 / seconds,
+        writes as f64 / seconds,
+        usage.cpu_seconds * 1e9 / all,
+    ];
+    values.extend(done[READERS].waits());
+    values.extend(done[WRITERS].waits());
+    values.push(usage.voluntary_switches as f64 / all);
+    values.push(usage.involuntary_switches as f64 / all);
+    Ok(Measured {
+        values,
+        operations: reads + writes,
+        usage,
+    })
+}
+
+impl<L: BenchRwLock> Shared<L> {
+    fn operate(&self, class: usize) -> Class {
+        match class {
+            READERS => self.operation_after_operation::<true>(),
+            _ => self.operation_after_operation::<false>(),
+        }
+    }
+
+    /// What is measured: the same for every contender.
+    #[inline(never)]
+    fn operation_after_operation<const READS: bool>(&self) -> Class {
+        let (mut done, guarded) = (Class::new(), &*self.guarded);
+        // Relaxed: nothing is read that the flag would have to come before.
+        while !self.over.load(Relaxed) {
+            let from = ticks::now();
+            let to;
+            if READS {
+                guarded.lock.read_lock();
+                to = ticks::now();
+                done.torn += u64::from(guarded.read());
+                // SAFETY: locked above; in an `Arc`, it does not move; this thread has no other.
+                unsafe { guarded.lock.read_unlock() };
+            } else {
+                guarded.lock.write_lock();
+                to = ticks::now();
+                guarded.write();
+                // SAFETY: locked above; it does not move.
+                unsafe { guarded.lock.write_unlock() };
+            }
+            done.waits.saturating_record(to.saturating_sub(from));
+        }
+        done
+    }
+}

@@ -1,0 +1,157 @@
+use super::classes::{self, Classes};
+use super::*;
+use crate::crew::Crew;
+use crate::harness::{Context, run_case};
+use crate::locks::{glibc, stdlib};
+use crate::watchdog;
+use crate::workload::allowed_cpus;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn context() -> Context {
+    let settings = Settings {
+        rounds: 1,
+        ..Settings::default()
+    };
+    Context::new(settings, Arc::default())
+}
+
+#[test]
+fn every_contender_is_measured() {
+    let _guard = watchdog::guard("rwlock, every contender");
+    let (readers, writers) = (3, 2);
+    let cases = [
+        mixed::case(3, 0, 2e5),
+        mixed::case(3, 10, 2e5),
+        mixed::case(2, 2, 2e5),
+        classes::case(Classes { readers, writers }, Duration::from_millis(5)),
+    ];
+    for case in cases {
+        let count = case.contenders;
+        let (report, failure) = run_case(case, &context(), &mut || ());
+        assert_eq!(failure, None);
+        let report = report.unwrap();
+        assert_eq!(report.variants.len(), count);
+        for variant in &report.variants {
+            let finite = |metric: &crate::report::MetricReport| metric.summary.median.is_finite();
+            assert!(variant.metrics.iter().all(finite), "{variant:?}");
+            assert!(variant.metrics[0].summary.median > 0.0, "{variant:?}");
+        }
+    }
+}
+
+#[test]
+fn one_in_so_many_is_a_write() {
+    let _guard = watchdog::guard("rwlock, writes");
+    let context = context();
+    let crew = Crew::new(3, &context).unwrap();
+    let writes = |period: u64| {
+        let guarded = Arc::new(Guarded::<stdlib::RwLock>::new());
+        mixed::run(&crew, &guarded, 1000, period, &context).unwrap();
+        guarded.writes()
+    };
+    assert_eq!(writes(0), [0; 2]);
+    assert_eq!(writes(2), [1500; 2]);
+    assert_eq!(writes(10), [300; 2]);
+    // Each thread's first comes at its own time.
+    assert_eq!(writes(1000), [3; 2]);
+}
+
+#[test]
+fn each_class_has_its_waits() {
+    let _guard = watchdog::guard("rwlock, classes");
+    let context = context();
+    let crew = Crew::new(3, &context).unwrap();
+    let guarded = Arc::new(Guarded::<glibc::RwLock<glibc::PreferWriter>>::new());
+    let (readers, writers) = (2, 1);
+    let time = Duration::from_millis(20);
+    let classes = Classes { readers, writers };
+    let measured = classes::measure(&crew, &guarded, classes, time, &context).unwrap();
+    let [
+        reads,
+        writes,
+        _,
+        read_p50,
+        read_p99,
+        read_max,
+        write_p50,
+        ..,
+    ] = measured.values[..]
+    else {
+        unreachable!()
+    };
+    assert!(reads > 0.0 && writes > 0.0, "{measured:?}");
+    assert!(read_p50 <= read_p99 && read_p99 <= read_max, "{measured:?}");
+    assert!(write_p50 > 0.0, "{measured:?}");
+    assert!(
+        guarded.writes()[0] as f64 >= writes * 0.02 * 0.9,
+        "{measured:?}"
+    );
+}
+
+/// A lock that is none.
+struct Open;
+
+// SAFETY: a lie, told to those only who guard nothing but atomic numbers.
+unsafe impl BenchRwLock for Open {
+    const NAME: &'static str = "open";
+    fn new() -> Self {
+        Self
+    }
+    fn read_lock(&self) {}
+    unsafe fn read_unlock(&self) {}
+    fn write_lock(&self) {}
+    unsafe fn write_unlock(&self) {}
+}
+
+#[test]
+fn a_lock_that_is_none_is_found_out() {
+    let _guard = watchdog::guard("rwlock, no lock");
+    if allowed_cpus().len() < 2 {
+        return;
+    }
+    let context = context();
+    let crew = Crew::new(2, &context).unwrap();
+    let guarded = Arc::new(Guarded::<Open>::new());
+    let found = |_| match mixed::run(&crew, &guarded, 50_000, 2, &context) {
+        Err(failure) => failure.to_string().contains("not alone"),
+        Ok(_) => false,
+    };
+    assert!((0..100).any(found));
+    let time = Duration::from_millis(5);
+    let (readers, writers) = (1, 1);
+    let classes = Classes { readers, writers };
+    let guarded = Arc::new(Guarded::<Open>::new());
+    let found = |_| match classes::measure(&crew, &guarded, classes, time, &context) {
+        Err(failure) => failure.to_string().contains("saw half a write"),
+        Ok(_) => false,
+    };
+    assert!((0..100).any(found));
+}
+
+#[test]
+fn the_user_decides_how_many_cells_there_are() {
+    let names = |settings: Settings| -> Vec<String> {
+        cases(&settings).into_iter().map(|case| case.name).collect()
+    };
+    let usual = names(Settings::default());
+    assert_eq!(usual.len(), 4 * 3 + 3);
+    let full = names(Settings {
+        full: true,
+        ..Settings::default()
+    });
+    assert_eq!(full.len(), 5 * 5 + 3);
+    assert!(
+        full.contains(&"t = 8, one write in 1000".to_owned()),
+        "{full:?}"
+    );
+    assert!(
+        full.contains(&"99 readers, 1 writer (99 % read)".to_owned()),
+        "{full:?}"
+    );
+    let chosen = names(Settings {
+        threads: vec![3],
+        ..Settings::default()
+    });
+    assert_eq!(chosen.len(), 3 + 3);
+}

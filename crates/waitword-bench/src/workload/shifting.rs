@@ -1,0 +1,234 @@
+//! `shifting`: a load that no fixed way of waiting is best for.
+//!
+//! **Work.** 100 locks. Each thread, over and over: draw a lock, of which few are drawn often (Zipf); lock; a section;
+//! unlock; a pause. From phase to phase the number of threads goes up from 1 to 64 and down again, the section is in
+//! turns 50 ns and 1 µs of pauses and a sleep of 1 µs with the lock held, and *other* locks are the ones drawn often.
+//!
+//! **Redraws** nothing. A program's locks are not all alike, nor the same all day; what is wanted is a lock that is
+//! never far from the best. A phase lasts 20 ms, with `--full` 100 ms.
+//!
+//! **Figures.** Sections a second, of the whole and of each phase: *more is better*. A phase is called by its number,
+//! its threads and its section. *best peer of each* is nobody: in each phase (and for the whole) the best that
+//! any peer has reached in that round.
+
+mod zipf;
+
+use crate::crew::Crew;
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
+use crate::locks::{BenchMutex, every_mutex};
+use crate::ops::{Futexes, Kernel};
+use crate::run::{Settings, Workload};
+use crate::usage::Usage;
+use crate::workload::guarded::Guarded;
+use crate::workload::pause::{self, pause};
+use crate::workload::{allowed_cpus, run_on};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use zipf::{LOCKS, Random, Zipf};
+
+/// What the user calls by name.
+pub const WORKLOAD: Workload = Workload {
+    name: "shifting",
+    about: "100 mutexes under a load that changes: 1 to 64 threads, short and long sections (more is better)",
+    cases,
+};
+
+const PHASES: usize = 13;
+const THREADS: usize = 64;
+/// How many threads work in each phase. The section of the phase of number p is that of p mod 3.
+const RAMP: [usize; PHASES] = [1, 2, 4, 8, 16, 32, THREADS, 32, 16, 8, 4, 2, 1];
+const SECTIONS: [Section; 3] = [Section::Busy(50.0), Section::Busy(1000.0), Section::Nap];
+/// The lock of rank r is that of number r + p × this, modulo [`LOCKS`]: the most wanted ones of a phase are not
+/// among those of the phases around it.
+const MOVE: usize = 37;
+
+const fn rate(name: &'static str) -> Metric {
+    Metric {
+        name,
+        unit: "ops/s",
+    }
+}
+
+/// The whole, and the phases: number of the phase, threads, section.
+const METRICS: [Metric; 1 + PHASES] = [
+    rate("whole"),
+    rate("1: 1 x 50 ns"),
+    rate("2: 2 x 1 µs"),
+    rate("3: 4 x nap"),
+    rate("4: 8 x 50 ns"),
+    rate("5: 16 x 1 µs"),
+    rate("6: 32 x nap"),
+    rate("7: 64 x 50 ns"),
+    rate("8: 32 x 1 µs"),
+    rate("9: 16 x nap"),
+    rate("10: 8 x 50 ns"),
+    rate("11: 4 x 1 µs"),
+    rate("12: 2 x nap"),
+    rate("13: 1 x 50 ns"),
+];
+
+/// What is done with a lock held.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Section {
+    /// Pauses, of so many nanoseconds.
+    Busy(f64),
+    /// A sleep of [`NAP`].
+    Nap,
+}
+
+/// What a nap asks for. It takes longer: the kernel gives a timer 50 µs of slack.
+const NAP: Duration = Duration::from_micros(1);
+
+fn cases(settings: &Settings) -> Vec<Case> {
+    let names = every_mutex!(name());
+    let phase = Duration::from_millis(if settings.full { 100 } else { 20 });
+    vec![Case::new(
+        "ramp",
+        &METRICS,
+        names.len() + 1,
+        move |context| {
+            let crew = Rc::new(Crew::new(THREADS, context)?);
+            let mut all = every_mutex!(contender(&crew, phase));
+            let peers = (0..names.len()).filter(|&index| !names[index].starts_with("waitword"));
+            all.push(Contender::best_of("best peer of each", peers.collect()));
+            Ok(all)
+        },
+    )]
+}
+
+fn name<M: BenchMutex>() -> &'static str {
+    M::NAME
+}
+
+fn contender<M: BenchMutex>(crew: &Rc<Crew>, phase: Duration) -> Contender {
+    let crew = crew.clone();
+    let locks: Arc<[Guarded<M>]> = (0..LOCKS).map(|_| Guarded::new()).collect();
+    Contender::named(M::NAME, move |context: &Context| {
+        measure(&crew, &locks, phase, context)
+    })
+}
+
+/// Values of [`Shared::phase`] other than a phase's number.
+const BEFORE: u32 = u32::MAX;
+const AFTER: u32 = u32::MAX - 1;
+/// Where threads sleep that have no part in a phase: in nobody's way (see [`crate::crew`]).
+const GATE: Kernel<false> = Kernel;
+
+struct Shared<M> {
+    locks: Arc<[Guarded<M>]>,
+    zipf: Zipf,
+    /// Pauses of each of [`SECTIONS`]; none: a nap.
+    pauses: [Option<u32>; SECTIONS.len()],
+    /// Which phase it is: threads look at it before each section, and sleep on it.
+    phase: AtomicU32,
+    /// What all threads have done in each phase, and their use of the CPU.
+    sum: Mutex<([u64; PHASES], Usage)>,
+}
+
+fn measure<M: BenchMutex>(
+    crew: &Crew,
+    locks: &Arc<[Guarded<M>]>,
+    length: Duration,
+    context: &Context,
+) -> Result<Measured, Failure> {
+    let shared = Arc::new(Shared {
+        locks: locks.clone(),
+        zipf: Zipf::new(),
+        pauses: SECTIONS.map(|section| match section {
+            Section::Busy(nanoseconds) => Some(pause::lasting(nanoseconds)),
+            Section::Nap => None,
+        }),
+        phase: AtomicU32::new(BEFORE),
+        sum: Mutex::default(),
+    });
+    let guarded = || locks.iter().map(Guarded::sections).sum::<u64>();
+    let before = guarded();
+    let (theirs, cpus) = (shared.clone(), allowed_cpus());
+    crew.start(move |number| {
+        run_on(&[cpus[number % cpus.len()]]);
+        member(&theirs, number);
+        run_on(&cpus);
+    });
+    let turn_to = |phase: u32| {
+        shared.phase.store(phase, SeqCst);
+        GATE.wake(&shared.phase, usize::MAX);
+        Instant::now()
+    };
+    let mut times = [0.0; PHASES];
+    let mut from = turn_to(0);
+    for (phase, time) in times.iter_mut().enumerate() {
+        std::thread::sleep(length);
+        let next = phase as u32 + 1;
+        let to = turn_to(if next == PHASES as u32 { AFTER } else { next });
+        *time = to.duration_since(from).as_nanos() as f64 / 1e9;
+        from = to;
+    }
+    crew.finish(context)?;
+
+    let (sections, usage) = *shared.sum.lock().unwrap_or_else(PoisonError::into_inner);
+    let counted: u64 = sections.iter().sum();
+    let guarded = guarded() - before;
+    check(counted == guarded, || {
+        format!("two threads held a lock at once: {counted} sections were done, {guarded} counted")
+    })?;
+    let mut values = vec![counted as f64 / times.iter().sum::<f64>()];
+    values.extend(
+        sections
+            .iter()
+            .zip(times)
+            .map(|(&sections, time)| sections as f64 / time),
+    );
+    Ok(Measured {
+        values,
+        operations: counted,
+        usage,
+    })
+}
+
+fn member<M: BenchMutex>(shared: &Shared<M>, number: usize) {
+    let before = Usage::of_this_thread();
+    let done = phase_after_phase(shared, number);
+    let usage = Usage::of_this_thread() - before;
+    let mut sum = shared.sum.lock().unwrap_or_else(PoisonError::into_inner);
+    for (sum, done) in sum.0.iter_mut().zip(done) {
+        *sum += done;
+    }
+    sum.1 += usage;
+}
+
+/// What is measured: the same for every contender. How many sections were done in each phase; one counts for the phase in
+/// which it was begun.
+#[inline(never)]
+fn phase_after_phase<M: BenchMutex>(shared: &Shared<M>, number: usize) -> [u64; PHASES] {
+    let mut done = [0; PHASES];
+    let mut random = Random::new(number);
+    loop {
+        // Relaxed: nothing is read that it would have to come before.
+        let now = shared.phase.load(Relaxed);
+        let phase = now as usize;
+        if now == AFTER {
+            return done;
+        }
+        if now == BEFORE || number >= RAMP[phase] {
+            GATE.wait(&shared.phase, now.into());
+            continue;
+        }
+        let rank = shared.zipf.rank(random.next());
+        let guarded = &shared.locks[(rank + phase * MOVE) % LOCKS];
+        guarded.lock.lock();
+        guarded.count();
+        match shared.pauses[phase % SECTIONS.len()] {
+            Some(times) => pause(times),
+            None => std::thread::sleep(NAP),
+        }
+        // SAFETY: locked above; in an `Arc`, it does not move.
+        unsafe { guarded.lock.unlock() };
+        done[phase] += 1;
+        pause(1);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+use super::*;
+use crate::locks::glibc;
+use crate::watchdog;
+use crate::workload::guarded::open::Open;
+
+fn context() -> Context {
+    let settings = Settings {
+        rounds: 1,
+        ..Settings::default()
+    };
+    Context::new(settings, Arc::default())
+}
+
+#[test]
+fn the_metrics_names_say_what_the_phases_are() {
+    for (phase, metric) in METRICS[1..].iter().enumerate() {
+        let section = match SECTIONS[phase % SECTIONS.len()] {
+            Section::Busy(50.0) => "50 ns",
+            Section::Busy(1000.0) => "1 µs",
+            Section::Busy(other) => panic!("{other} ns has no name"),
+            Section::Nap => "nap",
+        };
+        let expected = format!("{}: {} x {section}", phase + 1, RAMP[phase]);
+        assert_eq!(metric.name, expected);
+    }
+}
+
+#[test]
+fn something_is_done_in_every_phase() {
+    let _guard = watchdog::guard("shifting");
+    let context = context();
+    let crew = Crew::new(THREADS, &context).unwrap();
+    let locks: Arc<[Guarded<glibc::Mutex<glibc::Normal>>]> =
+        (0..LOCKS).map(|_| Guarded::new()).collect();
+    // Other tests want the CPUs, too, and the phases with naps may be over before a nap is: more than once, then.
+    let mut idle = vec![true; PHASES];
+    for _ in 0..100 {
+        let measured = measure(&crew, &locks, Duration::from_millis(5), &context).unwrap();
+        assert_eq!(measured.values.len(), METRICS.len());
+        for (idle, value) in idle.iter_mut().zip(&measured.values[1..]) {
+            *idle &= *value == 0.0;
+        }
+        if !idle.contains(&true) {
+            return;
+        }
+    }
+    panic!("phases in which nothing is done: {idle:?}");
+}
+
+#[test]
+fn a_lock_that_is_none_is_found_out() {
+    let _guard = watchdog::guard("shifting, no lock");
+    if allowed_cpus().len() < 2 {
+        return;
+    }
+    let context = context();
+    let crew = Crew::new(THREADS, &context).unwrap();
+    let locks: Arc<[Guarded<Open>]> = (0..LOCKS).map(|_| Guarded::new()).collect();
+    let found = |_| match measure(&crew, &locks, Duration::from_millis(2), &context) {
+        Err(failure) => failure.to_string().contains("at once"),
+        Ok(_) => false,
+    };
+    assert!((0..50).any(found));
+}
