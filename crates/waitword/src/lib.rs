@@ -83,6 +83,11 @@ pub use word::{Cmp, FutexWord, Mask, NumaWord, Op, WakeOp, Word};
 pub use futex::{Error, Scope};
 #[cfg(not(loom))]
 pub use futex::{Expecting, Futex, WAIT_ANY_MAX, WaitOptions, wait_any};
+#[cfg(not(loom))]
+pub use lock::AtomicWait;
+pub use lock::{
+    AutoEvent, Barrier, BarrierWaitResult, CountError, Event, Latch, Once, OnceState, Semaphore,
+};
 pub use sys::clock::{Clock, Deadline};
 #[cfg(not(loom))]
 pub use sys::probe;
