@@ -20,3 +20,25 @@ pub use api::{
     MappedMutexGuard, MappedReentrantMutexGuard, Mutex, MutexGuard, RawThreadId, ReentrantMutex,
     ReentrantMutexGuard, const_mutex,
 };
+#[cfg(not(loom))]
+mod atomic_wait;
+mod auto_event;
+mod barrier;
+mod const_fn;
+mod count;
+mod event;
+mod latch;
+mod once;
+mod semaphore;
+mod sleep;
+mod tokens;
+
+#[cfg(not(loom))]
+pub use atomic_wait::AtomicWait;
+pub use auto_event::AutoEvent;
+pub use barrier::{Barrier, BarrierWaitResult};
+pub use count::CountError;
+pub use event::Event;
+pub use latch::Latch;
+pub use once::{Once, OnceState};
+pub use semaphore::Semaphore;

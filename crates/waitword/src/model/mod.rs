@@ -7,10 +7,14 @@
 //!
 //! Run: `RUSTFLAGS="--cfg loom" cargo test --release -p waitword --lib model`
 
+mod barrier;
+mod event;
 mod fences;
 mod growth;
+mod once;
 mod parkers;
 mod requeue;
+mod semaphore;
 mod timeout;
 mod wait_wake;
 mod wake_op;

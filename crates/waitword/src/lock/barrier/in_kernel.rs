@@ -1,0 +1,103 @@
+//! The process-shared barrier: whoever has arrived sleeps until the number of rounds has changed.
+//!
+//! ```text
+//!   each but the last                        the last
+//!   ─────────────────                        ────────
+//!   inside += 1                              inside += 1
+//!   arrived += 1; rounds are 7               arrived = 0, rounds = 8  (one step)
+//!   sleep while rounds are 7                 wake all
+//!   inside -= 1  (last touch)                inside -= 1  (last touch)
+//! ```
+//!
+//! A thread of the next round may arrive while some of this one are not awake yet: they see that the rounds have changed, whatever else has.
+
+use super::{ARRIVAL, arrived};
+use crate::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::futex::Scope;
+use crate::lock::sleep::{self, Signals, Spot};
+use crate::sys::clock::Deadline;
+
+/// In `inside`: somebody waits for it to become zero.
+const DESTROYING: u32 = 1 << 31;
+
+const fn round(state: u64) -> u32 {
+    state as u32
+}
+
+/// Arrives. `Some(true)` for the last of the round; `None`: the deadline has passed.
+pub(super) fn arrive(
+    state: &AtomicU64,
+    count: u32,
+    inside: &AtomicU32,
+    deadline: Option<&Deadline>,
+) -> Option<bool> {
+    let _inside = Inside::enter(inside);
+    let mut now = state.load(Ordering::Relaxed);
+    loop {
+        let is_last = arrived(now).saturating_add(1) >= count;
+        let next = match is_last {
+            true => u64::from(round(now).wrapping_add(1)),
+            false => now + ARRIVAL,
+        };
+        // Release: what we did is visible after the barrier. Acquire: the last sees what all others did.
+        match state.compare_exchange_weak(now, next, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) if is_last => {
+                Spot::of(state, Scope::Shared).wake(usize::MAX);
+                return Some(true);
+            }
+            Ok(_) => break,
+            Err(changed) => now = changed,
+        }
+    }
+    let mine = round(now);
+    // Acquire: what all did before the barrier is visible.
+    while round(state.load(Ordering::Acquire)) == mine {
+        let waited = sleep::wait(state, Scope::Shared, mine, deadline, Signals::Ignored);
+        if waited.is_err() && take_back(state, mine) {
+            return None;
+        }
+    }
+    Some(false)
+}
+
+/// Has arrived after all not, if the round is still the same; whether it is.
+fn take_back(state: &AtomicU64, mine: u32) -> bool {
+    // Acquire on failure: the round is over.
+    state
+        .fetch_update(Ordering::Relaxed, Ordering::Acquire, |state| {
+            (round(state) == mine).then(|| state.saturating_sub(ARRIVAL))
+        })
+        .is_ok()
+}
+
+/// A thread inside `wait`.
+struct Inside<'a>(&'a AtomicU32);
+
+impl<'a> Inside<'a> {
+    fn enter(inside: &'a AtomicU32) -> Self {
+        // Relaxed: `destroy` may be called only by who knows, by way of the barrier itself, that we have arrived.
+        inside.fetch_add(1, Ordering::Relaxed);
+        Self(inside)
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        // Release: our looks at the barrier come before the end of its memory.
+        if self.0.fetch_sub(1, Ordering::Release) == DESTROYING + 1 {
+            // From here on the memory may be gone.
+            Spot::of(self.0, Scope::Shared).wake(usize::MAX);
+        }
+    }
+}
+
+/// Waits until nobody is inside.
+pub(super) fn until_all_are_out(inside: &AtomicU32) {
+    // Acquire here and below: pairs with the Release of each who leaves.
+    let mut now = inside.fetch_or(DESTROYING, Ordering::Acquire) | DESTROYING;
+    while now != DESTROYING {
+        let _ = sleep::wait(inside, Scope::Shared, now, None, Signals::Ignored);
+        now = inside.load(Ordering::Acquire);
+    }
+    inside.store(0, Ordering::Relaxed);
+}

@@ -1,0 +1,101 @@
+//! The private barrier: to arrive is to queue.
+//!
+//! ```text
+//!   each but the last                        the last
+//!   ─────────────────                        ────────
+//!   bucket locked: arrived += 1, queue       bucket locked: take the whole queue, arrived = 0
+//!   sleep                                    tell each: "over"
+//!   told "over": return                      return
+//! ```
+//!
+//! Arriving and queueing are one step, so those whom the last takes out of the queue are exactly those who have arrived. They are told so in
+//! their nodes and look at nothing else: once the bucket is unlocked nobody touches the barrier any more.
+//!
+//! # The queue is right, the number a hint
+//!
+//! `arrived` says when it is worth while to look at the queue, and the round is over only if the queue has everybody. The number is never too low, but it
+//! can be too high: in a forked child the waiters are gone and the number is still there, and a late wake-up meant for an
+//! earlier user of the memory takes a waiter out of the queue. Then the queue turns out to be too short; everybody in it is told to look
+//! again, and arrives once more from zero.
+//!
+//! # Orderings
+//!
+//! The state changes only under the bucket's lock, and the lock and the notices order what the threads did. One pair is needed beside them: the
+//! look without the lock is Acquire and each change Release, so that whoever sees an arrival also sees the table that the other queued in.
+
+use super::{ARRIVAL, arrived};
+use crate::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
+use crate::futex::parking::{Parked, Token, park, unpark};
+use crate::lock::key_of;
+use crate::private::{Choice, repository};
+use crate::sys::clock::Deadline;
+
+const LOOK_AGAIN: Token = 0;
+const OVER: Token = 1;
+
+/// All waiters are of one kind.
+const ARRIVED: u64 = 1;
+
+/// Arrives. `Some(true)` for the last of the round; `None`: the deadline has passed.
+pub(super) fn arrive(state: &AtomicU64, count: u32, deadline: Option<&Deadline>) -> Option<bool> {
+    let am_last = || arrived(state.load(Acquire)) + 1 >= count;
+    loop {
+        // Without the lock, so only a hint; it also brings the page in.
+        if am_last() {
+            if complete(state, count) {
+                return Some(true);
+            }
+            continue;
+        }
+        let announce = || {
+            let others_are_missing = !am_last();
+            if others_are_missing {
+                state.store(state.load(Acquire) + ARRIVAL, Release);
+            }
+            others_are_missing
+        };
+        let leave = |_| state.store(state.load(Acquire).saturating_sub(ARRIVAL), Release);
+        match park(
+            repository(),
+            key_of(state),
+            ARRIVED,
+            deadline,
+            announce,
+            || {},
+            leave,
+        ) {
+            // The barrier may be gone.
+            Parked::Woken(OVER) => return Some(false),
+            Parked::TimedOut => return None,
+            Parked::Woken(_) | Parked::Invalid | Parked::Interrupted => {}
+        }
+    }
+}
+
+/// Ends the round if everybody else stands in the queue; whether it has.
+fn complete(state: &AtomicU64, count: u32) -> bool {
+    let mut is_over = false;
+    unpark(
+        repository(),
+        key_of(state),
+        |_| {
+            // Another may have been the last between our look and the lock, and these be of the next round.
+            match arrived(state.load(Acquire)) + 1 >= count {
+                true => Choice::Take,
+                false => Choice::Stop,
+            }
+        },
+        |unparked| {
+            if arrived(state.load(Acquire)) + 1 < count {
+                return LOOK_AGAIN;
+            }
+            is_over = unparked.woken + 1 == count as usize;
+            state.store(0, Release);
+            match is_over {
+                true => OVER,
+                false => LOOK_AGAIN,
+            }
+        },
+    );
+    is_over
+}

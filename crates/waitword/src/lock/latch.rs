@@ -1,0 +1,251 @@
+//! A latch: counted down once, and open from then on.
+//!
+//! | bits | meaning |
+//! |------|---------|
+//! | 0-29 | how many are to be counted off; 0: open |
+//! | 30 | somebody may sleep |
+//! | 31 | process-shared |
+//!
+//! Sleepers sleep for as long as the word is what they found, and are woken only when the count has reached zero; a count that changes
+//! just as they lie down makes them look again.
+//!
+//! # Invariants
+//!
+//! 1. The count only falls, so "open" is for ever, and whoever finds it need not have been woken.
+//! 2. The step that brings the count to zero is the last touch of the word, and the wake goes by address: the memory may be
+//!    freed once the waits have returned, though a `count_down` is still on its way out.
+
+use super::const_fn::const_fn;
+use super::count::CountError;
+use super::sleep::{self, Signals, Spot};
+use crate::atomic::{AtomicU32, Ordering};
+use crate::futex::Scope;
+use crate::sys::clock::Deadline;
+use core::fmt;
+use core::time::Duration;
+
+const COUNT: u32 = SLEEPERS - 1;
+const SLEEPERS: u32 = 1 << 30;
+const SHARED: u32 = 1 << 31;
+
+const fn scope(word: u32) -> Scope {
+    match word & SHARED {
+        0 => Scope::Private,
+        _ => Scope::Shared,
+    }
+}
+
+/// A count that falls to zero once, and threads that wait for that.
+///
+/// ```
+/// use waitword::Latch;
+///
+/// static DONE: Latch = Latch::new(3);
+///
+/// for _ in 0..3 {
+///     std::thread::spawn(|| {
+///         // ... work ...
+///         DONE.count_down(1).expect("each counts once");
+///     });
+/// }
+/// DONE.wait();
+/// assert!(DONE.try_wait());
+/// ```
+///
+/// 4 bytes; all zeros is a private latch that is open.
+///
+/// * **Memory.** What a thread did before it counted down is visible to all whose wait has returned. Once all waits have returned the latch may be
+///   freed, also while a [`count_down`](Self::count_down) is still returning.
+/// * **Signal handlers** may count down and `try_wait`.
+/// * **fork**: a private latch is copied with its count; the parent's threads do not count in the child.
+/// * **Process-shared** ([`Scope::Shared`]): may lie in memory that several processes map.
+///
+/// Source: C++20 `std::latch`.
+#[repr(C)]
+pub struct Latch {
+    word: AtomicU32,
+}
+
+const _: () = assert!(cfg!(loom) || size_of::<Latch>() == 4);
+
+impl Latch {
+    /// The highest count: 2^30 - 1.
+    pub const MAX_COUNT: u32 = COUNT;
+
+    const_fn! {
+        /// A private latch, to be counted down so often. 0: open from the start.
+        ///
+        /// # Panics
+        /// The count is above [`MAX_COUNT`](Self::MAX_COUNT).
+        pub const fn new(count: u32) -> Self {
+            Self::with_scope(count, Scope::Private)
+        }
+    }
+
+    const_fn! {
+        /// A latch for the threads of one process, or of several.
+        ///
+        /// # Panics
+        /// The count is above [`MAX_COUNT`](Self::MAX_COUNT).
+        pub const fn with_scope(count: u32, scope: Scope) -> Self {
+            match Self::try_with_scope(count, scope) {
+                Ok(latch) => latch,
+                Err(_) => panic!("a latch's count is at most 2^30 - 1"),
+            }
+        }
+    }
+
+    const_fn! {
+        /// [`with_scope`](Self::with_scope), for a count that is not known to be good.
+        ///
+        /// # Errors
+        /// [`CountError::Invalid`]: the count is above [`MAX_COUNT`](Self::MAX_COUNT).
+        pub const fn try_with_scope(count: u32, scope: Scope) -> Result<Self, CountError> {
+            if count > Self::MAX_COUNT {
+                return Err(CountError::Invalid);
+            }
+            let shared = match scope {
+                Scope::Private => 0,
+                Scope::Shared => SHARED,
+            };
+            Ok(Self {
+                word: AtomicU32::new(count | shared),
+            })
+        }
+    }
+
+    /// Counts `count` off, and releases all who wait if nothing is left.
+    ///
+    /// Does not block. Async-signal-safe.
+    ///
+    /// # Errors
+    /// [`CountError::Underflow`]: less is left than `count`. The latch stays as it is.
+    #[inline]
+    pub fn count_down(&self, count: u32) -> Result<(), CountError> {
+        self.count_off(count).map(drop)
+    }
+
+    /// Whether nothing is left.
+    fn count_off(&self, count: u32) -> Result<bool, CountError> {
+        let mut now = self.word.load(Ordering::Relaxed);
+        let left = loop {
+            let left = (now & COUNT)
+                .checked_sub(count)
+                .ok_or(CountError::Underflow)?;
+            let counted = match left {
+                0 => now & SHARED,
+                _ => now - count,
+            };
+            // Release: what we did before is visible to those who wait. Acquire: whoever opens the latch by `arrive_and_wait` does not
+            // look again, and must see what the others did.
+            match self
+                .word
+                .compare_exchange_weak(now, counted, Ordering::AcqRel, Ordering::Relaxed)
+            {
+                Ok(_) => break left,
+                Err(changed) => now = changed,
+            }
+        };
+        if left == 0 && now & SLEEPERS != 0 {
+            // From here on the memory may be gone.
+            Spot::of(&self.word, scope(now)).wake(usize::MAX);
+        }
+        Ok(left == 0)
+    }
+
+    /// Whether the latch is open.
+    ///
+    /// Does not block. Async-signal-safe.
+    #[inline]
+    #[must_use]
+    pub fn try_wait(&self) -> bool {
+        // Acquire: what those did who counted down is visible.
+        self.word.load(Ordering::Acquire) & COUNT == 0
+    }
+
+    /// Waits until the latch is open. Signal handlers do not end the wait.
+    ///
+    /// Blocks.
+    #[inline]
+    pub fn wait(&self) {
+        let _ = self.try_wait() || self.wait_until_open(None);
+    }
+
+    /// [`wait`](Self::wait) until `deadline` at the latest; whether the latch is open.
+    ///
+    /// Blocks.
+    #[inline]
+    #[must_use]
+    pub fn wait_until(&self, deadline: Deadline) -> bool {
+        self.try_wait() || self.wait_until_open(Some(&deadline))
+    }
+
+    /// [`wait`](Self::wait) for `timeout` at most; whether the latch is open.
+    ///
+    /// Blocks.
+    #[inline]
+    #[must_use]
+    pub fn wait_for(&self, timeout: Duration) -> bool {
+        self.try_wait() || self.wait_until_open(Some(&Deadline::after(timeout)))
+    }
+
+    /// Counts one off and waits until the latch is open.
+    ///
+    /// Blocks.
+    ///
+    /// # Errors
+    /// [`CountError::Underflow`]: the latch was open already. It does not wait.
+    #[inline]
+    pub fn arrive_and_wait(&self) -> Result<(), CountError> {
+        if !self.count_off(1)? {
+            self.wait();
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn wait_until_open(&self, deadline: Option<&Deadline>) -> bool {
+        let mut timed_out = false;
+        // Acquire here and below: as in `try_wait`.
+        let mut now = self.word.load(Ordering::Acquire);
+        loop {
+            if now & COUNT == 0 {
+                return true;
+            }
+            if timed_out {
+                return false;
+            }
+            let announced = now | SLEEPERS;
+            if now != announced
+                && let Err(changed) = self.word.compare_exchange_weak(
+                    now,
+                    announced,
+                    Ordering::Relaxed,
+                    Ordering::Acquire,
+                )
+            {
+                now = changed;
+                continue;
+            }
+            let waited = sleep::wait(
+                &self.word,
+                scope(now),
+                announced,
+                deadline,
+                Signals::Ignored,
+            );
+            timed_out = waited.is_err();
+            now = self.word.load(Ordering::Acquire);
+        }
+    }
+}
+
+impl fmt::Debug for Latch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = self.word.load(Ordering::Relaxed);
+        f.debug_struct("Latch")
+            .field("left", &(word & COUNT))
+            .field("scope", &scope(word))
+            .finish()
+    }
+}

@@ -1,0 +1,320 @@
+//! Something that is done once, by whoever comes first, while the others wait for it.
+//!
+//! | bits | meaning |
+//! |------|---------|
+//! | 0-1 | NEW, RUNNING, DONE, POISONED |
+//! | 2 | RUNNING, and somebody may sleep |
+//! | 3-31 | RUNNING: in which generation of forks |
+//!
+//! DONE has no other bits, so one comparison finds it.
+//!
+//! ```text
+//!   NEW ──first──► RUNNING ──returned──► DONE
+//!    ▲                │  └──unwound──► POISONED (call_once) or NEW (execute)
+//!    └────────────────┘ forked: in the child nobody is running it any more
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. Only who has made the word RUNNING ends that, in one step that also says whether anybody is to be woken. After that step it
+//!    does not touch the word.
+//! 2. Whoever sleeps has set bit 2 in the very word that it found RUNNING.
+//! 3. A word that is RUNNING in another generation is that of a thread that stayed behind in the parent: as good as NEW. (If the
+//!    running thread itself forked, it goes on in the child too, and does not touch what another has begun there meanwhile.)
+//!
+//! # Orderings
+//!
+//! Ending is Release, finding the end Acquire. To begin is Acquire: of what an earlier attempt left, the next one sees everything.
+
+use super::const_fn::const_fn;
+use super::sleep::{self, Signals, Spot};
+use crate::atomic::{AtomicU32, Ordering};
+use crate::futex::Scope;
+use core::fmt;
+
+const STATE: u32 = 3;
+const NEW: u32 = 0;
+const RUNNING: u32 = 1;
+const DONE: u32 = 2;
+const POISONED: u32 = 3;
+
+const SLEEPERS: u32 = 4;
+const GENERATION_SHIFT: u32 = 3;
+
+/// What a [`Once`] is found to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OnceState {
+    /// Nobody has begun.
+    New,
+    /// Whoever began has panicked.
+    Poisoned,
+    /// Somebody is at it.
+    InProgress,
+    /// It has been done.
+    Done,
+}
+
+impl OnceState {
+    /// Whether it is [`Poisoned`](Self::Poisoned).
+    pub fn poisoned(self) -> bool {
+        self == OnceState::Poisoned
+    }
+
+    /// Whether it is [`Done`](Self::Done).
+    pub fn done(self) -> bool {
+        self == OnceState::Done
+    }
+}
+
+/// Has something done once, whoever calls first; whoever calls meanwhile waits until it has been done.
+///
+/// ```
+/// use waitword::Once;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// static SETTINGS: Once = Once::new();
+/// static TIMES: AtomicU32 = AtomicU32::new(0);
+///
+/// let threads = [(); 4].map(|()| {
+///     std::thread::spawn(|| {
+///         SETTINGS.call_once(|| {
+///             TIMES.fetch_add(1, Ordering::Relaxed);
+///         });
+///         assert_eq!(TIMES.load(Ordering::Relaxed), 1);
+///     })
+/// });
+/// for thread in threads {
+///     thread.join().unwrap();
+/// }
+/// assert!(SETTINGS.state().done());
+/// ```
+///
+/// 4 bytes; all zeros is one that is new. Private to the process, as POSIX's `pthread_once_t` is. When it has been done a call is one load.
+///
+/// * **Memory.** What was done is visible to all whose call has returned.
+/// * **Recursion**: a call of the same `Once` from the function that it runs waits for itself for ever.
+/// * **Signal handlers** must not call it while it may be running in the thread that they interrupt.
+/// * **fork**: if another thread of the parent was at it, the child's next call does it anew. (It may have been half done: what it changed in memory is
+///   in the child.)
+///
+/// Source: `parking_lot::Once`, whose methods have the same names and meaning; [`execute`](Self::execute): POSIX `pthread_once`.
+#[repr(C)]
+pub struct Once {
+    word: AtomicU32,
+}
+
+const _: () = assert!(cfg!(loom) || size_of::<Once>() == 4);
+
+impl Once {
+    const_fn! {
+        /// One that is new.
+        pub const fn new() -> Self {
+            Self {
+                word: AtomicU32::new(NEW),
+            }
+        }
+    }
+
+    /// What it is at this moment. If it is done, what was done is visible.
+    #[inline]
+    pub fn state(&self) -> OnceState {
+        let word = self.word.load(Ordering::Acquire);
+        match word & STATE {
+            NEW => OnceState::New,
+            DONE => OnceState::Done,
+            POISONED => OnceState::Poisoned,
+            _ if !is_running_here(word) => OnceState::New,
+            _ => OnceState::InProgress,
+        }
+    }
+
+    /// Runs `f` if nobody has before, or waits for whoever is at it.
+    ///
+    /// Blocks.
+    ///
+    /// # Panics
+    /// If `f` does, or if an earlier `f` has: then the `Once` is poisoned, and stays so but for
+    /// [`call_once_force`](Self::call_once_force).
+    #[inline]
+    pub fn call_once(&self, f: impl FnOnce()) {
+        if !self.is_done() {
+            let mut f = Some(f);
+            self.call(Unwound::Poisons { force: false }, &mut |_| {
+                run_once(&mut f)();
+            });
+        }
+    }
+
+    /// [`call_once`](Self::call_once), but tries again if it is poisoned. `f` is told which: [`New`](OnceState::New) or
+    /// [`Poisoned`](OnceState::Poisoned).
+    ///
+    /// Blocks.
+    ///
+    /// # Panics
+    /// If `f` does.
+    #[inline]
+    pub fn call_once_force(&self, f: impl FnOnce(OnceState)) {
+        if !self.is_done() {
+            let mut f = Some(f);
+            self.call(Unwound::Poisons { force: true }, &mut |found| {
+                run_once(&mut f)(found);
+            });
+        }
+    }
+
+    /// Runs `f` if nobody has before, as POSIX's `pthread_once` does: if it is left by unwinding (a panic, an exception, the end of
+    /// the thread) it counts as not begun, and one of those who wait runs its own.
+    ///
+    /// Blocks.
+    ///
+    /// # Panics
+    /// If `f` does.
+    #[inline]
+    pub fn execute(&self, f: impl FnOnce()) {
+        if !self.is_done() {
+            let mut f = Some(f);
+            self.call(Unwound::StartsAnew, &mut |_| run_once(&mut f)());
+        }
+    }
+
+    #[inline]
+    fn is_done(&self) -> bool {
+        self.word.load(Ordering::Acquire) == DONE
+    }
+
+    #[cold]
+    fn call(&self, unwound: Unwound, f: &mut dyn FnMut(OnceState)) {
+        let mut now = self.word.load(Ordering::Acquire);
+        loop {
+            let found = match now & STATE {
+                DONE => return,
+                POISONED => match unwound {
+                    Unwound::Poisons { force: false } => {
+                        panic!("Once: an earlier call has panicked")
+                    }
+                    _ => OnceState::Poisoned,
+                },
+                RUNNING if is_running_here(now) => {
+                    now = self.wait(now);
+                    continue;
+                }
+                _ => OnceState::New,
+            };
+            let running = RUNNING | generation();
+            // A failure is looked at as the first load was.
+            match self
+                .word
+                .compare_exchange(now, running, Ordering::Acquire, Ordering::Acquire)
+            {
+                Ok(_) => {
+                    let mut run = Run {
+                        once: self,
+                        running,
+                        end: unwound.state(),
+                    };
+                    f(found);
+                    run.end = DONE;
+                    return;
+                }
+                Err(changed) => now = changed,
+            }
+        }
+    }
+
+    /// Sleeps until the word has changed from RUNNING, as was found; what it is then.
+    fn wait(&self, found: u32) -> u32 {
+        let announced = found | SLEEPERS;
+        let is_announced = found == announced
+            || self
+                .word
+                .compare_exchange(found, announced, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+        if is_announced {
+            // However it ends: we look again.
+            let _ = sleep::wait(
+                &self.word,
+                Scope::Private,
+                announced,
+                None,
+                Signals::Ignored,
+            );
+        }
+        self.word.load(Ordering::Acquire)
+    }
+}
+
+/// What it means that a function did not return.
+#[derive(Clone, Copy)]
+enum Unwound {
+    Poisons {
+        /// Whether poison from before is ignored.
+        force: bool,
+    },
+    StartsAnew,
+}
+
+impl Unwound {
+    fn state(self) -> u32 {
+        match self {
+            Unwound::Poisons { .. } => POISONED,
+            Unwound::StartsAnew => NEW,
+        }
+    }
+}
+
+/// The function, which is called once.
+fn run_once<F>(f: &mut Option<F>) -> F {
+    f.take().expect("begun once")
+}
+
+/// The thread that is at it. Ends that when it goes, by return or by unwinding.
+struct Run<'a> {
+    once: &'a Once,
+    /// The word that it has made.
+    running: u32,
+    /// What it will be.
+    end: u32,
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        let ended = self
+            .once
+            .word
+            .fetch_update(Ordering::Release, Ordering::Relaxed, |now| {
+                (now & !SLEEPERS == self.running).then_some(self.end)
+            });
+        // An error: we have forked, and another thread of the child has begun anew.
+        if ended.is_ok_and(|now| now & SLEEPERS != 0) {
+            Spot::of(&self.once.word, Scope::Private).wake(usize::MAX);
+        }
+    }
+}
+
+/// Whether a word that is RUNNING is so in this process.
+fn is_running_here(word: u32) -> bool {
+    word >> GENERATION_SHIFT << GENERATION_SHIFT == generation()
+}
+
+/// The generation of forks, in its place in the word.
+fn generation() -> u32 {
+    #[cfg(not(loom))]
+    return crate::sys::generation::generation() << GENERATION_SHIFT;
+    #[cfg(loom)]
+    return 1 << GENERATION_SHIFT;
+}
+
+#[cfg(not(loom))]
+impl Default for Once {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Once {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Once")
+            .field("state", &self.state())
+            .finish()
+    }
+}

@@ -1,0 +1,225 @@
+//! Where the waiters of the smaller primitives sleep: in the table, or on the kernel's futex. Which one, a bit in the
+//! primitive's own word says.
+//!
+//! What decides over sleep is 32 bits: a word, or the low half of a 64-bit one, since the kernel compares no more. So
+//! a primitive keeps there what its waiters wait for, and in the high half what they need not be woken for.
+//!
+//! # Waking after the last touch
+//!
+//! ```text
+//!   waker                                    waiter
+//!   ─────                                    ──────
+//!   changes the word  (its last touch)
+//!                                            sees the change, returns, frees the memory
+//!   wakes by address
+//! ```
+//!
+//! A [`Spot`] is an address, and nothing behind it is looked at. If the memory belongs to somebody else by then, that
+//! one has a spurious wake-up; if it is no longer mapped, the kernel says so and nobody listens.
+//!
+//! # Processes that are killed
+//!
+//! A process can be killed between changing a word and waking, or between being woken for something that only one can
+//! have and taking it. In both cases the word says "come" and the sleepers have not heard. So whoever sleeps on
+//! a shared word looks again by itself every second ([`LOOK_AGAIN`]): such a death costs the others a second at most, where
+//! the usual implementations let them sleep for ever.
+
+use super::key_of;
+use crate::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::futex::{Error, Scope, private};
+use crate::private::{Key, is_inside, repository};
+use crate::sys::clock::Deadline;
+
+/// What to do when a signal handler ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signals {
+    /// Look again, and sleep on.
+    Ignored,
+    /// Say so, as signal(7) has it: not if the handler was installed with `SA_RESTART` and there is no deadline.
+    Reported,
+}
+
+/// A word that is slept on.
+pub(super) trait SleepWord {
+    /// The 32 bits that decide.
+    fn deciding(&self) -> u32;
+
+    /// Their address.
+    #[cfg(not(loom))]
+    fn deciding_address(&self) -> *mut u32;
+}
+
+impl SleepWord for AtomicU32 {
+    fn deciding(&self) -> u32 {
+        // Relaxed: the fence of the waiter count orders it (`private/bucket.rs`).
+        self.load(Ordering::Relaxed)
+    }
+
+    #[cfg(not(loom))]
+    fn deciding_address(&self) -> *mut u32 {
+        self.as_ptr()
+    }
+}
+
+impl SleepWord for AtomicU64 {
+    fn deciding(&self) -> u32 {
+        // Relaxed: as above.
+        self.load(Ordering::Relaxed) as u32
+    }
+
+    #[cfg(not(loom))]
+    fn deciding_address(&self) -> *mut u32 {
+        let low_half = usize::from(cfg!(target_endian = "big"));
+        self.as_ptr().cast::<u32>().wrapping_add(low_half)
+    }
+}
+
+/// Where the waiters of a word are to be found, without the word.
+#[derive(Clone, Copy)]
+pub(super) struct Spot {
+    key: Key,
+    /// `None`: in the table.
+    #[cfg(not(loom))]
+    in_kernel: Option<*mut u32>,
+}
+
+impl Spot {
+    /// That of `word`, which is not touched.
+    #[inline(always)]
+    pub(super) fn of<W: SleepWord>(word: &W, scope: Scope) -> Self {
+        let _ = scope;
+        Self {
+            key: key_of(word),
+            #[cfg(not(loom))]
+            in_kernel: match scope {
+                Scope::Private => None,
+                Scope::Shared => Some(word.deciding_address()),
+            },
+        }
+    }
+
+    /// Wakes up to `count`. Async-signal-safe.
+    #[inline]
+    pub(super) fn wake(self, count: usize) {
+        #[cfg(not(loom))]
+        if let Some(address) = self.in_kernel {
+            let count = count.min(i32::MAX as usize) as u32;
+            // An error says that the memory is gone, and so its waiters were awake.
+            let _ = crate::sys::futex::shared_wake(address, count, u32::MAX);
+            return;
+        }
+        private::wake(repository(), self.key, count, u64::MAX);
+    }
+}
+
+/// Sleeps while the deciding bits of `word` are `expected`. `Ok`: look again, for whatever reason.
+///
+/// # Errors
+/// [`Error::TimedOut`]; [`Error::Interrupted`] if that is to be reported.
+pub(super) fn wait<W: SleepWord>(
+    word: &W,
+    scope: Scope,
+    expected: u32,
+    deadline: Option<&Deadline>,
+    signals: Signals,
+) -> Result<(), Error> {
+    #[cfg(not(loom))]
+    if scope == Scope::Shared {
+        return in_kernel::wait(word.deciding_address(), expected, deadline, signals);
+    }
+    let _ = scope;
+    let as_expected = || word.deciding() == expected;
+    match private::wait(repository(), key_of(word), as_expected, u64::MAX, deadline) {
+        Err(Error::TimedOut) => Err(Error::TimedOut),
+        Err(Error::Interrupted) if signals == Signals::Reported => Err(Error::Interrupted),
+        Err(Error::Interrupted) if is_inside() => out_of_a_handler(deadline),
+        _ => Ok(()),
+    }
+}
+
+/// In a handler that has interrupted its own thread inside a bucket nobody can queue: look, nap, look again.
+#[cold]
+fn out_of_a_handler(deadline: Option<&Deadline>) -> Result<(), Error> {
+    if deadline.is_some_and(Deadline::has_passed) {
+        return Err(Error::TimedOut);
+    }
+    crate::sys::sched::sleep_nanoseconds(NAP);
+    Ok(())
+}
+
+/// Between looks where one cannot sleep.
+const NAP: i64 = 100_000;
+
+#[cfg(not(loom))]
+mod in_kernel {
+    use super::{NAP, Signals};
+    use crate::futex::Error;
+    use crate::sys;
+    use crate::sys::Errno;
+    use crate::sys::clock::{Deadline, now};
+    use core::time::Duration;
+
+    /// How long somebody sleeps on a shared word before looking at it without having been woken.
+    const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+    pub(super) fn wait(
+        word: *mut u32,
+        expected: u32,
+        deadline: Option<&Deadline>,
+        signals: Signals,
+    ) -> Result<(), Error> {
+        let soon = deadline.filter(|deadline| is_soon(deadline));
+        let until = soon.copied().unwrap_or_else(|| Deadline::after(LOOK_AGAIN));
+        // SAFETY: the word is borrowed by `sleep::wait`.
+        let waited = unsafe {
+            match signals {
+                Signals::Ignored => sys::futex::shared_wait(word, expected, u32::MAX, Some(&until)),
+                Signals::Reported => wait_restartably(word, expected, &until, deadline),
+            }
+        };
+        match waited {
+            Ok(()) | Err(Errno::AGAIN) => Ok(()),
+            Err(Errno::INTR) if signals == Signals::Reported => Err(Error::Interrupted),
+            Err(Errno::INTR) => Ok(()),
+            Err(_) if deadline.is_some_and(Deadline::has_passed) => Err(Error::TimedOut),
+            Err(Errno::TIMEDOUT) => Ok(()),
+            // The kernel refuses (a sandbox does). Then without its help.
+            Err(_) => {
+                sys::sched::sleep_nanoseconds(NAP);
+                Ok(())
+            }
+        }
+    }
+
+    fn is_soon(deadline: &Deadline) -> bool {
+        let then = Deadline::at(deadline.clock, now(deadline.clock) + LOOK_AGAIN);
+        (deadline.seconds, deadline.nanoseconds) <= (then.seconds, then.nanoseconds)
+    }
+
+    /// `futex_waitv` goes on by itself after a handler with `SA_RESTART` though it has a time to look again, which FUTEX_WAIT
+    /// does not. Before Linux 5.16 there is only that: then nobody looks again, and the rest is as it should be.
+    ///
+    /// # Safety
+    /// The word is mapped.
+    unsafe fn wait_restartably(
+        word: *mut u32,
+        expected: u32,
+        until: &Deadline,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), Errno> {
+        const SIZE_U32: u32 = 2;
+        let entry = sys::futex::Waitv {
+            val: expected.into(),
+            uaddr: word.expose_provenance() as u64,
+            flags: SIZE_U32,
+            reserved: 0,
+        };
+        // SAFETY: the caller's promise.
+        unsafe {
+            match sys::futex::waitv(&[entry], Some(until)) {
+                Err(Errno::NOSYS) => sys::futex::shared_wait(word, expected, u32::MAX, deadline),
+                waited => waited.map(drop),
+            }
+        }
+    }
+}

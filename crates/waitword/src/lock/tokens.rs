@@ -1,0 +1,163 @@
+//! Tokens that one thread leaves and another takes: what a [`Semaphore`](super::Semaphore) and an
+//! [`AutoEvent`](super::AutoEvent) have in common. The word is that of glibc's `sem_t`.
+//!
+//! | bits | meaning |
+//! |------|---------|
+//! | 0-31 | tokens that lie here, at most 2^31 - 1; the kernel compares these |
+//! | 32-62 | waiters: threads that have found no token and are not back yet |
+//! | 63 | process-shared |
+//!
+//! # Nobody sleeps beside a token
+//!
+//! ```text
+//!   waiter                              giver
+//!   ──────                              ─────
+//!   waiters += 1                        tokens += n; old waiters?  (one step; its last touch)
+//!   tokens? take one, waiters -= 1        none: done, no call
+//!   sleep while tokens == 0               some: wake n
+//!   ... once more
+//! ```
+//!
+//! Both first steps change the one word, so one of them comes second. If it is the giver's, it finds the waiter counted and
+//! wakes. If it is the waiter's, it finds the token. The wake and the sleep are ordered by the table, or by the kernel.
+//!
+//! # Invariants
+//!
+//! 1. Every giver wakes as many as it gives tokens, if *anybody* waits. "Only when tokens rise from zero" is the bug of
+//!    libstdc++ and libc++ (GCC 98033, llvm #46357, #77659, #79265): of two givers in a row the second would wake
+//!    nobody, and the second sleeper sleep on beside a token.
+//! 2. A waiter leaves with a token, or in the very step in which it sees that there is none ([`leave`]): a wake that was meant for one who
+//!    gives up is never lost with a token left behind.
+//! 3. The giver does not touch the word after its change. Whoever takes that token may free the memory at once.
+//! 4. Too many waiters counted (some were killed, or are the parent's and we a forked child) cost a wake call each time, no more.
+//!
+//! # Orderings
+//!
+//! Giving is Release and taking Acquire, so what the giver did before is visible to the taker; all changes of the word are
+//! read-modify-writes, which carry a release on. Counting a waiter orders nothing: the table's fences do.
+
+use super::sleep::{self, Signals, Spot};
+use crate::atomic::{AtomicU64, Ordering};
+use crate::futex::{Error, Scope};
+use crate::sys::clock::Deadline;
+
+const TOKEN: u64 = 1;
+const TOKENS: u64 = u32::MAX as u64;
+const WAITER: u64 = 1 << 32;
+const WAITERS: u64 = SHARED - WAITER;
+const SHARED: u64 = 1 << 63;
+
+/// No tokens.
+const NONE: u32 = 0;
+
+/// The word to begin with.
+pub(super) const fn word(tokens: u32, scope: Scope) -> u64 {
+    match scope {
+        Scope::Private => tokens as u64,
+        Scope::Shared => tokens as u64 | SHARED,
+    }
+}
+
+/// How many tokens lie there.
+#[inline]
+pub(super) const fn tokens(word: u64) -> u32 {
+    (word & TOKENS) as u32
+}
+
+/// How many wait, or once did.
+#[inline]
+pub(super) const fn waiters(word: u64) -> u32 {
+    ((word & WAITERS) >> 32) as u32
+}
+
+#[inline]
+pub(super) const fn scope(word: u64) -> Scope {
+    match word & SHARED {
+        0 => Scope::Private,
+        _ => Scope::Shared,
+    }
+}
+
+/// Leaves as many tokens as `how_many` says, which is shown the word, and wakes as many waiters. `None`: refuses.
+///
+/// The word is written even if no token is left: whoever changes it next must see what this giver did before.
+#[inline]
+pub(super) fn give(word: &AtomicU64, how_many: impl Fn(u64) -> Option<u32>) -> Option<()> {
+    let mut now = word.load(Ordering::Relaxed);
+    let count = loop {
+        let count = how_many(now)?;
+        let given = now + u64::from(count) * TOKEN;
+        match word.compare_exchange_weak(now, given, Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => break count,
+            Err(changed) => now = changed,
+        }
+    };
+    if now & WAITERS != 0 && count != 0 {
+        // From here on the memory may be gone.
+        Spot::of(word, scope(now)).wake(count as usize);
+    }
+    Some(())
+}
+
+/// Takes a token if there is one.
+#[inline]
+pub(super) fn try_take(word: &AtomicU64) -> bool {
+    let mut now = word.load(Ordering::Relaxed);
+    while tokens(now) != NONE {
+        match word.compare_exchange_weak(now, now - TOKEN, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => return true,
+            Err(changed) => now = changed,
+        }
+    }
+    false
+}
+
+/// Takes a token, or waits for one.
+///
+/// # Errors
+/// [`Error::TimedOut`]; [`Error::Interrupted`] if that is to be reported.
+#[inline]
+pub(super) fn take(
+    word: &AtomicU64,
+    deadline: Option<&Deadline>,
+    signals: Signals,
+) -> Result<(), Error> {
+    if try_take(word) {
+        return Ok(());
+    }
+    wait(word, deadline, signals)
+}
+
+#[cold]
+fn wait(word: &AtomicU64, deadline: Option<&Deadline>, signals: Signals) -> Result<(), Error> {
+    let scope = scope(word.fetch_add(WAITER, Ordering::Relaxed));
+    loop {
+        if leave(word, false) {
+            return Ok(());
+        }
+        if let Err(ended) = sleep::wait(word, scope, NONE, deadline, signals) {
+            return match leave(word, true) {
+                true => Ok(()),
+                false => Err(ended),
+            };
+        }
+    }
+}
+
+/// A waiter takes a token and counts itself off, in one step. If there is none, it stays, or counts itself off all the same
+/// if it has `given_up`. Whether it has a token.
+fn leave(word: &AtomicU64, given_up: bool) -> bool {
+    let mut now = word.load(Ordering::Relaxed);
+    loop {
+        // Wrapping: another process may have written nonsense into a shared word.
+        let (left, has_token) = match tokens(now) {
+            NONE if !given_up => return false,
+            NONE => (now.wrapping_sub(WAITER), false),
+            _ => (now.wrapping_sub(WAITER) - TOKEN, true),
+        };
+        match word.compare_exchange_weak(now, left, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => return has_token,
+            Err(changed) => now = changed,
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The private barrier: nobody passes before all have arrived, one leads, and a wrong number of arrivals heals.
+
+use super::*;
+use crate::lock::key_of;
+use crate::{Barrier, Clock, Deadline};
+
+/// A barrier for two, and how many have come to it.
+struct Meeting {
+    barrier: Barrier,
+    came: AtomicU32,
+    led: AtomicU32,
+}
+
+impl Meeting {
+    fn of_two() -> Arc<Self> {
+        Arc::new(Self {
+            barrier: Barrier::new(2),
+            came: AtomicU32::new(0),
+            led: AtomicU32::new(0),
+        })
+    }
+
+    /// Waits `rounds` times; both come to each, and in each one leads.
+    fn attend(&self, rounds: u32) {
+        for round in 1..=rounds {
+            self.came.fetch_add(1, Ordering::Relaxed);
+            let result = self.barrier.wait();
+            self.passed(result.is_leader(), round);
+        }
+    }
+
+    fn passed(&self, is_leader: bool, round: u32) {
+        assert!(self.came.load(Ordering::Relaxed) >= 2 * round, "alone");
+        self.led.fetch_add(is_leader.into(), Ordering::Relaxed);
+    }
+
+    fn other(meeting: &Arc<Self>, rounds: u32) -> thread::JoinHandle<()> {
+        let meeting = meeting.clone();
+        thread::spawn(move || meeting.attend(rounds))
+    }
+
+    fn over(&self, rounds: u32) {
+        assert_eq!(self.led.load(Ordering::Relaxed), rounds);
+        assert!(self.barrier.destroy());
+    }
+}
+
+#[test]
+fn two_rounds_of_two() {
+    check(1, || {
+        let meeting = Meeting::of_two();
+        let other = Meeting::other(&meeting, 2);
+        meeting.attend(2);
+        other.join().unwrap();
+        meeting.over(2);
+    });
+}
+
+#[test]
+fn three_at_a_barrier_for_three() {
+    check(0, || {
+        let barrier = Arc::new((Barrier::new(3), AtomicU32::new(0)));
+        let attend = |(barrier, came): &(Barrier, AtomicU32)| {
+            came.fetch_add(1, Ordering::Relaxed);
+            let leads = barrier.wait().is_leader();
+            assert_eq!(came.load(Ordering::Relaxed), 3);
+            u32::from(leads)
+        };
+        let others = [(); 2].map(|()| {
+            let barrier = barrier.clone();
+            thread::spawn(move || attend(&barrier))
+        });
+        let mut led = attend(&barrier);
+        for other in others {
+            led += other.join().unwrap();
+        }
+        assert_eq!(led, 1);
+    });
+}
+
+/// Who gives up has not arrived; who comes again arrives again.
+#[test]
+fn a_timeout_takes_the_arrival_back() {
+    check(2, || {
+        let meeting = Meeting::of_two();
+        let other = Meeting::other(&meeting, 1);
+        meeting.came.fetch_add(1, Ordering::Relaxed);
+        let passed = Deadline::at(Clock::Monotonic, core::time::Duration::ZERO);
+        let result = meeting
+            .barrier
+            .wait_until(passed)
+            .unwrap_or_else(|| meeting.barrier.wait());
+        meeting.passed(result.is_leader(), 1);
+        other.join().unwrap();
+        meeting.over(1);
+    });
+}
+
+/// In a forked child the threads that had arrived are gone, and their number is still there.
+#[test]
+fn stale_arrivals_do_not_count() {
+    check(3, || {
+        let meeting = Meeting::of_two();
+        meeting.barrier.pretend_arrivals(1);
+        // Those who had arrived had made a table.
+        let key = key_of(&meeting.came);
+        let never = crate::futex::private::wait(
+            crate::private::repository(),
+            key,
+            || false,
+            u64::MAX,
+            None,
+        );
+        assert_eq!(never, Err(Error::Mismatch));
+        let other = Meeting::other(&meeting, 1);
+        meeting.attend(1);
+        other.join().unwrap();
+        meeting.over(1);
+    });
+}
+
+/// A late wake-up for an earlier user of the memory takes a waiter out of the queue; it comes back.
+#[test]
+fn a_spurious_wake_up_does_not_let_anybody_pass() {
+    check(1, || {
+        let meeting = Meeting::of_two();
+        let other = Meeting::other(&meeting, 1);
+        let stranger = {
+            let meeting = meeting.clone();
+            let key = key_of(meeting.barrier.word());
+            thread::spawn(move || {
+                let _alive = &meeting;
+                crate::futex::private::wake(crate::private::repository(), key, 1, u64::MAX);
+            })
+        };
+        meeting.attend(1);
+        other.join().unwrap();
+        stranger.join().unwrap();
+        meeting.over(1);
+    });
+}

@@ -1,0 +1,105 @@
+//! Once: run by one, seen by all, begun anew by another if it was left by unwinding.
+
+use super::*;
+use crate::{Once, OnceState};
+
+struct Task {
+    once: Once,
+    times: AtomicU32,
+    data: loom::cell::UnsafeCell<u32>,
+}
+
+impl Task {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            once: Once::new(),
+            times: AtomicU32::new(0),
+            data: loom::cell::UnsafeCell::new(0),
+        })
+    }
+
+    fn work(&self) {
+        self.times.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: run by one thread at a time, says the once; loom checks it.
+        self.data.with_mut(|data| unsafe { *data += 7 });
+    }
+
+    fn result(&self) -> u32 {
+        // SAFETY: the work is done; loom checks that this orders it.
+        self.data.with(|data| unsafe { *data })
+    }
+
+    fn is_done_once(&self) {
+        assert_eq!(self.result(), 7);
+        assert_eq!(self.times.load(Ordering::Relaxed), 1);
+        assert_eq!(self.once.state(), OnceState::Done);
+    }
+}
+
+#[test]
+fn one_runs_and_all_see_it() {
+    check(2, || {
+        let task = Task::new();
+        let others = [(); 2].map(|()| {
+            let task = task.clone();
+            thread::spawn(move || {
+                task.once.call_once(|| task.work());
+                task.is_done_once();
+            })
+        });
+        task.once.call_once(|| task.work());
+        task.is_done_once();
+        for other in others {
+            other.join().unwrap();
+        }
+    });
+}
+
+/// Leaves by unwinding, and no further.
+fn unwind(call: impl FnOnce()) {
+    let call = std::panic::AssertUnwindSafe(call);
+    let _ = std::panic::catch_unwind(call);
+}
+
+#[test]
+fn after_an_unwinding_another_begins_anew() {
+    check(3, || {
+        let task = Task::new();
+        let other = {
+            let task = task.clone();
+            thread::spawn(move || {
+                task.once.execute(|| task.work());
+                task.is_done_once();
+            })
+        };
+        unwind(|| {
+            task.once
+                .execute(|| std::panic::resume_unwind(Box::new(())));
+        });
+        other.join().unwrap();
+        task.is_done_once();
+    });
+}
+
+#[test]
+fn poison_wakes_those_who_wait() {
+    check(3, || {
+        let task = Task::new();
+        let other = {
+            let task = task.clone();
+            thread::spawn(move || {
+                task.once.call_once_force(|found| {
+                    assert!(matches!(found, OnceState::New | OnceState::Poisoned));
+                    task.work();
+                });
+                task.is_done_once();
+            })
+        };
+        unwind(|| {
+            task.once
+                .call_once(|| std::panic::resume_unwind(Box::new(())));
+        });
+        other.join().unwrap();
+        task.is_done_once();
+    });
+}

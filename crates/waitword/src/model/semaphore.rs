@@ -1,0 +1,110 @@
+//! The semaphore: no sleeper beside a token, no token from nowhere.
+
+use super::*;
+use crate::{Clock, Deadline, Semaphore};
+
+fn semaphore(value: u32) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(value))
+}
+
+/// In a model every deadline has passed.
+fn deadline() -> Deadline {
+    Deadline::at(Clock::Monotonic, core::time::Duration::ZERO)
+}
+
+fn waiter(semaphore: &Arc<Semaphore>) -> thread::JoinHandle<()> {
+    let semaphore = semaphore.clone();
+    thread::spawn(move || semaphore.wait())
+}
+
+#[test]
+fn a_post_reaches_the_waiter_with_what_was_done_before() {
+    check(3, || {
+        let semaphore = semaphore(0);
+        let data = Arc::new(loom::cell::UnsafeCell::new(0));
+        let waiter = {
+            let (semaphore, data) = (semaphore.clone(), data.clone());
+            thread::spawn(move || {
+                semaphore.wait();
+                // SAFETY: the post orders the write before this; loom checks just that.
+                assert_eq!(data.with(|data| unsafe { *data }), 7);
+            })
+        };
+        // SAFETY: written once, before the post.
+        data.with_mut(|data| unsafe { *data = 7 });
+        semaphore.post().unwrap();
+        waiter.join().unwrap();
+        assert_eq!(semaphore.value(), 0);
+    });
+}
+
+/// GCC 98033, llvm #46357, #77659, #79265: the second post finds the first one's token still lying there.
+#[test]
+fn two_posts_wake_two_sleepers() {
+    check(2, || {
+        let semaphore = semaphore(0);
+        let waiters = [(); 2].map(|()| waiter(&semaphore));
+        semaphore.post().unwrap();
+        semaphore.post().unwrap();
+        for waiter in waiters {
+            waiter.join().unwrap();
+        }
+        assert_eq!(semaphore.value(), 0);
+    });
+}
+
+#[test]
+fn one_post_of_two_wakes_two_sleepers() {
+    check(2, || {
+        let semaphore = semaphore(0);
+        let waiters = [(); 2].map(|()| waiter(&semaphore));
+        semaphore.post_many(2).unwrap();
+        for waiter in waiters {
+            waiter.join().unwrap();
+        }
+        assert_eq!(semaphore.value(), 0);
+    });
+}
+
+/// A wake-up that was meant for one who gives up is not lost to the other.
+#[test]
+fn a_timeout_takes_no_wake_up_with_it() {
+    check(2, || {
+        let semaphore = semaphore(0);
+        let patient = waiter(&semaphore);
+        let impatient = {
+            let semaphore = semaphore.clone();
+            thread::spawn(move || semaphore.wait_until(deadline()))
+        };
+        semaphore.post().unwrap();
+        if impatient.join().unwrap() {
+            semaphore.post().unwrap();
+        }
+        patient.join().unwrap();
+        assert_eq!(semaphore.value(), 0);
+    });
+}
+
+/// As a mutex: each wait is followed by a post.
+#[test]
+fn two_threads_take_turns() {
+    check(2, || {
+        let semaphore = semaphore(1);
+        let data = Arc::new(loom::cell::UnsafeCell::new(0));
+        let take_turn = |semaphore: &Semaphore, data: &loom::cell::UnsafeCell<i32>| {
+            semaphore.wait();
+            // SAFETY: one at a time, says the semaphore; loom checks it.
+            data.with_mut(|data| unsafe { *data += 1 });
+            semaphore.post().unwrap();
+        };
+        let other = {
+            let (semaphore, data) = (semaphore.clone(), data.clone());
+            thread::spawn(move || take_turn(&semaphore, &data))
+        };
+        take_turn(&semaphore, &data);
+        other.join().unwrap();
+        // SAFETY: the other has ended.
+        assert_eq!(data.with(|data| unsafe { *data }), 2);
+        assert_eq!(semaphore.value(), 1);
+    });
+}
