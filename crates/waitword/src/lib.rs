@@ -83,6 +83,9 @@ pub use word::{Cmp, FutexWord, Mask, NumaWord, Op, WakeOp, Word};
 pub use futex::{Error, Scope};
 #[cfg(not(loom))]
 pub use futex::{Expecting, Futex, WAIT_ANY_MAX, WaitOptions, wait_any};
+pub use lock::robust::{RawRobustMutex, RobustError, RobustKind, RobustLocked, RobustProtocol};
+#[cfg(not(loom))]
+pub use lock::robust::{RobustGuard, RobustMutex};
 pub use sys::clock::{Clock, Deadline};
 #[cfg(not(loom))]
 pub use sys::probe;

@@ -10,7 +10,9 @@
 mod fences;
 mod growth;
 mod parkers;
+mod pi;
 mod requeue;
+mod robust;
 mod timeout;
 mod wait_wake;
 mod wake_op;
