@@ -3,17 +3,36 @@
 
 #[cfg(not(loom))]
 mod api;
-mod condvar;
-mod key;
-mod mutex;
-pub(crate) mod pi;
-pub(crate) mod robust;
-
-pub use condvar::RawCondvar;
 #[cfg(not(loom))]
-pub use condvar::{Condvar, WaitTimeoutResult};
+mod atomic_wait;
+mod auto_event;
+mod barrier;
+mod condvar;
+mod const_fn;
+mod count;
+mod event;
+mod key;
+mod latch;
+mod mutex;
+mod once;
+mod pi;
+mod robust;
+mod semaphore;
+mod sleep;
+mod tokens;
+
 pub(crate) use key::{key_at, key_of};
+
+pub use auto_event::AutoEvent;
+pub use barrier::{Barrier, BarrierWaitResult};
+pub use condvar::RawCondvar;
+pub use count::CountError;
+pub use event::Event;
+pub use latch::Latch;
 pub use mutex::{Flavour, Kind, LockError, MutexOptions, RawMutex};
+pub use once::{Once, OnceState};
+pub use robust::{RawRobustMutex, RobustError, RobustKind, RobustLocked, RobustProtocol};
+pub use semaphore::Semaphore;
 
 #[cfg(not(loom))]
 pub use api::{
@@ -21,24 +40,8 @@ pub use api::{
     ReentrantMutexGuard, const_mutex,
 };
 #[cfg(not(loom))]
-mod atomic_wait;
-mod auto_event;
-mod barrier;
-mod const_fn;
-mod count;
-mod event;
-mod latch;
-mod once;
-mod semaphore;
-mod sleep;
-mod tokens;
-
-#[cfg(not(loom))]
 pub use atomic_wait::AtomicWait;
-pub use auto_event::AutoEvent;
-pub use barrier::{Barrier, BarrierWaitResult};
-pub use count::CountError;
-pub use event::Event;
-pub use latch::Latch;
-pub use once::{Once, OnceState};
-pub use semaphore::Semaphore;
+#[cfg(not(loom))]
+pub use condvar::{Condvar, WaitTimeoutResult};
+#[cfg(not(loom))]
+pub use robust::{RobustGuard, RobustMutex};

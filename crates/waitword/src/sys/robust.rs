@@ -1,1 +1,73 @@
+//! What the kernel does for robust mutexes: it knows one list of held locks for each thread, walks it when the
+//! thread ends, and keeps the queue of those who wait.
+//!
+//! Queues are always those of shared futexes, whoever uses the lock: the wake-up that the kernel makes for a dead
+//! owner is never a private one.
 
+use super::clock::Deadline;
+use super::from_raw;
+use super::futex::{shared_requeue, shared_wait, shared_wake};
+use core::sync::atomic::AtomicU32;
+use rustix::io::Errno;
+use syscalls::{Sysno, syscall2, syscall3};
+
+/// Sleeps while `word` holds `expected`.
+///
+/// # Errors
+/// `EAGAIN`, `ETIMEDOUT`, `EINTR`.
+pub(crate) fn wait(
+    word: &AtomicU32,
+    expected: u32,
+    deadline: Option<&Deadline>,
+) -> Result<(), Errno> {
+    // SAFETY: the word is mapped as long as it is borrowed.
+    unsafe { shared_wait(word.as_ptr(), expected, u32::MAX, deadline) }
+}
+
+/// Wakes one sleeper of the word at this address, which may be gone: the kernel then finds nobody, or wakes
+/// somebody for nothing.
+pub(crate) fn wake_one(word: *const AtomicU32) {
+    let _ = shared_wake(word.cast_mut().cast(), 1, u32::MAX);
+}
+
+/// Whether anybody sleeps on `word`, provided that it holds `expected`: both seen in one step. Wakes nobody.
+///
+/// # Errors
+/// `EAGAIN` if the word holds something else.
+pub(crate) fn has_sleepers(word: &AtomicU32, expected: u32) -> Result<bool, Errno> {
+    let word = word.as_ptr();
+    // A requeue of one waiter from the word to itself moves nobody, and counts.
+    // SAFETY: the word is mapped as long as it is borrowed.
+    unsafe { shared_requeue(word, word, 0, 1, Some(expected)) }.map(|count| count != 0)
+}
+
+/// The address of the calling thread's list head, 0 if it has none (get_robust_list(2)).
+///
+/// # Errors
+/// The call's own: `ENOSYS` on a kernel without robust futexes.
+pub(crate) fn list_head() -> Result<usize, Errno> {
+    let (mut head, mut length) = (0usize, 0usize);
+    // SAFETY: asks about the calling thread (0); the kernel writes two words.
+    from_raw(unsafe {
+        syscall3(
+            Sysno::get_robust_list,
+            0,
+            (&raw mut head).expose_provenance(),
+            (&raw mut length).expose_provenance(),
+        )
+    })?;
+    Ok(head)
+}
+
+/// Makes the head at this address the calling thread's (set_robust_list(2)).
+///
+/// # Errors
+/// `EINVAL` if the kernel knows another length, `ENOSYS`.
+///
+/// # Safety
+/// A `struct robust_list_head` of `length` bytes lies there until the thread ends, and what it leads to is as
+/// the kernel wants it.
+pub(crate) unsafe fn set_list_head(head: usize, length: usize) -> Result<(), Errno> {
+    // SAFETY: the caller's promise.
+    from_raw(unsafe { syscall2(Sysno::set_robust_list, head, length) }).map(drop)
+}

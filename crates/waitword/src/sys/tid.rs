@@ -9,7 +9,7 @@
 //! itself for its parent's thread. It may exec and exit, not lock.
 
 #[cfg(not(loom))]
-pub(crate) use real::tid;
+pub(crate) use real::{is_in_this_process, tid};
 
 #[cfg(loom)]
 pub(crate) use model::tid;
@@ -43,6 +43,14 @@ mod real {
         KNOWN.set(u64::from(generation) << 32 | u64::from(tid));
         tid
     }
+
+    /// Whether this process has, now, a thread of this number.
+    pub(crate) fn is_in_this_process(tid: u32) -> bool {
+        use syscalls::{Sysno, syscall3};
+        let process = rustix::process::getpid().as_raw_nonzero().get();
+        // SAFETY: no signal is sent; the kernel looks whether one could be.
+        unsafe { syscall3(Sysno::tgkill, process as usize, tid as usize, 0) }.is_ok()
+    }
 }
 
 /// In a model threads are numbered in the order in which they first ask.
@@ -71,7 +79,7 @@ mod model {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::tid;
+    use super::{is_in_this_process, tid};
 
     fn asked() -> u32 {
         rustix::thread::gettid().as_raw_nonzero().get() as u32
@@ -86,6 +94,9 @@ mod tests {
         let (first, second, asked) = there.join().unwrap();
         assert_eq!((first, second), (asked, asked));
         assert_ne!(first, here);
+        assert!(is_in_this_process(here));
+        // The first process's.
+        assert!(!is_in_this_process(1));
     }
 
     #[test]

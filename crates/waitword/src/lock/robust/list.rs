@@ -1,0 +1,253 @@
+//! The calling thread's list of the robust mutexes that it holds: glibc's own, which the kernel walks when the
+//! thread ends.
+//!
+//! The kernel knows one list head for each thread, and glibc registers its own in every thread, as it starts and in a
+//! forked child. To register another would lose glibc's robust mutexes to the kernel. So ours stand in glibc's
+//! list, among glibc's, in any order. That takes glibc's way of linking and the place of the two
+//! links in `pthread_mutex_t`:
+//!
+//! ```text
+//!   glibc's thread                                     a mutex, ours or glibc's
+//!   head -  8  robust_prev ------> last node           +  0  word
+//!   head +  0  list -------------> first node          ...
+//!   head +  8  futex_offset: -32                       + 24  prev  --> predecessor's `next` (or head)
+//!   head + 16  list_op_pending --> node or null        + 32  next  --> successor's `next` (or head)
+//! ```
+//!
+//! 1. A link leads to a node's `next`, and the word lies `futex_offset` from there. Bit 0 of a link says that the node
+//!    which it leads to has priority inheritance. (`prev`, which the kernel does not look at, has it never.)
+//! 2. The kernel reads `list`, each `next`, and `list_op_pending`, when the thread is at its end: so every store to
+//!    them leaves something that it can walk. A new node leads into the list before the list leads to it; a node
+//!    that goes is bypassed before it is cleared.
+//! 3. `list_op_pending` is set before the word or the links are touched and cleared after: whatever the list does not
+//!    say of this one mutex, the kernel finds there.
+//! 4. Only the thread itself and the kernel on its behalf touch a list, in program order. So it is the
+//!    compiler alone that must not reorder: everything is Relaxed, with compiler fences in between.
+//! 5. The kernel follows 2048 links. Mutexes beyond, those locked first, are not seen to.
+//!
+//! # Where there is no glibc
+//!
+//! A thread without a head (a child made by the bare system call) gets one of ours, in its thread-local
+//! storage, which is there until the kernel has ended the thread. A head with another offset (musl's: -28) belongs to
+//! mutexes of another layout: [`RobustError::Unsupported`].
+
+use super::error::RobustError;
+use super::raw::RawRobustMutex;
+use super::step::{Step, step};
+use crate::sys::generation::generation;
+use crate::sys::robust;
+use core::cell::Cell;
+use core::marker::PhantomData;
+use core::mem::offset_of;
+use core::sync::atomic::compiler_fence;
+use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+
+/// The links of a mutex.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Node {
+    prev: AtomicUsize,
+    next: AtomicUsize,
+}
+
+impl Node {
+    pub(super) const fn new() -> Self {
+        Self {
+            prev: AtomicUsize::new(0),
+            next: AtomicUsize::new(0),
+        }
+    }
+}
+
+/// `struct robust_list_head`, and before it the link back that glibc keeps there.
+#[repr(C)]
+struct Head {
+    prev: AtomicUsize,
+    list: AtomicUsize,
+    futex_offset: AtomicIsize,
+    list_op_pending: AtomicUsize,
+}
+
+/// Where the kernel finds a mutex's word, from its `next`.
+const FUTEX_OFFSET: isize = -32;
+/// From a `next` back to its `prev`.
+const PREV: usize = 8;
+/// What the kernel knows of a [`Head`].
+const HEAD_LENGTH: usize = size_of::<Head>() - PREV;
+/// The node that a link leads to has priority inheritance.
+const INHERITS: usize = 1;
+
+const _: () = {
+    assert!(offset_of!(Node, next) - offset_of!(Node, prev) == PREV);
+    assert!(offset_of!(Head, list) - offset_of!(Head, prev) == PREV);
+    assert!(HEAD_LENGTH == 24);
+};
+
+thread_local! {
+    // No destructors, constant starts: usable at any moment of a thread's life.
+    /// The address that links have for the head, and the generation in which that was found.
+    static KNOWN: Cell<(u32, usize)> = const { Cell::new((0, 0)) };
+    /// Ours, for a thread that has none.
+    static OWN: Head = const {
+        Head {
+            prev: AtomicUsize::new(0),
+            list: AtomicUsize::new(0),
+            futex_offset: AtomicIsize::new(FUTEX_OFFSET),
+            list_op_pending: AtomicUsize::new(0),
+        }
+    };
+}
+
+/// The calling thread's list.
+#[derive(Clone, Copy)]
+pub(super) struct List {
+    /// The address of the head's `list`.
+    head: usize,
+    /// Of this thread only.
+    not_send: PhantomData<*const ()>,
+}
+
+impl List {
+    /// Finds it; a system call the first time in a thread and in a forked child.
+    ///
+    /// # Errors
+    /// [`RobustError::Unsupported`].
+    #[inline]
+    pub(super) fn of_this_thread() -> Result<Self, RobustError> {
+        let (known_in, head) = KNOWN.get();
+        let generation = generation();
+        let head = if known_in == generation {
+            head
+        } else {
+            let head = find()?;
+            KNOWN.set((generation, head));
+            head
+        };
+        Ok(Self {
+            head,
+            not_send: PhantomData,
+        })
+    }
+
+    #[inline]
+    fn head(&self) -> &Head {
+        // SAFETY: found by `find`: a head with glibc's link before it, which is there as long as the thread.
+        unsafe { &*at::<Head>(self.head - PREV) }
+    }
+
+    /// Tells the kernel what is about to be locked or unlocked.
+    #[inline]
+    pub(super) fn begin(self, mutex: &RawRobustMutex) {
+        self.head().list_op_pending.store(link_to(mutex), Relaxed);
+        compiler_fence(SeqCst);
+    }
+
+    /// It is locked or unlocked, or was not to be had.
+    #[inline]
+    pub(super) fn end(self) {
+        compiler_fence(SeqCst);
+        self.head().list_op_pending.store(0, Relaxed);
+    }
+
+    /// Puts the mutex first in the list.
+    ///
+    /// # Safety
+    /// It is in no list, and stays where it is until [`unlink`](Self::unlink)ed.
+    #[inline]
+    pub(super) unsafe fn link(self, mutex: &RawRobustMutex) {
+        let list = &self.head().list;
+        let first = list.load(Relaxed);
+        let node = &mutex.node;
+        node.next.store(first, Relaxed);
+        node.prev.store(self.head, Relaxed);
+        // SAFETY: what the list leads to is a node that is held, or the head: each has a link back.
+        unsafe { prev_of(first) }.store(link_to(mutex) & !INHERITS, Relaxed);
+        step(Step::HalfLinked);
+        compiler_fence(SeqCst);
+        list.store(link_to(mutex), Relaxed);
+        compiler_fence(SeqCst);
+    }
+
+    /// Takes the mutex out of the list.
+    ///
+    /// # Safety
+    /// It is in the list.
+    #[inline]
+    pub(super) unsafe fn unlink(self, mutex: &RawRobustMutex) {
+        let node = &mutex.node;
+        let (prev, next) = (node.prev.load(Relaxed), node.next.load(Relaxed));
+        // SAFETY: the neighbours of a node in the list are in it too, or are the head.
+        let (behind, before) = unsafe { (prev_of(next), &*at::<AtomicUsize>(prev & !INHERITS)) };
+        behind.store(prev, Relaxed);
+        step(Step::HalfUnlinked);
+        before.store(next, Relaxed);
+        // The kernel reads this `next` as long as anything leads here.
+        compiler_fence(SeqCst);
+        node.prev.store(0, Relaxed);
+        node.next.store(0, Relaxed);
+        compiler_fence(SeqCst);
+    }
+}
+
+/// The link that leads to this mutex.
+#[inline]
+fn link_to(mutex: &RawRobustMutex) -> usize {
+    let address = (&raw const mutex.node.next).expose_provenance();
+    address | if mutex.inherits() { INHERITS } else { 0 }
+}
+
+#[inline]
+fn at<T>(address: usize) -> *const T {
+    core::ptr::with_exposed_provenance(address)
+}
+
+/// The link back that belongs to the `next` which this link leads to.
+///
+/// # Safety
+/// It leads to a node or a head.
+#[inline]
+unsafe fn prev_of<'a>(link: usize) -> &'a AtomicUsize {
+    // SAFETY: the caller's promise.
+    unsafe { &*at::<AtomicUsize>((link & !INHERITS) - PREV) }
+}
+
+/// The calling thread's head, glibc's or ours.
+#[cold]
+fn find() -> Result<usize, RobustError> {
+    let found = robust::list_head().map_err(|_| RobustError::Unsupported)?;
+    if found == 0 {
+        return register();
+    }
+    // SAFETY: the kernel was given this head by the C library. Only the kernel's part of it is read.
+    let (list, offset) = unsafe {
+        (
+            (*at::<AtomicUsize>(found)).load(Relaxed),
+            (*at::<AtomicIsize>(found + 8)).load(Relaxed),
+        )
+    };
+    if offset != FUTEX_OFFSET {
+        return Err(RobustError::Unsupported);
+    }
+    // An empty list leads to its head both ways, if there is a way back.
+    // SAFETY: with this offset it is glibc's head, or one of ours, which lies inside a larger structure.
+    let way_back = unsafe { prev_of(found) }.load(Relaxed);
+    if list == found && way_back != found {
+        return Err(RobustError::Unsupported);
+    }
+    Ok(found)
+}
+
+/// Registers a head of ours.
+#[cold]
+fn register() -> Result<usize, RobustError> {
+    OWN.with(|own| {
+        let head = (&raw const own.list).expose_provenance();
+        own.prev.store(head, Relaxed);
+        own.list.store(head, Relaxed);
+        own.list_op_pending.store(0, Relaxed);
+        // SAFETY: thread-local storage is there until the kernel has ended the thread, and the list is empty.
+        unsafe { robust::set_list_head(head, HEAD_LENGTH) }
+            .map_err(|_| RobustError::Unsupported)?;
+        Ok(head)
+    })
+}

@@ -1,0 +1,77 @@
+//! A thread's list of robust mutexes as loom sees it, and what the kernel does with it when the thread ends.
+
+use super::error::RobustError;
+use super::raw::RawRobustMutex;
+use super::step::{Step, step};
+use crate::atomic::AtomicU32;
+use crate::sys::robust;
+use crate::sys::tid::tid;
+use core::cell::RefCell;
+
+#[derive(Debug)]
+pub(super) struct Node;
+
+impl Node {
+    pub(super) fn new() -> Self {
+        Self
+    }
+}
+
+#[derive(Default)]
+struct Held {
+    pending: Option<*const AtomicU32>,
+    words: Vec<*const AtomicU32>,
+}
+
+loom::thread_local! {
+    static HELD: RefCell<Held> = RefCell::new(Held::default());
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct List;
+
+fn with<R>(change: impl FnOnce(&mut Held) -> R) -> R {
+    HELD.with(|held| change(&mut held.borrow_mut()))
+}
+
+impl List {
+    pub(super) fn of_this_thread() -> Result<Self, RobustError> {
+        Ok(Self)
+    }
+
+    pub(super) fn begin(self, mutex: &RawRobustMutex) {
+        with(|held| held.pending = Some(mutex.word()));
+    }
+
+    pub(super) fn end(self) {
+        with(|held| held.pending = None);
+    }
+
+    pub(super) unsafe fn link(self, mutex: &RawRobustMutex) {
+        step(Step::HalfLinked);
+        with(|held| held.words.push(mutex.word()));
+    }
+
+    pub(super) unsafe fn unlink(self, mutex: &RawRobustMutex) {
+        step(Step::HalfUnlinked);
+        let word: *const AtomicU32 = mutex.word();
+        with(|held| held.words.retain(|&held| held != word));
+    }
+}
+
+/// What the kernel does as the calling thread ends.
+///
+/// # Safety
+/// What it holds is still there.
+pub(crate) unsafe fn thread_ends() {
+    let held = with(core::mem::take);
+    let pending = held.pending;
+    for &word in held.words.iter().filter(|&&word| Some(word) != pending) {
+        // SAFETY: the caller's promise.
+        robust::owner_dies(unsafe { &*word }, tid(), false);
+    }
+    if let Some(word) = pending {
+        // SAFETY: as above.
+        robust::owner_dies(unsafe { &*word }, tid(), true);
+    }
+}
