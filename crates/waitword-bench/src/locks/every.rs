@@ -9,7 +9,7 @@ use serde::Serialize;
 /// Calls a function that is generic over a [`BenchMutex`](super::BenchMutex) for each there is; the results as a `Vec`.
 macro_rules! every_mutex {
     ($build:ident $arguments:tt) => {{
-        use crate::locks::{glibc, parking_lot, stdlib};
+        use crate::locks::{glibc, ours, parking_lot, stdlib};
         #[allow(unused_mut)]
         let mut all = vec![
             $build::<glibc::Mutex<glibc::Normal>> $arguments,
@@ -17,6 +17,10 @@ macro_rules! every_mutex {
             $build::<glibc::Mutex<glibc::Inherit>> $arguments,
             $build::<stdlib::Mutex> $arguments,
             $build::<parking_lot::Mutex> $arguments,
+            $build::<ours::Mutex<ours::Adaptive>> $arguments,
+            $build::<ours::Mutex<ours::Throughput>> $arguments,
+            $build::<ours::Mutex<ours::WaitWake>> $arguments,
+            $build::<ours::Mutex<ours::Inherit>> $arguments,
         ];
         #[cfg(has_nsync)]
         all.push($build::<crate::locks::nsync::Mu> $arguments);
@@ -29,12 +33,15 @@ macro_rules! every_mutex {
 /// Calls a function that is generic over a [`BenchCondvar`](super::BenchCondvar) for each there is; the results as a `Vec`.
 macro_rules! every_condvar {
     ($build:ident $arguments:tt) => {{
-        use crate::locks::{glibc, parking_lot, stdlib};
+        use crate::locks::{glibc, ours, parking_lot, stdlib};
         #[allow(unused_mut)]
         let mut all = vec![
             $build::<glibc::Condvar> $arguments,
             $build::<stdlib::Condvar> $arguments,
             $build::<parking_lot::Condvar> $arguments,
+            $build::<ours::Condvar<ours::Adaptive>> $arguments,
+            $build::<ours::Condvar<ours::WaitWake>> $arguments,
+            $build::<ours::Condvar<ours::Inherit>> $arguments,
         ];
         #[cfg(has_nsync)]
         all.push($build::<crate::locks::nsync::Cv> $arguments);

@@ -21,6 +21,7 @@ pub mod absl;
 pub mod glibc;
 #[cfg(has_nsync)]
 pub mod nsync;
+pub mod ours;
 pub mod parking_lot;
 pub mod stdlib;
 
