@@ -119,6 +119,10 @@ pub(in crate::lock) fn lock(
     deadline: Option<&Deadline>,
     woken_with: Token,
 ) -> Result<(), LockTimedOut> {
+    if woken_with == HEIR && try_inherit(mutex) {
+        // What most who are woken find.
+        return Ok(());
+    }
     let mut contender = Contender {
         mutex,
         deadline,
@@ -134,6 +138,18 @@ pub(in crate::lock) fn lock(
             Some(Role::Heir) => contender.inherit(),
         };
     }
+}
+
+/// As the heir: takes the lock if it is free.
+fn try_inherit(mutex: &RawMutex) -> bool {
+    let mut state = mutex.state();
+    while !state.is_locked() {
+        match mutex.change(state, state.inherited(), Ordering::Acquire) {
+            Ok(()) => return true,
+            Err(now) => state = now,
+        }
+    }
+    false
 }
 
 /// What a parked thread is when it wakes up.
@@ -277,7 +293,7 @@ impl Contender<'_> {
     fn compete(&self) -> bool {
         let mutex = self.mutex;
         if !spin::is_allowed() || !mutex.history_says_spin() {
-            return self.try_inherit();
+            return try_inherit(self.mutex);
         }
         let won = self.spin();
         mutex.remember_spin(won);
@@ -294,7 +310,7 @@ impl Contender<'_> {
         loop {
             let state = mutex.state();
             if !state.is_locked() {
-                if self.try_inherit() {
+                if try_inherit(self.mutex) {
                     return true;
                 }
                 continue;
@@ -321,21 +337,6 @@ impl Contender<'_> {
                 _ => {}
             }
         }
-    }
-
-    /// As the heir: takes the lock if it is free.
-    fn try_inherit(&self) -> bool {
-        let mut state = self.mutex.state();
-        while !state.is_locked() {
-            match self
-                .mutex
-                .change(state, state.inherited(), Ordering::Acquire)
-            {
-                Ok(()) => return true,
-                Err(now) => state = now,
-            }
-        }
-        false
     }
 
     /// As the heir, who goes without the lock: somebody else must be it.
