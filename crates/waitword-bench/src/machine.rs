@@ -1,5 +1,6 @@
 //! The header of every report: on what it was measured. A figure without it says nothing.
 
+use crate::ticks;
 use crate::workload::pause;
 use serde::Serialize;
 use std::ffi::CStr;
@@ -26,6 +27,9 @@ pub struct Machine {
     pub idle_governor: Option<String>,
     /// How long one pause instruction takes: the unit of the sections under a lock.
     pub pause_nanoseconds: f64,
+    /// Ticks of the time-stamp counter in a nanosecond, to set figures beside those that were published in cycles; 1 where
+    /// there is none.
+    pub ticks_per_nanosecond: f64,
     /// Who may use performance events.
     pub perf_event_paranoid: Option<i32>,
     /// Buckets of the process's hash table in the kernel, at the run's start and at its end; our table asks
@@ -53,6 +57,7 @@ impl Machine {
             glibc: glibc_version(),
             idle_governor: read("/sys/devices/system/cpu/cpuidle/current_governor"),
             pause_nanoseconds: pause::nanoseconds(),
+            ticks_per_nanosecond: 1.0 / ticks::nanoseconds_per_tick(),
             perf_event_paranoid: probe::perf_event_paranoid(),
             private_hash_slots: [slots, slots],
         }
@@ -82,6 +87,10 @@ impl Machine {
             (
                 "pause instruction",
                 format!("{:.1} ns", self.pause_nanoseconds),
+            ),
+            (
+                "time-stamp counter",
+                format!("{:.3} ticks a ns", self.ticks_per_nanosecond),
             ),
             ("idle governor", or_none(self.idle_governor.clone())),
             (

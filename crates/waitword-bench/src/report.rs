@@ -15,7 +15,7 @@
 //!   "rounds": 7,                         rounds asked for
 //!   "machine": { "cpu": "...", "cpus_allowed": 2, "cpus_online": 2, "numa_nodes": 1, "kernel": "6.18.0",
 //!                "preemption": "full", "glibc": "2.36", "idle_governor": "menu"|null,
-//!                "pause_nanoseconds": 20.1, "perf_event_paranoid": 2|null,
+//!                "pause_nanoseconds": 20.1, "ticks_per_nanosecond": 2.6, "perf_event_paranoid": 2|null,
 //!                "private_hash_slots": [at start|null, at end|null] },
 //!   "missing_peers": [ { "name": "nsync", "install": "apt-get install ..." } ],     not in this build
 //!   "workloads": [ {

@@ -5,9 +5,9 @@
 //! ----                                  --------
 //! start the job                         binds itself; gets ready; sleeps at the line
 //! until all are seen asleep
-//! reads usage and clocks
+//! reads usage and clock
 //! opens the line: wakes all             runs
-//! what is to be done meanwhile          the last to end reads clocks and usage
+//! what is to be done meanwhile          the last to end reads clock and usage
 //! until all sleep again
 //! ```
 //!
@@ -17,7 +17,6 @@
 use crate::crew::Crew;
 use crate::harness::{Context, Failure};
 use crate::ops::{Futexes, Kernel};
-use crate::ticks;
 use crate::usage::Usage;
 use crate::workload::{allowed_cpus, nanoseconds, run_on};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
@@ -53,8 +52,6 @@ impl Place {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Took {
     pub(super) nanoseconds: f64,
-    /// Of [`ticks::now`]: the time-stamp counter, where there is one.
-    pub(super) ticks: f64,
     /// Of the whole process.
     pub(super) usage: Usage,
 }
@@ -62,7 +59,6 @@ pub(super) struct Took {
 #[derive(Clone, Copy)]
 struct Reading {
     time: Instant,
-    ticks: u64,
     usage: Usage,
 }
 
@@ -71,7 +67,6 @@ impl Reading {
         Self {
             usage: Usage::now(),
             time: Instant::now(),
-            ticks: ticks::now(),
         }
     }
 }
@@ -125,7 +120,6 @@ pub(super) fn race(
     let end = end.ok_or_else(|| Failure::new("no thread was the last to end"))?;
     Ok(Took {
         nanoseconds: nanoseconds(start.time, end.time),
-        ticks: end.ticks.saturating_sub(start.ticks) as f64,
         usage: end.usage - start.usage,
     })
 }
@@ -182,10 +176,6 @@ mod tests {
         .unwrap();
         assert_eq!((ready.load(SeqCst), early.load(SeqCst)), (5, 0));
         assert!(took.nanoseconds >= nap.as_nanos() as f64, "{took:?}");
-        assert!(
-            took.ticks * ticks::nanoseconds_per_tick() > 19e6,
-            "{took:?}"
-        );
         assert!(took.usage.voluntary_switches > 0, "{took:?}");
     }
 

@@ -14,14 +14,14 @@
 //! of threads must wait while the other never leaves off, for each preference.
 //!
 //! **Figures** of the first kind. *time*: from the start until the last thread has ended, by the operations of all: nanoseconds for one,
-//! which on n CPUs is at best an n-th of what it takes. *TSC*: the same in ticks of the time-stamp counter (nanoseconds where there is
-//! none). *throughput*: the same the other way round; *more is better*. *CPU*: of the process, for one operation. *switches*,
-//! *preempted*: voluntary context switches and the others, for one operation.
+//! which on n CPUs is at best an n-th of what it takes. (The mail has cycles: the header of the report says how many ticks of the
+//! time-stamp counter a nanosecond has.) *ops*: the same the other way round, of all threads in a second; *more is better*. *CPU*: of
+//! the process, for one operation. *slept*, *preempted*: voluntary context switches and the others, for one operation.
 //!
 //! Of the second kind. *reads*, *writes*: of all readers and all writers, in a second; *more is better*. *read*, *write p50, p99, max*: from
-//! before the lock call until after, for each class. No wait is longer than the run: it then ends since the other class
-//! has left off, and *max* is the length of the run (60 ms; 120 ms of 100 threads; more with `--full`): that is
-//! starvation. Where threads are more than CPUs, a wait for the lock can contain one for the CPU.
+//! before the lock call until after, for each class. A wait as long as the run (50 ms; 100 ms of 100 threads; four times as
+//! long with `--full`) is one that ended only since the other class left off: that is starvation, and the median of that
+//! class is worth a look. Where threads are more than CPUs, a wait for the lock can contain one for the CPU.
 
 mod classes;
 mod mixed;

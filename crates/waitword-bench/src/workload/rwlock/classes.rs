@@ -6,12 +6,13 @@ use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check}
 use crate::locks::{BenchRwLock, every_rwlock};
 use crate::run::Settings;
 use crate::ticks;
+use crate::workload::nanoseconds;
 use crate::workload::race::{Place, Took, race};
 use hdrhistogram::Histogram;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const METRICS: &[Metric] = &[
     metric("reads", "ops/s"),
@@ -23,8 +24,7 @@ const METRICS: &[Metric] = &[
     metric("write p50", "ns"),
     metric("write p99", "ns"),
     metric("write max", "ns"),
-    metric("switches", "/op"),
-    metric("preempted", "/op"),
+    metric("slept", "/op"),
 ];
 
 const fn metric(name: &'static str, unit: &'static str) -> Metric {
@@ -35,6 +35,9 @@ const fn metric(name: &'static str, unit: &'static str) -> Metric {
 const LONGEST: u64 = 1 << 40;
 /// Two digits: a hundred threads' histograms are a megabyte or two together.
 const DIGITS: u8 = 2;
+
+/// How often it is looked whether the scheduler has had mercy on all.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// How many threads of each class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +56,8 @@ const fn classes(readers: usize, writers: usize) -> Classes {
 pub(super) fn cases(settings: &Settings) -> Vec<Case> {
     let longer = if settings.full { 4 } else { 1 };
     let time = |classes: Classes| match classes.readers + classes.writers {
-        0..=16 => Duration::from_millis(60 * longer),
-        _ => Duration::from_millis(120 * longer),
+        0..=16 => Duration::from_millis(50 * longer),
+        _ => Duration::from_millis(100 * longer),
     };
     let case = |classes| case(classes, time(classes));
     SHARES.map(case).into()
@@ -117,6 +120,8 @@ impl Class {
 
 struct Shared<L> {
     guarded: Arc<Guarded<L>>,
+    /// Threads that have come to their first lock call.
+    begun: AtomicUsize,
     over: AtomicBool,
     /// Readers and writers.
     classes: Mutex<[Class; 2]>,
@@ -134,6 +139,7 @@ pub(super) fn measure<L: BenchRwLock>(
 ) -> Result<Measured, Failure> {
     let shared = Arc::new(Shared {
         guarded: guarded.clone(),
+        begun: AtomicUsize::new(0),
         over: AtomicBool::new(false),
         classes: Mutex::new([Class::new(), Class::new()]),
     });
@@ -152,17 +158,23 @@ pub(super) fn measure<L: BenchRwLock>(
             .unwrap_or_else(PoisonError::into_inner);
         all[class].add(&done);
     };
-    let Took {
-        nanoseconds, usage, ..
-    } = race(
+    let mut ran = 0.0;
+    let Took { usage, .. } = race(
         crew,
         Place::Spread,
         context,
         |_| (),
         operate,
         || {
+            let start = Instant::now();
             std::thread::sleep(time);
+            // One that has not had a CPU yet would have no wait, and look as if it had waited for nothing.
+            while shared.begun.load(SeqCst) < crew.size() {
+                std::thread::sleep(LOOK_AGAIN);
+            }
             shared.over.store(true, SeqCst);
+            // Not until the last has ended: it may have to wait for a CPU before it sees that time is over.
+            ran = nanoseconds(start, Instant::now());
         },
     )?;
     let done = shared
@@ -179,7 +191,7 @@ pub(super) fn measure<L: BenchRwLock>(
             "a writer was not alone: {writes} wrote, {counted:?} counted; {torn} readers saw half a write"
         )
     })?;
-    let (seconds, all) = (nanoseconds / 1e9, (reads + writes).max(1) as f64);
+    let (seconds, all) = (ran / 1e9, (reads + writes).max(1) as f64);
     let mut values = vec![
         reads as f64 / seconds,
         writes as f64 / seconds,
@@ -188,7 +200,6 @@ pub(super) fn measure<L: BenchRwLock>(
     values.extend(done[READERS].waits());
     values.extend(done[WRITERS].waits());
     values.push(usage.voluntary_switches as f64 / all);
-    values.push(usage.involuntary_switches as f64 / all);
     Ok(Measured {
         values,
         operations: reads + writes,
@@ -204,12 +215,12 @@ impl<L: BenchRwLock> Shared<L> {
         }
     }
 
-    /// What is measured: the same for every contender.
+    /// What is measured: the same for every contender. At least one operation.
     #[inline(never)]
     fn operation_after_operation<const READS: bool>(&self) -> Class {
         let (mut done, guarded) = (Class::new(), &*self.guarded);
-        // Relaxed: nothing is read that the flag would have to come before.
-        while !self.over.load(Relaxed) {
+        self.begun.fetch_add(1, SeqCst);
+        loop {
             let from = ticks::now();
             let to;
             if READS {
@@ -226,7 +237,10 @@ impl<L: BenchRwLock> Shared<L> {
                 unsafe { guarded.lock.write_unlock() };
             }
             done.waits.saturating_record(to.saturating_sub(from));
+            // Relaxed: nothing is read that the flag would have to come before.
+            if self.over.load(Relaxed) {
+                return done;
+            }
         }
-        done
     }
 }

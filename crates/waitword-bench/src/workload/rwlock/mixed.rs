@@ -13,10 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 const METRICS: &[Metric] = &[
     metric("time", "ns/op"),
-    metric("TSC", "ticks/op"),
-    metric("throughput", "ops/s"),
+    metric("ops", "/s"),
     metric("CPU", "ns/op"),
-    metric("switches", "/op"),
+    metric("slept", "/op"),
     metric("preempted", "/op"),
 ];
 
@@ -59,9 +58,9 @@ pub(super) fn cases(settings: &Settings) -> Vec<Case> {
 fn nanoseconds_of_a_run(threads: usize) -> f64 {
     match threads {
         0..=2 => 15e6,
-        3..=4 => 30e6,
-        5..=8 => 50e6,
-        _ => 80e6,
+        3..=4 => 25e6,
+        5..=8 => 40e6,
+        _ => 60e6,
     }
 }
 
@@ -114,17 +113,12 @@ fn measure<L: BenchRwLock>(
     period: u64,
     context: &Context,
 ) -> Result<Measured, Failure> {
-    let Took {
-        nanoseconds,
-        ticks,
-        usage,
-    } = run(crew, guarded, each, period, context)?;
+    let Took { nanoseconds, usage } = run(crew, guarded, each, period, context)?;
     let operations = each * crew.size() as u64;
     let all = operations as f64;
     Ok(Measured {
         values: vec![
             nanoseconds / all,
-            ticks / all,
             all / (nanoseconds / 1e9),
             usage.cpu_seconds * 1e9 / all,
             usage.voluntary_switches as f64 / all,

@@ -117,7 +117,7 @@ fn a_lock_that_is_none_is_found_out() {
         Err(failure) => failure.to_string().contains("not alone"),
         Ok(_) => false,
     };
-    assert!((0..100).any(found));
+    assert!((0..1000).any(found));
     let time = Duration::from_millis(5);
     let (readers, writers) = (1, 1);
     let classes = Classes { readers, writers };
@@ -126,7 +126,7 @@ fn a_lock_that_is_none_is_found_out() {
         Err(failure) => failure.to_string().contains("saw half a write"),
         Ok(_) => false,
     };
-    assert!((0..100).any(found));
+    assert!((0..1000).any(found));
 }
 
 #[test]
