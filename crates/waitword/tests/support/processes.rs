@@ -42,6 +42,14 @@ impl Child {
         self.until("asleep", || self.probe.in_futex_call());
     }
 
+    /// Waits until the child has ended, in whatever way.
+    pub(crate) fn until_gone(mut self) {
+        // SAFETY: a child of ours, not yet reaped.
+        let reaped = unsafe { libc::waitpid(self.id, std::ptr::null_mut(), 0) };
+        assert_eq!(reaped, self.id);
+        self.reaped = true;
+    }
+
     /// Waits until the child has ended; its exit status.
     pub(crate) fn join(mut self) -> i32 {
         let mut status = 0;

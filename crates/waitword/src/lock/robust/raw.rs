@@ -313,6 +313,11 @@ impl RawRobustMutex {
         &self.word
     }
 
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn set_depth(&self, depth: u32) {
+        self.depth.store(depth, Relaxed);
+    }
+
     /// Whether its holder inherits priority.
     #[inline]
     pub(super) fn inherits(&self) -> bool {
