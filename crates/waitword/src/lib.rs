@@ -83,6 +83,13 @@ pub use word::{Cmp, FutexWord, Mask, NumaWord, Op, WakeOp, Word};
 pub use futex::{Error, Scope};
 #[cfg(not(loom))]
 pub use futex::{Expecting, Futex, WAIT_ANY_MAX, WaitOptions, wait_any};
+#[cfg(not(loom))]
+pub use lock::{
+    MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockReadGuard,
+    RwLockUpgradableReadGuard, RwLockWriteGuard, const_rwlock,
+};
+pub use lock::{Preference, RawRwLock, RwLockError};
+pub use lock_api;
 pub use sys::clock::{Clock, Deadline};
 #[cfg(not(loom))]
 pub use sys::probe;

@@ -2,5 +2,12 @@
 //! lock's own word must change in one step with its queue, `wait` and `wake` elsewhere.
 
 mod key;
+mod rwlock;
 
 pub(crate) use key::key_of;
+#[cfg(not(loom))]
+pub use rwlock::{
+    MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockReadGuard,
+    RwLockUpgradableReadGuard, RwLockWriteGuard, const_rwlock,
+};
+pub use rwlock::{Preference, RawRwLock, RwLockError};
