@@ -85,6 +85,7 @@ pub use futex::{Error, Scope};
 #[cfg(not(loom))]
 pub use futex::{Expecting, Futex, WAIT_ANY_MAX, WaitOptions, wait_any};
 pub use lock::*;
+pub use lock_api;
 pub use sys::clock::{Clock, Deadline};
 #[cfg(not(loom))]
 pub use sys::probe;

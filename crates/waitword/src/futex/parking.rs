@@ -14,8 +14,10 @@
 //! None of these functions is for signal handlers: a handler must not lock, and what it may do (post a
 //! semaphore, set an event) is built on `wake`.
 
-use crate::park::Parker;
-use crate::private::{Choice, Claimed, Key, Node, Registration, Repository, Unparked, is_inside};
+use crate::park::{Ended, Parker};
+use crate::private::{
+    Choice, Claimed, Key, Node, Queue, Registration, Repository, Unparked, is_inside,
+};
 use crate::sys::clock::Deadline;
 
 /// What a waker tells those whom it wakes. 0 is "look again"; the rest is each lock's own.
@@ -152,13 +154,81 @@ fn sleep(
     let Err(ended) = parker.park(&node.notice, deadline) else {
         return Parked::Woken(node.token());
     };
+    let left = |queue: &Queue<'_>| left(queue.has_waiters());
     if parker.is_wiped() || repository.withdraw_from(key, node, left) {
         return match ended {
-            crate::park::Ended::TimedOut => Parked::TimedOut,
-            crate::park::Ended::Interrupted => Parked::Interrupted,
+            Ended::TimedOut => Parked::TimedOut,
+            Ended::Interrupted => Parked::Interrupted,
         };
     }
     // Claimed or moved meanwhile: notice comes.
+    parker.park_uninterrupted(&node.notice);
+    Parked::Woken(node.token())
+}
+
+/// What a waiter does about its own wait, in [`park_patiently`].
+pub(crate) trait Patience {
+    /// Announces the waiter in the lock's word, or says no. Runs under the bucket's lock.
+    fn validate(&mut self) -> bool;
+
+    /// When [`alarm`](Self::alarm) is to run next; `None`: never again.
+    fn next_alarm(&self) -> Option<Deadline>;
+
+    /// The time has come. Runs with no bucket locked, while the waiter keeps its place in the queue; it may wake
+    /// waiters of the key, itself among them, and do anything else but park.
+    fn alarm(&mut self);
+
+    /// The waiter has given up. Runs under the bucket's lock, and is told the kinds of those who still wait on the
+    /// key, or-ed.
+    fn left(&mut self, kinds: u64);
+}
+
+/// [`park`] for a waiter that looks after itself while it waits: at times of its own choice it does something about its
+/// wait (asks for its turn) *without losing its place in the queue*, as a timeout and a second `park` would.
+///
+/// A signal handler does not end the wait: [`Parked::Interrupted`] means only that nobody can queue here (from a
+/// handler that interrupted a bucket section), or that this is a child forked in the middle of the wait.
+pub(crate) fn park_patiently(
+    repository: &Repository,
+    key: Key,
+    kind: u64,
+    deadline: Option<&Deadline>,
+    waiter: &mut impl Patience,
+) -> Parked {
+    debug_assert!(kind != 0);
+    if is_inside() {
+        return Parked::Interrupted;
+    }
+    let parker = repository.take_parker();
+    let node = Node::new(key, kind, parker.id(), crate::sys::sched::priority());
+    let registration = repository.register(key);
+    if !waiter.validate() {
+        registration.cancel();
+        return Parked::Invalid;
+    }
+    // SAFETY: the node has this key, and below it is notified or withdrawn before we leave.
+    unsafe { registration.push(&node) };
+    let ended = loop {
+        let alarm = waiter.next_alarm().filter(|alarm| {
+            // Either clock may be the deadline's, so it is what is left that is compared.
+            deadline.is_none_or(|deadline| alarm.time_left() < deadline.time_left())
+        });
+        match parker.park(&node.notice, alarm.as_ref().or(deadline)) {
+            Ok(()) => return Parked::Woken(node.token()),
+            Err(Ended::TimedOut) if alarm.is_some() => waiter.alarm(),
+            Err(Ended::Interrupted) if !parker.is_wiped() => {}
+            Err(ended) => break ended,
+        }
+    };
+    let left = |queue: &Queue<'_>| waiter.left(queue.kinds());
+    if parker.is_wiped() {
+        return Parked::Interrupted;
+    }
+    if repository.withdraw_from(key, &node, left) {
+        debug_assert_eq!(ended, Ended::TimedOut);
+        return Parked::TimedOut;
+    }
+    // Claimed meanwhile: notice comes.
     parker.park_uninterrupted(&node.notice);
     Parked::Woken(node.token())
 }

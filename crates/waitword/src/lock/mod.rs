@@ -17,6 +17,7 @@ mod mutex;
 mod once;
 mod pi;
 mod robust;
+mod rwlock;
 mod semaphore;
 mod sleep;
 mod tokens;
@@ -32,6 +33,7 @@ pub use latch::Latch;
 pub use mutex::{Flavour, Kind, LockError, MutexOptions, RawMutex};
 pub use once::{Once, OnceState};
 pub use robust::{RawRobustMutex, RobustError, RobustKind, RobustLocked, RobustProtocol};
+pub use rwlock::{Preference, RawRwLock, RwLockError};
 pub use semaphore::Semaphore;
 
 #[cfg(not(loom))]
@@ -45,3 +47,8 @@ pub use atomic_wait::AtomicWait;
 pub use condvar::{Condvar, WaitTimeoutResult};
 #[cfg(not(loom))]
 pub use robust::{RobustGuard, RobustMutex};
+#[cfg(not(loom))]
+pub use rwlock::{
+    MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockReadGuard,
+    RwLockUpgradableReadGuard, RwLockWriteGuard, const_rwlock,
+};

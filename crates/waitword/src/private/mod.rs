@@ -192,12 +192,17 @@ impl Repository {
     }
 
     /// The same, but only out of the queue of `key`: false also if a requeue has moved it elsewhere. If it was there,
-    /// `left` runs under the bucket's lock and is told whether others still wait on the key.
-    pub(crate) fn withdraw_from(&self, key: Key, node: &Node, left: impl FnOnce(bool)) -> bool {
+    /// `left` runs under the bucket's lock and is shown the queue that it has left.
+    pub(crate) fn withdraw_from(
+        &self,
+        key: Key,
+        node: &Node,
+        left: impl FnOnce(&Queue<'_>),
+    ) -> bool {
         let queue = self.lock_queue_of_waiter(key);
         let withdrawn = node.key() == key && queue.remove(node);
         if withdrawn {
-            left(queue.has_waiters());
+            left(&queue);
         }
         withdrawn
     }
@@ -410,6 +415,22 @@ impl Queue<'_> {
     #[inline]
     pub(crate) fn has_waiters(&self) -> bool {
         has_waiters(self.key, self.held.found)
+    }
+
+    /// The masks of all who stand here, or-ed: passes the whole queue.
+    pub(crate) fn kinds(&self) -> u64 {
+        let mut kinds = 0;
+        let see = |kind| {
+            kinds |= kind;
+            Choice::Pass
+        };
+        // SAFETY: the bucket is locked, and nobody is taken.
+        let taken = unsafe {
+            let chain = |chain: &node::Chain| chain.take_chosen(self.key, see, |_| {});
+            self.held.found.bucket.chain(chain)
+        };
+        debug_assert_eq!(taken.0, 0);
+        kinds
     }
 
     /// Takes a node of this key out; false if it is not queued any more.

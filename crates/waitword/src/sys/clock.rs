@@ -55,6 +55,12 @@ impl Deadline {
         (now.as_secs() as i64, now.subsec_nanos()) >= (self.seconds, self.nanoseconds)
     }
 
+    /// How long it is until then; zero if the time has come.
+    pub(crate) fn time_left(&self) -> Duration {
+        let at = Duration::new(u64::try_from(self.seconds).unwrap_or(0), self.nanoseconds);
+        at.saturating_sub(now(self.clock))
+    }
+
     /// From a C caller's time; `None` if the kernel would refuse it.
     pub(crate) fn from_timespec(clock: Clock, time: Timespec) -> Option<Self> {
         let nanoseconds = u32::try_from(time.tv_nsec).ok()?;

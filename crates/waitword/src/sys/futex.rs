@@ -4,7 +4,7 @@
 use super::clock::{Clock, Deadline};
 use super::from_raw;
 use core::num::NonZeroU32;
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::{AtomicU32, AtomicU64};
 use rustix::io::Errno;
 use rustix::thread::futex as kernel;
 use rustix::time::Timespec;
@@ -121,6 +121,37 @@ pub(crate) fn shared_wake(word: *mut u32, count: u32, bits: u32) -> Result<usize
             bits as usize,
         )
     })
+}
+
+/// The half of a 64-bit word that holds its low bits.
+#[inline]
+fn low_half(word: *const AtomicU64) -> *mut u32 {
+    let offset = if cfg!(target_endian = "little") { 0 } else { 4 };
+    word.cast_mut().cast::<u32>().wrapping_byte_add(offset)
+}
+
+/// [`shared_wait`] on the low half of a 64-bit word.
+///
+/// # Errors
+/// futex(2)'s.
+#[inline]
+pub(crate) fn low_half_wait(
+    word: &AtomicU64,
+    expected: u32,
+    bits: u32,
+    deadline: Option<&Deadline>,
+) -> Result<(), Errno> {
+    // SAFETY: half of a word that is borrowed.
+    unsafe { shared_wait(low_half(word), expected, bits, deadline) }
+}
+
+/// [`shared_wake`] on the low half of a 64-bit word, which need not exist any more.
+///
+/// # Errors
+/// futex(2)'s.
+#[inline]
+pub(crate) fn low_half_wake(word: *const AtomicU64, count: u32, bits: u32) -> Result<usize, Errno> {
+    shared_wake(low_half(word), count, bits)
 }
 
 /// FUTEX_REQUEUE, or FUTEX_CMP_REQUEUE if there is an expected value, between process-shared words.

@@ -1,0 +1,368 @@
+//! Giving a private lock back to those who wait for it: who is next, and what the word says then, in one step with the queue,
+//! under the bucket's lock.
+//!
+//! | who waits | under reader preference | under writer preference |
+//! |-----------|-------------------------|-------------------------|
+//! | the claim's holder, for the readers to leave | gets the lock as soon as the last has left | the same |
+//! | somebody has the turn (`TURN`) | whoever stands first in the queue gets the lock: a writer alone; a reader, and all readers with it | the same |
+//! | readers | all of them get the lock when a writer leaves | when a writer leaves and no other waits |
+//! | writers | when nobody holds it, the first is *woken* | the same, before any reader |
+//!
+//! **Getting** the lock means that it is handed over: the word says that they hold it before they are woken, and nobody
+//! can come between. **Woken** writers only look again, and whoever is running may have been faster (barging): a lock that waits for
+//! a sleeper to run is a lock that nobody uses. One woken writer is enough (`WOKEN`): until it has looked, releases wake
+//! no other.
+//!
+//! # Late
+//!
+//! A release by subtraction (`fast.rs`) may find out that somebody queued only once the lock is free, and whoever takes it
+//! next may free its memory. So it looks at the queue first. If somebody stands in it who waits for a rwlock, then the
+//! lock is there, since it has a waiter that cannot leave without the bucket's lock: perhaps a later lock at the same place, to
+//! which this does no harm either, since it does only what is due anyway.
+
+use super::RawRwLock;
+use super::state::{
+    CLAIM_WAITS, CLAIMED, FAST, READERS_WAIT, Release, Right, SLOTS, State, TURN, WOKEN, WRITER,
+    WRITERS_WAIT,
+};
+use crate::atomic::Ordering::AcqRel;
+use crate::futex::parking::{Token, unpark};
+use crate::lock::key_of;
+use crate::private::{Choice, Unparked, repository};
+use core::cell::Cell;
+
+/// Look again.
+pub(super) const LOOK_AGAIN: Token = 0;
+/// You hold it.
+pub(super) const GRANTED: Token = 1;
+/// You hold the claim: drive out the readers, and you have it.
+pub(super) const CLAIM_GRANTED: Token = 2;
+
+/// Marks the kinds of a rwlock's waiters among all waiters of the process.
+const RWLOCK: u64 = u64::from_be_bytes(*b"RWlock\0\0");
+/// Waits to read.
+pub(super) const READ: u64 = RWLOCK | 1;
+/// Waits to write.
+pub(super) const WRITE: u64 = RWLOCK | 2;
+/// Waits for the claim.
+pub(super) const CLAIM: u64 = RWLOCK | 4;
+/// Has the claim, and waits for the readers to leave.
+pub(super) const TAKE_OVER: u64 = RWLOCK | 8;
+
+/// Whether one of `kinds`, or-ed, is this one.
+#[inline]
+fn includes(kinds: u64, kind: u64) -> bool {
+    kinds & kind & !RWLOCK != 0
+}
+
+/// Why somebody goes to the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Occasion {
+    /// It gives this up, and whoever stands first is to get the lock if `fair`.
+    Leaves { release: Release, fair: bool },
+    /// It has left, and found out late that somebody waits.
+    HasLeft,
+    /// It waits itself, and has for too long: it asks for a turn, of this length.
+    WaitsTooLong { turn: u32 },
+}
+
+/// Whom to take out of the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whom {
+    Nobody,
+    /// All readers, and with them the first who wants the claim, if it may have it.
+    Readers {
+        and_claimant: bool,
+    },
+    /// The first, a writer, to get the lock.
+    First,
+    /// The first of the writers and of those who want the claim, to look again.
+    AWriter,
+    /// The first who wants the claim, to look again.
+    AClaimant,
+    /// The holder of the claim, to get the lock.
+    TheClaimsHolder,
+}
+
+/// Who is next when the word says `after`, and `first` stands first.
+fn who_is_next(after: State, first: u64, fair: bool) -> Whom {
+    let claim_is_free = !after.has(CLAIMED);
+    if after.has(WRITER) {
+        return Whom::Nobody;
+    }
+    if after.has(CLAIM_WAITS) && after.readers() == 0 {
+        return Whom::TheClaimsHolder;
+    }
+    if fair || after.has(TURN) {
+        return match first {
+            READ => Whom::Readers {
+                and_claimant: claim_is_free,
+            },
+            CLAIM if claim_is_free => Whom::Readers { and_claimant: true },
+            WRITE if after.is_free() => Whom::First,
+            _ => Whom::Nobody,
+        };
+    }
+    if after.has(READERS_WAIT) && after.admits_reader(Right::Newcomer) {
+        return Whom::Readers {
+            and_claimant: claim_is_free,
+        };
+    }
+    if !after.has(WRITERS_WAIT) || after.has(WOKEN) {
+        return Whom::Nobody;
+    }
+    if after.is_free() {
+        Whom::AWriter
+    } else if claim_is_free && !after.prefers_writers() {
+        Whom::AClaimant
+    } else {
+        Whom::Nobody
+    }
+}
+
+/// One look at the queue. In cells, since the queue is looked at by one closure and the word changed by another.
+struct Look<'a> {
+    lock: &'a RawRwLock,
+    occasion: Occasion,
+    /// Decided when the first waiter is seen; `None`: there is none.
+    whom: Cell<Option<Whom>>,
+    readers_taken: Cell<u64>,
+    other_taken: Cell<bool>,
+    /// Those who stay, as far as they were looked at.
+    stay: Cell<u64>,
+    /// Whether some were not looked at.
+    stopped: Cell<bool>,
+}
+
+impl Look<'_> {
+    fn release(&self) -> Release {
+        match self.occasion {
+            Occasion::Leaves { release, .. } => release,
+            Occasion::HasLeft | Occasion::WaitsTooLong { .. } => Release::Nothing,
+        }
+    }
+
+    /// The word without what is given up.
+    fn after(&self, state: State) -> State {
+        let after = state.after(self.release());
+        match self.occasion {
+            // Whoever was woken has had time enough; or it is a thread of the parent's, and this process was forked.
+            Occasion::WaitsTooLong { .. } => after.without(WOKEN),
+            _ => after,
+        }
+    }
+
+    fn has_turn(&self, after: State) -> bool {
+        match self.occasion {
+            Occasion::Leaves { fair, .. } => fair || after.has(TURN),
+            Occasion::HasLeft => after.has(TURN),
+            Occasion::WaitsTooLong { .. } => true,
+        }
+    }
+
+    /// Whether the next in the queue is taken.
+    fn choose(&self, kind: u64) -> Choice {
+        if kind & RWLOCK != RWLOCK {
+            // Not a rwlock's waiter: the memory is another's by now.
+            return Choice::Pass;
+        }
+        let whom = self.whom.get().unwrap_or_else(|| {
+            let after = self.after(self.lock.state());
+            let whom = who_is_next(after, kind, self.has_turn(after));
+            self.whom.set(Some(whom));
+            whom
+        });
+        let takes = match whom {
+            Whom::Nobody => {
+                self.stopped.set(true);
+                return Choice::Stop;
+            }
+            Whom::Readers { .. } if kind == READ => {
+                self.readers_taken.update(|taken| taken + 1);
+                return Choice::Take;
+            }
+            Whom::Readers { and_claimant } => and_claimant && kind == CLAIM,
+            Whom::First => true,
+            Whom::AWriter => kind == WRITE || kind == CLAIM,
+            Whom::AClaimant => kind == CLAIM,
+            Whom::TheClaimsHolder => kind == TAKE_OVER,
+        };
+        if takes && !self.other_taken.get() {
+            self.other_taken.set(true);
+            return Choice::Take;
+        }
+        self.stay.update(|stay| stay | kind);
+        // Readers are looked for to the end. One who is taken alone is enough once it is known whether more
+        // such wait.
+        let known = self.other_taken.get() && kind & (WRITE | CLAIM) & !RWLOCK != 0;
+        if known && !matches!(whom, Whom::Readers { .. }) {
+            self.stopped.set(true);
+            return Choice::Stop;
+        }
+        Choice::Pass
+    }
+
+    /// Changes the word, in one step with the queue; what those who were taken are told.
+    fn change(&self, unparked: Unparked) -> Token {
+        debug_assert!(!self.stopped.get() || unparked.more);
+        let nobody_waits = self.whom.get().is_none();
+        if nobody_waits && self.occasion == Occasion::HasLeft {
+            // Perhaps the lock is gone.
+            return LOOK_AGAIN;
+        }
+        loop {
+            let state = self.lock.state();
+            let after = self.after(state);
+            let (new, token) = match self.whom.get() {
+                None => (forget_waiters(after), LOOK_AGAIN),
+                Some(whom) => self.outcome(after, whom),
+            };
+            // Release: what was done under the lock is over. Acquire: and so is what readers did who left before, for
+            // whoever is handed the lock.
+            if self.lock.replace(state, new, AcqRel) {
+                return token;
+            }
+        }
+    }
+
+    /// What the word becomes, and what those who were taken are told.
+    fn outcome(&self, after: State, whom: Whom) -> (State, Token) {
+        let announced = self.announced(after);
+        let turn_used = |state: State| match self.has_turn(after) {
+            true => state.without(TURN),
+            false => state,
+        };
+        let readers = self.readers_taken.get();
+        let other = self.other_taken.get();
+        let nobody_taken = readers == 0 && !other;
+        match whom {
+            Whom::Nobody => match self.occasion {
+                Occasion::WaitsTooLong { turn } => (after.with_turn(turn), LOOK_AGAIN),
+                _ => (after, LOOK_AGAIN),
+            },
+            _ if nobody_taken => (announced.without(CLAIM_WAITS), LOOK_AGAIN),
+            Whom::Readers { .. } => {
+                let has_room = after.readers() + readers <= super::state::MOST_READERS;
+                let claim_is_free = !other || !after.has(CLAIMED);
+                if after.has(WRITER) || !has_room || !claim_is_free {
+                    return (announced, LOOK_AGAIN);
+                }
+                let granted = announced.with_readers(readers);
+                let granted = if other {
+                    granted.with(CLAIMED)
+                } else {
+                    granted
+                };
+                (turn_used(granted), GRANTED)
+            }
+            Whom::First if after.is_free() && after.has(SLOTS) => {
+                let claimed = announced.with(CLAIMED).without(FAST);
+                (turn_used(claimed), CLAIM_GRANTED)
+            }
+            Whom::First if after.is_free() => (turn_used(announced).with_writer(0), GRANTED),
+            Whom::TheClaimsHolder if after.readers() == 0 => {
+                (turn_used(announced).with_writer(0), GRANTED)
+            }
+            // A reader has come in meanwhile.
+            Whom::TheClaimsHolder => (announced.without(CLAIM_WAITS), LOOK_AGAIN),
+            Whom::First | Whom::AWriter | Whom::AClaimant => (announced.with(WOKEN), LOOK_AGAIN),
+        }
+    }
+
+    /// `after`, saying of those who wait what has been seen of them.
+    fn announced(&self, after: State) -> State {
+        let stay = self.stay.get();
+        let claimants = includes(stay, WRITE) || includes(stay, CLAIM);
+        if self.stopped.get() {
+            // It stopped at one of these, and has not seen the rest.
+            return after.having(WRITERS_WAIT, claimants || after.has(WRITERS_WAIT));
+        }
+        after
+            .having(READERS_WAIT, includes(stay, READ))
+            .having(WRITERS_WAIT, claimants)
+    }
+}
+
+/// Nobody waits, whatever the word says: it may be a copy from before a fork.
+fn forget_waiters(state: State) -> State {
+    state.without(READERS_WAIT | WRITERS_WAIT | CLAIM_WAITS | TURN)
+}
+
+impl RawRwLock {
+    /// Gives `release` up and looks after those who wait.
+    #[cold]
+    pub(super) fn hand_over(&self, state: State, release: Release) {
+        if state.is_shared() {
+            self.release_in_kernel(release);
+        } else {
+            self.look(Occasion::Leaves {
+                release,
+                fair: false,
+            });
+        }
+    }
+
+    /// The same, and whoever stands first in the queue gets the lock.
+    #[cold]
+    pub(super) fn hand_over_fairly(&self, release: Release) {
+        self.look(Occasion::Leaves {
+            release,
+            fair: true,
+        });
+    }
+
+    /// Lets those in who need not wait any more.
+    #[cold]
+    pub(super) fn let_in(&self) {
+        self.hand_over(self.state(), Release::Nothing);
+    }
+
+    /// After the lock has been given back: it may be gone.
+    #[cold]
+    pub(super) fn hand_over_late(&self) {
+        self.look(Occasion::HasLeft);
+    }
+
+    /// For somebody who stands in the queue: whoever stands first there gets the lock, now or next.
+    #[cold]
+    pub(super) fn ask_for_a_turn(&self, turn: u32) {
+        self.look(Occasion::WaitsTooLong { turn });
+    }
+
+    fn look(&self, occasion: Occasion) {
+        let look = Look {
+            lock: self,
+            occasion,
+            whom: Cell::new(None),
+            readers_taken: Cell::new(0),
+            other_taken: Cell::new(false),
+            stay: Cell::new(0),
+            stopped: Cell::new(false),
+        };
+        let choose = |kind| look.choose(kind);
+        let change = |unparked| look.change(unparked);
+        unpark(repository(), key_of(&self.word), choose, change);
+    }
+
+    /// What the word says once a waiter of kind `left` has given up, and `stay` still wait. Under the bucket's lock.
+    pub(super) fn forget_waiter(&self, left: u64, stay: u64) {
+        let readers = includes(stay, READ);
+        let writers = includes(stay, WRITE) || includes(stay, CLAIM);
+        loop {
+            let state = self.state();
+            let mut new = state
+                .having(READERS_WAIT, readers)
+                .having(WRITERS_WAIT, writers);
+            if left == TAKE_OVER {
+                new = new.without(CLAIM_WAITS);
+            }
+            // A turn is a writer's, or it was asked for by one who is still there: of others who need one, each asks again.
+            if left != READ || stay == 0 {
+                new = new.without(TURN);
+            }
+            if self.replace(state, new, AcqRel) {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! Waiting for a process-shared lock: in the kernel, on the low half of the word.
+//!
+//! No process can look into another's queue, and any of them may be killed at any moment. So here nothing is handed over: a
+//! release clears the bit of those whom it wakes, and they look again, announcing themselves anew if they must.
+//!
+//! ```text
+//!   waiter                                     release
+//!   ──────                                     ───────
+//!   word: READERS_WAIT or WRITERS_WAIT set     word: without the hold, and without the bit
+//!     (in one CAS with seeing that it must)      (one CAS: the last touch of the lock)
+//!   FUTEX_WAIT_BITSET(low half, as announced)  FUTEX_WAKE_BITSET(low half, readers: all, writers: one)
+//! ```
+//!
+//! All that may end a wait changes the low half: a release that somebody may sleep for clears his bit. The reader count is in the
+//! high half, so that readers who come and go do not keep a writer from falling asleep. The kernel's bitset tells the classes
+//! apart: readers, writers (and those who want the claim), the claim's holder.
+//!
+//! * A writer that was woken does not know whether others sleep, so it sets `WRITERS_WAIT` as it takes the lock. Between
+//!   its wake-up and that, releases wake nobody, and no `WOKEN` is needed.
+//! * A wake that found nobody asleep (they gave up, or were killed) is followed by one of the other class.
+//! * Alarms end every sleep of a writer, and of a reader under writer preference, after 1 ms first and then when it has waited twice as
+//!   long again, at most every second. Whoever was rung looks by itself, and has the right to come in before newcomers. So what a killed process
+//!   leaves behind costs others time, in proportion to what they have waited already, and stops nobody: a wake-up that died with the one
+//!   who was woken, a turn that nobody takes, a `WRITERS_WAIT` without a writer (`probe`).
+//! * Readers never wait for a turn longer than its `patience`, as in `wait.rs`.
+//!
+//! A process that is killed while it *holds* the lock leaves it held: this lock is not robust.
+
+use super::spin::Spin;
+use super::state::{
+    CLAIM_WAITS, CLAIMED, OVERLAPS, READERS_TURN, READERS_WAIT, Release, Right, State, TURN,
+    WRITER, WRITERS_WAIT,
+};
+use super::wait::{Alarms, patience, sooner};
+use super::{RawRwLock, RwLockError, Wish};
+use crate::atomic::AtomicU64;
+use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
+use crate::sys::Errno;
+use crate::sys::clock::Deadline;
+use crate::sys::futex::{low_half_wait, low_half_wake};
+
+/// The kernel's bits for the classes of sleepers.
+const READERS: u32 = 1;
+const WRITERS: u32 = 2;
+const CLAIMANT: u32 = 4;
+
+const ALL: u32 = i32::MAX as u32;
+
+/// How a sleep ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slept {
+    /// Somebody woke it.
+    Woken,
+    /// It is to look again: the word has changed, or a signal handler ran.
+    Disturbed,
+    TimedOut,
+}
+
+/// Wakes sleepers of these classes; whether there were any. The lock may be gone: the kernel looks for the address only.
+fn wake(word: *const AtomicU64, count: u32, classes: u32) -> bool {
+    low_half_wake(word, count, classes).is_ok_and(|woken| woken != 0)
+}
+
+/// Whom a release wakes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whom {
+    Nobody,
+    ClaimsHolder,
+    AllReaders,
+    AWriter,
+    /// For one of them who wants the claim; who is who the kernel cannot say.
+    AllWriters,
+}
+
+/// What the word says when `after` is left, and who is woken.
+fn next(after: State, release: Release) -> (State, Whom) {
+    if after.has(CLAIM_WAITS) && after.readers() == 0 {
+        return (after.without(CLAIM_WAITS), Whom::ClaimsHolder);
+    }
+    let readers_may = after.admits_reader(Right::Newcomer)
+        || after.has(READERS_TURN)
+        // Nobody else is there to take the turn.
+        || !after.has(WRITERS_WAIT | CLAIMED);
+    if after.has(READERS_WAIT) && !after.has(WRITER) && readers_may {
+        return (after.without(READERS_WAIT | READERS_TURN), Whom::AllReaders);
+    }
+    if after.has(WRITERS_WAIT) && after.is_free() {
+        return (after.without(WRITERS_WAIT), Whom::AWriter);
+    }
+    let left_claim = matches!(
+        release,
+        Release::Claim | Release::ClaimToReader | Release::WriterToReader
+    );
+    if after.has(WRITERS_WAIT) && left_claim && !after.has(CLAIMED) {
+        return (after.without(WRITERS_WAIT), Whom::AllWriters);
+    }
+    if !after.has(READERS_WAIT | WRITERS_WAIT | CLAIM_WAITS) {
+        // The turn of somebody who is gone.
+        return (after.without(TURN | READERS_TURN), Whom::Nobody);
+    }
+    (after, Whom::Nobody)
+}
+
+impl RawRwLock {
+    /// Gives `release` up, as the last touch of the lock, and wakes whoever is next.
+    pub(super) fn release_in_kernel(&self, release: Release) {
+        // From here on an address, not a reference: the lock may be gone before the wake.
+        let word: *const AtomicU64 = &raw const self.word;
+        let (new, whom) = loop {
+            let state = self.state();
+            let (new, whom) = next(state.after(release), release);
+            if self.replace(state, new, Releasing) {
+                break (new, whom);
+            }
+        };
+        match whom {
+            Whom::Nobody => {}
+            Whom::ClaimsHolder => {
+                wake(word, 1, CLAIMANT);
+            }
+            Whom::AllReaders => {
+                if !wake(word, ALL, READERS) && new.has(WRITERS_WAIT) && new.is_free() {
+                    wake(word, 1, WRITERS);
+                }
+            }
+            Whom::AWriter => {
+                if !wake(word, 1, WRITERS) && new.has(READERS_WAIT) {
+                    wake(word, ALL, READERS);
+                }
+            }
+            Whom::AllWriters => {
+                wake(word, ALL, WRITERS);
+            }
+        }
+    }
+
+    /// Sleeps while the low half is as `announced`.
+    fn sleep(&self, announced: State, class: u32, until: Option<&Deadline>) -> Slept {
+        match low_half_wait(&self.word, announced.low_half(), class, until) {
+            Ok(()) => Slept::Woken,
+            Err(Errno::TIMEDOUT) => Slept::TimedOut,
+            Err(Errno::AGAIN | Errno::INTR) => Slept::Disturbed,
+            Err(_) => {
+                // Memory that cannot be shared, or a kernel that refuses: look now and then.
+                crate::sys::sched::sleep_nanoseconds(1_000_000);
+                let passed = until.is_some_and(Deadline::has_passed);
+                if passed {
+                    Slept::TimedOut
+                } else {
+                    Slept::Disturbed
+                }
+            }
+        }
+    }
+
+    /// Waits to read.
+    #[cold]
+    pub(super) fn wait_shared_in_kernel(
+        &self,
+        right: Right,
+        owner: u32,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), RwLockError> {
+        let asked_for = right;
+        let mut right = right;
+        let mut spin = Spin::new();
+        let mut alarms = Alarms::new();
+        loop {
+            let state = self.state();
+            if state.admits_reader(right) {
+                if state.is_full() {
+                    return Err(RwLockError::TooManyReaders);
+                }
+                let mut new = state.with_readers(1);
+                if right != Right::Newcomer {
+                    // Whoever's turn it was, it has been used; others wait no longer.
+                    new = new.without(TURN | READERS_TURN);
+                }
+                let others = right != asked_for && state.has(TURN) && state.has(READERS_WAIT);
+                if others {
+                    new = new.without(READERS_WAIT);
+                }
+                if self.replace(state, new, Acquire) {
+                    if others {
+                        wake(&raw const self.word, ALL, READERS);
+                    }
+                    return Ok(());
+                }
+                continue;
+            }
+            if owner != 0 && state.owner() == owner {
+                return Err(RwLockError::Deadlock);
+            }
+            if spin.again() {
+                continue;
+            }
+            let announced = state.with(READERS_WAIT);
+            if !self.replace(state, announced, Relaxed) {
+                continue;
+            }
+            alarms.begin();
+            let own = if state.prefers_writers() {
+                alarms.next()
+            } else {
+                (!state.has(WRITER)).then(|| patience(state))
+            };
+            let until = sooner(deadline.copied(), own);
+            match self.sleep(announced, READERS, until.as_ref()) {
+                // A release that wakes readers has decided that they may come in.
+                Slept::Woken => right = Right::Holder,
+                Slept::Disturbed => {}
+                // What it announced stays, for others may sleep; the next release finds out.
+                Slept::TimedOut if deadline.is_some_and(Deadline::has_passed) => {
+                    return Err(RwLockError::TimedOut);
+                }
+                Slept::TimedOut => {
+                    right = Right::Waited;
+                    if state.prefers_writers() {
+                        alarms.ring();
+                        self.probe(alarms.rung);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A reader has waited too long behind writers: under a writer, it asks for the readers' turn; else it makes sure that
+    /// there are writers.
+    fn probe(&self, turn: u32) {
+        loop {
+            let state = self.state();
+            if state.has(WRITER) {
+                let asked = state.with_turn(turn).with(READERS_TURN);
+                if self.replace(state, asked, Relaxed) {
+                    return;
+                }
+            } else if state.has(WRITERS_WAIT) {
+                // Those that there are announce themselves again.
+                if self.replace(state, state.without(WRITERS_WAIT), Relaxed) {
+                    if wake(&raw const self.word, ALL, WRITERS) {
+                        // They are given the time to.
+                        crate::sys::sched::sleep_nanoseconds(100_000);
+                    }
+                    return;
+                }
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Waits to write, or for the claim.
+    #[cold]
+    pub(super) fn wait_exclusive_in_kernel(
+        &self,
+        wish: Wish,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), RwLockError> {
+        let mut right = Right::Newcomer;
+        let mut spin = Spin::new();
+        let mut alarms = Alarms::new();
+        let mut was_woken = false;
+        loop {
+            let state = self.state();
+            let admitted = match wish {
+                Wish::Write(_) => state.admits_writer(right),
+                Wish::Claim => state.admits_claimant(right),
+            };
+            if admitted {
+                let new = match wish {
+                    Wish::Write(owner) => state.with_writer(owner),
+                    Wish::Claim => state.with(CLAIMED),
+                };
+                // Whoever has slept does not know who sleeps still.
+                let new = match right {
+                    Right::Newcomer => new,
+                    _ => new.without(TURN | READERS_TURN).with(WRITERS_WAIT),
+                };
+                if self.replace(state, new, Acquire) {
+                    return Ok(());
+                }
+                continue;
+            }
+            if let Wish::Write(owner) = wish
+                && owner != 0
+                && state.owner() == owner
+            {
+                return Err(RwLockError::Deadlock);
+            }
+            if spin.again() {
+                continue;
+            }
+            let mut announced = state.with(WRITERS_WAIT);
+            if alarms.rung > 0 {
+                announced = announced.with_turn(alarms.rung);
+            } else if was_woken && state.prefers_writers() {
+                // It was overtaken by readers on its way.
+                announced = announced.with_turn(1);
+            }
+            if !self.replace(state, announced, Relaxed) {
+                continue;
+            }
+            alarms.begin();
+            let until = sooner(deadline.copied(), alarms.next());
+            match self.sleep(announced, WRITERS, until.as_ref()) {
+                Slept::Woken => {
+                    was_woken = true;
+                    right = Right::Holder;
+                    spin = Spin::new();
+                }
+                Slept::Disturbed => {}
+                Slept::TimedOut if deadline.is_some_and(Deadline::has_passed) => {
+                    self.give_up(WRITERS_WAIT | TURN);
+                    return Err(RwLockError::TimedOut);
+                }
+                Slept::TimedOut => {
+                    alarms.ring();
+                    right = Right::Holder;
+                }
+            }
+        }
+    }
+
+    /// Takes back what it has announced; those who announced the same, and those who waited for it, look again.
+    fn give_up(&self, announced: u64) {
+        loop {
+            let state = self.state();
+            let new = state.without(announced | READERS_WAIT);
+            if self.replace(state, new, AcqRel) {
+                break;
+            }
+        }
+        let word = &raw const self.word;
+        if announced & WRITERS_WAIT != 0 {
+            wake(word, ALL, WRITERS);
+        }
+        wake(word, ALL, READERS);
+    }
+
+    /// [`take_over`](Self::take_over) of a process-shared lock, which has no fast readers.
+    #[cold]
+    pub(super) fn take_over_in_kernel(
+        &self,
+        owner: u32,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), RwLockError> {
+        let mut spin = Spin::new();
+        let mut alarms = Alarms::new();
+        loop {
+            let state = self.state();
+            if state.readers() == 0 {
+                if self.replace(state, state.with_writer(owner), Acquire) {
+                    return Ok(());
+                }
+                continue;
+            }
+            if spin.again() {
+                continue;
+            }
+            let mut announced = state.with(CLAIM_WAITS);
+            if alarms.rung > 0 {
+                announced = announced.with_turn(alarms.rung);
+            }
+            if !self.replace(state, announced, Relaxed) {
+                continue;
+            }
+            alarms.begin();
+            let until = sooner(deadline.copied(), alarms.next());
+            match self.sleep(announced, CLAIMANT, until.as_ref()) {
+                Slept::Woken | Slept::Disturbed => {}
+                Slept::TimedOut if deadline.is_some_and(Deadline::has_passed) => {
+                    self.give_up(CLAIM_WAITS | TURN);
+                    return Err(RwLockError::TimedOut);
+                }
+                Slept::TimedOut => alarms.ring(),
+            }
+        }
+    }
+}
+
+// What a release must change for sleepers lies in the half that they sleep on.
+const _: () = {
+    assert!(
+        (READERS_WAIT | WRITERS_WAIT | CLAIM_WAITS | READERS_TURN | TURN | OVERLAPS) >> 32 == 0
+    );
+};

@@ -1,0 +1,395 @@
+//! Waiting for a private lock: spin a little, then queue in the process's table.
+//!
+//! Every waiter announces itself in the word under the bucket's lock, in one step with joining the queue; so a bit that says
+//! that somebody waits is set by the time a release must see it, and a waiter that gives up takes its bit back in one step with
+//! leaving (parking_lot #465: cleared outside of that lock, it took a later waiter's bit with it).
+//!
+//! # Nobody waits for ever
+//!
+//! A waiter keeps its place in the queue, and an alarm: after 1 ms, and each time it has waited twice as long again, it asks for
+//! a turn (`TURN`). From then on newcomers queue behind, and the next release hands the lock to whoever stands first. Who that is
+//! the queue says, so no waiter need be woken in vain for it, and once it is done everybody barges again.
+//!
+//! Under reader preference a turn keeps readers out, and one of them may hold the lock already, or be what a holder waits for; the
+//! word cannot say. So a reader waits for a turn no longer than whoever has it has waited (`patience`) and then comes
+//! in, which ends the turn. The next one, when its owner has waited twice as long, lasts twice as long:
+//! at the latest the one that is longer than the readers' sections brings the writer in. So reading again while one reads never
+//! deadlocks, whatever it costs in time; a thread that holds the lock by a slot, or says that it may hold it
+//! (`Right::Holder`), does not wait at all.
+//!
+//! Under writer preference readers ask for turns too, which lets all readers in between two writers.
+
+use super::bias::Cost;
+use super::hand_over::{CLAIM, CLAIM_GRANTED, GRANTED, READ, TAKE_OVER, WRITE};
+use super::slots;
+use super::spin::Spin;
+use super::state::{
+    CLAIM_WAITS, CLAIMED, FAST, OVERLAPS, READERS_WAIT, Release, Right, SLOTS, State, TURN, WOKEN,
+    WRITER, WRITERS_WAIT,
+};
+use super::{RawRwLock, RwLockError, Wish};
+use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use crate::futex::parking::{Parked, Patience, park_patiently};
+use crate::lock::key_of;
+use crate::private::repository;
+use crate::sys::clock::{Clock, Deadline, now};
+use core::time::Duration;
+
+/// After how long a waiter asks for a turn first.
+const FIRST_ALARM: Duration = Duration::from_millis(1);
+/// The most that alarms are apart.
+const LAST_ALARM: Duration = Duration::from_secs(1);
+
+/// The alarms of one wait, over all its sleeps.
+pub(super) struct Alarms {
+    /// Zero: the clock has not been read yet.
+    next: Duration,
+    step: Duration,
+    /// How many there were.
+    pub(super) rung: u32,
+}
+
+impl Alarms {
+    pub(super) fn new() -> Self {
+        Self {
+            next: Duration::ZERO,
+            step: FIRST_ALARM,
+            rung: 0,
+        }
+    }
+
+    /// The first sleep begins: a wait that ends before needs no clock.
+    pub(super) fn begin(&mut self) {
+        if !cfg!(loom) && self.next.is_zero() {
+            self.next = now(Clock::Monotonic) + FIRST_ALARM;
+        }
+    }
+
+    /// When the next one is.
+    pub(super) fn next(&self) -> Option<Deadline> {
+        // In a model a deadline has always passed; there alarms ring once, if the model is about them.
+        #[cfg(loom)]
+        if self.rung > 0 || !crate::model::rwlock::ALARMS_RING.get() {
+            return None;
+        }
+        Some(Deadline::at(Clock::Monotonic, self.next))
+    }
+
+    /// It has rung.
+    pub(super) fn ring(&mut self) {
+        self.rung += 1;
+        self.step = (self.step * 2).min(LAST_ALARM);
+        self.next += self.step;
+    }
+}
+
+/// How long a reader waits for the turn that the word speaks of.
+pub(super) fn patience(state: State) -> Deadline {
+    let doubled = state.turn().saturating_sub(1);
+    Deadline::after(FIRST_ALARM * (1 << doubled))
+}
+
+/// The sooner of two deadlines.
+pub(super) fn sooner(one: Option<Deadline>, other: Option<Deadline>) -> Option<Deadline> {
+    match (one, other) {
+        (Some(one), Some(other)) if one.time_left() > other.time_left() => Some(other),
+        (one, other) => one.or(other),
+    }
+}
+
+/// One who waits in the queue.
+struct Waiter<'a> {
+    lock: &'a RawRwLock,
+    kind: u64,
+    right: Right,
+    /// It was woken, and the word says so (`WOKEN`).
+    was_woken: bool,
+    alarms: Alarms,
+}
+
+impl<'a> Waiter<'a> {
+    fn new(lock: &'a RawRwLock, kind: u64, right: Right) -> Self {
+        Self {
+            lock,
+            kind,
+            right,
+            was_woken: false,
+            alarms: Alarms::new(),
+        }
+    }
+
+    /// Whether it need not wait while the word is so.
+    fn is_admitted(&self, state: State) -> bool {
+        match self.kind {
+            READ => state.has(FAST) || state.admits_reader(self.right),
+            WRITE => state.admits_writer(self.right),
+            CLAIM => state.admits_claimant(self.right),
+            _ => state.readers() == 0,
+        }
+    }
+
+    fn park(&mut self, deadline: Option<&Deadline>) -> Parked {
+        self.alarms.begin();
+        let key = key_of(&self.lock.word);
+        let parked = park_patiently(repository(), key, self.kind, deadline, self);
+        if parked == Parked::Interrupted {
+            // From a signal handler inside a bucket (which must not lock), or in a child forked by one: try again.
+            crate::sys::sched::sleep_nanoseconds(50_000);
+        }
+        parked
+    }
+}
+
+impl Patience for Waiter<'_> {
+    fn validate(&mut self) -> bool {
+        loop {
+            let state = self.lock.state();
+            if self.is_admitted(state) {
+                return false;
+            }
+            let announced = match self.kind {
+                READ => state.with(READERS_WAIT),
+                // No reader comes in past a waiting writer unseen.
+                WRITE => state.with(WRITERS_WAIT).without(FAST),
+                CLAIM => state.with(WRITERS_WAIT),
+                _ => state.with(CLAIM_WAITS),
+            };
+            let announced = announced.having(WOKEN, state.has(WOKEN) && !self.was_woken);
+            // Relaxed would do: the bucket's lock orders it for whoever looks at the queue, and for others it is a hint to
+            // go there, in the one word that is all they look at.
+            if self.lock.replace(state, announced, Relaxed) {
+                self.was_woken = false;
+                return true;
+            }
+        }
+    }
+
+    fn next_alarm(&self) -> Option<Deadline> {
+        // Under reader preference a reader waits for nothing but a writer to leave, who looks for readers, or for
+        // a turn, with patience.
+        let waits_quietly = self.kind == READ && !self.lock.state().prefers_writers();
+        if waits_quietly {
+            None
+        } else {
+            self.alarms.next()
+        }
+    }
+
+    fn alarm(&mut self) {
+        self.alarms.ring();
+        self.lock.ask_for_a_turn(self.alarms.rung);
+    }
+
+    fn left(&mut self, kinds: u64) {
+        self.lock.forget_waiter(self.kind, kinds);
+    }
+}
+
+impl RawRwLock {
+    /// Waits to read.
+    #[cold]
+    pub(super) fn wait_shared(
+        &self,
+        right: Right,
+        owner: u32,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), RwLockError> {
+        use super::fast::Entered;
+        let mut spin = Spin::new();
+        let mut waiter = Waiter::new(self, READ, right);
+        loop {
+            let state = match self.enter_shared_among_others(waiter.right) {
+                Entered::Yes => return Ok(()),
+                Entered::Full => return Err(RwLockError::TooManyReaders),
+                Entered::No(state) => state,
+            };
+            if owner != 0 && state.owner() == owner {
+                return Err(RwLockError::Deadlock);
+            }
+            if state.has(SLOTS) && slots::holds(self.address()) {
+                // Nobody writes while it does, and who waits to write must wait for it anyway.
+                waiter.right = Right::Holder;
+                continue;
+            }
+            if spin.again() {
+                continue;
+            }
+            let waits_for_a_turn = !state.prefers_writers() && !state.has(WRITER);
+            let patience = waits_for_a_turn.then(|| patience(state));
+            let until = sooner(deadline.copied(), patience);
+            match waiter.park(until.as_ref()) {
+                Parked::Woken(GRANTED) => return Ok(()),
+                Parked::TimedOut if deadline.is_some_and(Deadline::has_passed) => {
+                    return Err(RwLockError::TimedOut);
+                }
+                Parked::TimedOut => waiter.right = Right::Waited,
+                Parked::Woken(_) | Parked::Invalid | Parked::Interrupted => {}
+            }
+        }
+    }
+
+    /// Waits to write, or for the claim.
+    #[cold]
+    pub(super) fn wait_exclusive(
+        &self,
+        wish: Wish,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), RwLockError> {
+        let (kind, owner) = match wish {
+            Wish::Write(owner) => (WRITE, owner),
+            Wish::Claim => (CLAIM, 0),
+        };
+        let mut spin = Spin::new();
+        let mut waiter = Waiter::new(self, kind, Right::Newcomer);
+        loop {
+            let state = self.state();
+            if waiter.is_admitted(state) {
+                // `FAST` is left alone by who only wants the claim.
+                let drives_out = kind == WRITE && state.has(SLOTS);
+                let new = match kind {
+                    CLAIM => state.with(CLAIMED),
+                    _ if drives_out => state.with(CLAIMED).without(FAST),
+                    _ => state.with_writer(owner),
+                };
+                // Under writer preference no reader comes in any more.
+                let shut = drives_out && state.prefers_writers();
+                let new = new.having(CLAIM_WAITS, shut || new.has(CLAIM_WAITS));
+                let new = new.having(WOKEN, state.has(WOKEN) && !waiter.was_woken);
+                if !self.replace(state, new, Acquire) {
+                    continue;
+                }
+                if drives_out {
+                    return self.drive_out(owner, deadline);
+                }
+                if kind == CLAIM && new.has(READERS_WAIT) {
+                    // They waited for us.
+                    self.let_in();
+                }
+                return Ok(());
+            }
+            if owner != 0 && state.owner() == owner {
+                return Err(RwLockError::Deadlock);
+            }
+            if spin.again() {
+                continue;
+            }
+            match waiter.park(deadline) {
+                Parked::Woken(GRANTED) => {
+                    self.set_owner(owner);
+                    return Ok(());
+                }
+                Parked::Woken(CLAIM_GRANTED) => return self.drive_out(owner, deadline),
+                Parked::Woken(_) => {
+                    waiter.was_woken = true;
+                    waiter.right = Right::Holder;
+                    spin = Spin::new();
+                }
+                Parked::TimedOut => {
+                    // Those who waited for us alone need not any more.
+                    self.let_in();
+                    return Err(RwLockError::TimedOut);
+                }
+                Parked::Invalid | Parked::Interrupted => {}
+            }
+        }
+    }
+
+    /// Says who the writer is: the caller.
+    fn set_owner(&self, owner: u32) {
+        if owner != 0 {
+            // Relaxed: only the owner itself asks.
+            self.word.fetch_add(u64::from(owner) << 32, Relaxed);
+        }
+    }
+
+    /// From the claim to the lock; without it, if the deadline passes.
+    fn drive_out(&self, owner: u32, deadline: Option<&Deadline>) -> Result<(), RwLockError> {
+        let result = self.take_over(owner, deadline);
+        if result.is_err() {
+            self.release_claim(Release::Claim);
+        }
+        result
+    }
+
+    /// Turns the claim, which the caller holds, into the lock: sends fast readers to the word, waits until those in slots have
+    /// left, and then those in the word.
+    ///
+    /// # Errors
+    /// The deadline has passed; the caller still holds the claim.
+    #[cold]
+    pub(super) fn take_over(
+        &self,
+        owner: u32,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), RwLockError> {
+        if self.shut_out_fast_readers() {
+            let cost = Cost::begin();
+            let emptied = slots::wait_until_empty(self.address(), deadline);
+            cost.end(self.address());
+            emptied.map_err(|slots::StillThere| RwLockError::TimedOut)?;
+            // Relaxed: what the readers did was acquired with their slots; and no slot is used again before this thread, or
+            // one after it, gives the claim back.
+            self.word.fetch_and(!SLOTS, Relaxed);
+        }
+        let mut spin = Spin::new();
+        let mut waiter = Waiter::new(self, TAKE_OVER, Right::Newcomer);
+        loop {
+            let state = self.state();
+            if state.readers() == 0 {
+                if self.replace(state, state.with_writer(owner), Acquire) {
+                    return Ok(());
+                }
+                continue;
+            }
+            if spin.again() {
+                continue;
+            }
+            match waiter.park(deadline) {
+                Parked::Woken(GRANTED) => {
+                    self.set_owner(owner);
+                    return Ok(());
+                }
+                Parked::TimedOut => {
+                    self.let_in();
+                    return Err(RwLockError::TimedOut);
+                }
+                Parked::Woken(_) | Parked::Invalid | Parked::Interrupted => {}
+            }
+        }
+    }
+
+    /// No reader comes in by a slot any more. Whether some may be there that have.
+    fn shut_out_fast_readers(&self) -> bool {
+        let state = self.state();
+        debug_assert!(state.has(CLAIMED));
+        if !state.has(SLOTS) {
+            return false;
+        }
+        // What was counted for the bias begins anew. AcqRel: the fence behind it is what counts (`slots.rs`).
+        self.word.fetch_and(!(FAST | OVERLAPS), AcqRel);
+        true
+    }
+
+    /// The same as [`take_over`](Self::take_over), if that needs no waiting; whether it is done.
+    pub(super) fn try_take_over(&self, owner: u32) -> bool {
+        if self.shut_out_fast_readers() {
+            crate::atomic::full_fence();
+            if slots::any(self.address()) {
+                return false;
+            }
+            self.word.fetch_and(!SLOTS, Relaxed);
+        }
+        loop {
+            let state = self.state();
+            if state.readers() != 0 {
+                return false;
+            }
+            if self.replace(state, state.with_writer(owner), Acquire) {
+                return true;
+            }
+        }
+    }
+}
+
+// The turn is as long as a `Duration` and a deadline can say.
+const _: () = assert!((TURN >> TURN.trailing_zeros()) < 31);
