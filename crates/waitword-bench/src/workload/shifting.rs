@@ -9,13 +9,14 @@
 //!
 //! **Figures.** Sections a second, of the whole and of each phase: *more is better*. A phase is called by its number,
 //! its threads and its section. *best peer of each* is nobody: in each phase (and for the whole) the best that
-//! any peer has reached in that round.
+//! any peer has reached in that round. Likewise *best fixed flavour of each*, of ours: that is what our adaptive mutex,
+//! which has to find out by itself, is compared with. All others are compared with the first, as everywhere.
 
 mod zipf;
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
-use crate::locks::{BenchMutex, every_mutex};
+use crate::locks::{BenchMutex, every_mutex, ours};
 use crate::ops::{Futexes, Kernel};
 use crate::run::{Settings, Workload};
 use crate::usage::Usage;
@@ -87,16 +88,33 @@ fn cases(settings: &Settings) -> Vec<Case> {
     vec![Case::new(
         "ramp",
         &METRICS,
-        names.len() + 1,
+        names.len() + 2,
         move |context| {
             let crew = Rc::new(Crew::new(THREADS, context)?);
             let mut all = every_mutex!(contender(&crew, phase));
-            let peers = (0..names.len()).filter(|&index| !names[index].starts_with("waitword"));
-            all.push(Contender::best_of("best peer of each", peers.collect()));
+            let adaptive = <ours::Mutex<ours::Adaptive> as BenchMutex>::NAME;
+            let those = |wanted: &dyn Fn(&str) -> bool| {
+                (0..names.len())
+                    .filter(|&index| wanted(names[index]))
+                    .collect()
+            };
+            let peers = those(&|name| !name.starts_with(OURS));
+            let fixed = those(&|name| name.starts_with(OURS) && name != adaptive);
+            let best_fixed = all.len() + 1;
+            all.push(Contender::best_of("best peer of each", peers));
+            all.push(Contender::best_of("best fixed flavour of each", fixed));
+            for (contender, name) in all.iter_mut().zip(&names) {
+                if *name == adaptive {
+                    contender.baseline = best_fixed;
+                }
+            }
             Ok(all)
         },
     )]
 }
+
+/// How the names of ours begin.
+const OURS: &str = "waitword";
 
 fn name<M: BenchMutex>() -> &'static str {
     M::NAME

@@ -62,3 +62,22 @@ fn a_lock_that_is_none_is_found_out() {
     };
     assert!((0..50).any(found));
 }
+
+#[test]
+fn the_adaptive_one_is_compared_with_the_best_fixed_one() {
+    let _guard = watchdog::guard("shifting, contenders");
+    let context = context();
+    let case = cases(&context.settings).remove(0);
+    let contenders = (case.prepare)(&context).unwrap();
+    assert_eq!(contenders.len(), case.contenders);
+    let name = |index: usize| contenders[index].variant.name();
+    for (index, contender) in contenders.iter().enumerate() {
+        let adaptive = name(index) == <ours::Mutex<ours::Adaptive> as BenchMutex>::NAME;
+        let expected = if adaptive {
+            "best fixed flavour of each"
+        } else {
+            "glibc"
+        };
+        assert_eq!(name(contender.baseline), expected, "{}", name(index));
+    }
+}
