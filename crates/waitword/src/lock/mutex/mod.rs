@@ -204,10 +204,31 @@ impl RawMutex {
     ///
     /// # Safety
     /// As [`unlock`](Self::unlock).
+    ///
+    /// # Panics
+    /// As [`unlock`](Self::unlock).
     #[inline]
     pub unsafe fn unlock_fair(&self) {
-        if !self.release_fast() {
-            self.unlock_fair_slow();
+        if !self.release_fast()
+            && let Err(error) = self.unlock_fair_slow()
+        {
+            panic!("mutex not unlocked: {error}");
+        }
+    }
+
+    /// [`unlock_fair`](Self::unlock_fair), or why not.
+    ///
+    /// # Errors
+    /// As [`unlock_checked`](Self::unlock_checked).
+    ///
+    /// # Safety
+    /// As [`unlock_checked`](Self::unlock_checked).
+    #[inline]
+    pub unsafe fn unlock_fair_checked(&self) -> Result<(), LockError> {
+        if self.release_fast() {
+            Ok(())
+        } else {
+            self.unlock_fair_slow()
         }
     }
 
@@ -376,12 +397,13 @@ impl RawMutex {
 
     #[cold]
     #[inline(never)]
-    fn unlock_fair_slow(&self) {
+    fn unlock_fair_slow(&self) -> Result<(), LockError> {
         #[cfg(not(loom))]
         if self.state().is_special() || self.is_shared() {
-            return self.unlock_contended();
+            return self.unlock_slow();
         }
         throughput::unlock_fairly(self);
+        Ok(())
     }
 
     #[cold]
@@ -389,7 +411,8 @@ impl RawMutex {
     fn bump_slow(&self) {
         let state = self.state();
         if !state.is_special() && (state.has_parked() || state.has_heir()) {
-            self.unlock_fair_slow();
+            let unlocked = self.unlock_fair_slow();
+            debug_assert!(unlocked.is_ok(), "one without an owner always is");
             self.lock();
         }
     }
