@@ -31,6 +31,11 @@ fn mutexes() {
 }
 
 #[test]
+fn condition_variables() {
+    compiles_and_runs("tests/c/cond.c");
+}
+
+#[test]
 fn examples_in_c() {
     for name in ["event", "mutex64", "shared"] {
         compiles_and_runs(&format!("examples/{name}.c"));
