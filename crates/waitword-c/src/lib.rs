@@ -1,5 +1,12 @@
-//! The C ABI of waitword: thin wrappers over `waitword::door`, which speaks futex(2)'s and futex2's own
-//! arguments already.
+//! The C ABI of waitword: thin wrappers. The futex calls stand on `waitword::door`, which speaks futex(2)'s and
+//! futex2's own arguments already; the locks on the crate's raw locks, which say all that POSIX asks for.
+//!
+//! | file | what it wraps |
+//! |------|---------------|
+//! | `futex2.rs`, `classic.rs`, `settings.rs` | the futex calls; the table and the spin |
+//! | `mutex.rs`, `cond.rs`, `rwlock.rs`, `sem.rs`, `barrier.rs`, `once.rs`, `event.rs`, `latch.rs`, `robust.rs` | a lock each |
+//! | `constants.rs`, `lock_flags.rs` | what the preprocessor sees |
+//! | `call.rs` | what the locks' functions share |
 //!
 //! What is added here is C: `-1` and `errno`, the C library's `struct timespec`, and constants that a
 //! preprocessor can see. `include/waitword.h` is generated from this crate (see `tests/header.rs`), so
@@ -12,11 +19,31 @@
 // In the order of the header, which follows this one.
 pub mod constants;
 
+pub mod lock_flags;
+
 pub mod futex2;
 
 pub mod classic;
 
+pub mod mutex;
+
+pub mod cond;
+
+pub mod robust;
+
+pub mod sem;
+
+pub mod barrier;
+
+pub mod latch;
+
+pub mod event;
+
+pub mod once;
+
 pub mod settings;
+
+mod call;
 
 use core::ffi::c_long;
 use core::mem::{align_of, offset_of, size_of};

@@ -25,6 +25,35 @@ fn version_macros() -> String {
     )
 }
 
+/// The flags of the locks, by their prefixes, and the enumeration that has the same names and values: debuggers know
+/// enumerations, and the preprocessor macros. (cbindgen writes the macros; the enumeration must come first, since its
+/// names are then macros.)
+const ENUMS: [(&str, &str); 3] = [
+    ("ww_scope_flag", "WW_PROCESS_"),
+    ("ww_mutex_flag", "WW_MUTEX_"),
+    ("ww_event_flag", "WW_EVENT_"),
+];
+
+fn enumerations(header: &str) -> String {
+    let flags: Vec<(&str, &str)> = header
+        .lines()
+        .filter_map(|line| line.strip_prefix("#define ")?.split_once(' '))
+        .filter(|(_, value)| value.parse::<u32>().is_ok())
+        .collect();
+    let mut text =
+        String::from("/* The flags of the locks, for debuggers; they are macros too, below. */");
+    for (name, prefix) in ENUMS {
+        let members: Vec<String> = flags
+            .iter()
+            .filter(|(flag, _)| flag.starts_with(prefix))
+            .map(|(flag, value)| format!("    {flag} = {value}"))
+            .collect();
+        assert!(!members.is_empty(), "no flag begins with {prefix}");
+        text += &format!("\nenum {name} {{\n{}\n}};", members.join(",\n"));
+    }
+    text
+}
+
 fn generate(package: &Path) -> String {
     let mut config = cbindgen::Config::from_file(package.join("cbindgen.toml"))
         .expect("cbindgen.toml can be read");
@@ -37,7 +66,8 @@ fn generate(package: &Path) -> String {
         .expect("cbindgen reads src/");
     let mut text = Vec::new();
     bindings.write(&mut text);
-    String::from_utf8(text).expect("a header is text")
+    let text = String::from_utf8(text).expect("a header is text");
+    text.replace("@ENUMS@", &enumerations(&text))
 }
 
 /// [`generate`], which runs cargo for the names of the sources, and cargo may wait for another one.

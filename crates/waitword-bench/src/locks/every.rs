@@ -54,13 +54,15 @@ macro_rules! every_condvar {
 /// Calls a function that is generic over a [`BenchRwLock`](super::BenchRwLock) for each there is; the results as a `Vec`.
 macro_rules! every_rwlock {
     ($build:ident $arguments:tt) => {{
-        use crate::locks::{glibc, parking_lot, stdlib};
+        use crate::locks::{glibc, ours, parking_lot, stdlib};
         #[allow(unused_mut)]
         let mut all = vec![
             $build::<glibc::RwLock<glibc::PreferReader>> $arguments,
             $build::<glibc::RwLock<glibc::PreferWriter>> $arguments,
             $build::<stdlib::RwLock> $arguments,
             $build::<parking_lot::RwLock> $arguments,
+            $build::<ours::RwLock<ours::PreferReaders>> $arguments,
+            $build::<ours::RwLock<ours::PreferWriters>> $arguments,
         ];
         #[cfg(has_nsync)]
         all.push($build::<crate::locks::nsync::Mu> $arguments);

@@ -1,8 +1,9 @@
 //! Ours: the mutex in each flavour, the condvar, the rwlock in each preference.
 
-use super::{BenchCondvar, BenchMutex};
+use super::{BenchCondvar, BenchMutex, BenchRwLock};
 use core::marker::PhantomData;
-use waitword::{Flavour, MutexOptions, RawCondvar, RawMutex};
+use waitword::lock_api::RawRwLock as _;
+use waitword::{Flavour, MutexOptions, Preference, RawCondvar, RawMutex, RawRwLock, Scope};
 
 /// Which flavour of ours.
 pub trait Ours: Send + Sync + 'static {
@@ -95,5 +96,66 @@ unsafe impl<F: Ours> BenchCondvar for Condvar<F> {
     #[inline(never)]
     fn broadcast(&self) {
         self.0.notify_all();
+    }
+}
+
+/// Which preference of ours.
+pub trait Preferring: Send + Sync + 'static {
+    /// As the report calls it.
+    const NAME: &'static str;
+    /// Which.
+    const PREFERENCE: Preference;
+}
+
+/// Readers first, as POSIX has it.
+#[derive(Debug)]
+pub struct PreferReaders;
+
+/// Writers first: the default in Rust.
+#[derive(Debug)]
+pub struct PreferWriters;
+
+impl Preferring for PreferReaders {
+    const NAME: &'static str = "waitword, readers first";
+    const PREFERENCE: Preference = Preference::Reader;
+}
+
+impl Preferring for PreferWriters {
+    const NAME: &'static str = "waitword, writers first";
+    const PREFERENCE: Preference = Preference::Writer;
+}
+
+/// Our reader/writer lock of a preference.
+#[derive(Debug)]
+pub struct RwLock<P>(RawRwLock, PhantomData<P>);
+
+// SAFETY: our own lock.
+unsafe impl<P: Preferring> BenchRwLock for RwLock<P> {
+    const NAME: &'static str = P::NAME;
+
+    fn new() -> Self {
+        Self(RawRwLock::with(P::PREFERENCE, Scope::Private), PhantomData)
+    }
+
+    #[inline(never)]
+    fn read_lock(&self) {
+        self.0.lock_shared();
+    }
+
+    #[inline(never)]
+    unsafe fn read_unlock(&self) {
+        // SAFETY: the caller holds it for reading, as it says.
+        unsafe { self.0.unlock_shared() }
+    }
+
+    #[inline(never)]
+    fn write_lock(&self) {
+        self.0.lock_exclusive();
+    }
+
+    #[inline(never)]
+    unsafe fn write_unlock(&self) {
+        // SAFETY: the caller holds it for writing, as it says.
+        unsafe { self.0.unlock_exclusive() }
     }
 }

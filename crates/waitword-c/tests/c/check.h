@@ -45,6 +45,24 @@ static inline void check_error(int line, const char *what, int expected, long go
         check_error(__LINE__, #call, error, got_, errno);                                                \
     } while (0)
 
+/* call gives 0 or an error number, pthread's way, and leaves errno alone. */
+static inline void check_number(int line, const char *what, int expected, int got, int error)
+{
+    checks++;
+    if (got == expected && error == 77)
+        return;
+    failures++;
+    printf("line %d: %s: expected %d (%s), got %d (%s); errno was 77 and is %d\n", line, what, expected,
+           strerror(expected), got, strerror(got), error);
+}
+
+#define ANSWERS(number, call)                                                                            \
+    do {                                                                                                 \
+        errno = 77;                                                                                      \
+        int got_ = (call);                                                                               \
+        check_number(__LINE__, #call, number, got_, errno);                                              \
+    } while (0)
+
 static inline int report(const char *name)
 {
     printf("%s: %d checks, %d failed\n", name, checks, failures);

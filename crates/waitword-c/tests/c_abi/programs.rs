@@ -26,6 +26,16 @@ fn every_operation_works_from_c() {
 }
 
 #[test]
+fn mutexes() {
+    compiles_and_runs("tests/c/mutex.c");
+}
+
+#[test]
+fn condition_variables() {
+    compiles_and_runs("tests/c/cond.c");
+}
+
+#[test]
 fn examples_in_c() {
     for name in ["event", "mutex64", "shared"] {
         compiles_and_runs(&format!("examples/{name}.c"));

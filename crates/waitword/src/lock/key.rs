@@ -8,10 +8,18 @@ pub(crate) fn key_of<T>(word: &T) -> Key {
     key_at(core::ptr::from_ref(word).addr())
 }
 
-/// The same by the address of one that need not exist any more.
+/// The key of the waiters of a mutex at this address, which need not exist any more.
+#[inline(always)]
+pub(crate) fn key_of_mutex_at(address: usize) -> Key {
+    Key {
+        place: Place::AtMutex,
+        ..key_at(address)
+    }
+}
+
 #[cfg(not(loom))]
 #[inline(always)]
-pub(crate) fn key_at(address: usize) -> Key {
+fn key_at(address: usize) -> Key {
     Key {
         address,
         place: Place::Anywhere,
@@ -21,7 +29,7 @@ pub(crate) fn key_at(address: usize) -> Key {
 /// In a model addresses differ from one execution to the next, which must all take the same buckets: words are
 /// numbered in the order in which they are first asked about.
 #[cfg(loom)]
-pub(crate) fn key_at(address: usize) -> Key {
+fn key_at(address: usize) -> Key {
     use std::sync::Mutex;
     loom::lazy_static! {
         static ref SEEN: Mutex<Vec<usize>> = Mutex::new(Vec::new());

@@ -22,7 +22,7 @@ mod semaphore;
 mod sleep;
 mod tokens;
 
-pub(crate) use key::{key_at, key_of};
+pub(crate) use key::{key_of, key_of_mutex_at};
 
 pub use auto_event::AutoEvent;
 pub use barrier::{Barrier, BarrierWaitResult};

@@ -22,6 +22,9 @@ use crate::sys::numa::Nodes;
 pub(crate) enum Place {
     /// Wherever the hash says: words spread over all nodes.
     Anywhere,
+    /// The same, for what waits on a mutex at that address: a wake that comes late, when the mutex has become
+    /// something else, must not find that one's waiters.
+    AtMutex,
     /// On the node at this position among the table's nodes, because the word asks for it.
     OnNode(u32),
 }
@@ -30,12 +33,17 @@ impl Place {
     pub(super) fn to_bits(self) -> u32 {
         match self {
             Place::Anywhere => 0,
-            Place::OnNode(position) => position + 1,
+            Place::AtMutex => 1,
+            Place::OnNode(position) => position + 2,
         }
     }
 
     pub(super) fn from_bits(bits: u32) -> Self {
-        bits.checked_sub(1).map_or(Place::Anywhere, Place::OnNode)
+        match bits {
+            0 => Place::Anywhere,
+            1 => Place::AtMutex,
+            position => Place::OnNode(position - 2),
+        }
     }
 }
 
@@ -98,7 +106,9 @@ impl Table {
         let lane = (hash >> 29) as usize % LANES;
         let position = match key.place {
             Place::OnNode(position) => position.min(self.nodes.count() - 1),
-            Place::Anywhere => ((hash >> 13 & 0xffff) as u32 * self.nodes.count()) >> 16,
+            Place::Anywhere | Place::AtMutex => {
+                ((hash >> 13 & 0xffff) as u32 * self.nodes.count()) >> 16
+            }
         };
         let index = ((position as usize) << self.bits) + index;
         debug_assert!(index < self.len());

@@ -39,7 +39,7 @@ use crate::atomic::Ordering;
 use crate::futex::parking::{self, Parked, Plan, Requeued};
 use crate::lock::mutex::after_wait::Stands;
 use crate::lock::mutex::waiter::{Moment, Waiter};
-use crate::lock::{LockError, RawMutex, key_at, key_of};
+use crate::lock::{LockError, RawMutex, key_of, key_of_mutex_at};
 use crate::private::repository;
 use crate::sys::clock::Deadline;
 use core::cell::Cell;
@@ -164,7 +164,7 @@ fn notify_waiters_of(condvar: &RawCondvar, address: u64, count: usize) -> Option
     let requeued = parking::unpark_requeue(
         repository(),
         key_of(condvar),
-        key_at(address as usize),
+        key_of_mutex_at(address as usize),
         plan,
         change,
     );

@@ -1,7 +1,6 @@
 //! What a condvar needs of its mutex: to park its waiters there, and to take it again for one that was woken.
 
 use super::throughput::{self, HEIR, HOLDER};
-use super::word::State;
 use super::{Flavour, LockError, LockTimedOut, RawMutex, Then};
 use crate::atomic::Ordering;
 use crate::futex::parking::Token;
@@ -35,13 +34,14 @@ impl RawMutex {
     /// Gives it back for a thread that is about to sleep: so the one who has waited longest can have its CPU.
     /// The caller holds it.
     pub(in crate::lock) fn unlock_to_sleep(&self) {
-        if let Err(seen) = self.release_fast() {
-            self.unlock_to_sleep_slow(State(seen));
+        if !self.release_fast() {
+            self.unlock_to_sleep_slow();
         }
     }
 
     #[cold]
-    fn unlock_to_sleep_slow(&self, state: State) {
+    fn unlock_to_sleep_slow(&self) {
+        let state = self.state();
         #[cfg(not(loom))]
         if state.is_special() {
             let checked_before = super::special::unlock(self, Then::Sleep);

@@ -26,8 +26,8 @@
 //!
 //! # Fast paths
 //!
-//! Lock is one compare-and-swap of `word` from 0 to LOCKED, unlock one from LOCKED to 0. Everything else, all flavours
-//! and kinds included, is told by a word that is neither.
+//! Lock is one compare-and-swap of `word` from 0 to LOCKED; unlock is a look whether it is LOCKED, and one subtraction.
+//! Everything else, all flavours and kinds included, is told by a word that is neither.
 
 mod adaptive;
 pub(in crate::lock) mod after_wait;
@@ -45,7 +45,9 @@ mod word;
 pub use error::LockError;
 pub use options::{Flavour, Kind, MutexOptions};
 
-use crate::atomic::{AtomicU32, Ordering};
+use crate::atomic::{AtomicU32, Ordering, fence};
+use crate::lock::key_of_mutex_at;
+use crate::private::Key;
 use crate::sys::clock::Deadline;
 use word::{LOCKED, State};
 
@@ -174,8 +176,8 @@ impl RawMutex {
     /// If it has an owner, and that is not the calling thread.
     #[inline]
     pub unsafe fn unlock(&self) {
-        if let Err(seen) = self.release_fast() {
-            self.unlock_contended(seen);
+        if !self.release_fast() {
+            self.unlock_contended();
         }
     }
 
@@ -189,9 +191,10 @@ impl RawMutex {
     /// The caller holds it, or it has an owner and can tell.
     #[inline]
     pub unsafe fn unlock_checked(&self) -> Result<(), LockError> {
-        match self.release_fast() {
-            Ok(()) => Ok(()),
-            Err(seen) => self.unlock_slow(seen),
+        if self.release_fast() {
+            Ok(())
+        } else {
+            self.unlock_slow()
         }
     }
 
@@ -201,10 +204,31 @@ impl RawMutex {
     ///
     /// # Safety
     /// As [`unlock`](Self::unlock).
+    ///
+    /// # Panics
+    /// As [`unlock`](Self::unlock).
     #[inline]
     pub unsafe fn unlock_fair(&self) {
-        if self.release_fast().is_err() {
-            self.unlock_fair_slow();
+        if !self.release_fast()
+            && let Err(error) = self.unlock_fair_slow()
+        {
+            panic!("mutex not unlocked: {error}");
+        }
+    }
+
+    /// [`unlock_fair`](Self::unlock_fair), or why not.
+    ///
+    /// # Errors
+    /// As [`unlock_checked`](Self::unlock_checked).
+    ///
+    /// # Safety
+    /// As [`unlock_checked`](Self::unlock_checked).
+    #[inline]
+    pub unsafe fn unlock_fair_checked(&self) -> Result<(), LockError> {
+        if self.release_fast() {
+            Ok(())
+        } else {
+            self.unlock_fair_slow()
         }
     }
 
@@ -237,12 +261,34 @@ impl RawMutex {
             .map(drop)
     }
 
+    /// Gives it back if nobody waits, for all that can be seen; whether it did.
+    ///
+    /// A waiter that comes between the look and the release is seen by the release, but then it is done: the mutex
+    /// may be locked, unlocked and freed by others from there on, and must not be touched. So that waiter is
+    /// looked for by the address, among those who wait for a mutex. If there is one, the mutex exists.
     #[inline]
-    fn release_fast(&self) -> Result<(), u32> {
-        // Acquire on failure: see the orderings in `throughput.rs`.
-        self.word
-            .compare_exchange(LOCKED, 0, Ordering::Release, Ordering::Acquire)
-            .map(drop)
+    fn release_fast(&self) -> bool {
+        if self.word.load(Ordering::Relaxed) != LOCKED {
+            return false;
+        }
+        let data = self.data.load(Ordering::Relaxed);
+        if self.word.fetch_sub(LOCKED, Ordering::Release) != LOCKED {
+            self.wake_after_release(data);
+        }
+        true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake_after_release(&self, data: u32) {
+        #[cfg(not(loom))]
+        if data & SHARED != 0 {
+            return shared::wake_after_release(self);
+        }
+        let _ = data;
+        // The release has seen the waiter's change of the word; so here is its table.
+        fence(Ordering::Acquire);
+        throughput::wake_after_release(self);
     }
 
     #[cold]
@@ -315,18 +361,19 @@ impl RawMutex {
 
     #[cold]
     #[inline(never)]
-    fn unlock_contended(&self, seen: u32) {
-        if let Err(error) = self.unlock_slow(seen) {
+    fn unlock_contended(&self) {
+        if let Err(error) = self.unlock_slow() {
             panic!("mutex not unlocked: {error}");
         }
     }
 
-    fn unlock_slow(&self, seen: u32) -> Result<(), LockError> {
+    fn unlock_slow(&self) -> Result<(), LockError> {
+        let state = self.state();
         #[cfg(not(loom))]
-        if State(seen).is_special() {
+        if state.is_special() {
             return special::unlock(self, Then::GoOn);
         }
-        self.unlock_word(State(seen), Then::GoOn);
+        self.unlock_word(state, Then::GoOn);
         Ok(())
     }
 
@@ -350,13 +397,13 @@ impl RawMutex {
 
     #[cold]
     #[inline(never)]
-    fn unlock_fair_slow(&self) {
+    fn unlock_fair_slow(&self) -> Result<(), LockError> {
         #[cfg(not(loom))]
         if self.state().is_special() || self.is_shared() {
-            let seen = self.word.load(Ordering::Acquire);
-            return self.unlock_contended(seen);
+            return self.unlock_slow();
         }
         throughput::unlock_fairly(self);
+        Ok(())
     }
 
     #[cold]
@@ -364,7 +411,8 @@ impl RawMutex {
     fn bump_slow(&self) {
         let state = self.state();
         if !state.is_special() && (state.has_parked() || state.has_heir()) {
-            self.unlock_fair_slow();
+            let unlocked = self.unlock_fair_slow();
+            debug_assert!(unlocked.is_ok(), "one without an owner always is");
             self.lock();
         }
     }
@@ -393,6 +441,12 @@ impl RawMutex {
         self.data.load(Ordering::Relaxed) & SHARED != 0
     }
 
+    /// Under which its waiters stand in the table.
+    #[inline]
+    pub(in crate::lock) fn key(&self) -> Key {
+        key_of_mutex_at(core::ptr::from_ref(self).addr())
+    }
+
     #[inline]
     fn state(&self) -> State {
         // Acquire: so that an unlock that reads PARKED finds the table that the waiter stands in.
@@ -409,7 +463,7 @@ impl RawMutex {
     }
 
     /// Changes the word in a way that orders nothing.
-    fn set(&self, to: impl Fn(State) -> State) {
+    fn set(&self, mut to: impl FnMut(State) -> State) {
         let mut state = self.state();
         while let Err(now) = self.change(state, to(state), Ordering::Relaxed) {
             state = now;

@@ -160,3 +160,10 @@ pub(super) fn unlock(mutex: &RawMutex) {
         let _ = sys::futex::shared_wake(mutex.word.as_ptr(), 1, u32::MAX);
     }
 }
+
+/// The lock has been given back, and somebody may sleep on its word. PARKED is set still, and so whoever takes the
+/// lock next makes one wake call more than it needs.
+pub(super) fn wake_after_release(mutex: &RawMutex) {
+    // The memory may be gone by now: see `unlock`.
+    let _ = sys::futex::shared_wake(mutex.word.as_ptr(), 1, u32::MAX);
+}

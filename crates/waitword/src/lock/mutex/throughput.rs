@@ -48,7 +48,9 @@
 //! 1. If somebody is parked and the lock is free, there is an heir, or the unlock that freed it is about to wake one.
 //! 2. The heir's number in the word stands for exactly one thread, which alone removes it.
 //! 3. PARKED is set and cleared under the bucket's lock.
-//! 4. An unlock's last access to the word is the one that releases it; with somebody to wake, under the bucket's lock.
+//! 4. An unlock's last access to the word is the one that releases it; with somebody to wake, under the bucket's lock. If it
+//!    released the lock because it saw nobody, it touches the word again only with a waiter claimed, whose lock call
+//!    has not returned.
 //!
 //! # Orderings
 //!
@@ -57,10 +59,9 @@
 
 use super::waiter::{Moment, Waiter};
 use super::word::State;
-use super::{LockTimedOut, RawMutex, Then};
+use super::{Flavour, LockTimedOut, RawMutex, Then};
 use crate::atomic::Ordering;
 use crate::futex::parking::{self, Parked, Token};
-use crate::lock::key_of;
 use crate::park::spin;
 use crate::private::{Choice, Unparked, repository};
 use crate::sys::clock::Deadline;
@@ -206,7 +207,7 @@ impl Contender<'_> {
     fn park(&self) -> Outcome {
         after(parking::park(
             repository(),
-            key_of(&self.mutex.word),
+            self.mutex.key(),
             Waiter::since(self.began).0,
             self.deadline,
             || {
@@ -246,7 +247,7 @@ impl Contender<'_> {
         };
         let parked = parking::park_instead_of(
             repository(),
-            key_of(&self.mutex.word),
+            self.mutex.key(),
             Waiter::since(self.began).0,
             self.deadline,
             longest_waiting,
@@ -271,7 +272,7 @@ impl Contender<'_> {
         let impatient = self.began.elapsed() > IMPATIENT_AFTER;
         let parked = parking::park_in_front(
             repository(),
-            key_of(&self.mutex.word),
+            self.mutex.key(),
             Waiter::since(self.began).impatient(impatient).0,
             self.deadline,
             || {
@@ -351,7 +352,7 @@ impl Contender<'_> {
                 Err(now) => state = now,
             }
         }
-        parking::unpark_one(repository(), key_of(&self.mutex.word), |unparked| {
+        parking::unpark_one(repository(), self.mutex.key(), |unparked| {
             self.mutex.set(|state| {
                 let state = state.with_parked(unparked.more);
                 if unparked.woken == 0 {
@@ -414,8 +415,32 @@ fn unlock_and_wake_one_of(mutex: &RawMutex, suits: impl Fn(Waiter) -> bool) -> b
             }
         }
     };
-    parking::unpark(repository(), key_of(&mutex.word), choose, change);
+    parking::unpark(repository(), mutex.key(), choose, change);
     done
+}
+
+/// Wakes one who waits, if any does and there is no heir, after the lock was released by somebody who had seen nobody.
+///
+/// The mutex need not exist any more, unless one of its waiters is found.
+#[cold]
+pub(super) fn wake_after_release(mutex: &RawMutex) {
+    parking::unpark_one(repository(), mutex.key(), |unparked| {
+        if unparked.woken == 0 {
+            return 0;
+        }
+        let has_heirs = mutex.flavour() != Flavour::WaitWake;
+        let mut token = 0;
+        mutex.set(|state| {
+            let state = state.with_parked(unparked.more);
+            if has_heirs && !state.has_heir() {
+                token = HEIR;
+                return state.with_heir();
+            }
+            token = 0;
+            state
+        });
+        token
+    });
 }
 
 /// Releases the lock to whoever waits: the heir, or the oldest, who is handed it.
@@ -433,7 +458,7 @@ pub(super) fn unlock_fairly(mutex: &RawMutex) {
             Err(now) => state = now,
         }
     }
-    parking::unpark_one(repository(), key_of(&mutex.word), |unparked| {
+    parking::unpark_one(repository(), mutex.key(), |unparked| {
         let mut state = mutex.state();
         loop {
             let with_parked = state.with_parked(unparked.more);

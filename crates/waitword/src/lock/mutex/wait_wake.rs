@@ -8,7 +8,6 @@ use super::waiter::{Moment, Waiter};
 use super::{LockTimedOut, RawMutex};
 use crate::atomic::Ordering;
 use crate::futex::parking::{self, Parked};
-use crate::lock::key_of;
 use crate::lock::mutex::throughput::HOLDER;
 use crate::private::repository;
 use crate::sys::clock::Deadline;
@@ -30,7 +29,7 @@ pub(super) fn lock(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), 
         }
         let parked = parking::park(
             repository(),
-            key_of(&mutex.word),
+            mutex.key(),
             Waiter::since(began).0,
             deadline,
             || {
@@ -53,7 +52,7 @@ pub(super) fn lock(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), 
 /// Releases the lock and wakes the oldest.
 #[cold]
 pub(super) fn unlock_and_wake(mutex: &RawMutex) {
-    parking::unpark_one(repository(), key_of(&mutex.word), |unparked| {
+    parking::unpark_one(repository(), mutex.key(), |unparked| {
         mutex.release(|state| state.with_parked(unparked.more).released());
         0
     });

@@ -1,0 +1,135 @@
+/* What the tests of the locks share: threads, processes, times. */
+#ifndef THREADS_H
+#define THREADS_H
+
+#include "check.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static inline pthread_t start(void *(*body)(void *), void *argument)
+{
+    pthread_t thread;
+    int error = pthread_create(&thread, NULL, body, argument);
+    if (error) {
+        printf("pthread_create: %s\n", strerror(error));
+        exit(1);
+    }
+    return thread;
+}
+
+static inline void join(pthread_t thread)
+{
+    pthread_join(thread, NULL);
+}
+
+/* Runs a function in a thread of its own, to its end. */
+static inline void elsewhere(void *(*body)(void *), void *argument)
+{
+    join(start(body, argument));
+}
+
+/* Memory that a forked child shares, all zeros. */
+static inline void *shared_memory(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        perror("mmap");
+        exit(1);
+    }
+    return memory;
+}
+
+/* A forked child; it does not outlive its parent. Its own failures count as one of the parent's. */
+static inline pid_t fork_child(void)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child < 0) {
+        perror("fork");
+        exit(1);
+    }
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        failures = 0;
+    }
+    return child;
+}
+
+static inline void end_of_child(void)
+{
+    fflush(stdout);
+    _exit(failures != 0);
+}
+
+static inline void wait_for_child(pid_t child)
+{
+    int status = -1;
+    waitpid(child, &status, 0);
+    GIVES(0, status);
+}
+
+static const struct timespec past = {.tv_sec = 1, .tv_nsec = 0};
+static const struct timespec before_zero = {.tv_sec = -5, .tv_nsec = 0};
+static const struct timespec too_many_ns = {.tv_sec = 1, .tv_nsec = 1000000000};
+static const struct timespec negative_ns = {.tv_sec = 1, .tv_nsec = -1};
+
+static const int clocks[] = {CLOCK_REALTIME, CLOCK_MONOTONIC};
+
+static inline struct timespec in_ms(int clock, long milliseconds)
+{
+    struct timespec time;
+    clock_gettime(clock, &time);
+    time.tv_nsec += milliseconds % 1000 * 1000000;
+    time.tv_sec += milliseconds / 1000 + time.tv_nsec / 1000000000;
+    time.tv_nsec %= 1000000000;
+    return time;
+}
+
+static inline bool has_come(int clock, struct timespec time)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return now.tv_sec > time.tv_sec || (now.tv_sec == time.tv_sec && now.tv_nsec >= time.tv_nsec);
+}
+
+/* Far enough that only a defect brings it about. */
+static inline struct timespec never(int clock)
+{
+    return in_ms(clock, 30000);
+}
+
+/* Of a call that must wait: every time that can be wrong, on every clock, and one that comes soon.
+ * TIMED(time) is the timed form of the call, CLOCKED(clock, time) the one with a clock. */
+#define TIMES_OUT(TIMED, CLOCKED)                                                                        \
+    do {                                                                                                 \
+        ANSWERS(ETIMEDOUT, TIMED(&past));                                                                \
+        ANSWERS(ETIMEDOUT, TIMED(&before_zero));                                                         \
+        ANSWERS(EINVAL, TIMED(&too_many_ns));                                                            \
+        ANSWERS(EINVAL, TIMED(&negative_ns));                                                            \
+        ANSWERS(EINVAL, TIMED(NULL));                                                                    \
+        ANSWERS(EINVAL, CLOCKED(CLOCK_PROCESS_CPUTIME_ID, &past));                                       \
+        ANSWERS(EINVAL, CLOCKED(-1, &past));                                                             \
+        for (int clock_ = 0; clock_ < 2; clock_++) {                                                     \
+            struct timespec soon_ = in_ms(clocks[clock_], 2);                                            \
+            ANSWERS(ETIMEDOUT, CLOCKED(clocks[clock_], &soon_));                                         \
+            GIVES(true, has_come(clocks[clock_], soon_));                                                \
+            ANSWERS(ETIMEDOUT, CLOCKED(clocks[clock_], &past));                                          \
+            ANSWERS(ETIMEDOUT, CLOCKED(clocks[clock_], &before_zero));                                   \
+            ANSWERS(EINVAL, CLOCKED(clocks[clock_], &negative_ns));                                      \
+            ANSWERS(EINVAL, CLOCKED(clocks[clock_], &too_many_ns));                                      \
+            ANSWERS(EINVAL, CLOCKED(clocks[clock_], NULL));                                              \
+        }                                                                                                \
+        struct timespec soon_ = in_ms(CLOCK_REALTIME, 2);                                                \
+        ANSWERS(ETIMEDOUT, TIMED(&soon_));                                                               \
+        GIVES(true, has_come(CLOCK_REALTIME, soon_));                                                    \
+    } while (0)
+
+#endif
