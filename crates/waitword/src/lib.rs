@@ -1,4 +1,29 @@
-//! Futexes of 8, 16, 32 and 64 bits, in user space, on a stock Linux kernel.
+//! Futexes of 8, 16, 32 and 64 bits, in user space, on a stock Linux kernel; and the locks that stand on them.
+//!
+//! # The locks
+//!
+//! [`Mutex`], [`RwLock`], [`Condvar`], [`ReentrantMutex`] and [`Once`] have parking_lot's names and interface: a program that uses
+//! that need only change its `use`. [`Semaphore`], [`Barrier`], [`Event`], [`AutoEvent`], [`Latch`] and, on the standard
+//! atomics, [`AtomicWait`] complete them; [`RobustMutex`] outlives its holder's process. The mutex chooses for itself how to
+//! wait; who wants to choose: [`MutexOptions`]. Which lock for what: `docs/which-lock.md` in the repository.
+//!
+//! ```
+//! use waitword::{Condvar, Mutex};
+//!
+//! static QUEUE: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+//! static FILLED: Condvar = Condvar::new();
+//!
+//! let worker = std::thread::spawn(|| {
+//!     let mut queue = QUEUE.lock();
+//!     FILLED.wait_while(&mut queue, |queue| queue.is_empty());
+//!     queue.pop()
+//! });
+//! QUEUE.lock().push(7);
+//! FILLED.notify_one();
+//! assert_eq!(worker.join().unwrap(), Some(7));
+//! ```
+//!
+//! # The futexes
 //!
 //! A futex is a word in a program's memory. A thread that finds the word in the wrong state asks to
 //! sleep until somebody changes it ([`Futex::wait`]); whoever changes it asks to wake sleepers
@@ -36,7 +61,7 @@
 //! A word belongs to one world at a time: a private wake does not find a shared waiter, nor the other
 //! way round. That is the kernel's own rule too.
 //!
-//! # What every operation promises
+//! # What every futex operation promises
 //!
 //! * **Check and enqueue are one step.** A wait that sleeps has seen the expected value at a moment after
 //!   which every wake finds it.
