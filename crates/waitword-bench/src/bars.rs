@@ -8,6 +8,7 @@ mod list;
 
 use crate::report::{CaseReport, MetricReport, VariantReport, WorkloadReport};
 use crate::stats::Summary;
+use core::cmp::Ordering;
 use list::{BARS, Bar, Figure};
 use serde::Serialize;
 
@@ -67,10 +68,10 @@ impl Bar {
             .filter(|workload| workload.name == self.workload)
             .flat_map(|workload| &workload.cases)
             .filter(|case| self.case.iter().all(|part| case.name.contains(part)))
-            .flat_map(|case| self.cells(case))
+            .flat_map(|case| self.cells(workloads, case))
             .collect();
         cells.sort_by(|a, b| b.figure.median.total_cmp(&a.figure.median));
-        let at_least = self.figure == Figure::AtLeast;
+        let at_least = self.figure.is_at_least();
         if at_least {
             cells.reverse();
         }
@@ -88,7 +89,7 @@ impl Bar {
         }
     }
 
-    fn cells(&self, case: &CaseReport) -> Vec<CellReport> {
+    fn cells(&self, workloads: &[WorkloadReport], case: &CaseReport) -> Vec<CellReport> {
         let mut cells = Vec::new();
         for variant in &case.variants {
             if !self.variants.contains(&variant.name.as_str()) {
@@ -98,7 +99,7 @@ impl Bar {
                 if !self.metrics.is_empty() && !self.metrics.contains(&metric.name.as_str()) {
                     continue;
                 }
-                cells.extend(self.cell(case, variant, metric));
+                cells.extend(self.cell(workloads, case, variant, metric));
             }
         }
         cells
@@ -106,21 +107,41 @@ impl Bar {
 
     fn cell(
         &self,
+        workloads: &[WorkloadReport],
         case: &CaseReport,
         variant: &VariantReport,
         metric: &MetricReport,
     ) -> Option<CellReport> {
         let figure = match self.figure {
             Figure::Ratio | Figure::AtLeast | Figure::EveryRatio => metric.ratio?,
-            Figure::EveryValue => metric.summary,
+            Figure::EveryValue | Figure::Value | Figure::ValueAtLeast => metric.summary,
+            Figure::ToLeastOf(peers) => to_extreme(case, metric, peers, f64::min)?,
+            Figure::ToMostOf(peers) => to_extreme(case, metric, peers, f64::max)?,
+            Figure::ToFastestOf(peers, throughput) => {
+                let fastest = variants_of(case, peers).max_by(|a, b| {
+                    let speed = |variant| metric_of(variant, throughput).map(|m| m.summary.median);
+                    speed(a).partial_cmp(&speed(b)).unwrap_or(Ordering::Equal)
+                })?;
+                ratio(metric, metric_of(fastest, &metric.name)?)?
+            }
+            Figure::ToMetric(other) => ratio(metric, metric_of(variant, other)?)?,
+            Figure::ToCase(part) => {
+                let cases = workloads.iter().filter(|w| w.name == self.workload);
+                let mut cases = cases.flat_map(|workload| &workload.cases);
+                let other = cases.find(|case| case.name.contains(part))?;
+                let same = [variant.name.as_str()];
+                let other = variants_of(other, &same).next()?;
+                ratio(metric, metric_of(other, &metric.name)?)?
+            }
         };
         let decides = match self.figure {
-            Figure::Ratio | Figure::AtLeast => figure.median,
             Figure::EveryRatio | Figure::EveryValue => figure.max,
+            _ => figure.median,
         };
-        let met = match self.figure {
-            Figure::AtLeast => decides >= self.limit,
-            _ => decides <= self.limit,
+        let met = if self.figure.is_at_least() {
+            decides >= self.limit
+        } else {
+            decides <= self.limit
         };
         if figure.median.is_nan() {
             return None;
@@ -131,6 +152,49 @@ impl Bar {
         }
         Some(CellReport { label, figure, met })
     }
+}
+
+fn variants_of<'a>(
+    case: &'a CaseReport,
+    names: &'a [&str],
+) -> impl Iterator<Item = &'a VariantReport> {
+    let named = |variant: &&VariantReport| names.contains(&variant.name.as_str());
+    case.variants.iter().filter(named)
+}
+
+fn metric_of<'a>(variant: &'a VariantReport, name: &str) -> Option<&'a MetricReport> {
+    variant.metrics.iter().find(|metric| metric.name == name)
+}
+
+/// Of each round's value to the other's.
+fn ratio(metric: &MetricReport, other: &MetricReport) -> Option<Summary> {
+    let pairs = metric.values.iter().zip(&other.values);
+    Summary::of(
+        &pairs
+            .map(|(value, other)| value / other)
+            .collect::<Vec<_>>(),
+    )
+}
+
+/// Of each round's value to the least or the most that one of these variants has in that round.
+fn to_extreme(
+    case: &CaseReport,
+    metric: &MetricReport,
+    names: &[&str],
+    extreme: fn(f64, f64) -> f64,
+) -> Option<Summary> {
+    let others: Vec<&MetricReport> = variants_of(case, names)
+        .filter_map(|variant| metric_of(variant, &metric.name))
+        .collect();
+    let ratios = metric
+        .values
+        .iter()
+        .enumerate()
+        .filter_map(|(round, value)| {
+            let values = others.iter().filter_map(|other| other.values.get(round));
+            values.copied().reduce(extreme).map(|other| value / other)
+        });
+    Summary::of(&ratios.collect::<Vec<_>>())
 }
 
 #[cfg(test)]
@@ -214,6 +278,35 @@ mod tests {
     }
 
     #[test]
+    fn peers_are_the_best_in_each_round_or_the_fastest_over_all() {
+        let case = "t = 2, L = 5, D = 1";
+        let mut all = report("mutex", case, "waitword", &[100.0, 100.0, 100.0]);
+        for (peer, values) in [("std", [50.0, 200.0, 90.0]), ("glibc", [80.0, 80.0, 80.0])] {
+            let peer = report("mutex", case, peer, &values).cases.remove(0);
+            all.cases[0].variants.extend(peer.variants);
+        }
+        let mut bar = Bar {
+            what: "throughput",
+            limit: 0.97,
+            figure: Figure::ToMostOf(&["std", "glibc"]),
+            workload: "mutex",
+            case: &[],
+            variants: &["waitword"],
+            metrics: &[],
+        };
+        let figure = |bar: &Bar| bar.judge(std::slice::from_ref(&all)).cells[0].figure;
+        // 100 to 80, 200 and 90.
+        assert_eq!((figure(&bar).min, figure(&bar).max), (0.5, 1.25));
+        bar.figure = Figure::ToLeastOf(&["std", "glibc"]);
+        assert_eq!((figure(&bar).min, figure(&bar).max), (1.25, 2.0));
+        // std's median is 90, glibc's 80.
+        bar.figure = Figure::ToFastestOf(&["std", "glibc"], "");
+        assert_eq!(figure(&bar).median, 100.0 / 90.0);
+        bar.figure = Figure::ToCase("t = 2");
+        assert_eq!(figure(&bar).median, 1.0);
+    }
+
+    #[test]
     fn what_was_not_measured_is_not_met_silently() {
         let other = report("calls", "some other case", "waitword 8", &[0.0]);
         assert!(
@@ -232,7 +325,12 @@ mod tests {
                 .iter()
                 .find(|workload| workload.name == bar.workload)
                 .unwrap();
-            let cases = (workload.cases)(&Settings::default());
+            let mut cases = (workload.cases)(&Settings::default());
+            let full = Settings {
+                full: true,
+                ..Settings::default()
+            };
+            cases.extend((workload.cases)(&full));
             let fits = |case: &crate::harness::Case| {
                 let named = |part: &&str| case.name.contains(*part);
                 bar.case.iter().all(named)

@@ -1,6 +1,9 @@
 //! The list of bars: which figures of which workload must stay below what.
 
-use Figure::{EveryRatio, EveryValue, Ratio};
+use Figure::{
+    AtLeast, EveryRatio, EveryValue, Ratio, ToCase, ToFastestOf, ToLeastOf, ToMetric, ToMostOf,
+    Value, ValueAtLeast,
+};
 
 /// What a bar is held against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,12 +11,32 @@ pub(super) enum Figure {
     /// The median of the ratio to the baseline.
     Ratio,
     /// The median of the ratio to the baseline, where more is better: *at least* the limit.
-    #[allow(dead_code)] // Until the first bar of a throughput.
     AtLeast,
     /// The greatest ratio to the baseline: for what must hold in every round.
     EveryRatio,
     /// The greatest of the values themselves.
     EveryValue,
+    /// The median of the values themselves.
+    Value,
+    /// The same, where more is better: at least the limit.
+    ValueAtLeast,
+    /// The median of the ratio, in each round, to the least that one of these has.
+    ToLeastOf(&'static [&'static str]),
+    /// The median of the ratio, in each round, to the most that one of these has: at least the limit.
+    ToMostOf(&'static [&'static str]),
+    /// The median of the ratio to what that one of these has whose median *throughput* is the greatest.
+    ToFastestOf(&'static [&'static str], &'static str),
+    /// The median of the ratio to another metric of the same variant.
+    ToMetric(&'static str),
+    /// The median of the ratio to the same in another case (of which this is part of the name), of the same variant.
+    ToCase(&'static str),
+}
+
+impl Figure {
+    /// Whether the limit is a least.
+    pub(super) fn is_at_least(self) -> bool {
+        matches!(self, Self::AtLeast | Self::ValueAtLeast | Self::ToMostOf(_))
+    }
 }
 
 /// One thing that must be reached.
@@ -38,6 +61,32 @@ const NARROW: &[&str] = &["waitword 32"];
 const WIDE: &[&str] = &["waitword 64"];
 const SPIN_OFF: &[&str] = &["waitword 32, spin off", "waitword 64, spin off"];
 const SPIN_ON: &[&str] = &["waitword 32, spin on", "waitword 64, spin on"];
+
+const OURS: &[&str] = &["waitword"];
+const OUR_RWLOCKS: &[&str] = &["waitword, readers first", "waitword, writers first"];
+/// The mutexes of others.
+const PEERS: &[&str] = &[
+    "glibc",
+    "glibc, adaptive",
+    "glibc, PI",
+    "std",
+    "parking_lot",
+    "nsync",
+    "absl",
+];
+/// The reader/writer locks of others.
+const RW_PEERS: &[&str] = &[
+    "glibc",
+    "glibc, prefer writer",
+    "std",
+    "parking_lot",
+    "nsync",
+    "absl",
+];
+/// Ours that do not choose for themselves.
+const FIXED: &[&str] = &["waitword TO", "waitword WW", "waitword PI"];
+/// Whom the longest waits are compared with.
+const FAIR: &[&str] = &["parking_lot", "glibc"];
 
 /// "one CPU" and "two CPUs". Where threads are not bound, the scheduler puts them on one CPU or on two, and
 /// the figure is eight times one way or the other: that is shown, but decides nothing.
@@ -107,4 +156,59 @@ pub(super) const BARS: &[Bar] = &[
     bar("4096 other sleepers, to 16", Ratio, 1.5,
         ("scale", &["other sleepers"]), &["waitword 32, N = 4096"], &[]),
     bar("memory, to 64 KiB + 512 B a thread", EveryRatio, 1.0, ("memory", &[]), &["waitword"], &[]),
+
+    bar("uncontended mutex, to the fastest peer", ToLeastOf(PEERS), 1.03,
+        ("uncontended", &["mutex"]), OURS, &[]),
+    bar("uncontended read lock, to the fastest peer", ToLeastOf(RW_PEERS), 1.03,
+        ("uncontended", &["rwlock, reading"]), OUR_RWLOCKS, &[]),
+    bar("uncontended rwlock, to glibc's", Ratio, 0.8,
+        ("uncontended", &["rwlock"]), OUR_RWLOCKS, &[]),
+
+    bar("mutex: throughput, to the fastest peer", ToMostOf(PEERS), 0.97,
+        ("mutex", &["D = 1"]), OURS, &["throughput"]),
+    bar("mutex: throughput at L = 50, to glibc, 2 threads", AtLeast, 1.3,
+        ("mutex", &["t = 2,", "L = 50, D = 1"]), OURS, &["throughput"]),
+    bar("mutex: throughput at L = 50, to glibc, 4 threads", AtLeast, 1.3,
+        ("mutex", &["t = 4,", "L = 50, D = 1"]), OURS, &["throughput"]),
+    bar("mutex: throughput at L = 50, to glibc, 16 threads", AtLeast, 1.3,
+        ("mutex", &["t = 16,", "L = 50, D = 1"]), OURS, &["throughput"]),
+    bar("mutex: throughput at L = 50, to glibc, 64 threads", AtLeast, 1.1,
+        ("mutex", &["t = 64,", "L = 50, D = 1"]), OURS, &["throughput"]),
+    bar("mutex: CPU, to the fastest peer's", ToFastestOf(PEERS, "throughput"), 1.05,
+        ("mutex", &["D = 1"]), OURS, &["CPU"]),
+    bar("mutex: fairness", ValueAtLeast, 0.95,
+        ("mutex", &["D = 1"]), OURS, &["fairness"]),
+    bar("mutex: wait p99.9, to glibc's and parking_lot's", ToLeastOf(FAIR), 1.0,
+        ("mutex", &["D = 1"]), OURS, &["wait p99.9"]),
+    bar("mutex: longest wait, to glibc's and parking_lot's", ToLeastOf(FAIR), 1.0,
+        ("mutex", &["D = 1"]), OURS, &["wait max"]),
+    bar("worst case: slowest thread, to the fastest", ToMetric("fastest thread"), 1.2,
+        ("mutex", &["worst case"]), OURS, &["slowest thread"]),
+    bar("worst case: average thread, to wait-wake's", ToLeastOf(&["waitword WW"]), 1.0,
+        ("mutex", &["worst case"]), OURS, &["average thread"]),
+    bar("shifting load, each phase, to the best fixed flavour", ToMostOf(FIXED), 0.95,
+        ("shifting", &["ramp"]), OURS, &[]),
+    bar("shifting load, the whole, to the best fixed flavour", ToMostOf(FIXED), 1.0,
+        ("shifting", &["ramp"]), OURS, &["whole"]),
+
+    bar("broadcast: switches a woken thread", Value, 1.15,
+        ("cond-perf", &["n = "]), OURS, &["switches"]),
+    bar("broadcast: CPU, to glibc's", Ratio, 0.6, ("cond-perf", &["n = "]), OURS, &["CPU"]),
+    bar("broadcast: time, to parking_lot's", ToLeastOf(&["parking_lot"]), 0.9,
+        ("cond-perf", &["n = "]), OURS, &["round"]),
+    bar("pairs: time, to glibc's", Ratio, 1.0, ("pp", &["games"]), OURS, &["all ended"]),
+    bar("signal on one CPU: switches a hand-over", Value, 1.02,
+        ("signal", &["one CPU"]), OURS, &["switches"]),
+    bar("signal on one CPU: time, to glibc's", Ratio, 1.0 / 1.3,
+        ("signal", &["one CPU"]), OURS, &["time"]),
+    bar("signal on two CPUs: time, to glibc's", Ratio, 1.0 / 3.0,
+        ("signal", &["two CPUs"]), OURS, &["time"]),
+
+    bar("rwlock, one thread, to glibc's", Ratio, 0.8, ("rwlock", &["t = 1,"]), OUR_RWLOCKS, &["time"]),
+    bar("rwlock, two readers, to glibc's", Ratio, 0.25,
+        ("rwlock", &["t = 2, no writes"]), OUR_RWLOCKS, &["time"]),
+    bar("rwlock, one write in 10, 2 threads on, to glibc's", Ratio, 1.0 / 1.5,
+        ("rwlock", &["one write in 10", "t = "]), OUR_RWLOCKS, &["time"]),
+    bar("rwlock, reading, 16 threads, to 2", ToCase("t = 2, no writes"), 1.15,
+        ("rwlock", &["t = 16, no writes"]), OUR_RWLOCKS, &["time"]),
 ];
