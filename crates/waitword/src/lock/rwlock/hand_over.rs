@@ -317,10 +317,14 @@ impl RawRwLock {
         self.hand_over(self.state(), Release::Nothing);
     }
 
-    /// After the lock has been given back: it may be gone.
+    /// After the lock has been given back, in a word that then was not as expected: it may be gone.
     #[cold]
     pub(super) fn hand_over_late(&self) {
-        self.look(Occasion::HasLeft);
+        // Most often it is only that somebody came in. Whoever queues counts itself before it looks at the word.
+        let key = key_of(&self.word);
+        if repository().find_waiters(key).is_some() {
+            self.look(Occasion::HasLeft);
+        }
     }
 
     /// For somebody who stands in the queue: whoever stands first there gets the lock, now or next.
