@@ -59,7 +59,9 @@ pub(super) fn may_begin(lock: usize) -> bool {
     let now = nanoseconds();
     let cpu = crate::sys::sched::current_cpu() as u64 % (1 << CPU_BITS);
     // Two who do this at once may each take the other's place: then it is seen the next time.
-    let last = entry.last_seen.swap(now >> CPU_BITS << CPU_BITS | cpu, Relaxed);
+    let last = entry
+        .last_seen
+        .swap(now >> CPU_BITS << CPU_BITS | cpu, Relaxed);
     last % (1 << CPU_BITS) != cpu
         && now.saturating_sub(last) < CLOSE
         && now >= entry.not_before.load(Relaxed)

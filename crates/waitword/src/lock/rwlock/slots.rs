@@ -173,7 +173,9 @@ mod thread {
     pub(super) fn place() -> Place {
         PLACE.with(|place| {
             if place.get().is_none() {
-                place.set(Some(Place::of(TABLE.threads.fetch_add(1, Ordering::Relaxed))));
+                place.set(Some(Place::of(
+                    TABLE.threads.fetch_add(1, Ordering::Relaxed),
+                )));
             }
             place.get().unwrap()
         })

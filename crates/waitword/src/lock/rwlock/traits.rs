@@ -1,7 +1,7 @@
 //! The lock as `lock_api` and programs that use `parking_lot` know it.
 
-use super::state::{Release, Right, WRITER};
 use super::RawRwLock;
+use super::state::{Release, Right, WRITER};
 use crate::sys::clock::Deadline;
 use lock_api::GuardNoSend;
 use std::time::{Duration, Instant};
