@@ -64,6 +64,7 @@ pub(crate) fn park(
         unsafe { registration.push(node) };
         before_sleep();
     };
+    let left = |queue: &Queue<'_>| left(queue.has_waiters());
     park_queued(repository, key, kind, deadline, validate, queue, left)
 }
 
@@ -81,6 +82,33 @@ pub(crate) fn park_in_front(
         // SAFETY: `park_queued` keeps the node where it is until it is notified or withdrawn.
         unsafe { registration.push_in_front(node) };
     };
+    let left = |queue: &Queue<'_>| left(queue.has_waiters());
+    park_queued(repository, key, kind, deadline, validate, queue, left)
+}
+
+/// [`park`], or [`park_in_front`], whose `left` is told *who* still waits on the key: their kinds, or-ed; 0 is nobody. It
+/// passes the whole queue.
+#[inline]
+pub(crate) fn park_among_kinds(
+    repository: &Repository,
+    key: Key,
+    kind: u64,
+    in_front: bool,
+    deadline: Option<&Deadline>,
+    validate: impl FnOnce() -> bool,
+    left: impl FnOnce(u64),
+) -> Parked {
+    let queue = |registration: Registration<'_>, node: &Node| {
+        // SAFETY: `park_queued` keeps the node where it is until it is notified or withdrawn.
+        unsafe {
+            if in_front {
+                registration.push_in_front(node);
+            } else {
+                registration.push(node);
+            }
+        }
+    };
+    let left = |queue: &Queue<'_>| left(queue.kinds());
     park_queued(repository, key, kind, deadline, validate, queue, left)
 }
 
@@ -92,7 +120,7 @@ fn park_queued(
     deadline: Option<&Deadline>,
     validate: impl FnOnce() -> bool,
     queue: impl FnOnce(Registration<'_>, &Node),
-    left: impl FnOnce(bool),
+    left: impl FnOnce(&Queue<'_>),
 ) -> Parked {
     debug_assert!(kind != 0);
     if is_inside() {
@@ -138,6 +166,7 @@ pub(crate) fn park_instead_of(
     // SAFETY: the node has this key, and below it is notified or withdrawn before we leave.
     unsafe { registration.push(&node) };
     claimed.notify(&repository.parkers);
+    let left = |queue: &Queue<'_>| left(queue.has_waiters());
     sleep(repository, &parker, &node, key, deadline, left)
 }
 
@@ -149,12 +178,11 @@ fn sleep(
     node: &Node,
     key: Key,
     deadline: Option<&Deadline>,
-    left: impl FnOnce(bool),
+    left: impl FnOnce(&Queue<'_>),
 ) -> Parked {
     let Err(ended) = parker.park(&node.notice, deadline) else {
         return Parked::Woken(node.token());
     };
-    let left = |queue: &Queue<'_>| left(queue.has_waiters());
     if parker.is_wiped() || repository.withdraw_from(key, node, left) {
         return match ended {
             Ended::TimedOut => Parked::TimedOut,
@@ -162,73 +190,6 @@ fn sleep(
         };
     }
     // Claimed or moved meanwhile: notice comes.
-    parker.park_uninterrupted(&node.notice);
-    Parked::Woken(node.token())
-}
-
-/// What a waiter does about its own wait, in [`park_patiently`].
-pub(crate) trait Patience {
-    /// Announces the waiter in the lock's word, or says no. Runs under the bucket's lock.
-    fn validate(&mut self) -> bool;
-
-    /// When [`alarm`](Self::alarm) is to run next; `None`: never again.
-    fn next_alarm(&self) -> Option<Deadline>;
-
-    /// The time has come. Runs with no bucket locked, while the waiter keeps its place in the queue; it may wake
-    /// waiters of the key, itself among them, and do anything else but park.
-    fn alarm(&mut self);
-
-    /// The waiter has given up. Runs under the bucket's lock, and is told the kinds of those who still wait on the
-    /// key, or-ed.
-    fn left(&mut self, kinds: u64);
-}
-
-/// [`park`] for a waiter that looks after itself while it waits: at times of its own choice it does something about its
-/// wait (asks for its turn) *without losing its place in the queue*, as a timeout and a second `park` would.
-///
-/// A signal handler does not end the wait: [`Parked::Interrupted`] means only that nobody can queue here (from a
-/// handler that interrupted a bucket section), or that this is a child forked in the middle of the wait.
-pub(crate) fn park_patiently(
-    repository: &Repository,
-    key: Key,
-    kind: u64,
-    deadline: Option<&Deadline>,
-    waiter: &mut impl Patience,
-) -> Parked {
-    debug_assert!(kind != 0);
-    if is_inside() {
-        return Parked::Interrupted;
-    }
-    let parker = repository.take_parker();
-    let node = Node::new(key, kind, parker.id(), crate::sys::sched::priority());
-    let registration = repository.register(key);
-    if !waiter.validate() {
-        registration.cancel();
-        return Parked::Invalid;
-    }
-    // SAFETY: the node has this key, and below it is notified or withdrawn before we leave.
-    unsafe { registration.push(&node) };
-    let ended = loop {
-        let alarm = waiter.next_alarm().filter(|alarm| {
-            // Either clock may be the deadline's, so it is what is left that is compared.
-            deadline.is_none_or(|deadline| alarm.time_left() < deadline.time_left())
-        });
-        match parker.park(&node.notice, alarm.as_ref().or(deadline)) {
-            Ok(()) => return Parked::Woken(node.token()),
-            Err(Ended::TimedOut) if alarm.is_some() => waiter.alarm(),
-            Err(Ended::Interrupted) if !parker.is_wiped() => {}
-            Err(ended) => break ended,
-        }
-    };
-    let left = |queue: &Queue<'_>| waiter.left(queue.kinds());
-    if parker.is_wiped() {
-        return Parked::Interrupted;
-    }
-    if repository.withdraw_from(key, &node, left) {
-        debug_assert_eq!(ended, Ended::TimedOut);
-        return Parked::TimedOut;
-    }
-    // Claimed meanwhile: notice comes.
     parker.park_uninterrupted(&node.notice);
     Parked::Woken(node.token())
 }

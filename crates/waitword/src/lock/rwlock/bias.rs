@@ -1,33 +1,41 @@
 //! When readers may hold a lock by slots, and when not again for a while.
 //!
 //! Fast readers cost writers: each write that finds the lock fast looks through the table and waits for whoever is there. So
-//! a lock becomes fast only once readers were *seen to overlap*, again and again with no write in between (the count is in the word,
-//! `OVERLAPS`, and a writer clears it) and from different threads; and not within nine times of what
-//! the last driving out took: all of them together cost writers a tenth of their time at most (BRAVO's rule).
+//! a lock becomes fast only once readers were *seen to overlap*:
+//! * again and again with no write in between (the count is in the word, `OVERLAPS`, and a writer clears it);
+//! * and from different CPUs within a short time. Readers that overlap because one of them was preempted inside, or because one
+//!   thread reads again while it reads, do not take the word's cache line from each other;
+//! * and not within nine times of what the last driving out took: all of them together cost writers a tenth
+//!   of their time at most (BRAVO's rule).
 //!
-//! There is no room in the word for a time or a thread; both lie in a small table by the lock's address. Locks that share an
+//! There is no room in the word for times and CPUs; they lie in a small table by the lock's address. Locks that share an
 //! entry are a little sooner or later fast for each other's sake, no more.
 
 use super::slots;
 use crate::sys::clock::{Clock, now};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use core::time::Duration;
 
 /// How often longer than it took to drive readers out they stay out.
 const TIMES_THE_COST: u64 = 9;
 const ENTRIES: usize = 128;
 
+/// How close together readers on two CPUs must have been seen: some times what it takes to count so many.
+const CLOSE: u64 = Duration::from_micros(50).as_nanos() as u64;
+
 struct Entry {
     /// Nanoseconds on the monotonic clock.
     not_before: AtomicU64,
-    /// Who was the last to find others inside.
-    last_thread: AtomicU32,
+    /// When it was last seen, and on which CPU, that readers overlap: nanoseconds, with the CPU's number in the low bits.
+    last_seen: AtomicU64,
 }
+
+const CPU_BITS: u32 = 10;
 
 static TABLE: [Entry; ENTRIES] = [const {
     Entry {
         not_before: AtomicU64::new(0),
-        last_thread: AtomicU32::new(0),
+        last_seen: AtomicU64::new(0),
     }
 }; ENTRIES];
 
@@ -48,9 +56,15 @@ pub(super) fn may_begin(lock: usize) -> bool {
         return false;
     }
     let entry = entry(lock);
-    // One thread that takes the lock again and again while it holds it overlaps only with itself.
-    let last = entry.last_thread.swap(slots::thread_number(), Relaxed);
-    last != 0 && last != slots::thread_number() && nanoseconds() >= entry.not_before.load(Relaxed)
+    let now = nanoseconds();
+    let cpu = crate::sys::sched::current_cpu() as u64 % (1 << CPU_BITS);
+    // Two who do this at once may each take the other's place: then it is seen the next time.
+    let last = entry
+        .last_seen
+        .swap(now >> CPU_BITS << CPU_BITS | cpu, Relaxed);
+    last % (1 << CPU_BITS) != cpu
+        && now.saturating_sub(last) < CLOSE
+        && now >= entry.not_before.load(Relaxed)
 }
 
 /// The driving out of readers, timed.

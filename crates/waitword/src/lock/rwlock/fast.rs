@@ -68,31 +68,22 @@ impl RawRwLock {
 
     /// Gives back what `take_unlocked` has added, if nobody else has come since. False: nothing has been done.
     #[inline]
-    fn give_back_alone(&self, add: u64, release: Release) -> bool {
+    fn give_back_alone(&self, add: u64) -> bool {
         let state = self.word.load(Relaxed);
         if state == add {
             // A subtraction that tells only whether nothing is left is the shortest there is.
-            let before = self.word.fetch_sub(add, Releasing);
-            if before != add {
-                self.look_after_others(State(before), release);
+            if self.word.fetch_sub(add, Releasing) != add {
+                self.hand_over_late();
             }
         } else if state == PREFER_WRITER + add {
-            let before = self.word.fetch_sub(add, Releasing);
-            if before != PREFER_WRITER + add {
-                self.look_after_others(State(before), release);
+            // AcqRel instead of Release: see the top.
+            if self.word.fetch_sub(add, AcqRel) != PREFER_WRITER + add {
+                self.hand_over_late();
             }
         } else {
             return false;
         }
         true
-    }
-
-    /// Somebody came while the lock was given back. It may be gone.
-    #[cold]
-    fn look_after_others(&self, before: State, release: Release) {
-        if before.after(release).calls_for_others(release) {
-            self.hand_over_late();
-        }
     }
 
     /// Takes it for reading, if that needs no waiting.
@@ -121,8 +112,44 @@ impl RawRwLock {
         self.acquire_shared_among_others(right, owner, deadline)
     }
 
+    /// Takes it for reading, whatever that needs.
+    #[inline]
+    pub(super) fn take_shared(&self, right: Right) {
+        if !self.take_unlocked(READER) {
+            self.take_shared_among_others(right);
+        }
+    }
+
+    #[inline(never)]
+    fn take_shared_among_others(&self, right: Right) {
+        if !(self.state().has(FAST) && self.enter_by_slot()) {
+            self.take_shared_by_word(right);
+        }
+    }
+
+    #[inline(never)]
+    fn take_shared_by_word(&self, right: Right) {
+        while self.acquire_shared_by_word(right, 0, None).is_err() {
+            // There are too many readers: one of them will leave.
+            crate::sys::sched::sleep_nanoseconds(1_000_000);
+        }
+    }
+
     #[inline(never)]
     fn acquire_shared_among_others(
+        &self,
+        right: Right,
+        owner: u32,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), RwLockError> {
+        if self.state().has(FAST) && self.enter_by_slot() {
+            return Ok(());
+        }
+        self.acquire_shared_by_word(right, owner, deadline)
+    }
+
+    #[inline(never)]
+    fn acquire_shared_by_word(
         &self,
         right: Right,
         owner: u32,
@@ -209,7 +236,7 @@ impl RawRwLock {
     /// Gives back a reader's hold; false if nobody reads.
     #[inline]
     pub(super) fn release_shared_if_held(&self) -> bool {
-        self.give_back_alone(READER, Release::Reader) || self.release_shared_among_others()
+        self.give_back_alone(READER) || self.release_shared_among_others()
     }
 
     #[inline(never)]
@@ -218,6 +245,11 @@ impl RawRwLock {
         if self.state().has(SLOTS) && slots::retract(self.address()) {
             return true;
         }
+        self.release_shared_by_word()
+    }
+
+    #[inline(never)]
+    fn release_shared_by_word(&self) -> bool {
         loop {
             let state = self.state();
             if state.readers() == 0 {
@@ -302,15 +334,20 @@ impl RawRwLock {
     /// Gives back what a writer holds.
     #[inline]
     pub(super) fn release_exclusive(&self) {
-        // Whoever the owner is: the upper half goes too.
-        const HELD: u64 = WRITER | !(READER - 1);
-        if self.state().low_half() == WRITER as u32 {
-            // As in `give_back_alone`.
-            let before = self.word.fetch_and(!HELD, Releasing);
-            if before & !HELD != 0 {
-                self.look_after_others(State(before), Release::Writer);
+        if !self.give_back_alone(WRITER) {
+            self.release_exclusive_among_others();
+        }
+    }
+
+    #[inline(never)]
+    fn release_exclusive_among_others(&self) {
+        let state = self.state();
+        if state.low_half() == WRITER as u32 {
+            // The writer has said who it is, and that is all.
+            if self.word.fetch_sub(state.0, Releasing) != state.0 {
+                self.hand_over_late();
             }
-        } else if !self.give_back_alone(WRITER, Release::Writer) {
+        } else {
             self.release_exclusive_to(Release::Writer);
         }
     }
@@ -382,7 +419,7 @@ impl RawRwLock {
     /// Gives the claim back.
     #[inline]
     pub(super) fn release_upgradable(&self) {
-        if !self.give_back_alone(CLAIMED, Release::Claim) {
+        if !self.give_back_alone(CLAIMED) {
             self.release_claim(Release::Claim);
         }
     }

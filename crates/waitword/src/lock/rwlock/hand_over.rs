@@ -5,12 +5,12 @@
 //! |-----------|-------------------------|-------------------------|
 //! | the claim's holder, for the readers to leave | gets the lock as soon as the last has left | the same |
 //! | somebody has the turn (`TURN`) | whoever stands first in the queue gets the lock: a writer alone; a reader, and all readers with it | the same |
-//! | readers | all of them get the lock when a writer leaves | when a writer leaves and no other waits |
+//! | readers | all of them are *woken* when a writer leaves | the same, if no writer waits |
 //! | writers | when nobody holds it, the first is *woken* | the same, before any reader |
 //!
 //! **Getting** the lock means that it is handed over: the word says that they hold it before they are woken, and nobody
-//! can come between. **Woken** writers only look again, and whoever is running may have been faster (barging): a lock that waits for
-//! a sleeper to run is a lock that nobody uses. One woken writer is enough (`WOKEN`): until it has looked, releases wake
+//! can come between. Who is only **woken** looks again, and whoever is running may have been faster (barging): a lock that is held by
+//! sleepers is a lock that nobody uses. One woken writer is enough (`WOKEN`): until it has looked, releases wake
 //! no other.
 //!
 //! # Late
@@ -62,8 +62,6 @@ enum Occasion {
     Leaves { release: Release, fair: bool },
     /// It has left, and found out late that somebody waits.
     HasLeft,
-    /// It waits itself, and has for too long: it asks for a turn, of this length.
-    WaitsTooLong { turn: u32 },
 }
 
 /// Whom to take out of the queue.
@@ -138,26 +136,17 @@ impl Look<'_> {
     fn release(&self) -> Release {
         match self.occasion {
             Occasion::Leaves { release, .. } => release,
-            Occasion::HasLeft | Occasion::WaitsTooLong { .. } => Release::Nothing,
+            Occasion::HasLeft => Release::Nothing,
         }
     }
 
     /// The word without what is given up.
     fn after(&self, state: State) -> State {
-        let after = state.after(self.release());
-        match self.occasion {
-            // Whoever was woken has had time enough; or it is a thread of the parent's, and this process was forked.
-            Occasion::WaitsTooLong { .. } => after.without(WOKEN),
-            _ => after,
-        }
+        state.after(self.release())
     }
 
     fn has_turn(&self, after: State) -> bool {
-        match self.occasion {
-            Occasion::Leaves { fair, .. } => fair || after.has(TURN),
-            Occasion::HasLeft => after.has(TURN),
-            Occasion::WaitsTooLong { .. } => true,
-        }
+        matches!(self.occasion, Occasion::Leaves { fair: true, .. }) || after.has(TURN)
     }
 
     /// Whether the next in the queue is taken.
@@ -236,11 +225,9 @@ impl Look<'_> {
         let other = self.other_taken.get();
         let nobody_taken = readers == 0 && !other;
         match whom {
-            Whom::Nobody => match self.occasion {
-                Occasion::WaitsTooLong { turn } => (after.with_turn(turn), LOOK_AGAIN),
-                _ => (after, LOOK_AGAIN),
-            },
+            Whom::Nobody => (after, LOOK_AGAIN),
             _ if nobody_taken => (announced.without(CLAIM_WAITS), LOOK_AGAIN),
+            Whom::Readers { .. } if !self.has_turn(after) => (announced, LOOK_AGAIN),
             Whom::Readers { .. } => {
                 let has_room = after.readers() + readers <= super::state::MOST_READERS;
                 let claim_is_free = !other || !after.has(CLAIMED);
@@ -317,16 +304,14 @@ impl RawRwLock {
         self.hand_over(self.state(), Release::Nothing);
     }
 
-    /// After the lock has been given back: it may be gone.
+    /// After the lock has been given back, in a word that then was not as expected: it may be gone.
     #[cold]
     pub(super) fn hand_over_late(&self) {
-        self.look(Occasion::HasLeft);
-    }
-
-    /// For somebody who stands in the queue: whoever stands first there gets the lock, now or next.
-    #[cold]
-    pub(super) fn ask_for_a_turn(&self, turn: u32) {
-        self.look(Occasion::WaitsTooLong { turn });
+        // Most often it is only that somebody came in. Whoever queues counts itself before it looks at the word.
+        let key = key_of(&self.word);
+        if repository().find_waiters(key).is_some() {
+            self.look(Occasion::HasLeft);
+        }
     }
 
     fn look(&self, occasion: Occasion) {
@@ -344,22 +329,19 @@ impl RawRwLock {
         unpark(repository(), key_of(&self.word), choose, change);
     }
 
-    /// What the word says once a waiter of kind `left` has given up, and `stay` still wait. Under the bucket's lock.
-    pub(super) fn forget_waiter(&self, left: u64, stay: u64) {
-        let readers = includes(stay, READ);
+    /// What the word says once a waiter has left, and waiters of these kinds stay. Under the bucket's lock.
+    pub(super) fn forget_waiter(&self, stay: u64) {
         let writers = includes(stay, WRITE) || includes(stay, CLAIM);
         loop {
             let state = self.state();
-            let mut new = state
-                .having(READERS_WAIT, readers)
+            let new = state
+                .having(READERS_WAIT, includes(stay, READ))
                 .having(WRITERS_WAIT, writers);
-            if left == TAKE_OVER {
-                new = new.without(CLAIM_WAITS);
-            }
-            // A turn is a writer's, or it was asked for by one who is still there: of others who need one, each asks again.
-            if left != READ || stay == 0 {
-                new = new.without(TURN);
-            }
+            let new = match includes(stay, TAKE_OVER) {
+                true => new,
+                // If it is announced, it was by the one who left.
+                false => new.without(CLAIM_WAITS),
+            };
             if self.replace(state, new, AcqRel) {
                 return;
             }

@@ -58,9 +58,6 @@ use crate::sys::clock::Deadline;
 const LINES: usize = if cfg!(loom) { 2 } else { 512 };
 const SLOTS_IN_LINE: usize = if cfg!(loom) { 1 } else { 8 };
 
-/// Slots that a thread tries before it takes the lock by the word.
-const TRIES: usize = SLOTS_IN_LINE;
-
 const FREE: u64 = 0;
 /// Somebody sleeps on the slot. (Locks are aligned to 8 bytes.)
 const AWAITED: u64 = 1;
@@ -100,87 +97,88 @@ impl Table {
     }
 }
 
-/// Which of all threads this one is: 1, 2, ...
-#[inline]
-pub(super) fn thread_number() -> u32 {
-    thread::number()
+/// Where a thread writes down what it holds.
+#[derive(Clone, Copy)]
+struct Place {
+    line: &'static Line,
+    /// What tells its marks from those of others who use the line: above the address.
+    tag: u64,
+}
+
+impl Place {
+    /// Of the thread with this number: 0, 1, ...
+    fn of(number: u32) -> Self {
+        let index = number as usize;
+        Self {
+            line: line(index % LINES),
+            tag: u64::from((index / LINES) as u16) << TAG_SHIFT,
+        }
+    }
+
+    /// The calling thread's.
+    #[inline]
+    fn mine() -> Self {
+        thread::place()
+    }
+
+    #[inline]
+    fn mark(self, lock: usize) -> u64 {
+        lock as u64 | self.tag
+    }
+
+    /// The slot for this lock, if it is free: neighbouring locks, 8 bytes to some lines apart, are to have different ones.
+    #[inline]
+    fn slot(self, lock: usize) -> &'static AtomicU64 {
+        &self.line.0[((lock >> 3) ^ (lock >> 6)) % SLOTS_IN_LINE]
+    }
 }
 
 #[cfg(not(loom))]
 mod thread {
-    use super::{Ordering, TABLE};
+    use super::{Ordering, Place, TABLE};
     use core::cell::Cell;
 
     thread_local! {
         // No destructor and a constant start: usable at any moment of a thread's life.
-        static NUMBER: Cell<u32> = const { Cell::new(0) };
+        static PLACE: Cell<Option<Place>> = const { Cell::new(None) };
     }
 
     #[inline]
-    pub(super) fn number() -> u32 {
-        match NUMBER.get() {
-            0 => first(),
-            number => number,
+    pub(super) fn place() -> Place {
+        match PLACE.get() {
+            Some(place) => place,
+            None => first(),
         }
     }
 
     #[cold]
-    fn first() -> u32 {
-        // After 2^32 threads numbers come again (invariant 3); 0 is none.
-        let number = TABLE
-            .threads
-            .fetch_add(1, Ordering::Relaxed)
-            .wrapping_add(1);
-        NUMBER.set(number.max(1));
-        number.max(1)
+    fn first() -> Place {
+        // After 2^32 threads numbers come again (invariant 3).
+        let number = TABLE.threads.fetch_add(1, Ordering::Relaxed);
+        let place = Place::of(number);
+        PLACE.set(Some(place));
+        place
     }
 }
 
 #[cfg(loom)]
 mod thread {
-    use super::{Ordering, TABLE};
+    use super::{Ordering, Place, TABLE};
     use core::cell::Cell;
 
     loom::thread_local! {
-        static NUMBER: Cell<u32> = Cell::new(0);
+        static PLACE: Cell<Option<Place>> = Cell::new(None);
     }
 
-    pub(super) fn number() -> u32 {
-        NUMBER.with(|number| {
-            if number.get() == 0 {
-                number.set(TABLE.threads.fetch_add(1, Ordering::Relaxed) + 1);
+    pub(super) fn place() -> Place {
+        PLACE.with(|place| {
+            if place.get().is_none() {
+                place.set(Some(Place::of(
+                    TABLE.threads.fetch_add(1, Ordering::Relaxed),
+                )));
             }
-            number.get()
+            place.get().unwrap()
         })
-    }
-}
-
-/// Where the calling thread's holds of one lock are written down, and how.
-struct Mine {
-    line: &'static Line,
-    /// What the slot holds.
-    mark: u64,
-    /// Where to look first.
-    first: usize,
-}
-
-impl Mine {
-    #[inline]
-    fn new(lock: usize) -> Self {
-        let index = (thread_number() - 1) as usize;
-        let tag = u64::from((index / LINES) as u16);
-        Self {
-            line: line(index % LINES),
-            mark: lock as u64 | tag << TAG_SHIFT,
-            // Neighbouring locks, 8 bytes to some lines apart, are to begin at different places.
-            first: (lock >> 3) ^ (lock >> 6) ^ (lock >> 9),
-        }
-    }
-
-    #[inline]
-    fn slots(&self) -> impl Iterator<Item = &'static AtomicU64> {
-        let (line, first) = (self.line, self.first);
-        (0..TRIES).map(move |step| &line.0[(first + step) % SLOTS_IN_LINE])
     }
 }
 
@@ -235,32 +233,41 @@ impl Published {
 /// an Acquire load, which pairs with the release of the last writer. `None`: no slot is free.
 #[inline]
 pub(super) fn publish(lock: usize) -> Option<Published> {
-    let mine = Mine::new(lock);
-    for slot in mine.slots() {
-        // Acquire: what the holder reads is not read before it is written down. (On the way the fence makes that sure too.)
-        let published =
-            slot.compare_exchange(FREE, mine.mark, Ordering::Acquire, Ordering::Relaxed);
-        if published.is_ok() {
-            fence_after_rmw();
-            return Some(Published {
-                slot,
-                mark: mine.mark,
-            });
-        }
-    }
-    None
+    let place = Place::mine();
+    let (slot, mark) = (place.slot(lock), place.mark(lock));
+    let slot = if put(slot, mark) {
+        slot
+    } else {
+        publish_elsewhere(place.line, mark)?
+    };
+    fence_after_rmw();
+    Some(Published { slot, mark })
+}
+
+#[inline]
+fn put(slot: &AtomicU64, mark: u64) -> bool {
+    // Acquire: what the holder reads is not read before it is written down. (On the way the fence makes that sure too.)
+    slot.compare_exchange(FREE, mark, Ordering::Acquire, Ordering::Relaxed)
+        .is_ok()
+}
+
+#[cold]
+fn publish_elsewhere(line: &'static Line, mark: u64) -> Option<&'static AtomicU64> {
+    line.0.iter().find(|slot| put(slot, mark))
 }
 
 /// Gives back a hold of the calling thread that stands in a slot; false if there is none.
 #[inline]
 pub(super) fn retract(lock: usize) -> bool {
-    let mine = Mine::new(lock);
-    for slot in mine.slots() {
-        if slot.load(Ordering::Relaxed) & !AWAITED == mine.mark && clear(slot, mine.mark) {
-            return true;
-        }
-    }
-    false
+    let place = Place::mine();
+    let mark = place.mark(lock);
+    clear(place.slot(lock), mark) || retract_elsewhere(place.line, mark)
+}
+
+#[cold]
+fn retract_elsewhere(line: &'static Line, mark: u64) -> bool {
+    let is_mine = |slot: &AtomicU64| slot.load(Ordering::Relaxed) & !AWAITED == mark;
+    line.0.iter().any(|slot| is_mine(slot) && clear(slot, mark))
 }
 
 /// Gives back whoever's hold stands in a slot; false if there is none.
@@ -276,9 +283,10 @@ pub(super) fn retract_any(lock: usize) -> bool {
 /// Whether the calling thread holds the lock by a slot.
 #[cold]
 pub(super) fn holds(lock: usize) -> bool {
-    let mine = Mine::new(lock);
-    let is_mine = |slot: &AtomicU64| slot.load(Ordering::Relaxed) & !AWAITED == mine.mark;
-    mine.slots().any(is_mine)
+    let place = Place::mine();
+    let mark = place.mark(lock);
+    let is_mine = |slot: &AtomicU64| slot.load(Ordering::Relaxed) & !AWAITED == mark;
+    place.line.0.iter().any(is_mine)
 }
 
 /// Empties a slot that holds `mark`, or that and `AWAITED`. False if somebody else has done so (invariant 3).

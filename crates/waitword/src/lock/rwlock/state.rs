@@ -56,7 +56,7 @@ pub(super) const MOST_READERS: u64 = i32::MAX as u64;
 const LOW_HALF: u64 = READER - 1;
 
 /// By what right somebody wants to come in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Right {
     /// None: it has just come.
     Newcomer,

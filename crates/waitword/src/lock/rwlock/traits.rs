@@ -1,7 +1,7 @@
 //! The lock as `lock_api` and programs that use `parking_lot` know it.
 
+use super::RawRwLock;
 use super::state::{Release, Right, WRITER};
-use super::{RawRwLock, RwLockError};
 use crate::sys::clock::Deadline;
 use lock_api::GuardNoSend;
 use std::time::{Duration, Instant};
@@ -89,13 +89,6 @@ pub const fn const_rwlock<T>(value: T) -> RwLock<T> {
     RwLock::from_raw(RawRwLock::new(), value)
 }
 
-/// Without a deadline, a wait that is refused because there are too many readers is tried again: one of them will leave.
-fn until_there_is_room(mut attempt: impl FnMut() -> Result<(), RwLockError>) {
-    while attempt().is_err() {
-        crate::sys::sched::sleep_nanoseconds(1_000_000);
-    }
-}
-
 fn at(instant: Instant) -> Deadline {
     Deadline::after(instant.saturating_duration_since(Instant::now()))
 }
@@ -113,9 +106,7 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
 
     #[inline]
     fn lock_shared(&self) {
-        if self.acquire_shared(Right::Newcomer, 0, None).is_err() {
-            until_there_is_room(|| self.acquire_shared(Right::Newcomer, 0, None));
-        }
+        self.take_shared(Right::Newcomer);
     }
 
     #[inline]
@@ -196,7 +187,7 @@ unsafe impl lock_api::RawRwLockTimed for RawRwLock {
 // SAFETY: takes as `RawRwLock` does.
 unsafe impl lock_api::RawRwLockRecursive for RawRwLock {
     fn lock_shared_recursive(&self) {
-        until_there_is_room(|| self.read_recursive(0, None));
+        self.take_shared(Right::Holder);
     }
 
     fn try_lock_shared_recursive(&self) -> bool {

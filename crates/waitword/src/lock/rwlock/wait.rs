@@ -6,9 +6,10 @@
 //!
 //! # Nobody waits for ever
 //!
-//! A waiter keeps its place in the queue, and an alarm: after 1 ms, and each time it has waited twice as long again, it asks for
-//! a turn (`TURN`). From then on newcomers queue behind, and the next release hands the lock to whoever stands first. Who that is
-//! the queue says, so no waiter need be woken in vain for it, and once it is done everybody barges again.
+//! A waiter has an alarm: after 1 ms, and each time it has waited twice as long again, it leaves the queue and takes a turn (`TURN`):
+//! newcomers queue up behind, while it, being awake, spins for the lock once more. So nobody waits for it to wake up. If it still does
+//! not get the lock, since the sections are long, it queues again and leaves the turn standing. Then the next release hands the lock to
+//! whoever stands first in the queue, and after that everybody barges again.
 //!
 //! Under reader preference a turn keeps readers out, and one of them may hold the lock already, or be what a holder waits for; the
 //! word cannot say. So a reader waits for a turn no longer than whoever has it has waited (`patience`) and then comes
@@ -17,7 +18,7 @@
 //! deadlocks, whatever it costs in time; a thread that holds the lock by a slot, or says that it may hold it
 //! (`Right::Holder`), does not wait at all.
 //!
-//! Under writer preference readers ask for turns too, which lets all readers in between two writers.
+//! Under writer preference readers take turns too: the release after that lets all readers in.
 
 use super::bias::Cost;
 use super::hand_over::{CLAIM, CLAIM_GRANTED, GRANTED, READ, TAKE_OVER, WRITE};
@@ -29,7 +30,7 @@ use super::state::{
 };
 use super::{RawRwLock, RwLockError, Wish};
 use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use crate::futex::parking::{Parked, Patience, park_patiently};
+use crate::futex::parking::{Parked, park_among_kinds};
 use crate::lock::key_of;
 use crate::private::repository;
 use crate::sys::clock::{Clock, Deadline, now};
@@ -104,7 +105,22 @@ struct Waiter<'a> {
     right: Right,
     /// It was woken, and the word says so (`WOKEN`).
     was_woken: bool,
+    /// It was queued before: if it must queue again, in front.
+    has_waited: bool,
     alarms: Alarms,
+    spin: Spin,
+}
+
+/// How a stay in the queue ended.
+enum Queued {
+    /// It holds the lock.
+    Granted,
+    /// It holds the claim.
+    ClaimGranted,
+    /// It is to look again.
+    Looks,
+    /// The caller's deadline has passed.
+    TimedOut,
 }
 
 impl<'a> Waiter<'a> {
@@ -114,7 +130,9 @@ impl<'a> Waiter<'a> {
             kind,
             right,
             was_woken: false,
+            has_waited: false,
             alarms: Alarms::new(),
+            spin: Spin::new(),
         }
     }
 
@@ -128,60 +146,117 @@ impl<'a> Waiter<'a> {
         }
     }
 
-    fn park(&mut self, deadline: Option<&Deadline>) -> Parked {
-        self.alarms.begin();
-        let key = key_of(&self.lock.word);
-        let parked = park_patiently(repository(), key, self.kind, deadline, self);
-        if parked == Parked::Interrupted {
-            // From a signal handler inside a bucket (which must not lock), or in a child forked by one: try again.
-            crate::sys::sched::sleep_nanoseconds(50_000);
-        }
-        parked
+    /// `state`, announcing it.
+    fn announced(&self, state: State) -> State {
+        let announced = match self.kind {
+            READ => state.with(READERS_WAIT),
+            // No reader comes in past a waiting writer unseen.
+            WRITE => state.with(WRITERS_WAIT).without(FAST),
+            CLAIM => state.with(WRITERS_WAIT),
+            _ => state.with(CLAIM_WAITS),
+        };
+        self.without_woken(announced)
     }
-}
 
-impl Patience for Waiter<'_> {
-    fn validate(&mut self) -> bool {
-        loop {
+    /// `state`, saying no longer that somebody was woken who has not looked, if that is this one.
+    fn without_woken(&self, state: State) -> State {
+        state.having(WOKEN, state.has(WOKEN) && !self.was_woken)
+    }
+
+    /// Queues, until it is woken, its alarm rings, or the deadline passes.
+    fn queue(&mut self, state: State, deadline: Option<&Deadline>) -> Queued {
+        self.alarms.begin();
+        let waits_for_a_turn = self.kind == READ && !state.prefers_writers() && !state.has(WRITER);
+        let own = if waits_for_a_turn {
+            Some(patience(state))
+        } else {
+            self.alarms.next()
+        };
+        let until = sooner(deadline.copied(), own);
+        let validate = || loop {
             let state = self.lock.state();
             if self.is_admitted(state) {
                 return false;
             }
-            let announced = match self.kind {
-                READ => state.with(READERS_WAIT),
-                // No reader comes in past a waiting writer unseen.
-                WRITE => state.with(WRITERS_WAIT).without(FAST),
-                CLAIM => state.with(WRITERS_WAIT),
-                _ => state.with(CLAIM_WAITS),
-            };
-            let announced = announced.having(WOKEN, state.has(WOKEN) && !self.was_woken);
             // Relaxed would do: the bucket's lock orders it for whoever looks at the queue, and for others it is a hint to
             // go there, in the one word that is all they look at.
-            if self.lock.replace(state, announced, Relaxed) {
-                self.was_woken = false;
+            if self.lock.replace(state, self.announced(state), Relaxed) {
                 return true;
+            }
+        };
+        let parked = park_among_kinds(
+            repository(),
+            key_of(&self.lock.word),
+            self.kind,
+            self.has_waited,
+            until.as_ref(),
+            validate,
+            |stay| self.lock.forget_waiter(stay),
+        );
+        if parked != Parked::Invalid {
+            self.was_woken = false;
+            self.has_waited = true;
+            self.spin = Spin::new();
+        }
+        match parked {
+            Parked::Woken(GRANTED) => Queued::Granted,
+            Parked::Woken(CLAIM_GRANTED) => Queued::ClaimGranted,
+            Parked::Woken(_) => {
+                self.was_woken = self.kind != READ;
+                Queued::Looks
+            }
+            Parked::TimedOut if deadline.is_some_and(Deadline::has_passed) => Queued::TimedOut,
+            Parked::TimedOut if waits_for_a_turn => {
+                self.right = self.right.max(Right::Waited);
+                Queued::Looks
+            }
+            Parked::TimedOut => {
+                self.take_turn();
+                Queued::Looks
+            }
+            Parked::Invalid => Queued::Looks,
+            Parked::Interrupted => {
+                // A signal handler ran; or this is one, inside a bucket (it must not lock); or it is a child that was
+                // forked by one.
+                if crate::private::is_inside() {
+                    crate::sys::sched::sleep_nanoseconds(50_000);
+                }
+                Queued::Looks
             }
         }
     }
 
-    fn next_alarm(&self) -> Option<Deadline> {
-        // Under reader preference a reader waits for nothing but a writer to leave, who looks for readers, or for
-        // a turn, with patience.
-        let waits_quietly = self.kind == READ && !self.lock.state().prefers_writers();
-        if waits_quietly {
-            None
-        } else {
-            self.alarms.next()
+    /// The alarm has rung: newcomers wait while it tries again.
+    fn take_turn(&mut self) {
+        self.alarms.ring();
+        self.right = self.right.max(Right::Waited);
+        loop {
+            let state = self.lock.state();
+            if self.kind == READ && state.is_free() {
+                // It waits for writers that do not come: this process was forked, and they are the parent's.
+                self.right = Right::Holder;
+            }
+            if self.is_admitted(state) {
+                return;
+            }
+            // Whoever was woken has had time enough; or it is a thread of the parent's.
+            let turn = state.with_turn(self.alarms.rung).without(WOKEN);
+            if self.lock.replace(state, turn, Relaxed) {
+                return;
+            }
         }
     }
 
-    fn alarm(&mut self) {
-        self.alarms.ring();
-        self.lock.ask_for_a_turn(self.alarms.rung);
-    }
-
-    fn left(&mut self, kinds: u64) {
-        self.lock.forget_waiter(self.kind, kinds);
+    /// It waits no longer, and those need not who waited for it alone.
+    fn give_up(&self) -> RwLockError {
+        if self.kind != READ && self.alarms.rung > 0 {
+            // The turn may have been its own. Others who need one take it again.
+            self.lock.word.fetch_and(!TURN, Relaxed);
+        }
+        if self.kind != READ {
+            self.lock.let_in();
+        }
+        RwLockError::TimedOut
     }
 }
 
@@ -195,7 +270,6 @@ impl RawRwLock {
         deadline: Option<&Deadline>,
     ) -> Result<(), RwLockError> {
         use super::fast::Entered;
-        let mut spin = Spin::new();
         let mut waiter = Waiter::new(self, READ, right);
         loop {
             let state = match self.enter_shared_among_others(waiter.right) {
@@ -211,19 +285,13 @@ impl RawRwLock {
                 waiter.right = Right::Holder;
                 continue;
             }
-            if spin.again() {
+            if waiter.spin.again() {
                 continue;
             }
-            let waits_for_a_turn = !state.prefers_writers() && !state.has(WRITER);
-            let patience = waits_for_a_turn.then(|| patience(state));
-            let until = sooner(deadline.copied(), patience);
-            match waiter.park(until.as_ref()) {
-                Parked::Woken(GRANTED) => return Ok(()),
-                Parked::TimedOut if deadline.is_some_and(Deadline::has_passed) => {
-                    return Err(RwLockError::TimedOut);
-                }
-                Parked::TimedOut => waiter.right = Right::Waited,
-                Parked::Woken(_) | Parked::Invalid | Parked::Interrupted => {}
+            match waiter.queue(state, deadline) {
+                Queued::Granted | Queued::ClaimGranted => return Ok(()),
+                Queued::Looks => {}
+                Queued::TimedOut => return Err(waiter.give_up()),
             }
         }
     }
@@ -239,7 +307,6 @@ impl RawRwLock {
             Wish::Write(owner) => (WRITE, owner),
             Wish::Claim => (CLAIM, 0),
         };
-        let mut spin = Spin::new();
         let mut waiter = Waiter::new(self, kind, Right::Newcomer);
         loop {
             let state = self.state();
@@ -254,8 +321,12 @@ impl RawRwLock {
                 // Under writer preference no reader comes in any more.
                 let shut = drives_out && state.prefers_writers();
                 let new = new.having(CLAIM_WAITS, shut || new.has(CLAIM_WAITS));
-                let new = new.having(WOKEN, state.has(WOKEN) && !waiter.was_woken);
-                if !self.replace(state, new, Acquire) {
+                let new = match waiter.right {
+                    Right::Newcomer => new,
+                    // The turn has been used.
+                    _ => new.without(TURN),
+                };
+                if !self.replace(state, waiter.without_woken(new), Acquire) {
                     continue;
                 }
                 if drives_out {
@@ -270,26 +341,17 @@ impl RawRwLock {
             if owner != 0 && state.owner() == owner {
                 return Err(RwLockError::Deadlock);
             }
-            if spin.again() {
+            if waiter.spin.again() {
                 continue;
             }
-            match waiter.park(deadline) {
-                Parked::Woken(GRANTED) => {
+            match waiter.queue(state, deadline) {
+                Queued::Granted => {
                     self.set_owner(owner);
                     return Ok(());
                 }
-                Parked::Woken(CLAIM_GRANTED) => return self.drive_out(owner, deadline),
-                Parked::Woken(_) => {
-                    waiter.was_woken = true;
-                    waiter.right = Right::Holder;
-                    spin = Spin::new();
-                }
-                Parked::TimedOut => {
-                    // Those who waited for us alone need not any more.
-                    self.let_in();
-                    return Err(RwLockError::TimedOut);
-                }
-                Parked::Invalid | Parked::Interrupted => {}
+                Queued::ClaimGranted => return self.drive_out(owner, deadline),
+                Queued::Looks => {}
+                Queued::TimedOut => return Err(waiter.give_up()),
             }
         }
     }
@@ -331,29 +393,29 @@ impl RawRwLock {
             // one after it, gives the claim back.
             self.word.fetch_and(!SLOTS, Relaxed);
         }
-        let mut spin = Spin::new();
         let mut waiter = Waiter::new(self, TAKE_OVER, Right::Newcomer);
         loop {
             let state = self.state();
             if state.readers() == 0 {
-                if self.replace(state, state.with_writer(owner), Acquire) {
+                let new = match waiter.right {
+                    Right::Newcomer => state,
+                    _ => state.without(TURN),
+                };
+                if self.replace(state, new.with_writer(owner), Acquire) {
                     return Ok(());
                 }
                 continue;
             }
-            if spin.again() {
+            if waiter.spin.again() {
                 continue;
             }
-            match waiter.park(deadline) {
-                Parked::Woken(GRANTED) => {
+            match waiter.queue(state, deadline) {
+                Queued::Granted | Queued::ClaimGranted => {
                     self.set_owner(owner);
                     return Ok(());
                 }
-                Parked::TimedOut => {
-                    self.let_in();
-                    return Err(RwLockError::TimedOut);
-                }
-                Parked::Woken(_) | Parked::Invalid | Parked::Interrupted => {}
+                Queued::Looks => {}
+                Queued::TimedOut => return Err(waiter.give_up()),
             }
         }
     }
