@@ -26,8 +26,9 @@
 //! 1. Every giver wakes as many as it gives tokens, if *anybody* waits. "Only when tokens rise from zero" is the bug of
 //!    libstdc++ and libc++ (GCC 98033, llvm #46357, #77659, #79265): of two givers in a row the second would wake
 //!    nobody, and the second sleeper sleep on beside a token.
-//! 2. A waiter leaves with a token, or in the very step in which it sees that there is none ([`leave`]): a wake that was meant for one who
-//!    gives up is never lost with a token left behind.
+//! 2. A waiter that gives up takes a token if there is one, in the step in which it counts itself off ([`leave`]): the token may have been
+//!    left for it, and an [`AutoEvent`](super::AutoEvent) must not keep it for another. (A wake-up is not lost either way: who has been chosen by one
+//!    looks again, whatever the deadline says.)
 //! 3. The giver does not touch the word after its change. Whoever takes that token may free the memory at once.
 //! 4. Too many waiters counted (some were killed, or are the parent's and we a forked child) cost a wake call each time, no more.
 //!
