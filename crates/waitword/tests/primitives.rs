@@ -1,5 +1,5 @@
-//! Semaphores, barriers, once, events, latches, and wait and notify on the standard atomics: what they promise, alone,
-//! in crowds, beside signals and forks, and between processes.
+//! Semaphores, barriers, once, events, latches, and wait and notify on the standard atomics: what they promise,
+//! alone, in crowds, beside signals and forks, and between processes.
 
 mod common;
 mod support;

@@ -64,8 +64,8 @@ fn an_interrupted_once_begins_anew_in_the_child() {
     assert!(once.state().done());
 }
 
-/// The thread that runs it forks, and goes on in the child, where another has begun anew meanwhile. How the first ends
-/// is nothing to the second.
+/// The thread that runs it forks, and goes on in the child, where another has begun anew meanwhile. How the first
+/// ends is nothing to the second.
 #[test]
 fn a_run_that_has_forked_leaves_another_s_alone() {
     let _watchdog = watch("a_run_that_has_forked_leaves_another_s_alone");

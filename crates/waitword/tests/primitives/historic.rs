@@ -1,5 +1,5 @@
-//! Bugs that others have had in their semaphores, barriers, events and the like, each as a test. (The models have some of
-//! them too, with every interleaving: `model/semaphore.rs`.)
+//! Bugs that others have had in their semaphores, barriers, events and the like, each as a test. (The models have
+//! some of them too, with every interleaving: `model/semaphore.rs`.)
 
 use crate::support::crew::Crew;
 use crate::support::watchdog::watch;
@@ -25,8 +25,8 @@ fn all_are_back(crew: &Crew, count: usize) {
     assert_eq!(crew.settle(), back);
 }
 
-/// llvm #46357, #77659: `release` notified only when the count rose from 0, so that of several posts in a row the first alone
-/// woke somebody.
+/// llvm #46357, #77659: `release` notified only when the count rose from 0, so that of several posts in a row the
+/// first alone woke somebody.
 #[test]
 fn llvm_46357_only_the_first_of_several_posts_wakes() {
     let _watchdog = watch("llvm_46357");
@@ -66,8 +66,8 @@ fn llvm_79265_a_post_of_many_wakes_one() {
     }
 }
 
-/// PyTorch #177884, GCC 98033: a pool's workers sleep on a semaphore while another thread posts and takes at once; with a
-/// notification only on 0 → 1 one worker slept on beside its token.
+/// PyTorch #177884, GCC 98033: a pool's workers sleep on a semaphore while another thread posts and takes at once;
+/// with a notification only on 0 → 1 one worker slept on beside its token.
 #[test]
 fn gcc_98033_a_worker_sleeps_beside_its_token() {
     let _watchdog = watch("gcc_98033");
@@ -105,8 +105,8 @@ fn gcc_98033_a_worker_sleeps_beside_its_token() {
     }
 }
 
-/// glibc 12674: the poster looked at the semaphore after it had let the waiter go, who had freed it. Here in memory that
-/// becomes another semaphore at once; `freed.rs` takes it away altogether.
+/// glibc 12674: the poster looked at the semaphore after it had let the waiter go, who had freed it. Here in memory
+/// that becomes another semaphore at once; `freed.rs` takes it away altogether.
 #[test]
 fn glibc_12674_a_post_to_a_semaphore_that_is_gone() {
     let _watchdog = watch("glibc_12674");
@@ -132,8 +132,9 @@ fn glibc_12674_a_post_to_a_semaphore_that_is_gone() {
     }
 }
 
-/// glibc 13065: the first thread through a barrier destroyed it, as POSIX lets it, while the others still had to look whether they were
-/// through. Here it makes another barrier in its place, which those who look take for theirs. (`freed.rs` takes the memory away.)
+/// glibc 13065: the first thread through a barrier destroyed it, as POSIX lets it, while the others still had to look
+/// whether they were through. Here it makes another barrier in its place, which those who look take for theirs.
+/// (`freed.rs` takes the memory away.)
 #[test]
 fn glibc_13065_a_barrier_destroyed_by_the_first_through() {
     let _watchdog = watch("glibc_13065");
@@ -160,8 +161,8 @@ fn glibc_13065_a_barrier_destroyed_by_the_first_through() {
     }
 }
 
-/// Rounds on the heels of each other, by more threads than the barrier is for: who is just waking up from one round must not fall
-/// asleep in the next.
+/// Rounds on the heels of each other, by more threads than the barrier is for: who is just waking up from one round
+/// must not fall asleep in the next.
 #[test]
 fn a_round_runs_into_the_next() {
     let _watchdog = watch("a_round_runs_into_the_next");
@@ -188,8 +189,8 @@ fn a_round_runs_into_the_next() {
     }
 }
 
-/// The "pulse" of manual-reset events (Windows' `PulseEvent`, and `SetEvent` then `ResetEvent` on emulations by a bit and a
-/// condition variable): who was just waking up found the event reset.
+/// The "pulse" of manual-reset events (Windows' `PulseEvent`, and `SetEvent` then `ResetEvent` on emulations by a bit
+/// and a condition variable): who was just waking up found the event reset.
 #[test]
 fn a_pulse_misses_nobody_who_waits() {
     let _watchdog = watch("a_pulse_misses_nobody_who_waits");
