@@ -13,8 +13,8 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Waiting until an atomic holds another value: C++20's `std::atomic::wait`, `notify_one` and `notify_all`, for the standard library's atomics of
-/// 8 to 64 bits, signed or not, `bool` and pointers.
+/// Waiting until an atomic holds another value: C++20's `std::atomic::wait`, `notify_one` and `notify_all`, for the
+/// standard library's atomics of 8 to 64 bits, signed or not, `bool` and pointers.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicI16, Ordering};
@@ -32,18 +32,19 @@ mod sealed {
 ///
 /// | | `AtomicWait::wait(old)` | `Futex::private(&word).wait(old)` |
 /// |---|---|---|
-/// | returns | when another value was seen, and no sooner | when woken, whatever the value; at once if it differs; or for no reason |
+/// | returns | once another value was seen | when woken; at once if it differs; or for no reason |
 /// | says | the value that was seen | how it ended |
 /// | signal handlers | do not end it | may |
 /// | masks, counts, requeue, other processes | no | yes |
 ///
 /// Both stand on the same table: `notify_one` is `wake(1)` and wakes either kind of waiter.
 ///
-/// A value that changes and changes back may be missed, as in C++: nobody but the waiter itself keeps the values in between. All loads are sequentially
-/// consistent, C++'s default. Whoever changes the value must notify: a store wakes nobody.
+/// A value that changes and changes back may be missed, as in C++: nobody but the waiter itself keeps the values in
+/// between. All loads are sequentially consistent, C++'s default. Whoever changes the value must notify: a store
+/// wakes nobody.
 ///
-/// **Memory**: a notification does not touch the atomic, so a waiter that has seen the new value may free it at once. **Signal handlers** may notify.
-/// **fork**: waiters of the parent do not exist in the child. Private to the process.
+/// **Memory**: a notification does not touch the atomic, so a waiter that has seen the new value may free it at once.
+/// **Signal handlers** may notify. **fork**: waiters of the parent do not exist in the child. Private to the process.
 pub trait AtomicWait: sealed::Sealed {
     /// What the atomic holds.
     type Value: Copy;
@@ -67,8 +68,8 @@ pub trait AtomicWait: sealed::Sealed {
         self.wait_until(old, Deadline::after(timeout))
     }
 
-    /// Wakes one of those who wait for another value, the one of the highest real-time priority that has waited longest. It looks, and
-    /// waits on if the value is still the old one.
+    /// Wakes one of those who wait for another value, the one of the highest real-time priority that has waited
+    /// longest. It looks, and waits on if the value is still the old one.
     ///
     /// Does not block. Async-signal-safe.
     fn notify_one(&self);

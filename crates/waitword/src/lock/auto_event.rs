@@ -1,9 +1,10 @@
-//! An event that resets itself: each set lets exactly one thread pass. The protocol is in [`tokens`].
+//! An event that resets itself: each set lets exactly one thread pass. The protocol is in `tokens.rs`.
 //!
 //! # How many tokens there can be
 //!
-//! With a single bit two sets in a row could be one: the second finds the event still set, since the thread that the first has
-//! woken is not back yet, and the second sleeper sleeps on. So the event holds up to one token for each waiter, and one more:
+//! With a single bit two sets in a row could be one: the second finds the event still set, since the thread that the
+//! first has woken is not back yet, and the second sleeper sleeps on. So the event holds up to one token for each
+//! waiter, and one more:
 //!
 //! | waiters | tokens | a set |
 //! |---------|--------|-------|
@@ -24,8 +25,9 @@ use core::time::Duration;
 
 /// An event that lets one thread pass and resets itself with that.
 ///
-/// A [`set`](Self::set) while threads wait releases exactly one of them, the one of the highest real-time priority that has waited longest,
-/// and each further set another. While nobody waits it leaves the event set, however often, and the next to come passes at once.
+/// A [`set`](Self::set) while threads wait releases exactly one of them, the one of the highest real-time priority
+/// that has waited longest, and each further set another. While nobody waits it leaves the event set, however often,
+/// and the next to come passes at once.
 ///
 /// ```
 /// use waitword::AutoEvent;
@@ -41,13 +43,16 @@ use core::time::Duration;
 ///
 /// 8 bytes; all zeros is a private event that is not set.
 ///
-/// * **Order.** A thread that comes just then may pass before the woken one does, which then waits again: one passes all the same.
-/// * **Memory.** What a thread did before a set is visible to whoever passes next. Once all waits have returned the event may be freed, also
-///   while a set is still returning.
+/// * **Order.** A thread that comes just then may pass before the woken one does, which then waits again: one passes
+///   all the same.
+/// * **Memory.** What a thread did before a set is visible to whoever passes next. Once all waits have returned the
+///   event may be freed, also while a set is still returning.
 /// * **Signal handlers** may set, reset and `try_wait`.
-/// * **fork**: a private event is copied as it is. The parent's waiters do not exist in the child, though the copy has them counted: until as many
-///   sets have been, sets of an event that nobody waits for may add up.
-/// * **Process-shared** ([`Scope::Shared`]): as [`Semaphore`](crate::Semaphore). Waiters that were killed stay counted, with the same effect.
+/// * **fork**: a private event is copied as it is. The parent's waiters do not exist in the child, but the copy counts
+///   them: it keeps so many sets more than one, and a reset leaves these. A child that goes on using an event for which
+///   threads of its parent waited should make it anew.
+/// * **Process-shared** ([`Scope::Shared`]): as [`Semaphore`](crate::Semaphore). Waiters that were killed stay counted,
+///   with the same effect.
 ///
 /// Source: Windows' auto-reset event, .NET's `AutoResetEvent`.
 #[repr(C)]
@@ -87,7 +92,8 @@ impl AutoEvent {
     ///
     /// Does not block. Async-signal-safe.
     pub fn reset(&self) {
-        // Acquire, and always written: what the setter did before is seen by us, who have undone its set. Release carries earlier sets on.
+        // Acquire, and always written: what the setter did before is seen by us, who have undone its set. Release
+        // carries earlier sets on.
         let _ = self
             .word
             .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |word| {

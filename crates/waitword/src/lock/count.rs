@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-/// A count that a semaphore, a barrier or a latch cannot have. [`raw_os_error`](Self::raw_os_error) gives POSIX's number.
+/// A count that a semaphore, a barrier or a latch cannot have. [`raw_os_error`](Self::raw_os_error) gives POSIX's
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CountError {

@@ -17,13 +17,13 @@
 //!   awake: turns are not 4, so it was set
 //! ```
 //!
-//! With a bit in place of the turns the waiter would find the event reset and sleep again: set, reset in a row would release some of the
-//! waiters or none.
+//! With a bit in place of the turns the waiter would find the event reset and sleep again: set, reset in a row would
+//! release some of the waiters or none.
 //!
 //! # Invariants
 //!
-//! 1. Whoever sleeps has announced it in the word at the turn that it sleeps for; `set` takes the announcement away in the step that ends the
-//!    turn, and wakes all.
+//! 1. Whoever sleeps has announced it in the word at the turn that it sleeps for; `set` takes the announcement away
+//!    in the step that ends the turn, and wakes all.
 //! 2. `set` does not touch the word after that. Whoever waited may free the memory at once.
 //! 3. `set` and `reset` write the word even when nothing changes. Otherwise this would lose a wake-up:
 //!
@@ -35,8 +35,8 @@
 //!   any work? no: wait, for ever
 //! ```
 //!
-//! Of the two changes of the word one comes second. If it is `set`, the event ends up set. If it is `reset`, it has acquired what the producer's
-//! change released, and sees the work.
+//! Of the two changes of the word one comes second. If it is `set`, the event ends up set. If it is `reset`, it has
+//! acquired what the producer's change released, and sees the work.
 
 use super::const_fn::const_fn;
 use super::sleep::{self, Signals, Spot};
@@ -70,7 +70,8 @@ const fn turned(word: u64) -> u64 {
     word & !TURNS | turn(word).wrapping_add(1) as u64
 }
 
-/// An event: threads wait until it is set, and pass freely as long as it is. It stays set until it is [`reset`](Self::reset).
+/// An event: threads wait until it is set, and pass freely as long as it is. It stays set until it is
+/// [`reset`](Self::reset).
 ///
 /// A [`set`](Self::set) releases every thread that waits at that moment, even if a reset follows at once.
 ///
@@ -90,8 +91,8 @@ const fn turned(word: u64) -> u64 {
 /// 8 bytes; all zeros is a private event that is not set. For an event that lets one thread pass at a time there is
 /// [`AutoEvent`](crate::AutoEvent).
 ///
-/// * **Memory.** What a thread did before a set is visible to whoever passes. Once all waits have returned the event may be freed, also while
-///   the set is still returning.
+/// * **Memory.** What a thread did before a set is visible to whoever passes. Once all waits have returned the event
+///   may be freed, also while the set is still returning.
 /// * **Signal handlers** may set, reset and ask.
 /// * **fork**: a private event is copied as it is; the parent's waiters do not exist in the child.
 /// * **Process-shared** ([`Scope::Shared`]): may lie in memory that several processes map.
@@ -179,7 +180,8 @@ impl Event {
         let _ = self.is_set() || self.wait_for_turn(None);
     }
 
-    /// [`wait`](Self::wait) until `deadline` at the latest; whether the event was set. If it is set the deadline is not looked at.
+    /// [`wait`](Self::wait) until `deadline` at the latest; whether the event was set. If it is set the deadline is
+    /// not looked at.
     ///
     /// Blocks.
     #[inline]
@@ -248,5 +250,27 @@ impl fmt::Debug for Event {
             .field("is_set", &is_set(word))
             .field("scope", &scope(word))
             .finish()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_wrap_around() {
+        let event = Event {
+            word: AtomicU64::new(SHARED | SLEEPERS | (TURNS - 1)),
+        };
+        event.set();
+        assert_eq!(event.word.load(Ordering::Relaxed), SHARED | TURNS);
+        event.set();
+        assert!(event.is_set());
+        event.reset();
+        assert_eq!(event.word.load(Ordering::Relaxed), SHARED);
+        event.reset();
+        assert!(!event.is_set());
+        event.set();
+        assert!(event.wait_for(Duration::ZERO));
     }
 }

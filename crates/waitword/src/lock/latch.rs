@@ -6,14 +6,14 @@
 //! | 30 | somebody may sleep |
 //! | 31 | process-shared |
 //!
-//! Sleepers sleep for as long as the word is what they found, and are woken only when the count has reached zero; a count that changes
-//! just as they lie down makes them look again.
+//! Sleepers sleep for as long as the word is what they found, and are woken only when the count has reached zero; a
+//! count that changes just as they lie down makes them look again.
 //!
 //! # Invariants
 //!
 //! 1. The count only falls, so "open" is for ever, and whoever finds it need not have been woken.
-//! 2. The step that brings the count to zero is the last touch of the word, and the wake goes by address: the memory may be
-//!    freed once the waits have returned, though a `count_down` is still on its way out.
+//! 2. The step that brings the count to zero is the last touch of the word, and the wake goes by address: the memory
+//!    may be freed once the waits have returned, though a `count_down` is still on its way out.
 
 use super::const_fn::const_fn;
 use super::count::CountError;
@@ -54,8 +54,8 @@ const fn scope(word: u32) -> Scope {
 ///
 /// 4 bytes; all zeros is a private latch that is open.
 ///
-/// * **Memory.** What a thread did before it counted down is visible to all whose wait has returned. Once all waits have returned the latch may be
-///   freed, also while a [`count_down`](Self::count_down) is still returning.
+/// * **Memory.** What a thread did before it counted down is visible to all whose wait has returned. Once all waits
+///   have returned the latch may be freed, also while a [`count_down`](Self::count_down) is still returning.
 /// * **Signal handlers** may count down and `try_wait`.
 /// * **fork**: a private latch is copied with its count; the parent's threads do not count in the child.
 /// * **Process-shared** ([`Scope::Shared`]): may lie in memory that several processes map.
@@ -136,8 +136,8 @@ impl Latch {
                 0 => now & SHARED,
                 _ => now - count,
             };
-            // Release: what we did before is visible to those who wait. Acquire: whoever opens the latch by `arrive_and_wait` does not
-            // look again, and must see what the others did.
+            // Release: what we did before is visible to those who wait. Acquire: whoever opens the latch by
+            // `arrive_and_wait` does not look again, and must see what the others did.
             match self
                 .word
                 .compare_exchange_weak(now, counted, Ordering::AcqRel, Ordering::Relaxed)
@@ -247,5 +247,22 @@ impl fmt::Debug for Latch {
             .field("left", &(word & COUNT))
             .field("scope", &scope(word))
             .finish()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_count_does_not_touch_the_other_bits() {
+        let latch = Latch::with_scope(Latch::MAX_COUNT, Scope::Shared);
+        assert!(!latch.wait_for(Duration::ZERO));
+        let announced = SHARED | SLEEPERS | COUNT;
+        assert_eq!(latch.word.load(Ordering::Relaxed), announced);
+        latch.count_down(COUNT - 1).unwrap();
+        assert_eq!(latch.word.load(Ordering::Relaxed), SHARED | SLEEPERS | 1);
+        latch.count_down(1).unwrap();
+        assert_eq!(latch.word.load(Ordering::Relaxed), SHARED);
     }
 }

@@ -16,15 +16,17 @@
 //!
 //! # Invariants
 //!
-//! 1. Only who has made the word RUNNING ends that, in one step that also says whether anybody is to be woken. After that step it
-//!    does not touch the word.
+//! 1. Only who has made the word RUNNING ends that, in one step that also says whether anybody is to be woken. After
+//!    that step it does not touch the word.
 //! 2. Whoever sleeps has set bit 2 in the very word that it found RUNNING.
-//! 3. A word that is RUNNING in another generation is that of a thread that stayed behind in the parent: as good as NEW. (If the
-//!    running thread itself forked, it goes on in the child too, and does not touch what another has begun there meanwhile.)
+//! 3. A word that is RUNNING in another generation is that of a thread that stayed behind in the parent: as good as
+//!    NEW. (If the running thread itself forked, it goes on in the child too, and does not touch what another has
+//!    begun there meanwhile.)
 //!
 //! # Orderings
 //!
-//! Ending is Release, finding the end Acquire. To begin is Acquire: of what an earlier attempt left, the next one sees everything.
+//! Ending is Release, finding the end Acquire. To begin is Acquire: of what an earlier attempt left, the next one
+//! sees everything.
 
 use super::const_fn::const_fn;
 use super::sleep::{self, Signals, Spot};
@@ -89,15 +91,17 @@ impl OnceState {
 /// assert!(SETTINGS.state().done());
 /// ```
 ///
-/// 4 bytes; all zeros is one that is new. Private to the process, as POSIX's `pthread_once_t` is. When it has been done a call is one load.
+/// 4 bytes; all zeros is one that is new. Private to the process, as POSIX's `pthread_once_t` is. When it has been
+/// done a call is one load.
 ///
 /// * **Memory.** What was done is visible to all whose call has returned.
 /// * **Recursion**: a call of the same `Once` from the function that it runs waits for itself for ever.
 /// * **Signal handlers** must not call it while it may be running in the thread that they interrupt.
-/// * **fork**: if another thread of the parent was at it, the child's next call does it anew. (It may have been half done: what it changed in memory is
-///   in the child.)
+/// * **fork**: if another thread of the parent was at it, the child's next call does it anew. (It may have been half
+///   done: what it changed in memory is in the child.)
 ///
-/// Source: `parking_lot::Once`, whose methods have the same names and meaning; [`execute`](Self::execute): POSIX `pthread_once`.
+/// Source: `parking_lot::Once`, whose methods have the same names and meaning; [`execute`](Self::execute): POSIX
+/// `pthread_once`.
 #[repr(C)]
 pub struct Once {
     word: AtomicU32,
@@ -145,8 +149,8 @@ impl Once {
         }
     }
 
-    /// [`call_once`](Self::call_once), but tries again if it is poisoned. `f` is told which: [`New`](OnceState::New) or
-    /// [`Poisoned`](OnceState::Poisoned).
+    /// [`call_once`](Self::call_once), but tries again if it is poisoned. `f` is told which: [`New`](OnceState::New)
+    /// or [`Poisoned`](OnceState::Poisoned).
     ///
     /// Blocks.
     ///
@@ -162,8 +166,8 @@ impl Once {
         }
     }
 
-    /// Runs `f` if nobody has before, as POSIX's `pthread_once` does: if it is left by unwinding (a panic, an exception, the end of
-    /// the thread) it counts as not begun, and one of those who wait runs its own.
+    /// Runs `f` if nobody has before, as POSIX's `pthread_once` does: if it is left by unwinding (a panic, an
+    /// exception, the end of the thread) it counts as not begun, and one of those who wait runs its own.
     ///
     /// Blocks.
     ///
@@ -316,5 +320,36 @@ impl fmt::Debug for Once {
         f.debug_struct("Once")
             .field("state", &self.state())
             .finish()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn done_has_no_other_bits() {
+        let once = Once::new();
+        once.call_once(|| {
+            let running = once.word.load(Ordering::Relaxed);
+            assert_eq!(running & STATE, RUNNING);
+            assert!(is_running_here(running) && is_running_here(running | SLEEPERS));
+            // As if another waited.
+            once.word.store(running | SLEEPERS, Ordering::Relaxed);
+        });
+        assert_eq!(once.word.load(Ordering::Relaxed), DONE);
+    }
+
+    /// One that was begun in a process whose copy this is.
+    #[test]
+    fn begun_in_another_generation_is_new() {
+        let other_generation = generation() ^ 1 << GENERATION_SHIFT;
+        let once = Once {
+            word: AtomicU32::new(RUNNING | SLEEPERS | other_generation),
+        };
+        assert_eq!(once.state(), OnceState::New);
+        let mut ran = false;
+        once.call_once(|| ran = true);
+        assert!(ran && once.state().done());
     }
 }

@@ -1,4 +1,4 @@
-//! A counting semaphore: POSIX's `sem_t`, C++20's `counting_semaphore`. The protocol is in [`tokens`].
+//! A counting semaphore: POSIX's `sem_t`, C++20's `counting_semaphore`. The protocol is in `tokens.rs`.
 
 use super::const_fn::const_fn;
 use super::count::CountError;
@@ -10,8 +10,8 @@ use crate::sys::clock::Deadline;
 use core::fmt;
 use core::time::Duration;
 
-/// A number that threads count up ([`post`](Self::post)) and down ([`wait`](Self::wait)), and that never goes below zero: whoever would
-/// count it below sleeps until somebody has counted up.
+/// A number that threads count up ([`post`](Self::post)) and down ([`wait`](Self::wait)), and that never goes below
+/// zero: whoever would count it below sleeps until somebody has counted up.
 ///
 /// ```
 /// use waitword::Semaphore;
@@ -31,17 +31,17 @@ use core::time::Duration;
 /// assert_eq!(DESKS.value(), 2);
 /// ```
 ///
-/// 8 bytes: the value in the low half and the number of waiters in the high one, as glibc's `sem_t` begins. All zeros is a
-/// private semaphore of value 0. With nobody waiting neither a post nor a wait makes a system call.
+/// 8 bytes: the value in the low half and the number of waiters in the high one, as glibc's `sem_t` begins. All zeros
+/// is a private semaphore of value 0. With nobody waiting neither a post nor a wait makes a system call.
 ///
-/// * **Order.** A post wakes the waiter of the highest real-time priority that has waited longest. A thread that comes just then may take
-///   what was posted before the woken one does, which then waits again.
-/// * **Memory.** What a thread did before its post is visible to the one whose wait took it. Once a wait has returned, the semaphore may be
-///   freed, also while the post that it took is still returning.
+/// * **Order.** A post wakes the waiter of the highest real-time priority that has waited longest. A thread that
+///   comes just then may take what was posted before the woken one does, which then waits again.
+/// * **Memory.** What a thread did before its post is visible to the one whose wait took it. Once a wait has
+///   returned, the semaphore may be freed, also while the post that it took is still returning.
 /// * **Signal handlers** may post, and `try_wait`.
 /// * **fork**: a private semaphore is copied with its value. Waiters of the parent do not exist in the child.
-/// * **Process-shared** ([`Scope::Shared`]): may lie in memory that several processes map. A process that is killed while it waits takes nothing
-///   with it but, at worst, a second of the others' time; what it had taken is gone.
+/// * **Process-shared** ([`Scope::Shared`]): may lie in memory that several processes map. A process that is killed
+///   while it waits takes nothing with it but, at worst, a second of the others' time; what it had taken is gone.
 ///
 /// Source: POSIX `sem_init`, `sem_post`, `sem_wait`, `sem_trywait`, `sem_timedwait`, `sem_clockwait`, `sem_getvalue`.
 #[repr(C)]
@@ -136,8 +136,8 @@ impl Semaphore {
         let _ = tokens::take(&self.word, None, Signals::Ignored);
     }
 
-    /// [`wait`](Self::wait) until `deadline` at the latest (`sem_timedwait`, `sem_clockwait`); whether it has counted down. If that can be
-    /// done at once the deadline is not looked at.
+    /// [`wait`](Self::wait) until `deadline` at the latest (`sem_timedwait`, `sem_clockwait`); whether it has counted
+    /// down. If that can be done at once the deadline is not looked at.
     ///
     /// Blocks.
     #[inline]
@@ -155,20 +155,21 @@ impl Semaphore {
         self.try_wait() || self.wait_until(Deadline::after(timeout))
     }
 
-    /// [`wait`](Self::wait), with or without a deadline, that ends when a signal handler has run: POSIX's `sem_wait` to the letter.
+    /// [`wait`](Self::wait), with or without a deadline, that ends when a signal handler has run: POSIX's `sem_wait`
+    /// to the letter.
     ///
     /// Blocks.
     ///
     /// # Errors
-    /// [`Error::TimedOut`]. [`Error::Interrupted`]: a handler ran that was installed without `SA_RESTART`, or, in most cases, any handler if there
-    /// is a deadline. In both cases the value has not been changed.
+    /// [`Error::TimedOut`]. [`Error::Interrupted`]: a handler ran that was installed without `SA_RESTART`, or, in
+    /// most cases, any handler if there is a deadline. In both cases the value has not been changed.
     #[inline]
     pub fn wait_interruptible(&self, deadline: Option<Deadline>) -> Result<(), Error> {
         tokens::take(&self.word, deadline.as_ref(), Signals::Reported)
     }
 
-    /// The value at some moment during the call (`sem_getvalue`): 0 if anybody must wait. For show, and for tests: it may have changed
-    /// before the caller sees it.
+    /// The value at some moment during the call (`sem_getvalue`): 0 if anybody must wait. For show, and for tests: it
+    /// may have changed before the caller sees it.
     pub fn value(&self) -> u32 {
         tokens::tokens(self.word.load(Ordering::Relaxed))
     }

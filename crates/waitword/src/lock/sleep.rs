@@ -20,9 +20,9 @@
 //! # Processes that are killed
 //!
 //! A process can be killed between changing a word and waking, or between being woken for something that only one can
-//! have and taking it. In both cases the word says "come" and the sleepers have not heard. So whoever sleeps on
-//! a shared word looks again by itself every second ([`LOOK_AGAIN`]): such a death costs the others a second at most, where
-//! the usual implementations let them sleep for ever.
+//! have and taking it. In both cases the word says "come" and the sleepers have not heard. So whoever sleeps on a
+//! shared word looks again by itself every second (`LOOK_AGAIN`): such a death costs the others a second at most,
+//! where the usual implementations let them sleep for ever.
 
 use super::key_of;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -196,8 +196,9 @@ mod in_kernel {
         (deadline.seconds, deadline.nanoseconds) <= (then.seconds, then.nanoseconds)
     }
 
-    /// `futex_waitv` goes on by itself after a handler with `SA_RESTART` though it has a time to look again, which FUTEX_WAIT
-    /// does not. Before Linux 5.16 there is only that: then nobody looks again, and the rest is as it should be.
+    /// `futex_waitv` goes on by itself after a handler with `SA_RESTART` though it has a time to look again, which
+    /// FUTEX_WAIT does not. Before Linux 5.16 there is only that: then nobody looks again, and the rest is as it
+    /// should be.
     ///
     /// # Safety
     /// The word is mapped.

@@ -18,23 +18,26 @@
 //!   ... once more
 //! ```
 //!
-//! Both first steps change the one word, so one of them comes second. If it is the giver's, it finds the waiter counted and
-//! wakes. If it is the waiter's, it finds the token. The wake and the sleep are ordered by the table, or by the kernel.
+//! Both first steps change the one word, so one of them comes second. If it is the giver's, it finds the waiter
+//! counted and wakes. If it is the waiter's, it finds the token. The wake and the sleep are ordered by the table, or
+//! by the kernel.
 //!
 //! # Invariants
 //!
-//! 1. Every giver wakes as many as it gives tokens, if *anybody* waits. "Only when tokens rise from zero" is the bug of
-//!    libstdc++ and libc++ (GCC 98033, llvm #46357, #77659, #79265): of two givers in a row the second would wake
+//! 1. Every giver wakes as many as it gives tokens, if *anybody* waits. "Only when tokens rise from zero" is the bug
+//!    of libstdc++ and libc++ (GCC 98033, llvm #46357, #77659, #79265): of two givers in a row the second would wake
 //!    nobody, and the second sleeper sleep on beside a token.
-//! 2. A waiter leaves with a token, or in the very step in which it sees that there is none ([`leave`]): a wake that was meant for one who
-//!    gives up is never lost with a token left behind.
+//! 2. A waiter that gives up takes a token if there is one, in the step in which it counts itself off ([`leave`]):
+//!    the token may have been left for it, and an [`AutoEvent`](super::AutoEvent) must not keep it for another. (A
+//!    wake-up is not lost either way: who has been chosen by one looks again, whatever the deadline says.)
 //! 3. The giver does not touch the word after its change. Whoever takes that token may free the memory at once.
-//! 4. Too many waiters counted (some were killed, or are the parent's and we a forked child) cost a wake call each time, no more.
+//! 4. Too many waiters counted (some were killed, or are the parent's and we a forked child) cost a semaphore a wake
+//!    call each time, no more. (It is not known who is missing, so the number cannot be put right.)
 //!
 //! # Orderings
 //!
-//! Giving is Release and taking Acquire, so what the giver did before is visible to the taker; all changes of the word are
-//! read-modify-writes, which carry a release on. Counting a waiter orders nothing: the table's fences do.
+//! Giving is Release and taking Acquire, so what the giver did before is visible to the taker; all changes of the
+//! word are read-modify-writes, which carry a release on. Counting a waiter orders nothing: the table's fences do.
 
 use super::sleep::{self, Signals, Spot};
 use crate::atomic::{AtomicU64, Ordering};
@@ -144,8 +147,8 @@ fn wait(word: &AtomicU64, deadline: Option<&Deadline>, signals: Signals) -> Resu
     }
 }
 
-/// A waiter takes a token and counts itself off, in one step. If there is none, it stays, or counts itself off all the same
-/// if it has `given_up`. Whether it has a token.
+/// A waiter takes a token and counts itself off, in one step. If there is none, it stays, or counts itself off all
+/// the same if it has `given_up`. Whether it has a token.
 fn leave(word: &AtomicU64, given_up: bool) -> bool {
     let mut now = word.load(Ordering::Relaxed);
     loop {
@@ -158,6 +161,32 @@ fn leave(word: &AtomicU64, given_up: bool) -> bool {
         match word.compare_exchange_weak(now, left, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => return has_token,
             Err(changed) => now = changed,
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_is_that_of_glibc_s_sem_t() {
+        assert_eq!(word(0, Scope::Private), 0);
+        assert_eq!(word(5, Scope::Private), 5);
+        let shared = word(5, Scope::Shared) + 3 * WAITER;
+        assert_eq!((tokens(shared), waiters(shared)), (5, 3));
+        assert_eq!(scope(shared), Scope::Shared);
+        assert_eq!(scope(word(5, Scope::Private) + WAITERS), Scope::Private);
+    }
+
+    /// What another process may have written into a shared word leads nowhere, but not to a panic.
+    #[test]
+    fn nonsense_in_the_word() {
+        for nonsense in [u64::MAX, SHARED | u64::from(u32::MAX), WAITERS, TOKENS] {
+            let word = AtomicU64::new(nonsense | SHARED);
+            let _ = give(&word, |_| Some(0));
+            let _ = try_take(&word);
+            let _ = leave(&word, true);
         }
     }
 }

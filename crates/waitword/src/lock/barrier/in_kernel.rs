@@ -9,7 +9,8 @@
 //!   inside -= 1  (last touch)                inside -= 1  (last touch)
 //! ```
 //!
-//! A thread of the next round may arrive while some of this one are not awake yet: they see that the rounds have changed, whatever else has.
+//! A thread of the next round may arrive while some of this one are not awake yet: they see that the rounds have
+//! changed, whatever else has.
 
 use super::{ARRIVAL, arrived};
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -8,20 +8,22 @@
 //!   told "over": return                      return
 //! ```
 //!
-//! Arriving and queueing are one step, so those whom the last takes out of the queue are exactly those who have arrived. They are told so in
-//! their nodes and look at nothing else: once the bucket is unlocked nobody touches the barrier any more.
+//! Arriving and queueing are one step, so those whom the last takes out of the queue are exactly those who have
+//! arrived. They are told so in their nodes and look at nothing else: once the bucket is unlocked nobody touches the
+//! barrier any more.
 //!
 //! # The queue is right, the number a hint
 //!
-//! `arrived` says when it is worth while to look at the queue, and the round is over only if the queue has everybody. The number is never too low, but it
-//! can be too high: in a forked child the waiters are gone and the number is still there, and a late wake-up meant for an
-//! earlier user of the memory takes a waiter out of the queue. Then the queue turns out to be too short; everybody in it is told to look
-//! again, and arrives once more from zero.
+//! `arrived` says when it is worth while to look at the queue, and the round is over only if the queue has everybody.
+//! The number is never too low, but it can be too high: in a forked child the waiters are gone and the number is
+//! still there, and a late wake-up meant for an earlier user of the memory takes a waiter out of the queue. Then the
+//! queue turns out to be too short; everybody in it is told to look again, and arrives once more from zero.
 //!
 //! # Orderings
 //!
-//! The state changes only under the bucket's lock, and the lock and the notices order what the threads did. One pair is needed beside them: the
-//! look without the lock is Acquire and each change Release, so that whoever sees an arrival also sees the table that the other queued in.
+//! The state changes only under the bucket's lock, and the lock and the notices order what the threads did. One pair
+//! is needed beside them: the look without the lock is Acquire and each change Release, so that whoever sees an
+//! arrival also sees the table that the other queued in.
 
 use super::{ARRIVAL, arrived};
 use crate::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};

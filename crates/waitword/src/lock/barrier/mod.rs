@@ -9,13 +9,14 @@
 //!
 //! # When may it be freed?
 //!
-//! POSIX lets a thread destroy a barrier as soon as its own wait has returned. The others may just be waking up, and if they looked at
-//! the barrier to see whether the round is over they would look at freed memory.
+//! POSIX lets a thread destroy a barrier as soon as its own wait has returned. The others may just be waking up, and
+//! if they looked at the barrier to see whether the round is over they would look at freed memory.
 //!
-//! * **Private**: they do not look. To arrive is to queue in the table, in one step, and the last to arrive tells each of
-//!   them that the round is over (`in_table.rs`). So a private barrier may be freed at once, and is never counted out of.
-//! * **Shared**: the kernel has no such words to pass, so they must look, and are counted in and out; `destroy` waits until all are out, as
-//!   glibc's does (`in_kernel.rs`).
+//! * **Private**: they do not look. To arrive is to queue in the table, in one step, and the last to arrive tells
+//!   each of them that the round is over (`in_table.rs`). So a private barrier may be freed at once, and is never
+//!   counted out of.
+//! * **Shared**: the kernel has no such words to pass, so they must look, and are counted in and out; `destroy` waits
+//!   until all are out, as glibc's does (`in_kernel.rs`).
 
 mod in_kernel;
 mod in_table;
@@ -37,8 +38,8 @@ const fn arrived(state: u64) -> u32 {
     (state >> 32) as u32
 }
 
-/// A point at which a number of threads wait for each other. When the last of them has arrived all go on, and the barrier is ready
-/// for the next round.
+/// A point at which a number of threads wait for each other. When the last of them has arrived all go on, and the
+/// barrier is ready for the next round.
 ///
 /// ```
 /// use waitword::Barrier;
@@ -59,12 +60,14 @@ const fn arrived(state: u64) -> u32 {
 ///
 /// 16 bytes.
 ///
-/// * **Memory.** What any of the threads did before the barrier is visible to all of them after it. A private barrier may be freed as soon as
-///   any thread's wait of the last round has returned; before a shared one is freed [`destroy`](Self::destroy) must have returned.
+/// * **Memory.** What any of the threads did before the barrier is visible to all of them after it. A private barrier
+///   may be freed as soon as any thread's wait of the last round has returned; before a shared one is freed
+///   [`destroy`](Self::destroy) must have returned.
 /// * **Signal handlers** must not wait. A handler that runs in a waiting thread does not end its wait.
-/// * **fork**: the child's copy of a private barrier begins its round anew, since those who had arrived are not in the child.
-/// * **Process-shared** ([`Scope::Shared`]): may lie in memory that several processes map. A process that is killed after it has arrived has arrived;
-///   but `destroy` waits for it for ever, as glibc's does.
+/// * **fork**: the child's copy of a private barrier begins its round anew, since those who had arrived are not in
+///   the child.
+/// * **Process-shared** ([`Scope::Shared`]): may lie in memory that several processes map. A process that is killed
+///   after it has arrived has arrived; but `destroy` waits for it for ever, as glibc's does.
 ///
 /// Source: POSIX `pthread_barrier_init`, `pthread_barrier_wait`, `pthread_barrier_destroy`.
 #[repr(C)]
@@ -145,8 +148,8 @@ impl Barrier {
         passed.expect("without a deadline nobody gives up")
     }
 
-    /// [`wait`](Self::wait) until `deadline` at the latest. `None`: it has come before the last thread; the caller does not count as having
-    /// arrived any more.
+    /// [`wait`](Self::wait) until `deadline` at the latest. `None`: it has come before the last thread; the caller
+    /// does not count as having arrived any more.
     ///
     /// Blocks.
     #[must_use]
@@ -171,11 +174,11 @@ impl Barrier {
         is_leader.map(|is_leader| BarrierWaitResult { is_leader })
     }
 
-    /// Waits until no thread touches the memory any more (`pthread_barrier_destroy`). False, at once, if threads have arrived in a round that
-    /// is not complete (`EBUSY`).
+    /// Waits until no thread touches the memory any more (`pthread_barrier_destroy`). False, at once, if threads have
+    /// arrived in a round that is not complete (`EBUSY`).
     ///
-    /// For shared barriers, before their memory is unmapped, or used for something else. After it the barrier is as it was at first. A private
-    /// barrier needs none, and has nothing to wait for.
+    /// For shared barriers, before their memory is unmapped, or used for something else. After it the barrier is as
+    /// it was at first. A private barrier needs none, and has nothing to wait for.
     ///
     /// Blocks for as long as the others need to return from their waits.
     #[must_use]
@@ -222,5 +225,45 @@ impl fmt::Debug for Barrier {
             .field("arrived", &arrived(self.state.load(Ordering::Relaxed)))
             .field("scope", &self.scope())
             .finish()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// The number of rounds wraps around without touching that of arrivals.
+    #[test]
+    fn rounds_wrap_around() {
+        let barrier = Barrier::with_scope(2, Scope::Shared);
+        let last_round = u64::from(u32::MAX);
+        barrier.state.store(last_round, Ordering::Relaxed);
+        std::thread::scope(|threads| {
+            let other = threads.spawn(|| barrier.wait().is_leader());
+            let leads = barrier.wait().is_leader();
+            assert_ne!(other.join().unwrap(), leads);
+        });
+        assert_eq!(barrier.state.load(Ordering::Relaxed), 0);
+    }
+
+    /// As many or more than it is for, all of whom are nowhere: from zero again.
+    #[test]
+    fn a_wrong_number_of_arrivals_heals() {
+        for nowhere in [1, 2, 3, 1000] {
+            let barrier = Barrier::new(3);
+            // There is a table, and nobody in it.
+            assert_eq!(barrier.wait_for(Duration::ZERO), None);
+            barrier.pretend_arrivals(nowhere);
+            assert_eq!(barrier.wait_for(Duration::ZERO), None);
+            std::thread::scope(|threads| {
+                let others = [(); 2].map(|()| threads.spawn(|| barrier.wait().is_leader()));
+                let led = u32::from(barrier.wait().is_leader());
+                let led = others
+                    .into_iter()
+                    .fold(led, |led, other| led + u32::from(other.join().unwrap()));
+                assert_eq!(led, 1);
+            });
+            assert!(barrier.destroy());
+        }
     }
 }

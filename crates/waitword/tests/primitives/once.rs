@@ -1,0 +1,117 @@
+//! Once by itself.
+
+use crate::support::watchdog::watch;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+use waitword::{Once, OnceState};
+
+/// Whether the call was left by unwinding.
+fn unwinds(call: impl FnOnce()) -> bool {
+    catch_unwind(AssertUnwindSafe(call)).is_err()
+}
+
+/// A panic that prints nothing.
+fn fail() {
+    resume_unwind(Box::new(()));
+}
+
+#[test]
+fn runs_once() {
+    let (once, times) = (Once::new(), AtomicUsize::new(0));
+    assert_eq!(once.state(), OnceState::New);
+    for _ in 0..3 {
+        once.call_once(|| {
+            assert_eq!(once.state(), OnceState::InProgress);
+            times.fetch_add(1, SeqCst);
+        });
+        once.call_once_force(|_| unreachable!());
+        once.execute(|| unreachable!());
+    }
+    assert_eq!(times.load(SeqCst), 1);
+    assert!(once.state().done());
+}
+
+/// As `parking_lot::Once` has it.
+#[test]
+fn a_panic_poisons() {
+    let once = Once::new();
+    assert!(unwinds(|| once.call_once(fail)));
+    assert!(once.state().poisoned());
+    assert!(unwinds(|| once.call_once(|| unreachable!())));
+    assert!(unwinds(|| once.call_once_force(|found| {
+        assert!(found.poisoned());
+        fail();
+    })));
+    assert!(once.state().poisoned());
+    let mut ran = false;
+    once.call_once_force(|found| ran = found.poisoned());
+    assert!(ran);
+    once.call_once(|| unreachable!());
+    assert_eq!(once.state(), OnceState::Done);
+}
+
+/// As `pthread_once` has it.
+#[test]
+fn an_execution_that_unwinds_has_not_begun() {
+    let once = Once::new();
+    assert!(unwinds(|| once.execute(fail)));
+    assert_eq!(once.state(), OnceState::New);
+    let mut ran = false;
+    once.execute(|| ran = true);
+    assert!(ran && once.state().done());
+}
+
+#[test]
+fn all_wait_for_the_one() {
+    let _watchdog = watch("all_wait_for_the_one");
+    for round in 0..200 {
+        let (once, times, done) = (Once::new(), AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|threads| {
+            for _ in 0..8 {
+                threads.spawn(|| {
+                    once.call_once(|| {
+                        times.fetch_add(1, SeqCst);
+                        // Long enough for the others to sleep, sometimes.
+                        if round % 20 == 0 {
+                            std::thread::sleep(Duration::from_millis(2));
+                        }
+                        done.store(1, SeqCst);
+                    });
+                    assert_eq!(done.load(SeqCst), 1);
+                });
+            }
+        });
+        assert_eq!(times.load(SeqCst), 1);
+    }
+}
+
+/// Each of those who wait tries in its turn.
+#[test]
+fn those_who_wait_take_over_from_one_who_unwinds() {
+    let _watchdog = watch("those_who_wait_take_over_from_one_who_unwinds");
+    for force in [false, true] {
+        for _ in 0..50 {
+            let (once, attempts) = (Once::new(), AtomicUsize::new(0));
+            let attempt = || {
+                let nth = attempts.fetch_add(1, SeqCst);
+                std::thread::yield_now();
+                if nth < 3 {
+                    fail();
+                }
+            };
+            std::thread::scope(|threads| {
+                for _ in 0..6 {
+                    threads.spawn(|| {
+                        unwinds(|| match force {
+                            true => once.call_once_force(|_| attempt()),
+                            false => once.execute(attempt),
+                        })
+                    });
+                }
+            });
+            assert_eq!(attempts.load(SeqCst), 4);
+            assert!(once.state().done());
+        }
+    }
+}
