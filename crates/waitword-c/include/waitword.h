@@ -94,6 +94,10 @@ enum ww_mutex_flag {
     WW_MUTEX_WAIT_WAKE = 32,
     WW_MUTEX_PRIO_INHERIT = 48
 };
+enum ww_rwlock_flag {
+    WW_RWLOCK_PREFER_READER = 0,
+    WW_RWLOCK_PREFER_WRITER = 1
+};
 enum ww_event_flag {
     WW_EVENT_SET = 1
 };
@@ -109,6 +113,8 @@ enum ww_event_flag {
 #define WW_MUTEX_INITIALIZER_WITH(flags) { { WW_MUTEX_WORD_(flags), WW_MUTEX_DATA_(flags) } }
 #define WW_COND_INITIALIZER { { 0, 0 } }
 #define WW_ROBUST_MUTEX_INITIALIZER { { 0, 0, 0, 0, 0 } }
+#define WW_RWLOCK_INITIALIZER { 0 }
+#define WW_WRITER_RWLOCK_INITIALIZER { 0x100 }
 #define WW_SEM_INITIALIZER(value) { (uint32_t)(value) }
 #define WW_BARRIER_INITIALIZER(count) { 0, { (uint32_t)(count), 0 } }
 #define WW_LATCH_INITIALIZER(count) { (uint32_t)(count) }
@@ -308,6 +314,18 @@ enum ww_event_flag {
 #define WW_MUTEX_PRIO_INHERIT 48
 
 /**
+ * Preference of a reader/writer lock, for `ww_rwlock_init`: a reader waits only while somebody writes, so a thread may
+ * read several times at once. (0, the default.) After glibc's `PTHREAD_RWLOCK_PREFER_READER_NP`.
+ */
+#define WW_RWLOCK_PREFER_READER 0
+
+/**
+ * Preference of a reader/writer lock: a reader waits also while a writer waits. After glibc's
+ * `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`.
+ */
+#define WW_RWLOCK_PREFER_WRITER 1
+
+/**
  * Flag for `ww_event_init` and `ww_auto_event_init`: the event is set to begin with.
  */
 #define WW_EVENT_SET 1
@@ -422,6 +440,29 @@ struct ww_robust_mutex {
  * A robust mutex.
  */
 typedef struct ww_robust_mutex ww_robust_mutex_t;
+
+/**
+ * A reader/writer lock: 8 bytes, all zero when it is free, private, and prefers readers. `WW_RWLOCK_INITIALIZER`,
+ * `WW_WRITER_RWLOCK_INITIALIZER`, or `ww_rwlock_init`.
+ *
+ * Neither readers nor writers starve under either preference: whoever has waited for about a millisecond asks for a turn. Many
+ * readers on many CPUs do not hinder each other: a lock that is mostly read becomes one whose readers do not touch it.
+ *
+ * It may be destroyed, freed or unmapped by whoever locked and unlocked it last. None of its functions is for signal
+ * handlers. After `fork` the child's copy is held as the parent's was. If a process is killed while it holds a shared one, it stays
+ * held.
+ */
+struct ww_rwlock {
+    /**
+     * Not for you.
+     */
+    uint64_t word_;
+};
+
+/**
+ * A reader/writer lock.
+ */
+typedef struct ww_rwlock ww_rwlock_t;
 
 /**
  * A semaphore: 8 bytes, all zero when it is private and its value 0. `WW_SEM_INITIALIZER(value)`, or `ww_sem_init`.
@@ -1097,6 +1138,169 @@ int ww_robust_mutex_unlock(ww_robust_mutex_t *mutex);
  * `mutex` is NULL or a robust mutex.
  */
 int ww_robust_mutex_consistent(ww_robust_mutex_t *mutex);
+
+/**
+ * Makes a free lock. `flags`: `WW_RWLOCK_PREFER_WRITER` if it is to prefer writers, `WW_PROCESS_SHARED`. A static one needs no
+ * call: `WW_RWLOCK_INITIALIZER`, `WW_WRITER_RWLOCK_INITIALIZER`.
+ *
+ * Errors:
+ * - `EINVAL`: `rwlock` is NULL or misaligned; unknown flags.
+ *
+ * Does not block. Nothing is allocated. After `pthread_rwlock_init`.
+ *
+ * # Safety
+ * `rwlock` is NULL or memory for a lock that nobody uses.
+ */
+int ww_rwlock_init(ww_rwlock_t *rwlock,
+                   unsigned int flags);
+
+/**
+ * Says whether the lock may be freed. Nothing else needs to be done for it.
+ *
+ * Errors:
+ * - `EBUSY`: somebody holds it or waits for it.
+ * - `EINVAL`: NULL or misaligned.
+ *
+ * Does not block. After `pthread_rwlock_destroy`.
+ *
+ * # Safety
+ * `rwlock` is NULL or a lock.
+ */
+int ww_rwlock_destroy(ww_rwlock_t *rwlock);
+
+/**
+ * Locks it for reading, and waits for that as long as it takes: while somebody writes; with `WW_RWLOCK_PREFER_WRITER` also
+ * while a writer waits. Signal handlers do not end the wait.
+ *
+ * A thread may read several times at once, and unlocks as often. With `WW_RWLOCK_PREFER_WRITER` it must not: it would wait
+ * for ever if a writer had begun to wait in between.
+ *
+ * Errors:
+ * - `EDEADLK`: the caller holds it for writing.
+ * - `EAGAIN`: as many readers hold it as can be counted, 2^31 - 1.
+ * - `EINVAL`: NULL or misaligned.
+ *
+ * Blocks. Not a cancellation point. After `pthread_rwlock_rdlock`.
+ *
+ * # Safety
+ * `rwlock` is NULL or a lock.
+ */
+int ww_rwlock_rdlock(ww_rwlock_t *rwlock);
+
+/**
+ * Locks it for reading if that needs no waiting.
+ *
+ * Errors:
+ * - `EBUSY`: it would have to wait.
+ * - `EAGAIN`: as many readers hold it as can be counted.
+ * - `EINVAL`: NULL or misaligned.
+ *
+ * Does not block. After `pthread_rwlock_tryrdlock`.
+ *
+ * # Safety
+ * `rwlock` is NULL or a lock.
+ */
+int ww_rwlock_tryrdlock(ww_rwlock_t *rwlock);
+
+/**
+ * Locks it for reading, and waits for that no longer than to `abs_timeout`, an absolute time on `CLOCK_REALTIME`.
+ *
+ * `ww_rwlock_clockrdlock` with that clock, in all else.
+ *
+ * # Safety
+ * `rwlock` is NULL or a lock, `abs_timeout` NULL or a time.
+ */
+int ww_rwlock_timedrdlock(ww_rwlock_t *rwlock,
+                          const struct timespec *abs_timeout);
+
+/**
+ * Locks it for reading, and waits for that no longer than to `abs_timeout`, an absolute time on `clock` (`CLOCK_MONOTONIC` or
+ * `CLOCK_REALTIME`). The time is looked at only if the call must wait.
+ *
+ * Errors:
+ * - `ETIMEDOUT`: the time came first.
+ * - `EINVAL`: another clock; the call would wait and `abs_timeout` is NULL or its nanoseconds are not below 10^9.
+ * - as `ww_rwlock_rdlock`.
+ *
+ * Blocks. Not a cancellation point. After `pthread_rwlock_clockrdlock` (POSIX 2024).
+ *
+ * # Safety
+ * `rwlock` is NULL or a lock, `abs_timeout` NULL or a time.
+ */
+int ww_rwlock_clockrdlock(ww_rwlock_t *rwlock,
+                          int clock,
+                          const struct timespec *abs_timeout);
+
+/**
+ * Locks it for writing, and waits for that as long as it takes. Signal handlers do not end the wait.
+ *
+ * Errors:
+ * - `EDEADLK`: the caller holds it for writing. (If it reads, it waits for itself for ever.)
+ * - `EINVAL`: NULL or misaligned.
+ *
+ * Blocks. Not a cancellation point. After `pthread_rwlock_wrlock`.
+ *
+ * # Safety
+ * `rwlock` is NULL or a lock.
+ */
+int ww_rwlock_wrlock(ww_rwlock_t *rwlock);
+
+/**
+ * Locks it for writing if that needs no waiting.
+ *
+ * Errors:
+ * - `EBUSY`: somebody holds it.
+ * - `EINVAL`: NULL or misaligned.
+ *
+ * Does not block, but may wait for a moment for readers on other CPUs to notice. After `pthread_rwlock_trywrlock`.
+ *
+ * # Safety
+ * `rwlock` is NULL or a lock.
+ */
+int ww_rwlock_trywrlock(ww_rwlock_t *rwlock);
+
+/**
+ * Locks it for writing, and waits for that no longer than to `abs_timeout`, an absolute time on `CLOCK_REALTIME`.
+ *
+ * `ww_rwlock_clockwrlock` with that clock, in all else.
+ *
+ * # Safety
+ * `rwlock` is NULL or a lock, `abs_timeout` NULL or a time.
+ */
+int ww_rwlock_timedwrlock(ww_rwlock_t *rwlock,
+                          const struct timespec *abs_timeout);
+
+/**
+ * Locks it for writing, and waits for that no longer than to `abs_timeout`, an absolute time on `clock` (`CLOCK_MONOTONIC` or
+ * `CLOCK_REALTIME`). The time is looked at only if the call must wait.
+ *
+ * Errors:
+ * - `ETIMEDOUT`: the time came first.
+ * - `EINVAL`: another clock; the call would wait and `abs_timeout` is NULL or its nanoseconds are not below 10^9.
+ * - as `ww_rwlock_wrlock`.
+ *
+ * Blocks. Not a cancellation point. After `pthread_rwlock_clockwrlock` (POSIX 2024).
+ *
+ * # Safety
+ * `rwlock` is NULL or a lock, `abs_timeout` NULL or a time.
+ */
+int ww_rwlock_clockwrlock(ww_rwlock_t *rwlock,
+                          int clock,
+                          const struct timespec *abs_timeout);
+
+/**
+ * Gives back what the caller holds, for reading or for writing.
+ *
+ * Errors:
+ * - `EPERM`: nobody holds it. (That it is the caller who does is not checked.)
+ * - `EINVAL`: NULL or misaligned.
+ *
+ * Does not block. After `pthread_rwlock_unlock`.
+ *
+ * # Safety
+ * `rwlock` is NULL or a lock that the caller holds, or nobody.
+ */
+int ww_rwlock_unlock(ww_rwlock_t *rwlock);
 
 /**
  * Makes a semaphore of this value. `flags`: 0 or `WW_PROCESS_SHARED`. A static one needs no call: `WW_SEM_INITIALIZER(value)`.

@@ -7,7 +7,9 @@ use core::ffi::{c_int, c_uint};
 use core::mem::{align_of, size_of};
 use core::time::Duration;
 use libc::timespec;
-use waitword_core::{Clock, CountError, Deadline, Error, LockError, RobustError, Scope};
+use waitword_core::{
+    Clock, CountError, Deadline, Error, LockError, RobustError, RwLockError, Scope,
+};
 
 use crate::lock_flags::WW_PROCESS_SHARED;
 
@@ -26,7 +28,7 @@ macro_rules! numbers_of {
     )*};
 }
 
-numbers_of!(CountError, Error, LockError, RobustError);
+numbers_of!(CountError, Error, LockError, RobustError, RwLockError);
 
 /// 0, or the error's number. Inlined, so that what looks like a closure is the function's own code.
 #[inline(always)]

@@ -31,6 +31,8 @@ pub mod cond;
 
 pub mod robust;
 
+pub mod rwlock;
+
 pub mod sem;
 
 pub mod barrier;

@@ -28,6 +28,13 @@ pub const WW_MUTEX_WAIT_WAKE: u32 = 0x20;
 /// of priorities, by the kernel. For real-time threads; slow for all others.
 pub const WW_MUTEX_PRIO_INHERIT: u32 = 0x30;
 
+/// Preference of a reader/writer lock, for `ww_rwlock_init`: a reader waits only while somebody writes, so a thread may
+/// read several times at once. (0, the default.) After glibc's `PTHREAD_RWLOCK_PREFER_READER_NP`.
+pub const WW_RWLOCK_PREFER_READER: u32 = 0;
+/// Preference of a reader/writer lock: a reader waits also while a writer waits. After glibc's
+/// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`.
+pub const WW_RWLOCK_PREFER_WRITER: u32 = 1;
+
 /// Flag for `ww_event_init` and `ww_auto_event_init`: the event is set to begin with.
 pub const WW_EVENT_SET: u32 = 1;
 

@@ -28,9 +28,10 @@ fn version_macros() -> String {
 /// The flags of the locks, by their prefixes, and the enumeration that has the same names and values: debuggers know
 /// enumerations, and the preprocessor macros. (cbindgen writes the macros; the enumeration must come first, since its
 /// names are then macros.)
-const ENUMS: [(&str, &str); 3] = [
+const ENUMS: [(&str, &str); 4] = [
     ("ww_scope_flag", "WW_PROCESS_"),
     ("ww_mutex_flag", "WW_MUTEX_"),
+    ("ww_rwlock_flag", "WW_RWLOCK_"),
     ("ww_event_flag", "WW_EVENT_"),
 ];
 

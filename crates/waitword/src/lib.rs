@@ -114,6 +114,8 @@ pub use lock_api;
 pub use sys::clock::{Clock, Deadline};
 #[cfg(not(loom))]
 pub use sys::probe;
+#[cfg(not(loom))]
+pub use sys::tid::tid as thread_number;
 
 #[cfg(all(test, loom))]
 mod model;

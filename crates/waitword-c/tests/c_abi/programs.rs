@@ -36,6 +36,21 @@ fn condition_variables() {
 }
 
 #[test]
+fn reader_writer_locks() {
+    compiles_and_runs("tests/c/rwlock.c");
+}
+
+#[test]
+fn semaphores_barriers_latches_events_and_once() {
+    compiles_and_runs("tests/c/small_locks.c");
+}
+
+#[test]
+fn robust_mutexes() {
+    compiles_and_runs("tests/c/robust.c");
+}
+
+#[test]
 fn examples_in_c() {
     for name in ["event", "mutex64", "shared"] {
         compiles_and_runs(&format!("examples/{name}.c"));

@@ -1,0 +1,195 @@
+/* ww_rwlock_t: every function, every error, both preferences and scopes. */
+#define _GNU_SOURCE
+
+#include "threads.h"
+
+#include <signal.h>
+#include <waitword.h>
+
+/* The lock, and what it protects: two numbers that are always the same. */
+struct pair {
+    ww_rwlock_t rwlock;
+    long first, second;
+};
+
+static struct pair *pair;
+static unsigned flags;
+
+static void *is_written(void *unused)
+{
+    ANSWERS(EBUSY, ww_rwlock_tryrdlock(&pair->rwlock));
+    ANSWERS(EBUSY, ww_rwlock_trywrlock(&pair->rwlock));
+    ANSWERS(EBUSY, ww_rwlock_destroy(&pair->rwlock));
+#define TIMED(time) ww_rwlock_timedrdlock(&pair->rwlock, time)
+#define CLOCKED(clock, time) ww_rwlock_clockrdlock(&pair->rwlock, clock, time)
+    TIMES_OUT(TIMED, CLOCKED);
+#undef TIMED
+#undef CLOCKED
+    return unused;
+}
+
+#define TIMED(time) ww_rwlock_timedwrlock(&pair->rwlock, time)
+#define CLOCKED(clock, time) ww_rwlock_clockwrlock(&pair->rwlock, clock, time)
+
+static void *cannot_write(void *unused)
+{
+    ANSWERS(EBUSY, ww_rwlock_trywrlock(&pair->rwlock));
+    ANSWERS(EBUSY, ww_rwlock_destroy(&pair->rwlock));
+    TIMES_OUT(TIMED, CLOCKED);
+    return unused;
+}
+
+static void *can_read(void *unused)
+{
+    ANSWERS(0, ww_rwlock_tryrdlock(&pair->rwlock));
+    ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
+    ANSWERS(0, ww_rwlock_rdlock(&pair->rwlock));
+    ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
+    ANSWERS(0, ww_rwlock_timedrdlock(&pair->rwlock, NULL)); /* not looked at */
+    ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
+    ANSWERS(0, ww_rwlock_clockrdlock(&pair->rwlock, CLOCK_MONOTONIC, &past));
+    ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
+    return unused;
+}
+
+static void *can_write(void *unused)
+{
+    ANSWERS(0, ww_rwlock_trywrlock(&pair->rwlock));
+    ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
+    ANSWERS(0, ww_rwlock_wrlock(&pair->rwlock));
+    ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
+    ANSWERS(0, ww_rwlock_timedwrlock(&pair->rwlock, &too_many_ns));
+    ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
+    ANSWERS(0, ww_rwlock_clockwrlock(&pair->rwlock, CLOCK_REALTIME, &past));
+    ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
+    return unused;
+}
+
+static void alone(void)
+{
+    struct timespec late = never(CLOCK_REALTIME);
+    ANSWERS(EPERM, ww_rwlock_unlock(&pair->rwlock));
+    ANSWERS(0, ww_rwlock_wrlock(&pair->rwlock));
+    elsewhere(is_written, NULL);
+    elsewhere(cannot_write, NULL);
+    ANSWERS(EDEADLK, ww_rwlock_wrlock(&pair->rwlock));
+    ANSWERS(EDEADLK, ww_rwlock_rdlock(&pair->rwlock));
+    ANSWERS(EDEADLK, ww_rwlock_timedwrlock(&pair->rwlock, &late));
+    ANSWERS(EDEADLK, ww_rwlock_timedrdlock(&pair->rwlock, &late));
+    ANSWERS(EBUSY, ww_rwlock_trywrlock(&pair->rwlock));
+    ANSWERS(EBUSY, ww_rwlock_tryrdlock(&pair->rwlock));
+    ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
+    elsewhere(can_write, NULL);
+
+    ANSWERS(0, ww_rwlock_rdlock(&pair->rwlock));
+    ANSWERS(0, ww_rwlock_tryrdlock(&pair->rwlock));
+    elsewhere(can_read, NULL);
+    elsewhere(cannot_write, NULL);
+    ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
+    elsewhere(cannot_write, NULL);
+    ANSWERS(ETIMEDOUT, ww_rwlock_timedwrlock(&pair->rwlock, &past)); /* of itself it is not known */
+    ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
+    elsewhere(can_write, NULL);
+    ANSWERS(EPERM, ww_rwlock_unlock(&pair->rwlock));
+}
+
+enum { THREADS = 4, ROUNDS = 2000 };
+
+static void *use(void *number)
+{
+    for (intptr_t i = (intptr_t)number; i < ROUNDS + (intptr_t)number; i++) {
+        if (i % 4 == 0) {
+            struct timespec late = never(CLOCK_MONOTONIC);
+            if (i % 8 ? ww_rwlock_wrlock(&pair->rwlock)
+                      : ww_rwlock_clockwrlock(&pair->rwlock, CLOCK_MONOTONIC, &late))
+                GIVES(0, i);
+            pair->first++;
+            if (i % 64 == 0)
+                sched_yield();
+            pair->second++;
+        } else {
+            struct timespec late = never(CLOCK_REALTIME);
+            if (i % 8 != 1 ? ww_rwlock_rdlock(&pair->rwlock)
+                           : ww_rwlock_timedrdlock(&pair->rwlock, &late))
+                GIVES(0, i);
+            if (pair->first != pair->second)
+                GIVES(pair->first, pair->second);
+        }
+        if (ww_rwlock_unlock(&pair->rwlock) != 0)
+            GIVES(0, i);
+    }
+    return NULL;
+}
+
+static void among_threads(void)
+{
+    pthread_t threads[THREADS];
+    pair->first = pair->second = 0;
+    for (intptr_t i = 0; i < THREADS; i++)
+        threads[i] = start(use, (void *)i);
+    for (int i = 0; i < THREADS; i++)
+        join(threads[i]);
+    GIVES(THREADS * ROUNDS / 4, pair->first);
+    GIVES(THREADS * ROUNDS / 4, pair->second);
+}
+
+static void among_processes(void)
+{
+    pair->first = pair->second = 0;
+    pid_t child = fork_child();
+    use((void *)(intptr_t)(child == 0));
+    if (child == 0)
+        end_of_child();
+    wait_for_child(child);
+    GIVES(2 * ROUNDS / 4, pair->first);
+}
+
+static void bad_input(void)
+{
+    ww_rwlock_t rwlock;
+    ww_rwlock_t *odd = (ww_rwlock_t *)((char *)&rwlock + 4);
+    static const ww_rwlock_t zeros, readers = WW_RWLOCK_INITIALIZER,
+                                    writers = WW_WRITER_RWLOCK_INITIALIZER;
+    ANSWERS(0, ww_rwlock_init(&rwlock, WW_RWLOCK_PREFER_READER));
+    GIVES(0, memcmp(&rwlock, &zeros, sizeof rwlock));
+    GIVES(0, memcmp(&rwlock, &readers, sizeof rwlock));
+    ANSWERS(0, ww_rwlock_init(&rwlock, WW_RWLOCK_PREFER_WRITER));
+    GIVES(0, memcmp(&rwlock, &writers, sizeof rwlock));
+    ANSWERS(EINVAL, ww_rwlock_init(&rwlock, 2));
+    ANSWERS(EINVAL, ww_rwlock_init(&rwlock, WW_PRIVATE));
+    ANSWERS(EINVAL, ww_rwlock_init(NULL, 0));
+    ANSWERS(EINVAL, ww_rwlock_init(odd, 0));
+    ANSWERS(EINVAL, ww_rwlock_destroy(NULL));
+    ANSWERS(EINVAL, ww_rwlock_rdlock(NULL));
+    ANSWERS(EINVAL, ww_rwlock_rdlock(odd));
+    ANSWERS(EINVAL, ww_rwlock_tryrdlock(NULL));
+    ANSWERS(EINVAL, ww_rwlock_timedrdlock(NULL, &past));
+    ANSWERS(EINVAL, ww_rwlock_clockrdlock(NULL, CLOCK_MONOTONIC, &past));
+    ANSWERS(EINVAL, ww_rwlock_wrlock(NULL));
+    ANSWERS(EINVAL, ww_rwlock_wrlock(odd));
+    ANSWERS(EINVAL, ww_rwlock_trywrlock(NULL));
+    ANSWERS(EINVAL, ww_rwlock_timedwrlock(NULL, &past));
+    ANSWERS(EINVAL, ww_rwlock_clockwrlock(NULL, CLOCK_MONOTONIC, &past));
+    ANSWERS(EINVAL, ww_rwlock_unlock(NULL));
+}
+
+int main(void)
+{
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a hang leaves what was written before it */
+    bad_input();
+    pair = shared_memory(sizeof *pair);
+    for (unsigned scope = 0; scope <= WW_PROCESS_SHARED; scope += WW_PROCESS_SHARED) {
+        for (unsigned preference = 0; preference <= WW_RWLOCK_PREFER_WRITER; preference++) {
+            flags = scope | preference;
+            printf("flags %#x\n", flags);
+            ANSWERS(0, ww_rwlock_init(&pair->rwlock, flags));
+            alone();
+            among_threads();
+            if (scope)
+                among_processes();
+            alone(); /* once more, with what the lock has learnt */
+            ANSWERS(0, ww_rwlock_destroy(&pair->rwlock));
+        }
+    }
+    return report("rwlock");
+}
