@@ -72,7 +72,8 @@ use core::hint::spin_loop;
 const SLICE: u64 = 15_000;
 /// For how many nanoseconds more it stays awake for a lock that is reserved for it.
 const PATIENCE: u64 = 30_000;
-/// After how many nanoseconds of waiting, woken in vain, a waiter is handed the lock.
+/// A waiter that has been woken in vain for so many nanoseconds is handed the lock. (From its first wake-up on: with
+/// many waiters all have waited long, and to hand the lock to each of them would leave nobody who uses it twice.)
 const IMPATIENT_AFTER: u64 = 1_000_000;
 /// The longest pause between two looks of the heir, in nanoseconds; twice that once the lock was seen taken again.
 const LONGEST_PAUSE: u64 = 800;
@@ -101,6 +102,8 @@ struct Contender<'a> {
     mutex: &'a RawMutex,
     deadline: Option<&'a Deadline>,
     began: Moment,
+    /// When it became the heir for the first time.
+    heir_since: Option<Moment>,
     has_looked: bool,
     has_stepped_aside: bool,
 }
@@ -128,6 +131,7 @@ pub(in crate::lock) fn lock(
         mutex,
         deadline,
         began: Moment::now(),
+        heir_since: None,
         has_looked: false,
         has_stepped_aside: false,
     };
@@ -262,6 +266,7 @@ impl Contender<'_> {
 
     /// As the heir: takes the lock, or parks in front of all others.
     fn inherit(&mut self) -> Outcome {
+        let heir_since = *self.heir_since.get_or_insert_with(Moment::now);
         if self.compete() {
             return LOCKED;
         }
@@ -269,7 +274,7 @@ impl Contender<'_> {
             self.resign();
             return Err(LockTimedOut);
         }
-        let impatient = self.began.elapsed() > IMPATIENT_AFTER;
+        let impatient = heir_since.elapsed() > IMPATIENT_AFTER;
         let parked = parking::park_in_front(
             repository(),
             self.mutex.key(),
