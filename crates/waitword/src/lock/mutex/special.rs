@@ -123,10 +123,13 @@ pub(super) fn own_if_special(mutex: &RawMutex) {
 }
 
 pub(super) fn lock(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), LockError> {
-    if let Some(result) = lock_again(mutex) {
+    // Of a priority-inheriting one the kernel sees to it that its owner does not wait for itself.
+    let kernel_word = kernel_word(mutex);
+    let may_be_ours = kernel_word.is_none() || traits(mutex) & RECURSIVE != 0;
+    if may_be_ours && let Some(result) = lock_again(mutex) {
         return result;
     }
-    if let Some((word, scope)) = kernel_word(mutex) {
+    if let Some((word, scope)) = kernel_word {
         // That an owner has died is told by robust mutexes only: this one is as if it had unlocked.
         let _acquired = match deadline {
             None => pi::lock(word, scope)?,
@@ -183,6 +186,11 @@ pub(super) fn try_lock(mutex: &RawMutex) -> Result<(), LockError> {
 }
 
 pub(super) fn unlock(mutex: &RawMutex, then: Then) -> Result<(), LockError> {
+    if mutex.state().levels() == 0
+        && let Some((word, scope)) = kernel_word(mutex)
+    {
+        return Ok(pi::unlock(word, scope)?);
+    }
     if traits(mutex) & DESTROYED == DESTROYED {
         return Err(LockError::Invalid);
     }
@@ -193,9 +201,6 @@ pub(super) fn unlock(mutex: &RawMutex, then: Then) -> Result<(), LockError> {
         // Relaxed: the lock stays with its owner.
         mutex.word.fetch_sub(ONE_LEVEL, Ordering::Relaxed);
         return Ok(());
-    }
-    if let Some((word, scope)) = kernel_word(mutex) {
-        return Ok(pi::unlock(word, scope)?);
     }
     let data = mutex.data.load(Ordering::Relaxed);
     mutex.data.store(data & !OWNER, Ordering::Relaxed);
