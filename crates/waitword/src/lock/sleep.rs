@@ -218,7 +218,10 @@ mod in_kernel {
         // SAFETY: the caller's promise.
         unsafe {
             match sys::futex::waitv(&[entry], Some(until)) {
-                Err(Errno::NOSYS) => sys::futex::shared_wait(word, expected, u32::MAX, deadline),
+                // EPERM: from a sandbox that does not know the call.
+                Err(Errno::NOSYS | Errno::PERM) => {
+                    sys::futex::shared_wait(word, expected, u32::MAX, deadline)
+                }
                 waited => waited.map(drop),
             }
         }
