@@ -57,7 +57,11 @@ pub(super) fn may_begin(lock: usize) -> bool {
     }
     let entry = entry(lock);
     let now = nanoseconds();
-    let cpu = crate::sys::sched::current_cpu() as u64 % (1 << CPU_BITS);
+    let Some(cpu) = crate::oncpu::current_cpu() else {
+        // Nothing can be known of CPUs here; no lock becomes fast.
+        return false;
+    };
+    let cpu = u64::from(cpu) % (1 << CPU_BITS);
     // Two who do this at once may each take the other's place: then it is seen the next time.
     let last = entry
         .last_seen
