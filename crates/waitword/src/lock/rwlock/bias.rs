@@ -18,6 +18,8 @@ use core::time::Duration;
 
 /// How often longer than it took to drive readers out they stay out.
 const TIMES_THE_COST: u64 = 9;
+/// Whoever is waited for longer than this sleeps, or has lost its CPU: any reader costs writers that.
+const MOST_COST: u64 = Duration::from_micros(4).as_nanos() as u64;
 const ENTRIES: usize = 128;
 
 /// How close together readers on two CPUs must have been seen: some times what it takes to count so many.
@@ -88,11 +90,8 @@ impl Cost {
         if cfg!(loom) {
             return;
         }
-        const MOST: u64 = Duration::from_secs(1).as_nanos() as u64;
         let now = nanoseconds();
-        let pause = now
-            .saturating_sub(self.began)
-            .saturating_mul(TIMES_THE_COST);
-        entry(lock).not_before.store(now + pause.min(MOST), Relaxed);
+        let pause = now.saturating_sub(self.began).min(MOST_COST) * TIMES_THE_COST;
+        entry(lock).not_before.store(now + pause, Relaxed);
     }
 }
