@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use core::time::Duration;
 
 /// How often longer than it took to drive readers out they stay out.
-const TIMES_THE_COST: u64 = 9;
+const TIMES_THE_COST: u64 = 4;
 /// Whoever is waited for longer than this sleeps, or has lost its CPU: any reader costs writers that.
 const MOST_COST: u64 = Duration::from_micros(4).as_nanos() as u64;
 const ENTRIES: usize = 128;

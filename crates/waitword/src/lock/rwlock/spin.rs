@@ -26,6 +26,9 @@ mod real {
     /// For how many nanoseconds a waiter looks, at least, and the longest pause between two looks.
     const BUDGET: u64 = 10_000;
     const LONGEST_PAUSE: u64 = 800;
+    /// A spin that ended in the queue makes the next one half as long, so often at most: its thread waits for somebody
+    /// who sleeps or has lost its CPU.
+    const MOST_HALVINGS: u32 = 5;
 
     /// Waits that make a thread hot ...
     const HOT: u32 = 4;
@@ -42,14 +45,16 @@ mod real {
 
     #[derive(Clone, Copy)]
     struct Lately {
-        /// When the last wait ended.
+        /// When the last wait ended that was no longer than a spin.
         ended: u64,
         heat: u32,
+        /// Spins in a row that ended in the queue.
+        in_vain: u32,
     }
 
     thread_local! {
         // No destructor and a constant start: usable at any moment of a thread's life.
-        static LATELY: Cell<Lately> = const { Cell::new(Lately { ended: 0, heat: 0 }) };
+        static LATELY: Cell<Lately> = const { Cell::new(Lately { ended: 0, heat: 0, in_vain: 0 }) };
     }
 
     /// One wait's spin.
@@ -90,6 +95,12 @@ mod real {
                 self.begin(is_held);
             }
             if self.left == 0 {
+                let lately = LATELY.get();
+                let in_vain = lately.in_vain + 1;
+                LATELY.set(Lately {
+                    in_vain: in_vain.min(MOST_HALVINGS),
+                    ..lately
+                });
                 return false;
             }
             let pauses = self.pauses.min(self.left);
@@ -100,11 +111,12 @@ mod real {
         }
 
         fn begin(&mut self, is_held: impl Fn() -> bool) {
-            if LATELY.get().heat >= HOT {
+            let Lately { heat, in_vain, .. } = LATELY.get();
+            if heat >= HOT {
                 give_way(is_held);
             }
             self.began = nanoseconds();
-            self.left = spin::pauses(BUDGET);
+            self.left = spin::pauses(BUDGET >> in_vain);
         }
 
         /// It has got what it waited for, without sleeping.
@@ -113,14 +125,18 @@ mod real {
                 return;
             }
             let now = nanoseconds();
-            let Lately { ended, heat } = LATELY.get();
+            let Lately { ended, heat, .. } = LATELY.get();
             let again = self.began.saturating_sub(ended) < CLOSE && now - self.began < SHORT;
             let heat = if again {
                 (heat + 1).min(HOTTEST)
             } else {
                 heat.saturating_sub(1)
             };
-            LATELY.set(Lately { ended: now, heat });
+            LATELY.set(Lately {
+                ended: now,
+                heat,
+                in_vain: 0,
+            });
         }
     }
 
