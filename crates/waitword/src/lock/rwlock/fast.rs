@@ -12,6 +12,7 @@
 
 use super::bias;
 use super::slots;
+use super::spin;
 use super::state::{
     CLAIM_WAITS, CLAIMED, FAST, OVERLAPS, PREFER_WRITER, READER, READERS_WAIT, Release, Right,
     SLOTS, State, TURN, WOKEN, WRITER, WRITERS_WAIT,
@@ -195,6 +196,10 @@ impl RawRwLock {
                 return Entered::Yes;
             }
             contended = true;
+            if !begins && !state.may_become_fast() {
+                // Nor will it be soon.
+                spin::crowd(|| self.is_in_use());
+            }
         }
     }
 

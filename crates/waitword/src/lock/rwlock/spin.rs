@@ -14,7 +14,7 @@
 //!
 //! What is remembered is the thread's own, and touched only by waiters.
 
-pub(super) use real::Spin;
+pub(super) use real::{Spin, crowd};
 
 #[cfg(not(loom))]
 mod real {
@@ -140,6 +140,29 @@ mod real {
         }
     }
 
+    /// A reader and others are in each other's way, though none of them waits.
+    #[cold]
+    pub(in super::super) fn crowd(is_held: impl Fn() -> bool) {
+        let Lately {
+            ended,
+            heat,
+            in_vain,
+        } = LATELY.get();
+        let now = nanoseconds();
+        let heat = match now.saturating_sub(ended) {
+            ..CLOSE => (heat + 1).min(HOTTEST),
+            _ => heat.saturating_sub(1),
+        };
+        LATELY.set(Lately {
+            ended: now,
+            heat,
+            in_vain,
+        });
+        if heat >= HOT && spin::is_allowed() {
+            give_way(is_held);
+        }
+    }
+
     #[cold]
     fn give_way(is_held: impl Fn() -> bool) {
         let between = spin::pauses(LOOK_PAUSE);
@@ -174,4 +197,6 @@ mod real {
 
         pub(in super::super) fn won(&self) {}
     }
+
+    pub(in super::super) fn crowd(_: impl Fn() -> bool) {}
 }
