@@ -299,7 +299,14 @@ impl RawRwLock {
         owner: u32,
         deadline: Option<&Deadline>,
     ) -> Result<(), RwLockError> {
-        if self.state().is_shared() {
+        let mut state = self.state();
+        while state.admits_writer(Right::Newcomer) && !state.has(SLOTS) {
+            if self.replace(state, state.with_writer(owner), Acquire) {
+                return Ok(());
+            }
+            state = self.state();
+        }
+        if state.is_shared() {
             self.wait_exclusive_in_kernel(Wish::Write(owner), deadline)
         } else {
             self.wait_exclusive(Wish::Write(owner), deadline)
