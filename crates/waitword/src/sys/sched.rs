@@ -64,11 +64,6 @@ pub(crate) fn yield_cpu() {
     rustix::thread::sched_yield();
 }
 
-/// The CPU that the calling thread runs on at this moment: through the vDSO, no system call.
-pub(crate) fn current_cpu() -> usize {
-    rustix::thread::sched_getcpu()
-}
-
 /// Sleeps this long; a signal may end it sooner.
 pub(crate) fn sleep_nanoseconds(nanoseconds: i64) {
     let _ = rustix::thread::nanosleep(&rustix::time::Timespec {

@@ -17,7 +17,9 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use core::time::Duration;
 
 /// How often longer than it took to drive readers out they stay out.
-const TIMES_THE_COST: u64 = 9;
+const TIMES_THE_COST: u64 = 4;
+/// Whoever is waited for longer than this sleeps, or has lost its CPU: any reader costs writers that.
+const MOST_COST: u64 = Duration::from_micros(4).as_nanos() as u64;
 const ENTRIES: usize = 128;
 
 /// How close together readers on two CPUs must have been seen: some times what it takes to count so many.
@@ -57,7 +59,11 @@ pub(super) fn may_begin(lock: usize) -> bool {
     }
     let entry = entry(lock);
     let now = nanoseconds();
-    let cpu = crate::sys::sched::current_cpu() as u64 % (1 << CPU_BITS);
+    let Some(cpu) = crate::oncpu::current_cpu() else {
+        // Nothing can be known of CPUs here; no lock becomes fast.
+        return false;
+    };
+    let cpu = u64::from(cpu) % (1 << CPU_BITS);
     // Two who do this at once may each take the other's place: then it is seen the next time.
     let last = entry
         .last_seen
@@ -84,11 +90,8 @@ impl Cost {
         if cfg!(loom) {
             return;
         }
-        const MOST: u64 = Duration::from_secs(1).as_nanos() as u64;
         let now = nanoseconds();
-        let pause = now
-            .saturating_sub(self.began)
-            .saturating_mul(TIMES_THE_COST);
-        entry(lock).not_before.store(now + pause.min(MOST), Relaxed);
+        let pause = now.saturating_sub(self.began).min(MOST_COST) * TIMES_THE_COST;
+        entry(lock).not_before.store(now + pause, Relaxed);
     }
 }

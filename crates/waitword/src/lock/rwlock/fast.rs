@@ -12,9 +12,10 @@
 
 use super::bias;
 use super::slots;
+use super::spin;
 use super::state::{
-    CLAIM_WAITS, CLAIMED, FAST, PREFER_WRITER, READER, READERS_WAIT, Release, Right, SLOTS, State,
-    TURN, WOKEN, WRITER, WRITERS_WAIT,
+    CLAIM_WAITS, CLAIMED, FAST, OVERLAPS, PREFER_WRITER, READER, READERS_WAIT, Release, Right,
+    SLOTS, State, TURN, WOKEN, WRITER, WRITERS_WAIT,
 };
 use super::{RawRwLock, RwLockError, Wish};
 use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
@@ -168,7 +169,7 @@ impl RawRwLock {
     /// Comes in as a reader, by a slot or by the word, if the lock admits it.
     #[inline(never)]
     pub(super) fn enter_shared_among_others(&self, right: Right) -> Entered {
-        let mut contended = false;
+        let (mut contended, mut begins) = (false, false);
         loop {
             let state = self.state();
             if state.has(FAST) && self.enter_by_slot() {
@@ -182,7 +183,7 @@ impl RawRwLock {
             }
             let mut new = state.with_readers(1);
             if !state.is_shared() {
-                new = self.count_overlap(state, new, contended);
+                new = self.count_overlap(state, new, contended, &mut begins);
             }
             if right == Right::Waited {
                 // It has waited as long as it must: others need not either.
@@ -195,6 +196,10 @@ impl RawRwLock {
                 return Entered::Yes;
             }
             contended = true;
+            if !begins && !state.may_become_fast() {
+                // Nor will it be soon.
+                spin::crowd(|| self.is_in_use());
+            }
         }
     }
 
@@ -215,15 +220,18 @@ impl RawRwLock {
     /// `new`, with what it says about readers: whether `state` had others inside, or they were in each other's way.
     /// Enough of that, and readers may take the lock by slots.
     #[inline]
-    fn count_overlap(&self, state: State, new: State, contended: bool) -> State {
+    fn count_overlap(&self, state: State, new: State, contended: bool, begins: &mut bool) -> State {
         if state.has(FAST) {
             return new;
         }
         let (counted, enough) = new.with_overlap(contended || state.readers() != 0);
-        if enough && state.may_become_fast() && bias::may_begin(self.address()) {
-            return counted.with(FAST | SLOTS);
+        // Asked once: it takes long enough for the word to have changed by then.
+        *begins = *begins || enough && bias::may_begin(self.address());
+        if *begins && state.may_become_fast() {
+            counted.without(OVERLAPS).with(FAST | SLOTS)
+        } else {
+            counted
         }
-        counted
     }
 
     /// Gives back a reader's hold.
@@ -291,7 +299,14 @@ impl RawRwLock {
         owner: u32,
         deadline: Option<&Deadline>,
     ) -> Result<(), RwLockError> {
-        if self.state().is_shared() {
+        let mut state = self.state();
+        while state.admits_writer(Right::Newcomer) && !state.has(SLOTS) {
+            if self.replace(state, state.with_writer(owner), Acquire) {
+                return Ok(());
+            }
+            state = self.state();
+        }
+        if state.is_shared() {
             self.wait_exclusive_in_kernel(Wish::Write(owner), deadline)
         } else {
             self.wait_exclusive(Wish::Write(owner), deadline)

@@ -184,6 +184,7 @@ impl RawRwLock {
                     if others {
                         wake(&raw const self.word, ALL, READERS);
                     }
+                    spin.won();
                     return Ok(());
                 }
                 continue;
@@ -191,7 +192,7 @@ impl RawRwLock {
             if owner != 0 && state.owner() == owner {
                 return Err(RwLockError::Deadlock);
             }
-            if spin.again() {
+            if spin.again(|| self.is_in_use()) {
                 continue;
             }
             let announced = state.with(READERS_WAIT);
@@ -277,6 +278,7 @@ impl RawRwLock {
                     _ => new.without(TURN | READERS_TURN).with(WRITERS_WAIT),
                 };
                 if self.replace(state, new, Acquire) {
+                    spin.won();
                     return Ok(());
                 }
                 continue;
@@ -287,7 +289,7 @@ impl RawRwLock {
             {
                 return Err(RwLockError::Deadlock);
             }
-            if spin.again() {
+            if spin.again(|| self.is_in_use()) {
                 continue;
             }
             let mut announced = state.with(WRITERS_WAIT);
@@ -354,7 +356,7 @@ impl RawRwLock {
                 }
                 continue;
             }
-            if spin.again() {
+            if spin.again(|| self.is_in_use()) {
                 continue;
             }
             let mut announced = state.with(CLAIM_WAITS);

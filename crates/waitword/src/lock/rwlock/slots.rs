@@ -345,7 +345,7 @@ fn wait_for(slot: &AtomicU64, lock: usize, deadline: Option<&Deadline>) -> Resul
         if !stands_for(seen, lock) {
             return Ok(());
         }
-        if spin.again() {
+        if spin.again(|| true) {
             continue;
         }
         let awaited = seen | AWAITED;

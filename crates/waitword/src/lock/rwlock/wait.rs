@@ -261,6 +261,12 @@ impl<'a> Waiter<'a> {
 }
 
 impl RawRwLock {
+    /// Whether somebody holds it by the word.
+    #[inline]
+    pub(super) fn is_in_use(&self) -> bool {
+        !self.state().is_free()
+    }
+
     /// Waits to read.
     #[cold]
     pub(super) fn wait_shared(
@@ -273,7 +279,10 @@ impl RawRwLock {
         let mut waiter = Waiter::new(self, READ, right);
         loop {
             let state = match self.enter_shared_among_others(waiter.right) {
-                Entered::Yes => return Ok(()),
+                Entered::Yes => {
+                    waiter.spin.won();
+                    return Ok(());
+                }
                 Entered::Full => return Err(RwLockError::TooManyReaders),
                 Entered::No(state) => state,
             };
@@ -285,7 +294,7 @@ impl RawRwLock {
                 waiter.right = Right::Holder;
                 continue;
             }
-            if waiter.spin.again() {
+            if waiter.spin.again(|| self.is_in_use()) {
                 continue;
             }
             match waiter.queue(state, deadline) {
@@ -332,6 +341,7 @@ impl RawRwLock {
                 if drives_out {
                     return self.drive_out(owner, deadline);
                 }
+                waiter.spin.won();
                 if kind == CLAIM && new.has(READERS_WAIT) {
                     // They waited for us.
                     self.let_in();
@@ -341,7 +351,7 @@ impl RawRwLock {
             if owner != 0 && state.owner() == owner {
                 return Err(RwLockError::Deadlock);
             }
-            if waiter.spin.again() {
+            if waiter.spin.again(|| self.is_in_use()) {
                 continue;
             }
             match waiter.queue(state, deadline) {
@@ -406,7 +416,7 @@ impl RawRwLock {
                 }
                 continue;
             }
-            if waiter.spin.again() {
+            if waiter.spin.again(|| self.is_in_use()) {
                 continue;
             }
             match waiter.queue(state, deadline) {
