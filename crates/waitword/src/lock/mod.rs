@@ -23,6 +23,8 @@ mod sleep;
 mod tokens;
 
 pub(crate) use key::{key_of, key_of_mutex_at};
+#[cfg(loom)]
+pub(crate) use mutex::let_time_pass;
 
 pub use auto_event::AutoEvent;
 pub use barrier::{Barrier, BarrierWaitResult};

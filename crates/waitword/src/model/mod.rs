@@ -8,9 +8,11 @@
 //! Run: `RUSTFLAGS="--cfg loom" cargo test --release -p waitword --lib model`
 
 mod barrier;
+mod condvar;
 mod event;
 mod fences;
 mod growth;
+mod mutex;
 mod once;
 mod parkers;
 mod pi;

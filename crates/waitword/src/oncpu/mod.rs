@@ -9,10 +9,26 @@
 #[cfg(not(loom))]
 pub(crate) use real::current_cpu;
 
-/// A model has no CPUs.
 #[cfg(loom)]
-pub(crate) fn current_cpu() -> Option<u32> {
-    None
+pub(crate) use model::{current_cpu, run_all_on_one_cpu};
+
+/// A model has no CPUs that can be known, or one on which all threads are.
+#[cfg(loom)]
+mod model {
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    loom::lazy_static! {
+        static ref ONE_CPU: AtomicBool = AtomicBool::new(false);
+    }
+
+    /// In this execution.
+    pub(crate) fn run_all_on_one_cpu() {
+        ONE_CPU.store(true, Relaxed);
+    }
+
+    pub(crate) fn current_cpu() -> Option<u32> {
+        ONE_CPU.load(Relaxed).then_some(0)
+    }
 }
 
 #[cfg(not(loom))]

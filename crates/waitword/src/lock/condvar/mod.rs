@@ -56,6 +56,9 @@ pub struct RawCondvar {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<RawCondvar>() == 16);
 
+#[cfg(loom)]
+const FREED: u64 = 0x_dead_dead_dead_dead;
+
 const SHARED: u32 = 1;
 /// The mutex of those who waited last inherits priorities.
 const BY_PRIORITY: u32 = 2;
@@ -125,16 +128,25 @@ impl RawCondvar {
     #[inline]
     pub fn notify_one(&self) -> bool {
         // Relaxed: whoever waited before this was called has let go of the mutex that made it known.
-        self.mutex.load(Ordering::Relaxed) != 0 && self.notify(1) != 0
+        self.bound_to() != 0 && self.notify(1) != 0
     }
 
     /// Signals all who wait; how many. Does not block. (POSIX: `pthread_cond_broadcast`.)
     #[inline]
     pub fn notify_all(&self) -> usize {
-        if self.mutex.load(Ordering::Relaxed) == 0 {
+        if self.bound_to() == 0 {
             return 0;
         }
         self.notify(usize::MAX)
+    }
+
+    /// What stands in `mutex`. Relaxed: it is changed under the bucket's lock.
+    #[inline]
+    fn bound_to(&self) -> u64 {
+        let bound_to = self.mutex.load(Ordering::Relaxed);
+        #[cfg(loom)]
+        assert_ne!(bound_to, FREED, "a condvar is used after it was freed");
+        bound_to
     }
 
     #[cold]
@@ -168,10 +180,18 @@ impl RawCondvar {
         let traits = self.traits.load(Ordering::Relaxed);
         if traits & SHARED != 0 {
             shared::wait_until_left(self);
-        } else if traits & BY_PRIORITY == 0 && self.mutex.load(Ordering::Relaxed) != 0 {
+        } else if traits & BY_PRIORITY == 0 && self.bound_to() != 0 {
             return Err(LockError::Busy);
         }
         Ok(())
+    }
+}
+
+#[cfg(loom)]
+impl RawCondvar {
+    /// In a model: from now on nobody may use it, as if its memory had been freed.
+    pub(crate) fn pretend_to_free(&self) {
+        self.mutex.store(FREED, Ordering::Relaxed);
     }
 }
 

@@ -64,7 +64,7 @@ pub(super) fn wait(
         deadline,
         || {
             // Relaxed, all of them: read and written under the bucket's lock.
-            let theirs = condvar.mutex.load(Ordering::Relaxed);
+            let theirs = condvar.bound_to();
             other_mutex.set(theirs != 0 && theirs != ours);
             condvar.mutex.store(ours, Ordering::Relaxed);
             if other_mutex.get() {
@@ -109,7 +109,7 @@ pub(super) fn wait(
 /// Signals up to `count`; how many.
 pub(super) fn notify(condvar: &RawCondvar, count: usize) -> usize {
     loop {
-        let mutex = condvar.mutex.load(Ordering::Relaxed);
+        let mutex = condvar.bound_to();
         if mutex == 0 {
             return 0;
         }
@@ -130,7 +130,7 @@ fn notify_waiters_of(condvar: &RawCondvar, address: u64, count: usize) -> Option
         unsafe { &*mutex }
     };
     let plan = || {
-        still.set(condvar.mutex.load(Ordering::Relaxed) == address);
+        still.set(condvar.bound_to() == address);
         if !still.get() {
             return Plan { wake: 0, moved: 0 };
         }

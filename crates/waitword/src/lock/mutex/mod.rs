@@ -44,6 +44,8 @@ mod word;
 
 pub use error::LockError;
 pub use options::{Flavour, Kind, MutexOptions};
+#[cfg(loom)]
+pub(crate) use waiter::let_time_pass;
 
 use crate::atomic::{AtomicU32, Ordering, fence};
 use crate::lock::key_of_mutex_at;
@@ -102,6 +104,9 @@ enum Then {
 
 const FLAVOUR_SHIFT: u32 = 30;
 const SHARED: u32 = 1 << 29;
+
+#[cfg(loom)]
+const FREED: u32 = 0x_dead_dead;
 
 impl RawMutex {
     /// A free one: adaptive, private, not recursive.
@@ -423,7 +428,8 @@ impl RawMutex {
         if special::is_pi(self) {
             return Flavour::PriorityInheriting;
         }
-        Flavour::from_bits(self.data.load(Ordering::Relaxed) >> FLAVOUR_SHIFT)
+        let data = self.alive(self.data.load(Ordering::Relaxed));
+        Flavour::from_bits(data >> FLAVOUR_SHIFT)
     }
 
     fn is_adaptive(&self) -> bool {
@@ -450,7 +456,7 @@ impl RawMutex {
     #[inline]
     fn state(&self) -> State {
         // Acquire: so that an unlock that reads PARKED finds the table that the waiter stands in.
-        State(self.word.load(Ordering::Acquire))
+        State(self.alive(self.word.load(Ordering::Acquire)))
     }
 
     /// One attempt to change the word.
@@ -459,7 +465,30 @@ impl RawMutex {
         self.word
             .compare_exchange_weak(from.0, to.0, success, Ordering::Acquire)
             .map(drop)
-            .map_err(State)
+            .map_err(|now| State(self.alive(now)))
+    }
+
+    /// In a model: what was read is not of one whose memory has been freed.
+    #[inline(always)]
+    fn alive(&self, seen: u32) -> u32 {
+        #[cfg(loom)]
+        assert_ne!(seen, FREED, "a mutex is used after it was freed");
+        seen
+    }
+
+    /// In a model, once all have ended: that nothing is left in the word or in the table.
+    #[cfg(loom)]
+    pub(crate) fn assert_forgotten(&self) {
+        assert_eq!(self.word.load(Ordering::Relaxed), 0);
+        let found = crate::private::repository().find_waiters(self.key());
+        assert!(found.is_none(), "somebody is counted still");
+    }
+
+    /// In a model: from now on nobody may use it, as if its memory had been freed.
+    #[cfg(loom)]
+    pub(crate) fn pretend_to_free(&self) {
+        self.word.store(FREED, Ordering::Relaxed);
+        self.data.store(FREED, Ordering::Relaxed);
     }
 
     /// Changes the word in a way that orders nothing.

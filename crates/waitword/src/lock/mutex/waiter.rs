@@ -25,7 +25,7 @@ impl Moment {
         #[cfg(not(loom))]
         return Self(crate::sys::clock::now(crate::sys::clock::Clock::Monotonic).as_nanos() as u64);
         #[cfg(loom)]
-        Self(0)
+        Self(model::now())
     }
 
     /// Nanoseconds from then on.
@@ -72,6 +72,30 @@ impl Waiter {
         (now.0 / 1000).wrapping_sub(self.0 >> TIME_SHIFT) & (u64::MAX >> TIME_SHIFT)
     }
 }
+
+/// The clock of a model: it stands still, or goes on by so much each time that it is read.
+#[cfg(loom)]
+mod model {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    loom::lazy_static! {
+        // Not loom's: what time it is orders nothing.
+        static ref NOW: AtomicU64 = AtomicU64::new(0);
+        static ref STEP: AtomicU64 = AtomicU64::new(0);
+    }
+
+    /// From now on in this execution, whoever looks at the clock finds it so many milliseconds later.
+    pub(crate) fn let_time_pass(milliseconds: u64) {
+        STEP.store(milliseconds * 1_000_000, Relaxed);
+    }
+
+    pub(super) fn now() -> u64 {
+        NOW.fetch_add(STEP.load(Relaxed), Relaxed)
+    }
+}
+
+#[cfg(loom)]
+pub(crate) use model::let_time_pass;
 
 #[inline]
 fn here() -> u64 {

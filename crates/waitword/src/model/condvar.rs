@@ -1,0 +1,328 @@
+//! The condvar with mutexes of every flavour: no signal lost, none doubled, and nothing left in either queue.
+//!
+//! What is waited for are tokens: whoever signals adds as many as it wakes, and whoever waits takes one. A waiter that
+//! sleeps beside a token shows as a deadlock.
+
+use super::mutex::{HEIR, Time, passed};
+use super::*;
+use crate::lock::{LockError, key_of};
+use crate::private::repository as process_repository;
+use crate::{Flavour, MutexOptions, RawCondvar, RawMutex};
+use loom::cell::UnsafeCell;
+
+const FLAVOURS: [Flavour; 2] = [HEIR, Flavour::WaitWake];
+
+/// Tokens, a mutex over them, and a condvar for those who want one.
+struct Store {
+    mutex: RawMutex,
+    condvar: RawCondvar,
+    tokens: UnsafeCell<u32>,
+}
+
+impl Store {
+    fn new(flavour: Flavour, time: Time) -> Arc<Self> {
+        time.begin();
+        Arc::new(Self {
+            mutex: MutexOptions::new().flavour(flavour).build_model(),
+            condvar: RawCondvar::new(),
+            tokens: UnsafeCell::new(0),
+        })
+    }
+
+    /// With the mutex held.
+    fn tokens(&self) -> u32 {
+        // SAFETY: the mutex is held; loom complains if another thread could change it now.
+        self.tokens.with(|tokens| unsafe { *tokens })
+    }
+
+    /// With the mutex held.
+    fn set(&self, to: u32) {
+        // SAFETY: as above.
+        self.tokens.with_mut(|tokens| unsafe { *tokens = to });
+    }
+
+    fn unlock(&self) {
+        // SAFETY: every caller has locked it.
+        unsafe { self.mutex.unlock() };
+    }
+
+    /// With the mutex held: one wait.
+    fn wait(&self) {
+        // SAFETY: the mutex is held, and there is only this one.
+        unsafe { self.condvar.wait(&self.mutex, None) }.unwrap();
+    }
+
+    /// Waits for a token and takes it.
+    fn take(&self) {
+        self.mutex.lock();
+        while self.tokens() == 0 {
+            self.wait();
+        }
+        self.set(self.tokens() - 1);
+        self.unlock();
+    }
+
+    /// One wait with a deadline that has passed: whether it was signalled. Takes a token if there is one.
+    fn take_briefly(&self) -> (bool, bool) {
+        self.mutex.lock();
+        let mut signalled = false;
+        if self.tokens() == 0 {
+            // SAFETY: the mutex is held, and there is only this one.
+            let waited = unsafe { self.condvar.wait(&self.mutex, Some(&passed())) };
+            signalled = waited.is_ok();
+            assert!(signalled || waited == Err(LockError::TimedOut));
+        }
+        let found = self.tokens() > 0;
+        if found {
+            self.set(self.tokens() - 1);
+        }
+        self.unlock();
+        (signalled, found)
+    }
+
+    /// Adds tokens with the mutex held.
+    fn add(&self, tokens: u32) {
+        self.mutex.lock();
+        self.set(self.tokens() + tokens);
+        self.unlock();
+    }
+
+    /// When all have ended: so many tokens are left, and nothing else.
+    fn over(&self, tokens: u32) {
+        self.mutex.lock();
+        assert_eq!(self.tokens(), tokens);
+        self.unlock();
+        self.mutex.assert_forgotten();
+        assert!(!self.condvar.notify_one());
+        let found = process_repository().find_waiters(key_of(&self.condvar));
+        assert!(found.is_none(), "somebody is counted still");
+    }
+}
+
+fn spawn<R: 'static>(
+    store: &Arc<Store>,
+    work: impl FnOnce(&Store) -> R + 'static,
+) -> thread::JoinHandle<R> {
+    let store = store.clone();
+    thread::spawn(move || work(&store))
+}
+
+#[test]
+fn a_signal_finds_its_waiter() {
+    for flavour in FLAVOURS {
+        for with_mutex in [false, true] {
+            check(2, move || {
+                let store = Store::new(flavour, Time::Stands);
+                let taker = spawn(&store, Store::take);
+                if with_mutex {
+                    store.mutex.lock();
+                    store.set(1);
+                    store.condvar.notify_one();
+                    store.unlock();
+                } else {
+                    store.add(1);
+                    store.condvar.notify_one();
+                }
+                taker.join().unwrap();
+                store.over(0);
+            });
+        }
+    }
+}
+
+/// The second signaller may come while the first one's waiter is on its way.
+fn two_signals(flavour: Flavour, time: Time, preemptions: usize) {
+    check(preemptions, move || {
+        let store = Store::new(flavour, time);
+        let takers = [(); 2].map(|()| spawn(&store, Store::take));
+        for _ in 0..2 {
+            store.add(1);
+            store.condvar.notify_one();
+        }
+        for taker in takers {
+            taker.join().unwrap();
+        }
+        store.over(0);
+    });
+}
+
+#[test]
+fn two_signals_find_two_waiters() {
+    two_signals(HEIR, Time::Stands, 1);
+    two_signals(HEIR, Time::Passes, 1);
+    two_signals(Flavour::WaitWake, Time::Stands, 1);
+}
+
+/// With the mutex held all move; without, one is woken, and the others move to a mutex that is free or not.
+fn broadcast(flavour: Flavour, time: Time, with_mutex: bool, preemptions: usize) {
+    check(preemptions, move || {
+        let store = Store::new(flavour, time);
+        let takers = [(); 2].map(|()| spawn(&store, Store::take));
+        store.mutex.lock();
+        store.set(2);
+        if with_mutex {
+            store.condvar.notify_all();
+            store.unlock();
+        } else {
+            store.unlock();
+            store.condvar.notify_all();
+        }
+        for taker in takers {
+            taker.join().unwrap();
+        }
+        store.over(0);
+    });
+}
+
+#[test]
+fn a_broadcast_with_the_mutex_held_finds_all() {
+    broadcast(HEIR, Time::Stands, true, 2);
+    broadcast(HEIR, Time::Passes, true, 1);
+    broadcast(Flavour::WaitWake, Time::Stands, true, 2);
+}
+
+#[test]
+fn a_broadcast_without_the_mutex_finds_all() {
+    broadcast(HEIR, Time::Stands, false, 2);
+    broadcast(HEIR, Time::PassesOnOneCpu, false, 1);
+    broadcast(Flavour::WaitWake, Time::Stands, false, 2);
+}
+
+/// Whoever was signalled says so, and whoever timed out was not: a signal that found somebody is reported by one.
+fn timeout(flavour: Flavour, all: bool) {
+    check(2, move || {
+        let store = Store::new(flavour, Time::Stands);
+        let brief = spawn(&store, Store::take_briefly);
+        store.add(1);
+        let signals = match all {
+            true => store.condvar.notify_all(),
+            false => usize::from(store.condvar.notify_one()),
+        };
+        let (signalled, found) = brief.join().unwrap();
+        assert_eq!(usize::from(signalled), signals);
+        assert!(found || !signalled, "signalled before there was a token");
+        store.over(u32::from(!found));
+    });
+}
+
+#[test]
+fn a_timeout_and_a_signal_agree_on_who_was_first() {
+    for flavour in FLAVOURS {
+        timeout(flavour, false);
+        timeout(flavour, true);
+    }
+}
+
+/// While the mutex is held, a signal moves the waiter to it: from there its deadline does not take it away.
+#[test]
+fn a_timeout_meets_a_requeue() {
+    for flavour in FLAVOURS {
+        check(2, move || {
+            let store = Store::new(flavour, Time::Passes);
+            let brief = spawn(&store, Store::take_briefly);
+            store.mutex.lock();
+            store.set(1);
+            let signals = usize::from(store.condvar.notify_one());
+            store.unlock();
+            let (signalled, found) = brief.join().unwrap();
+            assert_eq!(usize::from(signalled), signals);
+            store.over(u32::from(!found));
+        });
+    }
+}
+
+/// One signal, two waiters, one of whom gives up: the other gets it, or the one who gave up says that it was
+/// signalled.
+#[test]
+fn a_timeout_takes_no_signal_with_it() {
+    for flavour in FLAVOURS {
+        check(1, move || {
+            let store = Store::new(flavour, Time::Stands);
+            let patient = spawn(&store, Store::take);
+            let brief = spawn(&store, Store::take_briefly);
+            store.add(1);
+            store.condvar.notify_one();
+            let (_, found) = brief.join().unwrap();
+            if found {
+                store.add(1);
+                store.condvar.notify_one();
+            }
+            patient.join().unwrap();
+            store.over(0);
+        });
+    }
+}
+
+#[test]
+fn a_signal_meets_a_broadcast() {
+    for flavour in FLAVOURS {
+        check(2, move || {
+            let store = Store::new(flavour, Time::Stands);
+            let taker = spawn(&store, Store::take);
+            let other = spawn(&store, |store| {
+                store.add(1);
+                usize::from(store.condvar.notify_one())
+            });
+            let all = store.condvar.notify_all();
+            assert!(all + other.join().unwrap() <= 2);
+            taker.join().unwrap();
+            store.over(0);
+        });
+    }
+}
+
+/// Those who were signalled do not come back to the condvar: its memory may go.
+#[test]
+fn the_broadcaster_frees_it() {
+    for flavour in FLAVOURS {
+        for with_mutex in [false, true] {
+            check(2, move || {
+                let store = Store::new(flavour, Time::Stands);
+                let taker = spawn(&store, |store| {
+                    store.mutex.lock();
+                    store.set(1);
+                    while store.tokens() == 1 {
+                        store.wait();
+                    }
+                    store.unlock();
+                });
+                // Until it waits.
+                loop {
+                    store.mutex.lock();
+                    if store.tokens() == 1 {
+                        break;
+                    }
+                    store.unlock();
+                    thread::yield_now();
+                }
+                store.set(2);
+                if with_mutex {
+                    store.condvar.notify_all();
+                    store.condvar.pretend_to_free();
+                    store.unlock();
+                } else {
+                    store.unlock();
+                    store.condvar.notify_all();
+                    store.condvar.pretend_to_free();
+                }
+                taker.join().unwrap();
+            });
+        }
+    }
+}
+
+/// Two signallers, one of whom ends the other's loop of looks: the queue is exact all the time.
+#[test]
+fn two_broadcasts_count_each_waiter_once() {
+    for flavour in FLAVOURS {
+        check(3, move || {
+            let store = Store::new(flavour, Time::Stands);
+            let brief = spawn(&store, Store::take_briefly);
+            let other = spawn(&store, |store| store.condvar.notify_all());
+            let counted = store.condvar.notify_all() + other.join().unwrap();
+            let (signalled, _) = brief.join().unwrap();
+            assert_eq!(counted, usize::from(signalled));
+            store.over(0);
+        });
+    }
+}

@@ -1,0 +1,299 @@
+//! The mutex of every flavour: one holder at a time, nobody left asleep, and nothing left in word or table.
+//!
+//! Nobody spins in a model, so an heir looks once and parks. Whether waiters are old or young is each model's
+//! choice: its clock stands still, or goes on by more than any patience each time that it is read.
+
+use super::*;
+use crate::lock::let_time_pass;
+use crate::oncpu::run_all_on_one_cpu;
+use crate::{Clock, Deadline, Flavour, MutexOptions, RawMutex};
+use loom::cell::UnsafeCell;
+
+const FLAVOURS: [Flavour; 3] = [Flavour::Adaptive, Flavour::Throughput, Flavour::WaitWake];
+/// Those with an heir. They differ in what the spin remembers only, which no model sees.
+pub(super) const HEIR: Flavour = Flavour::Throughput;
+
+/// What time is it for waiters?
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Time {
+    /// All have just come.
+    Stands,
+    /// All have waited long: they are impatient, and others step aside for them.
+    Passes,
+    /// The same, and all last ran on the CPU that everybody is on.
+    PassesOnOneCpu,
+}
+
+impl Time {
+    /// To be called as an execution begins.
+    pub(super) fn begin(self) {
+        match self {
+            Self::Stands => {}
+            Self::Passes => let_time_pass(50),
+            Self::PassesOnOneCpu => {
+                let_time_pass(1);
+                run_all_on_one_cpu();
+            }
+        }
+    }
+}
+
+/// A mutex and what it protects.
+struct Guarded {
+    mutex: RawMutex,
+    /// How many turns were taken; loom sees to it that two threads are never at it.
+    turns: UnsafeCell<u32>,
+}
+
+impl Guarded {
+    fn new(flavour: Flavour, time: Time) -> Arc<Self> {
+        time.begin();
+        Arc::new(Self {
+            mutex: MutexOptions::new().flavour(flavour).build_model(),
+            turns: UnsafeCell::new(0),
+        })
+    }
+
+    /// With the mutex held: changes what it protects; which turn it was.
+    fn take_turn(&self) -> u32 {
+        // SAFETY: the mutex is held. loom complains if another thread is here, or could be.
+        self.turns.with_mut(|turns| unsafe {
+            *turns += 1;
+            *turns
+        })
+    }
+
+    fn turn(&self) {
+        self.mutex.lock();
+        self.take_turn();
+        // SAFETY: locked above.
+        unsafe { self.mutex.unlock() };
+    }
+
+    fn fair_turn(&self) {
+        self.mutex.lock();
+        self.take_turn();
+        // SAFETY: locked above.
+        unsafe { self.mutex.unlock_fair() };
+    }
+
+    /// A turn if it can be had in no time; whether it was.
+    fn brief_turn(&self) -> bool {
+        let had = self.mutex.lock_until(passed()).is_ok();
+        if had {
+            self.take_turn();
+            // SAFETY: locked above.
+            unsafe { self.mutex.unlock() };
+        }
+        had
+    }
+
+    fn try_turn(&self) -> bool {
+        let had = self.mutex.try_lock();
+        if had {
+            self.take_turn();
+            // SAFETY: locked above.
+            unsafe { self.mutex.unlock() };
+        }
+        had
+    }
+
+    /// When all have ended: so many turns were taken, and nothing is left.
+    fn over(&self, turns: u32) {
+        assert_eq!(self.take_turn(), turns + 1);
+        self.mutex.assert_forgotten();
+    }
+}
+
+/// In a model every deadline has passed.
+pub(super) fn passed() -> Deadline {
+    Deadline::at(Clock::Monotonic, core::time::Duration::ZERO)
+}
+
+fn spawn<R: 'static>(
+    guarded: &Arc<Guarded>,
+    work: impl FnOnce(&Guarded) -> R + 'static,
+) -> thread::JoinHandle<R> {
+    let guarded = guarded.clone();
+    thread::spawn(move || work(&guarded))
+}
+
+fn two_take_turns(flavour: Flavour, time: Time, turn: fn(&Guarded), preemptions: usize) {
+    check(preemptions, move || {
+        let guarded = Guarded::new(flavour, time);
+        let other = spawn(&guarded, move |guarded| (0..2).for_each(|_| turn(guarded)));
+        (0..2).for_each(|_| turn(&guarded));
+        other.join().unwrap();
+        guarded.over(4);
+    });
+}
+
+fn three_take_turns(flavour: Flavour, time: Time, turn: fn(&Guarded), preemptions: usize) {
+    check(preemptions, move || {
+        let guarded = Guarded::new(flavour, time);
+        let others = [(); 2].map(|()| spawn(&guarded, turn));
+        turn(&guarded);
+        for other in others {
+            other.join().unwrap();
+        }
+        guarded.over(3);
+    });
+}
+
+/// Two threads, one turn each way; how many turns were taken.
+fn one_against(
+    flavour: Flavour,
+    time: Time,
+    preemptions: usize,
+    turn: fn(&Guarded),
+    other_turn: fn(&Guarded) -> bool,
+) {
+    check(preemptions, move || {
+        let guarded = Guarded::new(flavour, time);
+        let other = spawn(&guarded, other_turn);
+        turn(&guarded);
+        guarded.over(1 + u32::from(other.join().unwrap()));
+    });
+}
+
+#[test]
+fn two_threads_take_turns() {
+    for flavour in FLAVOURS {
+        two_take_turns(flavour, Time::Stands, Guarded::turn, 3);
+    }
+}
+
+#[test]
+fn two_impatient_threads_take_turns() {
+    two_take_turns(HEIR, Time::Passes, Guarded::turn, 3);
+    two_take_turns(HEIR, Time::PassesOnOneCpu, Guarded::turn, 3);
+}
+
+#[test]
+fn two_threads_take_fair_turns() {
+    two_take_turns(HEIR, Time::Stands, Guarded::fair_turn, 3);
+    two_take_turns(Flavour::WaitWake, Time::Stands, Guarded::fair_turn, 4);
+}
+
+#[test]
+fn three_threads_take_a_turn_each() {
+    three_take_turns(HEIR, Time::Stands, Guarded::turn, 2);
+    three_take_turns(Flavour::WaitWake, Time::Stands, Guarded::turn, 2);
+}
+
+/// One parks behind the heir, and who comes later steps aside for it, or is passed the lock.
+#[test]
+fn three_impatient_threads_take_a_turn_each() {
+    three_take_turns(HEIR, Time::Passes, Guarded::turn, 2);
+    three_take_turns(HEIR, Time::PassesOnOneCpu, Guarded::turn, 2);
+}
+
+#[test]
+fn three_threads_take_a_fair_turn_each() {
+    three_take_turns(HEIR, Time::Stands, Guarded::fair_turn, 2);
+    three_take_turns(HEIR, Time::Passes, Guarded::fair_turn, 2);
+}
+
+/// Its deadline passes as it is woken, handed the lock, or heir; or it has the lock.
+#[test]
+fn a_timeout_meets_an_unlock() {
+    for flavour in FLAVOURS {
+        for turn in [Guarded::turn, Guarded::fair_turn] {
+            one_against(flavour, Time::Stands, 4, turn, Guarded::brief_turn);
+            one_against(flavour, Time::Passes, 4, turn, Guarded::brief_turn);
+        }
+    }
+}
+
+#[test]
+fn a_try_meets_an_unlock() {
+    for flavour in FLAVOURS {
+        for turn in [Guarded::turn, Guarded::fair_turn] {
+            one_against(flavour, Time::Stands, 4, turn, Guarded::try_turn);
+        }
+    }
+}
+
+/// The one whose time is over is the heir, or has taken a wake-up with it: another must become heir, or wake.
+fn one_gives_up_among_three(flavour: Flavour, time: Time, turn: fn(&Guarded)) {
+    check(2, move || {
+        let guarded = Guarded::new(flavour, time);
+        let patient = spawn(&guarded, turn);
+        let brief = spawn(&guarded, Guarded::brief_turn);
+        turn(&guarded);
+        patient.join().unwrap();
+        guarded.over(2 + u32::from(brief.join().unwrap()));
+    });
+}
+
+#[test]
+fn an_heir_resigns() {
+    one_gives_up_among_three(HEIR, Time::Stands, Guarded::turn);
+    one_gives_up_among_three(HEIR, Time::Passes, Guarded::turn);
+}
+
+#[test]
+fn an_heir_resigns_where_the_lock_is_handed_on() {
+    one_gives_up_among_three(HEIR, Time::Stands, Guarded::fair_turn);
+    one_gives_up_among_three(HEIR, Time::PassesOnOneCpu, Guarded::fair_turn);
+}
+
+#[test]
+fn a_timeout_takes_no_wake_up_with_it() {
+    one_gives_up_among_three(Flavour::WaitWake, Time::Stands, Guarded::turn);
+    one_gives_up_among_three(Flavour::WaitWake, Time::Stands, Guarded::fair_turn);
+}
+
+#[test]
+fn two_give_up() {
+    check(3, || {
+        let guarded = Guarded::new(HEIR, Time::Passes);
+        let brief = [(); 2].map(|()| spawn(&guarded, Guarded::brief_turn));
+        guarded.turn();
+        let had = brief.map(|brief| u32::from(brief.join().unwrap()));
+        guarded.over(1 + had[0] + had[1]);
+    });
+}
+
+/// Who holds it last frees its memory, while those before may be unlocking still (glibc bug 13690).
+fn the_last_frees_it(flavour: Flavour, time: Time, threads: u32, fair: bool, preemptions: usize) {
+    check(preemptions, move || {
+        let guarded = Guarded::new(flavour, time);
+        let turn = move |guarded: &Guarded| {
+            guarded.mutex.lock();
+            let is_last = guarded.take_turn() == threads;
+            // SAFETY: locked above.
+            unsafe {
+                match fair {
+                    false => guarded.mutex.unlock(),
+                    true => guarded.mutex.unlock_fair(),
+                }
+            }
+            if is_last {
+                guarded.mutex.pretend_to_free();
+            }
+        };
+        let others: Vec<_> = (1..threads).map(|_| spawn(&guarded, turn)).collect();
+        turn(&guarded);
+        for other in others {
+            other.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn the_last_of_two_frees_it() {
+    for flavour in FLAVOURS {
+        for fair in [false, true] {
+            the_last_frees_it(flavour, Time::Stands, 2, fair, 3);
+            the_last_frees_it(flavour, Time::PassesOnOneCpu, 2, fair, 3);
+        }
+    }
+}
+
+#[test]
+fn the_last_of_three_frees_it() {
+    the_last_frees_it(HEIR, Time::Passes, 3, false, 2);
+    the_last_frees_it(HEIR, Time::Stands, 3, true, 2);
+    the_last_frees_it(Flavour::WaitWake, Time::Stands, 3, false, 2);
+}
