@@ -114,28 +114,26 @@ enum ww_event_flag {
 #define WW_COND_INITIALIZER { { 0, 0 } }
 #define WW_ROBUST_MUTEX_INITIALIZER { { 0, 0, 0, 0, 0 } }
 #define WW_RWLOCK_INITIALIZER { 0 }
-#define WW_WRITER_RWLOCK_INITIALIZER { 0x100 }
-#define WW_SEM_INITIALIZER(value) { (uint32_t)(value) }
-#define WW_BARRIER_INITIALIZER(count) { 0, { (uint32_t)(count), 0 } }
-#define WW_LATCH_INITIALIZER(count) { (uint32_t)(count) }
+#define WW_WRITER_RWLOCK_INITIALIZER WW_RWLOCK_INITIALIZER_WITH(WW_RWLOCK_PREFER_WRITER)
+#define WW_RWLOCK_INITIALIZER_WITH(flags) { ((flags) & 0x1ull) << 8 | ((flags) & 0x100ull) << 1 }
+#define WW_SEM_INITIALIZER(value) { (value) & 0xffffffffu }
+#define WW_BARRIER_INITIALIZER(count) { 0, { (count) & 0xffffffffu, 0 } }
+#define WW_LATCH_INITIALIZER(count) { (count) & 0xffffffffu }
 #define WW_EVENT_INITIALIZER { 0 }
 #define WW_AUTO_EVENT_INITIALIZER { 0 }
 #define WW_ONCE_INIT { 0 }
 
 /* Of the macros above; not for you. */
-#define WW_MUTEX_INHERITS_(flags) (((flags) & 0x30) == WW_MUTEX_PRIO_INHERIT)
-#define WW_MUTEX_OWNED_(flags) (((flags) & 0xf) != 0 || WW_MUTEX_INHERITS_(flags))
+#define WW_MUTEX_INHERITS_(flags) (((flags) & 0x30u) == WW_MUTEX_PRIO_INHERIT)
+#define WW_MUTEX_OWNED_(flags) (((flags) & 0xfu) != 0 || WW_MUTEX_INHERITS_(flags))
 #define WW_MUTEX_WORD_(flags)                                                                            \
-    (WW_MUTEX_OWNED_(flags) ? 0x8u | ((uint32_t)(flags) & 0xf) << 5 |                                    \
-                                  ((uint32_t)(flags) & WW_PROCESS_SHARED) >> 1 |                         \
-                                  (WW_MUTEX_INHERITS_(flags) ? 0x10u : 0u)                               \
-                            : 0u)
+    (!WW_MUTEX_OWNED_(flags) ? 0u                                                                        \
+                             : 0x8u | ((flags) & 0xfu) << 5 | ((flags) & 0x100u) >> 1 |                  \
+                                   (WW_MUTEX_INHERITS_(flags) ? 0x10u : 0u))
 #define WW_MUTEX_DATA_(flags)                                                                            \
     (WW_MUTEX_INHERITS_(flags) ? 0u                                                                      \
-                               : ((uint32_t)(flags) & 0x30) << 26 |                                      \
-                                     (WW_MUTEX_OWNED_(flags)                                             \
-                                          ? 0u                                                           \
-                                          : ((uint32_t)(flags) & WW_PROCESS_SHARED) << 21))
+                               : ((flags) & 0x30u) << 26 |                                               \
+                                     (WW_MUTEX_OWNED_(flags) ? 0u : ((flags) & 0x100u) << 21))
 
 /**
  * Flag: the word has 8 bits (`uint8_t`).

@@ -155,6 +155,13 @@ static void bad_input(void)
     GIVES(0, memcmp(&rwlock, &readers, sizeof rwlock));
     ANSWERS(0, ww_rwlock_init(&rwlock, WW_RWLOCK_PREFER_WRITER));
     GIVES(0, memcmp(&rwlock, &writers, sizeof rwlock));
+    static const ww_rwlock_t shared = WW_RWLOCK_INITIALIZER_WITH(WW_PROCESS_SHARED),
+                             shared_writers = WW_RWLOCK_INITIALIZER_WITH(WW_RWLOCK_PREFER_WRITER |
+                                                                         WW_PROCESS_SHARED);
+    ANSWERS(0, ww_rwlock_init(&rwlock, WW_PROCESS_SHARED));
+    GIVES(0, memcmp(&rwlock, &shared, sizeof rwlock));
+    ANSWERS(0, ww_rwlock_init(&rwlock, WW_PROCESS_SHARED | WW_RWLOCK_PREFER_WRITER));
+    GIVES(0, memcmp(&rwlock, &shared_writers, sizeof rwlock));
     ANSWERS(EINVAL, ww_rwlock_init(&rwlock, 2));
     ANSWERS(EINVAL, ww_rwlock_init(&rwlock, WW_PRIVATE));
     ANSWERS(EINVAL, ww_rwlock_init(NULL, 0));

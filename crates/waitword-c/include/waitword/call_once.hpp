@@ -1,0 +1,40 @@
+// waitword::once_flag and call_once.
+#ifndef WAITWORD_CALL_ONCE_HPP
+#define WAITWORD_CALL_ONCE_HPP
+
+#include "detail.hpp"
+
+#include <functional>
+#include <utility>
+
+namespace waitword {
+
+/// Whether something has been done: std::once_flag, in four bytes.
+class once_flag {
+public:
+    constexpr once_flag() noexcept = default;
+    once_flag(const once_flag &) = delete;
+    once_flag &operator=(const once_flag &) = delete;
+
+private:
+    template <class Callable, class... Args>
+    friend void call_once(once_flag &flag, Callable &&callable, Args &&...args);
+
+    ww_once_t once_ = WW_ONCE_INIT;
+};
+
+/// Calls it if nobody has with this flag, or waits for whoever is at it: std::call_once. An exception that it throws comes out of here, and
+/// it counts as not called. Blocks.
+template <class Callable, class... Args>
+void call_once(once_flag &flag, Callable &&callable, Args &&...args)
+{
+    auto call = [&] {
+        std::invoke(std::forward<Callable>(callable), std::forward<Args>(args)...);
+    };
+    ww_once_call(
+        &flag.once_, [](void *it) { (*static_cast<decltype(call) *>(it))(); }, &call);
+}
+
+} // namespace waitword
+
+#endif

@@ -1,0 +1,331 @@
+// waitword::condition_variable and condition_variable_any: what <condition_variable> has.
+#ifndef WAITWORD_CONDITION_VARIABLE_HPP
+#define WAITWORD_CONDITION_VARIABLE_HPP
+
+#include "mutex.hpp"
+
+#include <condition_variable>
+#include <utility>
+#if __has_include(<version>)
+#include <version>
+#endif
+#if defined(__cpp_lib_jthread)
+#include <stop_token>
+#endif
+
+namespace waitword {
+
+using std::cv_status;
+
+namespace detail {
+
+// What a wait that was given an end came to. One by a clock that was guessed at has ended for no reason if it was too early.
+template <class Clock, class Duration>
+cv_status waited(int error, const deadline &end, const std::chrono::time_point<Clock, Duration> &time)
+{
+    if (error == ETIMEDOUT && end.is_guess && Clock::now() < time)
+        return cv_status::no_timeout;
+    if (error == ETIMEDOUT)
+        return cv_status::timeout;
+    check(error, "waitword: condition_variable not waited for");
+    return cv_status::no_timeout;
+}
+
+inline cv_status waited(int error)
+{
+    if (error == ETIMEDOUT)
+        return cv_status::timeout;
+    check(error, "waitword: condition_variable not waited for");
+    return cv_status::no_timeout;
+}
+
+} // namespace detail
+
+/// A condition variable for unique_locks of waitword's own mutexes: std::condition_variable.
+///
+/// Threads are woken in the order in which they came, and notify_all is no stampede: see ww_cond_t. Of a recursive mutex one
+/// level is given back. It may be destroyed once all who wait have been notified, whether or not they have come back.
+class condition_variable {
+public:
+    using native_handle_type = ww_cond_t *;
+
+    constexpr condition_variable() noexcept = default;
+    condition_variable(const condition_variable &) = delete;
+    condition_variable &operator=(const condition_variable &) = delete;
+
+    /// Wakes the thread that has waited longest, if any waits. Does not block.
+    void notify_one() noexcept { ww_cond_signal(&cond_); }
+
+    /// Wakes all who wait, each as it gets the mutex. Does not block.
+    void notify_all() noexcept { ww_cond_broadcast(&cond_); }
+
+    /// Gives the mutex back, waits, and takes it again. May return for no reason. Blocks.
+    ///
+    /// Throws std::system_error, operation_not_permitted, if the lock is not held; invalid_argument, if others wait here
+    /// with another mutex.
+    template <class Mutex> void wait(std::unique_lock<Mutex> &lock)
+    {
+        detail::check(ww_cond_wait(&cond_, held(lock)), "waitword: condition_variable not waited for");
+    }
+
+    /// Waits until the predicate holds. Blocks.
+    template <class Mutex, class Predicate>
+    void wait(std::unique_lock<Mutex> &lock, Predicate predicate)
+    {
+        while (!predicate())
+            wait(lock);
+    }
+
+    /// wait, until this time at the latest. Blocks.
+    template <class Mutex, class Clock, class Duration>
+    cv_status wait_until(std::unique_lock<Mutex> &lock,
+                         const std::chrono::time_point<Clock, Duration> &time)
+    {
+        const detail::deadline end = detail::to_deadline(time);
+        return detail::waited(ww_cond_clockwait(&cond_, held(lock), end.clock, &end.time), end, time);
+    }
+
+    /// Waits until the predicate holds or the time has come; whether it holds. Blocks.
+    template <class Mutex, class Clock, class Duration, class Predicate>
+    bool wait_until(std::unique_lock<Mutex> &lock, const std::chrono::time_point<Clock, Duration> &time,
+                    Predicate predicate)
+    {
+        while (!predicate())
+            if (wait_until(lock, time) == cv_status::timeout)
+                return predicate();
+        return true;
+    }
+
+    /// wait, no longer than this. Blocks.
+    template <class Mutex, class Rep, class Period>
+    cv_status wait_for(std::unique_lock<Mutex> &lock, const std::chrono::duration<Rep, Period> &time)
+    {
+        return wait_to(lock, detail::after(time));
+    }
+
+    /// Waits until the predicate holds, no longer than this; whether it holds. Blocks.
+    template <class Mutex, class Rep, class Period, class Predicate>
+    bool wait_for(std::unique_lock<Mutex> &lock, const std::chrono::duration<Rep, Period> &time,
+                  Predicate predicate)
+    {
+        const timespec end = detail::after(time);
+        while (!predicate())
+            if (wait_to(lock, end) == cv_status::timeout)
+                return predicate();
+        return true;
+    }
+
+    native_handle_type native_handle() noexcept { return &cond_; }
+
+private:
+    template <class Mutex> static ww_mutex_t *held(std::unique_lock<Mutex> &lock)
+    {
+        static_assert(std::is_same_v<decltype(lock.mutex()->native_handle()), ww_mutex_t *>,
+                      "condition_variable is for waitword's own mutexes: use condition_variable_any");
+        if (!lock.owns_lock())
+            detail::fail(EPERM, "waitword: condition_variable not waited for");
+        return lock.mutex()->native_handle();
+    }
+
+    template <class Mutex> cv_status wait_to(std::unique_lock<Mutex> &lock, const timespec &end)
+    {
+        return detail::waited(ww_cond_clockwait(&cond_, held(lock), CLOCK_MONOTONIC, &end));
+    }
+
+    ww_cond_t cond_ = WW_COND_INITIALIZER;
+};
+
+/// A condition variable for anything that can be locked and unlocked: std::condition_variable_any.
+///
+/// It has a mutex of its own, which every wait and notification takes for a moment. It may be destroyed once all who wait have
+/// been notified: the destructor waits until they have let go of it, for which they need no lock but its own.
+class condition_variable_any {
+public:
+    constexpr condition_variable_any() noexcept = default;
+    condition_variable_any(const condition_variable_any &) = delete;
+    condition_variable_any &operator=(const condition_variable_any &) = delete;
+
+    ~condition_variable_any()
+    {
+        std::unique_lock<mutex> inside(mutex_);
+        leavers_.wait(inside, [this] { return waiters_ == 0; });
+    }
+
+    /// Wakes the thread that has waited longest, if any waits. Does not block but for the mutex inside.
+    void notify_one() noexcept
+    {
+        std::lock_guard<mutex> inside(mutex_);
+        changed_.notify_one();
+    }
+
+    /// Wakes all who wait. Does not block but for the mutex inside.
+    void notify_all() noexcept
+    {
+        std::lock_guard<mutex> inside(mutex_);
+        changed_.notify_all();
+    }
+
+    /// Unlocks, waits, and locks again. May return for no reason. Blocks.
+    template <class Lock> void wait(Lock &lock)
+    {
+        visit visit(*this, lock);
+        changed_.wait(visit.inside);
+    }
+
+    /// Waits until the predicate holds. Blocks.
+    template <class Lock, class Predicate> void wait(Lock &lock, Predicate predicate)
+    {
+        while (!predicate())
+            wait(lock);
+    }
+
+    /// wait, until this time at the latest. Blocks.
+    template <class Lock, class Clock, class Duration>
+    cv_status wait_until(Lock &lock, const std::chrono::time_point<Clock, Duration> &time)
+    {
+        visit visit(*this, lock);
+        return changed_.wait_until(visit.inside, time);
+    }
+
+    /// Waits until the predicate holds or the time has come; whether it holds. Blocks.
+    template <class Lock, class Clock, class Duration, class Predicate>
+    bool wait_until(Lock &lock, const std::chrono::time_point<Clock, Duration> &time,
+                    Predicate predicate)
+    {
+        while (!predicate())
+            if (wait_until(lock, time) == cv_status::timeout)
+                return predicate();
+        return true;
+    }
+
+    /// wait, no longer than this. Blocks.
+    template <class Lock, class Rep, class Period>
+    cv_status wait_for(Lock &lock, const std::chrono::duration<Rep, Period> &time)
+    {
+        visit visit(*this, lock);
+        return changed_.wait_for(visit.inside, time);
+    }
+
+    /// Waits until the predicate holds, no longer than this; whether it holds. Blocks.
+    template <class Lock, class Rep, class Period, class Predicate>
+    bool wait_for(Lock &lock, const std::chrono::duration<Rep, Period> &time, Predicate predicate)
+    {
+        return wait_to(lock, detail::after(time), std::move(predicate));
+    }
+
+#if defined(__cpp_lib_jthread)
+    /// Waits until the predicate holds or a stop is requested; whether it holds. Blocks.
+    template <class Lock, class Predicate>
+    bool wait(Lock &lock, std::stop_token token, Predicate predicate)
+    {
+        return wait_or_stop(lock, token, predicate, [this](std::unique_lock<mutex> &inside) {
+            changed_.wait(inside);
+            return cv_status::no_timeout;
+        });
+    }
+
+    /// Waits until the predicate holds, a stop is requested, or the time has come; whether it holds. Blocks.
+    template <class Lock, class Clock, class Duration, class Predicate>
+    bool wait_until(Lock &lock, std::stop_token token,
+                    const std::chrono::time_point<Clock, Duration> &time, Predicate predicate)
+    {
+        return wait_or_stop(lock, token, predicate, [&](std::unique_lock<mutex> &inside) {
+            return changed_.wait_until(inside, time);
+        });
+    }
+
+    /// Waits until the predicate holds or a stop is requested, no longer than this; whether it holds. Blocks.
+    template <class Lock, class Rep, class Period, class Predicate>
+    bool wait_for(Lock &lock, std::stop_token token, const std::chrono::duration<Rep, Period> &time,
+                  Predicate predicate)
+    {
+        const timespec end = detail::after(time);
+        return wait_or_stop(lock, token, predicate, [&](std::unique_lock<mutex> &inside) {
+            return wait_inside(inside, end);
+        });
+    }
+#endif
+
+private:
+    // A thread inside: the mutex of its own is held, the caller's lock is not. On the way out it is the other way round.
+    template <class Lock> struct visit {
+        visit(condition_variable_any &condition, Lock &lock)
+            : inside(condition.mutex_), condition_(condition), lock_(lock)
+        {
+            lock.unlock();
+            condition.waiters_++;
+        }
+
+        visit(const visit &) = delete;
+        visit &operator=(const visit &) = delete;
+
+        // If the lock cannot be had again there is no way on: the standard has the program end.
+        ~visit()
+        {
+            // Under the mutex inside, whose unlock is the last that is done to the condition.
+            if (--condition_.waiters_ == 0)
+                condition_.leavers_.notify_all();
+            inside.unlock();
+            lock_.lock();
+        }
+
+        std::unique_lock<mutex> inside;
+
+    private:
+        condition_variable_any &condition_;
+        Lock &lock_;
+    };
+
+    cv_status wait_inside(std::unique_lock<mutex> &inside, const timespec &end)
+    {
+        return detail::waited(ww_cond_clockwait(changed_.native_handle(), inside.mutex()->native_handle(),
+                                                CLOCK_MONOTONIC, &end));
+    }
+
+    template <class Lock, class Predicate>
+    bool wait_to(Lock &lock, const timespec &end, Predicate predicate)
+    {
+        while (!predicate()) {
+            cv_status status;
+            {
+                visit visit(*this, lock);
+                status = wait_inside(visit.inside, end);
+            }
+            if (status == cv_status::timeout)
+                return predicate();
+        }
+        return true;
+    }
+
+#if defined(__cpp_lib_jthread)
+    template <class Lock, class Predicate, class Wait>
+    bool wait_or_stop(Lock &lock, std::stop_token &token, Predicate &predicate, Wait wait)
+    {
+        if (token.stop_requested())
+            return predicate();
+        // Takes the mutex inside: so a stop comes before the look below, or finds the waiter waiting.
+        std::stop_callback wake(token, [this] { notify_all(); });
+        while (!predicate()) {
+            cv_status status = cv_status::no_timeout;
+            bool stopped;
+            {
+                visit visit(*this, lock);
+                stopped = token.stop_requested();
+                if (!stopped)
+                    status = wait(visit.inside);
+            }
+            if (stopped || status == cv_status::timeout)
+                return predicate();
+        }
+        return true;
+    }
+#endif
+
+    mutex mutex_;
+    condition_variable changed_, leavers_;
+    std::size_t waiters_ = 0;
+};
+
+} // namespace waitword
+
+#endif

@@ -1,0 +1,59 @@
+// waitword::latch: what <latch> has, in C++17 too.
+#ifndef WAITWORD_LATCH_HPP
+#define WAITWORD_LATCH_HPP
+
+#include "detail.hpp"
+
+namespace waitword {
+
+/// A latch: std::latch, in four bytes. Counted down once, and open from then on.
+///
+/// Once all waits have returned it may be destroyed, also while a count_down is still returning.
+class latch {
+public:
+    using native_handle_type = ww_latch_t *;
+
+    static constexpr std::ptrdiff_t max() noexcept { return WW_LATCH_COUNT_MAX; }
+
+    /// Throws std::system_error, invalid_argument, for a count below 0 or above max().
+    constexpr explicit latch(std::ptrdiff_t expected)
+        : latch_ WW_LATCH_INITIALIZER(detail::count(expected, max(), "waitword: a latch's count"))
+    {
+    }
+    latch(const latch &) = delete;
+    latch &operator=(const latch &) = delete;
+
+    /// Counts off, and lets all go on who wait if nothing is left. Does not block.
+    ///
+    /// Throws std::system_error, invalid_argument, if less is left. It is then as it was.
+    void count_down(std::ptrdiff_t update = 1)
+    {
+        const char *const what = "waitword: latch not counted down";
+        detail::check(ww_latch_count_down(&latch_, detail::count(update, max(), what)), what);
+    }
+
+    /// Whether it is open. Never says no for no reason.
+    [[nodiscard]] bool try_wait() const noexcept { return ww_latch_trywait(&latch_) == 0; }
+
+    /// Waits until it is open. Blocks.
+    void wait() const { ww_latch_wait(&latch_); }
+
+    /// Counts off, and waits until it is open. Blocks.
+    ///
+    /// Throws as count_down.
+    void arrive_and_wait(std::ptrdiff_t update = 1)
+    {
+        count_down(update);
+        wait();
+    }
+
+    native_handle_type native_handle() noexcept { return &latch_; }
+
+private:
+    // To wait leaves a mark in it.
+    mutable ww_latch_t latch_;
+};
+
+} // namespace waitword
+
+#endif
