@@ -243,7 +243,7 @@ impl State {
     /// With the turn at least this.
     pub(super) fn with_turn(self, turn: u32) -> Self {
         let turn = turn.max(self.turn()).min((TURN / TURN_ONE) as u32);
-        State(self.0 & !TURN | u64::from(turn) * TURN_ONE)
+        State(self.0 & !TURN | (u64::from(turn) * TURN_ONE))
     }
 
     /// Counts a reader that found others inside, or not; and whether that was often enough. One that did counts as much as
@@ -258,7 +258,7 @@ impl State {
         };
         let enough = seen > OVERLAPS / OVERLAPS_ONE;
         let seen = if enough { 0 } else { seen };
-        (State(self.0 & !OVERLAPS | seen * OVERLAPS_ONE), enough)
+        (State(self.0 & !OVERLAPS | (seen * OVERLAPS_ONE)), enough)
     }
 }
 
