@@ -18,6 +18,8 @@ mod parkers;
 mod pi;
 mod requeue;
 mod robust;
+pub(crate) mod rwlock;
+mod rwlock_fast;
 mod semaphore;
 mod timeout;
 mod wait_wake;

@@ -230,16 +230,36 @@ impl core::fmt::Debug for RawRwLock {
     }
 }
 
+/// What models reach that are not `lock_api`'s callers.
 #[cfg(loom)]
 impl RawRwLock {
     /// Makes it fast, as readers who overlap would.
     pub(crate) fn become_fast(&self) {
         let state = self.state();
         assert!(state.may_become_fast());
-        assert!(self.replace(
-            state,
-            state.with(state::FAST | state::SLOTS),
-            crate::atomic::Ordering::Relaxed
-        ));
+        let fast = state.with(state::FAST | state::SLOTS);
+        assert!(self.replace(state, fast, crate::atomic::Ordering::Relaxed));
+    }
+
+    /// Takes it upgradably.
+    pub(crate) fn claim(&self) -> bool {
+        self.acquire_upgradable(None).is_ok()
+    }
+
+    /// From the claim to the lock.
+    pub(crate) fn upgrade_claim(
+        &self,
+        deadline: Option<&crate::Deadline>,
+    ) -> Result<(), RwLockError> {
+        self.become_writer(deadline)
+    }
+
+    pub(crate) fn release_claim_of_model(&self) {
+        self.release_upgradable();
+    }
+
+    /// From writing to reading.
+    pub(crate) fn become_reader(&self) {
+        self.release_exclusive_to(state::Release::WriterToReader);
     }
 }

@@ -1,0 +1,317 @@
+//! The reader/writer lock: both preferences, both scopes; hand-over, deadlines, turns; upgrade and downgrade.
+
+use super::*;
+use crate::{Clock, Deadline, Preference, RawRwLock, RwLockError, Scope};
+use core::cell::Cell;
+use std::thread_local;
+
+thread_local! {
+    /// Whether, in the model that this thread runs, a waiter's first alarm rings. (All threads of a model are this one.)
+    pub(crate) static ALARMS_RING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A lock and what it guards; loom reports a write that is not alone.
+pub(super) struct Guarded {
+    pub(super) lock: RawRwLock,
+    data: loom::cell::UnsafeCell<usize>,
+}
+
+impl Guarded {
+    pub(super) fn new(preference: Preference, scope: Scope) -> Arc<Self> {
+        Arc::new(Self {
+            lock: RawRwLock::with(preference, scope),
+            data: loom::cell::UnsafeCell::new(0),
+        })
+    }
+
+    /// What a reader finds. It holds the lock.
+    pub(super) fn look(&self) -> usize {
+        // SAFETY: nobody writes meanwhile; loom checks just that.
+        self.data.with(|data| unsafe { *data })
+    }
+
+    /// The caller holds the lock for writing.
+    pub(super) fn change(&self) {
+        // SAFETY: nobody else is there; loom checks just that.
+        self.data.with_mut(|data| unsafe { *data += 1 });
+    }
+
+    pub(super) fn read(&self) -> usize {
+        self.lock.read(0, None).unwrap();
+        let found = self.look();
+        self.unlock();
+        found
+    }
+
+    pub(super) fn write(&self) {
+        self.lock.write(0, None).unwrap();
+        self.change();
+        self.unlock();
+    }
+
+    pub(super) fn unlock(&self) {
+        // SAFETY: the caller holds it.
+        unsafe { self.lock.unlock() }.unwrap();
+    }
+
+    /// Everybody has left: nothing is held or announced.
+    pub(super) fn is_left_alone(&self, writes: usize) {
+        assert_eq!(self.read(), writes);
+        self.write();
+        assert!(self.lock.is_idle(), "{:?}", self.lock);
+    }
+}
+
+/// In a model every deadline has passed.
+pub(super) fn passed() -> Deadline {
+    Deadline::at(Clock::Monotonic, core::time::Duration::ZERO)
+}
+
+const KINDS: [(Preference, Scope); 4] = [
+    (Preference::Reader, Scope::Private),
+    (Preference::Writer, Scope::Private),
+    (Preference::Reader, Scope::Shared),
+    (Preference::Writer, Scope::Shared),
+];
+
+pub(super) fn start(
+    guarded: &Arc<Guarded>,
+    work: impl FnOnce(&Guarded) + Send + 'static,
+) -> thread::JoinHandle<()> {
+    let guarded = guarded.clone();
+    thread::spawn(move || work(&guarded))
+}
+
+fn with_alarms(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    ALARMS_RING.set(true);
+    check(preemptions, model);
+    ALARMS_RING.set(false);
+}
+
+#[test]
+fn a_writer_is_alone() {
+    for (preference, scope) in KINDS {
+        check(3, move || {
+            let guarded = Guarded::new(preference, scope);
+            let reader = start(&guarded, |guarded| drop(guarded.read()));
+            guarded.write();
+            reader.join().unwrap();
+            guarded.is_left_alone(1);
+        });
+    }
+}
+
+#[test]
+fn two_writers_and_a_reader_get_their_turn() {
+    for (preference, scope) in KINDS {
+        check(2, move || {
+            let guarded = Guarded::new(preference, scope);
+            let writer = start(&guarded, Guarded::write);
+            let reader = start(&guarded, |guarded| drop(guarded.read()));
+            guarded.write();
+            writer.join().unwrap();
+            reader.join().unwrap();
+            guarded.is_left_alone(2);
+        });
+    }
+}
+
+#[test]
+fn one_release_is_enough_for_all_who_wait() {
+    for (preference, scope) in KINDS {
+        check(1, move || {
+            let guarded = Guarded::new(preference, scope);
+            guarded.lock.write(0, None).unwrap();
+            let writers = [(); 2].map(|()| start(&guarded, Guarded::write));
+            let reader = start(&guarded, |guarded| drop(guarded.read()));
+            guarded.change();
+            guarded.unlock();
+            for thread in writers {
+                thread.join().unwrap();
+            }
+            reader.join().unwrap();
+            guarded.is_left_alone(3);
+        });
+    }
+}
+
+/// parking_lot #465: a writer that gives up must take what it announced with it, but not what others did.
+#[test]
+fn a_writer_that_gives_up_lets_those_in_who_waited_for_it() {
+    for (preference, scope) in KINDS {
+        check(2, move || {
+            let guarded = Guarded::new(preference, scope);
+            guarded.lock.read(0, None).unwrap();
+            let impatient = start(&guarded, |guarded| {
+                assert_eq!(
+                    guarded.lock.write(0, Some(&passed())),
+                    Err(RwLockError::TimedOut)
+                );
+            });
+            // Under writer preference it waits behind the writer, and nobody else leaves before it.
+            let reader = start(&guarded, |guarded| drop(guarded.read()));
+            reader.join().unwrap();
+            guarded.unlock();
+            impatient.join().unwrap();
+            guarded.is_left_alone(0);
+        });
+    }
+}
+
+#[test]
+fn a_writer_that_gives_up_does_not_take_another_s_bit_with_it() {
+    for (preference, scope) in KINDS {
+        check(2, move || {
+            let guarded = Guarded::new(preference, scope);
+            guarded.lock.read(0, None).unwrap();
+            let impatient = start(&guarded, |guarded| {
+                if guarded.lock.write(0, Some(&passed())).is_ok() {
+                    guarded.unlock();
+                }
+            });
+            let patient = start(&guarded, Guarded::write);
+            guarded.unlock();
+            patient.join().unwrap();
+            impatient.join().unwrap();
+            guarded.is_left_alone(1);
+        });
+    }
+}
+
+#[test]
+fn a_turn_is_taken_and_used() {
+    for (preference, scope) in KINDS {
+        with_alarms(2, move || {
+            let guarded = Guarded::new(preference, scope);
+            guarded.lock.read(0, None).unwrap();
+            let writer = start(&guarded, Guarded::write);
+            let reader = start(&guarded, |guarded| drop(guarded.read()));
+            guarded.unlock();
+            writer.join().unwrap();
+            reader.join().unwrap();
+            guarded.is_left_alone(1);
+        });
+    }
+}
+
+#[test]
+fn who_reads_can_read_again_whoever_waits() {
+    for scope in [Scope::Private, Scope::Shared] {
+        with_alarms(2, move || {
+            let guarded = Guarded::new(Preference::Reader, scope);
+            guarded.lock.read(0, None).unwrap();
+            let writer = start(&guarded, Guarded::write);
+            guarded.lock.read(0, None).unwrap();
+            guarded.look();
+            guarded.unlock();
+            guarded.unlock();
+            writer.join().unwrap();
+            guarded.is_left_alone(1);
+        });
+    }
+}
+
+#[test]
+fn who_says_that_it_reads_can_read_again_under_writer_preference() {
+    for scope in [Scope::Private, Scope::Shared] {
+        check(2, move || {
+            let guarded = Guarded::new(Preference::Writer, scope);
+            guarded.lock.read(0, None).unwrap();
+            let writer = start(&guarded, Guarded::write);
+            guarded.lock.read_recursive(0, None).unwrap();
+            guarded.look();
+            guarded.unlock();
+            guarded.unlock();
+            writer.join().unwrap();
+            guarded.is_left_alone(1);
+        });
+    }
+}
+
+#[test]
+fn an_upgrade_waits_for_the_readers() {
+    for (preference, scope) in KINDS {
+        check(2, move || {
+            let guarded = Guarded::new(preference, scope);
+            let reader = start(&guarded, |guarded| drop(guarded.read()));
+            let writer = start(&guarded, Guarded::write);
+            assert!(guarded.lock.claim());
+            let found = guarded.look();
+            guarded.lock.upgrade_claim(None).unwrap();
+            // Nobody has written in between.
+            assert_eq!(guarded.look(), found);
+            guarded.change();
+            guarded.unlock();
+            reader.join().unwrap();
+            writer.join().unwrap();
+            guarded.is_left_alone(2);
+        });
+    }
+}
+
+#[test]
+fn an_upgrade_that_gives_up_lets_those_in_who_waited_for_it() {
+    for (preference, scope) in KINDS {
+        check(2, move || {
+            let guarded = Guarded::new(preference, scope);
+            guarded.lock.read(0, None).unwrap();
+            let upgrader = start(&guarded, |guarded| {
+                assert!(guarded.lock.claim());
+                assert_eq!(
+                    guarded.lock.upgrade_claim(Some(&passed())),
+                    Err(RwLockError::TimedOut)
+                );
+                guarded.unlock();
+            });
+            let reader = start(&guarded, |guarded| drop(guarded.read()));
+            reader.join().unwrap();
+            upgrader.join().unwrap();
+            guarded.unlock();
+            guarded.is_left_alone(0);
+        });
+    }
+}
+
+#[test]
+fn a_downgrade_lets_readers_in() {
+    for (preference, scope) in KINDS {
+        check(3, move || {
+            let guarded = Guarded::new(preference, scope);
+            guarded.lock.write(0, None).unwrap();
+            let reader = start(&guarded, |guarded| assert_eq!(guarded.read(), 1));
+            guarded.change();
+            guarded.lock.become_reader();
+            // While it still reads.
+            reader.join().unwrap();
+            guarded.unlock();
+            guarded.is_left_alone(1);
+        });
+    }
+}
+
+#[test]
+fn a_claim_that_is_given_back_goes_to_the_next() {
+    for (preference, scope) in KINDS {
+        check(2, move || {
+            let guarded = Guarded::new(preference, scope);
+            guarded.lock.read(0, None).unwrap();
+            assert!(guarded.lock.claim());
+            let next = start(&guarded, |guarded| {
+                assert!(guarded.lock.claim());
+                guarded.look();
+                guarded.unlock_claim();
+            });
+            guarded.unlock_claim();
+            // It is beside a reader that stays.
+            next.join().unwrap();
+            guarded.unlock();
+            guarded.is_left_alone(0);
+        });
+    }
+}
+
+impl Guarded {
+    fn unlock_claim(&self) {
+        self.lock.release_claim_of_model();
+    }
+}

@@ -1,0 +1,152 @@
+//! Fast readers: publishing against driving out, leaving against sleeping until they have left; and each fence of it.
+
+use super::rwlock::{Guarded, passed, start};
+use super::*;
+use crate::{Preference, RwLockError, Scope};
+use loom::sync::atomic::fence;
+
+fn fast(preference: Preference) -> Arc<Guarded> {
+    let guarded = Guarded::new(preference, Scope::Private);
+    guarded.lock.become_fast();
+    guarded
+}
+
+const PREFERENCES: [Preference; 2] = [Preference::Reader, Preference::Writer];
+
+#[test]
+fn a_writer_drives_out_fast_readers() {
+    for preference in PREFERENCES {
+        check(3, move || {
+            let guarded = fast(preference);
+            let reader = start(&guarded, |guarded| drop(guarded.read()));
+            guarded.write();
+            reader.join().unwrap();
+            guarded.is_left_alone(1);
+        });
+    }
+}
+
+#[test]
+fn two_writers_and_a_fast_reader() {
+    for preference in PREFERENCES {
+        check(2, move || {
+            let guarded = fast(preference);
+            let reader = start(&guarded, |guarded| drop(guarded.read()));
+            let writer = start(&guarded, Guarded::write);
+            guarded.write();
+            reader.join().unwrap();
+            writer.join().unwrap();
+            guarded.is_left_alone(2);
+        });
+    }
+}
+
+#[test]
+fn who_reads_fast_can_read_again() {
+    check(2, || {
+        let guarded = fast(Preference::Reader);
+        guarded.lock.read(0, None).unwrap();
+        let writer = start(&guarded, Guarded::write);
+        guarded.lock.read(0, None).unwrap();
+        guarded.look();
+        guarded.unlock();
+        guarded.unlock();
+        writer.join().unwrap();
+        guarded.is_left_alone(1);
+    });
+}
+
+#[test]
+fn an_upgrade_drives_out_fast_readers() {
+    check(2, || {
+        let guarded = fast(Preference::Reader);
+        let reader = start(&guarded, |guarded| drop(guarded.read()));
+        assert!(guarded.lock.claim());
+        guarded.look();
+        guarded.lock.upgrade_claim(None).unwrap();
+        guarded.change();
+        guarded.unlock();
+        reader.join().unwrap();
+        guarded.is_left_alone(1);
+    });
+}
+
+#[test]
+fn a_writer_that_cannot_wait_leaves_readers_be() {
+    check(3, || {
+        let guarded = fast(Preference::Reader);
+        guarded.lock.read(0, None).unwrap();
+        let writer = start(&guarded, |guarded| {
+            assert_eq!(guarded.lock.try_write(0), Err(RwLockError::Busy));
+            assert_eq!(
+                guarded.lock.write(0, Some(&passed())),
+                Err(RwLockError::TimedOut)
+            );
+        });
+        guarded.read();
+        writer.join().unwrap();
+        guarded.unlock();
+        guarded.is_left_alone(0);
+    });
+}
+
+/// A hold that one thread took by a slot and another gives back.
+#[test]
+fn anybody_s_slot_will_do_for_a_reader_without_one() {
+    check(2, || {
+        let guarded = fast(Preference::Reader);
+        guarded.lock.read(0, None).unwrap();
+        let other = start(&guarded, |guarded| {
+            guarded.look();
+            guarded.unlock();
+        });
+        guarded.write();
+        other.join().unwrap();
+        guarded.is_left_alone(1);
+    });
+}
+
+/// Reader: slot, fence, look at FAST. Claimant: clear FAST, fence, look at the slot. The real thing is `slots.rs`.
+fn one_sees_the_other(reader_fences: bool, claimant_fences: bool) {
+    loom::model(move || {
+        // Whether the lock is fast, and the slot.
+        let shared = Arc::new((AtomicU32::new(1), AtomicU32::new(0)));
+        let reader = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let (fast, slot) = &*shared;
+                let published = slot.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
+                assert!(published.is_ok());
+                if reader_fences {
+                    fence(Ordering::SeqCst);
+                }
+                fast.load(Ordering::Acquire) == 1
+            })
+        };
+        let (fast, slot) = &*shared;
+        fast.fetch_and(0, Ordering::AcqRel);
+        if claimant_fences {
+            fence(Ordering::SeqCst);
+        }
+        let empty = slot.load(Ordering::Acquire) == 0;
+        let reads = reader.join().unwrap();
+        assert!(!(reads && empty), "a reader beside a writer");
+    });
+}
+
+#[test]
+fn with_both_fences_the_reader_or_the_claimant_sees_the_other() {
+    one_sees_the_other(true, true);
+}
+
+#[test]
+#[should_panic(expected = "a reader beside a writer")]
+fn without_the_reader_s_fence_neither_does() {
+    one_sees_the_other(false, true);
+}
+
+#[test]
+#[should_panic(expected = "a reader beside a writer")]
+fn without_the_claimant_s_fence_neither_does() {
+    one_sees_the_other(true, false);
+}
