@@ -95,10 +95,6 @@ fn at(instant: Instant) -> Deadline {
 
 // SAFETY: shared and exclusive holds exclude each other; `state.rs`, and the models under loom.
 unsafe impl lock_api::RawRwLock for RawRwLock {
-    #[expect(
-        clippy::declare_interior_mutable_const,
-        reason = "the trait's own way to make one"
-    )]
     const INIT: Self = Self::new();
 
     // A guard that another thread drops would find its slot too (`slots.rs`), but pthreads and `parking_lot` forbid it.

@@ -218,7 +218,7 @@ fn the_waiters_bit_heals() {
     let shared = Shared::new(RobustKind::Normal, RobustProtocol::None);
     assert_eq!(shared.lock(), HAD);
     let waiters = [(); 3].map(|()| fork(|| shared.turn()));
-    waiters.each_ref().map(Child::until_asleep);
+    waiters.iter().for_each(Child::until_asleep);
     shared.mutex.unlock().unwrap();
     for waiter in waiters {
         assert_eq!(waiter.ended(), Ended::Exited(FINE));
