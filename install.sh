@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds and installs waitword for C and C++: libwaitword.so, libwaitword.a, waitword.h, waitword.pc.
+# Builds and installs waitword for C and C++: libwaitword.so, libwaitword.a, waitword.h, waitword.hpp, waitword.pc.
 set -euo pipefail
 
 usage() {
@@ -11,6 +11,7 @@ Builds the C libraries (cargo, release profile) and installs
     DIR/lib/libwaitword.a
     DIR/lib/pkgconfig/waitword.pc
     DIR/include/waitword.h
+    DIR/include/waitword.hpp, and its parts in DIR/include/waitword/
 
   --prefix DIR    where the libraries will be used; an absolute path (default /usr/local)
   --destdir DIR   put everything below DIR instead of /, to make a package of it
@@ -64,13 +65,15 @@ if [[ $action == uninstall ]]; then
     shopt -s nullglob
     found=(
         "$lib"/libwaitword.so "$lib"/libwaitword.so.* "$lib"/libwaitword.a
-        "$lib"/pkgconfig/waitword.pc "$include"/waitword.h
+        "$lib"/pkgconfig/waitword.pc "$include"/waitword.h "$include"/waitword.hpp "$include"/waitword/*.hpp
     )
     for file in "${found[@]}"; do
         [[ -e $file || -L $file ]] || continue
         rm -- "$file" || fail "cannot remove $file"
         printf 'removed %s\n' "$file"
     done
+    # Unless somebody has put something else there.
+    [[ ! -d $include/waitword ]] || rmdir -- "$include/waitword" 2>/dev/null || true
     exit 0
 fi
 
@@ -99,7 +102,9 @@ install -m 0755 -- "$built/libwaitword.so" "$lib/libwaitword.so.$version"
 ln -sf -- "libwaitword.so.$version" "$lib/libwaitword.so.$major"
 ln -sf -- "libwaitword.so.$major" "$lib/libwaitword.so"
 install -m 0644 -- "$built/libwaitword.a" "$lib/libwaitword.a"
-install -m 0644 -- "$package/include/waitword.h" "$include/waitword.h"
+install -m 0644 -- "$package/include/waitword.h" "$package/include/waitword.hpp" "$include"
+install -d -- "$include/waitword"
+install -m 0644 -- "$package"/include/waitword/*.hpp "$include/waitword"
 template=$(<"$package/waitword.pc.in")
 template=${template//@PREFIX@/"$prefix"}
 printf '%s\n' "${template//@VERSION@/"$version"}" >"$lib/pkgconfig/waitword.pc"

@@ -567,7 +567,7 @@ typedef struct ww_auto_event ww_auto_event_t;
  *
  * For the threads of one process. If a process forks while another of its threads is at it, the child's next call does it anew.
  */
-struct ww_once {
+struct ww_once_flag {
     /**
      * Not for you.
      */
@@ -577,7 +577,7 @@ struct ww_once {
 /**
  * Something that is done once.
  */
-typedef struct ww_once ww_once_t;
+typedef struct ww_once_flag ww_once_t;
 
 #ifdef __cplusplus
 extern "C" {

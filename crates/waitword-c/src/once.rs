@@ -10,14 +10,14 @@ use waitword_core::Once;
 #[allow(non_camel_case_types)] // C's name.
 #[derive(Debug)]
 #[repr(C)]
-pub struct ww_once {
+pub struct ww_once_flag {
     /// Not for you.
     pub word_: u32,
 }
 
 /// Something that is done once.
 #[allow(non_camel_case_types)] // C's name.
-pub type ww_once_t = ww_once;
+pub type ww_once_t = ww_once_flag;
 
 /// Calls `routine` if nobody has with this `once`, or waits for whoever is at it. When this returns, what was done is visible to the
 /// caller. If it is done already this is one load.

@@ -168,7 +168,7 @@ public:
     /// Unlocks, waits, and locks again. May return for no reason. Blocks.
     template <class Lock> void wait(Lock &lock)
     {
-        visit visit(*this, lock);
+        guest visit(*this, lock);
         changed_.wait(visit.inside);
     }
 
@@ -183,7 +183,7 @@ public:
     template <class Lock, class Clock, class Duration>
     cv_status wait_until(Lock &lock, const std::chrono::time_point<Clock, Duration> &time)
     {
-        visit visit(*this, lock);
+        guest visit(*this, lock);
         return changed_.wait_until(visit.inside, time);
     }
 
@@ -202,7 +202,7 @@ public:
     template <class Lock, class Rep, class Period>
     cv_status wait_for(Lock &lock, const std::chrono::duration<Rep, Period> &time)
     {
-        visit visit(*this, lock);
+        guest visit(*this, lock);
         return changed_.wait_for(visit.inside, time);
     }
 
@@ -248,19 +248,19 @@ public:
 
 private:
     // A thread inside: the mutex of its own is held, the caller's lock is not. On the way out it is the other way round.
-    template <class Lock> struct visit {
-        visit(condition_variable_any &condition, Lock &lock)
+    template <class Lock> struct guest {
+        guest(condition_variable_any &condition, Lock &lock)
             : inside(condition.mutex_), condition_(condition), lock_(lock)
         {
             lock.unlock();
             condition.waiters_++;
         }
 
-        visit(const visit &) = delete;
-        visit &operator=(const visit &) = delete;
+        guest(const guest &) = delete;
+        guest &operator=(const guest &) = delete;
 
         // If the lock cannot be had again there is no way on: the standard has the program end.
-        ~visit()
+        ~guest()
         {
             // Under the mutex inside, whose unlock is the last that is done to the condition.
             if (--condition_.waiters_ == 0)
@@ -288,7 +288,7 @@ private:
         while (!predicate()) {
             cv_status status;
             {
-                visit visit(*this, lock);
+                guest visit(*this, lock);
                 status = wait_inside(visit.inside, end);
             }
             if (status == cv_status::timeout)
@@ -309,7 +309,7 @@ private:
             cv_status status = cv_status::no_timeout;
             bool stopped;
             {
-                visit visit(*this, lock);
+                guest visit(*this, lock);
                 stopped = token.stop_requested();
                 if (!stopped)
                     status = wait(visit.inside);

@@ -29,14 +29,21 @@ fn files_below(folder: &Path) -> BTreeSet<String> {
 }
 
 fn expected_files() -> BTreeSet<String> {
-    BTreeSet::from([
+    let parts = std::fs::read_dir(package().join("include/waitword"))
+        .expect("the parts of the C++ header")
+        .map(|part| part.expect("readable").file_name())
+        .map(|part| format!("include/waitword/{}", part.display()));
+    let mut files = BTreeSet::from([
         "include/waitword.h".to_owned(),
+        "include/waitword.hpp".to_owned(),
         "lib/libwaitword.a".to_owned(),
         "lib/libwaitword.so".to_owned(),
         format!("lib/libwaitword.so.{MAJOR}"),
         format!("lib/libwaitword.so.{VERSION}"),
         "lib/pkgconfig/waitword.pc".to_owned(),
-    ])
+    ]);
+    files.extend(parts);
+    files
 }
 
 /// What a tool of binutils says about the shared library.
@@ -99,6 +106,7 @@ fn into_a_package_and_out_again() {
     uninstall.args(arguments).arg(&destdir).arg("--uninstall");
     watchdog::run(&mut uninstall, watchdog::PROGRAM);
     assert_eq!(files_below(&destdir), BTreeSet::new());
+    assert!(!destdir.join("opt/ww/include/waitword").exists());
 }
 
 #[test]

@@ -90,9 +90,15 @@ pub(crate) fn prefix() -> &'static Path {
     })
 }
 
-/// Compiles `source` with warnings as errors, and with the flags that pkg-config gives; returns the
-/// program.
-pub(crate) fn compile(source: &Path, linking: Linking) -> PathBuf {
+/// A source that has been compiled, to be linked in several ways.
+#[derive(Debug)]
+pub(crate) struct Object {
+    path: PathBuf,
+    language: Language,
+}
+
+/// Compiles `source` in this standard of its language, with warnings as errors, and with the flags that pkg-config gives.
+pub(crate) fn compile(source: &Path, standard: &str) -> Object {
     let language = match source.extension().and_then(|extension| extension.to_str()) {
         Some("c") => Language::C,
         Some("cpp") => Language::Cpp,
@@ -102,19 +108,34 @@ pub(crate) fn compile(source: &Path, linking: Linking) -> PathBuf {
         .file_stem()
         .and_then(|name| name.to_str())
         .expect("a plain name");
-    let program = scratch::folder().join(format!("{name}-{linking:?}"));
+    let path = scratch::folder().join(format!("{name}-{standard}.o"));
     let mut command = Command::new(language.compiler());
     command
+        .arg(format!("-std={standard}"))
+        .args(["-Wall", "-Wextra", "-Werror", "-pthread", "-c"])
+        // Half the time is saved by this, of templates.
         .arg(if language == Language::C {
-            "-std=c11"
+            "-O2"
         } else {
-            "-std=c++17"
+            "-O1"
         })
-        .args(["-Wall", "-Wextra", "-Werror", "-O2", "-pthread"])
         .args(pkg_config::ask(&["--cflags"]))
         .arg("-o")
-        .arg(&program)
+        .arg(&path)
         .arg(source);
+    watchdog::run(&mut command, watchdog::BUILD);
+    Object { path, language }
+}
+
+/// Makes a program of it, with the flags that pkg-config gives.
+pub(crate) fn link(object: &Object, linking: Linking) -> PathBuf {
+    let program = object.path.with_extension(format!("{linking:?}"));
+    let mut command = Command::new(object.language.compiler());
+    command
+        .arg("-pthread")
+        .arg("-o")
+        .arg(&program)
+        .arg(&object.path);
     match linking {
         Linking::Dynamic => command.args(pkg_config::ask(&["--libs"])),
         Linking::Static => command
@@ -130,7 +151,7 @@ pub(crate) fn compile(source: &Path, linking: Linking) -> PathBuf {
     program
 }
 
-/// Runs a program that [`compile`] made, and returns what it wrote.
+/// Runs a program that [`link`] made, and returns what it wrote.
 pub(crate) fn run(program: &Path) -> String {
     let mut command = Command::new(program);
     command.env("LD_LIBRARY_PATH", prefix().join("lib"));

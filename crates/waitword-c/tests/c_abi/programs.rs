@@ -1,17 +1,33 @@
 //! The examples and the C tests, compiled and run with the shared library and with the archive.
 
-use crate::installed::{Language, Linking, compile, package, run};
+use crate::installed::{Language, Linking, compile, link, package, run};
+use std::collections::BTreeSet;
 
-fn compiles_and_runs(source: &str) {
+const EVERY_LINKING: [Linking; 3] = [Linking::Dynamic, Linking::Archive, Linking::Static];
+
+fn compiles_and_runs_as(source: &str, standard: &str, linkings: &[Linking]) {
     let source = package().join(source);
-    for linking in [Linking::Dynamic, Linking::Archive, Linking::Static] {
-        let output = run(&compile(&source, linking));
+    let object = compile(&source, standard);
+    for &linking in linkings {
+        let output = run(&link(&object, linking));
         assert!(
             !output.is_empty(),
             "{} says nothing ({linking:?})",
             source.display()
         );
         print!("{output}");
+    }
+}
+
+fn compiles_and_runs(source: &str) {
+    compiles_and_runs_as(source, "c11", &EVERY_LINKING);
+}
+
+/// In the newest C++ with every linking, in the oldest with one.
+fn compiles_and_runs_in_cpp(source: &str) {
+    if Language::Cpp.is_here() {
+        compiles_and_runs_as(source, "c++20", &EVERY_LINKING);
+        compiles_and_runs_as(source, "c++17", &[Linking::Dynamic]);
     }
 }
 
@@ -51,31 +67,46 @@ fn robust_mutexes() {
 }
 
 #[test]
+fn the_standard_s_requirements() {
+    compiles_and_runs_in_cpp("tests/cpp/requirements.cpp");
+}
+
+#[test]
+fn locks_in_cpp() {
+    compiles_and_runs_in_cpp("tests/cpp/locks.cpp");
+}
+
+#[test]
+fn one_namespace_for_another() {
+    compiles_and_runs_in_cpp("tests/cpp/drop_in.cpp");
+}
+
+const C_EXAMPLES: [&str; 4] = ["event.c", "mutex64.c", "shared.c", "work_queue.c"];
+const CPP_EXAMPLES: [&str; 2] = ["pipeline.cpp", "wait_any.cpp"];
+
+#[test]
 fn examples_in_c() {
-    for name in ["event", "mutex64", "shared"] {
-        compiles_and_runs(&format!("examples/{name}.c"));
+    for name in C_EXAMPLES {
+        compiles_and_runs(&format!("examples/{name}"));
     }
 }
 
 #[test]
 fn examples_in_cpp() {
-    if Language::Cpp.is_here() {
-        compiles_and_runs("examples/wait_any.cpp");
+    for name in CPP_EXAMPLES {
+        compiles_and_runs_in_cpp(&format!("examples/{name}"));
     }
 }
 
 #[test]
 fn no_example_is_left_out() {
-    let mut files: Vec<String> = std::fs::read_dir(package().join("examples"))
+    let files: BTreeSet<String> = std::fs::read_dir(package().join("examples"))
         .expect("the examples' folder")
         .map(|entry| {
-            entry
-                .expect("readable")
-                .file_name()
-                .into_string()
-                .expect("plain")
+            let name = entry.expect("readable").file_name();
+            name.into_string().expect("plain")
         })
         .collect();
-    files.sort();
-    assert_eq!(files, ["event.c", "mutex64.c", "shared.c", "wait_any.cpp"]);
+    let run = C_EXAMPLES.into_iter().chain(CPP_EXAMPLES);
+    assert_eq!(files, run.map(str::to_owned).collect());
 }
