@@ -43,7 +43,8 @@
  * may not be copied or moved once it is in use. Nothing is allocated, and nothing has to be freed.
  *
  * Errors. A lock's function returns 0, or the error number, and leaves errno alone. NULL and misaligned
- * pointers to locks are EINVAL. Unknown flags are EINVAL.
+ * pointers to locks are EINVAL. Unknown flags are EINVAL. Signal handlers end no wait but those of ww_sem_t, with
+ * EINTR, as POSIX has it.
  *
  * Times are absolute, struct timespec: by CLOCK_REALTIME in the timed functions, by CLOCK_REALTIME or
  * CLOCK_MONOTONIC in the clock functions; any other clock is EINVAL. Seconds below 0 have passed (ETIMEDOUT).

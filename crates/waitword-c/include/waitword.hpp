@@ -26,7 +26,9 @@
 // * Waits by any clock: those of system_clock and steady_clock are waited for by just that clock, others by steady_clock.
 // * Errors are std::system_error with std::generic_category, where the standard has them; misuse that the library sees in a
 //   function that does not throw ends the program. Compiled without exceptions, errors abort.
-// * All of it is for the threads of one process. For memory that processes share there is waitword.h.
+// * All of it is for the threads of one process. For memory that processes share there is waitword.h, and for robust mutexes
+//   and events too.
+// * Not here: notify_all_at_thread_exit, and waits on atomic_ref and atomic_flag.
 #ifndef WAITWORD_HPP
 #define WAITWORD_HPP
 

@@ -21,6 +21,9 @@ pub(crate) const INVALID: Number = Number(libc::EINVAL);
 macro_rules! numbers_of {
     ($($error:ty),*) => {$(
         impl From<$error> for Number {
+            // Out of the way of the calls that succeed.
+            #[cold]
+            #[inline(never)]
             fn from(error: $error) -> Self {
                 Self(error.raw_os_error())
             }

@@ -88,8 +88,15 @@ pub unsafe extern "C" fn ww_rwlock_destroy(rwlock: *mut ww_rwlock_t) -> c_int {
 /// `rwlock` is NULL or a lock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_rdlock(rwlock: *mut ww_rwlock_t) -> c_int {
-    // SAFETY: the caller's promise.
-    answer(|| Ok(unsafe { object::<_, RawRwLock>(rwlock) }?.read(thread_number(), None)?))
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let lock: &RawRwLock = unsafe { object(rwlock) }?;
+        match lock.try_read() {
+            // Only now does it matter who calls.
+            Err(RwLockError::Busy) => Ok(lock.read(thread_number(), None)?),
+            done => Ok(done?),
+        }
+    })
 }
 
 /// Locks it for reading if that needs no waiting.
