@@ -144,6 +144,8 @@ fn a_thread_that_ends_leaves_it_to_the_next() {
             lose(mutex);
             assert!(!mutex.is_locked());
             assert_eq!(takes(mutex), LOST);
+            // The death is not to be reported twice.
+            assert_eq!(mutex.word().load(SeqCst), crate::sys::tid::tid());
             // Inconsistent, but locked all the same.
             assert_eq!(takes(mutex), HAD);
             assert_eq!(mutex.unlock(), Ok(()));
@@ -218,7 +220,7 @@ fn the_waiters_bit_heals() {
     let shared = Shared::new(RobustKind::Normal, RobustProtocol::None);
     assert_eq!(shared.lock(), HAD);
     let waiters = [(); 3].map(|()| fork(|| shared.turn()));
-    waiters.each_ref().map(Child::until_asleep);
+    waiters.iter().for_each(Child::until_asleep);
     shared.mutex.unlock().unwrap();
     for waiter in waiters {
         assert_eq!(waiter.ended(), Ended::Exited(FINE));

@@ -128,7 +128,7 @@ fn a_dying_unlock_leaves_no_sleeper_behind() {
             });
             shared.hear(0);
             let sleepers = [(); 2].map(|()| fork(|| shared.turn()));
-            sleepers.each_ref().map(Child::until_asleep);
+            sleepers.iter().for_each(Child::until_asleep);
             shared.say(1, 1);
             assert_eq!(dies.ended(), KILLED, "{step:?}, {protocol:?}");
             for sleeper in sleepers {
