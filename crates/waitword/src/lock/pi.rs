@@ -42,11 +42,6 @@
 //! held as the child was made names a thread of the parent: to lock it there is to wait until
 //! that thread ends (then [`Acquired::OwnerDied`]), or [`PiError::OwnerGone`] if it has.
 
-#![allow(
-    dead_code,
-    reason = "the mutex and the condition variable call what the robust mutex does not"
-)]
-
 use crate::atomic::{AtomicU32, Ordering};
 use crate::futex::Scope;
 use crate::sys::clock::Deadline;
