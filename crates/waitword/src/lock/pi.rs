@@ -282,7 +282,7 @@ pub(crate) enum CondWait {
     Failed(PiError),
 }
 
-/// Sleeps on a condition variable's word while that holds `expected`, until [`requeue_pi`] has moved the caller to
+/// Sleeps on a condition variable's word while that holds `expected`, until [`requeue_pi_at`] has moved the caller to
 /// the mutex and it was its turn there (FUTEX_WAIT_REQUEUE_PI).
 ///
 /// The caller has read `expected` while it held the mutex, and has unlocked that. From the signal on it
