@@ -42,11 +42,6 @@
 //! held as the child was made names a thread of the parent: to lock it there is to wait until
 //! that thread ends (then [`Acquired::OwnerDied`]), or [`PiError::OwnerGone`] if it has.
 
-#![allow(
-    dead_code,
-    reason = "the mutex and the condition variable call what the robust mutex does not"
-)]
-
 use crate::atomic::{AtomicU32, Ordering};
 use crate::futex::Scope;
 use crate::sys::clock::Deadline;
@@ -287,7 +282,7 @@ pub(crate) enum CondWait {
     Failed(PiError),
 }
 
-/// Sleeps on a condition variable's word while that holds `expected`, until [`requeue_pi`] has moved the caller to
+/// Sleeps on a condition variable's word while that holds `expected`, until [`requeue_pi_at`] has moved the caller to
 /// the mutex and it was its turn there (FUTEX_WAIT_REQUEUE_PI).
 ///
 /// The caller has read `expected` while it held the mutex, and has unlocked that. From the signal on it

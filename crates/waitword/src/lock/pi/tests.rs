@@ -152,9 +152,7 @@ fn a_waiter_inherits_from_an_owner_that_ends() {
 fn a_word_of_the_dead_is_taken_through_the_kernel() {
     let _watchdog = watch("a_word_of_the_dead_is_taken_through_the_kernel");
     for scope in BOTH {
-        type Take = fn(&AtomicU32, Scope) -> Result<Acquired, PiError>;
-        let take: [Take; 2] = [lock, try_lock];
-        for take in take {
+        for take in [lock, try_lock] {
             for left in [OWNER_DIED, OWNER_DIED | WAITERS] {
                 let word = AtomicU32::new(left);
                 assert_eq!(take(&word, scope), Ok(Acquired::OwnerDied));

@@ -49,9 +49,9 @@
 //! * **Trust.** Whoever can write the memory can make the mutex say anything, and lead a holder's list astray. Share it
 //!   only with processes that may crash you.
 //! * **PID namespaces.** Holders are known by their number: all who share a mutex live in one PID namespace.
-//! * **Kernels.** The wake for a word without a holder is there since Linux 5.5; for one that still has `WAITERS`
-//!   since 5.16 and in the long-term kernels of that time. With older ones, a kill between the
-//!   freeing of the word and the wake can leave the waiters asleep until somebody locks the mutex again.
+//! * **Kernels.** Linux 6.2, or a long-term kernel of 2023 or later (commit 90d758896787). Before, the kernel woke a
+//!   sleeper for one who died unlocking or just woken only if the whole word was 0, and before 5.5 never: a kill
+//!   at that moment can then leave those who wait asleep until somebody locks the mutex again.
 
 use super::error::{RobustError, RobustLocked};
 use super::list::{List, Node};

@@ -144,6 +144,8 @@ fn a_thread_that_ends_leaves_it_to_the_next() {
             lose(mutex);
             assert!(!mutex.is_locked());
             assert_eq!(takes(mutex), LOST);
+            // The death is not to be reported twice.
+            assert_eq!(mutex.word().load(SeqCst), crate::sys::tid::tid());
             // Inconsistent, but locked all the same.
             assert_eq!(takes(mutex), HAD);
             assert_eq!(mutex.unlock(), Ok(()));
