@@ -16,7 +16,7 @@
 //! woken worker. The columns that every report has (`/op`) are for one woken worker as well.
 //!
 //! The caller broadcasts when all workers wait, and they all wait for the same round: nobody of an earlier one is left behind
-//! inside of the wait, whose wake-up a later waiter could take (glibc bug 25847, see `workload::game`).
+//! inside of the wait, whose wake-up a later waiter could take (glibc bug 25847, see `game.rs` beside this file).
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};

@@ -14,7 +14,7 @@
 //! sleeps again, and is woken a second time by the unlock. That is what the mail set out to cure. (A few hundredths can be the
 //! benchmark's own: it looks now and then whether the players have ended.)
 //!
-//! The C library's condition variable can lose a wake-up (see `workload::game`): not here, and if another does,
+//! The C library's condition variable can lose a wake-up (see `game.rs` beside this file): not here, and if another does,
 //! the watchdog names it.
 
 use crate::crew::Crew;

@@ -4,7 +4,7 @@
 //! main                                  thread i
 //! ----                                  --------
 //! start the job                         binds itself; gets ready; sleeps at the line
-//! until all are seen asleep
+//! until all are ready, and asleep
 //! reads usage and clock
 //! opens the line: wakes all             runs
 //! what is to be done meanwhile          the last to end reads clock and usage
@@ -26,6 +26,9 @@ use std::time::Instant;
 /// The line: in the kernel's global table, in nobody's way (see [`crate::crew`]).
 const LINE: Kernel<false> = Kernel;
 const OPEN: u32 = 1;
+/// So many are seen asleep at the line. Of thousands, looking at each would take longer than the race; the others, who are
+/// on their way to sleep if not asleep yet, have as long as that takes.
+const LOOKED_AT: usize = 64;
 
 /// Where the threads run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +113,7 @@ pub(super) fn race(
         }
     });
     crew.until(context, || shared.ready.load(SeqCst) == size)?;
-    crew.until_all_sleep(size, context)?;
+    crew.until_all_sleep(size.min(LOOKED_AT), context)?;
     let start = Reading::now();
     shared.line.store(OPEN, SeqCst);
     LINE.wake(&shared.line, usize::MAX);

@@ -1,8 +1,8 @@
 //! Threads that only read, and threads that only write, for a time: who waits how long for whom.
 
-use super::Guarded;
+use super::{Guarded, check_writes};
 use crate::crew::Crew;
-use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
 use crate::locks::{BenchRwLock, every_rwlock};
 use crate::run::Settings;
 use crate::ticks;
@@ -182,15 +182,7 @@ pub(super) fn measure<L: BenchRwLock>(
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
     let [reads, writes] = done.each_ref().map(|class| class.waits.len());
-    let counted = guarded
-        .writes()
-        .map(|counted| counted.wrapping_sub(before[0]));
-    let torn = done[READERS].torn;
-    check(counted == [writes; 2] && torn == 0, || {
-        format!(
-            "a writer was not alone: {writes} wrote, {counted:?} counted; {torn} readers saw half a write"
-        )
-    })?;
+    check_writes(guarded, before, writes, done[READERS].torn)?;
     let (seconds, all) = (ran / 1e9, (reads + writes).max(1) as f64);
     let mut values = vec![
         reads as f64 / seconds,
