@@ -1,22 +1,23 @@
 //! `cond-perf`: one thread wakes n by a broadcast, round by round.
 //!
-//! **Work.** n workers hold a mutex except inside the wait. The last of them to arrive in a round sets a flag under a second
-//! mutex and signals the caller. The caller: waits for the flag; locks the workers' mutex and gives it back at once; broadcasts.
-//! In the other variant (*mutex kept*, the original's `-k`) it holds the mutex while it broadcasts: every worker that is woken
-//! runs into it. All wherever the scheduler likes.
+//! **Work.** n workers hold a mutex except inside the wait. The last of them to arrive in a round sets a flag under
+//! a second mutex and signals the caller. The caller: waits for the flag; locks the workers' mutex and gives it
+//! back at once; broadcasts. In the other variant (*mutex kept*, the original's `-k`) it holds the mutex while it
+//! broadcasts: every worker that is woken runs into it. All wherever the scheduler likes.
 //!
-//! **Redraws** `cond-perf -r 100 -n 200` and `cond-perf -r 1000 -n 100` of Ingo Molnar's mail of 2003 (requeue). The original has no
-//! predicate and counts on no wake-up for no reason; here a round number is what a worker waits for, changed under the mutex. The
-//! rounds are fewer, with `--full` those of the mail, for which it says, on CPUs of 700 MHz, on one, two and four of them: 0.120 s,
-//! 0.211 s and 237 s (n = 200; requeue: 0.124, 0.156, 0.040).
+//! **Redraws** `cond-perf -r 100 -n 200` and `cond-perf -r 1000 -n 100` of Ingo Molnar's mail of 2003 (requeue).
+//! The original has no predicate and counts on no wake-up for no reason; here a round number is what a worker waits
+//! for, changed under the mutex. The rounds are fewer, with `--full` those of the mail, for which it says, on CPUs
+//! of 700 MHz, on one, two and four of them: 0.120 s, 0.211 s and 237 s (n = 200; requeue: 0.124, 0.156, 0.040).
 //!
-//! **Figures.** *round*: microseconds from all workers waiting until all, woken by a broadcast, wait again. *switches*: context switches,
-//! voluntary and not, of the process for one woken worker. The limit is 1, its going to sleep again (and a little for the caller, who
-//! sleeps once a round): more are workers that were woken only to find the mutex taken. *CPU*: microseconds of the process for one
-//! woken worker. The columns that every report has (`/op`) are for one woken worker as well.
+//! **Figures.** *round*: microseconds from all workers waiting until all, woken by a broadcast, wait again.
+//! *switches*: context switches, voluntary and not, of the process for one woken worker. The limit is 1, its going
+//! to sleep again (and a little for the caller, who sleeps once a round): more are workers that were woken only to
+//! find the mutex taken. *CPU*: microseconds of the process for one woken worker. The columns that every report has
+//! (`/op`) are for one woken worker as well.
 //!
-//! The caller broadcasts when all workers wait, and they all wait for the same round: nobody of an earlier one is left behind
-//! inside of the wait, whose wake-up a later waiter could take (glibc bug 25847, see `game.rs` beside this file).
+//! The caller broadcasts when all workers wait, and they all wait for the same round: nobody of an earlier one is
+//! left behind inside of the wait, whose wake-up a later waiter could take (glibc bug 25847, see `workload::game`).
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
@@ -109,8 +110,8 @@ struct Took {
     usage: Usage,
 }
 
-/// What the mutexes guard is sequentially consistent and, but for `arrivals`, changed in one atomic step, although the mutexes
-/// would do: should one not exclude, the arrivals tell, and nobody hangs.
+/// What the mutexes guard is sequentially consistent and, but for `arrivals`, changed in one atomic step, although
+/// the mutexes would do: should one not exclude, the arrivals tell, and nobody hangs.
 struct Shared<C: BenchCondvar> {
     workers: usize,
     /// Broadcasts that are measured. One more lets the workers go home.

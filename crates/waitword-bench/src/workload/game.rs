@@ -10,8 +10,9 @@
 //! ```
 //!
 //! Invariants: there is one waiter at most on either condition variable, and whoever waits holds the mutex until it
-//! does: a signal has one thread to wake, or none. The C library's lost wake-up (glibc bug 25847, in 2.25 to 2.40), for which
-//! a later waiter must take the signal of an earlier one, has no two waiters to strike here. A wake-up for no reason is harmless.
+//! does: a signal has one thread to wake, or none. The C library's lost wake-up (glibc bug 25847, in 2.25 to 2.40),
+//! for which a later waiter must take the signal of an earlier one, has no two waiters to strike here. A wake-up
+//! for no reason is harmless.
 
 use crate::locks::{BenchCondvar, BenchMutex};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,20 +1,22 @@
 //! `signal`: two threads hand over to each other by a condition variable.
 //!
-//! **Work.** One mutex, one condition variable a direction. Each thread, over and over: lock; wait for its turn; give the turn;
-//! signal; unlock. *Signal with the mutex held*, or *after unlocking*. Both threads on one CPU; on a CPU each; and 16 pairs of threads,
-//! each pair with a mutex of its own, wherever the scheduler likes.
+//! **Work.** One mutex, one condition variable a direction. Each thread, over and over: lock; wait for its turn;
+//! give the turn; signal; unlock. *Signal with the mutex held*, or *after unlocking*. Both threads on one CPU; on a
+//! CPU each; and 16 pairs of threads, each pair with a mutex of its own, wherever the scheduler likes.
 //!
-//! **Redraws** the signal benchmark of Jakub Jelinek's mail of 2005 (`FUTEX_WAKE_OP`). Its source is lost: this definition is
-//! ours. Published, for one CPU: 0.655 s; with requeue 0.496 s; with wake_op 0.380 s, that is 1.72 times faster. The mail does not
-//! say of how many hand-overs; here it is as many as take some milliseconds, three times, and the median.
+//! **Redraws** the signal benchmark of Jakub Jelinek's mail of 2005 (`FUTEX_WAKE_OP`). Its source is lost: this
+//! definition is ours. Published, for one CPU: 0.655 s; with requeue 0.496 s; with wake_op 0.380 s, that is 1.72
+//! times faster. The mail does not say of how many hand-overs; here it is as many as take some milliseconds, three
+//! times, and the median.
 //!
-//! **Figures.** *time*: nanoseconds for one hand-over; of 16 pairs, of the whole by the sum of all pairs' hand-overs.
-//! *switches*: context switches of the process, voluntary and not, for one hand-over. On one CPU the ideal is 1. A
-//! signal that wakes the other at once, on a CPU of which the signaller still has the mutex, makes 2: the woken runs into the mutex,
-//! sleeps again, and is woken a second time by the unlock. That is what the mail set out to cure. (A few hundredths can be the
-//! benchmark's own: it looks now and then whether the players have ended.)
+//! **Figures.** *time*: nanoseconds for one hand-over; of 16 pairs, of the whole by the sum of all pairs'
+//! hand-overs. *switches*: context switches of the process, voluntary and not, for one hand-over. On one CPU the
+//! ideal is 1. A signal that wakes the other at once, on a CPU of which the signaller still has the mutex, makes 2:
+//! the woken runs into the mutex, sleeps again, and is woken a second time by the unlock. That is what the mail set
+//! out to cure. (A few hundredths can be the benchmark's own: it looks now and then whether the players have
+//! ended.)
 //!
-//! The C library's condition variable can lose a wake-up (see `game.rs` beside this file): not here, and if another does,
+//! The C library's condition variable can lose a wake-up (see `workload::game`): not here, and if another does,
 //! the watchdog names it.
 
 use crate::crew::Crew;

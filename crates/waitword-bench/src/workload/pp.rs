@@ -1,18 +1,18 @@
 //! `pp`: many pairs of threads, each pair at a game of its own.
 //!
-//! **Work.** g games, each with a mutex, a condition variable a side and a turn. Each player, i times: lock; wait for its
-//! turn; give the turn; signal the other, the mutex held; unlock. All are released together, on small stacks (32 KiB),
-//! and wherever the scheduler likes.
+//! **Work.** g games, each with a mutex, a condition variable a side and a turn. Each player, i times: lock; wait
+//! for its turn; give the turn; signal the other, the mutex held; unlock. All are released together, on small
+//! stacks (32 KiB), and wherever the scheduler likes.
 //!
-//! **Redraws** `pp -v -n 128 -i 1000 -S 32768` and `pp -v -n 1024 -i 10 -S 32768` of Ingo Molnar's mail of 2003 (requeue). Its
-//! source is lost: this definition is ours. 128 games are of 100 exchanges here, and of 1000 with `--full`; published, for
-//! one CPU and two: 1.111 s and 1.270 s (requeue: 1.111 and 1.959), and for the 1024 games 0.181 s and 0.394 s (requeue: 0.166 and
-//! 0.254), on CPUs of 700 MHz.
+//! **Redraws** `pp -v -n 128 -i 1000 -S 32768` and `pp -v -n 1024 -i 10 -S 32768` of Ingo Molnar's mail of 2003
+//! (requeue). Its source is lost: this definition is ours. 128 games are of 100 exchanges here, and of 1000 with
+//! `--full`; published, for one CPU and two: 1.111 s and 1.270 s (requeue: 1.111 and 1.959), and for the 1024 games
+//! 0.181 s and 0.394 s (requeue: 0.166 and 0.254), on CPUs of 700 MHz.
 //!
-//! **Figures.** *all ended*: seconds from the release until the last player has ended. *CPU*: of the whole process. *switches*:
-//! context switches, voluntary and not, for a turn. One is what a player alone on a CPU needs, who goes to sleep once before each
-//! turn; less is possible where another game's player is awake when its turn comes.
-//! The columns that every report has (`/op`) are for a turn as well.
+//! **Figures.** *all ended*: seconds from the release until the last player has ended. *CPU*: of the whole process.
+//! *switches*: context switches, voluntary and not, for a turn. One is what a player alone on a CPU needs, who goes
+//! to sleep once before each turn; less is possible where another game's player is awake when its turn comes. The
+//! columns that every report has (`/op`) are for a turn as well.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};

@@ -11,8 +11,9 @@
 //! until all sleep again
 //! ```
 //!
-//! What lies between the two readings: the threads' waking up, which is the same for all contenders, and their running. What
-//! a thread does before the line (a stack touched for the first time, a move to another CPU) is not in the figures.
+//! What lies between the two readings: the threads' waking up, which is the same for all contenders, and their
+//! running. What a thread does before the line (a stack touched for the first time, a move to another CPU) is not
+//! in the figures.
 
 use crate::crew::Crew;
 use crate::harness::{Context, Failure};
@@ -26,8 +27,8 @@ use std::time::Instant;
 /// The line: in the kernel's global table, in nobody's way (see [`crate::crew`]).
 const LINE: Kernel<false> = Kernel;
 const OPEN: u32 = 1;
-/// So many are seen asleep at the line. Of thousands, looking at each would take longer than the race; the others, who are
-/// on their way to sleep if not asleep yet, have as long as that takes.
+/// So many are seen asleep at the line. Of thousands, looking at each would take longer than the race; the others,
+/// who are on their way to sleep if not asleep yet, have as long as that takes.
 const LOOKED_AT: usize = 64;
 
 /// Where the threads run.
@@ -81,8 +82,8 @@ struct Shared {
     end: Mutex<Option<Reading>>,
 }
 
-/// Each thread of `crew` does `prepare`, and when all have, `run`; both are told its number. `meanwhile` is done by the
-/// caller as soon as the line is open: to say when a run for a time is over.
+/// Each thread of `crew` does `prepare`, and when all have, `run`; both are told its number. `meanwhile` is done by
+/// the caller as soon as the line is open: to say when a run for a time is over.
 ///
 /// # Errors
 /// If a thread panicked.

@@ -21,9 +21,9 @@
 //! and context switches are in the columns that every report has (`/op`).
 //!
 //! Of the second kind. *reads*, *writes*: of all readers and all writers, in a second; *more is better*. *read* and
-//! *write p50, p99, max*: from before the lock call until after, for each class. A wait as long as the run (50 ms; 100 ms
-//! with 100 threads; four times as long with `--full`) is one that ended only since the other class left off: that
-//! is starvation. Where threads are more than CPUs, a wait for the lock can contain one for the CPU.
+//! *write p50, p99, max*: from before the lock call until after, for each class. A wait as long as the run (40 ms;
+//! 80 ms with 100 threads; four times as long with `--full`) is one that ended only since the other class left off:
+//! that is starvation. Where threads are more than CPUs, a wait for the lock can contain one for the CPU.
 
 mod classes;
 mod mixed;
@@ -46,7 +46,8 @@ fn cases(settings: &Settings) -> Vec<Case> {
     cases
 }
 
-/// A lock, and two numbers under it, on a cache line of their own: the lock's size must not decide whether they disturb it.
+/// A lock, and two numbers under it, on a cache line of their own: the lock's size must not decide whether they
+/// disturb it.
 #[repr(C, align(128))]
 struct Guarded<L> {
     lock: L,
@@ -92,7 +93,8 @@ impl<L: BenchRwLock> Guarded<L> {
     }
 }
 
-/// Fails unless each writer was alone: `writes` were done since there were `before`, and `torn` readers saw a half-done one.
+/// Fails unless each writer was alone: `writes` were done since there were `before`, and `torn` readers saw a
+/// half-done one.
 fn check_writes<L: BenchRwLock>(
     guarded: &Guarded<L>,
     before: [u64; 2],

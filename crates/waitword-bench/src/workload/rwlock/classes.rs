@@ -56,8 +56,8 @@ const fn classes(readers: usize, writers: usize) -> Classes {
 pub(super) fn cases(settings: &Settings) -> Vec<Case> {
     let longer = if settings.full { 4 } else { 1 };
     let time = |classes: Classes| match classes.readers + classes.writers {
-        0..=16 => Duration::from_millis(50 * longer),
-        _ => Duration::from_millis(100 * longer),
+        0..=16 => Duration::from_millis(40 * longer),
+        _ => Duration::from_millis(80 * longer),
     };
     let case = |classes| case(classes, time(classes));
     SHARES.map(case).into()

@@ -1,7 +1,7 @@
 //! Every thread reads, and seldom writes, for a time.
 //!
-//! Not for a number of operations: a lock on which threads form a convoy can be some hundred times as slow from one moment to the
-//! next, and a number that fits the one would take minutes with the other.
+//! Not for a number of operations: a lock on which threads form a convoy can be some hundred times as slow from one
+//! moment to the next, and a number that fits the one would take minutes with the other.
 
 use super::{Guarded, check_writes};
 use crate::crew::Crew;
@@ -49,14 +49,14 @@ pub(super) fn cases(settings: &Settings) -> Vec<Case> {
     cases
 }
 
-/// With more threads than CPUs, long enough for each to lose its CPU (after some 3 ms) several times, now and then with the
-/// lock held: else there are never more than two at a time.
+/// With more threads than CPUs, long enough for each to lose its CPU (after some 3 ms) several times, now and then
+/// with the lock held: else there are never more than two at a time.
 fn time(threads: usize) -> Duration {
     let milliseconds = match threads {
-        0..=2 => 15,
-        3..=4 => 25,
-        5..=8 => 40,
-        _ => 60,
+        0..=2 => 10,
+        3..=4 => 15,
+        5..=8 => 30,
+        _ => 40,
     };
     Duration::from_millis(milliseconds)
 }
@@ -152,8 +152,8 @@ pub(super) struct Done {
 }
 
 impl<L: BenchRwLock> Shared<L> {
-    /// What is measured: the same for every contender. The operation of number `first` and then one in `period` are writes;
-    /// with a period of 0, none. At least one operation.
+    /// What is measured: the same for every contender. The operation of number `first` and then one in `period` are
+    /// writes; with a period of 0, none. At least one operation.
     #[inline(never)]
     fn operation_after_operation(&self, period: u64, first: u64) -> Done {
         let (guarded, mut done) = (&*self.guarded, Done::default());
