@@ -37,6 +37,21 @@ pub(crate) fn fork(body: impl FnOnce() -> i32) -> Child {
 }
 
 impl Child {
+    /// The process's number.
+    pub(crate) fn id(&self) -> i32 {
+        self.id
+    }
+
+    /// Waits until the child ends, or stops if it is traced; its status as waitpid(2) has it.
+    pub(crate) fn next_status(&mut self) -> i32 {
+        let mut status = 0;
+        // SAFETY: a child of ours, not yet reaped.
+        let heard = unsafe { libc::waitpid(self.id, &raw mut status, 0) };
+        assert_eq!(heard, self.id);
+        self.reaped = !libc::WIFSTOPPED(status);
+        status
+    }
+
     /// Waits until the child sleeps in a futex call.
     pub(crate) fn until_asleep(&self) {
         self.until("asleep", || self.probe.in_futex_call());
