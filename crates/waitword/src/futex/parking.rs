@@ -257,8 +257,8 @@ pub(crate) struct Requeued {
 
 /// Wakes some of `from`'s waiters and moves some behind those of `to`; what came of it.
 ///
-/// `plan` and `change` run under the locks of both buckets: before and after the queues are changed. `change`
-/// runs even if nobody waits; those who are woken are told the token that it returns.
+/// `plan` and `change` run under the locks of both buckets: before and after the queues are changed. If nobody waits on
+/// `from`, `change` alone runs; those who are woken are told the token that it returns.
 #[inline]
 pub(crate) fn unpark_requeue(
     repository: &Repository,
@@ -273,10 +273,13 @@ pub(crate) fn unpark_requeue(
         more: false,
     };
     let Some(pair) = repository.lock_pair(from, to) else {
-        plan();
         change(NOBODY);
         return NOBODY;
     };
+    if !pair.has_waiters() {
+        change(NOBODY);
+        return NOBODY;
+    }
     let Plan { wake, moved } = plan();
     let mut claimed = Claimed::new();
     let woken = pair.claim_from(wake, u64::MAX, &mut claimed);

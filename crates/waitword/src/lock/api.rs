@@ -6,7 +6,8 @@ use core::num::NonZeroUsize;
 use core::time::Duration;
 use std::time::Instant;
 
-// SAFETY: between a lock that succeeds and the unlock, no other lock does.
+// SAFETY: between a lock that succeeds and the unlock, no other lock does: a second one by the holder of a recursive
+// mutex, which `lock_api` would give a second exclusive reference, is refused here.
 unsafe impl lock_api::RawMutex for RawMutex {
     const INIT: Self = Self::new();
 
@@ -15,12 +16,14 @@ unsafe impl lock_api::RawMutex for RawMutex {
 
     #[inline]
     fn lock(&self) {
-        Self::lock(self);
+        if let Err(seen) = self.try_fast() {
+            self.lock_once(seen);
+        }
     }
 
     #[inline]
     fn try_lock(&self) -> bool {
-        Self::try_lock(self)
+        self.try_fast().is_ok() || self.try_lock_once()
     }
 
     #[inline]
@@ -58,12 +61,12 @@ unsafe impl lock_api::RawMutexTimed for RawMutex {
     #[inline]
     fn try_lock_for(&self, timeout: Duration) -> bool {
         // Most often it is free, and then the clock is not asked.
-        self.try_lock() || self.lock_until(Deadline::after(timeout)).is_ok()
+        self.try_fast().is_ok() || self.lock_once_until(Deadline::after(timeout))
     }
 
     #[inline]
     fn try_lock_until(&self, timeout: Instant) -> bool {
-        self.try_lock() || self.lock_until(Deadline::from(timeout)).is_ok()
+        self.try_fast().is_ok() || self.lock_once_until(Deadline::from(timeout))
     }
 }
 

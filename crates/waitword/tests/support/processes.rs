@@ -57,6 +57,13 @@ impl Child {
         self.until("asleep", || self.probe.in_futex_call());
     }
 
+    /// Kills it, and waits until it is gone.
+    pub(crate) fn kill(self) {
+        // SAFETY: a child of ours, not yet reaped.
+        unsafe { libc::kill(self.id, libc::SIGKILL) };
+        self.until_gone();
+    }
+
     /// Waits until the child has ended, in whatever way.
     pub(crate) fn until_gone(mut self) {
         // SAFETY: a child of ours, not yet reaped.

@@ -11,11 +11,25 @@
 //!
 //! | offset | name | `table.rs` | `priority.rs` | `shared.rs` |
 //! |--------|------|-----------|---------------|-------------|
-//! | 0 | `mutex` | the mutex of those who wait now; 0 if nobody does | that of those who waited last | low half: what a broadcast's waiters wait on; high half: how many wait |
+//! | 0 | `mutex` | the mutex of those who wait now; 0 if nobody does | that of those who waited last, and BY_PRIORITY | low half: what a broadcast's waiters wait on; high half: how many wait |
 //! | 8 | `sequence` | | counts signals: the word that waiters sleep on | the same |
-//! | 12 | `traits` | | ByPriority | SHARED |
+//! | 12 | `traits` | | | SHARED |
 //!
 //! All zeros is a private one that nobody waits on.
+//!
+//! # What a private one is bound to
+//!
+//! Where the waiters of a private one stand is told by `mutex` alone, so that a signaller that comes at any moment takes
+//! the address for what it is:
+//!
+//! | bit 0, BY_PRIORITY | bit 1 | the other bits |
+//! |---|---|---|
+//! | 0 | KEPT: one of them holds the mutex still, a recursive one that it had more than once | the mutex |
+//! | 1 | BETWEEN_PROCESSES: the mutex is process-shared | the word of it that the kernel knows |
+//!
+//! Without BY_PRIORITY it is not 0 if and only if somebody stands in the table, and is changed under the bucket's lock;
+//! only in a child of `fork` it may name a mutex for which nobody waits there. With BY_PRIORITY it says nothing
+//! of whether somebody waits, and whoever waits next in the table overwrites it.
 
 #[cfg(not(loom))]
 mod api;
@@ -60,8 +74,12 @@ const _: () = assert!(size_of::<RawCondvar>() == 16);
 const FREED: u64 = 0x_dead_dead_dead_dead;
 
 const SHARED: u32 = 1;
-/// The mutex of those who waited last inherits priorities.
-const BY_PRIORITY: u32 = 2;
+
+/// The bits of `mutex`, see above.
+#[cfg_attr(loom, allow(dead_code, reason = "a model has no priorities"))]
+const BY_PRIORITY: u64 = 1;
+const BETWEEN_PROCESSES: u64 = 2;
+const KEPT: u64 = 2;
 
 impl RawCondvar {
     /// A private one.
@@ -98,12 +116,14 @@ impl RawCondvar {
     /// found by a signal. It may also return for no reason; look at what you wait for again. Blocks. (POSIX: `pthread_cond_wait`
     /// and, with a deadline on either clock, `pthread_cond_clockwait`.)
     ///
-    /// Of a recursive mutex one level is given back: if the caller holds it more than once, it stays held.
+    /// Of a recursive mutex one level is given back: if the caller holds it more than once, it stays held, and only
+    /// those who do not need it can signal.
     ///
     /// # Errors
-    /// The mutex is held again with each of these but `NotOwner`. [`LockError::TimedOut`] if the deadline passed and no signal was spent on the
-    /// caller; [`LockError::NotOwner`] if the mutex has an owner and that is not the caller, [`LockError::Invalid`] if others wait here
-    /// with another mutex.
+    /// The mutex is held with each of these but `NotOwner`. [`LockError::TimedOut`] if the deadline passed and no signal
+    /// was spent on the caller (with a priority-inheriting mutex, one that came at the same time may have been, as POSIX
+    /// allows); [`LockError::NotOwner`] if the mutex has an owner and that is not the caller; [`LockError::Invalid`] if
+    /// others wait here with another mutex, or if the caller holds a priority-inheriting one more than once.
     ///
     /// # Safety
     /// The caller holds the mutex. Whoever waits at the same time does so with the same one.
@@ -153,16 +173,23 @@ impl RawCondvar {
     #[inline(never)]
     fn notify(&self, count: usize) -> usize {
         #[cfg(not(loom))]
-        {
-            let traits = self.traits.load(Ordering::Relaxed);
-            if traits & SHARED != 0 {
-                return shared::notify(self, count);
+        if self.is_shared() {
+            return shared::notify(self, count);
+        }
+        loop {
+            let bound_to = self.bound_to();
+            if bound_to == 0 {
+                return 0;
             }
-            if traits & BY_PRIORITY != 0 {
-                return priority::notify(self, count);
+            #[cfg(not(loom))]
+            if bound_to & BY_PRIORITY != 0 {
+                return priority::notify(self, bound_to, count);
+            }
+            // Or else who waits, and with which mutex, has changed since.
+            if let Some(signalled) = table::notify(self, bound_to, count) {
+                return signalled;
             }
         }
-        table::notify(self, count)
     }
 
     #[cfg(not(loom))]
@@ -177,10 +204,12 @@ impl RawCondvar {
     /// [`LockError::Busy`] if somebody waits on a private one.
     #[cfg(not(loom))]
     pub fn destroy(&self) -> Result<(), LockError> {
-        let traits = self.traits.load(Ordering::Relaxed);
-        if traits & SHARED != 0 {
+        if self.is_shared() {
             shared::wait_until_left(self);
-        } else if traits & BY_PRIORITY == 0 && self.bound_to() != 0 {
+            return Ok(());
+        }
+        let bound_to = self.bound_to();
+        if bound_to != 0 && bound_to & BY_PRIORITY == 0 && !table::forget_the_dead(self) {
             return Err(LockError::Busy);
         }
         Ok(())

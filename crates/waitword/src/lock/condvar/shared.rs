@@ -18,12 +18,18 @@
 //! early or too late: between it and the requeue of the broadcaster another waiter can come and go.)
 //!
 //! With a robust mutex a broadcast must not hang on one waiter that may be killed: those use the plain words of a
-//! [`Futex`](crate::Futex), or signal one by one. A killed waiter leaves those on `relay` to the next one that wakes up or signal.
+//! [`Futex`](crate::Futex), or signal one by one. A killed waiter leaves those on `relay` to the next one that wakes up: which a signal
+//! that finds nobody on `sequence` looks for there.
 //!
 //! # A deadline
 //!
 //! The kernel does not say whether a waiter that timed out had been moved. If the sequence has changed since it began to wait,
 //! somebody has signalled, and it returns as if it was woken (for no reason, perhaps). Else it timed out.
+//!
+//! # A recursive mutex that stays held
+//!
+//! A waiter that gives back only one of several levels must not be moved to the mutex, nor wait for somebody who needs
+//! it to move it on. From the first such wait on (KEPT), a broadcast wakes all.
 //!
 //! # Leaving
 //!
@@ -42,12 +48,15 @@ const EVERYBODY: u32 = i32::MAX as u32;
 /// The two words in the place of `mutex`.
 struct Words<'a> {
     relay: &'a AtomicU32,
-    /// How many wait or are on their way back; plus [`DESTROYING`].
+    /// How many wait or are on their way back; plus [`DESTROYING`] and [`KEPT`].
     waiters: &'a AtomicU32,
 }
 
 /// Somebody waits until all are gone.
 const DESTROYING: u32 = 1 << 31;
+/// Somebody has waited here with a mutex that stayed held.
+const KEPT: u32 = 1 << 30;
+const COUNT: u32 = KEPT - 1;
 
 fn words(condvar: &RawCondvar) -> Words<'_> {
     let both = condvar.mutex.as_ptr().cast::<AtomicU32>();
@@ -67,6 +76,9 @@ pub(super) fn wait(
 ) -> Result<(), LockError> {
     mutex.check_owner()?;
     let waiters = words(condvar).waiters;
+    if mutex.is_held_more_than_once() {
+        waiters.fetch_or(KEPT, Ordering::Relaxed);
+    }
     waiters.fetch_add(1, Ordering::Relaxed);
     let seen = condvar.sequence.load(Ordering::Relaxed);
     mutex.unlock_to_sleep();
@@ -107,7 +119,7 @@ fn lock_again(condvar: &RawCondvar, mutex: &RawMutex) -> Result<(), LockError> {
 /// Counts a waiter off; the last one to leave wakes who waits for that.
 fn leave(waiters: &AtomicU32) {
     // Release: its accesses to the condvar come before.
-    if waiters.fetch_sub(1, Ordering::Release) == DESTROYING | 1 {
+    if waiters.fetch_sub(1, Ordering::Release) & !KEPT == DESTROYING | 1 {
         let _ = sys::futex::shared_wake(waiters.as_ptr(), EVERYBODY, u32::MAX);
     }
 }
@@ -116,7 +128,8 @@ fn leave(waiters: &AtomicU32) {
 pub(super) fn notify(condvar: &RawCondvar, count: usize) -> usize {
     let Words { relay, waiters } = words(condvar);
     full_fence();
-    if waiters.load(Ordering::Relaxed) & !DESTROYING == 0 {
+    let who_waits = waiters.load(Ordering::Relaxed);
+    if who_waits & COUNT == 0 {
         return 0;
     }
     // Release: see `wait`.
@@ -125,8 +138,10 @@ pub(super) fn notify(condvar: &RawCondvar, count: usize) -> usize {
         .fetch_add(1, Ordering::Release)
         .wrapping_add(1);
     let sequence = condvar.sequence.as_ptr();
-    if count == 1 {
-        return sys::futex::shared_wake(sequence, 1, u32::MAX).unwrap_or(0);
+    if count == 1 || who_waits & KEPT != 0 {
+        let count = u32::try_from(count).unwrap_or(EVERYBODY).min(EVERYBODY);
+        let woken = sys::futex::shared_wake(sequence, count, u32::MAX).unwrap_or(0);
+        return found(woken, relay);
     }
     loop {
         // SAFETY: both words are in the caller's hands.
@@ -135,9 +150,18 @@ pub(super) fn notify(condvar: &RawCondvar, count: usize) -> usize {
         };
         match moved {
             Err(Errno::AGAIN) => expected = condvar.sequence.load(Ordering::Relaxed),
-            moved => return moved.unwrap_or(0),
+            moved => return found(moved.unwrap_or(0), relay),
         }
     }
+}
+
+/// That so many were signalled. If nobody was, somebody may stand on `relay` behind one who was killed: then it is woken,
+/// for the second time, and moves the others on.
+fn found(signalled: usize, relay: &AtomicU32) -> usize {
+    if signalled == 0 {
+        let _ = sys::futex::shared_wake(relay.as_ptr(), 1, u32::MAX);
+    }
+    signalled
 }
 
 /// Blocks until nobody waits or is on the way back.
@@ -145,7 +169,7 @@ pub(super) fn wait_until_left(condvar: &RawCondvar) {
     debug_assert!(condvar.traits.load(Ordering::Relaxed) & SHARED != 0);
     let waiters = words(condvar).waiters;
     let mut left = waiters.fetch_or(DESTROYING, Ordering::Acquire) | DESTROYING;
-    while left != DESTROYING {
+    while left & COUNT != 0 {
         // SAFETY: the word is in the caller's hands.
         let _ = unsafe { sys::futex::shared_wait(waiters.as_ptr(), left, u32::MAX, None) };
         left = waiters.load(Ordering::Acquire);

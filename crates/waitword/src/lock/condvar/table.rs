@@ -27,25 +27,38 @@
 //! # After the signal
 //!
 //! Woken waiters do not touch the condvar: it may be freed as soon as all have been signalled. `mutex` is
-//! changed under the bucket's lock only, by who queues, leaves or signals; while it is not 0, somebody waits with that mutex, so it exists.
+//! changed under the bucket's lock only, by who queues, leaves or signals; while it is not 0 and somebody stands in the
+//! queue, it is with that mutex, so that exists. (In a child of `fork` the queue is empty and `mutex` may be stale. So who
+//! signals looks at the queue first, and who comes with another mutex sees to it that nobody is there.)
+//!
+//! # A recursive mutex that stays held
+//!
+//! Such a waiter must not be moved to the queue of a mutex that only itself can unlock. While one is there (KEPT),
+//! signals wake.
 //!
 //! # How many are woken
 //!
 //! One, of a mutex that is free, and none of one that is held: each needs the mutex, so a second one would be woken only to
 //! wait. (Tried: as many as there are CPUs. See ARCHITECTURE.md.)
 
-use super::RawCondvar;
+use super::{BY_PRIORITY, KEPT, RawCondvar};
 use crate::atomic::Ordering;
 use crate::futex::parking::{self, Parked, Plan, Requeued};
 use crate::lock::mutex::after_wait::Stands;
 use crate::lock::mutex::waiter::{Moment, Waiter};
 use crate::lock::{LockError, RawMutex, key_of, key_of_mutex_at};
-use crate::private::repository;
+use crate::private::{Choice, repository};
 use crate::sys::clock::Deadline;
 use core::cell::Cell;
 
-fn address(mutex: &RawMutex) -> u64 {
-    core::ptr::from_ref(mutex).expose_provenance() as u64
+/// What the condvar is bound to while the caller waits with this mutex, which it holds.
+fn binding(mutex: &RawMutex) -> u64 {
+    let kept = if mutex.is_held_more_than_once() {
+        KEPT
+    } else {
+        0
+    };
+    core::ptr::from_ref(mutex).expose_provenance() as u64 | kept
 }
 
 pub(super) fn wait(
@@ -53,10 +66,10 @@ pub(super) fn wait(
     mutex: &RawMutex,
     deadline: Option<&Deadline>,
 ) -> Result<(), LockError> {
-    let ours = address(mutex);
+    mutex.check_owner()?;
+    let ours = binding(mutex);
     let other_mutex = Cell::new(false);
     let unlocked = Cell::new(false);
-    mutex.check_owner()?;
     let parked = parking::park(
         repository(),
         key_of(condvar),
@@ -64,11 +77,14 @@ pub(super) fn wait(
         deadline,
         || {
             // Relaxed, all of them: read and written under the bucket's lock.
-            let theirs = condvar.bound_to();
-            other_mutex.set(theirs != 0 && theirs != ours);
-            condvar.mutex.store(ours, Ordering::Relaxed);
-            if other_mutex.get() {
-                condvar.mutex.store(theirs, Ordering::Relaxed);
+            let theirs = match condvar.bound_to() {
+                // Whoever waited last is gone: all who wait do so with the same mutex.
+                by_priority if by_priority & BY_PRIORITY != 0 => 0,
+                theirs => theirs,
+            };
+            other_mutex.set(theirs != 0 && (theirs ^ ours) & !KEPT != 0);
+            if !other_mutex.get() {
+                condvar.mutex.store(theirs | ours, Ordering::Relaxed);
             }
             !other_mutex.get()
         },
@@ -83,7 +99,10 @@ pub(super) fn wait(
         },
     );
     if other_mutex.get() {
-        return Err(LockError::Invalid);
+        return match forget_the_dead(condvar) {
+            true => wait(condvar, mutex, deadline),
+            false => Err(LockError::Invalid),
+        };
     }
     if !unlocked.get() {
         // It could not wait, from a handler that interrupted this crate's own code.
@@ -106,36 +125,42 @@ pub(super) fn wait(
     }
 }
 
-/// Signals up to `count`; how many.
-pub(super) fn notify(condvar: &RawCondvar, count: usize) -> usize {
-    loop {
-        let mutex = condvar.bound_to();
-        if mutex == 0 {
-            return 0;
-        }
-        if let Some(signalled) = notify_waiters_of(condvar, mutex, count) {
-            return signalled;
-        }
-    }
+/// Unbinds it if nobody stands here (but did in the process that this one was forked from); whether nobody does.
+pub(super) fn forget_the_dead(condvar: &RawCondvar) -> bool {
+    let mut nobody = false;
+    parking::unpark(
+        repository(),
+        key_of(condvar),
+        |_| Choice::Stop,
+        |unparked| {
+            nobody = !unparked.more;
+            if nobody && condvar.bound_to() & BY_PRIORITY == 0 {
+                condvar.mutex.store(0, Ordering::Relaxed);
+            }
+            0
+        },
+    );
+    nobody
 }
 
-/// The same, if those who wait do so with the mutex of that address.
-fn notify_waiters_of(condvar: &RawCondvar, address: u64, count: usize) -> Option<usize> {
-    let mutex = core::ptr::with_exposed_provenance::<RawMutex>(address as usize);
+/// Signals up to `count`; how many. `None`, and nobody is signalled, if it is bound to something else by now.
+pub(super) fn notify(condvar: &RawCondvar, bound_to: u64, count: usize) -> Option<usize> {
+    let address = (bound_to & !KEPT) as usize;
+    let mutex = core::ptr::with_exposed_provenance::<RawMutex>(address);
     let still = Cell::new(false);
     let accepted = Cell::new(false);
     let moves = Cell::new(false);
     let mutex = || {
-        // SAFETY: under the bucket's lock, with somebody waiting with this mutex, it exists (and the waiters keep it).
+        // SAFETY: under the bucket's lock, with somebody standing here with this mutex, it exists (and they keep it).
         unsafe { &*mutex }
     };
     let plan = || {
-        still.set(condvar.bound_to() == address);
+        still.set(condvar.bound_to() == bound_to);
         if !still.get() {
             return Plan { wake: 0, moved: 0 };
         }
-        if !matches!(mutex().waiters_stand(), Stands::InTable) {
-            // Those of a mutex whose waiters stand in the kernel cannot be moved there.
+        if bound_to & KEPT != 0 || !matches!(mutex().waiters_stand(), Stands::InTable) {
+            // Nor can those of a mutex be moved whose waiters stand in the kernel.
             return Plan {
                 wake: count,
                 moved: 0,
@@ -150,10 +175,9 @@ fn notify_waiters_of(condvar: &RawCondvar, address: u64, count: usize) -> Option
         }
     };
     let change = |requeued: Requeued| {
-        if !still.get() {
-            return 0;
-        }
-        if !requeued.more {
+        // With nobody here there was no plan.
+        let is_bound = still.get() || condvar.bound_to() == bound_to;
+        if is_bound && !requeued.more {
             condvar.mutex.store(0, Ordering::Relaxed);
         }
         if moves.get() && !accepted.get() && requeued.woken > 0 {
@@ -164,7 +188,7 @@ fn notify_waiters_of(condvar: &RawCondvar, address: u64, count: usize) -> Option
     let requeued = parking::unpark_requeue(
         repository(),
         key_of(condvar),
-        key_of_mutex_at(address as usize),
+        key_of_mutex_at(address),
         plan,
         change,
     );

@@ -2,7 +2,6 @@
 
 use super::throughput::{self, HEIR, HOLDER};
 use super::{Flavour, LockError, LockTimedOut, RawMutex, Then};
-use crate::atomic::Ordering;
 use crate::futex::parking::Token;
 
 /// Where the waiters of a mutex stand.
@@ -29,6 +28,20 @@ impl RawMutex {
             return Err(LockError::NotOwner);
         }
         Ok(())
+    }
+
+    /// Whether the caller, who holds it, does so more than once: then it stays held when it is given back.
+    pub(in crate::lock) fn is_held_more_than_once(&self) -> bool {
+        let state = self.state();
+        state.is_special() && state.levels() > 0
+    }
+
+    /// Takes back the level that was given back of one that stayed held; false if it did not.
+    fn take_level_back(&self) -> bool {
+        #[cfg(not(loom))]
+        return self.state().is_special() && super::special::lock_again(self) == Some(Ok(()));
+        #[cfg(loom)]
+        false
     }
 
     /// Gives it back for a thread that is about to sleep: so the one who has waited longest can have its CPU.
@@ -94,7 +107,7 @@ impl RawMutex {
                 debug_assert!(without_deadline.is_ok());
             }
             _ => {
-                if self.try_fast().is_err() {
+                if self.try_fast().is_err() && !self.take_level_back() {
                     self.lock_word_uninterrupted();
                 }
             }
@@ -105,12 +118,7 @@ impl RawMutex {
 
     #[cold]
     fn lock_word_uninterrupted(&self) {
-        let state = self.state();
-        if !self.may_take(state)
-            || self
-                .change(state, state.taken(), Ordering::Acquire)
-                .is_err()
-        {
+        if !self.try_word(self.state()) {
             let without_deadline = self.lock_word(None);
             debug_assert!(without_deadline.is_ok());
         }
@@ -119,8 +127,10 @@ impl RawMutex {
     /// Takes a process-shared one again, for a waiter that slept on its word: others may sleep there still.
     #[cfg(not(loom))]
     pub(in crate::lock) fn lock_after_sleep(&self) {
-        super::shared::lock_after_sleep(self);
-        super::special::own_if_special(self);
+        if !self.take_level_back() {
+            super::shared::lock_after_sleep(self);
+            super::special::own_if_special(self);
+        }
     }
 
     /// Says, for its holder, that others sleep on the word of a process-shared one.

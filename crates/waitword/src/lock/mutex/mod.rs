@@ -260,7 +260,7 @@ impl RawMutex {
     }
 
     #[inline]
-    fn try_fast(&self) -> Result<(), u32> {
+    pub(in crate::lock) fn try_fast(&self) -> Result<(), u32> {
         self.word
             .compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed)
             .map(drop)
@@ -312,6 +312,34 @@ impl RawMutex {
         }
     }
 
+    /// [`lock_contended`](Self::lock_contended), also of a recursive one at most once.
+    #[cfg(not(loom))]
+    #[cold]
+    #[inline(never)]
+    pub(in crate::lock) fn lock_once(&self, seen: u32) {
+        assert!(
+            !special::is_recursively_mine(self),
+            "a recursive mutex locked again would give two exclusive references: use ReentrantMutex"
+        );
+        self.lock_contended(seen);
+    }
+
+    /// [`try_lock`](Self::try_lock), also of a recursive one at most once.
+    #[cfg(not(loom))]
+    #[cold]
+    #[inline(never)]
+    pub(in crate::lock) fn try_lock_once(&self) -> bool {
+        !special::is_recursively_mine(self) && self.try_lock()
+    }
+
+    /// [`lock_until`](Self::lock_until), also of a recursive one at most once.
+    #[cfg(not(loom))]
+    #[cold]
+    #[inline(never)]
+    pub(in crate::lock) fn lock_once_until(&self, deadline: Deadline) -> bool {
+        !special::is_recursively_mine(self) && self.lock_until(deadline).is_ok()
+    }
+
     #[inline(never)]
     fn lock_slow(&self, seen: u32, deadline: Option<&Deadline>) -> Result<(), LockError> {
         #[cfg(not(loom))]
@@ -339,29 +367,33 @@ impl RawMutex {
 
     #[cold]
     #[inline(never)]
-    fn try_lock_slow(&self, mut state: State) -> Result<(), LockError> {
+    fn try_lock_slow(&self, state: State) -> Result<(), LockError> {
         #[cfg(not(loom))]
         if state.is_special() {
             return special::try_lock(self);
         }
-        loop {
-            if !self.may_take(state) {
-                return Err(LockError::Busy);
-            }
-            match self.change(state, state.taken(), Ordering::Acquire) {
-                Ok(()) => return Ok(()),
-                Err(now) => state = now,
-            }
+        match self.try_word(state) {
+            true => Ok(()),
+            false => Err(LockError::Busy),
         }
     }
 
-    /// Whether a thread that has not waited may take it in this state.
-    fn may_take(&self, state: State) -> bool {
-        #[cfg(not(loom))]
-        if self.is_shared() {
-            return shared::may_take(state);
+    /// Takes the lock by its word, seen in this state, if that needs no waiting; whether it did.
+    fn try_word(&self, mut state: State) -> bool {
+        loop {
+            #[cfg(not(loom))]
+            let taken = match self.is_shared() {
+                true => shared::taken_at_once(state),
+                false => state.taken_at_once(),
+            };
+            #[cfg(loom)]
+            let taken = state.taken_at_once();
+            let Some(taken) = taken else { return false };
+            match self.change(state, taken, Ordering::Acquire) {
+                Ok(()) => return true,
+                Err(now) => state = now,
+            }
         }
-        state.may_barge()
     }
 
     #[cold]

@@ -5,11 +5,14 @@
 //!
 //! | LOCKED | PARKED | HANDOFF | meaning |
 //! |--------|--------|---------|---------|
-//! | 0 | 0 | 0 | free |
+//! | 0 | any | 0 | free |
 //! | 1 | 0 | 0 | held |
 //! | 1 | 1 | any | held, and somebody may sleep: the unlock wakes one |
 //! | 1 | any | 1 | a sleeper has waited too long: the unlock reserves it |
 //! | 0 | 1 | 1 | free, but for whoever has slept for it |
+//!
+//! A reservation may be for nobody: who asked for it has given up, or was killed. So a try takes a reserved lock, and who
+//! has waited until it is void takes it whatever its deadline says.
 //!
 //! Whoever has slept takes the lock with PARKED set, since others may sleep still (Drepper's mutex 2: one
 //! wake call too many at the end, and none too few).
@@ -22,8 +25,9 @@
 //! stays set only until then; so each woken thread that finds the lock taken sets it again. With a
 //! reservation, nobody who sleeps for a reserved lock sleeps longer than [`RESERVED_FOR`]; then it has slept, and may take it.
 //!
-//! The one wake-up that a killed waiter can take with it is that of a lock which nobody unlocks again. Those who sleep
-//! then sleep until somebody comes to the lock, finds PARKED set, and unlocks. (The same holds of glibc's.)
+//! The one wake-up that a killed waiter can take with it is the one that it was just given: the unlock has cleared PARKED,
+//! and nobody sets it again. Those who sleep then sleep until another thread comes to wait and sets it. (The same
+//! holds of glibc's.)
 
 use super::waiter::Moment;
 use super::word::{HANDOFF, LOCKED, PARKED, State};
@@ -44,9 +48,14 @@ const IMPATIENT_AFTER: u64 = 1_000_000;
 /// How long a reservation holds if nobody takes it.
 const RESERVED_FOR: Duration = Duration::from_millis(10);
 
-/// Whether a thread that has not slept for it may take it.
-pub(super) fn may_take(state: State) -> bool {
+/// Whether a thread that has not slept for it, but could, may take it.
+fn may_take(state: State) -> bool {
     state.0 & (LOCKED | HANDOFF) == 0
+}
+
+/// As taken by a thread that does not wait; `None` if it must.
+pub(super) fn taken_at_once(state: State) -> Option<State> {
+    (!state.is_locked()).then_some(State(state.0 & !HANDOFF | LOCKED))
 }
 
 /// Takes the lock, as a thread that has found it taken.
@@ -124,16 +133,18 @@ fn sleep(
     deadline: Option<&Deadline>,
 ) -> Result<bool, LockTimedOut> {
     let reserved = !announced.is_locked();
-    let void_at = reserved.then(|| Deadline::after(RESERVED_FOR));
-    let until = void_at.as_ref().or(deadline);
+    let until = match (reserved, deadline) {
+        (false, deadline) => deadline.copied(),
+        (true, Some(deadline)) if deadline.time_left() < RESERVED_FOR => Some(*deadline),
+        (true, _) => Some(Deadline::after(RESERVED_FOR)),
+    };
     // SAFETY: the word is in the caller's hands.
-    let result =
-        unsafe { sys::futex::shared_wait(mutex.word.as_ptr(), announced.0, u32::MAX, until) };
+    let result = unsafe {
+        sys::futex::shared_wait(mutex.word.as_ptr(), announced.0, u32::MAX, until.as_ref())
+    };
     match result {
         Err(Errno::AGAIN | Errno::INTR) => Ok(false),
-        Err(Errno::TIMEDOUT) if !reserved || deadline.is_some_and(Deadline::has_passed) => {
-            Err(LockTimedOut)
-        }
+        Err(Errno::TIMEDOUT) if !reserved => Err(LockTimedOut),
         _ => Ok(true),
     }
 }
@@ -166,4 +177,97 @@ pub(super) fn unlock(mutex: &RawMutex) {
 pub(super) fn wake_after_release(mutex: &RawMutex) {
     // The memory may be gone by now: see `unlock`.
     let _ = sys::futex::shared_wake(mutex.word.as_ptr(), 1, u32::MAX);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::{Kind, MutexOptions};
+    use crate::{Clock, Scope};
+
+    /// Private words have other bits, so these are what an unlock of a shared one leaves.
+    const RESERVED: u32 = PARKED | HANDOFF;
+
+    fn mutexes() -> impl Iterator<Item = RawMutex> {
+        let shared = MutexOptions::new().scope(Scope::Shared);
+        let flavours = [Flavour::Adaptive, Flavour::Throughput, Flavour::WaitWake];
+        let kinds = [Kind::Normal, Kind::Recursive, Kind::ErrorChecking];
+        flavours.into_iter().flat_map(move |flavour| {
+            kinds.map(|kind| shared.flavour(flavour).kind(kind).build_raw())
+        })
+    }
+
+    fn set(mutex: &RawMutex, bits: u32) {
+        mutex.word.fetch_or(bits, Ordering::Relaxed);
+    }
+
+    fn unlock(mutex: &RawMutex) {
+        // SAFETY: every caller has locked it.
+        unsafe { mutex.unlock() };
+    }
+
+    fn long_ago() -> Deadline {
+        Deadline::at(Clock::Monotonic, Duration::ZERO)
+    }
+
+    /// Whoever asked for the reservation has given up, or was killed: a try found it busy for ever, and so did every wait
+    /// that was shorter than the reservation.
+    #[test]
+    fn a_reservation_for_nobody_does_not_keep_others_out() {
+        for mutex in mutexes() {
+            let free = mutex.word.load(Ordering::Relaxed);
+            for how in 0..3 {
+                mutex.lock();
+                set(&mutex, RESERVED);
+                unlock(&mutex);
+                assert_eq!(mutex.word.load(Ordering::Relaxed), free | RESERVED);
+                assert!(!mutex.is_locked());
+                match how {
+                    0 => assert!(mutex.try_lock()),
+                    1 => assert_eq!(mutex.lock_until(long_ago()), Ok(())),
+                    _ => mutex.lock(),
+                }
+                unlock(&mutex);
+                assert_eq!(mutex.word.load(Ordering::Relaxed), free);
+            }
+            set(&mutex, RESERVED);
+            assert_eq!(mutex.destroy(), Ok(()));
+        }
+    }
+
+    /// A private lock keeps its holder's CPU there. A try put it into the word of a shared one, where no unlock
+    /// removes it: the lock was contended for ever, and could not be destroyed.
+    #[test]
+    fn a_try_leaves_no_cpu_in_the_word() {
+        for mutex in mutexes() {
+            let free = mutex.word.load(Ordering::Relaxed);
+            // As after an unlock that a sleeper came in the middle of.
+            set(&mutex, PARKED);
+            assert!(mutex.try_lock());
+            assert_eq!(mutex.word.load(Ordering::Relaxed), free | PARKED | LOCKED);
+            unlock(&mutex);
+            assert_eq!(mutex.word.load(Ordering::Relaxed), free);
+            set(&mutex, PARKED);
+            mutex.lock_after_wait(0);
+            assert_eq!(mutex.word.load(Ordering::Relaxed), free | PARKED | LOCKED);
+            unlock(&mutex);
+            assert_eq!(mutex.destroy(), Ok(()));
+        }
+    }
+
+    /// A deadline within the time of a reservation is kept.
+    #[test]
+    fn a_reservation_does_not_stretch_a_deadline() {
+        for mutex in mutexes() {
+            mutex.lock();
+            set(&mutex, RESERVED);
+            unlock(&mutex);
+            // It comes before the reservation is void; then the lock is had, since it is free.
+            let before = crate::sys::clock::now(Clock::Monotonic);
+            let soon = Deadline::after(Duration::from_micros(100));
+            assert_eq!(mutex.lock_until(soon), Ok(()));
+            assert!(soon.has_passed() || before < crate::sys::clock::now(Clock::Monotonic));
+            unlock(&mutex);
+        }
+    }
 }

@@ -89,8 +89,17 @@ pub(super) fn is_mine(mutex: &RawMutex) -> bool {
     }
 }
 
+/// Whether the calling thread holds it, and could once more.
+pub(super) fn is_recursively_mine(mutex: &RawMutex) -> bool {
+    let traits = traits(mutex);
+    traits & SPECIAL != 0
+        && traits & DESTROYED != DESTROYED
+        && traits & RECURSIVE != 0
+        && is_mine(mutex)
+}
+
 /// What comes of a lock by its owner; `None` if the caller is not.
-fn lock_again(mutex: &RawMutex) -> Option<Result<(), LockError>> {
+pub(super) fn lock_again(mutex: &RawMutex) -> Option<Result<(), LockError>> {
     let traits = traits(mutex);
     if traits & DESTROYED == DESTROYED {
         return Some(Err(LockError::Invalid));
@@ -172,17 +181,11 @@ pub(super) fn try_lock(mutex: &RawMutex) -> Result<(), LockError> {
         let _acquired = pi::try_lock(word, scope)?;
         return Ok(());
     }
-    let mut state = mutex.state();
-    while mutex.may_take(state) {
-        match mutex.change(state, state.taken(), Ordering::Acquire) {
-            Ok(()) => {
-                own(mutex);
-                return Ok(());
-            }
-            Err(now) => state = now,
-        }
+    if !mutex.try_word(mutex.state()) {
+        return Err(LockError::Busy);
     }
-    Err(LockError::Busy)
+    own(mutex);
+    Ok(())
 }
 
 pub(super) fn unlock(mutex: &RawMutex, then: Then) -> Result<(), LockError> {
@@ -226,10 +229,19 @@ impl RawMutex {
         }
         // One that is free and that nobody waits for has nothing but its traits.
         let free = if state.is_special() { traits(self) } else { 0 };
-        self.word
-            .compare_exchange(free, DESTROYED, Ordering::Relaxed, Ordering::Relaxed)
-            .map(drop)
-            .map_err(|_| LockError::Busy)
+        let free_to_destroyed = || {
+            self.word
+                .compare_exchange(free, DESTROYED, Ordering::Relaxed, Ordering::Relaxed)
+                .map(drop)
+                .map_err(|_| LockError::Busy)
+        };
+        free_to_destroyed().or_else(|busy| {
+            // Or it has a sign of somebody who is gone (given up, killed, left in the parent of this process), which
+            // the next unlock clears.
+            self.try_lock_checked().map_err(|_| busy)?;
+            self.unlock_slow()?;
+            free_to_destroyed()
+        })
     }
 }
 

@@ -98,6 +98,12 @@ impl State {
         Self(self.0 & !(CPU | turn) | LOCKED | next_turn | self.cpu_now())
     }
 
+    /// As taken by the calling thread, which does not wait; `None` if it must.
+    #[inline]
+    pub(super) fn taken_at_once(self) -> Option<Self> {
+        self.may_barge().then(|| self.taken())
+    }
+
     /// As taken by the calling thread, which is the heir and is so no more.
     #[inline]
     pub(super) fn inherited(self) -> Self {
@@ -107,7 +113,12 @@ impl State {
     /// As released.
     #[inline]
     pub(super) fn released(self) -> Self {
-        Self(self.0 & !(LOCKED | CPU))
+        let released = Self(self.0 & !(LOCKED | CPU));
+        if self.0 & HEIR != 0 && !self.has_heir() {
+            // Of an heir in the process that we were forked from nothing stays.
+            return released.without_heir();
+        }
+        released
     }
 
     /// As handed over, still locked, to a thread that is asleep on no known CPU.

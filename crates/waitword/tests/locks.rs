@@ -1,0 +1,201 @@
+//! Mutexes and condition variables of every flavour, kind and scope: what they answer, that nobody is let in beside
+//! another, that nobody is left asleep, and the bugs that others had in theirs.
+
+mod support;
+
+#[path = "locks/answers.rs"]
+mod answers;
+#[path = "locks/condvar.rs"]
+mod condvar;
+#[path = "locks/condvar_races.rs"]
+mod condvar_races;
+#[path = "locks/exclusion.rs"]
+mod exclusion;
+#[path = "locks/guards.rs"]
+mod guards;
+#[path = "locks/processes.rs"]
+mod processes;
+
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use support::watchdog::Watchdog;
+use waitword::{Deadline, Flavour, Kind, LockError, MutexOptions, RawCondvar, RawMutex, Scope};
+
+const FLAVOURS: [Flavour; 4] = [
+    Flavour::Adaptive,
+    Flavour::Throughput,
+    Flavour::WaitWake,
+    Flavour::PriorityInheriting,
+];
+const KINDS: [Kind; 3] = [Kind::Normal, Kind::Recursive, Kind::ErrorChecking];
+const SCOPES: [Scope; 2] = [Scope::Private, Scope::Shared];
+
+/// A kind of mutex, by all that is chosen as it is made.
+#[derive(Clone, Copy, Debug)]
+struct Sort {
+    flavour: Flavour,
+    kind: Kind,
+    scope: Scope,
+}
+
+impl Sort {
+    fn make(self) -> RawMutex {
+        let Self {
+            flavour,
+            kind,
+            scope,
+        } = self;
+        let options = MutexOptions::new().flavour(flavour).kind(kind).scope(scope);
+        options.build_raw()
+    }
+
+    fn is_pi(self) -> bool {
+        self.flavour == Flavour::PriorityInheriting
+    }
+
+    /// Whether it knows who holds it.
+    fn has_owner(self) -> bool {
+        self.is_pi() || self.kind != Kind::Normal
+    }
+
+    /// How many entries in our table a thread has that waits for it.
+    fn entries(self) -> usize {
+        usize::from(self.scope == Scope::Private && !self.is_pi())
+    }
+}
+
+/// All of them.
+fn every_sort() -> impl Iterator<Item = Sort> {
+    FLAVOURS.into_iter().flat_map(|flavour| {
+        KINDS.into_iter().flat_map(move |kind| {
+            SCOPES.into_iter().map(move |scope| Sort {
+                flavour,
+                kind,
+                scope,
+            })
+        })
+    })
+}
+
+/// Those that lock and unlock alike whoever does it: one of each flavour and scope.
+fn every_normal_sort() -> impl Iterator<Item = Sort> {
+    every_sort().filter(|sort| sort.kind == Kind::Normal)
+}
+
+/// Runs `test` for each, saying which one fails; `watchdog` hears of each.
+fn with_every<S: Copy + std::fmt::Debug + std::panic::RefUnwindSafe>(
+    sorts: impl Iterator<Item = S>,
+    watchdog: &Watchdog,
+    test: impl Fn(S) + std::panic::RefUnwindSafe,
+) {
+    for sort in sorts {
+        if let Err(complaint) = std::panic::catch_unwind(|| test(sort)) {
+            eprintln!("this was: {sort:?}");
+            std::panic::resume_unwind(complaint);
+        }
+        watchdog.pat();
+    }
+}
+
+fn unlock(mutex: &RawMutex) {
+    // SAFETY: every caller has locked it.
+    unsafe { mutex.unlock() };
+}
+
+/// A condvar of this scope for a mutex of this sort.
+#[derive(Clone, Copy, Debug)]
+struct Pairing {
+    mutex: Sort,
+    condvar: Scope,
+}
+
+impl Pairing {
+    fn make(self) -> Pair {
+        Pair {
+            mutex: self.mutex.make(),
+            condvar: RawCondvar::with_scope(self.condvar),
+            ready: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    /// Whether its waiters stand in our table.
+    fn is_in_table(self) -> bool {
+        self.condvar == Scope::Private && !self.mutex.is_pi()
+    }
+
+    /// How many entries in our table a thread has that waits on it.
+    fn entries(self) -> usize {
+        usize::from(self.is_in_table())
+    }
+}
+
+/// All of them.
+fn every_pairing() -> impl Iterator<Item = Pairing> {
+    every_sort().flat_map(|mutex| {
+        SCOPES
+            .into_iter()
+            .map(move |condvar| Pairing { mutex, condvar })
+    })
+}
+
+/// One of each flavour and scope.
+fn every_normal_pairing() -> impl Iterator<Item = Pairing> {
+    every_pairing().filter(|pairing| pairing.mutex.kind == Kind::Normal)
+}
+
+/// A mutex, a condvar, and what is waited for.
+struct Pair {
+    mutex: RawMutex,
+    condvar: RawCondvar,
+    /// Changed with the mutex held.
+    ready: AtomicUsize,
+    waiting: AtomicUsize,
+}
+
+impl Pair {
+    /// With the mutex held: one wait.
+    fn wait_until(&self, deadline: Option<Deadline>) -> Result<(), LockError> {
+        // SAFETY: the mutex is held, and there is no other.
+        unsafe { self.condvar.wait(&self.mutex, deadline.as_ref()) }
+    }
+
+    /// Waits once, and no longer; the wait's answer.
+    fn wait_once(&self, deadline: Option<Deadline>) -> Result<(), LockError> {
+        self.mutex.lock();
+        let result = self.wait_until(deadline);
+        unlock(&self.mutex);
+        result
+    }
+
+    /// Waits for something to be ready, and takes it.
+    fn take(&self) {
+        self.mutex.lock();
+        self.waiting.fetch_add(1, SeqCst);
+        while self.ready.load(SeqCst) == 0 {
+            self.wait_until(None).unwrap();
+        }
+        self.waiting.fetch_sub(1, SeqCst);
+        self.ready.fetch_sub(1, SeqCst);
+        unlock(&self.mutex);
+    }
+
+    /// Makes so many ready.
+    fn add(&self, count: usize) {
+        self.mutex.lock();
+        self.ready.fetch_add(count, SeqCst);
+        unlock(&self.mutex);
+    }
+
+    /// Blocks until so many are about to take; with the mutex had since they said so, they wait.
+    fn until_waiting(&self, count: usize) {
+        loop {
+            self.mutex.lock();
+            let waiting = self.waiting.load(SeqCst);
+            unlock(&self.mutex);
+            if waiting == count {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+}

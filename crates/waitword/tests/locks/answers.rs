@@ -1,0 +1,380 @@
+//! What each call on a mutex answers, of every flavour, kind and scope.
+
+use super::*;
+use crate::support::crew::Crew;
+use crate::support::watchdog::watch;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+use waitword::Clock;
+
+/// Runs `what` in another thread, to its end.
+fn elsewhere<R: Send>(what: impl FnOnce() -> R + Send) -> R {
+    std::thread::scope(|scope| scope.spawn(what).join().unwrap())
+}
+
+fn soon_on_both_clocks() -> [Deadline; 2] {
+    let soon = Duration::from_millis(5);
+    [
+        Deadline::after(soon),
+        Deadline::at_system_time(SystemTime::now() + soon),
+    ]
+}
+
+fn long_ago_on_both_clocks() -> [Deadline; 2] {
+    [Clock::Monotonic, Clock::Realtime].map(|clock| Deadline::at(clock, Duration::from_nanos(1)))
+}
+
+#[test]
+fn a_free_one_is_locked_and_a_held_one_is_not() {
+    let watchdog = watch("a_free_one_is_locked_and_a_held_one_is_not");
+    with_every(every_sort(), &watchdog, |sort| {
+        let mutex = sort.make();
+        for round in 0..3 {
+            assert!(!mutex.is_locked());
+            match round {
+                0 => mutex.lock(),
+                1 => assert_eq!(mutex.lock_checked(), Ok(())),
+                _ => assert!(mutex.try_lock()),
+            }
+            assert!(mutex.is_locked());
+            elsewhere(|| {
+                assert!(!mutex.try_lock());
+                assert_eq!(mutex.try_lock_checked(), Err(LockError::Busy));
+                assert!(mutex.is_locked());
+            });
+            // SAFETY: locked above.
+            unsafe {
+                match round {
+                    0 => mutex.unlock(),
+                    1 => assert_eq!(mutex.unlock_checked(), Ok(())),
+                    _ => mutex.unlock_fair(),
+                }
+            }
+        }
+        assert!(!mutex.is_locked());
+        assert_eq!(mutex.destroy(), Ok(()));
+    });
+}
+
+#[test]
+fn a_deadline_passes_on_both_clocks() {
+    let watchdog = watch("a_deadline_passes_on_both_clocks");
+    with_every(every_sort(), &watchdog, |sort| {
+        let mutex = sort.make();
+        mutex.lock();
+        for deadline in soon_on_both_clocks()
+            .into_iter()
+            .chain(long_ago_on_both_clocks())
+        {
+            elsewhere(|| {
+                assert_eq!(mutex.lock_until(deadline), Err(LockError::TimedOut));
+                assert!(deadline.has_passed());
+            });
+        }
+        unlock(&mutex);
+        // Nothing of those who gave up is left.
+        assert_eq!(mutex.destroy(), Ok(()));
+    });
+}
+
+#[test]
+fn a_free_one_is_had_whatever_the_deadline() {
+    let watchdog = watch("a_free_one_is_had_whatever_the_deadline");
+    with_every(every_sort(), &watchdog, |sort| {
+        let mutex = sort.make();
+        for deadline in soon_on_both_clocks()
+            .into_iter()
+            .chain(long_ago_on_both_clocks())
+        {
+            assert_eq!(mutex.lock_until(deadline), Ok(()));
+            unlock(&mutex);
+        }
+    });
+}
+
+#[test]
+fn one_that_is_given_back_in_time_is_had() {
+    let watchdog = watch("one_that_is_given_back_in_time_is_had");
+    let mut crew = Crew::new(1);
+    for sort in every_sort() {
+        watchdog.pat();
+        let mutex = Arc::new(sort.make());
+        for clock in [Clock::Monotonic, Clock::Realtime] {
+            mutex.lock();
+            let waiting = mutex.clone();
+            crew.order(0, sort.entries(), move || {
+                let ample = Duration::from_secs(100);
+                let deadline = match clock {
+                    Clock::Monotonic => Deadline::after(ample),
+                    Clock::Realtime => Deadline::at_system_time(SystemTime::now() + ample),
+                };
+                waiting
+                    .lock_until(deadline)
+                    .map_err(LockError::raw_os_error)?;
+                unlock(&waiting);
+                Ok(0)
+            });
+            assert_eq!(crew.settle(), [], "{sort:?}");
+            unlock(&mutex);
+            assert_eq!(crew.settle_with(0), [(0, Ok(0))], "{sort:?}");
+        }
+        assert_eq!(mutex.destroy(), Ok(()));
+    }
+}
+
+#[test]
+fn a_recursive_one_has_65536_levels() {
+    let watchdog = watch("a_recursive_one_has_65536_levels");
+    let recursive = every_sort().filter(|sort| sort.kind == Kind::Recursive);
+    with_every(recursive, &watchdog, |sort| {
+        const LEVELS: usize = 65_536;
+        let mutex = sort.make();
+        for level in 0..LEVELS {
+            match level % 3 {
+                0 => assert_eq!(mutex.lock_checked(), Ok(())),
+                1 => assert_eq!(mutex.try_lock_checked(), Ok(())),
+                _ => assert_eq!(mutex.lock_until(long_ago_on_both_clocks()[0]), Ok(())),
+            }
+        }
+        assert_eq!(mutex.lock_checked(), Err(LockError::TooMany));
+        assert_eq!(mutex.try_lock_checked(), Err(LockError::TooMany));
+        assert_eq!(
+            mutex.lock_until(Deadline::after(Duration::ZERO)),
+            Err(LockError::TooMany)
+        );
+        for level in (0..LEVELS).rev() {
+            assert!(mutex.is_locked());
+            if level % 10_000 == 0 {
+                elsewhere(|| assert!(!mutex.try_lock()));
+            }
+            unlock(&mutex);
+        }
+        assert!(!mutex.is_locked());
+        elsewhere(|| {
+            assert!(mutex.try_lock());
+            unlock(&mutex);
+        });
+        assert_eq!(mutex.destroy(), Ok(()));
+    });
+}
+
+#[test]
+fn one_with_an_owner_tells_a_stranger_so() {
+    let watchdog = watch("one_with_an_owner_tells_a_stranger_so");
+    with_every(
+        every_sort().filter(|sort| sort.has_owner()),
+        &watchdog,
+        |sort| {
+            let mutex = sort.make();
+            // SAFETY: it can tell, here and below.
+            let unlock_checked = || unsafe { mutex.unlock_checked() };
+            assert_eq!(unlock_checked(), Err(LockError::NotOwner), "free");
+            mutex.lock();
+            elsewhere(|| assert_eq!(unlock_checked(), Err(LockError::NotOwner)));
+            elsewhere(|| {
+                // SAFETY: as above.
+                let unlocked = unsafe { mutex.unlock_fair_checked() };
+                assert_eq!(unlocked, Err(LockError::NotOwner));
+            });
+            assert!(mutex.is_locked());
+            assert_eq!(unlock_checked(), Ok(()));
+            assert_eq!(unlock_checked(), Err(LockError::NotOwner));
+        },
+    );
+}
+
+#[test]
+fn one_that_checks_tells_its_owner_so() {
+    let watchdog = watch("one_that_checks_tells_its_owner_so");
+    let checking = every_sort().filter(|sort| {
+        sort.kind == Kind::ErrorChecking || sort.is_pi() && sort.kind == Kind::Normal
+    });
+    with_every(checking, &watchdog, |sort| {
+        let mutex = sort.make();
+        mutex.lock();
+        assert_eq!(mutex.lock_checked(), Err(LockError::Deadlock));
+        for deadline in long_ago_on_both_clocks() {
+            assert_eq!(mutex.lock_until(deadline), Err(LockError::Deadlock));
+        }
+        assert_eq!(mutex.try_lock_checked(), Err(LockError::Busy));
+        let locked_twice = std::panic::catch_unwind(|| mutex.lock());
+        assert!(locked_twice.is_err());
+        unlock(&mutex);
+        assert!(!mutex.is_locked());
+    });
+}
+
+/// A plain one is a signal between threads, too: whoever they agree on unlocks it.
+#[test]
+fn a_plain_one_may_be_unlocked_by_another_thread() {
+    let watchdog = watch("a_plain_one_may_be_unlocked_by_another_thread");
+    let mut crew = Crew::new(1);
+    for sort in every_normal_sort().filter(|sort| !sort.has_owner()) {
+        let mutex = Arc::new(sort.make());
+        mutex.lock();
+        for _ in 0..20 {
+            watchdog.pat();
+            let waiting = mutex.clone();
+            crew.order(0, sort.entries(), move || {
+                waiting.lock();
+                Ok(0)
+            });
+            assert_eq!(crew.settle(), []);
+            // What the crew's thread locks, we unlock the next time.
+            unlock(&mutex);
+            assert_eq!(crew.settle_with(0), [(0, Ok(0))], "{sort:?}");
+            assert!(mutex.is_locked());
+        }
+        unlock(&mutex);
+        assert_eq!(mutex.destroy(), Ok(()));
+    }
+}
+
+#[test]
+fn a_destroyed_one_is_told_from_others() {
+    let watchdog = watch("a_destroyed_one_is_told_from_others");
+    with_every(every_sort(), &watchdog, |sort| {
+        let mutex = sort.make();
+        mutex.lock();
+        assert_eq!(mutex.destroy(), Err(LockError::Busy));
+        elsewhere(|| assert_eq!(mutex.destroy(), Err(LockError::Busy)));
+        unlock(&mutex);
+        assert_eq!(mutex.destroy(), Ok(()));
+        assert_eq!(mutex.destroy(), Err(LockError::Invalid));
+        assert_eq!(mutex.lock_checked(), Err(LockError::Invalid));
+        assert_eq!(mutex.try_lock_checked(), Err(LockError::Invalid));
+        assert!(!mutex.try_lock() && !mutex.is_locked());
+        let soon = Deadline::after(Duration::ZERO);
+        assert_eq!(mutex.lock_until(soon), Err(LockError::Invalid));
+        // SAFETY: it can tell.
+        unsafe {
+            assert_eq!(mutex.unlock_checked(), Err(LockError::Invalid));
+            assert_eq!(mutex.unlock_fair_checked(), Err(LockError::Invalid));
+            mutex.bump();
+        }
+    });
+}
+
+#[test]
+fn one_that_is_waited_for_is_not_destroyed() {
+    let watchdog = watch("one_that_is_waited_for_is_not_destroyed");
+    let mut crew = Crew::new(3);
+    for sort in every_sort() {
+        watchdog.pat();
+        let mutex = Arc::new(sort.make());
+        mutex.lock();
+        for worker in 0..3 {
+            let waiting = mutex.clone();
+            crew.order(worker, sort.entries(), move || {
+                waiting.lock();
+                assert_eq!(waiting.destroy(), Err(LockError::Busy));
+                unlock(&waiting);
+                Ok(0)
+            });
+            assert_eq!(crew.settle(), [], "{sort:?}");
+        }
+        assert_eq!(mutex.destroy(), Err(LockError::Busy));
+        unlock(&mutex);
+        let mut back = 0;
+        while back < 3 {
+            back += crew.settle().len();
+        }
+        assert_eq!(mutex.destroy(), Ok(()), "{sort:?}: {mutex:?}");
+    }
+}
+
+/// Who waits first has it first; the one who gives it up comes last.
+#[test]
+fn a_fair_unlock_hands_over_in_order() {
+    let watchdog = watch("a_fair_unlock_hands_over_in_order");
+    const THREADS: usize = 4;
+    let mut crew = Crew::new(THREADS);
+    let private = every_normal_sort().filter(|sort| sort.scope == Scope::Private);
+    for sort in private {
+        for bump in [false, true] {
+            watchdog.pat();
+            let mutex = Arc::new(sort.make());
+            let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+            mutex.lock();
+            for worker in 0..THREADS {
+                let (mutex, order) = (mutex.clone(), order.clone());
+                crew.order(worker, sort.entries(), move || {
+                    mutex.lock();
+                    order.lock().unwrap().push(worker);
+                    // SAFETY: locked above.
+                    unsafe { mutex.unlock_fair() };
+                    Ok(0)
+                });
+                assert_eq!(crew.settle(), []);
+            }
+            // SAFETY: locked above, also after a bump.
+            unsafe {
+                if bump && !sort.is_pi() {
+                    mutex.bump();
+                    assert!(mutex.is_locked());
+                    assert_eq!(order.lock().unwrap().len(), THREADS);
+                }
+                mutex.unlock_fair();
+            }
+            let mut back = 0;
+            while back < THREADS {
+                back += crew.settle().len();
+            }
+            assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3], "{sort:?}");
+            assert_eq!(mutex.destroy(), Ok(()));
+        }
+    }
+}
+
+/// With nobody waiting it is a no-op, of whatever sort.
+#[test]
+fn a_bump_for_nobody_does_nothing() {
+    let watchdog = watch("a_bump_for_nobody_does_nothing");
+    with_every(every_sort(), &watchdog, |sort| {
+        let mutex = sort.make();
+        mutex.lock();
+        // SAFETY: locked above.
+        unsafe { mutex.bump() };
+        elsewhere(|| assert!(!mutex.try_lock()));
+        unlock(&mutex);
+    });
+}
+
+#[test]
+fn errors_have_posix_s_numbers() {
+    let numbers = [
+        (LockError::Busy, libc::EBUSY),
+        (LockError::TimedOut, libc::ETIMEDOUT),
+        (LockError::Deadlock, libc::EDEADLK),
+        (LockError::NotOwner, libc::EPERM),
+        (LockError::TooMany, libc::EAGAIN),
+        (LockError::OwnerGone, libc::ESRCH),
+        (LockError::Invalid, libc::EINVAL),
+        (LockError::OutOfMemory, libc::ENOMEM),
+        (LockError::Unsupported, libc::ENOSYS),
+        (LockError::Kernel(libc::EFAULT), libc::EFAULT),
+    ];
+    for (error, number) in numbers {
+        assert_eq!(error.raw_os_error(), number);
+        assert!(!error.to_string().is_empty() && !format!("{error:?}").is_empty());
+    }
+}
+
+/// What a static initialiser of C would be.
+#[test]
+fn zeros_are_a_free_one() {
+    let _watchdog = watch("zeros_are_a_free_one");
+    let zeros = [0_u32; 2];
+    // SAFETY: eight aligned bytes, and that zeros are a mutex is what is tested.
+    let mutex: RawMutex = unsafe { std::mem::transmute(zeros) };
+    for mutex in [&mutex, &RawMutex::default(), &RawMutex::new()] {
+        mutex.lock();
+        assert!(mutex.is_locked() && !mutex.try_lock());
+        unlock(mutex);
+        let begun = Instant::now();
+        assert_eq!(mutex.lock_until(Deadline::from(begun)), Ok(()));
+        unlock(mutex);
+        assert!(format!("{mutex:?}").starts_with("RawMutex"));
+    }
+    assert_eq!(MutexOptions::default(), MutexOptions::new());
+}

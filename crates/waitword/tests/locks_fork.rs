@@ -1,0 +1,403 @@
+//! Locks and fork: a child has a copy of every mutex and condvar, with the marks of threads that it does not have.
+
+mod common;
+
+use common::process::{BareThread, Way, in_child};
+use common::{until, watchdog};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+use waitword::{Deadline, Flavour, Kind, LockError, MutexOptions, RawCondvar, RawMutex, table};
+
+/// What a child complains of, as its exit status.
+const NOT_FREE: i32 = 11;
+const NOT_TAKEN: i32 = 12;
+const NOT_EXCLUDED: i32 = 13;
+const NOT_DESTROYED: i32 = 14;
+const WRONG_ANSWER: i32 = 15;
+const SIGNALLED: i32 = 16;
+
+const FLAVOURS: [Flavour; 3] = [Flavour::Adaptive, Flavour::Throughput, Flavour::WaitWake];
+
+fn mutex(flavour: Flavour) -> RawMutex {
+    MutexOptions::new().flavour(flavour).build_raw()
+}
+
+fn unlock(mutex: &RawMutex) {
+    // SAFETY: every caller has locked it.
+    unsafe { mutex.unlock() };
+}
+
+fn soon() -> Deadline {
+    Deadline::after(Duration::from_millis(2))
+}
+
+/// Threads that take a mutex again and again until this is dropped, in a hurry or for good.
+struct Crowd {
+    over: Arc<AtomicBool>,
+    threads: Vec<BareThread>,
+}
+
+impl Crowd {
+    fn at(mutex: &'static RawMutex, size: usize) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let threads = (0..size).map(|number| {
+            let over = over.clone();
+            BareThread::start(move || {
+                for turn in number.. {
+                    let had = match turn % 3 {
+                        0 => mutex
+                            .lock_until(Deadline::after(Duration::from_micros(50)))
+                            .is_ok(),
+                        _ => {
+                            mutex.lock();
+                            true
+                        }
+                    };
+                    if had {
+                        (0..turn % 500).for_each(|_| std::hint::spin_loop());
+                        unlock(mutex);
+                    }
+                    if over.load(SeqCst) {
+                        break;
+                    }
+                }
+                0
+            })
+        });
+        Self {
+            threads: threads.collect(),
+            over,
+        }
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        self.over.store(true, SeqCst);
+        for thread in self.threads.drain(..) {
+            assert_eq!(thread.join(), 0);
+        }
+    }
+}
+
+/// In a child: threads of its own take turns at it, some with deadlines; then it is free, and can be destroyed.
+fn is_as_good_as_new(mutex: &'static RawMutex) -> Result<(), i32> {
+    static TURNS: AtomicUsize = AtomicUsize::new(0);
+    TURNS.store(0, SeqCst);
+    let threads: Vec<_> = (0..3)
+        .map(|_| {
+            BareThread::start(move || {
+                for turn in 0..100 {
+                    if turn % 5 != 0 || mutex.lock_until(soon()).is_err() {
+                        mutex.lock();
+                    }
+                    // Not in one step: a second thread in here would lose a turn.
+                    let turns = TURNS.load(SeqCst);
+                    if turn % 20 == 0 {
+                        std::thread::yield_now();
+                    }
+                    TURNS.store(turns + 1, SeqCst);
+                    unlock(mutex);
+                }
+                0
+            })
+        })
+        .collect();
+    for thread in threads {
+        if thread.join() != 0 {
+            return Err(NOT_TAKEN);
+        }
+    }
+    if TURNS.load(SeqCst) != 300 {
+        return Err(NOT_EXCLUDED);
+    }
+    if mutex.is_locked() {
+        return Err(NOT_FREE);
+    }
+    mutex.destroy().map_err(|_| NOT_DESTROYED)
+}
+
+fn status(result: Result<(), i32>) -> i32 {
+    result.err().unwrap_or(0)
+}
+
+/// The thread that forks holds it, others wait and one of them is awake. The child gives it back, and has it.
+#[test]
+fn a_child_unlocks_what_its_thread_held() {
+    let _watchdog = watchdog("a_child_unlocks_what_its_thread_held");
+    for flavour in FLAVOURS {
+        let mutex: &'static RawMutex = Box::leak(Box::new(mutex(flavour)));
+        let _crowd = Crowd::at(mutex, 4);
+        for round in 0..40 {
+            mutex.lock();
+            // Now they are about to park, now they all have.
+            (0..round * 500).for_each(|_| std::hint::spin_loop());
+            if round % 4 == 3 {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            in_child(Way::Fork, || {
+                if !mutex.is_locked() || mutex.try_lock() {
+                    return NOT_TAKEN;
+                }
+                // SAFETY: the copy of a thread that holds it.
+                unsafe {
+                    match round % 2 {
+                        0 => mutex.unlock(),
+                        _ => mutex.unlock_fair(),
+                    }
+                }
+                if mutex.is_locked() {
+                    return NOT_FREE;
+                }
+                if round % 8 == 7 {
+                    // Nothing of the parent's waiters is in the way.
+                    return status(mutex.destroy().map_err(|_| NOT_DESTROYED));
+                }
+                status(is_as_good_as_new(mutex))
+            });
+            unlock(mutex);
+        }
+    }
+}
+
+/// Forked at any moment by a thread that does not hold it: either somebody did, and it stays held, or it is free
+/// whatever marks there are.
+#[test]
+fn a_child_finds_it_held_or_free() {
+    let _watchdog = watchdog("a_child_finds_it_held_or_free");
+    for flavour in FLAVOURS {
+        let mutex: &'static RawMutex = Box::leak(Box::new(mutex(flavour)));
+        let _crowd = Crowd::at(mutex, 4);
+        for _ in 0..60 {
+            in_child(Way::Fork, || {
+                if mutex.is_locked() {
+                    return match (mutex.lock_until(soon()), mutex.try_lock_checked()) {
+                        (Err(LockError::TimedOut), Err(LockError::Busy)) => 0,
+                        _ => NOT_EXCLUDED,
+                    };
+                }
+                if mutex.lock_until(soon()).is_err() {
+                    return NOT_TAKEN;
+                }
+                unlock(mutex);
+                status(is_as_good_as_new(mutex))
+            });
+        }
+    }
+}
+
+/// Those for whom an heir was asleep or awake, without a lock or unlock in between.
+#[test]
+fn a_free_one_is_destroyed_whatever_marks_it_has() {
+    let _watchdog = watchdog("a_free_one_is_destroyed_whatever_marks_it_has");
+    for flavour in FLAVOURS {
+        let mutex: &'static RawMutex = Box::leak(Box::new(mutex(flavour)));
+        let _crowd = Crowd::at(mutex, 4);
+        for _ in 0..100 {
+            in_child(Way::Fork, || {
+                let locked = mutex.is_locked();
+                match mutex.destroy() {
+                    Ok(()) if !locked => 0,
+                    Err(LockError::Busy) if locked => 0,
+                    _ => NOT_DESTROYED,
+                }
+            });
+        }
+    }
+}
+
+/// A child of a child of a child: the number that stands for an heir is another one in each.
+#[test]
+fn grandchildren_have_heirs_of_their_own() {
+    let _watchdog = watchdog("grandchildren_have_heirs_of_their_own");
+    fn descend(mutex: &'static RawMutex, generations: u32) -> i32 {
+        if generations == 0 {
+            return status(is_as_good_as_new(mutex));
+        }
+        mutex.lock();
+        // Until it is waited for, awake and asleep.
+        let waiters = [(); 2].map(|()| {
+            BareThread::start(move || {
+                mutex.lock();
+                unlock(mutex);
+                0
+            })
+        });
+        until(|| table::snapshot(&mut []).waiters == 2);
+        in_child(Way::Fork, || {
+            unlock(mutex);
+            descend(mutex, generations - 1)
+        });
+        unlock(mutex);
+        i32::from(waiters.map(BareThread::join) != [0; 2])
+    }
+    for flavour in FLAVOURS {
+        let mutex: &'static RawMutex = Box::leak(Box::new(mutex(flavour)));
+        in_child(Way::Fork, || descend(mutex, 3));
+    }
+}
+
+/// What has an owner knows that a child's thread is another.
+#[test]
+fn a_child_does_not_own_what_its_parent_s_thread_holds() {
+    let _watchdog = watchdog("a_child_does_not_own_what_its_parent_s_thread_holds");
+    let kinds = [
+        MutexOptions::new().kind(Kind::ErrorChecking),
+        MutexOptions::new().kind(Kind::Recursive),
+        MutexOptions::new().flavour(Flavour::PriorityInheriting),
+    ];
+    for options in kinds {
+        for way in [Way::Fork, Way::RawClone] {
+            let mutex = options.build_raw();
+            mutex.lock();
+            in_child(way, || {
+                // SAFETY: it can tell.
+                let unlocked = unsafe { mutex.unlock_checked() };
+                match (unlocked, mutex.try_lock_checked()) {
+                    (Err(LockError::NotOwner), Err(LockError::Busy)) => 0,
+                    _ => WRONG_ANSWER,
+                }
+            });
+            unlock(&mutex);
+            // A free one is anybody's.
+            in_child(way, || {
+                mutex.lock();
+                unlock(&mutex);
+                0
+            });
+        }
+    }
+}
+
+/// Threads wait on a condvar; the child has none of them, and uses condvar and mutex for itself.
+#[test]
+fn nobody_waits_on_a_child_s_condvar() {
+    let _watchdog = watchdog("nobody_waits_on_a_child_s_condvar");
+    let sorts = [
+        Flavour::Adaptive,
+        Flavour::WaitWake,
+        Flavour::PriorityInheriting,
+    ];
+    for flavour in sorts {
+        let condvar: &'static RawCondvar = Box::leak(Box::new(RawCondvar::new()));
+        let owned: &'static RawMutex = Box::leak(Box::new(mutex(flavour)));
+        let over: &'static AtomicU32 = Box::leak(Box::new(AtomicU32::new(0)));
+        let waiting: &'static AtomicU32 = Box::leak(Box::new(AtomicU32::new(0)));
+        let waiters = [(); 3].map(|()| {
+            BareThread::start(move || {
+                owned.lock();
+                waiting.fetch_add(1, SeqCst);
+                while over.load(SeqCst) == 0 {
+                    // SAFETY: the mutex is held, and there is only this one.
+                    unsafe { condvar.wait(owned, None) }.unwrap();
+                }
+                unlock(owned);
+                0
+            })
+        });
+        // With the mutex had, those who have said so wait.
+        until(|| {
+            owned.lock();
+            let all = waiting.load(SeqCst) == 3;
+            unlock(owned);
+            all
+        });
+        for round in 0..6 {
+            in_child(Way::Fork, move || {
+                let nobody = match round {
+                    // At once for another mutex.
+                    0 => Ok(()),
+                    1 if condvar.notify_one() => Err(SIGNALLED),
+                    2 if condvar.notify_all() != 0 => Err(SIGNALLED),
+                    3 => condvar.destroy().map_err(|_| NOT_DESTROYED),
+                    4 => is_waited_on(condvar, owned),
+                    _ => Ok(()),
+                };
+                let another: &'static RawMutex =
+                    Box::leak(Box::new(mutex(FLAVOURS[round % FLAVOURS.len()])));
+                status(nobody.and_then(|()| is_waited_on(condvar, another)))
+            });
+        }
+        owned.lock();
+        over.store(1, SeqCst);
+        assert_eq!(condvar.notify_all(), 3);
+        unlock(owned);
+        assert_eq!(waiters.map(BareThread::join), [0; 3]);
+        // PI waiters are not counted.
+        assert_eq!(condvar.destroy(), Ok(()));
+    }
+}
+
+/// In a child: a wait that times out, and one that is signalled.
+fn is_waited_on(condvar: &'static RawCondvar, mutex: &'static RawMutex) -> Result<(), i32> {
+    mutex.lock();
+    // SAFETY: the mutex is held.
+    if unsafe { condvar.wait(mutex, Some(&soon())) } != Err(LockError::TimedOut) {
+        return Err(WRONG_ANSWER);
+    }
+    let signaller = BareThread::start(move || {
+        mutex.lock();
+        let found = condvar.notify_one();
+        unlock(mutex);
+        i32::from(!found)
+    });
+    // SAFETY: the mutex is held.
+    let waited = unsafe { condvar.wait(mutex, Some(&Deadline::after(Duration::from_secs(50)))) };
+    unlock(mutex);
+    match (waited, signaller.join()) {
+        (Ok(()), 0) => condvar.destroy().map_err(|_| NOT_DESTROYED),
+        _ => Err(WRONG_ANSWER),
+    }
+}
+
+/// The mutex of the parent's waiters is gone in the child, and the condvar is still there.
+#[test]
+fn a_child_s_signal_does_not_look_at_the_mutex_of_the_dead() {
+    let _watchdog = watchdog("a_child_s_signal_does_not_look_at_the_mutex_of_the_dead");
+    const PAGE: usize = 4096;
+    static CONDVAR: RawCondvar = RawCondvar::new();
+    static WAITING: AtomicU32 = AtomicU32::new(0);
+    // SAFETY: a page of our own, on which zeros are a mutex.
+    let mutex: &'static RawMutex = unsafe {
+        let page = libc::mmap(
+            std::ptr::null_mut(),
+            PAGE,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        );
+        assert_ne!(page, libc::MAP_FAILED);
+        &*page.cast()
+    };
+    let waiter = BareThread::start(move || {
+        mutex.lock();
+        WAITING.store(1, SeqCst);
+        // SAFETY: the mutex is held.
+        unsafe { CONDVAR.wait(mutex, None) }.unwrap();
+        unlock(mutex);
+        0
+    });
+    // With the mutex had, whoever has said so waits.
+    until(|| {
+        mutex.lock();
+        let waits = WAITING.load(SeqCst) == 1;
+        unlock(mutex);
+        waits
+    });
+    in_child(Way::Fork, || {
+        // SAFETY: in the child nobody uses it.
+        unsafe { libc::munmap(std::ptr::from_ref(mutex).cast_mut().cast(), PAGE) };
+        match (
+            CONDVAR.notify_one(),
+            CONDVAR.notify_all(),
+            CONDVAR.destroy(),
+        ) {
+            (false, 0, Ok(())) => 0,
+            _ => SIGNALLED,
+        }
+    });
+    assert!(CONDVAR.notify_one());
+    assert_eq!(waiter.join(), 0);
+}
