@@ -66,11 +66,11 @@ chapters! {
         "unlock, 3 sleep: process-shared" [1 1 1 0] { unlock(&IT.shared) } after { held(&IT.shared); asleep(3, || IT.shared.lock()) }
     }
     "rwlock" {
-        "read" [2 0 1 0] { read() }
-        "read, as another does" [2 0 1 0] { read() } after { read_elsewhere() }
-        "read, fast" [2 0 0 1] { read() } after { make_fast(&IT.rwlock) }
-        "write" [2 0 1 0] { write() }
-        "write, it was fast" [6 0 1 1] { write() } after { make_fast(&IT.rwlock) }
+        "read, give back" [2 0 1 0] { read() }
+        "read, give back, as another reads" [2 0 1 0] { read() } after { read_elsewhere() }
+        "read, give back: fast" [2 0 0 1] { read() } after { make_fast(&IT.rwlock) }
+        "write, give back" [2 0 1 0] { write() }
+        "write, give back: it was fast" [6 0 1 1] { write() } after { make_fast(&IT.rwlock) }
         "hold upgradably, upgrade, give back" [3 0 1 0] { upgrade() }
         "give back, 1 reader sleeps" [6 1 1 3] { end_write() } after { IT.rwlock.lock_exclusive(); asleep(1, read) }
         "give back, 8 readers sleep" [13 1 1 10] { end_write() } after { IT.rwlock.lock_exclusive(); asleep(8, read) }
