@@ -29,7 +29,7 @@ fn a_writer_drives_out_fast_readers() {
 #[test]
 fn two_writers_and_a_fast_reader() {
     for preference in PREFERENCES {
-        check(2, move || {
+        check(1, move || {
             let guarded = fast(preference);
             let reader = start(&guarded, |guarded| drop(guarded.read()));
             let writer = start(&guarded, Guarded::write);
