@@ -593,7 +593,6 @@ enum class colour : short { red, green };
 enum plain_enum { one, two };
 struct position {
     std::int16_t x, y;
-    bool operator==(const position &other) const { return x == other.x && y == other.y; }
 };
 struct alignas(8) wide_position {
     std::int32_t x, y;
