@@ -3,7 +3,6 @@
 
 #include "threads.h"
 
-#include <signal.h>
 #include <waitword.h>
 
 static const unsigned kinds[] = {WW_MUTEX_NORMAL, WW_MUTEX_RECURSIVE, WW_MUTEX_ERRORCHECK};

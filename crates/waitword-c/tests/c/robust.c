@@ -3,7 +3,6 @@
 
 #include "threads.h"
 
-#include <signal.h>
 #include <waitword.h>
 
 struct counter {

@@ -3,7 +3,6 @@
 
 #include "threads.h"
 
-#include <signal.h>
 #include <waitword.h>
 
 /* The lock, and what it protects: two numbers that are always the same. */
@@ -13,7 +12,6 @@ struct pair {
 };
 
 static struct pair *pair;
-static unsigned flags;
 
 static void *is_written(void *unused)
 {
@@ -187,7 +185,7 @@ int main(void)
     pair = shared_memory(sizeof *pair);
     for (unsigned scope = 0; scope <= WW_PROCESS_SHARED; scope += WW_PROCESS_SHARED) {
         for (unsigned preference = 0; preference <= WW_RWLOCK_PREFER_WRITER; preference++) {
-            flags = scope | preference;
+            unsigned flags = scope | preference;
             printf("flags %#x\n", flags);
             ANSWERS(0, ww_rwlock_init(&pair->rwlock, flags));
             alone();

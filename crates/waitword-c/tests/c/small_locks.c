@@ -3,7 +3,6 @@
 
 #include "threads.h"
 
-#include <signal.h>
 #include <waitword.h>
 
 /* One of each, in memory that a child shares. */

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -399,17 +400,40 @@ void stops()
     CHECK(condition.wait(lock, source.get_token(), [] { return true; }));
     CHECK(!condition.wait(lock, source.get_token(), no));
 
-    // A stop in the very moment in which it begins to wait is not lost.
     lock.unlock();
-    for (int i = 0; i < 500; i++) {
-        std::stop_source at_once;
-        std::thread thread([&] {
+}
+
+// A stop in the very moment in which somebody begins to wait is not lost. Two threads meet, and one then lets a little more time pass in
+// each round, until the stop comes too late to be interesting.
+void stops_at_any_moment()
+{
+    constexpr int rounds = 20000, latest = 1000;
+    waitword::mutex mutex;
+    waitword::condition_variable_any condition;
+    std::vector<std::stop_source> sources(rounds);
+    std::atomic<int> begun{-1};
+    std::thread waiter([&] {
+        for (int round = 0; round < rounds; round++) {
+            const std::stop_token token = sources[round].get_token();
             std::unique_lock<waitword::mutex> lock(mutex);
-            CHECK(!condition.wait(lock, at_once.get_token(), no));
-        });
-        at_once.request_stop();
-        thread.join();
+            const auto begin = [&] {
+                begun = round;
+                return false;
+            };
+            if (condition.wait(lock, token, begin))
+                CHECK(!"nothing to wait for");
+        }
+    });
+    for (int round = 0; round < rounds; round++) {
+        for (int looks = 1; begun < round; looks++)
+            if (looks % 10000 == 0)
+                std::this_thread::yield();
+        for (int i = 0; i < round % latest; i++)
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+        sources[round].request_stop();
     }
+    waiter.join();
+    CHECK(begun == rounds - 1);
 }
 #endif
 
@@ -569,7 +593,6 @@ enum class colour : short { red, green };
 enum plain_enum { one, two };
 struct position {
     std::int16_t x, y;
-    bool operator==(const position &other) const { return x == other.x && y == other.y; }
 };
 struct alignas(8) wide_position {
     std::int32_t x, y;
@@ -608,6 +631,33 @@ void atomic_waits()
         }
     });
     CHECK(turn == 1000);
+}
+
+// Times as the C ABI has them: never sooner.
+void times()
+{
+    using namespace std::chrono;
+    using waitword::detail::to_timespec;
+    const auto is = [](timespec time, long long seconds, long nanoseconds) {
+        return time.tv_sec == seconds && time.tv_nsec == nanoseconds;
+    };
+    using picoseconds = duration<long long, std::pico>;
+    CHECK(is(to_timespec(1ns), 0, 1));
+    CHECK(is(to_timespec(picoseconds(1)), 0, 1));
+    CHECK(is(to_timespec(picoseconds(1001)), 0, 2));
+    CHECK(is(to_timespec(picoseconds(999'999'999'001)), 1, 0));
+    CHECK(is(to_timespec(duration<double>(1.5)), 1, 500'000'000));
+    CHECK(is(to_timespec(duration<float>(0.25f)), 0, 250'000'000));
+    CHECK(is(to_timespec(duration<int, std::ratio<3600>>(3)), 10800, 0));
+    CHECK(is(to_timespec(duration<signed char>(100)), 100, 0));
+    CHECK(is(to_timespec(nanoseconds(0)), 0, 0));
+    CHECK(is(to_timespec(nanoseconds(-1)), 0, 0));
+    CHECK(is(to_timespec(nanoseconds::max()), 9'000'000'000, 0));
+    CHECK(is(to_timespec(hours::max()), 9'000'000'000, 0));
+    CHECK(is(to_timespec(hours::min()), 0, 0));
+    CHECK(is(to_timespec(duration<double>(std::numeric_limits<double>::infinity())), 9'000'000'000, 0));
+    CHECK(is(to_timespec(duration<double>(std::numeric_limits<double>::quiet_NaN())), 0, 0));
+    CHECK(is(to_timespec(8'999'999'999s), 8'999'999'999, 0));
 }
 
 void once()
@@ -683,6 +733,7 @@ int main()
 #if defined(__cpp_lib_jthread)
     std::printf("stops\n");
     stops();
+    stops_at_any_moment();
 #endif
     std::printf("semaphores, barriers, latches\n");
     semaphores();
@@ -691,5 +742,6 @@ int main()
     std::printf("atomics, once\n");
     atomic_waits();
     once();
+    times();
     return report("locks");
 }
