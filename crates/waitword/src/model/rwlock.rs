@@ -104,7 +104,7 @@ fn a_writer_is_alone() {
 #[test]
 fn two_writers_and_a_reader_get_their_turn() {
     for (preference, scope) in KINDS {
-        check(2, move || {
+        check(1, move || {
             let guarded = Guarded::new(preference, scope);
             let writer = start(&guarded, Guarded::write);
             let reader = start(&guarded, |guarded| drop(guarded.read()));
@@ -117,36 +117,50 @@ fn two_writers_and_a_reader_get_their_turn() {
 }
 
 #[test]
-fn one_release_is_enough_for_all_who_wait() {
+fn one_release_is_enough_for_two_writers() {
     for (preference, scope) in KINDS {
         check(1, move || {
             let guarded = Guarded::new(preference, scope);
             guarded.lock.write(0, None).unwrap();
             let writers = [(); 2].map(|()| start(&guarded, Guarded::write));
-            let reader = start(&guarded, |guarded| drop(guarded.read()));
             guarded.change();
             guarded.unlock();
             for thread in writers {
                 thread.join().unwrap();
             }
-            reader.join().unwrap();
             guarded.is_left_alone(3);
         });
     }
 }
 
-/// parking_lot #465: a writer that gives up must take what it announced with it, but not what others did.
+#[test]
+fn one_release_is_enough_for_a_writer_and_a_reader() {
+    for (preference, scope) in KINDS {
+        check(1, move || {
+            let guarded = Guarded::new(preference, scope);
+            guarded.lock.write(0, None).unwrap();
+            let writer = start(&guarded, Guarded::write);
+            let reader = start(&guarded, |guarded| drop(guarded.read()));
+            guarded.change();
+            guarded.unlock();
+            writer.join().unwrap();
+            reader.join().unwrap();
+            guarded.is_left_alone(2);
+        });
+    }
+}
+
 #[test]
 fn a_writer_that_gives_up_lets_those_in_who_waited_for_it() {
     for (preference, scope) in KINDS {
-        check(2, move || {
+        check(1, move || {
             let guarded = Guarded::new(preference, scope);
             guarded.lock.read(0, None).unwrap();
             let impatient = start(&guarded, |guarded| {
-                assert_eq!(
-                    guarded.lock.write(0, Some(&passed())),
-                    Err(RwLockError::TimedOut)
-                );
+                // It may come late.
+                if guarded.lock.write(0, Some(&passed())).is_ok() {
+                    guarded.unlock();
+                }
             });
             // Under writer preference it waits behind the writer, and nobody else leaves before it.
             let reader = start(&guarded, |guarded| drop(guarded.read()));
@@ -161,7 +175,7 @@ fn a_writer_that_gives_up_lets_those_in_who_waited_for_it() {
 #[test]
 fn a_writer_that_gives_up_does_not_take_another_s_bit_with_it() {
     for (preference, scope) in KINDS {
-        check(2, move || {
+        check(1, move || {
             let guarded = Guarded::new(preference, scope);
             guarded.lock.read(0, None).unwrap();
             let impatient = start(&guarded, |guarded| {
@@ -181,7 +195,7 @@ fn a_writer_that_gives_up_does_not_take_another_s_bit_with_it() {
 #[test]
 fn a_turn_is_taken_and_used() {
     for (preference, scope) in KINDS {
-        with_alarms(2, move || {
+        with_alarms(1, move || {
             let guarded = Guarded::new(preference, scope);
             guarded.lock.read(0, None).unwrap();
             let writer = start(&guarded, Guarded::write);
@@ -234,25 +248,40 @@ fn an_upgrade_waits_for_the_readers() {
         check(2, move || {
             let guarded = Guarded::new(preference, scope);
             let reader = start(&guarded, |guarded| drop(guarded.read()));
-            let writer = start(&guarded, Guarded::write);
-            assert!(guarded.lock.claim());
-            let found = guarded.look();
-            guarded.lock.upgrade_claim(None).unwrap();
-            // Nobody has written in between.
-            assert_eq!(guarded.look(), found);
-            guarded.change();
-            guarded.unlock();
+            upgrade(&guarded);
             reader.join().unwrap();
+            guarded.is_left_alone(1);
+        });
+    }
+}
+
+#[test]
+fn no_writer_comes_before_an_upgrade() {
+    for (preference, scope) in KINDS {
+        check(2, move || {
+            let guarded = Guarded::new(preference, scope);
+            let writer = start(&guarded, Guarded::write);
+            upgrade(&guarded);
             writer.join().unwrap();
             guarded.is_left_alone(2);
         });
     }
 }
 
+fn upgrade(guarded: &Guarded) {
+    assert!(guarded.lock.claim());
+    let found = guarded.look();
+    guarded.lock.upgrade_claim(None).unwrap();
+    // Nobody has written in between.
+    assert_eq!(guarded.look(), found);
+    guarded.change();
+    guarded.unlock();
+}
+
 #[test]
 fn an_upgrade_that_gives_up_lets_those_in_who_waited_for_it() {
     for (preference, scope) in KINDS {
-        check(2, move || {
+        check(1, move || {
             let guarded = Guarded::new(preference, scope);
             guarded.lock.read(0, None).unwrap();
             let upgrader = start(&guarded, |guarded| {

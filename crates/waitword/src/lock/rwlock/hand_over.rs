@@ -26,6 +26,7 @@ use super::state::{
     WRITERS_WAIT,
 };
 use crate::atomic::Ordering::AcqRel;
+use crate::atomic::full_fence;
 use crate::futex::parking::{Token, unpark};
 use crate::lock::key_of;
 use crate::private::{Choice, Unparked, repository};
@@ -76,7 +77,7 @@ enum Whom {
     First,
     /// The first of the writers and of those who want the claim, to look again.
     AWriter,
-    /// The first who wants the claim, to look again.
+    /// The first who wants the claim, to look again; under writer preference only if no writer stands before.
     AClaimant,
     /// The holder of the claim, to get the lock.
     TheClaimsHolder,
@@ -111,7 +112,7 @@ fn who_is_next(after: State, first: u64, fair: bool) -> Whom {
     }
     if after.is_free() {
         Whom::AWriter
-    } else if claim_is_free && !after.prefers_writers() {
+    } else if claim_is_free {
         Whom::AClaimant
     } else {
         Whom::Nobody
@@ -173,7 +174,15 @@ impl Look<'_> {
             Whom::Readers { and_claimant } => and_claimant && kind == CLAIM,
             Whom::First => true,
             Whom::AWriter => kind == WRITE || kind == CLAIM,
-            Whom::AClaimant => kind == CLAIM,
+            Whom::AClaimant => {
+                if kind == WRITE && self.lock.state().prefers_writers() {
+                    // One that came before.
+                    self.stopped.set(true);
+                    self.stay.update(|stay| stay | kind);
+                    return Choice::Stop;
+                }
+                kind == CLAIM
+            }
             Whom::TheClaimsHolder => kind == TAKE_OVER,
         };
         if takes && !self.other_taken.get() {
@@ -324,6 +333,9 @@ impl RawRwLock {
             stay: Cell::new(0),
             stopped: Cell::new(false),
         };
+        // Behind the look at the word that told that somebody waits: with the Release of who announced itself, so that the table
+        // that it stands in is found.
+        full_fence();
         let choose = |kind| look.choose(kind);
         let change = |unparked| look.change(unparked);
         unpark(repository(), key_of(&self.word), choose, change);

@@ -29,7 +29,7 @@ use super::state::{
     WRITER, WRITERS_WAIT,
 };
 use super::{RawRwLock, RwLockError, Wish};
-use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
 use crate::futex::parking::{Parked, park_among_kinds};
 use crate::lock::key_of;
 use crate::private::repository;
@@ -138,6 +138,8 @@ impl<'a> Waiter<'a> {
 
     /// Whether it need not wait while the word is so.
     fn is_admitted(&self, state: State) -> bool {
+        // Whoever was woken is not in its own way.
+        let state = self.without_woken(state);
         match self.kind {
             READ => state.has(FAST) || state.admits_reader(self.right),
             WRITE => state.admits_writer(self.right),
@@ -178,9 +180,8 @@ impl<'a> Waiter<'a> {
             if self.is_admitted(state) {
                 return false;
             }
-            // Relaxed would do: the bucket's lock orders it for whoever looks at the queue, and for others it is a hint to
-            // go there, in the one word that is all they look at.
-            if self.lock.replace(state, self.announced(state), Relaxed) {
+            // Release: whoever sees that somebody waits finds the table that it waits in (`look`).
+            if self.lock.replace(state, self.announced(state), Releasing) {
                 return true;
             }
         };
