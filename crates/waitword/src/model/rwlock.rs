@@ -248,19 +248,34 @@ fn an_upgrade_waits_for_the_readers() {
         check(1, move || {
             let guarded = Guarded::new(preference, scope);
             let reader = start(&guarded, |guarded| drop(guarded.read()));
-            let writer = start(&guarded, Guarded::write);
-            assert!(guarded.lock.claim());
-            let found = guarded.look();
-            guarded.lock.upgrade_claim(None).unwrap();
-            // Nobody has written in between.
-            assert_eq!(guarded.look(), found);
-            guarded.change();
-            guarded.unlock();
+            upgrade(&guarded);
             reader.join().unwrap();
+            guarded.is_left_alone(1);
+        });
+    }
+}
+
+#[test]
+fn no_writer_comes_before_an_upgrade() {
+    for (preference, scope) in KINDS {
+        check(2, move || {
+            let guarded = Guarded::new(preference, scope);
+            let writer = start(&guarded, Guarded::write);
+            upgrade(&guarded);
             writer.join().unwrap();
             guarded.is_left_alone(2);
         });
     }
+}
+
+fn upgrade(guarded: &Guarded) {
+    assert!(guarded.lock.claim());
+    let found = guarded.look();
+    guarded.lock.upgrade_claim(None).unwrap();
+    // Nobody has written in between.
+    assert_eq!(guarded.look(), found);
+    guarded.change();
+    guarded.unlock();
 }
 
 #[test]

@@ -138,6 +138,8 @@ impl<'a> Waiter<'a> {
 
     /// Whether it need not wait while the word is so.
     fn is_admitted(&self, state: State) -> bool {
+        // Whoever was woken is not in its own way.
+        let state = self.without_woken(state);
         match self.kind {
             READ => state.has(FAST) || state.admits_reader(self.right),
             WRITE => state.admits_writer(self.right),
@@ -179,10 +181,7 @@ impl<'a> Waiter<'a> {
                 return false;
             }
             // Release: whoever sees that somebody waits finds the table that it waits in (`look`).
-            if self
-                .lock
-                .replace(state, self.announced(state), Releasing)
-            {
+            if self.lock.replace(state, self.announced(state), Releasing) {
                 return true;
             }
         };
