@@ -13,6 +13,8 @@ mod condvar_races;
 mod exclusion;
 #[path = "locks/guards.rs"]
 mod guards;
+#[path = "locks/historic.rs"]
+mod historic;
 #[path = "locks/processes.rs"]
 mod processes;
 

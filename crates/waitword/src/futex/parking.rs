@@ -239,6 +239,52 @@ pub(crate) fn unpark_one(
     unpark(repository, key, first, change)
 }
 
+/// [`unpark`] of the one, among the first `look_through`, whose kind `rank` ranks highest; the first of equals.
+pub(crate) fn unpark_highest(
+    repository: &Repository,
+    key: Key,
+    look_through: usize,
+    rank: impl Fn(u64) -> u64,
+    change: impl FnOnce(Unparked) -> Token,
+) -> usize {
+    let Some(queue) = repository.lock_queue(key) else {
+        change(Unparked {
+            woken: 0,
+            more: false,
+        });
+        return 0;
+    };
+    let mut claimed = Claimed::new();
+    let (mut seen, mut highest, mut best) = (0, None, 0);
+    let look = |kind| {
+        let rank = Some(rank(kind));
+        if rank > highest {
+            (highest, best) = (rank, seen);
+        }
+        seen += 1;
+        if seen < look_through {
+            Choice::Pass
+        } else {
+            Choice::Stop
+        }
+    };
+    queue.claim_chosen(look, &mut claimed);
+    let mut seen = 0;
+    let take = |_| {
+        let choice = match best.cmp(&seen) {
+            core::cmp::Ordering::Greater => Choice::Pass,
+            core::cmp::Ordering::Equal => Choice::Take,
+            core::cmp::Ordering::Less => Choice::Stop,
+        };
+        seen += 1;
+        choice
+    };
+    let unparked = queue.claim_chosen(take, &mut claimed);
+    claimed.set_token(change(unparked));
+    drop(queue);
+    claimed.notify(&repository.parkers)
+}
+
 /// What to do with the waiters of a word: wake so many, move so many of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {

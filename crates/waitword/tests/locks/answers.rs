@@ -283,15 +283,15 @@ fn one_that_is_waited_for_is_not_destroyed() {
     }
 }
 
-/// Who waits first has it first; the one who gives it up comes last.
+/// All are asleep: who waits first has it first.
 #[test]
 fn a_fair_unlock_hands_over_in_order() {
     let watchdog = watch("a_fair_unlock_hands_over_in_order");
     const THREADS: usize = 4;
     let mut crew = Crew::new(THREADS);
-    let private = every_normal_sort().filter(|sort| sort.scope == Scope::Private);
+    let private = every_sort().filter(|sort| sort.scope == Scope::Private);
     for sort in private {
-        for bump in [false, true] {
+        for _ in 0..5 {
             watchdog.pat();
             let mutex = Arc::new(sort.make());
             let order = Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -307,21 +307,49 @@ fn a_fair_unlock_hands_over_in_order() {
                 });
                 assert_eq!(crew.settle(), []);
             }
-            // SAFETY: locked above, also after a bump.
-            unsafe {
-                if bump && !sort.is_pi() {
-                    mutex.bump();
-                    assert!(mutex.is_locked());
-                    assert_eq!(order.lock().unwrap().len(), THREADS);
-                }
-                mutex.unlock_fair();
-            }
+            // SAFETY: locked above.
+            unsafe { mutex.unlock_fair() };
             let mut back = 0;
             while back < THREADS {
                 back += crew.settle().len();
             }
             assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3], "{sort:?}");
             assert_eq!(mutex.destroy(), Ok(()));
+        }
+    }
+}
+
+/// One who waits has it, before the one who gives it up has it again.
+#[test]
+fn a_bump_lets_one_in() {
+    let watchdog = watch("a_bump_lets_one_in");
+    let mut crew = Crew::new(2);
+    let private = every_sort().filter(|sort| sort.scope == Scope::Private && !sort.is_pi());
+    for sort in private {
+        for _ in 0..5 {
+            watchdog.pat();
+            let mutex = Arc::new(sort.make());
+            let first = Arc::new(std::sync::Mutex::new(None));
+            mutex.lock();
+            for worker in 0..2 {
+                let (mutex, first) = (mutex.clone(), first.clone());
+                crew.order(worker, sort.entries(), move || {
+                    mutex.lock();
+                    first.lock().unwrap().get_or_insert(worker);
+                    unlock(&mutex);
+                    Ok(0)
+                });
+                assert_eq!(crew.settle(), []);
+            }
+            // SAFETY: locked above.
+            unsafe { mutex.bump() };
+            assert!(mutex.is_locked());
+            assert_eq!(*first.lock().unwrap(), Some(0), "{sort:?}");
+            unlock(&mutex);
+            let mut back = 0;
+            while back < 2 {
+                back += crew.settle().len();
+            }
         }
     }
 }

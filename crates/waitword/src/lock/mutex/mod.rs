@@ -100,6 +100,8 @@ enum Then {
     GoOn,
     /// It waits for something, and its CPU is free.
     Sleep,
+    /// Whatever it does: the lock is not to be had by one who comes only now.
+    HandOver,
 }
 
 const FLAVOUR_SHIFT: u32 = 30;
@@ -203,9 +205,10 @@ impl RawMutex {
         }
     }
 
-    /// Gives it to the thread that has waited longest, if any waits, instead of letting a running one take it first.
-    /// Costs a wake-up during which nobody has it. (A priority-inheriting one is always given so; a
-    /// process-shared one never.)
+    /// Gives it to the thread that has waited longest, or to one that is awake for it, if any waits, instead of letting
+    /// one take it that comes only now.
+    /// Costs a wake-up during which nobody has it. (A priority-inheriting one is always given so, to the highest
+    /// priority first; a process-shared one never.)
     ///
     /// # Safety
     /// As [`unlock`](Self::unlock).
@@ -237,7 +240,8 @@ impl RawMutex {
         }
     }
 
-    /// Gives it to the thread that has waited longest, and takes it again behind that; does nothing if nobody waits.
+    /// Gives it to a thread that waits, as [`unlock_fair`](Self::unlock_fair) does, and takes it again behind that; does
+    /// nothing if nobody waits, or if it is priority-inheriting.
     ///
     /// # Safety
     /// As [`unlock`](Self::unlock).
@@ -420,6 +424,9 @@ impl RawMutex {
         if self.is_shared() {
             return shared::unlock(self);
         }
+        if then == Then::HandOver {
+            return throughput::unlock_fairly(self);
+        }
         while !state.has_parked() || state.has_heir() {
             match self.change(state, state.released(), Ordering::Release) {
                 Ok(()) => return,
@@ -435,11 +442,12 @@ impl RawMutex {
     #[cold]
     #[inline(never)]
     fn unlock_fair_slow(&self) -> Result<(), LockError> {
+        let state = self.state();
         #[cfg(not(loom))]
-        if self.state().is_special() || self.is_shared() {
-            return self.unlock_slow();
+        if state.is_special() {
+            return special::unlock(self, Then::HandOver);
         }
-        throughput::unlock_fairly(self);
+        self.unlock_word(state, Then::HandOver);
         Ok(())
     }
 
@@ -447,9 +455,9 @@ impl RawMutex {
     #[inline(never)]
     fn bump_slow(&self) {
         let state = self.state();
-        if !state.is_special() && (state.has_parked() || state.has_heir()) {
+        if state.has_parked() || state.has_heir() {
             let unlocked = self.unlock_fair_slow();
-            debug_assert!(unlocked.is_ok(), "one without an owner always is");
+            debug_assert!(unlocked.is_ok(), "the caller holds it");
             self.lock();
         }
     }

@@ -448,7 +448,8 @@ pub(super) fn wake_after_release(mutex: &RawMutex) {
     });
 }
 
-/// Releases the lock to whoever waits: the heir, or the oldest, who is handed it.
+/// Releases the lock to whoever waits: the heir, or the oldest, who is handed it. (Not the first: an heir that parks does so
+/// in front, also if it came last.)
 #[cold]
 pub(super) fn unlock_fairly(mutex: &RawMutex) {
     let mut state = mutex.state();
@@ -463,7 +464,9 @@ pub(super) fn unlock_fairly(mutex: &RawMutex) {
             Err(now) => state = now,
         }
     }
-    parking::unpark_one(repository(), mutex.key(), |unparked| {
+    let now = Moment::now();
+    let age = |kind| Waiter(kind).waited_until(now);
+    parking::unpark_highest(repository(), mutex.key(), LOOK_THROUGH, age, |unparked| {
         let mut state = mutex.state();
         loop {
             let with_parked = state.with_parked(unparked.more);
