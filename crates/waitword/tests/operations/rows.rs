@@ -72,9 +72,9 @@ chapters! {
         "write, give back" [2 0 1 0] { write() }
         "write, give back: it was fast" [6 0 1 1] { write() } after { make_fast(&IT.rwlock) }
         "hold upgradably, upgrade, give back" [3 0 1 0] { upgrade() }
-        "give back, 1 reader sleeps" [6 1 1 3] { end_write() } after { IT.rwlock.lock_exclusive(); asleep(1, read) }
-        "give back, 8 readers sleep" [13 1 1 10] { end_write() } after { IT.rwlock.lock_exclusive(); asleep(8, read) }
-        "give back, 1 writer sleeps" [6 1 1 3] { end_read() } after { IT.rwlock.lock_shared(); asleep(1, write) }
+        "give back, 1 reader sleeps" [7 1 1 3] { end_write() } after { IT.rwlock.lock_exclusive(); asleep(1, read) }
+        "give back, 8 readers sleep" [14 1 1 10] { end_write() } after { IT.rwlock.lock_exclusive(); asleep(8, read) }
+        "give back, 1 writer sleeps" [7 1 1 3] { end_read() } after { IT.rwlock.lock_shared(); asleep(1, write) }
     }
     "condition variable" {
         "notify_one, nobody waits" [0 0 0 0] { IT.condvar.notify_one() }
