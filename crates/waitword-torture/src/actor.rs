@@ -189,16 +189,66 @@ impl Actor {
 
     fn count_woken(&mut self, what: &str, woken: Result<usize, Error>) -> Result<usize, String> {
         let mut woken = woken.map_err(|error| format!("{what} failed: {error}"))?;
-        if self.context.sabotage == Some(Sabotage::Miscount) && self.sabotage_dice.u32(0..200) == 0
-        {
+        if self.miscounts() {
             woken += 1;
         }
         self.count(Count::Wakes, woken);
         Ok(woken)
     }
 
-    fn leaves_out(&mut self) -> bool {
+    /// Does `what`, which may wait for the word of a lock, seen in this state.
+    pub(crate) fn wait_at<R>(
+        &self,
+        spot: Spot,
+        seen: u64,
+        until: bool,
+        what: impl FnOnce() -> R,
+    ) -> R {
+        let doing = if until {
+            Doing::WaitingUntil
+        } else {
+            Doing::Waiting
+        };
+        self.place.set(doing, spot.number, seen);
+        let result = what();
+        self.place.set(Doing::Other, 0, 0);
+        self.count(Count::Waits, 1);
+        result
+    }
+
+    /// Goes on on one CPU, on any other, or wherever the scheduler likes.
+    pub(crate) fn move_to_some_cpu(&mut self) {
+        // SAFETY: zeros are an empty set; the kernel reads and writes whole sets.
+        unsafe {
+            let mut allowed: libc::cpu_set_t = std::mem::zeroed();
+            // The main thread's, which is never moved: a thread that has been may have one left only.
+            let size = size_of::<libc::cpu_set_t>();
+            if libc::sched_getaffinity(libc::getpid(), size, &raw mut allowed) != 0 {
+                return;
+            }
+            let count = libc::CPU_COUNT(&allowed) as u32;
+            let chosen = self.dice.u32(0..=count);
+            if chosen < count {
+                let mut cpus =
+                    (0..libc::CPU_SETSIZE as usize).filter(|&cpu| libc::CPU_ISSET(cpu, &allowed));
+                let Some(cpu) = cpus.nth(chosen as usize) else {
+                    return;
+                };
+                allowed = std::mem::zeroed();
+                libc::CPU_SET(cpu, &mut allowed);
+            }
+            libc::sched_setaffinity(0, size, &raw const allowed);
+        }
+    }
+
+    /// Sabotage: whether what would wake another is to be left out.
+    pub(crate) fn leaves_out(&mut self) -> bool {
         self.context.sabotage == Some(Sabotage::SkipWake) && self.sabotage_dice.u32(0..200) == 0
+    }
+
+    /// Sabotage: whether something is to be counted that was not.
+    pub(crate) fn miscounts(&mut self) -> bool {
+        self.context.sabotage == Some(Sabotage::Miscount) && self.sabotage_dice.u32(0..200) == 0
     }
 }
 

@@ -1,10 +1,13 @@
 //! The scenarios: what is tortured, and the invariant that each checks.
 
+mod cond;
 mod condvar;
 mod fork;
 mod growth;
 mod herd;
 mod kills;
+mod locks;
+mod mutex;
 mod order;
 mod requeue;
 mod ring;
@@ -45,7 +48,7 @@ const fn scenario(
     }
 }
 
-pub(crate) const ALL: [Scenario; 14] = [
+pub(crate) const ALL: [Scenario; 16] = [
     scenario(
         "tokens",
         "Semaphores of all sizes, tiny deadlines, masks: tokens given are tokens taken, waits that \
@@ -67,6 +70,18 @@ pub(crate) const ALL: [Scenario; 14] = [
         "condvar",
         "Producers and consumers with condition variables that requeue onto the mutex",
         condvar::run,
+    ),
+    scenario(
+        "mutex",
+        "Mutexes of every flavour, kind and scope: one holder at a time, no turn lost, with deadlines, naps, \
+         moves from CPU to CPU, and threads that come and go",
+        mutex::run,
+    ),
+    scenario(
+        "cond",
+        "Tokens through condvars with mutexes of every sort: none lost, none doubled, and a wait says whether \
+         it was signalled",
+        cond::run,
     ),
     scenario(
         "wake_op",
