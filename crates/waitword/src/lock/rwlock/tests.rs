@@ -1,1 +1,410 @@
+//! The word after each operation, refusals, and what is decided in one thread or two.
 
+use super::state::{
+    FAST, OVERLAPS, PREFER_WRITER, READER, READERS_WAIT, SHARED, SLOTS, TURN, WOKEN, WRITERS_WAIT,
+};
+use super::*;
+use crate::sys::clock::{Clock, Deadline};
+use ::lock_api::{
+    RawRwLock as _, RawRwLockDowngrade as _, RawRwLockFair as _, RawRwLockRecursive as _,
+    RawRwLockTimed as _, RawRwLockUpgrade as _, RawRwLockUpgradeDowngrade as _,
+    RawRwLockUpgradeTimed as _,
+};
+use core::sync::atomic::Ordering::SeqCst;
+use core::time::Duration;
+use std::sync::mpsc::{Receiver, channel};
+
+const KINDS: [(Preference, Scope); 4] = [
+    (Preference::Reader, Scope::Private),
+    (Preference::Writer, Scope::Private),
+    (Preference::Reader, Scope::Shared),
+    (Preference::Writer, Scope::Shared),
+];
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn passed() -> Deadline {
+    Deadline::at(Clock::Monotonic, Duration::ZERO)
+}
+
+fn soon() -> Deadline {
+    Deadline::after(Duration::from_millis(5))
+}
+
+/// Does `work` in a thread of its own; what tells that it is done.
+fn start<T: Send + 'static>(
+    lock: &'static RawRwLock,
+    work: impl FnOnce(&'static RawRwLock) -> T + Send + 'static,
+) -> Receiver<T> {
+    let (sender, done) = channel();
+    std::thread::spawn(move || sender.send(work(lock)));
+    done
+}
+
+fn leaked(preference: Preference, scope: Scope) -> &'static RawRwLock {
+    Box::leak(Box::new(RawRwLock::with(preference, scope)))
+}
+
+fn until(lock: &RawRwLock, bits: u64) {
+    let began = std::time::Instant::now();
+    while !lock.state().has(bits) {
+        assert!(began.elapsed() < PATIENCE, "{lock:?}");
+        std::thread::yield_now();
+    }
+}
+
+/// Readers may hold it by slots from now on.
+fn become_fast(lock: &RawRwLock) {
+    assert!(lock.state().may_become_fast());
+    lock.word.fetch_or(FAST | SLOTS, SeqCst);
+}
+
+#[test]
+fn all_zeros_is_an_unlocked_private_lock_that_prefers_readers() {
+    // SAFETY: any bits are an atomic.
+    let lock: RawRwLock = unsafe { core::mem::zeroed() };
+    assert_eq!(lock.preference(), Preference::default());
+    assert_eq!(lock.preference(), Preference::Reader);
+    assert_eq!(lock.scope(), Scope::Private);
+    assert!(lock.is_idle() && !lock.is_locked());
+    assert_eq!(RawRwLock::new().word.load(SeqCst), 0);
+}
+
+#[test]
+fn every_operation_leaves_the_word_as_it_found_it() {
+    for (preference, scope) in KINDS {
+        let lock = leaked(preference, scope);
+        let unlocked = lock.word.load(SeqCst);
+        let is_unlocked = || lock.word.load(SeqCst) & !OVERLAPS == unlocked;
+        // SAFETY: each gives back what was just taken.
+        unsafe {
+            lock.lock_shared();
+            assert!(lock.is_locked() && !lock.is_locked_exclusive());
+            assert!(lock.try_lock_shared() && !lock.try_lock_exclusive());
+            lock.unlock_shared();
+            lock.unlock_shared_fair();
+            assert!(is_unlocked(), "{lock:?}");
+            lock.lock_exclusive();
+            assert!(lock.is_locked_exclusive());
+            assert!(!lock.try_lock_shared() && !lock.try_lock_upgradable());
+            lock.downgrade();
+            assert!(lock.try_lock_shared_recursive());
+            lock.unlock_shared();
+            lock.unlock_shared();
+            assert!(is_unlocked(), "{lock:?}");
+            lock.lock_upgradable();
+            assert!(lock.try_lock_shared() && !lock.try_lock_upgradable());
+            assert!(!lock.try_upgrade() && !lock.try_lock_exclusive());
+            lock.unlock_shared();
+            assert!(lock.try_upgrade());
+            lock.downgrade_to_upgradable();
+            lock.upgrade();
+            lock.unlock_exclusive_fair();
+            lock.lock_upgradable();
+            lock.downgrade_upgradable();
+            lock.unlock_shared();
+            assert!(is_unlocked() && lock.is_idle(), "{lock:?}");
+        }
+    }
+}
+
+#[test]
+fn a_deadline_is_looked_at_only_if_there_is_something_to_wait_for() {
+    for (preference, scope) in KINDS {
+        let lock = leaked(preference, scope);
+        lock.lock_exclusive_until(passed()).unwrap();
+        let waits = start(lock, |lock| {
+            assert_eq!(lock.lock_shared_until(soon()), Err(RwLockError::TimedOut));
+            assert_eq!(
+                lock.lock_exclusive_until(soon()),
+                Err(RwLockError::TimedOut)
+            );
+            assert_eq!(
+                lock.lock_upgradable_until(soon()),
+                Err(RwLockError::TimedOut)
+            );
+            assert!(!lock.try_lock_shared_for(Duration::from_millis(2)));
+            assert!(!lock.try_lock_upgradable_for(Duration::from_millis(2)));
+        });
+        waits.recv_timeout(PATIENCE).unwrap();
+        // SAFETY: taken above.
+        unsafe { lock.unlock() }.unwrap();
+        lock.lock_shared_until(passed()).unwrap();
+        lock.lock_upgradable_until(passed()).unwrap();
+        // SAFETY: the claim is held; a reader is in its way.
+        unsafe {
+            assert_eq!(lock.upgrade_until(soon()), Err(RwLockError::TimedOut));
+            assert!(!lock.try_upgrade_for(Duration::from_millis(2)));
+            lock.unlock_shared();
+            lock.upgrade_until(passed()).unwrap();
+            lock.unlock().unwrap();
+        }
+        assert!(lock.is_idle() || scope == Scope::Shared, "{lock:?}");
+        // What others have announced in vain goes with the next release.
+        lock.lock_exclusive();
+        // SAFETY: taken just now.
+        unsafe { lock.unlock_exclusive() };
+        assert!(lock.is_idle(), "{lock:?}");
+    }
+}
+
+#[test]
+fn what_posix_calls_errors() {
+    for (preference, scope) in KINDS {
+        let lock = leaked(preference, scope);
+        // SAFETY: it is not held.
+        assert_eq!(unsafe { lock.unlock() }, Err(RwLockError::NotLocked));
+        lock.write(7, None).unwrap();
+        assert_eq!(lock.write(7, None), Err(RwLockError::Deadlock));
+        assert_eq!(lock.read(7, Some(&passed())), Err(RwLockError::Deadlock));
+        assert_eq!(lock.write(8, Some(&soon())), Err(RwLockError::TimedOut));
+        assert_eq!(lock.try_write(7), Err(RwLockError::Busy));
+        assert_eq!(lock.try_read(), Err(RwLockError::Busy));
+        // SAFETY: taken above.
+        unsafe { lock.unlock() }.unwrap();
+        // As many readers as there can be.
+        let unlocked = lock.word.load(SeqCst);
+        lock.word.fetch_add(READER * state::MOST_READERS, SeqCst);
+        assert_eq!(lock.read(0, None), Err(RwLockError::TooManyReaders));
+        assert_eq!(lock.try_read(), Err(RwLockError::TooManyReaders));
+        assert!(!lock.try_lock_shared());
+        lock.word.fetch_sub(READER, SeqCst);
+        lock.read(0, None).unwrap();
+        lock.word.store(unlocked, SeqCst);
+        assert!(lock.is_idle());
+    }
+    let numbers = [
+        (RwLockError::Busy, libc::EBUSY),
+        (RwLockError::TimedOut, libc::ETIMEDOUT),
+        (RwLockError::TooManyReaders, libc::EAGAIN),
+        (RwLockError::Deadlock, libc::EDEADLK),
+        (RwLockError::NotLocked, libc::EPERM),
+    ];
+    for (error, number) in numbers {
+        assert_eq!(error.raw_os_error(), number);
+        assert!(!error.to_string().is_empty());
+    }
+}
+
+/// A writer that was handed the lock, or got it after driving readers out, is known too.
+#[test]
+fn the_writer_is_known_however_it_got_the_lock() {
+    for (preference, scope) in KINDS {
+        let lock = leaked(preference, scope);
+        lock.lock_shared();
+        let writer = start(lock, |lock| {
+            lock.write(9, None).unwrap();
+            let again = lock.write(9, None);
+            // SAFETY: taken just now.
+            unsafe { lock.unlock() }.unwrap();
+            again
+        });
+        until(lock, WRITERS_WAIT);
+        // SAFETY: taken above.
+        unsafe { lock.unlock_shared_fair() };
+        assert_eq!(
+            writer.recv_timeout(PATIENCE),
+            Ok(Err(RwLockError::Deadlock))
+        );
+    }
+}
+
+#[test]
+fn a_waiting_writer_keeps_readers_out_under_writer_preference_only() {
+    for (preference, scope) in KINDS {
+        let lock = leaked(preference, scope);
+        lock.lock_shared();
+        let writer = start(lock, |lock| {
+            lock.lock_exclusive_until(Deadline::after(PATIENCE))
+        });
+        until(lock, WRITERS_WAIT);
+        let came_in = lock.try_lock_shared();
+        let has_turn = lock.state().has(TURN);
+        assert!(!came_in || preference == Preference::Reader);
+        assert!(came_in || has_turn || preference == Preference::Writer);
+        // Who reads already, and says so.
+        assert!(lock.try_lock_shared_recursive());
+        // SAFETY: taken above, so often.
+        unsafe {
+            if came_in {
+                lock.unlock_shared();
+            }
+            lock.unlock_shared();
+            lock.unlock_shared();
+        }
+        writer.recv_timeout(PATIENCE).unwrap().unwrap();
+        // SAFETY: taken by the thread that has ended.
+        unsafe { lock.unlock_exclusive() };
+    }
+}
+
+#[test]
+fn a_leaving_writer_is_followed_by_the_class_that_is_preferred() {
+    for preference in [Preference::Reader, Preference::Writer] {
+        // An alarm may ring in between, and then whoever stands first in the queue is first.
+        let preferred_came_first = || first_after_a_writer(preference) == preference;
+        assert!((0..50).any(|_| preferred_came_first()), "{preference:?}");
+    }
+}
+
+/// Who gets a lock of this preference first, if the class that it does not prefer has begun to wait first.
+fn first_after_a_writer(preference: Preference) -> Preference {
+    let lock = leaked(preference, Scope::Private);
+    lock.lock_exclusive();
+    let (order, first) = channel();
+    let other = match preference {
+        Preference::Reader => Preference::Writer,
+        Preference::Writer => Preference::Reader,
+    };
+    let waiters = [other, preference].map(|class| {
+        let order = order.clone();
+        let waiter = start(lock, move |lock| {
+            match class {
+                Preference::Reader => lock.lock_shared(),
+                Preference::Writer => lock.lock_exclusive(),
+            }
+            let _ = order.send(class);
+            // SAFETY: taken just now.
+            unsafe { lock.unlock() }.unwrap();
+        });
+        until(
+            lock,
+            match class {
+                Preference::Reader => READERS_WAIT,
+                Preference::Writer => WRITERS_WAIT,
+            },
+        );
+        waiter
+    });
+    // SAFETY: taken above.
+    unsafe { lock.unlock_exclusive() };
+    let first = first.recv_timeout(PATIENCE).unwrap();
+    for waiter in waiters {
+        waiter.recv_timeout(PATIENCE).unwrap();
+    }
+    assert!(lock.is_idle(), "{lock:?}");
+    first
+}
+
+#[test]
+fn bits_from_before_a_fork_go_away() {
+    // Of somebody who has waited for 4 ms.
+    const A_TURN: u64 = TURN / 15 * 3;
+    for preference in [Preference::Reader, Preference::Writer] {
+        let lock = leaked(preference, Scope::Private);
+        for stale in [
+            READERS_WAIT,
+            WRITERS_WAIT,
+            WOKEN,
+            WRITERS_WAIT | WOKEN,
+            A_TURN,
+            READERS_WAIT | WRITERS_WAIT | WOKEN | A_TURN,
+        ] {
+            for writes in [false, true] {
+                lock.word.fetch_or(stale, SeqCst);
+                let done = start(lock, move |lock| {
+                    for _ in 0..2 {
+                        if writes {
+                            lock.lock_exclusive();
+                        } else {
+                            lock.lock_shared();
+                        }
+                        // SAFETY: taken just now.
+                        unsafe { lock.unlock() }.unwrap();
+                    }
+                });
+                done.recv_timeout(PATIENCE).unwrap();
+            }
+            // A thread that was woken and never looks is forgotten when somebody has waited too long.
+            lock.lock_exclusive();
+            let waits = start(lock, |lock| {
+                lock.lock_shared();
+                // SAFETY: taken just now.
+                unsafe { lock.unlock_shared() };
+            });
+            until(lock, TURN);
+            // SAFETY: taken above.
+            unsafe { lock.unlock_exclusive() };
+            waits.recv_timeout(PATIENCE).unwrap();
+            assert!(lock.is_idle(), "{stale:#x}: {lock:?}");
+            assert!(!lock.state().has(TURN), "{stale:#x}: {lock:?}");
+        }
+    }
+}
+
+#[test]
+fn a_fast_lock_is_held_by_slots_and_every_way_in_sees_them() {
+    for preference in [Preference::Reader, Preference::Writer] {
+        let lock = leaked(preference, Scope::Private);
+        become_fast(lock);
+        lock.lock_shared();
+        assert_eq!(lock.state().readers(), 0, "not by a slot: {lock:?}");
+        assert!(lock.is_locked() && !lock.is_idle());
+        assert!(!lock.try_lock_exclusive());
+        assert!(lock.state().has(FAST), "an attempt has made it slow");
+        assert!(lock.try_lock_upgradable());
+        // SAFETY: the claim was taken just now.
+        unsafe {
+            assert!(!lock.try_upgrade());
+            lock.unlock_upgradable();
+        }
+        assert!(!lock.state().has(FAST) && lock.state().has(SLOTS));
+        // Slow for newcomers; who holds it by a slot reads again by the word, whoever waits.
+        let writer = start(lock, |lock| lock.lock_exclusive());
+        until(lock, state::CLAIMED);
+        lock.lock_shared();
+        assert_eq!(lock.state().readers(), 1);
+        // SAFETY: taken above.
+        unsafe {
+            lock.unlock_shared();
+            lock.unlock_shared();
+        }
+        writer.recv_timeout(PATIENCE).unwrap();
+        assert!(!lock.state().has(FAST | SLOTS));
+        // SAFETY: taken by the thread that has ended.
+        unsafe { lock.unlock_exclusive() };
+        assert!(lock.is_idle());
+    }
+}
+
+#[test]
+fn a_writer_gives_up_on_fast_readers_and_comes_again() {
+    let lock = leaked(Preference::Reader, Scope::Private);
+    become_fast(lock);
+    lock.lock_shared();
+    let writer = start(lock, |lock| lock.lock_exclusive_until(soon()));
+    assert_eq!(
+        writer.recv_timeout(PATIENCE),
+        Ok(Err(RwLockError::TimedOut))
+    );
+    assert!(!lock.state().has(FAST | state::CLAIMED) && lock.state().has(SLOTS));
+    let writer = start(lock, |lock| lock.lock_exclusive());
+    until(lock, state::CLAIMED);
+    // Whoever was waited for in vain has left a mark; this one too.
+    // SAFETY: taken above.
+    unsafe { lock.unlock_shared() };
+    writer.recv_timeout(PATIENCE).unwrap();
+    // SAFETY: taken by the thread that has ended.
+    unsafe { lock.unlock_exclusive() };
+    assert!(lock.is_idle());
+}
+
+#[test]
+fn a_lock_of_several_processes_or_of_one_thread_never_becomes_fast() {
+    for (kind, lock) in [
+        ("shared", leaked(Preference::Reader, Scope::Shared)),
+        ("private", leaked(Preference::Writer, Scope::Private)),
+    ] {
+        lock.lock_shared();
+        for _ in 0..1000 {
+            lock.lock_shared();
+            // SAFETY: taken just now.
+            unsafe { lock.unlock_shared() };
+        }
+        assert!(!lock.state().has(FAST | SLOTS), "{kind}");
+        // SAFETY: taken above.
+        unsafe { lock.unlock_shared() };
+    }
+    let kinds = [0, PREFER_WRITER, SHARED, PREFER_WRITER | SHARED];
+    assert!(kinds.iter().all(|kind| kind & (FAST | SLOTS) == 0));
+}

@@ -237,11 +237,12 @@ impl<'a> Waiter<'a> {
                 // It waits for writers that do not come: this process was forked, and they are the parent's.
                 self.right = Right::Holder;
             }
-            if self.is_admitted(state) {
-                return;
-            }
             // Whoever was woken has had time enough; or it is a thread of the parent's.
-            let turn = state.with_turn(self.alarms.rung).without(WOKEN);
+            let forgotten = state.without(WOKEN);
+            let turn = match self.is_admitted(forgotten) {
+                true => forgotten,
+                false => forgotten.with_turn(self.alarms.rung),
+            };
             if self.lock.replace(state, turn, Relaxed) {
                 return;
             }
