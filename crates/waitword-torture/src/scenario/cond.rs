@@ -6,6 +6,7 @@
 
 use super::locks::{Bell, Lock, Sort, in_time};
 use crate::actor::{Actor, Verdict};
+use crate::board::Count;
 use crate::context::{Context, mix};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use waitword::{Deadline, Kind, LockError, RawCondvar, Scope};
@@ -82,7 +83,8 @@ impl Store {
         let waited = actor.wait_at(bell.spot, seen, deadline.is_some(), || {
             wait(bell.condvar(), deadline.as_ref())
         });
-        if in_time(waited)? {
+        if in_time(actor, waited)? {
+            actor.count(Count::Woken, 1);
             self.signalled.fetch_add(1, Relaxed);
         } else if !deadline.is_some_and(|deadline| deadline.has_passed()) {
             return Err("a wait has timed out too early".to_owned());
@@ -98,6 +100,7 @@ impl Store {
             0 => bell.condvar().notify_all(),
             _ => usize::from(bell.condvar().notify_one()),
         };
+        actor.count(Count::Wakes, found);
         self.signals.fetch_add(found, Relaxed);
     }
 

@@ -1,5 +1,7 @@
 //! Mutexes and condvars of every sort, for the scenarios that torture them.
 
+use crate::actor::Actor;
+use crate::board::Count;
 use crate::context::Context;
 use crate::spot::{Spot, Word};
 use std::ptr::NonNull;
@@ -137,11 +139,14 @@ impl Bell {
     }
 }
 
-/// Whether a deadline passed instead; all other errors are wrong.
-pub(super) fn in_time(result: Result<(), LockError>) -> Result<bool, String> {
+/// Whether no deadline passed instead; all other errors are wrong.
+pub(super) fn in_time(actor: &Actor, result: Result<(), LockError>) -> Result<bool, String> {
     match result {
         Ok(()) => Ok(true),
-        Err(LockError::TimedOut) => Ok(false),
+        Err(LockError::TimedOut) => {
+            actor.count(Count::Timeouts, 1);
+            Ok(false)
+        }
         Err(error) => Err(format!("it failed: {error}")),
     }
 }

@@ -43,11 +43,11 @@ impl Guarded {
             1..4 => {
                 let soon = actor.tiny_deadline();
                 let locked = actor.wait_at(spot, seen, true, || mutex.lock_until(soon));
-                in_time(locked)
+                in_time(actor, locked)
             }
             4 => {
                 let locked = actor.wait_at(spot, seen, false, || mutex.lock_checked());
-                in_time(locked)
+                in_time(actor, locked)
             }
             _ => {
                 actor.wait_at(spot, seen, false, || mutex.lock());
@@ -57,10 +57,16 @@ impl Guarded {
     }
 
     fn unlock(&self, actor: &mut Actor) {
-        if actor.leaves_out() {
-            return;
-        }
         let mutex = self.lock.mutex();
+        if actor.leaves_out() {
+            // And goes nowhere: whoever finds it locked by itself would be told so, and not wait.
+            let spot = self.lock.spot;
+            actor.wait_at(spot, spot.word.load(), false, || {
+                loop {
+                    std::thread::park();
+                }
+            })
+        }
         // SAFETY: every caller has locked it.
         unsafe {
             match actor.dice.u32(0..16) {

@@ -339,6 +339,30 @@ fn a_claim_that_is_given_back_goes_to_the_next() {
     }
 }
 
+/// Regression: under writer preference each claimant took the other's announcement for a writer's, and both slept on
+/// for ever.
+#[test]
+fn two_claims_follow_each_other() {
+    for (preference, scope) in KINDS {
+        check(1, move || {
+            let guarded = Guarded::new(preference, scope);
+            assert!(guarded.lock.claim());
+            let claimants = [(); 2].map(|()| {
+                start(&guarded, |guarded| {
+                    assert!(guarded.lock.claim());
+                    guarded.look();
+                    guarded.unlock_claim();
+                })
+            });
+            guarded.unlock_claim();
+            for thread in claimants {
+                thread.join().unwrap();
+            }
+            guarded.is_left_alone(0);
+        });
+    }
+}
+
 impl Guarded {
     fn unlock_claim(&self) {
         self.lock.release_claim_of_model();

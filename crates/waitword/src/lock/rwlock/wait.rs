@@ -204,6 +204,11 @@ impl<'a> Waiter<'a> {
             Parked::Woken(CLAIM_GRANTED) => Queued::ClaimGranted,
             Parked::Woken(_) => {
                 self.was_woken = self.kind != READ;
+                if self.kind == CLAIM {
+                    // It was its turn in the queue. Those behind it have announced themselves too, and under writer
+                    // preference that would keep it out, and it them.
+                    self.right = Right::Holder;
+                }
                 Queued::Looks
             }
             Parked::TimedOut if deadline.is_some_and(Deadline::has_passed) => Queued::TimedOut,
@@ -233,7 +238,7 @@ impl<'a> Waiter<'a> {
         self.right = self.right.max(Right::Waited);
         loop {
             let state = self.lock.state();
-            if self.kind == READ && state.is_free() {
+            if matches!(self.kind, READ | CLAIM) && state.is_free() {
                 // It waits for writers that do not come: this process was forked, and they are the parent's.
                 self.right = Right::Holder;
             }

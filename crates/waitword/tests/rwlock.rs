@@ -1,0 +1,24 @@
+//! The reader/writer lock: exclusion in crowds, nobody starved, reading again while one reads, freed right after it was
+//! given back, between processes of which some are killed, and in forked children.
+
+mod common;
+mod support;
+
+#[path = "rwlock/crowds.rs"]
+mod crowds;
+#[path = "rwlock/freed.rs"]
+mod freed;
+#[path = "rwlock/processes.rs"]
+mod processes;
+#[path = "rwlock/turns.rs"]
+mod turns;
+
+use waitword::{Preference, Scope};
+
+/// Every kind of lock that there is.
+const KINDS: [(Preference, Scope); 4] = [
+    (Preference::Reader, Scope::Private),
+    (Preference::Writer, Scope::Private),
+    (Preference::Reader, Scope::Shared),
+    (Preference::Writer, Scope::Shared),
+];

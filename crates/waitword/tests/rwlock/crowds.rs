@@ -1,0 +1,222 @@
+//! Some threads do all that can be done with a lock, at random. Who is inside is checked under the lock.
+
+use super::KINDS;
+use crate::support::watchdog;
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+use waitword::lock_api::{
+    RawRwLock as _, RawRwLockDowngrade as _, RawRwLockFair as _, RawRwLockRecursive as _,
+    RawRwLockTimed as _, RawRwLockUpgrade as _, RawRwLockUpgradeDowngrade as _,
+    RawRwLockUpgradeTimed as _,
+};
+use waitword::{Preference, RawRwLock, Scope};
+
+/// Xorshift.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 8) % sides
+    }
+
+    fn microseconds(&mut self) -> Duration {
+        Duration::from_micros(self.below(300))
+    }
+}
+
+const WRITER: i64 = -1;
+
+/// A lock, and who is inside: so many readers, or a writer.
+struct Room {
+    lock: RawRwLock,
+    inside: AtomicI64,
+    may_read_again: bool,
+}
+
+impl Room {
+    fn reader_comes(&self) {
+        assert!(self.inside.fetch_add(1, SeqCst) >= 0, "beside a writer");
+    }
+
+    fn reader_goes(&self) {
+        assert!(self.inside.fetch_sub(1, SeqCst) > 0);
+    }
+
+    fn becomes(&self, from: i64, to: i64) {
+        assert_eq!(self.inside.swap(to, SeqCst), from, "not alone");
+    }
+
+    fn read(&self, dice: &mut Dice) {
+        let lock = &self.lock;
+        let holds = match dice.below(10) {
+            0 => lock.try_lock_shared(),
+            1 => lock.try_lock_shared_for(dice.microseconds()),
+            2 => {
+                lock.lock_shared_recursive();
+                true
+            }
+            _ => {
+                lock.lock_shared();
+                true
+            }
+        };
+        if !holds {
+            return;
+        }
+        self.reader_comes();
+        stay(dice);
+        if self.may_read_again && dice.below(8) == 0 {
+            lock.lock_shared();
+            stay(dice);
+            // SAFETY: taken just now.
+            unsafe { lock.unlock_shared() };
+        }
+        self.reader_goes();
+        // SAFETY: taken above.
+        unsafe {
+            match dice.below(32) {
+                0 => lock.unlock_shared_fair(),
+                _ => lock.unlock_shared(),
+            }
+        }
+    }
+
+    fn write(&self, dice: &mut Dice) {
+        let lock = &self.lock;
+        let holds = match dice.below(5) {
+            0 => lock.try_lock_exclusive(),
+            1 => lock.try_lock_exclusive_for(dice.microseconds()),
+            _ => {
+                lock.lock_exclusive();
+                true
+            }
+        };
+        if !holds {
+            return;
+        }
+        self.becomes(0, WRITER);
+        stay(dice);
+        // SAFETY: each gives back, or turns into another hold, what is held.
+        unsafe {
+            match dice.below(8) {
+                0 => {
+                    self.becomes(WRITER, 1);
+                    lock.downgrade();
+                    stay(dice);
+                    self.reader_goes();
+                    lock.unlock_shared();
+                }
+                1 => {
+                    self.becomes(WRITER, 1);
+                    lock.downgrade_to_upgradable();
+                    stay(dice);
+                    lock.upgrade();
+                    self.becomes(1, WRITER);
+                    self.becomes(WRITER, 0);
+                    lock.unlock_exclusive_fair();
+                }
+                _ => {
+                    self.becomes(WRITER, 0);
+                    lock.unlock_exclusive();
+                }
+            }
+        }
+    }
+
+    fn read_upgradably(&self, dice: &mut Dice) {
+        let lock = &self.lock;
+        let holds = match dice.below(3) {
+            0 => lock.try_lock_upgradable(),
+            1 => lock.try_lock_upgradable_for(dice.microseconds()),
+            _ => {
+                lock.lock_upgradable();
+                true
+            }
+        };
+        if !holds {
+            return;
+        }
+        self.reader_comes();
+        stay(dice);
+        // SAFETY: each gives back, or turns into another hold, what is held.
+        unsafe {
+            let upgraded = match dice.below(4) {
+                0 => lock.try_upgrade(),
+                1 => lock.try_upgrade_for(dice.microseconds()),
+                2 => {
+                    lock.downgrade_upgradable();
+                    self.reader_goes();
+                    return lock.unlock_shared();
+                }
+                _ => false,
+            };
+            if upgraded {
+                self.becomes(1, WRITER);
+                stay(dice);
+                self.becomes(WRITER, 0);
+                lock.unlock_exclusive();
+            } else {
+                self.reader_goes();
+                lock.unlock_upgradable();
+            }
+        }
+    }
+}
+
+/// Most sections are short; some are not, and some lose their CPU.
+fn stay(dice: &mut Dice) {
+    match dice.below(1000) {
+        0..800 => {}
+        800..990 => (0..dice.below(200)).for_each(|_| std::hint::spin_loop()),
+        990..999 => std::thread::yield_now(),
+        _ => std::thread::sleep(dice.microseconds()),
+    }
+}
+
+/// `writes` of 1000 operations are writes, as many again are upgradable reads.
+fn crowd(preference: Preference, scope: Scope, writes: u64, seed: u64) {
+    const THREADS: u64 = 6;
+    let room = Room {
+        lock: RawRwLock::with(preference, scope),
+        inside: AtomicI64::new(0),
+        may_read_again: preference == Preference::Reader,
+    };
+    let end = Instant::now() + Duration::from_millis(150);
+    std::thread::scope(|threads| {
+        for thread in 1..=THREADS {
+            let room = &room;
+            threads.spawn(move || {
+                let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ (seed * THREADS + thread) << 20);
+                while Instant::now() < end {
+                    for _ in 0..20 {
+                        match dice.below(1000) {
+                            roll if roll < writes => room.write(&mut dice),
+                            roll if roll < 2 * writes => room.read_upgradably(&mut dice),
+                            _ => room.read(&mut dice),
+                        }
+                    }
+                }
+            });
+        }
+    });
+    // In the kernel's queue, what those have announced who gave up stands until the next release.
+    room.write(&mut Dice(7));
+    room.lock.lock_exclusive();
+    // SAFETY: taken just now.
+    unsafe { room.lock.unlock_exclusive() };
+    assert!(room.lock.is_idle(), "{:?}", room.lock);
+}
+
+#[test]
+fn a_writer_is_alone_in_every_crowd() {
+    let watchdog = watchdog::watch("a_writer_is_alone_in_every_crowd");
+    for (preference, scope) in KINDS {
+        for (seed, writes) in [2, 50, 400].into_iter().enumerate() {
+            crowd(preference, scope, writes, seed as u64);
+            watchdog.pat();
+        }
+    }
+}

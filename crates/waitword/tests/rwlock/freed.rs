@@ -1,0 +1,96 @@
+//! Whoever has taken a lock last may free it, while those who gave it back before are still on their way out: its
+//! memory is unmapped, so a late touch is a fault.
+
+use super::KINDS;
+use crate::support::watchdog;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::SeqCst};
+use waitword::lock_api::RawRwLock as _;
+use waitword::{Preference, RawRwLock, Scope};
+
+const PAGE: usize = 4096;
+const THREADS: usize = 3;
+
+/// A lock alone in a page.
+fn make(preference: Preference, scope: Scope) -> *mut RawRwLock {
+    // SAFETY: a new mapping, wherever there is room; large enough and aligned.
+    unsafe {
+        let page = libc::mmap(
+            std::ptr::null_mut(),
+            PAGE,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        );
+        assert_ne!(page, libc::MAP_FAILED);
+        let lock = page.cast::<RawRwLock>();
+        lock.write(RawRwLock::with(preference, scope));
+        lock
+    }
+}
+
+/// Each thread takes the lock once; the last to take it frees it.
+fn last_one_frees(
+    preference: Preference,
+    scope: Scope,
+    rounds: usize,
+    writes: impl Fn(usize, usize) -> bool + Sync,
+) {
+    let lock = AtomicPtr::new(std::ptr::null_mut());
+    let (left, start) = (AtomicUsize::new(0), Barrier::new(THREADS));
+    std::thread::scope(|threads| {
+        for thread in 0..THREADS {
+            let (lock, left, start, writes) = (&lock, &left, &start, &writes);
+            threads.spawn(move || {
+                for round in 0..rounds {
+                    if start.wait().is_leader() {
+                        left.store(THREADS, SeqCst);
+                        lock.store(make(preference, scope), SeqCst);
+                    }
+                    start.wait();
+                    let address = lock.load(SeqCst);
+                    // SAFETY: freed only by the last to take it.
+                    let lock = unsafe { &*address };
+                    let writes = writes(round, thread);
+                    if writes {
+                        lock.lock_exclusive();
+                    } else {
+                        lock.lock_shared();
+                    }
+                    let is_last = left.fetch_sub(1, SeqCst) == 1;
+                    // SAFETY: taken just now.
+                    unsafe {
+                        if writes {
+                            lock.unlock_exclusive();
+                        } else {
+                            lock.unlock_shared();
+                        }
+                    }
+                    if is_last {
+                        // Readers may still hold it: they were not last to take it, but are not out.
+                        lock.lock_exclusive();
+                        // SAFETY: taken just now; and then nobody has it or will.
+                        unsafe {
+                            lock.unlock_exclusive();
+                            libc::munmap(address.cast(), PAGE);
+                        }
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_lock_may_be_freed_by_whoever_has_it_last() {
+    let watchdog = watchdog::watch("a_lock_may_be_freed_by_whoever_has_it_last");
+    for (preference, scope) in KINDS {
+        last_one_frees(preference, scope, 3000, |round, thread| {
+            (round + thread).is_multiple_of(2)
+        });
+        watchdog.pat();
+        last_one_frees(preference, scope, 3000, |_, thread| thread == 0);
+        watchdog.pat();
+    }
+}

@@ -1,0 +1,216 @@
+//! Several processes, of which some are killed while they wait; and forked children.
+
+use crate::common::process::{Way, in_child};
+use crate::support::memory::Mapping;
+use crate::support::processes::{Child, fork};
+use crate::support::watchdog;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+use waitword::lock_api::RawRwLock as _;
+use waitword::{Deadline, Preference, RawRwLock, Scope};
+
+const PREFERENCES: [Preference; 2] = [Preference::Reader, Preference::Writer];
+
+/// A lock in memory that children share, and a number that only its writers change.
+struct Shared(Mapping);
+
+impl Shared {
+    fn new(preference: Preference) -> Self {
+        let mapping = Mapping::anonymous(4096);
+        // SAFETY: inside the mapping, aligned, and used as this only.
+        unsafe {
+            mapping
+                .at::<RawRwLock>(0)
+                .write(RawRwLock::with(preference, Scope::Shared));
+        }
+        Self(mapping)
+    }
+
+    fn lock(&self) -> &RawRwLock {
+        // SAFETY: written by `new`.
+        unsafe { &*self.0.at::<RawRwLock>(0) }
+    }
+
+    fn number(&self) -> &AtomicU64 {
+        // SAFETY: zeros are an atomic, and it lies there as that only.
+        unsafe { self.0.get(64) }
+    }
+
+    fn read(&self) -> u64 {
+        self.lock().lock_shared();
+        let found = self.number().load(SeqCst);
+        self.unlock();
+        found
+    }
+
+    fn write(&self) {
+        self.lock().lock_exclusive();
+        // Not one step: two writers at once would be seen.
+        let found = self.number().load(SeqCst);
+        std::hint::spin_loop();
+        self.number().store(found + 1, SeqCst);
+        self.unlock();
+    }
+
+    fn unlock(&self) {
+        // SAFETY: the caller holds it.
+        unsafe { self.lock().unlock() }.expect("held");
+    }
+}
+
+#[test]
+fn processes_exclude_each_other() {
+    let watchdog = watchdog::watch("processes_exclude_each_other");
+    const WRITES: u64 = 2000;
+    for preference in PREFERENCES {
+        let shared = Shared::new(preference);
+        let children = [(); 3].map(|()| {
+            fork(|| {
+                for step in 0..4 * WRITES {
+                    if step % 4 == 0 {
+                        shared.write();
+                    } else {
+                        shared.read();
+                    }
+                }
+                0
+            })
+        });
+        for child in children {
+            assert_eq!(child.join(), 0);
+        }
+        assert_eq!(shared.read(), 3 * WRITES);
+        watchdog.pat();
+    }
+}
+
+/// What a killed process has announced stops nobody.
+#[test]
+fn who_is_killed_while_it_waits_leaves_no_trace_that_matters() {
+    let watchdog = watchdog::watch("who_is_killed_while_it_waits_leaves_no_trace_that_matters");
+    for preference in PREFERENCES {
+        for killed_writes in [true, false] {
+            for held_for_writing in [true, false] {
+                if !killed_writes && !held_for_writing {
+                    // Nothing for it to wait for.
+                    continue;
+                }
+                let shared = Shared::new(preference);
+                if held_for_writing {
+                    shared.lock().lock_exclusive();
+                } else {
+                    shared.lock().lock_shared();
+                }
+                let [killed, other] = [(); 2].map(|()| {
+                    fork(|| {
+                        if killed_writes {
+                            shared.write();
+                        } else {
+                            shared.read();
+                        }
+                        0
+                    })
+                });
+                killed.until_asleep();
+                other.until_asleep();
+                drop(killed);
+                if !held_for_writing {
+                    drop(other);
+                    // A reader comes in while another reads on: there is no writer any more.
+                    let reader = fork(|| {
+                        shared.read();
+                        0
+                    });
+                    assert_eq!(reader.join(), 0);
+                    shared.unlock();
+                    shared.write();
+                } else {
+                    shared.unlock();
+                    assert_eq!(other.join(), 0);
+                }
+                shared.read();
+                shared.write();
+                watchdog.pat();
+            }
+        }
+    }
+}
+
+/// A storm: children wait in all ways, and are killed at any moment but while they hold the lock. Somebody holds it most
+/// of the time, so most of them are killed waiting.
+#[test]
+fn a_storm_of_kills_stops_nobody() {
+    let watchdog = watchdog::watch("a_storm_of_kills_stops_nobody");
+    for preference in PREFERENCES {
+        let shared = Shared::new(preference);
+        for round in 0..40u64 {
+            shared.lock().lock_exclusive();
+            let victims: [Child; 3] = std::array::from_fn(|index| {
+                let shared = &shared;
+                fork(move || {
+                    let deadline = (index == 2).then(|| Deadline::after(Duration::from_millis(2)));
+                    let _ = match index {
+                        0 => shared.lock().read(0, None),
+                        1 => shared.lock().write(0, None),
+                        _ => shared.lock().write(0, deadline.as_ref()),
+                    };
+                    // They are killed before the lock is given back.
+                    loop {
+                        std::thread::sleep(Duration::from_secs(1));
+                    }
+                })
+            });
+            std::thread::sleep(Duration::from_micros(300 * (round % 13)));
+            drop(victims);
+            shared.unlock();
+            shared.read();
+            shared.write();
+            watchdog.pat();
+        }
+    }
+}
+
+/// A child has a copy of the lock, with the bits of threads that it has not.
+#[test]
+fn a_forked_child_goes_on_with_its_copy() {
+    let watchdog = watchdog::watch("a_forked_child_goes_on_with_its_copy");
+    for preference in PREFERENCES {
+        let lock: &RawRwLock = Box::leak(Box::new(RawRwLock::with(preference, Scope::Private)));
+        lock.lock_exclusive();
+        let waiters = [true, false].map(|writes| {
+            std::thread::spawn(move || {
+                match writes {
+                    true => lock.lock_exclusive(),
+                    false => lock.lock_shared(),
+                }
+                // SAFETY: taken just now.
+                unsafe { lock.unlock() }.expect("held");
+            })
+        });
+        crate::common::until_waiting(lock, 2);
+        // This thread holds it, and so does the child's only one.
+        in_child(Way::RawClone, || {
+            // SAFETY: taken above.
+            unsafe { lock.unlock() }.expect("held");
+            for _ in 0..3 {
+                lock.lock_shared();
+                lock.lock_shared();
+                // SAFETY: taken just now.
+                unsafe {
+                    lock.unlock_shared();
+                    lock.unlock_shared();
+                }
+                lock.lock_exclusive();
+                // SAFETY: taken just now.
+                unsafe { lock.unlock_exclusive() };
+            }
+            i32::from(!lock.is_idle())
+        });
+        // SAFETY: taken above.
+        unsafe { lock.unlock_exclusive() };
+        for waiter in waiters {
+            waiter.join().expect("a waiter");
+        }
+        watchdog.pat();
+    }
+}
