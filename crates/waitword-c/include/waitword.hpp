@@ -12,7 +12,7 @@
 // | file                              | what is in it                                                    |
 // |-----------------------------------|------------------------------------------------------------------|
 // | waitword/mutex.hpp                | mutex, timed_mutex, recursive_mutex, recursive_timed_mutex; basic_mutex for other flavours |
-// | waitword/shared_mutex.hpp         | shared_mutex, shared_timed_mutex; basic_shared_mutex             |
+// | waitword/shared_mutex.hpp         | shared_mutex, shared_timed_mutex, upgrade_mutex; basic_...        |
 // | waitword/condition_variable.hpp   | condition_variable, condition_variable_any                       |
 // | waitword/semaphore.hpp            | counting_semaphore, binary_semaphore                             |
 // | waitword/barrier.hpp              | barrier                                                          |

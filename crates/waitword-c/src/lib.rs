@@ -33,6 +33,8 @@ pub mod robust;
 
 pub mod rwlock;
 
+pub mod rwlock_upgrade;
+
 pub mod sem;
 
 pub mod barrier;

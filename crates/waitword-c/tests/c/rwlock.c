@@ -91,6 +91,69 @@ static void alone(void)
     ANSWERS(EPERM, ww_rwlock_unlock(&pair->rwlock));
 }
 
+#undef TIMED
+#undef CLOCKED
+#define CLOCKED(clock, time) ww_rwlock_upgradable_clocklock(&pair->rwlock, clock, time)
+
+/* Somebody holds it upgradably. */
+static void *can_but_read(void *unused)
+{
+    ANSWERS(EBUSY, ww_rwlock_upgradable_trylock(&pair->rwlock));
+    ANSWERS(ETIMEDOUT, CLOCKED(CLOCK_MONOTONIC, &past));
+    ANSWERS(ETIMEDOUT, CLOCKED(CLOCK_REALTIME, &past));
+    ANSWERS(EINVAL, CLOCKED(CLOCK_MONOTONIC, NULL));
+    ANSWERS(EINVAL, CLOCKED(CLOCK_MONOTONIC, &too_many_ns));
+    ANSWERS(EINVAL, CLOCKED(CLOCK_BOOTTIME, &past));
+    cannot_write(NULL);
+    return can_read(unused);
+}
+
+static void upgrade(void)
+{
+    ww_rwlock_t *rwlock = &pair->rwlock;
+    ANSWERS(EPERM, ww_rwlock_upgradable_unlock(rwlock));
+    ANSWERS(EPERM, ww_rwlock_upgrade(rwlock));
+    ANSWERS(EPERM, ww_rwlock_tryupgrade(rwlock));
+    ANSWERS(EPERM, ww_rwlock_clockupgrade(rwlock, CLOCK_MONOTONIC, &past));
+    ANSWERS(EPERM, ww_rwlock_downgrade(rwlock));
+    ANSWERS(EPERM, ww_rwlock_downgrade_to_upgradable(rwlock));
+    ANSWERS(EPERM, ww_rwlock_upgradable_downgrade(rwlock));
+
+    ANSWERS(0, ww_rwlock_upgradable_lock(rwlock));
+    elsewhere(can_but_read, NULL);
+    ANSWERS(0, ww_rwlock_upgrade(rwlock));
+    elsewhere(is_written, NULL);
+    ANSWERS(EDEADLK, ww_rwlock_wrlock(rwlock));
+    ANSWERS(EPERM, ww_rwlock_upgrade(rwlock));
+    ANSWERS(0, ww_rwlock_downgrade_to_upgradable(rwlock));
+    elsewhere(can_but_read, NULL);
+
+    ANSWERS(0, ww_rwlock_rdlock(rwlock)); /* for somebody else, so to say */
+    ANSWERS(EBUSY, ww_rwlock_tryupgrade(rwlock));
+    ANSWERS(ETIMEDOUT, ww_rwlock_clockupgrade(rwlock, CLOCK_MONOTONIC, &past));
+    ANSWERS(EINVAL, ww_rwlock_clockupgrade(rwlock, CLOCK_MONOTONIC, NULL));
+    ANSWERS(EINVAL, ww_rwlock_clockupgrade(rwlock, CLOCK_BOOTTIME, &past));
+    elsewhere(can_but_read, NULL);
+    ANSWERS(0, ww_rwlock_unlock(rwlock));
+    ANSWERS(0, ww_rwlock_tryupgrade(rwlock));
+    ANSWERS(0, ww_rwlock_downgrade(rwlock));
+    elsewhere(can_read, NULL);
+    elsewhere(cannot_write, NULL);
+    ANSWERS(0, ww_rwlock_upgradable_trylock(rwlock)); /* beside a reader */
+    ANSWERS(0, ww_rwlock_unlock(rwlock));
+    ANSWERS(0, ww_rwlock_clockupgrade(rwlock, CLOCK_REALTIME, &past)); /* not looked at */
+    ANSWERS(0, ww_rwlock_unlock(rwlock));
+
+    ANSWERS(0, ww_rwlock_upgradable_clocklock(rwlock, CLOCK_REALTIME, NULL)); /* not looked at */
+    ANSWERS(0, ww_rwlock_upgradable_downgrade(rwlock));
+    elsewhere(can_read, NULL);
+    ANSWERS(EPERM, ww_rwlock_upgradable_unlock(rwlock));
+    ANSWERS(0, ww_rwlock_unlock(rwlock));
+    ANSWERS(0, ww_rwlock_upgradable_lock(rwlock));
+    ANSWERS(0, ww_rwlock_upgradable_unlock(rwlock));
+    elsewhere(can_write, NULL);
+}
+
 enum { THREADS = 4, ROUNDS = 2000 };
 
 static void *use(void *number)
@@ -112,6 +175,21 @@ static void *use(void *number)
                 GIVES(0, i);
             if (pair->first != pair->second)
                 GIVES(pair->first, pair->second);
+            if (i % 32 == 2) { /* to and fro, and nobody writes meanwhile */
+                ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
+                ANSWERS(0, ww_rwlock_upgradable_lock(&pair->rwlock));
+                long seen = pair->first;
+                ANSWERS(0, ww_rwlock_upgrade(&pair->rwlock));
+                GIVES(seen, pair->first);
+                pair->first++;
+                pair->second++;
+                ANSWERS(0, ww_rwlock_downgrade_to_upgradable(&pair->rwlock));
+                GIVES(seen + 1, pair->second);
+                ANSWERS(0, ww_rwlock_upgrade(&pair->rwlock));
+                pair->first--;
+                pair->second--;
+                ANSWERS(0, ww_rwlock_downgrade(&pair->rwlock));
+            }
         }
         if (ww_rwlock_unlock(&pair->rwlock) != 0)
             GIVES(0, i);
@@ -176,6 +254,17 @@ static void bad_input(void)
     ANSWERS(EINVAL, ww_rwlock_timedwrlock(NULL, &past));
     ANSWERS(EINVAL, ww_rwlock_clockwrlock(NULL, CLOCK_MONOTONIC, &past));
     ANSWERS(EINVAL, ww_rwlock_unlock(NULL));
+    ANSWERS(EINVAL, ww_rwlock_upgradable_lock(NULL));
+    ANSWERS(EINVAL, ww_rwlock_upgradable_lock(odd));
+    ANSWERS(EINVAL, ww_rwlock_upgradable_trylock(NULL));
+    ANSWERS(EINVAL, ww_rwlock_upgradable_clocklock(NULL, CLOCK_MONOTONIC, &past));
+    ANSWERS(EINVAL, ww_rwlock_upgradable_unlock(NULL));
+    ANSWERS(EINVAL, ww_rwlock_upgrade(NULL));
+    ANSWERS(EINVAL, ww_rwlock_tryupgrade(odd));
+    ANSWERS(EINVAL, ww_rwlock_clockupgrade(NULL, CLOCK_MONOTONIC, &past));
+    ANSWERS(EINVAL, ww_rwlock_downgrade(NULL));
+    ANSWERS(EINVAL, ww_rwlock_downgrade_to_upgradable(NULL));
+    ANSWERS(EINVAL, ww_rwlock_upgradable_downgrade(odd));
 }
 
 int main(void)
@@ -189,10 +278,12 @@ int main(void)
             printf("flags %#x\n", flags);
             ANSWERS(0, ww_rwlock_init(&pair->rwlock, flags));
             alone();
+            upgrade();
             among_threads();
             if (scope)
                 among_processes();
             alone(); /* once more, with what the lock has learnt */
+            upgrade();
             ANSWERS(0, ww_rwlock_destroy(&pair->rwlock));
         }
     }

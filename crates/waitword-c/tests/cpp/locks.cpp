@@ -208,6 +208,64 @@ void shared_mutexes()
     is_a_shared_timed_mutex<waitword::basic_shared_timed_mutex<WW_RWLOCK_PREFER_WRITER>>();
 }
 
+template <class Mutex> void is_an_upgrade_mutex()
+{
+    is_a_shared_timed_mutex<Mutex>();
+    Mutex mutex;
+    int written = 0;
+    mutex.lock_upgrade();
+    std::thread([&] {
+        CHECK(mutex.try_lock_shared());
+        mutex.unlock_shared();
+        CHECK(!mutex.try_lock());
+        CHECK(!mutex.try_lock_upgrade());
+        times_out([&](auto time) { return mutex.try_lock_upgrade_for(time); },
+                  [&](auto time) { return mutex.try_lock_upgrade_until(time); });
+    }).join();
+    mutex.lock_shared();
+    CHECK(!mutex.try_unlock_upgrade_and_lock());
+    times_out([&](auto time) { return mutex.try_unlock_upgrade_and_lock_for(time); },
+              [&](auto time) { return mutex.try_unlock_upgrade_and_lock_until(time); });
+    mutex.unlock_shared();
+    CHECK(mutex.try_unlock_upgrade_and_lock());
+    std::thread([&] { CHECK(!mutex.try_lock_shared()); }).join();
+    mutex.unlock_and_lock_shared();
+    std::thread([&] {
+        CHECK(mutex.try_lock_shared());
+        mutex.unlock_shared();
+    }).join();
+    mutex.unlock_shared();
+    const auto then_unlock = [&](bool locked) {
+        if (locked)
+            mutex.unlock_upgrade();
+        return locked;
+    };
+    comes_in_time([&](auto time) { return then_unlock(mutex.try_lock_upgrade_for(time)); },
+                  [&](auto time) { return then_unlock(mutex.try_lock_upgrade_until(time)); });
+    CHECK(mutex.try_lock_upgrade());
+    mutex.unlock_upgrade_and_lock_shared();
+    mutex.unlock_shared();
+    crew(3, [&](int) {
+        for (int i = 0; i < 500; i++) {
+            mutex.lock_upgrade();
+            const int before = written;
+            mutex.unlock_upgrade_and_lock();
+            CHECK(written == before);
+            written++;
+            mutex.unlock_and_lock_upgrade();
+            CHECK(written == before + 1);
+            mutex.unlock_upgrade();
+        }
+    });
+    CHECK(written == 1500);
+}
+
+void upgrade_mutexes()
+{
+    is_an_upgrade_mutex<waitword::upgrade_mutex>();
+    is_an_upgrade_mutex<waitword::basic_upgrade_mutex<WW_RWLOCK_PREFER_WRITER>>();
+}
+
 // A condition of any kind, with any lock: Lock is what holds a Mutex.
 template <class Condition, class Mutex, class Lock> void is_a_condition()
 {
@@ -728,6 +786,7 @@ int main()
     mutexes();
     std::printf("shared mutexes\n");
     shared_mutexes();
+    upgrade_mutexes();
     std::printf("conditions\n");
     conditions();
 #if defined(__cpp_lib_jthread)

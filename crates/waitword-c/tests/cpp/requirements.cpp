@@ -76,6 +76,7 @@ template struct is_lockable<waitword::recursive_mutex>;
 template struct is_timed_lockable<waitword::timed_mutex>;
 template struct is_timed_lockable<waitword::recursive_timed_mutex>;
 template struct is_shared_lockable<waitword::shared_mutex>;
+template struct is_shared_lockable<waitword::upgrade_mutex>;
 template struct is_shared_timed_lockable<waitword::shared_timed_mutex>;
 
 static_assert(waitword::counting_semaphore<5>::max() >= 5);

@@ -4,7 +4,7 @@
 //! choice: its clock stands still, or goes on by more than any patience each time that it is read.
 
 use super::*;
-use crate::lock::let_time_pass;
+use crate::lock::{let_heirs_be_late, let_time_pass};
 use crate::oncpu::run_all_on_one_cpu;
 use crate::{Clock, Deadline, Flavour, MutexOptions, RawMutex};
 use loom::cell::UnsafeCell;
@@ -22,6 +22,8 @@ pub(super) enum Time {
     Passes,
     /// The same, and all last ran on the CPU that everybody is on.
     PassesOnOneCpu,
+    /// Late for every heir: whoever comes makes way for it.
+    HeirsAreLate,
 }
 
 impl Time {
@@ -34,6 +36,7 @@ impl Time {
                 let_time_pass(1);
                 run_all_on_one_cpu();
             }
+            Self::HeirsAreLate => let_heirs_be_late(),
         }
     }
 }
@@ -192,6 +195,19 @@ fn three_impatient_threads_take_a_turn_each() {
 fn three_threads_take_a_fair_turn_each() {
     three_take_turns(HEIR, Time::Stands, Guarded::fair_turn, 2);
     three_take_turns(HEIR, Time::Passes, Guarded::fair_turn, 2);
+}
+
+/// Whoever finds the lock free, and an heir, parks.
+#[test]
+fn all_make_way_for_a_late_heir() {
+    two_take_turns(HEIR, Time::HeirsAreLate, Guarded::turn, 3);
+    two_take_turns(HEIR, Time::HeirsAreLate, Guarded::fair_turn, 3);
+    three_take_turns(HEIR, Time::HeirsAreLate, Guarded::turn, 2);
+}
+
+#[test]
+fn a_late_heir_resigns() {
+    one_gives_up_among_three(HEIR, Time::HeirsAreLate, Guarded::turn);
 }
 
 /// Its deadline passes as it is woken, handed the lock, or heir; or it has the lock.

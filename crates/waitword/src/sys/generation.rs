@@ -15,7 +15,8 @@ static LAST: AtomicU32 = AtomicU32::new(0);
 /// Stands in for the page where there is none; the fork handler zeroes it.
 static UNWIPED: AtomicU32 = AtomicU32::new(0);
 
-/// The generation: never 0, and another number than that of any ancestor but for those of 2^32 forks ago.
+/// The generation: another number than that of any ancestor but for those of some 2^32 forks ago. Its low byte is never 0, and differs
+/// from those of the last 254 ancestors.
 #[inline]
 pub(crate) fn generation() -> u32 {
     // Acquire: the page is mapped before its address is known.
@@ -31,7 +32,8 @@ pub(crate) fn generation() -> u32 {
 
 #[cold]
 fn begin(page: &AtomicU32) -> u32 {
-    let next = LAST.load(Ordering::Relaxed).wrapping_add(1).max(1);
+    let next = LAST.load(Ordering::Relaxed).wrapping_add(1);
+    let next = if next as u8 == 0 { next | 1 } else { next };
     match page.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => {
             LAST.store(next, Ordering::Relaxed);
@@ -84,7 +86,7 @@ mod tests {
     #[test]
     fn a_process_has_one_and_its_child_another() {
         let parents = generation();
-        assert_ne!(parents, 0);
+        assert_ne!(parents as u8, 0);
         assert_eq!(generation(), parents);
         // SAFETY: the child only reads a word and exits.
         let child = unsafe { libc::fork() };

@@ -61,7 +61,7 @@ impl RawMutex {
             debug_assert!(checked_before.is_ok());
             return;
         }
-        self.unlock_word(state, Then::Sleep);
+        self.unlock_word(Then::Sleep);
     }
 
     pub(in crate::lock) fn waiters_stand(&self) -> Stands<'_> {

@@ -32,6 +32,7 @@
 mod adaptive;
 pub(in crate::lock) mod after_wait;
 mod error;
+mod late_heir;
 mod options;
 #[cfg(not(loom))]
 mod shared;
@@ -43,6 +44,8 @@ pub(in crate::lock) mod waiter;
 mod word;
 
 pub use error::LockError;
+#[cfg(loom)]
+pub(crate) use late_heir::let_heirs_be_late;
 pub use options::{Flavour, Kind, MutexOptions};
 #[cfg(loom)]
 pub(crate) use waiter::let_time_pass;
@@ -265,6 +268,16 @@ impl RawMutex {
 
     #[inline]
     pub(in crate::lock) fn try_fast(&self) -> Result<(), u32> {
+        // A look first: while others wait, the word is not 0 though the lock is free, and a failing compare-and-swap
+        // costs as much as the one that follows it. (Not in a model: what is seen here may be old, as what a failing
+        // one saw, and would only add states.)
+        #[cfg(not(loom))]
+        {
+            let seen = self.word.load(Ordering::Relaxed);
+            if seen != 0 {
+                return Err(seen);
+            }
+        }
         self.word
             .compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed)
             .map(drop)
@@ -300,18 +313,36 @@ impl RawMutex {
         throughput::wake_after_release(self);
     }
 
-    #[cold]
     #[inline(never)]
     fn lock_contended(&self, seen: u32) {
-        let mut state = State(seen);
-        // Most often it is only that others wait for it, and it is free.
-        while !state.is_special() && state.may_barge() && !self.is_shared() {
+        if !self.barge(State(seen)) {
+            self.lock_among_others();
+        }
+    }
+
+    /// Takes the lock if it is free though others wait, as it most often is; whether it has.
+    #[inline(always)]
+    fn barge(&self, mut state: State) -> bool {
+        if !self.is_plain(state) {
+            return false;
+        }
+        while state.may_barge() {
+            if state.is_last_turn() && self.must_make_way(state) {
+                throughput::lock_after_heir(self);
+                return true;
+            }
             match self.change(state, state.taken(), Ordering::Acquire) {
-                Ok(()) => return,
+                Ok(()) => return true,
                 Err(now) => state = now,
             }
         }
-        if let Err(error) = self.lock_slow(state.0, None) {
+        false
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_among_others(&self) {
+        if let Err(error) = self.lock_slow(self.state().0, None) {
             panic!("mutex not locked: {error}");
         }
     }
@@ -400,9 +431,38 @@ impl RawMutex {
         }
     }
 
-    #[cold]
     #[inline(never)]
     fn unlock_contended(&self) {
+        let state = self.state();
+        if !self.is_plain(state) || !self.release_to_the_awake(state) {
+            self.unlock_among_others();
+        }
+    }
+
+    /// Whether it is private and keeps no owner, going by a state that it was seen in.
+    #[inline(always)]
+    fn is_plain(&self, state: State) -> bool {
+        #[cfg(not(loom))]
+        return !state.is_special() && self.data.load(Ordering::Relaxed) & SHARED == 0;
+        #[cfg(loom)]
+        !state.is_special()
+    }
+
+    /// Gives the lock back if that is all there is to do: nobody is parked, or somebody is awake for it. Whether it has.
+    #[inline(always)]
+    fn release_to_the_awake(&self, mut state: State) -> bool {
+        while !state.has_parked() || state.has_heir() {
+            match self.change(state, state.released(), Ordering::Release) {
+                Ok(()) => return true,
+                Err(now) => state = now,
+            }
+        }
+        false
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unlock_among_others(&self) {
         if let Err(error) = self.unlock_slow() {
             panic!("mutex not unlocked: {error}");
         }
@@ -414,12 +474,12 @@ impl RawMutex {
         if state.is_special() {
             return special::unlock(self, Then::GoOn);
         }
-        self.unlock_word(state, Then::GoOn);
+        self.unlock_word(Then::GoOn);
         Ok(())
     }
 
-    /// Gives the lock back by its word, seen in this state.
-    fn unlock_word(&self, mut state: State, then: Then) {
+    /// Gives the lock back by its word.
+    fn unlock_word(&self, then: Then) {
         #[cfg(not(loom))]
         if self.is_shared() {
             return shared::unlock(self);
@@ -427,11 +487,8 @@ impl RawMutex {
         if then == Then::HandOver {
             return throughput::unlock_fairly(self);
         }
-        while !state.has_parked() || state.has_heir() {
-            match self.change(state, state.released(), Ordering::Release) {
-                Ok(()) => return,
-                Err(now) => state = now,
-            }
+        if self.release_to_the_awake(self.state()) {
+            return;
         }
         match self.flavour() {
             Flavour::WaitWake => wait_wake::unlock_and_wake(self),
@@ -447,7 +504,7 @@ impl RawMutex {
         if state.is_special() {
             return special::unlock(self, Then::HandOver);
         }
-        self.unlock_word(state, Then::HandOver);
+        self.unlock_word(Then::HandOver);
         Ok(())
     }
 

@@ -207,7 +207,7 @@ pub(super) fn unlock(mutex: &RawMutex, then: Then) -> Result<(), LockError> {
     }
     let data = mutex.data.load(Ordering::Relaxed);
     mutex.data.store(data & !OWNER, Ordering::Relaxed);
-    mutex.unlock_word(mutex.state(), then);
+    mutex.unlock_word(then);
     Ok(())
 }
 

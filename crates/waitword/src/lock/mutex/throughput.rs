@@ -127,22 +127,16 @@ pub(in crate::lock) fn lock(
         // What most who are woken find.
         return Ok(());
     }
-    let mut contender = Contender {
-        mutex,
-        deadline,
-        began: Moment::now(),
-        heir_since: None,
-        has_looked: false,
-        has_stepped_aside: false,
-    };
-    let mut outcome = after(Parked::Woken(woken_with));
-    loop {
-        outcome = match outcome? {
-            None => return Ok(()),
-            Some(Role::Newcomer) => contender.come(),
-            Some(Role::Heir) => contender.inherit(),
-        };
-    }
+    Contender::new(mutex, deadline).go_on(after(Parked::Woken(woken_with)))
+}
+
+/// The same for a thread that leaves the lock to the heir, though it is free, and parks.
+#[cold]
+pub(super) fn lock_after_heir(mutex: &RawMutex) {
+    let contender = Contender::new(mutex, None);
+    let outcome = contender.park(State::has_heir);
+    let without_deadline = contender.go_on(outcome);
+    debug_assert!(without_deadline.is_ok());
 }
 
 /// As the heir: takes the lock if it is free.
@@ -167,7 +161,29 @@ fn after(parked: Parked) -> Outcome {
     }
 }
 
-impl Contender<'_> {
+impl<'a> Contender<'a> {
+    fn new(mutex: &'a RawMutex, deadline: Option<&'a Deadline>) -> Self {
+        Self {
+            mutex,
+            deadline,
+            began: Moment::now(),
+            heir_since: None,
+            has_looked: false,
+            has_stepped_aside: false,
+        }
+    }
+
+    /// Until it has the lock, or the deadline has passed.
+    fn go_on(mut self, mut outcome: Outcome) -> Result<(), LockTimedOut> {
+        loop {
+            outcome = match outcome? {
+                None => return Ok(()),
+                Some(Role::Newcomer) => self.come(),
+                Some(Role::Heir) => self.inherit(),
+            };
+        }
+    }
+
     /// Takes the lock, parks behind the heir, or becomes it.
     fn come(&mut self) -> Outcome {
         let state = self.mutex.state();
@@ -182,7 +198,7 @@ impl Contender<'_> {
             if (!self.has_looked || state.is_reserved()) && self.look() {
                 return NEWCOMER;
             }
-            return self.park();
+            return self.park(|state| !state.may_barge() && state.has_heir());
         }
         if self
             .mutex
@@ -207,18 +223,16 @@ impl Contender<'_> {
         })
     }
 
-    /// Parks behind the others, while there is an heir.
-    fn park(&self) -> Outcome {
+    /// Parks behind the others, if it must: only while there is an heir.
+    fn park(&self, must: impl Fn(State) -> bool) -> Outcome {
         after(parking::park(
             repository(),
             self.mutex.key(),
             Waiter::since(self.began).0,
             self.deadline,
             || {
-                self.mutex.announce(|state| {
-                    let waits = !state.may_barge() && state.has_heir();
-                    waits.then_some(state.with_parked(true))
-                })
+                self.mutex
+                    .announce(|state| must(state).then_some(state.with_parked(true)))
             },
             || {},
             |others_wait| self.mutex.note_parked(others_wait),
@@ -226,11 +240,12 @@ impl Contender<'_> {
     }
 
     /// As the heir: parks in the place of one who has waited longer and is the heir from now on. Most of all one
-    /// who ran here, where a CPU is about to become free.
+    /// who ran here, where a CPU is about to become free; but if the holder is waiting for that CPU, one who ran elsewhere.
     #[cold]
     fn step_aside(&mut self) -> Outcome {
         self.has_stepped_aside = true;
         let now = Moment::now();
+        let here = !self.mutex.state().holder_is_off_cpu();
         let (mut seen, mut found) = (0, false);
         let longest_waiting = |kind| {
             let waiter = Waiter(kind);
@@ -239,7 +254,7 @@ impl Contender<'_> {
             if found || waited < STEP_ASIDE_AFTER || seen > LOOK_THROUGH {
                 return Choice::Stop;
             }
-            if !waiter.ran_here() {
+            if waiter.ran_here() != here {
                 if waited < OTHER_CPU_FOR {
                     return Choice::Pass;
                 }
@@ -247,6 +262,7 @@ impl Contender<'_> {
                 self.mutex.set(State::with_handoff);
             }
             found = true;
+            self.mutex.note_heir_woken(now);
             Choice::Take
         };
         let parked = parking::park_instead_of(
@@ -396,6 +412,7 @@ fn unlock_and_wake_one_of(mutex: &RawMutex, suits: impl Fn(Waiter) -> bool) -> b
             return Choice::Pass;
         }
         found.set(Some(waiter));
+        mutex.note_heir_woken(Moment::now());
         Choice::Take
     };
     let change = |unparked: Unparked| {

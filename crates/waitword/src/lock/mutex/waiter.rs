@@ -28,6 +28,13 @@ impl Moment {
         Self(model::now())
     }
 
+    /// By the monotonic clock.
+    #[cfg(not(loom))]
+    #[inline]
+    pub(super) fn nanoseconds(self) -> u64 {
+        self.0
+    }
+
     /// Nanoseconds from then on.
     #[inline]
     pub(in crate::lock) fn elapsed(self) -> u64 {

@@ -57,13 +57,13 @@ impl State {
     }
 
     /// Whether a waiter is awake, who will take the lock or see to it that another one wakes up.
-    #[inline]
+    #[inline(always)]
     pub(super) fn has_heir(self) -> bool {
         self.0 & HEIR != 0 && self.0 & HEIR == heir_now()
     }
 
     /// Whether a thread that is not the heir may take it: it is free and not reserved.
-    #[inline]
+    #[inline(always)]
     pub(super) fn may_barge(self) -> bool {
         !self.is_locked() && (self.0 & HANDOFF == 0 || !self.has_heir())
     }
@@ -80,6 +80,12 @@ impl State {
         self.0 & self.turn_bits()
     }
 
+    /// Whether there is an heir, and the count of turns is about to begin anew. (In a model each turn is the last.)
+    #[inline(always)]
+    pub(super) fn is_last_turn(self) -> bool {
+        (self.0 & TURN == TURN || cfg!(loom)) && self.has_heir()
+    }
+
     /// The bits that count turns.
     #[inline]
     fn turn_bits(self) -> u32 {
@@ -87,7 +93,7 @@ impl State {
     }
 
     /// As taken by the calling thread, which is not the heir.
-    #[inline]
+    #[inline(always)]
     pub(super) fn taken(self) -> Self {
         if !self.has_heir() {
             // If a number stands there, it is of an heir in the process that we were forked from.
@@ -105,13 +111,13 @@ impl State {
     }
 
     /// As taken by the calling thread, which is the heir and is so no more.
-    #[inline]
+    #[inline(always)]
     pub(super) fn inherited(self) -> Self {
         Self(self.without_heir().0 & !CPU | LOCKED | self.cpu_now())
     }
 
     /// As released.
-    #[inline]
+    #[inline(always)]
     pub(super) fn released(self) -> Self {
         let released = Self(self.0 & !(LOCKED | CPU));
         if self.0 & HEIR != 0 && !self.has_heir() {
@@ -158,7 +164,7 @@ impl State {
         self.is_locked() && self.0 & CPU != 0 && self.0 & CPU == self.cpu_now()
     }
 
-    #[inline]
+    #[inline(always)]
     fn cpu_now(self) -> u32 {
         if self.is_special() {
             return 0;
@@ -168,16 +174,16 @@ impl State {
     }
 }
 
-/// What stands for a living heir: the number of this generation of forks, modulo 255, from 1 on. After 255 forks of
-/// forks a number comes again; that a lock was left with an heir in the first of them, and was never unlocked in
+/// What stands for a living heir: the low byte of the number of this generation of forks, which is never 0. After 255 forks of
+/// forks it comes again; that a lock was left with an heir in the first of them, and was never unlocked in
 /// between, is not worth a wider field.
-#[inline]
+#[inline(always)]
 fn heir_now() -> u32 {
     #[cfg(not(loom))]
     let generation = crate::sys::generation::generation();
     #[cfg(loom)]
     let generation = 1_u32;
-    (generation.wrapping_sub(1) % 255 + 1) << HEIR_SHIFT
+    generation << HEIR_SHIFT & HEIR
 }
 
 #[cfg(all(test, not(loom)))]

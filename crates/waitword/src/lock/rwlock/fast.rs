@@ -418,16 +418,20 @@ impl RawRwLock {
 
     /// From the claim to the lock. After an error the caller still has the claim.
     #[inline]
-    pub(super) fn become_writer(&self, deadline: Option<&Deadline>) -> Result<(), RwLockError> {
+    pub(super) fn become_writer(
+        &self,
+        owner: u32,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), RwLockError> {
         let alone = self
             .word
-            .compare_exchange(CLAIMED, WRITER, Acquire, Relaxed);
+            .compare_exchange(CLAIMED, held_by(owner), Acquire, Relaxed);
         if alone.is_ok() {
             Ok(())
         } else if self.state().is_shared() {
-            self.take_over_in_kernel(0, deadline)
+            self.take_over_in_kernel(owner, deadline)
         } else {
-            self.take_over(0, deadline)
+            self.take_over(owner, deadline)
         }
     }
 

@@ -66,6 +66,7 @@ mod state;
 mod tests;
 #[cfg(not(loom))]
 mod traits;
+mod upgrade;
 mod wait;
 
 pub use error::RwLockError;
@@ -251,7 +252,7 @@ impl RawRwLock {
         &self,
         deadline: Option<&crate::Deadline>,
     ) -> Result<(), RwLockError> {
-        self.become_writer(deadline)
+        self.become_writer(0, deadline)
     }
 
     pub(crate) fn release_claim_of_model(&self) {

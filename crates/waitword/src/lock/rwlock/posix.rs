@@ -90,35 +90,14 @@ impl RawRwLock {
         self.write(0, Some(&deadline))
     }
 
-    /// Takes it upgradably, beside readers but no other such, until `deadline` at the latest.
-    ///
-    /// # Errors
-    /// [`TimedOut`](RwLockError::TimedOut).
-    #[inline]
-    pub fn lock_upgradable_until(&self, deadline: Deadline) -> Result<(), RwLockError> {
-        self.acquire_upgradable(Some(&deadline))
-    }
-
-    /// From holding it upgradably to holding it for writing, until `deadline` at the latest. After an error it is still held
-    /// upgradably.
-    ///
-    /// # Errors
-    /// [`TimedOut`](RwLockError::TimedOut).
-    ///
-    /// # Safety
-    /// The caller holds it upgradably.
-    #[inline]
-    pub unsafe fn upgrade_until(&self, deadline: Deadline) -> Result<(), RwLockError> {
-        self.become_writer(Some(&deadline))
-    }
-
-    /// Gives back what the caller holds, for reading or for writing. Source: `pthread_rwlock_unlock`.
+    /// Gives back what the caller holds, for reading or for writing; upgradably only if nobody else reads
+    /// ([`unlock_upgradable_checked`](Self::unlock_upgradable_checked)). Source: `pthread_rwlock_unlock`.
     ///
     /// # Errors
     /// [`NotLocked`](RwLockError::NotLocked) if nobody holds it; POSIX leaves that undefined.
     ///
     /// # Safety
-    /// If it is held, the caller holds it: for writing, for reading, or upgradably.
+    /// If it is held, the caller holds it.
     #[inline]
     pub unsafe fn unlock(&self) -> Result<(), RwLockError> {
         if self.state().has(WRITER) {

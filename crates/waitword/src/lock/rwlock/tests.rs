@@ -120,7 +120,7 @@ fn a_deadline_is_looked_at_only_if_there_is_something_to_wait_for() {
                 Err(RwLockError::TimedOut)
             );
             assert_eq!(
-                lock.lock_upgradable_until(soon()),
+                lock.read_upgradably(Some(&soon())),
                 Err(RwLockError::TimedOut)
             );
             assert!(!lock.try_lock_shared_for(Duration::from_millis(2)));
@@ -130,13 +130,16 @@ fn a_deadline_is_looked_at_only_if_there_is_something_to_wait_for() {
         // SAFETY: taken above.
         unsafe { lock.unlock() }.unwrap();
         lock.lock_shared_until(passed()).unwrap();
-        lock.lock_upgradable_until(passed()).unwrap();
+        lock.read_upgradably(Some(&passed())).unwrap();
         // SAFETY: the claim is held; a reader is in its way.
         unsafe {
-            assert_eq!(lock.upgrade_until(soon()), Err(RwLockError::TimedOut));
+            assert_eq!(
+                lock.upgrade_checked(0, Some(&soon())),
+                Err(RwLockError::TimedOut)
+            );
             assert!(!lock.try_upgrade_for(Duration::from_millis(2)));
             lock.unlock_shared();
-            lock.upgrade_until(passed()).unwrap();
+            lock.upgrade_checked(0, Some(&passed())).unwrap();
             lock.unlock().unwrap();
         }
         assert!(lock.is_idle() || scope == Scope::Shared, "{lock:?}");

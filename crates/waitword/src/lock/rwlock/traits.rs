@@ -224,7 +224,7 @@ unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
     #[inline]
     unsafe fn upgrade(&self) {
         // Without a deadline nothing can go wrong.
-        let _ = self.become_writer(None);
+        let _ = self.become_writer(0, None);
     }
 
     unsafe fn try_upgrade(&self) -> bool {
@@ -253,18 +253,20 @@ unsafe impl lock_api::RawRwLockUpgradeDowngrade for RawRwLock {
 // SAFETY: takes as `RawRwLockUpgrade` does.
 unsafe impl lock_api::RawRwLockUpgradeTimed for RawRwLock {
     fn try_lock_upgradable_for(&self, timeout: Duration) -> bool {
-        self.enter_upgradable() || self.lock_upgradable_until(Deadline::after(timeout)).is_ok()
+        self.read_upgradably(Some(&Deadline::after(timeout)))
+            .is_ok()
     }
 
     fn try_lock_upgradable_until(&self, timeout: Instant) -> bool {
-        self.enter_upgradable() || self.lock_upgradable_until(at(timeout)).is_ok()
+        self.enter_upgradable() || self.read_upgradably(Some(&at(timeout))).is_ok()
     }
 
     unsafe fn try_upgrade_for(&self, timeout: Duration) -> bool {
-        self.become_writer(Some(&Deadline::after(timeout))).is_ok()
+        self.become_writer(0, Some(&Deadline::after(timeout)))
+            .is_ok()
     }
 
     unsafe fn try_upgrade_until(&self, timeout: Instant) -> bool {
-        self.become_writer(Some(&at(timeout))).is_ok()
+        self.become_writer(0, Some(&at(timeout))).is_ok()
     }
 }
