@@ -1302,6 +1302,156 @@ int ww_rwlock_clockwrlock(ww_rwlock_t *rwlock,
 int ww_rwlock_unlock(ww_rwlock_t *rwlock);
 
 /**
+ * Locks it upgradably: readers may hold it at the same time, but no writer and nobody else upgradably. For a thread that reads
+ * and may then want to write without anybody's writing in between (`ww_rwlock_upgrade`). Waits as long as it takes; signal
+ * handlers do not end the wait.
+ *
+ * Errors:
+ * - `EINVAL`: NULL or misaligned.
+ *
+ * Blocks. Not a cancellation point. A thread that holds the lock upgradably or for writing waits for itself for ever.
+ *
+ * # Safety
+ * `rwlock` is NULL or a lock.
+ */
+int ww_rwlock_upgradable_lock(ww_rwlock_t *rwlock);
+
+/**
+ * Locks it upgradably if that needs no waiting.
+ *
+ * Errors:
+ * - `EBUSY`: it would have to wait.
+ * - `EINVAL`: NULL or misaligned.
+ *
+ * Does not block.
+ *
+ * # Safety
+ * `rwlock` is NULL or a lock.
+ */
+int ww_rwlock_upgradable_trylock(ww_rwlock_t *rwlock);
+
+/**
+ * Locks it upgradably, and waits for that no longer than to `abs_timeout`, an absolute time on `clock` (`CLOCK_MONOTONIC` or
+ * `CLOCK_REALTIME`). The time is looked at only if the call must wait.
+ *
+ * Errors:
+ * - `ETIMEDOUT`: the time came first.
+ * - `EINVAL`: another clock; NULL or misaligned; the call would wait and `abs_timeout` is NULL or its nanoseconds are not
+ *   below 10^9.
+ *
+ * Blocks. Not a cancellation point.
+ *
+ * # Safety
+ * `rwlock` is NULL or a lock, `abs_timeout` NULL or a time.
+ */
+int ww_rwlock_upgradable_clocklock(ww_rwlock_t *rwlock,
+                                   int clock,
+                                   const struct timespec *abs_timeout);
+
+/**
+ * Gives back what the caller holds upgradably. (`ww_rwlock_unlock` is for what is held for reading or for writing.)
+ *
+ * Errors:
+ * - `EPERM`: nobody holds it upgradably. (That it is the caller who does is not checked.)
+ * - `EINVAL`: NULL or misaligned.
+ *
+ * Does not block.
+ *
+ * # Safety
+ * `rwlock` is NULL or a lock; if it is held upgradably, the caller does.
+ */
+int ww_rwlock_upgradable_unlock(ww_rwlock_t *rwlock);
+
+/**
+ * From holding it upgradably to holding it for writing, once the readers have left; waits for that as long as it takes. Nobody
+ * writes in between.
+ *
+ * Errors:
+ * - `EPERM`: nobody holds it upgradably. (That it is the caller who does is not checked.)
+ * - `EINVAL`: NULL or misaligned.
+ *
+ * Blocks. Not a cancellation point.
+ *
+ * # Safety
+ * `rwlock` is NULL or a lock; if it is held upgradably, the caller does.
+ */
+int ww_rwlock_upgrade(ww_rwlock_t *rwlock);
+
+/**
+ * The same if nobody reads now. After an error it is held as before.
+ *
+ * Errors:
+ * - `EBUSY`: somebody reads.
+ * - `EPERM`, `EINVAL`: as `ww_rwlock_upgrade`.
+ *
+ * Does not block, but may wait for a moment for readers on other CPUs to notice.
+ *
+ * # Safety
+ * As for `ww_rwlock_upgrade`.
+ */
+int ww_rwlock_tryupgrade(ww_rwlock_t *rwlock);
+
+/**
+ * The same, and waits no longer than to `abs_timeout`, an absolute time on `clock` (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). The
+ * time is looked at only if the call must wait. After an error it is held as before.
+ *
+ * Errors:
+ * - `ETIMEDOUT`: the time came first.
+ * - `EINVAL`: another clock; NULL or misaligned; the call would wait and `abs_timeout` is NULL or its nanoseconds are not
+ *   below 10^9.
+ * - `EPERM`: as `ww_rwlock_upgrade`.
+ *
+ * Blocks. Not a cancellation point.
+ *
+ * # Safety
+ * As for `ww_rwlock_upgrade`; `abs_timeout` is NULL or a time.
+ */
+int ww_rwlock_clockupgrade(ww_rwlock_t *rwlock,
+                           int clock,
+                           const struct timespec *abs_timeout);
+
+/**
+ * From holding it for writing to holding it for reading. Readers come in, and nobody writes in between.
+ *
+ * Errors:
+ * - `EPERM`: nobody holds it for writing. (That it is the caller who does is not checked.)
+ * - `EINVAL`: NULL or misaligned.
+ *
+ * Does not block.
+ *
+ * # Safety
+ * `rwlock` is NULL or a lock; if it is held for writing, the caller does.
+ */
+int ww_rwlock_downgrade(ww_rwlock_t *rwlock);
+
+/**
+ * From holding it for writing to holding it upgradably. Readers come in, and nobody writes in between.
+ *
+ * Errors:
+ * - as `ww_rwlock_downgrade`.
+ *
+ * Does not block.
+ *
+ * # Safety
+ * As for `ww_rwlock_downgrade`.
+ */
+int ww_rwlock_downgrade_to_upgradable(ww_rwlock_t *rwlock);
+
+/**
+ * From holding it upgradably to holding it for reading: others may have it upgradably.
+ *
+ * Errors:
+ * - `EPERM`: nobody holds it upgradably. (That it is the caller who does is not checked.)
+ * - `EINVAL`: NULL or misaligned.
+ *
+ * Does not block.
+ *
+ * # Safety
+ * `rwlock` is NULL or a lock; if it is held upgradably, the caller does.
+ */
+int ww_rwlock_upgradable_downgrade(ww_rwlock_t *rwlock);
+
+/**
  * Makes a semaphore of this value. `flags`: 0 or `WW_PROCESS_SHARED`. A static one needs no call: `WW_SEM_INITIALIZER(value)`.
  *
  * Errors:

@@ -102,8 +102,8 @@ pub unsafe extern "C" fn ww_rwlock_upgradable_unlock(rwlock: *mut ww_rwlock_t) -
 /// `rwlock` is NULL or a lock; if it is held upgradably, the caller does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_upgrade(rwlock: *mut ww_rwlock_t) -> c_int {
-    // SAFETY: the caller's promise.
     answer(|| {
+        // SAFETY: the caller's promise.
         Ok(unsafe { object::<_, RawRwLock>(rwlock)?.upgrade_checked(thread_number(), None) }?)
     })
 }

@@ -23,6 +23,30 @@ use crate::sys::clock::Deadline;
 /// What a waker tells those whom it wakes. 0 is "look again"; the rest is each lock's own.
 pub(crate) type Token = u8;
 
+/// What is told to those who are woken together: all the same, or the first of them something else.
+#[derive(Clone, Copy)]
+pub(crate) struct Tokens {
+    pub(crate) first: Token,
+    pub(crate) others: Token,
+}
+
+impl From<Token> for Tokens {
+    #[inline]
+    fn from(token: Token) -> Self {
+        Self {
+            first: token,
+            others: token,
+        }
+    }
+}
+
+impl Tokens {
+    #[inline]
+    fn tell(self, claimed: &Claimed) {
+        claimed.set_tokens(self.first, self.others);
+    }
+}
+
 /// How [`park`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parked {
@@ -162,7 +186,7 @@ pub(crate) fn park_instead_of(
         registration.cancel();
         return Parked::Invalid;
     }
-    claimed.set_token(token);
+    Tokens::from(token).tell(&claimed);
     // SAFETY: the node has this key, and below it is notified or withdrawn before we leave.
     unsafe { registration.push(&node) };
     claimed.notify(&repository.parkers);
@@ -195,16 +219,16 @@ fn sleep(
 }
 
 /// Wakes those of `key`'s waiters, in the order of the queue, whom `choose` takes, and tells them the
-/// token that `change` returns; how many.
+/// tokens that `change` returns; how many.
 ///
 /// `choose` is given each waiter's kind, and `change` what came of it: both under the bucket's lock. `change`
 /// runs even if nobody waits, and may be the last to touch the lock's memory.
 #[inline]
-pub(crate) fn unpark(
+pub(crate) fn unpark<T: Into<Tokens>>(
     repository: &Repository,
     key: Key,
     choose: impl FnMut(u64) -> Choice,
-    change: impl FnOnce(Unparked) -> Token,
+    change: impl FnOnce(Unparked) -> T,
 ) -> usize {
     let Some(queue) = repository.lock_queue(key) else {
         change(Unparked {
@@ -215,8 +239,7 @@ pub(crate) fn unpark(
     };
     let mut claimed = Claimed::new();
     let unparked = queue.claim_chosen(choose, &mut claimed);
-    let token = change(unparked);
-    claimed.set_token(token);
+    change(unparked).into().tell(&claimed);
     drop(queue);
     claimed.notify(&repository.parkers)
 }
@@ -280,7 +303,7 @@ pub(crate) fn unpark_highest(
         choice
     };
     let unparked = queue.claim_chosen(take, &mut claimed);
-    claimed.set_token(change(unparked));
+    Tokens::from(change(unparked)).tell(&claimed);
     drop(queue);
     claimed.notify(&repository.parkers)
 }
@@ -304,14 +327,14 @@ pub(crate) struct Requeued {
 /// Wakes some of `from`'s waiters and moves some behind those of `to`; what came of it.
 ///
 /// `plan` and `change` run under the locks of both buckets: before and after the queues are changed. If nobody waits on
-/// `from`, `change` alone runs; those who are woken are told the token that it returns.
+/// `from`, `change` alone runs; those who are woken are told the tokens that it returns.
 #[inline]
-pub(crate) fn unpark_requeue(
+pub(crate) fn unpark_requeue<T: Into<Tokens>>(
     repository: &Repository,
     from: Key,
     to: Key,
     plan: impl FnOnce() -> Plan,
-    change: impl FnOnce(Requeued) -> Token,
+    change: impl FnOnce(Requeued) -> T,
 ) -> Requeued {
     const NOBODY: Requeued = Requeued {
         woken: 0,
@@ -335,7 +358,7 @@ pub(crate) fn unpark_requeue(
         moved,
         more: pair.has_waiters(),
     };
-    claimed.set_token(change(requeued));
+    change(requeued).into().tell(&claimed);
     drop(pair);
     claimed.notify(&repository.parkers);
     requeued

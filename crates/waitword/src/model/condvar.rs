@@ -185,7 +185,33 @@ fn a_broadcast_with_the_mutex_held_finds_all() {
 fn a_broadcast_without_the_mutex_finds_all() {
     broadcast(HEIR, Time::Stands, false, 2);
     broadcast(HEIR, Time::PassesOnOneCpu, false, 1);
+    broadcast(HEIR, Time::ForExtras, false, 2);
     broadcast(Flavour::WaitWake, Time::Stands, false, 2);
+}
+
+/// Both takers stand in the mutex's queue when its holder goes to sleep, and wakes both.
+#[test]
+fn one_who_goes_to_sleep_wakes_some() {
+    check(1, || {
+        let store = Store::new(HEIR, Time::ForExtras);
+        let takers = [(); 2].map(|()| {
+            spawn(&store, |store| {
+                store.take();
+                store.condvar.notify_all();
+            })
+        });
+        store.mutex.lock();
+        store.set(2);
+        store.condvar.notify_all();
+        while store.tokens() != 0 {
+            store.wait();
+        }
+        store.unlock();
+        for taker in takers {
+            taker.join().unwrap();
+        }
+        store.over(0);
+    });
 }
 
 /// Whoever was signalled says so, and whoever timed out was not: a signal that found somebody is reported by one.

@@ -4,7 +4,7 @@
 //! choice: its clock stands still, or goes on by more than any patience each time that it is read.
 
 use super::*;
-use crate::lock::{let_heirs_be_late, let_time_pass};
+use crate::lock::{let_extras_be_woken, let_heirs_be_late, let_time_pass};
 use crate::oncpu::run_all_on_one_cpu;
 use crate::{Clock, Deadline, Flavour, MutexOptions, RawMutex};
 use loom::cell::UnsafeCell;
@@ -24,6 +24,8 @@ pub(super) enum Time {
     PassesOnOneCpu,
     /// Late for every heir: whoever comes makes way for it.
     HeirsAreLate,
+    /// For others beside the heir to be woken, by whoever goes to sleep in a condvar.
+    ForExtras,
 }
 
 impl Time {
@@ -37,6 +39,7 @@ impl Time {
                 run_all_on_one_cpu();
             }
             Self::HeirsAreLate => let_heirs_be_late(),
+            Self::ForExtras => let_extras_be_woken(),
         }
     }
 }

@@ -447,12 +447,14 @@ impl Claimed {
         self.count += 1;
     }
 
-    /// Leaves `token` for each of them to find when it wakes up.
-    pub(crate) fn set_token(&self, token: u8) {
+    /// Leaves a token for each of them to find when it wakes up: one for the first, one for all others.
+    pub(crate) fn set_tokens(&self, first: u8, others: u8) {
         let mut node = self.first;
+        let mut token = first;
         // SAFETY: claimed nodes are ours alone until they are notified, and linked until then.
         while let Some(claimed) = unsafe { node.as_ref() } {
             claimed.token.set(token);
+            token = others;
             node = claimed.next.get();
         }
     }

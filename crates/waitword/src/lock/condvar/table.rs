@@ -38,12 +38,12 @@
 //!
 //! # How many are woken
 //!
-//! One, of a mutex that is free, and none of one that is held: each needs the mutex, so a second one would be woken only to
-//! wait. (Tried: as many as there are CPUs. See ARCHITECTURE.md.)
+//! Of a mutex that is free one, or some, if lately those who were woken have had it at once (`mutex/extras.rs`); of one that is
+//! held none: each needs the mutex, and would be woken only to wait.
 
 use super::{BY_PRIORITY, KEPT, RawCondvar};
 use crate::atomic::Ordering;
-use crate::futex::parking::{self, Parked, Plan, Requeued};
+use crate::futex::parking::{self, Parked, Plan, Requeued, Tokens};
 use crate::lock::mutex::after_wait::Stands;
 use crate::lock::mutex::waiter::{Moment, Waiter};
 use crate::lock::{LockError, RawMutex, key_of, key_of_mutex_at};
@@ -168,7 +168,10 @@ pub(super) fn notify(condvar: &RawCondvar, bound_to: u64, count: usize) -> Optio
         }
         moves.set(true);
         accepted.set(mutex().accept_waiters());
-        let wake = usize::from(!accepted.get());
+        let wake = match accepted.get() {
+            true => 0,
+            false => mutex().best_woken().min(count),
+        };
         Plan {
             wake,
             moved: count - wake,
@@ -183,7 +186,7 @@ pub(super) fn notify(condvar: &RawCondvar, bound_to: u64, count: usize) -> Optio
         if moves.get() && !accepted.get() && requeued.woken > 0 {
             return mutex().accept_waiters_of_woken(requeued.moved > 0);
         }
-        0
+        Tokens::from(0)
     };
     let requeued = parking::unpark_requeue(
         repository(),

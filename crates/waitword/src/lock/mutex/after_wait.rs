@@ -1,8 +1,8 @@
 //! What a condvar needs of its mutex: to park its waiters there, and to take it again for one that was woken.
 
-use super::throughput::{self, HEIR, HOLDER};
+use super::throughput::{self, EXTRA, HEIR, HOLDER};
 use super::{Flavour, LockError, LockTimedOut, RawMutex, Then};
-use crate::futex::parking::Token;
+use crate::futex::parking::{Token, Tokens};
 
 /// Where the waiters of a mutex stand.
 #[derive(Clone, Copy)]
@@ -85,8 +85,16 @@ impl RawMutex {
         })
     }
 
-    /// The same for a mutex that had nobody to wake them, where one of those who come is woken instead, with this token.
-    pub(in crate::lock) fn accept_waiters_of_woken(&self, others_moved: bool) -> Token {
+    /// How many of those who wait for a condvar are best woken at once, if nobody has the mutex.
+    pub(in crate::lock) fn best_woken(&self) -> usize {
+        match self.flavour() {
+            Flavour::WaitWake => 1,
+            _ => 1 + self.extras(),
+        }
+    }
+
+    /// The same for a mutex that had nobody to wake them, where some of those who come are woken instead, with these tokens.
+    pub(in crate::lock) fn accept_waiters_of_woken(&self, others_moved: bool) -> Tokens {
         let has_heirs = self.flavour() != Flavour::WaitWake;
         let mut token = 0;
         self.announce(|state| {
@@ -95,7 +103,10 @@ impl RawMutex {
             let state = if is_heir { state.with_heir() } else { state };
             Some(state.with_parked(others_moved || state.has_parked()))
         });
-        token
+        Tokens {
+            first: token,
+            others: EXTRA,
+        }
     }
 
     /// Takes it again, for a waiter that was woken with this token, by the condvar or by an unlock.
@@ -106,6 +117,8 @@ impl RawMutex {
                 let without_deadline: Result<(), LockTimedOut> = throughput::lock(self, None, HEIR);
                 debug_assert!(without_deadline.is_ok());
             }
+            EXTRA if self.try_fast().is_err() => throughput::lock_as_extra(self),
+            EXTRA => self.note_woken(true),
             _ => {
                 if self.try_fast().is_err() && !self.take_level_back() {
                     self.lock_word_uninterrupted();

@@ -18,7 +18,7 @@
 //! |------|---------|
 //! | 8-23 | when an heir was woken last, in 4.096 µs of the monotonic clock, modulo 2^16 (268 ms) |
 //!
-//! It is a guess, as what `adaptive.rs` keeps there; a lost update, or a time from long ago, costs a system call.
+//! (Not of one that keeps an owner: there `data` is his.) It is a guess, as what `adaptive.rs` keeps there; a lost update, or a time from long ago, costs a system call.
 //!
 //! To park while the lock is free is safe with an heir: it takes the lock, or sees to it that another one wakes up.
 
@@ -51,7 +51,9 @@ mod real {
         /// An heir is about to be woken.
         #[inline]
         pub(in super::super) fn note_heir_woken(&self, now: Moment) {
-            self.note(units(now));
+            if !self.state().is_special() {
+                self.note(units(now));
+            }
         }
 
         fn note(&self, time: u32) {

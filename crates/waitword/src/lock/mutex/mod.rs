@@ -32,6 +32,7 @@
 mod adaptive;
 pub(in crate::lock) mod after_wait;
 mod error;
+mod extras;
 mod late_heir;
 mod options;
 #[cfg(not(loom))]
@@ -44,6 +45,8 @@ pub(in crate::lock) mod waiter;
 mod word;
 
 pub use error::LockError;
+#[cfg(loom)]
+pub(crate) use extras::let_extras_be_woken;
 #[cfg(loom)]
 pub(crate) use late_heir::let_heirs_be_late;
 pub use options::{Flavour, Kind, MutexOptions};

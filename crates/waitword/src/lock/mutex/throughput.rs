@@ -61,7 +61,7 @@ use super::waiter::{Moment, Waiter};
 use super::word::State;
 use super::{Flavour, LockTimedOut, RawMutex, Then};
 use crate::atomic::Ordering;
-use crate::futex::parking::{self, Parked, Token};
+use crate::futex::parking::{self, Parked, Token, Tokens};
 use crate::park::spin;
 use crate::private::{Choice, Unparked, repository};
 use crate::sys::clock::Deadline;
@@ -91,6 +91,8 @@ const LOOK_THROUGH: usize = 16;
 pub(in crate::lock) const HEIR: Token = 1;
 /// See above: it holds the lock.
 pub(in crate::lock) const HOLDER: Token = 2;
+/// Woken beside an heir (`extras.rs`).
+pub(in crate::lock) const EXTRA: Token = 3;
 
 enum Role {
     Newcomer,
@@ -106,6 +108,8 @@ struct Contender<'a> {
     heir_since: Option<Moment>,
     has_looked: bool,
     has_stepped_aside: bool,
+    /// It was woken as an extra, and has not parked since.
+    is_extra: bool,
 }
 
 type Outcome = Result<Option<Role>, LockTimedOut>;
@@ -123,17 +127,32 @@ pub(in crate::lock) fn lock(
     deadline: Option<&Deadline>,
     woken_with: Token,
 ) -> Result<(), LockTimedOut> {
-    if woken_with == HEIR && try_inherit(mutex) {
+    match woken_with {
         // What most who are woken find.
-        return Ok(());
+        HEIR if try_inherit(mutex) => {
+            mutex.note_woken(true);
+            return Ok(());
+        }
+        HEIR => mutex.note_woken(false),
+        _ => {}
     }
     Contender::new(mutex, deadline).go_on(after(Parked::Woken(woken_with)))
+}
+
+/// The same, as an extra.
+#[cold]
+pub(in crate::lock) fn lock_as_extra(mutex: &RawMutex) {
+    let mut contender = Contender::new(mutex, None);
+    contender.has_stepped_aside = true;
+    contender.is_extra = true;
+    let without_deadline = contender.go_on(NEWCOMER);
+    debug_assert!(without_deadline.is_ok());
 }
 
 /// The same for a thread that leaves the lock to the heir, though it is free, and parks.
 #[cold]
 pub(super) fn lock_after_heir(mutex: &RawMutex) {
-    let contender = Contender::new(mutex, None);
+    let mut contender = Contender::new(mutex, None);
     let outcome = contender.park(State::has_heir);
     let without_deadline = contender.go_on(outcome);
     debug_assert!(without_deadline.is_ok());
@@ -157,6 +176,7 @@ fn after(parked: Parked) -> Outcome {
         Parked::Woken(HOLDER) => LOCKED,
         Parked::Woken(HEIR) => BECAME_HEIR,
         Parked::TimedOut => Err(LockTimedOut),
+        // Also one that was woken as an extra while it waited for the mutex and for no condvar.
         Parked::Woken(_) | Parked::Invalid | Parked::Interrupted => NEWCOMER,
     }
 }
@@ -170,6 +190,7 @@ impl<'a> Contender<'a> {
             heir_since: None,
             has_looked: false,
             has_stepped_aside: false,
+            is_extra: false,
         }
     }
 
@@ -177,10 +198,22 @@ impl<'a> Contender<'a> {
     fn go_on(mut self, mut outcome: Outcome) -> Result<(), LockTimedOut> {
         loop {
             outcome = match outcome? {
-                None => return Ok(()),
+                None => {
+                    if self.is_extra {
+                        self.mutex.note_woken(true);
+                    }
+                    return Ok(());
+                }
                 Some(Role::Newcomer) => self.come(),
                 Some(Role::Heir) => self.inherit(),
             };
+        }
+    }
+
+    /// It is about to park.
+    fn note_parking(&mut self) {
+        if core::mem::take(&mut self.is_extra) {
+            self.mutex.note_woken(false);
         }
     }
 
@@ -224,7 +257,8 @@ impl<'a> Contender<'a> {
     }
 
     /// Parks behind the others, if it must: only while there is an heir.
-    fn park(&self, must: impl Fn(State) -> bool) -> Outcome {
+    fn park(&mut self, must: impl Fn(State) -> bool) -> Outcome {
+        self.note_parking();
         after(parking::park(
             repository(),
             self.mutex.key(),
@@ -290,6 +324,7 @@ impl<'a> Contender<'a> {
             self.resign();
             return Err(LockTimedOut);
         }
+        self.note_parking();
         let impatient = heir_since.elapsed() > IMPATIENT_AFTER;
         let parked = parking::park_in_front(
             repository(),
@@ -387,44 +422,51 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// Releases the lock, which has been found with PARKED set and no heir, and wakes one.
+/// Releases the lock, which has been found with PARKED set and no heir, and wakes one, and perhaps some extras.
 #[cold]
 pub(super) fn unlock_and_wake(mutex: &RawMutex, then: Then) {
+    let extras = match then {
+        Then::Sleep => mutex.extras(),
+        _ => 0,
+    };
     // A waiter that ran here would have to wait for the caller, if that goes on.
     let suits = |waiter: Waiter| then == Then::Sleep || !waiter.ran_here();
-    if !unlock_and_wake_one_of(mutex, suits) {
-        unlock_and_wake_one_of(mutex, |_| true);
+    if !unlock_and_wake_one_of(mutex, suits, extras) {
+        unlock_and_wake_one_of(mutex, |_| true, extras);
     }
 }
 
-/// The same for the oldest of the waiters that `suits`, or one who is impatient; false, and nothing done, if there
-/// are waiters and none does.
-fn unlock_and_wake_one_of(mutex: &RawMutex, suits: impl Fn(Waiter) -> bool) -> bool {
-    let (mut seen, mut done) = (0, true);
+/// The same for the oldest of the waiters that `suits`, or one who is impatient, and those who come next; false, and nothing
+/// done, if there are waiters and none does.
+fn unlock_and_wake_one_of(mutex: &RawMutex, suits: impl Fn(Waiter) -> bool, extras: usize) -> bool {
+    let (mut seen, mut taken, mut done) = (0, 0, true);
     let found = core::cell::Cell::new(None::<Waiter>);
     let choose = |kind| {
         let waiter = Waiter(kind);
         seen += 1;
-        if found.get().is_some() || seen > LOOK_THROUGH {
+        if taken > extras || seen > LOOK_THROUGH + extras + extras {
             return Choice::Stop;
         }
-        if !waiter.is_impatient() && !suits(waiter) {
-            return Choice::Pass;
+        if found.get().is_none() {
+            if !waiter.is_impatient() && !suits(waiter) {
+                return Choice::Pass;
+            }
+            found.set(Some(waiter));
+            mutex.note_heir_woken(Moment::now());
         }
-        found.set(Some(waiter));
-        mutex.note_heir_woken(Moment::now());
+        taken += 1;
         Choice::Take
     };
     let change = |unparked: Unparked| {
         if unparked.woken == 0 && unparked.more {
             done = false;
-            return 0;
+            return Tokens::from(0);
         }
         let impatient = found.get().is_some_and(Waiter::is_impatient);
         let mut state = mutex.state();
         loop {
             let with_parked = state.with_parked(unparked.more);
-            let (next, token) = if unparked.woken == 0 || state.has_heir() {
+            let (next, first) = if unparked.woken == 0 || state.has_heir() {
                 (with_parked.released(), 0)
             } else if impatient {
                 (with_parked.handed_over(), HOLDER)
@@ -432,7 +474,12 @@ fn unlock_and_wake_one_of(mutex: &RawMutex, suits: impl Fn(Waiter) -> bool) -> b
                 (with_parked.released().with_heir(), HEIR)
             };
             match mutex.change(state, next, Ordering::Release) {
-                Ok(()) => return token,
+                Ok(()) => {
+                    return Tokens {
+                        first,
+                        others: EXTRA,
+                    };
+                }
                 Err(now) => state = now,
             }
         }

@@ -1,0 +1,82 @@
+//! How many are woken at once, where one is enough.
+//!
+//! One waiter is woken at a time, since each needs the mutex. But after a broadcast hundreds wait for a mutex that each of them
+//! holds for a moment only, before it sleeps again; then they run in a chain, each woken by the one before: on a CPU that has
+//! nothing to do, which takes 10 µs, or on the waker's own, which it may lose before it has gone to sleep. Where sections are
+//! that short, it is best to wake some at once, in one system call: they stand in the CPUs' queues, and find the mutex
+//! free one after the other.
+//!
+//! So one who gives the mutex back *because it is about to sleep in a condvar*, and a broadcast to a mutex that is free, wake
+//! **extras** beside the heir, if those who were woken lately, [`LATELY`] times in a row, had the mutex without waiting. An extra is a newcomer that
+//! steps aside for nobody. If it must park again, its wake-up was in vain, and it begins anew with one at a time.
+//!
+//! | bits of `data` | meaning |
+//! |------|---------|
+//! | 24-28 | how many in a row had the mutex as they woke up, up to 31 |
+//!
+//! A guess, as what `adaptive.rs` keeps there.
+
+#[cfg(not(loom))]
+mod real {
+    use super::super::RawMutex;
+    use crate::atomic::Ordering;
+
+    const SHIFT: u32 = 24;
+    const IN_A_ROW: u32 = 0x1f << SHIFT;
+
+    const LATELY: u32 = 16;
+    /// How many extras.
+    const EXTRAS: usize = 7;
+
+    impl RawMutex {
+        /// How many are to be woken beside the heir.
+        pub(in super::super) fn extras(&self) -> usize {
+            let data = self.data.load(Ordering::Relaxed);
+            let trusts = !self.state().is_special() && (data & IN_A_ROW) >> SHIFT >= LATELY;
+            if trusts { EXTRAS } else { 0 }
+        }
+
+        /// Notes whether one that was woken had the mutex at once.
+        #[inline]
+        pub(in super::super) fn note_woken(&self, at_once: bool) {
+            if self.state().is_special() {
+                return;
+            }
+            let data = self.data.load(Ordering::Relaxed);
+            let next = match at_once {
+                true if data & IN_A_ROW == IN_A_ROW => return,
+                true => data + (1 << SHIFT),
+                false if data & IN_A_ROW == 0 => return,
+                false => data & !IN_A_ROW,
+            };
+            self.data.store(next, Ordering::Relaxed);
+        }
+    }
+}
+
+/// In a model one is woken, or two, as the model says.
+#[cfg(loom)]
+mod model {
+    use super::super::RawMutex;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    loom::lazy_static! {
+        static ref WOKEN: AtomicBool = AtomicBool::new(false);
+    }
+
+    /// From now on in this execution.
+    pub(crate) fn let_extras_be_woken() {
+        WOKEN.store(true, Relaxed);
+    }
+
+    impl RawMutex {
+        pub(in super::super) fn extras(&self) -> usize {
+            usize::from(WOKEN.load(Relaxed))
+        }
+
+        pub(in super::super) fn note_woken(&self, _: bool) {}
+    }
+}
+
+#[cfg(loom)]
+pub(crate) use model::let_extras_be_woken;
