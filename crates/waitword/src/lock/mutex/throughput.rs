@@ -79,6 +79,9 @@ const IMPATIENT_AFTER: u64 = 1_000_000;
 const LONGEST_PAUSE: u64 = 800;
 /// For how many nanoseconds a newcomer looks, before it parks behind an heir.
 const FIRST_LOOK: u64 = 2_000;
+/// For how many it looks before it becomes the heir, if nobody is parked: an heir writes to the word twice, and makes the holder's
+/// unlock longer. (With 100 locks and sections of 50 ns a quarter of the throughput.)
+const BRIEF_LOOK: u64 = 300;
 /// Others step aside for a waiter that has waited this many microseconds.
 const STEP_ASIDE_AFTER: u64 = 30;
 /// A waiter that last ran on another CPU than is about to become free is passed over until it has waited for so many
@@ -107,6 +110,7 @@ struct Contender<'a> {
     /// When it became the heir for the first time.
     heir_since: Option<Moment>,
     has_looked: bool,
+    has_looked_briefly: bool,
     has_stepped_aside: bool,
     /// It was woken as an extra, and has not parked since.
     is_extra: bool,
@@ -189,6 +193,7 @@ impl<'a> Contender<'a> {
             began: Moment::now(),
             heir_since: None,
             has_looked: false,
+            has_looked_briefly: false,
             has_stepped_aside: false,
             is_extra: false,
         }
@@ -233,6 +238,9 @@ impl<'a> Contender<'a> {
             }
             return self.park(|state| !state.may_barge() && state.has_heir());
         }
+        if !state.has_parked() && !self.has_looked_briefly && self.look_briefly() {
+            return NEWCOMER;
+        }
         if self
             .mutex
             .change(state, state.with_heir(), Ordering::Relaxed)
@@ -249,10 +257,20 @@ impl<'a> Contender<'a> {
     /// Watches for a moment; whether there is something to be had: the lock, or the place of the heir.
     fn look(&mut self) -> bool {
         self.has_looked = true;
-        (0..spin::pauses(FIRST_LOOK)).any(|_| {
+        self.watch(FIRST_LOOK, |state| state.may_barge() || !state.has_heir())
+    }
+
+    /// The same where nobody else waits, for the lock alone.
+    fn look_briefly(&mut self) -> bool {
+        self.has_looked_briefly = true;
+        self.watch(BRIEF_LOOK, State::may_barge)
+    }
+
+    /// Watches for so many nanoseconds; whether it has come to what `enough` says.
+    fn watch(&self, nanoseconds: u64, enough: impl Fn(State) -> bool) -> bool {
+        (0..spin::pauses(nanoseconds)).any(|_| {
             spin_loop();
-            let state = self.mutex.state();
-            state.may_barge() || !state.has_heir()
+            enough(self.mutex.state())
         })
     }
 
