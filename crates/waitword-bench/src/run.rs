@@ -24,7 +24,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            rounds: 9,
+            rounds: 5,
             threads: vec![2, 16, 64, 512],
             naps: 0,
             full: false,

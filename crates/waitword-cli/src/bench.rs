@@ -32,7 +32,7 @@ pub(crate) struct Args {
     list: bool,
 
     /// How often every variant is measured
-    #[arg(long, value_name = "N", default_value_t = 9, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one)]
     rounds: usize,
 
     /// How many threads wait, in the workloads where many do; one case each

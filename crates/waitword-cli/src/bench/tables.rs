@@ -151,8 +151,7 @@ pub(super) fn bars(bars: &[BarReport]) -> String {
     if bars.is_empty() {
         return String::new();
     }
-    let mut text =
-        String::from("\n## What must be reached (ratio to futex(2), worst case first)\n");
+    let mut text = String::from("\n## What must be reached, the worst case first\n");
     let header = [
         "what",
         "limit",

@@ -23,7 +23,7 @@ const fn metric(name: &'static str, unit: &'static str) -> Metric {
 }
 
 /// One write in so many operations; 0: none.
-const PERIODS: [u64; 3] = [0, 100, 2];
+const PERIODS: [u64; 3] = [0, 10, 2];
 const PERIODS_FULL: [u64; 5] = [0, 1000, 100, 10, 2];
 const THREADS: [usize; 4] = [1, 2, 4, 16];
 const THREADS_FULL: [usize; 5] = [1, 2, 4, 8, 16];
@@ -64,7 +64,7 @@ fn time(threads: usize) -> Duration {
 pub(super) fn case(threads: usize, period: u64, time: Duration) -> Case {
     let name = match period {
         0 => format!("t = {threads}, no writes"),
-        _ => format!("t = {threads}, one write in {period}"),
+        _ => format!("t = {threads}, one write in {period} operations"),
     };
     let contenders = every_rwlock!(nothing()).len();
     Case::new(name, METRICS, contenders, move |context| {

@@ -146,7 +146,7 @@ fn the_user_decides_how_many_cells_there_are() {
     });
     assert_eq!(full.len(), 5 * 5 + 3);
     assert!(
-        full.contains(&"t = 8, one write in 1000".to_owned()),
+        full.contains(&"t = 8, one write in 1000 operations".to_owned()),
         "{full:?}"
     );
     assert!(
