@@ -425,8 +425,8 @@ typedef struct ww_cond ww_cond_t;
  * nobody can lock it any more (`ENOTRECOVERABLE`).
  *
  * It may lie in memory that several processes map, or not; there is no difference. It stays where it is, mapped, while
- * anybody holds it: the thread that does is known to the kernel by a list that leads through it. It does not work with
- * `ww_cond_t`. None of its functions is for signal handlers. A forked child holds none of its parent's.
+ * anybody holds it: the thread that does is known to the kernel by a list that leads through it. It works with a process-shared
+ * `ww_cond_t` (`ww_cond_wait_robust`). None of its functions is for signal handlers. A forked child holds none of its parent's.
  */
 struct ww_robust_mutex {
     /**
@@ -991,6 +991,43 @@ int ww_cond_clockwait(ww_cond_t *cond,
                       ww_mutex_t *mutex,
                       int clock,
                       const struct timespec *abs_timeout);
+
+/**
+ * `ww_cond_wait` with a robust mutex, on a condition variable of `WW_PROCESS_SHARED`. A broadcast wakes all who wait so.
+ *
+ * Errors:
+ * - `EOWNERDEAD`: **the mutex is locked again**, and the caller is the first to hold it since a holder has died.
+ * - `ENOTRECOVERABLE`: the mutex can never be locked again, and is not.
+ * - `EPERM`: the caller does not hold the mutex.
+ * - `ENOTSUP`: the condition variable is private. The mutex is still locked then.
+ * - `EINVAL`: NULL or misaligned.
+ *
+ * Blocks. Not a cancellation point. After `pthread_cond_wait`. Do not destroy the condition variable, but make a new one, once a
+ * process has been killed that waited on it.
+ *
+ * # Safety
+ * `cond` is NULL or a condition variable, `mutex` NULL or a robust mutex. Both live until everybody has come back from here.
+ */
+int ww_cond_wait_robust(ww_cond_t *cond,
+                        ww_robust_mutex_t *mutex);
+
+/**
+ * `ww_cond_wait_robust` until `abs_timeout` at the latest, an absolute time on `clock` (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`).
+ *
+ * Errors:
+ * - `ETIMEDOUT`: the time came first. The mutex is locked again. (`EOWNERDEAD` goes first.)
+ * - `EINVAL`: another clock; `abs_timeout` is NULL or its nanoseconds are not below 10^9. Nothing has been done then.
+ * - as `ww_cond_wait_robust`.
+ *
+ * Blocks. Not a cancellation point. After `pthread_cond_clockwait` (POSIX 2024).
+ *
+ * # Safety
+ * As for `ww_cond_wait_robust`; `abs_timeout` is NULL or a time.
+ */
+int ww_cond_clockwait_robust(ww_cond_t *cond,
+                             ww_robust_mutex_t *mutex,
+                             int clock,
+                             const struct timespec *abs_timeout);
 
 /**
  * Signals the thread that has waited longest, if any waits. The caller may hold the mutex or not.

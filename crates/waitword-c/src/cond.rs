@@ -1,10 +1,11 @@
 //! `ww_cond_t`: `pthread_cond_t`'s functions, in sixteen bytes.
 
-use crate::call::{answer, clock, deadline, object, put, scope_alone};
+use crate::call::{Number, answer, clock, deadline, object, put, scope_alone};
 use crate::mutex::ww_mutex_t;
+use crate::robust::ww_robust_mutex_t;
 use core::ffi::{c_int, c_uint};
 use libc::timespec;
-use waitword_core::{RawCondvar, RawMutex};
+use waitword_core::{Deadline, RawCondvar, RawMutex, RawRobustMutex, RobustLocked};
 
 /// A condition variable: 16 bytes, all zero when it is private and nobody waits. `WW_COND_INITIALIZER`, or `ww_cond_init`.
 ///
@@ -126,6 +127,72 @@ pub unsafe extern "C" fn ww_cond_clockwait(
         let mutex = object::<_, RawMutex>(mutex)?;
         Ok(object::<_, RawCondvar>(cond)?.wait(mutex, Some(&deadline))?)
     })
+}
+
+/// `ww_cond_wait` with a robust mutex, on a condition variable of `WW_PROCESS_SHARED`. A broadcast wakes all who wait so.
+///
+/// Errors:
+/// - `EOWNERDEAD`: **the mutex is locked again**, and the caller is the first to hold it since a holder has died.
+/// - `ENOTRECOVERABLE`: the mutex can never be locked again, and is not.
+/// - `EPERM`: the caller does not hold the mutex.
+/// - `ENOTSUP`: the condition variable is private. The mutex is still locked then.
+/// - `EINVAL`: NULL or misaligned.
+///
+/// Blocks. Not a cancellation point. After `pthread_cond_wait`. Do not destroy the condition variable, but make a new one, once a
+/// process has been killed that waited on it.
+///
+/// # Safety
+/// `cond` is NULL or a condition variable, `mutex` NULL or a robust mutex. Both live until everybody has come back from here.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ww_cond_wait_robust(
+    cond: *mut ww_cond_t,
+    mutex: *mut ww_robust_mutex_t,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    answer(|| unsafe { wait_robust(cond, mutex, None) })
+}
+
+/// `ww_cond_wait_robust` until `abs_timeout` at the latest, an absolute time on `clock` (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`).
+///
+/// Errors:
+/// - `ETIMEDOUT`: the time came first. The mutex is locked again. (`EOWNERDEAD` goes first.)
+/// - `EINVAL`: another clock; `abs_timeout` is NULL or its nanoseconds are not below 10^9. Nothing has been done then.
+/// - as `ww_cond_wait_robust`.
+///
+/// Blocks. Not a cancellation point. After `pthread_cond_clockwait` (POSIX 2024).
+///
+/// # Safety
+/// As for `ww_cond_wait_robust`; `abs_timeout` is NULL or a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ww_cond_clockwait_robust(
+    cond: *mut ww_cond_t,
+    mutex: *mut ww_robust_mutex_t,
+    clock: c_int,
+    abs_timeout: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    answer(|| unsafe {
+        let deadline = deadline(self::clock(clock)?, abs_timeout)?;
+        wait_robust(cond, mutex, Some(&deadline))
+    })
+}
+
+/// # Safety
+/// As for `ww_cond_wait_robust`.
+unsafe fn wait_robust(
+    cond: *mut ww_cond_t,
+    mutex: *mut ww_robust_mutex_t,
+    deadline: Option<&Deadline>,
+) -> Result<(), Number> {
+    // SAFETY: the caller's promise.
+    let (mutex, cond): (&RawRobustMutex, &RawCondvar) = unsafe { (object(mutex)?, object(cond)?) };
+    // SAFETY: the caller's promise.
+    let (locked, timeout) = unsafe { cond.wait_raw_robust(mutex, deadline) }?;
+    match (locked, timeout.timed_out()) {
+        (RobustLocked::OwnerDied, _) => Err(Number(libc::EOWNERDEAD)),
+        (RobustLocked::Clean, true) => Err(Number(libc::ETIMEDOUT)),
+        (RobustLocked::Clean, false) => Ok(()),
+    }
 }
 
 /// Signals the thread that has waited longest, if any waits. The caller may hold the mutex or not.

@@ -14,8 +14,8 @@ use waitword_core::{Kind, RawRobustMutex, RobustError, RobustKind, RobustLocked,
 /// nobody can lock it any more (`ENOTRECOVERABLE`).
 ///
 /// It may lie in memory that several processes map, or not; there is no difference. It stays where it is, mapped, while
-/// anybody holds it: the thread that does is known to the kernel by a list that leads through it. It does not work with
-/// `ww_cond_t`. None of its functions is for signal handlers. A forked child holds none of its parent's.
+/// anybody holds it: the thread that does is known to the kernel by a list that leads through it. It works with a process-shared
+/// `ww_cond_t` (`ww_cond_wait_robust`). None of its functions is for signal handlers. A forked child holds none of its parent's.
 #[allow(non_camel_case_types)] // C's name.
 #[derive(Debug)]
 #[repr(C)]

@@ -8,7 +8,8 @@
 struct counter {
     ww_robust_mutex_t mutex;
     long value;
-    int ready;
+    int ready, waits;
+    ww_cond_t cond;
 };
 
 static struct counter *counter;
@@ -158,6 +159,87 @@ static void among_all(void)
     GIVES(4 * ROUNDS, counter->value);
 }
 
+/* The thread waits for `ready` in a condition variable. What it finds: 0, or EOWNERDEAD. */
+static void *wait_until_ready(void *unused)
+{
+    (void)unused;
+    ANSWERS(0, ww_robust_mutex_lock(&counter->mutex));
+    int error = 0;
+    __atomic_store_n(&counter->waits, 1, __ATOMIC_SEQ_CST);
+    while (!counter->ready && error == 0) {
+        struct timespec late = never(CLOCK_MONOTONIC);
+        error = counter->value ? ww_cond_wait_robust(&counter->cond, &counter->mutex)
+                               : ww_cond_clockwait_robust(&counter->cond, &counter->mutex,
+                                                          CLOCK_MONOTONIC, &late);
+    }
+    if (error == EOWNERDEAD)
+        ANSWERS(0, ww_robust_mutex_consistent(&counter->mutex));
+    ANSWERS(0, ww_robust_mutex_unlock(&counter->mutex));
+    return (void *)(intptr_t)error;
+}
+
+/* Once it waits, and has given the mutex back: as often as not this dies with it. */
+static void *make_ready(void *dies)
+{
+    ANSWERS(0, ww_robust_mutex_lock(&counter->mutex));
+    counter->ready = 1;
+    ANSWERS(0, ww_cond_broadcast(&counter->cond));
+    if (!dies)
+        ANSWERS(0, ww_robust_mutex_unlock(&counter->mutex));
+    return NULL;
+}
+
+static void with_a_condition(void)
+{
+    ww_cond_t private_cond = WW_COND_INITIALIZER;
+    ANSWERS(EPERM, ww_cond_wait_robust(&counter->cond, &counter->mutex));
+    ANSWERS(0, ww_robust_mutex_lock(&counter->mutex));
+    ANSWERS(ENOTSUP, ww_cond_wait_robust(&private_cond, &counter->mutex));
+    ANSWERS(EINVAL, ww_cond_wait_robust(NULL, &counter->mutex));
+    ANSWERS(EINVAL, ww_cond_wait_robust(&counter->cond, NULL));
+#define UNTIL(clock, time) ww_cond_clockwait_robust(&counter->cond, &counter->mutex, clock, time)
+    ANSWERS(ETIMEDOUT, UNTIL(CLOCK_MONOTONIC, &past));
+    ANSWERS(ETIMEDOUT, UNTIL(CLOCK_REALTIME, &past));
+    ANSWERS(EINVAL, UNTIL(CLOCK_MONOTONIC, NULL));
+    ANSWERS(EINVAL, UNTIL(CLOCK_MONOTONIC, &too_many_ns));
+    ANSWERS(EINVAL, UNTIL(CLOCK_BOOTTIME, &past));
+    ANSWERS(0, ww_robust_mutex_unlock(&counter->mutex)); /* held all the time */
+
+    for (int i = 0; i < 4; i++) {
+        counter->ready = counter->waits = 0;
+        counter->value = i % 2;
+        pthread_t waiter = start(wait_until_ready, NULL);
+        while (!__atomic_load_n(&counter->waits, __ATOMIC_SEQ_CST))
+            sched_yield();
+        join(start(make_ready, (void *)(intptr_t)(i / 2)));
+        void *found;
+        pthread_join(waiter, &found);
+        GIVES(i / 2 ? EOWNERDEAD : 0, (intptr_t)found);
+    }
+
+    /* One who was killed as it waited is in nobody's way. */
+    pid_t child = fork_child();
+    if (child == 0) {
+        ANSWERS(0, ww_robust_mutex_lock(&counter->mutex));
+        __atomic_store_n(&counter->waits, 2, __ATOMIC_SEQ_CST);
+        for (;;)
+            ww_cond_wait_robust(&counter->cond, &counter->mutex);
+    }
+    while (__atomic_load_n(&counter->waits, __ATOMIC_SEQ_CST) != 2)
+        sched_yield();
+    ANSWERS(0, ww_robust_mutex_lock(&counter->mutex)); /* so it waits */
+    ANSWERS(0, ww_robust_mutex_unlock(&counter->mutex));
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    counter->ready = counter->waits = 0;
+    pthread_t waiter = start(wait_until_ready, NULL);
+    while (!__atomic_load_n(&counter->waits, __ATOMIC_SEQ_CST))
+        sched_yield();
+    make_ready(NULL);
+    join(waiter);
+    ANSWERS(0, ww_cond_init(&counter->cond, WW_PROCESS_SHARED)); /* and not destroyed */
+}
+
 static void bad_input(void)
 {
     ww_robust_mutex_t mutex, *odd = (void *)((char *)&mutex + 4);
@@ -186,6 +268,7 @@ int main(void)
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a hang leaves what was written before it */
     counter = shared_memory(sizeof *counter);
     bad_input();
+    ANSWERS(0, ww_cond_init(&counter->cond, WW_PROCESS_SHARED));
     static const unsigned kinds[] = {WW_MUTEX_NORMAL, WW_MUTEX_RECURSIVE, WW_MUTEX_ERRORCHECK};
     for (int i = 0; i < 12; i++) {
         flags = kinds[i % 3] | (i / 3 % 2 ? WW_MUTEX_PRIO_INHERIT : 0) | (i / 6 ? WW_PROCESS_SHARED : 0);
@@ -195,6 +278,7 @@ int main(void)
         threads_die();
         processes_die();
         among_all();
+        with_a_condition();
         not_recovered();
     }
     return report("robust");

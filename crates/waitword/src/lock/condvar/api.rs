@@ -11,6 +11,10 @@ use std::time::Instant;
 pub struct WaitTimeoutResult(bool);
 
 impl WaitTimeoutResult {
+    pub(super) fn new(timed_out: bool) -> Self {
+        Self(timed_out)
+    }
+
     /// Whether it did. (Then it was not signalled.)
     #[inline]
     pub fn timed_out(self) -> bool {

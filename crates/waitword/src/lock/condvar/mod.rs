@@ -5,6 +5,7 @@
 //! | `table.rs` | private ones: waiters stand in our table and are moved to their mutex's queue there |
 //! | `priority.rs` | private ones, with a priority-inheriting mutex: the kernel moves them (requeue-PI) |
 //! | `shared.rs` | process-shared ones: waiters stand in the kernel |
+//! | `robust.rs` | the same with a robust mutex |
 //! | `api.rs` | parking_lot's names |
 //!
 //! # Sixteen bytes
@@ -35,6 +36,8 @@
 mod api;
 #[cfg(not(loom))]
 mod priority;
+#[cfg(not(loom))]
+mod robust;
 #[cfg(not(loom))]
 mod shared;
 mod table;

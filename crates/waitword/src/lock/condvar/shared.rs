@@ -17,9 +17,8 @@
 //! whatever the reason; the second one finds nobody. (A flag "somebody stands there" would be raised too
 //! early or too late: between it and the requeue of the broadcaster another waiter can come and go.)
 //!
-//! With a robust mutex a broadcast must not hang on one waiter that may be killed: those use the plain words of a
-//! [`Futex`](crate::Futex), or signal one by one. A killed waiter leaves those on `relay` to the next one that wakes up: which a signal
-//! that finds nobody on `sequence` looks for there.
+//! With a robust mutex a broadcast must not hang on one waiter that may be killed: see `robust.rs`. Otherwise, a killed waiter leaves those on
+//! `relay` to the next one that wakes up: which a signal that finds nobody on `sequence` looks for there.
 //!
 //! # A deadline
 //!
@@ -75,24 +74,50 @@ pub(super) fn wait(
     deadline: Option<&Deadline>,
 ) -> Result<(), LockError> {
     mutex.check_owner()?;
-    let waiters = words(condvar).waiters;
-    if mutex.is_held_more_than_once() {
-        waiters.fetch_or(KEPT, Ordering::Relaxed);
-    }
-    waiters.fetch_add(1, Ordering::Relaxed);
-    let seen = condvar.sequence.load(Ordering::Relaxed);
+    let sleep = Sleep::begin(condvar, mutex.is_held_more_than_once());
     mutex.unlock_to_sleep();
-    // SAFETY: the word is in the caller's hands.
-    let slept =
-        unsafe { sys::futex::shared_wait(condvar.sequence.as_ptr(), seen, u32::MAX, deadline) };
-    // Acquire: what was done before the signal.
-    let signalled = condvar.sequence.load(Ordering::Acquire) != seen;
+    let timed_out = sleep.sleep(deadline);
     let result = lock_again(condvar, mutex);
-    leave(waiters);
+    sleep.leave();
     result?;
-    match slept {
-        Err(Errno::TIMEDOUT) if !signalled => Err(LockError::TimedOut),
-        _ => Ok(()),
+    match timed_out {
+        true => Err(LockError::TimedOut),
+        false => Ok(()),
+    }
+}
+
+/// One wait, in steps: it begins with the mutex held, sleeps without it, and leaves with it.
+pub(super) struct Sleep<'a> {
+    condvar: &'a RawCondvar,
+    seen: u32,
+}
+
+impl<'a> Sleep<'a> {
+    /// `kept`: the mutex stays held, or its waiters must not be moved to it.
+    pub(super) fn begin(condvar: &'a RawCondvar, kept: bool) -> Self {
+        let waiters = words(condvar).waiters;
+        if kept {
+            waiters.fetch_or(KEPT, Ordering::Relaxed);
+        }
+        waiters.fetch_add(1, Ordering::Relaxed);
+        let seen = condvar.sequence.load(Ordering::Relaxed);
+        Self { condvar, seen }
+    }
+
+    /// Until it is signalled, or for no reason; whether the deadline passed.
+    pub(super) fn sleep(&self, deadline: Option<&Deadline>) -> bool {
+        let sequence = &self.condvar.sequence;
+        // SAFETY: the word is in the caller's hands.
+        let slept =
+            unsafe { sys::futex::shared_wait(sequence.as_ptr(), self.seen, u32::MAX, deadline) };
+        // Acquire: what was done before the signal.
+        let signalled = sequence.load(Ordering::Acquire) != self.seen;
+        slept == Err(Errno::TIMEDOUT) && !signalled
+    }
+
+    /// The last access to the condvar.
+    pub(super) fn leave(self) {
+        leave(words(self.condvar).waiters);
     }
 }
 

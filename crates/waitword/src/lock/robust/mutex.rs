@@ -204,6 +204,20 @@ impl<T: ?Sized> RobustGuard<'_, T> {
     }
 }
 
+impl<'a, T: ?Sized> RobustGuard<'a, T> {
+    /// Runs `wait`, which gives the mutex back and takes it again, or fails without it; a guard of the mutex as it was had.
+    pub(in crate::lock) fn while_unlocked<R>(
+        self,
+        wait: impl FnOnce(&RawRobustMutex) -> Result<(RobustLocked, R), RobustError>,
+    ) -> Result<(Self, R), RobustError> {
+        // After an error the guard goes, and unlocks what may be held still.
+        let (locked, result) = wait(&self.mutex.raw)?;
+        let mut again = self;
+        again.owner_died = locked == RobustLocked::OwnerDied;
+        Ok((again, result))
+    }
+}
+
 impl<T: ?Sized> Deref for RobustGuard<'_, T> {
     type Target = T;
 

@@ -1,0 +1,85 @@
+//! Process-shared condvars with robust mutexes.
+//!
+//! As in `shared.rs`, but nobody is moved anywhere: on the way from the condvar to the mutex others would depend on each
+//! waiter, and any of them may be killed. So a broadcast wakes all (`KEPT`), who then queue for the mutex.
+//!
+//! What a death leaves behind: of one who holds the mutex, the next one is told, as ever, if it comes back from a wait too. Of one
+//! who waits, a signal may go with it; and it stays counted, so that signals make a system call from then on, and `destroy`
+//! would wait for it for ever.
+
+use super::shared::Sleep;
+use super::{RawCondvar, WaitTimeoutResult};
+use crate::lock::robust::{RawRobustMutex, RobustError, RobustGuard, RobustLocked};
+use crate::sys::clock::Deadline;
+
+impl RawCondvar {
+    /// [`wait`](Self::wait) with a robust mutex, on a process-shared condvar; how the mutex was had again, and whether the
+    /// deadline passed. (POSIX: `pthread_cond_wait`, `pthread_cond_clockwait` with one.) Blocks.
+    ///
+    /// A broadcast wakes all who wait so: there is no queue that they could be moved to without one depending on the other. Do not
+    /// [`destroy`](Self::destroy) the condvar once a process has been killed that waited on it.
+    ///
+    /// # Errors
+    /// [`RobustError::NotRecoverable`]: signalled or not, the mutex cannot be had again, and **is not held**. Held still:
+    /// [`NotOwner`](RobustError::NotOwner), if it ever was; [`Unsupported`](RobustError::Unsupported) if the condvar is private.
+    ///
+    /// # Safety
+    /// The caller holds the mutex, or can be told that it does not; and as for [`RawRobustMutex::lock`].
+    pub unsafe fn wait_raw_robust(
+        &self,
+        mutex: &RawRobustMutex,
+        deadline: Option<&Deadline>,
+    ) -> Result<(RobustLocked, WaitTimeoutResult), RobustError> {
+        if !self.is_shared() {
+            return Err(RobustError::Unsupported);
+        }
+        let sleep = Sleep::begin(self, true);
+        if let Err(error) = mutex.unlock() {
+            sleep.leave();
+            return Err(error);
+        }
+        let timed_out = sleep.sleep(deadline);
+        // SAFETY: the caller's promise.
+        let locked = unsafe { mutex.lock() };
+        sleep.leave();
+        Ok((locked?, WaitTimeoutResult::new(timed_out)))
+    }
+
+    /// [`wait_raw_robust`](Self::wait_raw_robust) with a guard, which says whether a holder has died meanwhile.
+    ///
+    /// ```
+    /// use std::pin::Pin;
+    /// use std::time::Duration;
+    /// use waitword::{Deadline, RawCondvar, RobustError, RobustMutex, Scope};
+    ///
+    /// static COUNT: RobustMutex<u32> = RobustMutex::new(0);
+    /// static CHANGED: RawCondvar = RawCondvar::with_scope(Scope::Shared);
+    /// let count = Pin::static_ref(&COUNT);
+    ///
+    /// let other = std::thread::spawn(move || {
+    ///     *count.lock().unwrap() = 1;
+    ///     CHANGED.notify_all();
+    /// });
+    /// let mut guard = count.lock()?;
+    /// while *guard == 0 {
+    ///     let soon = Deadline::after(Duration::from_secs(60));
+    ///     let (again, timeout) = CHANGED.wait_robust(guard, Some(&soon))?;
+    ///     assert!(!timeout.timed_out());
+    ///     guard = again;
+    /// }
+    /// # drop(guard);
+    /// other.join().unwrap();
+    /// # Ok::<(), RobustError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As there; the mutex is not held after any of them.
+    pub fn wait_robust<'a, T: ?Sized>(
+        &self,
+        guard: RobustGuard<'a, T>,
+        deadline: Option<&Deadline>,
+    ) -> Result<(RobustGuard<'a, T>, WaitTimeoutResult), RobustError> {
+        // SAFETY: a guard's mutex is pinned, and held. Waiters with other mutexes do no harm: nobody is moved.
+        guard.while_unlocked(|mutex| unsafe { self.wait_raw_robust(mutex, deadline) })
+    }
+}
