@@ -167,7 +167,11 @@ fn try_inherit(mutex: &RawMutex) -> bool {
     let mut state = mutex.state();
     while !state.is_locked() {
         match mutex.change(state, state.inherited(), Ordering::Acquire) {
-            Ok(()) => return true,
+            Ok(()) => {
+                #[cfg(loom)]
+                assert!(state.has_heir(), "it inherits, and is not the heir");
+                return true;
+            }
             Err(now) => state = now,
         }
     }
