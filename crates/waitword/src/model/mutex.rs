@@ -203,8 +203,8 @@ fn three_threads_take_a_fair_turn_each() {
 /// Whoever finds the lock free, and an heir, parks.
 #[test]
 fn all_make_way_for_a_late_heir() {
-    two_take_turns(HEIR, Time::HeirsAreLate, Guarded::turn, 3);
-    two_take_turns(HEIR, Time::HeirsAreLate, Guarded::fair_turn, 3);
+    two_take_turns(HEIR, Time::HeirsAreLate, Guarded::turn, 2);
+    two_take_turns(HEIR, Time::HeirsAreLate, Guarded::fair_turn, 2);
     three_take_turns(HEIR, Time::HeirsAreLate, Guarded::turn, 2);
 }
 
