@@ -82,7 +82,7 @@ pub(super) fn start(
     thread::spawn(move || work(&guarded))
 }
 
-fn with_alarms(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+pub(super) fn with_alarms(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     ALARMS_RING.set(true);
     check(preemptions, model);
     ALARMS_RING.set(false);

@@ -1,6 +1,6 @@
 //! Fast readers: publishing against driving out, leaving against sleeping until they have left; and each fence of it.
 
-use super::rwlock::{Guarded, passed, start};
+use super::rwlock::{Guarded, passed, start, with_alarms};
 use super::*;
 use crate::{Preference, RwLockError, Scope};
 use loom::sync::atomic::fence;
@@ -39,6 +39,46 @@ fn a_fast_reader_leaves_while_two_writers_come() {
         }
         guarded.is_left_alone(2);
     });
+}
+
+/// Its alarm rings while it waits for a slot, and a reader comes and goes by the word: the turn is not taken from it,
+/// and nobody is left asleep behind it. (Regression: with 99 readers on two CPUs a write took 250 ms.)
+#[test]
+fn a_writer_takes_its_turn_while_it_waits_for_a_slot() {
+    for preference in PREFERENCES {
+        with_alarms(1, move || {
+            let guarded = fast(preference);
+            guarded.lock.read(0, None).unwrap();
+            let writer = start(&guarded, Guarded::write);
+            let reader = start(&guarded, |guarded| {
+                guarded.read();
+            });
+            guarded.look();
+            guarded.unlock();
+            writer.join().unwrap();
+            reader.join().unwrap();
+            guarded.is_left_alone(1);
+        });
+    }
+}
+
+#[test]
+fn a_writer_that_gives_up_waiting_for_a_slot_lets_those_in_who_waited_for_it() {
+    for preference in PREFERENCES {
+        check(2, move || {
+            let guarded = fast(preference);
+            guarded.lock.read(0, None).unwrap();
+            let reader = start(&guarded, |guarded| {
+                guarded.read();
+            });
+            let wrote = guarded.lock.write(0, Some(&passed()));
+            assert_eq!(wrote, Err(RwLockError::TimedOut));
+            // It goes on although this thread reads still.
+            reader.join().unwrap();
+            guarded.unlock();
+            guarded.is_left_alone(0);
+        });
+    }
 }
 
 #[test]

@@ -51,6 +51,31 @@ fn a_writer_is_not_starved_by_readers() {
     }
 }
 
+/// Regression: readers that were never out of the lock for long, so that it was fast, and more of them than CPUs. The writer
+/// waited for those in slots who had lost their CPUs to readers that came in by the word: for a round of the scheduler, at
+/// least.
+#[test]
+fn a_writer_is_not_starved_by_fast_readers() {
+    let watchdog = watchdog::watch("a_writer_is_not_starved_by_fast_readers");
+    for preference in [Preference::Reader, Preference::Writer] {
+        let lock = RawRwLock::with(preference, Scope::Private);
+        let crowd = |_| {
+            lock.lock_shared();
+            (0..100).for_each(|_| std::hint::spin_loop());
+            // SAFETY: taken just now.
+            unsafe { lock.unlock_shared() };
+        };
+        beside(20, crowd, || {
+            for _ in 0..10 {
+                lock.lock_exclusive();
+                // SAFETY: taken just now.
+                unsafe { lock.unlock_exclusive() };
+            }
+        });
+        watchdog.pat();
+    }
+}
+
 #[test]
 fn a_reader_is_not_starved_by_writers() {
     let watchdog = watchdog::watch("a_reader_is_not_starved_by_writers");

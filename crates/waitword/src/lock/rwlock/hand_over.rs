@@ -90,7 +90,11 @@ fn who_is_next(after: State, first: u64, fair: bool) -> Whom {
         return Whom::Nobody;
     }
     if after.has(CLAIM_WAITS) && after.readers() == 0 {
-        return Whom::TheClaimsHolder;
+        return match after.has(SLOTS) {
+            // It waits for those in slots first, and stands in no queue.
+            true => Whom::Nobody,
+            false => Whom::TheClaimsHolder,
+        };
     }
     if fair || after.has(TURN) {
         return match first {
@@ -281,7 +285,16 @@ impl Look<'_> {
 
 /// Nobody waits, whatever the word says: it may be a copy from before a fork.
 fn forget_waiters(state: State) -> State {
-    state.without(READERS_WAIT | WRITERS_WAIT | CLAIM_WAITS | TURN)
+    let without_waiters = state.without(READERS_WAIT | WRITERS_WAIT);
+    match waits_for_slots(state) {
+        true => without_waiters,
+        false => without_waiters.without(CLAIM_WAITS | TURN),
+    }
+}
+
+/// Whether the claim's holder waits where no queue shows it.
+fn waits_for_slots(state: State) -> bool {
+    state.has(CLAIMED) && state.has(SLOTS)
 }
 
 impl RawRwLock {
@@ -349,7 +362,7 @@ impl RawRwLock {
             let new = state
                 .having(READERS_WAIT, includes(stay, READ))
                 .having(WRITERS_WAIT, writers);
-            let new = match includes(stay, TAKE_OVER) {
+            let new = match includes(stay, TAKE_OVER) || waits_for_slots(state) {
                 true => new,
                 // If it is announced, it was by the one who left.
                 false => new.without(CLAIM_WAITS),

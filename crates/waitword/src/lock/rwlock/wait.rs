@@ -254,6 +254,32 @@ impl<'a> Waiter<'a> {
         }
     }
 
+    /// As the claim's holder: waits until nobody holds the lock by a slot. Meanwhile readers come in by the word, and those in
+    /// slots may have lost their CPUs to them: so here, too, an alarm takes the turn.
+    fn wait_for_slots(&mut self, deadline: Option<&Deadline>) -> Result<(), RwLockError> {
+        loop {
+            self.alarms.begin();
+            let until = sooner(deadline.copied(), self.alarms.next());
+            if slots::wait_until_empty(self.lock.address(), until.as_ref()).is_ok() {
+                return Ok(());
+            }
+            if deadline.is_some_and(Deadline::has_passed) {
+                // Relaxed: it orders nothing.
+                self.lock.word.fetch_and(!CLAIM_WAITS, Relaxed);
+                return Err(self.give_up());
+            }
+            self.alarms.ring();
+            self.right = self.right.max(Right::Waited);
+            loop {
+                let state = self.lock.state();
+                let turn = state.with(CLAIM_WAITS).with_turn(self.alarms.rung);
+                if self.lock.replace(state, turn, Relaxed) {
+                    break;
+                }
+            }
+        }
+    }
+
     /// It waits no longer, and those need not who waited for it alone.
     fn give_up(&self) -> RwLockError {
         if self.kind != READ && self.alarms.rung > 0 {
@@ -401,16 +427,16 @@ impl RawRwLock {
         owner: u32,
         deadline: Option<&Deadline>,
     ) -> Result<(), RwLockError> {
+        let mut waiter = Waiter::new(self, TAKE_OVER, Right::Newcomer);
         if self.shut_out_fast_readers() {
             let cost = Cost::begin();
-            let emptied = slots::wait_until_empty(self.address(), deadline);
+            let emptied = waiter.wait_for_slots(deadline);
             cost.end(self.address());
-            emptied.map_err(|slots::StillThere| RwLockError::TimedOut)?;
+            emptied?;
             // Relaxed: what the readers did was acquired with their slots; and no slot is used again before this thread, or
             // one after it, gives the claim back.
             self.word.fetch_and(!SLOTS, Relaxed);
         }
-        let mut waiter = Waiter::new(self, TAKE_OVER, Right::Newcomer);
         loop {
             let state = self.state();
             if state.readers() == 0 {
