@@ -20,8 +20,9 @@ impl RawCondvar {
     /// [`destroy`](Self::destroy) the condvar once a process has been killed that waited on it.
     ///
     /// # Errors
-    /// [`RobustError::NotRecoverable`]: signalled or not, the mutex cannot be had again, and **is not held**. Held still:
-    /// [`NotOwner`](RobustError::NotOwner), if it ever was; [`Unsupported`](RobustError::Unsupported) if the condvar is private.
+    /// Before the wait, which leaves the mutex as it was: [`Unsupported`](RobustError::Unsupported) if the condvar is private,
+    /// [`NotOwner`](RobustError::NotOwner). After it, when the mutex cannot be had again and **is not held**:
+    /// [`NotRecoverable`](RobustError::NotRecoverable); of one with priority inheritance, as [`RawRobustMutex::lock`] has it.
     ///
     /// # Safety
     /// The caller holds the mutex, or can be told that it does not; and as for [`RawRobustMutex::lock`].

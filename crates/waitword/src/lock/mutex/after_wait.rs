@@ -76,6 +76,14 @@ impl RawMutex {
         Stands::InTable
     }
 
+    /// How many of those who wait for a condvar are best woken at once, if nobody has the mutex.
+    pub(in crate::lock) fn best_woken(&self) -> usize {
+        match self.flavour() {
+            Flavour::WaitWake => 1,
+            _ => 1 + self.extras(),
+        }
+    }
+
     /// Announces waiters who are about to be put into this mutex's queue, if somebody is sure to wake them: its holder, or
     /// the heir, who will be. Under the bucket lock of the queue.
     pub(in crate::lock) fn accept_waiters(&self) -> bool {
@@ -83,14 +91,6 @@ impl RawMutex {
             let somebody_unlocks = state.is_locked() || state.has_heir();
             somebody_unlocks.then_some(state.with_parked(true))
         })
-    }
-
-    /// How many of those who wait for a condvar are best woken at once, if nobody has the mutex.
-    pub(in crate::lock) fn best_woken(&self) -> usize {
-        match self.flavour() {
-            Flavour::WaitWake => 1,
-            _ => 1 + self.extras(),
-        }
     }
 
     /// The same for a mutex that had nobody to wake them, where some of those who come are woken instead, with these tokens.

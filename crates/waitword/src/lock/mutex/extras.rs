@@ -7,8 +7,8 @@
 //! free one after the other.
 //!
 //! So one who gives the mutex back *because it is about to sleep in a condvar*, and a broadcast to a mutex that is free, wake
-//! **extras** beside the heir, if those who were woken lately, [`LATELY`] times in a row, had the mutex without waiting. An extra is a newcomer that
-//! steps aside for nobody. If it must park again, its wake-up was in vain, and it begins anew with one at a time.
+//! **extras** beside the heir, if the last sixteen who were woken had the mutex without waiting. An extra is a newcomer that steps
+//! aside for nobody. If it must park again, its wake-up was in vain, and it begins anew with one at a time.
 //!
 //! | bits of `data` | meaning |
 //! |------|---------|

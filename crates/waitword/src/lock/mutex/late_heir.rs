@@ -18,7 +18,8 @@
 //! |------|---------|
 //! | 8-23 | when an heir was woken last, in 4.096 µs of the monotonic clock, modulo 2^16 (268 ms) |
 //!
-//! (Not of one that keeps an owner: there `data` is his.) It is a guess, as what `adaptive.rs` keeps there; a lost update, or a time from long ago, costs a system call.
+//! (Not of one that keeps an owner, whose number then stands in `data`.) It is a guess, as what `adaptive.rs` keeps there; a lost
+//! update, or a time from long ago, costs a system call.
 //!
 //! To park while the lock is free is safe with an heir: it takes the lock, or sees to it that another one wakes up.
 

@@ -3,8 +3,10 @@
 //! | file | what it is |
 //! |------|------------|
 //! | `word.rs` | the bits of the word |
+//! | `contended.rs` | past those who wait, or by way of the flavour |
 //! | `throughput.rs` | barging, one spinner, hand-off: the throughput and the adaptive flavour |
 //! | `adaptive.rs` | what the adaptive flavour remembers |
+//! | `late_heir.rs`, `extras.rs` | a waiter that gets no CPU; some that are woken at once |
 //! | `wait_wake.rs` | sleeps at once |
 //! | `shared.rs` | process-shared words, on the kernel's futex |
 //! | `special.rs` | an owner is kept: recursive, error-checking, priority-inheriting |
@@ -18,7 +20,7 @@
 //!
 //! | mutex | `data` |
 //! |-------|--------|
-//! | plain | bits 30-31 the flavour, bit 29 whether it is process-shared, bits 0-7 what an adaptive one remembers |
+//! | plain | bits 30-31 the flavour, bit 29 whether it is process-shared; what is remembered: bits 0-7 `adaptive.rs`, 8-23 `late_heir.rs`, 24-28 `extras.rs` |
 //! | SPECIAL, with an owner | bits 30-31 the flavour, bits 0-28 the owner's thread number, or 0 |
 //! | SPECIAL, priority-inheriting | the word that the kernel knows (`pi.rs`) |
 //!
@@ -31,6 +33,7 @@
 
 mod adaptive;
 pub(in crate::lock) mod after_wait;
+mod contended;
 mod error;
 mod extras;
 mod late_heir;
@@ -314,212 +317,6 @@ impl RawMutex {
         // The release has seen the waiter's change of the word; so here is its table.
         fence(Ordering::Acquire);
         throughput::wake_after_release(self);
-    }
-
-    #[inline(never)]
-    fn lock_contended(&self, seen: u32) {
-        if !self.barge(State(seen)) {
-            self.lock_among_others();
-        }
-    }
-
-    /// Takes the lock if it is free though others wait, as it most often is; whether it has.
-    #[inline(always)]
-    fn barge(&self, mut state: State) -> bool {
-        if !self.is_plain(state) {
-            return false;
-        }
-        while state.may_barge() {
-            if state.is_last_turn() && self.must_make_way(state) {
-                throughput::lock_after_heir(self);
-                return true;
-            }
-            match self.change(state, state.taken(), Ordering::Acquire) {
-                Ok(()) => return true,
-                Err(now) => state = now,
-            }
-        }
-        false
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn lock_among_others(&self) {
-        if let Err(error) = self.lock_slow(self.state().0, None) {
-            panic!("mutex not locked: {error}");
-        }
-    }
-
-    /// [`lock_contended`](Self::lock_contended), also of a recursive one at most once.
-    #[cfg(not(loom))]
-    #[cold]
-    #[inline(never)]
-    pub(in crate::lock) fn lock_once(&self, seen: u32) {
-        assert!(
-            !special::is_recursively_mine(self),
-            "a recursive mutex locked again would give two exclusive references: use ReentrantMutex"
-        );
-        self.lock_contended(seen);
-    }
-
-    /// [`try_lock`](Self::try_lock), also of a recursive one at most once.
-    #[cfg(not(loom))]
-    #[cold]
-    #[inline(never)]
-    pub(in crate::lock) fn try_lock_once(&self) -> bool {
-        !special::is_recursively_mine(self) && self.try_lock()
-    }
-
-    /// [`lock_until`](Self::lock_until), also of a recursive one at most once.
-    #[cfg(not(loom))]
-    #[cold]
-    #[inline(never)]
-    pub(in crate::lock) fn lock_once_until(&self, deadline: Deadline) -> bool {
-        !special::is_recursively_mine(self) && self.lock_until(deadline).is_ok()
-    }
-
-    #[inline(never)]
-    fn lock_slow(&self, seen: u32, deadline: Option<&Deadline>) -> Result<(), LockError> {
-        #[cfg(not(loom))]
-        if State(seen).is_special() {
-            return special::lock(self, deadline);
-        }
-        let _ = seen;
-        Ok(self.lock_word(deadline)?)
-    }
-
-    /// Takes the lock by its word, whatever is to be done about an owner.
-    pub(in crate::lock) fn lock_word(
-        &self,
-        deadline: Option<&Deadline>,
-    ) -> Result<(), LockTimedOut> {
-        #[cfg(not(loom))]
-        if self.is_shared() {
-            return shared::lock(self, deadline);
-        }
-        match self.flavour() {
-            Flavour::WaitWake => wait_wake::lock(self, deadline),
-            _ => throughput::lock(self, deadline, 0),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn try_lock_slow(&self, state: State) -> Result<(), LockError> {
-        #[cfg(not(loom))]
-        if state.is_special() {
-            return special::try_lock(self);
-        }
-        match self.try_word(state) {
-            true => Ok(()),
-            false => Err(LockError::Busy),
-        }
-    }
-
-    /// Takes the lock by its word, seen in this state, if that needs no waiting; whether it did.
-    fn try_word(&self, mut state: State) -> bool {
-        loop {
-            #[cfg(not(loom))]
-            let taken = match self.is_shared() {
-                true => shared::taken_at_once(state),
-                false => state.taken_at_once(),
-            };
-            #[cfg(loom)]
-            let taken = state.taken_at_once();
-            let Some(taken) = taken else { return false };
-            match self.change(state, taken, Ordering::Acquire) {
-                Ok(()) => return true,
-                Err(now) => state = now,
-            }
-        }
-    }
-
-    #[inline(never)]
-    fn unlock_contended(&self) {
-        let state = self.state();
-        if !self.is_plain(state) || !self.release_to_the_awake(state) {
-            self.unlock_among_others();
-        }
-    }
-
-    /// Whether it is private and keeps no owner, going by a state that it was seen in.
-    #[inline(always)]
-    fn is_plain(&self, state: State) -> bool {
-        #[cfg(not(loom))]
-        return !state.is_special() && self.data.load(Ordering::Relaxed) & SHARED == 0;
-        #[cfg(loom)]
-        !state.is_special()
-    }
-
-    /// Gives the lock back if that is all there is to do: nobody is parked, or somebody is awake for it. Whether it has.
-    #[inline(always)]
-    fn release_to_the_awake(&self, mut state: State) -> bool {
-        while !state.has_parked() || state.has_heir() {
-            match self.change(state, state.released(), Ordering::Release) {
-                Ok(()) => return true,
-                Err(now) => state = now,
-            }
-        }
-        false
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn unlock_among_others(&self) {
-        if let Err(error) = self.unlock_slow() {
-            panic!("mutex not unlocked: {error}");
-        }
-    }
-
-    fn unlock_slow(&self) -> Result<(), LockError> {
-        let state = self.state();
-        #[cfg(not(loom))]
-        if state.is_special() {
-            return special::unlock(self, Then::GoOn);
-        }
-        self.unlock_word(Then::GoOn);
-        Ok(())
-    }
-
-    /// Gives the lock back by its word.
-    fn unlock_word(&self, then: Then) {
-        #[cfg(not(loom))]
-        if self.is_shared() {
-            return shared::unlock(self);
-        }
-        if then == Then::HandOver {
-            return throughput::unlock_fairly(self);
-        }
-        if self.release_to_the_awake(self.state()) {
-            return;
-        }
-        match self.flavour() {
-            Flavour::WaitWake => wait_wake::unlock_and_wake(self),
-            _ => throughput::unlock_and_wake(self, then),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn unlock_fair_slow(&self) -> Result<(), LockError> {
-        let state = self.state();
-        #[cfg(not(loom))]
-        if state.is_special() {
-            return special::unlock(self, Then::HandOver);
-        }
-        self.unlock_word(Then::HandOver);
-        Ok(())
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn bump_slow(&self) {
-        let state = self.state();
-        if state.has_parked() || state.has_heir() {
-            let unlocked = self.unlock_fair_slow();
-            debug_assert!(unlocked.is_ok(), "the caller holds it");
-            self.lock();
-        }
     }
 
     #[inline]
