@@ -146,6 +146,68 @@ fn anybody_s_slot_will_do_for_a_reader_without_one() {
     });
 }
 
+/// One reader by the word, and this thread by a slot.
+fn by_the_word_and_by_a_slot(preference: Preference) -> Arc<Guarded> {
+    let guarded = Guarded::new(preference, Scope::Private);
+    guarded.lock.read(0, None).unwrap();
+    guarded.lock.become_fast();
+    guarded.lock.read(0, None).unwrap();
+    guarded
+}
+
+/// (Regression: who had a slot and left fairly took the other's hold out of the word, sometimes after the other had, and then
+/// the lock had four billion readers.)
+#[test]
+fn who_has_a_slot_leaves_fairly_beside_one_who_holds_it_by_the_word() {
+    for preference in PREFERENCES {
+        check(2, move || {
+            let guarded = by_the_word_and_by_a_slot(preference);
+            guarded.lock.pretend_that_a_writer_waits();
+            let other = start(&guarded, Guarded::unlock);
+            guarded.look();
+            guarded.lock.unlock_shared_fairly();
+            other.join().unwrap();
+            guarded.is_left_alone(0);
+        });
+    }
+}
+
+/// Two threads give back what this one holds by the word and by a slot: neither takes both for the same.
+#[test]
+fn two_without_a_slot_leave_where_one_stands_in_the_word() {
+    check(1, || {
+        let guarded = by_the_word_and_by_a_slot(Preference::Reader);
+        let writer = start(&guarded, Guarded::write);
+        let others = [(); 2].map(|()| start(&guarded, Guarded::unlock));
+        for other in others {
+            other.join().unwrap();
+        }
+        writer.join().unwrap();
+        guarded.is_left_alone(1);
+    });
+}
+
+/// Whoever gives back another's hold may find the slot of a reader that is about to look whether it may come in: then
+/// that one has to give back the other hold in its place.
+#[test]
+fn a_slot_is_taken_from_a_reader_that_may_not_come_in() {
+    check(2, || {
+        let guarded = fast(Preference::Reader);
+        // This thread's slot is the first.
+        guarded.read();
+        let hold = start(&guarded, |guarded| {
+            guarded.lock.read(0, None).unwrap();
+        });
+        hold.join().unwrap();
+        let other = start(&guarded, Guarded::unlock);
+        let writer = start(&guarded, Guarded::write);
+        guarded.read();
+        other.join().unwrap();
+        writer.join().unwrap();
+        guarded.is_left_alone(1);
+    });
+}
+
 /// Reader: slot, fence, look at FAST. Claimant: clear FAST, fence, look at the slot. The real thing is `slots.rs`.
 fn one_sees_the_other(reader_fences: bool, claimant_fences: bool) {
     loom::model(move || {

@@ -213,7 +213,10 @@ impl RawRwLock {
         if State(self.word.load(Acquire)).has(FAST) {
             return true;
         }
-        published.retract();
+        if !published.retract() {
+            // Another thread took it for its hold, which stands elsewhere: that is to be given back instead.
+            self.release_shared_by_word();
+        }
         false
     }
 
@@ -249,15 +252,18 @@ impl RawRwLock {
 
     #[inline(never)]
     fn release_shared_among_others(&self) -> bool {
+        self.release_own_slot() || self.release_shared_by_word()
+    }
+
+    /// Gives back a reader's hold that stands in a slot of the calling thread; whether there is one.
+    #[inline]
+    fn release_own_slot(&self) -> bool {
         // The lock is held: it is there to be looked at.
-        if self.state().has(SLOTS) && slots::retract(self.address()) {
-            return true;
-        }
-        self.release_shared_by_word()
+        self.state().has(SLOTS) && slots::retract(self.address())
     }
 
     #[inline(never)]
-    fn release_shared_by_word(&self) -> bool {
+    pub(super) fn release_shared_by_word(&self) -> bool {
         loop {
             let state = self.state();
             if state.readers() == 0 {
@@ -467,6 +473,9 @@ impl RawRwLock {
     #[cold]
     pub(super) fn release_fairly(&self, release: Release) {
         const WAITING: u64 = CLAIM_WAITS | READERS_WAIT | WRITERS_WAIT;
+        if release == Release::Reader && self.release_own_slot() {
+            return;
+        }
         let state = self.state();
         let by_slot = release == Release::Reader && state.readers() == 0;
         if by_slot || state.is_shared() || !state.has(WAITING) {

@@ -135,6 +135,8 @@ struct Look<'a> {
     stay: Cell<u64>,
     /// Whether some were not looked at.
     stopped: Cell<bool>,
+    /// What is given up does not stand in the word: somebody else was faster, and left a slot in exchange.
+    stands_in_a_slot: Cell<bool>,
 }
 
 impl Look<'_> {
@@ -147,7 +149,13 @@ impl Look<'_> {
 
     /// The word without what is given up.
     fn after(&self, state: State) -> State {
-        state.after(self.release())
+        let release = self.release();
+        let stands_in_a_slot = release == Release::Reader && state.readers() == 0;
+        self.stands_in_a_slot.set(stands_in_a_slot);
+        match stands_in_a_slot {
+            true => state,
+            false => state.after(release),
+        }
     }
 
     fn has_turn(&self, after: State) -> bool {
@@ -345,6 +353,7 @@ impl RawRwLock {
             other_taken: Cell::new(false),
             stay: Cell::new(0),
             stopped: Cell::new(false),
+            stands_in_a_slot: Cell::new(false),
         };
         // Behind the look at the word that told that somebody waits: with the Release of who announced itself, so that the table
         // that it stands in is found.
@@ -352,6 +361,9 @@ impl RawRwLock {
         let choose = |kind| look.choose(kind);
         let change = |unparked| look.change(unparked);
         unpark(repository(), key_of(&self.word), choose, change);
+        if look.stands_in_a_slot.get() {
+            self.release_shared_by_word();
+        }
     }
 
     /// What the word says once a waiter has left, and waiters of these kinds stay. Under the bucket's lock.

@@ -242,6 +242,16 @@ impl RawRwLock {
         assert!(self.replace(state, fast, crate::atomic::Ordering::Relaxed));
     }
 
+    /// As a word from before a fork would say.
+    pub(crate) fn pretend_that_a_writer_waits(&self) {
+        self.word
+            .fetch_or(state::WRITERS_WAIT, crate::atomic::Ordering::Relaxed);
+    }
+
+    pub(crate) fn unlock_shared_fairly(&self) {
+        self.release_fairly(state::Release::Reader);
+    }
+
     /// Takes it upgradably.
     pub(crate) fn claim(&self) -> bool {
         self.acquire_upgradable(None).is_ok()

@@ -44,7 +44,8 @@
 //! 1. Every change of a slot is a read-modify-write, so no `AWAITED` is lost and no hold is given back twice.
 //! 2. A hold by a slot and a hold by the word are worth the same, and it does not matter which of its holds a thread gives
 //!    back. It looks for a slot of its own first; if the lock then has no reader by the word, for anybody's
-//!    ([`retract_any`]): a guard that was given back by another thread than took it.
+//!    ([`retract_any`]): a guard that was given back by another thread than took it. That slot may be of a reader that is about to
+//!    look whether it may come in; if it may not, it gives back a hold in place of the slot.
 //! 3. So if two threads have the same tag and line, each may clear the other's slot: the number of holds stays right, and with it
 //!    the lock.
 //! 4. `SLOTS` is set in the word whenever a slot may stand for the lock, so without it nobody looks here.
@@ -222,10 +223,10 @@ pub(super) struct Published {
 }
 
 impl Published {
-    /// It may not have the lock this way after all.
+    /// It may not have the lock this way after all. False if another thread has taken this for its own hold (invariant 2).
     #[inline]
-    pub(super) fn retract(self) {
-        clear(self.slot, self.mark);
+    pub(super) fn retract(self) -> bool {
+        clear(self.slot, self.mark)
     }
 }
 
