@@ -1,46 +1,13 @@
-//! What the functions of the locks share: pthread's way to answer, the object behind a pointer, times.
-//!
-//! A lock's function returns 0 or an error number and leaves `errno` alone. Each is one expression: [`answer`] around
-//! a closure in which `?` ends it with the number of whatever went wrong, whichever error type it came in.
+//! What the functions of the locks share: the object behind a pointer, its scope. How they answer and what times they
+//! take: `waitword-abi`.
 
-use core::ffi::{c_int, c_uint};
+use core::ffi::c_uint;
 use core::mem::{align_of, size_of};
-use core::time::Duration;
-use libc::timespec;
-use waitword_core::{
-    Clock, CountError, Deadline, Error, LockError, RobustError, RwLockError, Scope,
-};
+use waitword_core::Scope;
+
+pub(crate) use waitword_abi::{INVALID, Number, answer, clock, deadline};
 
 use crate::lock_flags::WW_PROCESS_SHARED;
-
-/// An error number, never 0.
-pub(crate) struct Number(pub(crate) c_int);
-
-pub(crate) const INVALID: Number = Number(libc::EINVAL);
-
-macro_rules! numbers_of {
-    ($($error:ty),*) => {$(
-        impl From<$error> for Number {
-            // Out of the way of the calls that succeed.
-            #[cold]
-            #[inline(never)]
-            fn from(error: $error) -> Self {
-                Self(error.raw_os_error())
-            }
-        }
-    )*};
-}
-
-numbers_of!(CountError, Error, LockError, RobustError, RwLockError);
-
-/// 0, or the error's number. Inlined, so that what looks like a closure is the function's own code.
-#[inline(always)]
-pub(crate) fn answer(call: impl FnOnce() -> Result<(), Number>) -> c_int {
-    match call() {
-        Ok(()) => 0,
-        Err(Number(number)) => number,
-    }
-}
 
 /// The Rust object that lies behind C's pointer.
 ///
@@ -106,40 +73,4 @@ pub(crate) fn scope(flags: c_uint) -> Scope {
         0 => Scope::Private,
         _ => Scope::Shared,
     }
-}
-
-/// The clock that C's number means.
-///
-/// # Errors
-/// `EINVAL`: not a clock to wait by.
-#[inline]
-pub(crate) fn clock(clock: c_int) -> Result<Clock, Number> {
-    match clock {
-        libc::CLOCK_REALTIME => Ok(Clock::Realtime),
-        libc::CLOCK_MONOTONIC => Ok(Clock::Monotonic),
-        _ => Err(INVALID),
-    }
-}
-
-/// The time that C's pointer leads to. One before the clock's zero has passed (so glibc, too).
-///
-/// # Errors
-/// `EINVAL`: NULL, or nanoseconds that are not below 10^9.
-///
-/// # Safety
-/// NULL, or a time.
-pub(crate) unsafe fn deadline(clock: Clock, time: *const timespec) -> Result<Deadline, Number> {
-    // SAFETY: the caller's promise.
-    let Some(time) = (unsafe { time.as_ref() }) else {
-        return Err(INVALID);
-    };
-    let nanoseconds = u32::try_from(time.tv_nsec).map_err(|_| INVALID)?;
-    if nanoseconds >= 1_000_000_000 {
-        return Err(INVALID);
-    }
-    let since_zero = match u64::try_from(time.tv_sec) {
-        Ok(seconds) => Duration::new(seconds, nanoseconds),
-        Err(_) => Duration::ZERO,
-    };
-    Ok(Deadline::at(clock, since_zero))
 }

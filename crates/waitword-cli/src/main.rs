@@ -2,12 +2,13 @@
 
 mod bench;
 mod doctor;
+mod drop_in;
 mod memory_child;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Futexes of 8 to 64 bits in user space: measure them, torture them, see what this machine offers.
+/// Futexes of 8 to 64 bits and the locks on them, in user space: run a program on them, measure them, torture them.
 #[derive(Debug, Parser)]
 #[command(name = "waitword", version)]
 struct Cli {
@@ -17,6 +18,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run a program, unchanged, with its pthread locks on waitword
+    Run(drop_in::RunArgs),
+    /// Print the path of the library that `run` loads, for those who set LD_PRELOAD themselves
+    Preload,
     /// Measure waitword against the kernel's futex, both in one interleaved run
     Bench(bench::Args),
     /// Show what this machine offers, and what waitword does with it
@@ -30,6 +35,8 @@ enum Command {
 
 fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Run(args) => drop_in::run(&args),
+        Command::Preload => drop_in::preload(),
         Command::Bench(args) => bench::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Torture(args) => waitword_torture::run(&args),

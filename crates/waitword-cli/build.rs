@@ -1,0 +1,58 @@
+//! Builds the pthread drop-in, which the command carries inside itself: so `cargo run -- run PROGRAM` needs nothing else.
+//! (A cargo package cannot depend on the shared library of another one.)
+
+use std::env;
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What is compiled into it.
+const SOURCES: [&str; 5] = [
+    "../waitword",
+    "../waitword-abi",
+    "../waitword-pthread",
+    "../../Cargo.toml",
+    "../../Cargo.lock",
+];
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={source}");
+    }
+    let target_directory = PathBuf::from(variable("OUT_DIR")).join("drop-in");
+    let target = variable("TARGET");
+    let mut cargo = Command::new(variable("CARGO"));
+    cargo
+        .args(["build", "--locked", "--package", "waitword-pthread"])
+        .args(["--profile", "drop-in", "--target", &target])
+        .arg("--target-dir")
+        .arg(&target_directory)
+        .current_dir(variable("CARGO_MANIFEST_DIR"));
+    // What the outer build is told is not for this one: lints and models have flags and compilers of their own.
+    for (name, _) in env::vars_os() {
+        let name = name.to_string_lossy();
+        let is_about_rustc = name.contains("RUSTFLAGS") || name.contains("RUSTC_W");
+        if is_about_rustc || name.starts_with("CARGO_PROFILE") || name == "CARGO_TARGET_DIR" {
+            cargo.env_remove(&*name);
+        }
+    }
+    let status = cargo.status().expect("cargo can be started");
+    assert!(status.success(), "the drop-in was not built: {status}");
+    let library = Path::new(&target_directory)
+        .join(target)
+        .join("drop-in/libwaitword_pthread.so");
+    println!("cargo::rustc-env=WAITWORD_DROP_IN={}", library.display());
+    // The file's name, wherever it will lie, tells its contents apart from those of any other version.
+    let mut hasher = DefaultHasher::new();
+    fs::read(&library).expect("it was just built").hash(&mut hasher);
+    println!(
+        "cargo::rustc-env=WAITWORD_DROP_IN_NAME=libwaitword_pthread-{:016x}.so",
+        hasher.finish()
+    );
+}
+
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_else(|_| panic!("cargo sets {name} for build scripts"))
+}

@@ -1,0 +1,51 @@
+//! What glibc's attribute objects say. They are made and changed by its own functions; the layouts are those of glibc 2.34
+//! and later, and so far all that came before.
+
+use libc::pthread_mutexattr_t;
+
+/// What a mutex is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MutexAttributes(u32);
+
+/// How the type is written in attributes and in glibc's mutexes alike.
+pub(crate) mod mutex_type {
+    pub(crate) const NORMAL: u32 = 0;
+    pub(crate) const RECURSIVE: u32 = 1;
+    pub(crate) const ERROR_CHECKING: u32 = 2;
+    pub(crate) const ADAPTIVE: u32 = 3;
+}
+
+impl MutexAttributes {
+    const TYPE: u32 = 3;
+    const PROTOCOL: u32 = 3 << 28;
+    const INHERIT: u32 = 1 << 28;
+    const ROBUST: u32 = 1 << 30;
+    const PROCESS_SHARED: u32 = 1 << 31;
+
+    /// Those that the pointer leads to; the usual ones if it is NULL.
+    ///
+    /// # Safety
+    /// NULL, or attributes that glibc has initialised.
+    pub(crate) unsafe fn read(attributes: *const pthread_mutexattr_t) -> Self {
+        if attributes.is_null() {
+            return Self(0);
+        }
+        // SAFETY: four bytes, initialised, aligned to four.
+        Self(unsafe { attributes.cast::<u32>().read() })
+    }
+
+    /// One of [`mutex_type`].
+    pub(crate) fn mutex_type(self) -> u32 {
+        self.0 & Self::TYPE
+    }
+
+    pub(crate) fn inherits_priority(self) -> bool {
+        self.0 & Self::PROTOCOL == Self::INHERIT
+    }
+
+    /// Whether only the C library can serve such a mutex.
+    pub(crate) fn is_the_c_librarys(self) -> bool {
+        let protects = self.0 & Self::PROTOCOL & !Self::INHERIT != 0;
+        protects || self.0 & (Self::ROBUST | Self::PROCESS_SHARED) != 0
+    }
+}

@@ -1,0 +1,32 @@
+//! `libwaitword_pthread.so`: an unmodified program's pthread locks on waitword. It is loaded before the C library
+//! (`LD_PRELOAD`, or `waitword run`) and defines functions of the same names.
+//!
+//! # Whose object is it?
+//!
+//! Decided for each object once, by what its initialiser has written, and never mixed:
+//!
+//! | object | ours | the C library's |
+//! |--------|------|-----------------|
+//! | mutex | private: normal, adaptive, recursive, error-checking, priority-inheriting | process-shared, robust, priority-protected |
+//! | all | in a process with `WAITWORD=off`: none | all |
+//!
+//! Objects keep the C library's size and static initialisers; attribute objects are its own, and decoded here
+//! (`attributes.rs`). What is the C library's goes to its functions untouched (`real.rs`), so other processes that have no drop-in
+//! understand what lies in shared memory.
+//!
+//! # What every function holds to
+//!
+//! * It may be called before any constructor has run, in a signal handler where POSIX allows that, under `malloc`, while the
+//!   stack is unwound, and as the process ends: no heap, no thread-local storage with a destructor, no lock of the C library.
+//! * It returns error numbers and leaves `errno` alone, where POSIX has it so.
+//! * `extern "C-unwind"` where a thread may be cancelled in it or a C++ exception may pass.
+
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "the functions are POSIX's, and so is what they ask for"
+)]
+
+mod attributes;
+mod mode;
+pub mod mutex;
+mod real;

@@ -1,0 +1,344 @@
+//! `pthread_mutex_*`.
+//!
+//! # Forty bytes
+//!
+//! | offset | ours | the C library's |
+//! |--------|------|-----------------|
+//! | 0 | [`RawMutex`], 8 bytes | `__lock`, `__count` |
+//! | 12 | `users`: how many wait with it in a condition variable | `__nusers` |
+//! | 16 | `kind` | `__kind` |
+//!
+//! Where the kind lies in both tells whose a mutex is:
+//!
+//! | `kind` | mutex | whose |
+//! |--------|-------|-------|
+//! | 0 | private and plain: all zeros is one that is free | ours |
+//! | 1, 2, 3 | what a static initialiser makes: recursive, error-checking, adaptive | ours, and becomes one of the others when it is first used |
+//! | `MADE` and a type | recursive, error-checking or priority-inheriting, private | ours |
+//! | bit 4, 6 or 7 | robust, priority-protected, process-shared | the C library's |
+//! | all ones | destroyed | nobody's: `EINVAL` |
+
+use crate::attributes::{MutexAttributes, mutex_type};
+use crate::mode;
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use libc::{clockid_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
+use waitword::{Flavour, Kind, LockError, MutexOptions, RawMutex};
+use waitword_abi::{Number, answer, clock, deadline};
+
+mod glibc {
+    use super::{c_int, clockid_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
+
+    crate::real::real! {
+        fn pthread_mutex_init(mutex: *mut pthread_mutex_t, attributes: *const pthread_mutexattr_t) -> c_int;
+        fn pthread_mutex_destroy(mutex: *mut pthread_mutex_t) -> c_int;
+        fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int;
+        fn pthread_mutex_trylock(mutex: *mut pthread_mutex_t) -> c_int;
+        fn pthread_mutex_clocklock(mutex: *mut pthread_mutex_t, clock: clockid_t, until: *const timespec) -> c_int;
+        fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int;
+    }
+}
+
+/// A `pthread_mutex_t`, as ours.
+#[repr(C)]
+pub(crate) struct Mutex {
+    raw: RawMutex,
+    _owner: u32,
+    pub(crate) users: AtomicU32,
+    kind: AtomicU32,
+    _rest: [u32; 5],
+}
+
+const _: () = assert!(size_of::<Mutex>() == size_of::<pthread_mutex_t>());
+const _: () = assert!(align_of::<Mutex>() <= align_of::<pthread_mutex_t>());
+const _: () = assert!(core::mem::offset_of!(Mutex, kind) == 16);
+
+/// The bits of `kind`.
+mod kind {
+    pub(super) const PLAIN: u32 = 0;
+    pub(super) const ROBUST: u32 = 16;
+    pub(super) const INHERITS: u32 = 32;
+    pub(super) const PROTECTS: u32 = 64;
+    pub(super) const PROCESS_SHARED: u32 = 128;
+    /// The raw mutex was made for this kind.
+    pub(super) const MADE: u32 = 1 << 16;
+    pub(super) const DESTROYED: u32 = u32::MAX;
+}
+
+/// Who serves a mutex.
+pub(crate) enum Served<'a> {
+    /// We do.
+    Ours(&'a RawMutex),
+    /// The C library does.
+    Elsewhere,
+    /// Nobody: it was destroyed, or never was a mutex.
+    Invalid,
+}
+
+/// The mutex behind C's pointer.
+///
+/// # Safety
+/// A mutex, as long as `'a`.
+#[inline(always)]
+unsafe fn mutex<'a>(pointer: *const pthread_mutex_t) -> &'a Mutex {
+    // SAFETY: the same size and a lesser alignment; any bytes are such a struct.
+    unsafe { &*pointer.cast::<Mutex>() }
+}
+
+impl Mutex {
+    /// One that is free and ours.
+    fn new(wanted: MutexAttributes) -> Self {
+        let raw = match wanted.mutex_type() {
+            mutex_type::RECURSIVE => Kind::Recursive,
+            mutex_type::ERROR_CHECKING => Kind::ErrorChecking,
+            _ => Kind::Normal,
+        };
+        let options = MutexOptions::new().kind(raw);
+        let inherits = wanted.inherits_priority();
+        let options = match inherits {
+            true => options.flavour(Flavour::PriorityInheriting),
+            false => options,
+        };
+        let kind = match (inherits, raw) {
+            (false, Kind::Normal) => kind::PLAIN,
+            (false, _) => kind::MADE | wanted.mutex_type(),
+            (true, _) => kind::MADE | kind::INHERITS | wanted.mutex_type(),
+        };
+        Self {
+            raw: options.build_raw(),
+            _owner: 0,
+            users: AtomicU32::new(0),
+            kind: AtomicU32::new(kind),
+            _rest: [0; 5],
+        }
+    }
+
+    fn is_of_normal_type(&self) -> bool {
+        matches!(
+            self.kind.load(Relaxed) & 3,
+            mutex_type::NORMAL | mutex_type::ADAPTIVE
+        )
+    }
+
+    /// What is most often locked: nothing is asked but one word of the mutex and one of ours.
+    #[inline(always)]
+    fn plain(&self) -> Option<&RawMutex> {
+        // Relaxed: the kind was written before the mutex was made known.
+        (self.kind.load(Relaxed) == kind::PLAIN && mode::is_on()).then_some(&self.raw)
+    }
+
+    /// Who serves it; makes a raw mutex of what a static initialiser has written.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn served(&self) -> Served<'_> {
+        if !mode::is_on() {
+            return Served::Elsewhere;
+        }
+        match self.kind.load(Relaxed) {
+            kind::PLAIN => Served::Ours(&self.raw),
+            kind::DESTROYED => Served::Invalid,
+            made if made & kind::MADE != 0 => Served::Ours(&self.raw),
+            mutex_type::ADAPTIVE => {
+                self.kind.store(kind::PLAIN, Relaxed);
+                Served::Ours(&self.raw)
+            }
+            recursive @ mutex_type::RECURSIVE => self.make(recursive, Kind::Recursive),
+            checking @ mutex_type::ERROR_CHECKING => self.make(checking, Kind::ErrorChecking),
+            theirs if theirs & (kind::ROBUST | kind::PROTECTS | kind::PROCESS_SHARED) != 0 => {
+                Served::Elsewhere
+            }
+            _ => Served::Invalid,
+        }
+    }
+
+    /// Turns zeros, with the kind of a static initialiser, into the raw mutex that it means.
+    fn make(&self, of_type: u32, raw: Kind) -> Served<'_> {
+        let made = MutexOptions::new().kind(raw).build_raw();
+        // SAFETY: eight bytes of atomics each.
+        let made: u64 = unsafe { core::mem::transmute(made) };
+        let word = core::ptr::from_ref(&self.raw).cast::<AtomicU64>();
+        // SAFETY: the mutex is aligned to eight, and nobody has used it but as what is made here.
+        let word = unsafe { &*word };
+        // Relaxed: nothing but these eight bytes is made known. Whoever comes second finds it made, perhaps locked.
+        let _ = word.compare_exchange(0, made, Relaxed, Relaxed);
+        self.kind.store(of_type | kind::MADE, Relaxed);
+        Served::Ours(&self.raw)
+    }
+}
+
+/// What a lock of ours answers.
+///
+/// A priority-inheriting mutex of the normal kind that its own thread locks again, or whose owner has ended, will never be
+/// free. POSIX and glibc have the caller wait for ever then, and so it does: it must not go on as if it held the lock.
+fn locked(raw: Result<(), LockError>, this: &Mutex) -> c_int {
+    match raw {
+        Ok(()) => 0,
+        Err(LockError::Deadlock | LockError::OwnerGone) if this.is_of_normal_type() => forever(),
+        Err(error) => answer(|| Err(error.into())),
+    }
+}
+
+#[cold]
+fn forever() -> ! {
+    loop {
+        // SAFETY: it only waits. A signal handler that runs is no reason to go on.
+        unsafe { libc::pause() };
+    }
+}
+
+/// Makes a mutex. Source: POSIX `pthread_mutex_init`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutex_init(
+    pointer: *mut pthread_mutex_t,
+    attributes: *const pthread_mutexattr_t,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let wanted = unsafe { MutexAttributes::read(attributes) };
+    if !mode::is_on() || wanted.is_the_c_librarys() {
+        // SAFETY: the caller's promise.
+        return unsafe { glibc::pthread_mutex_init(pointer, attributes) };
+    }
+    // SAFETY: memory for a mutex that nobody uses.
+    unsafe { pointer.cast::<Mutex>().write(Mutex::new(wanted)) };
+    0
+}
+
+/// Says that a mutex will not be used any more. `EBUSY` if somebody holds it, waits for it, or waits with it in a
+/// condition variable. Source: POSIX `pthread_mutex_destroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutex_destroy(pointer: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: the caller's promise.
+    let this = unsafe { mutex(pointer) };
+    match this.served() {
+        Served::Ours(raw) => answer(|| {
+            if this.users.load(Relaxed) != 0 {
+                return Err(LockError::Busy.into());
+            }
+            raw.destroy()?;
+            this.kind.store(kind::DESTROYED, Relaxed);
+            Ok(())
+        }),
+        // SAFETY: the caller's promise.
+        Served::Elsewhere => unsafe { glibc::pthread_mutex_destroy(pointer) },
+        Served::Invalid => libc::EINVAL,
+    }
+}
+
+/// Locks it. Source: POSIX `pthread_mutex_lock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutex_lock(pointer: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: the caller's promise.
+    let this = unsafe { mutex(pointer) };
+    match this.plain() {
+        Some(raw) => {
+            raw.lock();
+            0
+        }
+        None => lock_served(pointer, this),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
+    match this.served() {
+        Served::Ours(raw) => locked(raw.lock_checked(), this),
+        // SAFETY: what C's caller has promised.
+        Served::Elsewhere => unsafe { glibc::pthread_mutex_lock(pointer) },
+        Served::Invalid => libc::EINVAL,
+    }
+}
+
+/// Locks it if that needs no waiting. Source: POSIX `pthread_mutex_trylock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutex_trylock(pointer: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: the caller's promise.
+    let this = unsafe { mutex(pointer) };
+    match this.plain() {
+        Some(raw) if raw.try_lock() => 0,
+        Some(_) => libc::EBUSY,
+        None => try_lock_served(pointer, this),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn try_lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
+    match this.served() {
+        Served::Ours(raw) => answer(|| Ok(raw.try_lock_checked()?)),
+        // SAFETY: what C's caller has promised.
+        Served::Elsewhere => unsafe { glibc::pthread_mutex_trylock(pointer) },
+        Served::Invalid => libc::EINVAL,
+    }
+}
+
+/// Locks it, until a time of `CLOCK_REALTIME` at the latest. Source: POSIX `pthread_mutex_timedlock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutex_timedlock(
+    pointer: *mut pthread_mutex_t,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { pthread_mutex_clocklock(pointer, libc::CLOCK_REALTIME, until) }
+}
+
+/// Locks it, until a time of this clock at the latest. The time is looked at only if the call must wait.
+/// Source: POSIX 2024 `pthread_mutex_clocklock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutex_clocklock(
+    pointer: *mut pthread_mutex_t,
+    clock_number: clockid_t,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let this = unsafe { mutex(pointer) };
+    match this.served() {
+        Served::Ours(raw) => {
+            let clock = match clock(clock_number) {
+                Ok(clock) => clock,
+                Err(Number(number)) => return number,
+            };
+            match raw.try_lock_checked() {
+                Err(LockError::Busy) => {}
+                answered => return locked(answered, this),
+            }
+            // SAFETY: the caller's promise.
+            match unsafe { deadline(clock, until) } {
+                Ok(deadline) => locked(raw.lock_until(deadline), this),
+                Err(Number(number)) => number,
+            }
+        }
+        // SAFETY: the caller's promise.
+        Served::Elsewhere => unsafe {
+            glibc::pthread_mutex_clocklock(pointer, clock_number, until)
+        },
+        Served::Invalid => libc::EINVAL,
+    }
+}
+
+/// Gives it back. Source: POSIX `pthread_mutex_unlock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutex_unlock(pointer: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: the caller's promise.
+    let this = unsafe { mutex(pointer) };
+    match this.plain() {
+        Some(raw) => {
+            // SAFETY: the caller holds it, or whoever does wants it unlocked.
+            unsafe { raw.unlock() };
+            0
+        }
+        None => unlock_served(pointer, this),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn unlock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
+    match this.served() {
+        // SAFETY: the caller holds it, which is looked at.
+        Served::Ours(raw) => answer(|| Ok(unsafe { raw.unlock_checked() }?)),
+        // SAFETY: what C's caller has promised.
+        Served::Elsewhere => unsafe { glibc::pthread_mutex_unlock(pointer) },
+        Served::Invalid => libc::EINVAL,
+    }
+}
