@@ -27,6 +27,12 @@
 )]
 
 mod attributes;
+pub mod barrier;
+pub mod c11;
 mod mode;
 pub mod mutex;
+pub mod old_names;
+pub mod once;
 mod real;
+pub mod rwlock;
+pub mod spin;
