@@ -335,8 +335,11 @@ impl RawRwLock {
     }
 
     /// After the lock has been given back, in a word that then was not as expected: it may be gone.
+    ///
+    /// `extern "C"`: it does not unwind, so that the calls that give back need no frame for that.
     #[cold]
-    pub(super) fn hand_over_late(&self) {
+    #[inline(never)]
+    pub(super) extern "C" fn hand_over_late(&self) {
         // Most often it is only that somebody came in. Whoever queues counts itself before it looks at the word.
         let key = key_of(&self.word);
         if repository().find_waiters(key).is_some() {
