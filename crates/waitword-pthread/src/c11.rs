@@ -4,6 +4,7 @@
 //! pthread's functions with C11's answers, and whose an object is they decide. The C library's own `mtx_*` would not come here: they
 //! call its inner functions. So the family must be defined as a whole.
 
+use crate::mode;
 use crate::mutex::{
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_timedlock,
     pthread_mutex_trylock, pthread_mutex_unlock,
@@ -52,10 +53,11 @@ fn error_of_c11(number: c_int) -> c_int {
     }
 }
 
-/// Makes a mutex. Source: C11 7.26.4.2.
+/// Makes a mutex. `thrd_error` if there is no such kind. Source: C11 7.26.4.2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mtx_init(mutex: *mut pthread_mutex_t, kind: c_int) -> c_int {
-    if kind & !(mtx::RECURSIVE | mtx::TIMED) != 0 {
+    // glibc looks at one bit, and takes whatever else there is.
+    if mode::is_on() && kind & !(mtx::RECURSIVE | mtx::TIMED) != 0 {
         return thrd::ERROR;
     }
     let pthreads = match kind & mtx::RECURSIVE {

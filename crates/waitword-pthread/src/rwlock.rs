@@ -159,49 +159,39 @@ impl RwLock {
         Served::Ours(&self.raw)
     }
 
-    /// `EDEADLK` if the caller has it for writing.
-    #[inline(always)]
-    fn check_that_it_is_not_mine(&self, me: usize) -> Result<(), Number> {
-        match self.writer.load(Relaxed) == me {
-            true => Err(Number(libc::EDEADLK)),
-            false => Ok(()),
-        }
-    }
-
-    #[inline(always)]
+    /// Takes it for reading. `EDEADLK` if the caller has it for writing.
     fn read(&self, raw: &RawRwLock, until: Option<&Deadline>) -> Result<(), Number> {
-        self.check_that_it_is_not_mine(myself())?;
+        if self.writer.load(Relaxed) == myself() {
+            return Err(Number(libc::EDEADLK));
+        }
         Ok(raw.read(0, until)?)
     }
 
-    #[inline(always)]
+    /// Takes it for writing. `EDEADLK` if the caller has it so already.
     fn write(&self, raw: &RawRwLock, until: Option<&Deadline>) -> Result<(), Number> {
-        let me = myself();
-        self.check_that_it_is_not_mine(me)?;
-        raw.write(0, until)?;
-        self.writer.store(me, Relaxed);
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn try_write(&self, raw: &RawRwLock) -> Result<(), Number> {
-        raw.try_write(0)?;
-        self.writer.store(myself(), Relaxed);
-        Ok(())
-    }
-
-    /// Gives back whatever is held.
-    #[inline(always)]
-    fn unlock(&self, raw: &RawRwLock) -> Result<(), Number> {
-        if self.writer.load(Relaxed) == NOBODY {
-            // SAFETY: the caller holds it, or nobody does and that is found out.
-            return Ok(unsafe { raw.unlock() }?);
+        if self.writer.load(Relaxed) == myself() {
+            return Err(Number(libc::EDEADLK));
         }
-        // Before the lock is given back: the next writer puts its own there. Whoever sees that it has the lock sees this too.
-        self.writer.store(NOBODY, Relaxed);
-        // SAFETY: it is held for writing, by the caller or by a thread for which it acts.
-        unsafe { raw.unlock_exclusive() };
+        raw.write(0, until)?;
+        self.says_who_writes();
         Ok(())
+    }
+
+    /// The caller now has it for writing.
+    #[inline(always)]
+    fn says_who_writes(&self) {
+        self.writer.store(myself(), Relaxed);
+    }
+
+    /// Whether somebody has it for writing, and is about to give it back: then it is nobody's who could be named.
+    #[inline(always)]
+    fn forgets_who_writes(&self) -> bool {
+        let is_written = self.writer.load(Relaxed) != NOBODY;
+        if is_written {
+            // Before the lock is given back, and so before the next writer puts its own there.
+            self.writer.store(NOBODY, Relaxed);
+        }
+        is_written
     }
 }
 
@@ -277,14 +267,14 @@ pub unsafe extern "C" fn pthread_rwlock_rdlock(pointer: *mut pthread_rwlock_t) -
     // SAFETY: the caller's promise.
     let this = unsafe { rwlock(pointer) };
     match this.ours() {
-        Some(raw) => answer(|| this.read(raw, None)),
-        None => read_served(pointer, this),
+        Some(raw) if raw.read_at_once() => 0,
+        _ => read_served(pointer, this),
     }
 }
 
-#[cold]
+/// The rest of it, also for readers of a fast lock.
 #[inline(never)]
-fn read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
+extern "C" fn read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     match this.served() {
         Served::Ours(raw) => answer(|| this.read(raw, None)),
         // SAFETY: what C's caller has promised.
@@ -297,9 +287,18 @@ fn read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
 pub unsafe extern "C" fn pthread_rwlock_tryrdlock(pointer: *mut pthread_rwlock_t) -> c_int {
     // SAFETY: the caller's promise.
     let this = unsafe { rwlock(pointer) };
+    match this.ours() {
+        Some(raw) if raw.read_at_once() => 0,
+        _ => try_read_served(pointer, this),
+    }
+}
+
+/// The rest of it, also for readers of a fast lock.
+#[inline(never)]
+extern "C" fn try_read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     match this.served() {
         Served::Ours(raw) => answer(|| Ok(raw.try_read()?)),
-        // SAFETY: the caller's promise.
+        // SAFETY: what C's caller has promised.
         Served::Elsewhere => unsafe { glibc::pthread_rwlock_tryrdlock(pointer) },
     }
 }
@@ -343,14 +342,17 @@ pub unsafe extern "C" fn pthread_rwlock_wrlock(pointer: *mut pthread_rwlock_t) -
     // SAFETY: the caller's promise.
     let this = unsafe { rwlock(pointer) };
     match this.ours() {
-        Some(raw) => answer(|| this.write(raw, None)),
-        None => write_served(pointer, this),
+        Some(raw) if raw.write_at_once() => {
+            this.says_who_writes();
+            0
+        }
+        _ => write_served(pointer, this),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn write_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
+extern "C" fn write_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     match this.served() {
         Served::Ours(raw) => answer(|| this.write(raw, None)),
         // SAFETY: what C's caller has promised.
@@ -363,9 +365,24 @@ fn write_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
 pub unsafe extern "C" fn pthread_rwlock_trywrlock(pointer: *mut pthread_rwlock_t) -> c_int {
     // SAFETY: the caller's promise.
     let this = unsafe { rwlock(pointer) };
+    match this.ours() {
+        Some(raw) if raw.write_at_once() => {
+            this.says_who_writes();
+            0
+        }
+        _ => try_write_served(pointer, this),
+    }
+}
+
+#[inline(never)]
+extern "C" fn try_write_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     match this.served() {
-        Served::Ours(raw) => answer(|| this.try_write(raw)),
-        // SAFETY: the caller's promise.
+        Served::Ours(raw) => answer(|| {
+            raw.try_write(0)?;
+            this.says_who_writes();
+            Ok(())
+        }),
+        // SAFETY: what C's caller has promised.
         Served::Elsewhere => unsafe { glibc::pthread_rwlock_trywrlock(pointer) },
     }
 }
@@ -410,16 +427,38 @@ pub unsafe extern "C" fn pthread_rwlock_unlock(pointer: *mut pthread_rwlock_t) -
     // SAFETY: the caller's promise.
     let this = unsafe { rwlock(pointer) };
     match this.ours() {
-        Some(raw) => answer(|| this.unlock(raw)),
-        None => unlock_served(pointer, this),
+        Some(raw) => unlock_ours(raw, this.forgets_who_writes()),
+        None => unlock_theirs(pointer, this),
     }
 }
 
+#[inline(always)]
+fn unlock_ours(raw: &RawRwLock, is_written: bool) -> c_int {
+    let is_done = match is_written {
+        // SAFETY: the caller holds it, or acts for whoever does.
+        true => unsafe { raw.unlock_write_at_once() },
+        // SAFETY: as above.
+        false => unsafe { raw.unlock_read_at_once() },
+    };
+    match is_done {
+        true => 0,
+        false => unlock_among_others(raw),
+    }
+}
+
+/// With others who read or wait, or nobody who holds it.
+#[inline(never)]
+extern "C" fn unlock_among_others(raw: &RawRwLock) -> c_int {
+    // SAFETY: the caller holds it, or nobody does and that is found out.
+    answer(|| Ok(unsafe { raw.unlock() }?))
+}
+
+/// Of one that nobody has used yet, or that is the C library's.
 #[cold]
 #[inline(never)]
-fn unlock_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
+extern "C" fn unlock_theirs(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     match this.served() {
-        Served::Ours(raw) => answer(|| this.unlock(raw)),
+        Served::Ours(raw) => unlock_among_others(raw),
         // SAFETY: what C's caller has promised.
         Served::Elsewhere => unsafe { glibc::pthread_rwlock_unlock(pointer) },
     }

@@ -124,7 +124,7 @@ pub unsafe extern "C" fn pthread_spin_unlock(pointer: *mut pthread_spinlock_t) -
 
 #[cold]
 #[inline(never)]
-fn wait(lock: &AtomicI32, pointer: *mut pthread_spinlock_t) -> c_int {
+extern "C" fn wait(lock: &AtomicI32, pointer: *mut pthread_spinlock_t) -> c_int {
     if !mode::is_on() {
         // SAFETY: what C's caller has promised. The trace that the attempt has left is one that it knows.
         return unsafe { glibc::pthread_spin_lock(pointer) };
