@@ -1,5 +1,5 @@
-//! The drop-in's rwlocks, barriers, spin locks, once, C11 mutexes and old names: C and C++ programs
-//! (`crates/waitword-pthread/regressions`), each run three times: on the C library alone, under `waitword run`, and under `waitword
+//! The drop-in's rwlocks, barriers, spin locks, once, C11 functions and old names: C and C++ programs
+//! (beside this file), each run three times: on the C library alone, under `waitword run`, and under `waitword
 //! run` with `WAITWORD=off`. What the C library answers otherwise, or hangs at, they leave out when they are told that it serves.
 
 use std::fs::File;
@@ -40,10 +40,15 @@ fn run(mut command: Command, log: &Path) -> String {
     }
 }
 
+/// Where this file is.
+fn here() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pthread_families")
+}
+
 /// Compiles the program of this name; where it is.
 fn compile(source: &str) -> PathBuf {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let regressions = crates.join("waitword-pthread/regressions");
+    let here = here();
     let name = source.split('.').next().unwrap();
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("pthread-{name}"));
     let compiler = match source.ends_with(".cpp") {
@@ -55,10 +60,10 @@ fn compile(source: &str) -> PathBuf {
         .args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
         .arg(&program)
         .arg("-iquote")
-        .arg(&regressions)
+        .arg(&here)
         .arg("-iquote")
         .arg(crates.join("waitword-c/tests/c"))
-        .arg(regressions.join(source));
+        .arg(here.join(source));
     run(command, &program.with_extension("cc.log"));
     program
 }
@@ -109,19 +114,19 @@ programs! {
     once_with_exceptions: "once_throws.cpp",
     spin_locks: "spin.c",
     mutexes_of_c11: "c11_mutex.c",
+    conditions_of_c11: "c11_cond.c",
     old_names: "old_names.c",
 }
 
 /// Every source is a test.
 #[test]
 fn no_program_is_forgotten() {
-    let here = include_str!("pthread_families.rs");
-    let regressions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../waitword-pthread/regressions");
-    for entry in std::fs::read_dir(regressions).unwrap() {
+    let tests = include_str!("main.rs");
+    for entry in std::fs::read_dir(here()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let is_program = name.ends_with(".c") || name.ends_with(".cpp");
         assert!(
-            !is_program || here.contains(&format!("{name:?},")),
+            !is_program || tests.contains(&format!("{name:?},")),
             "{name}"
         );
     }
