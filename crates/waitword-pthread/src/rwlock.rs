@@ -26,16 +26,17 @@
 //! # Whom it prefers, and real-time threads
 //!
 //! glibc's kinds 0 and 1 are waitword's reader preference, kind 2 is its writer preference; neither class starves (see
-//! [`Preference`]). POSIX's option "Thread Execution Scheduling" asks more of threads under `SCHED_FIFO` and `SCHED_RR`: a reader waits
-//! for writers of its own or a higher priority that wait; the highest priority gets the lock first, writers before readers. Of this
-//! (glibc does none of it):
+//! [`Preference`]). For threads under `SCHED_FIFO` and `SCHED_RR` POSIX's option "Thread Execution Scheduling" asks for more, whatever the
+//! kind, and glibc does none of it:
 //!
-//! * the queue is in order of priority, and in order of arrival within one: of the writers that wait, the one with the highest priority
-//!   is woken first, and a lock that is handed over (somebody has waited for a millisecond) goes to the highest priority;
-//! * but which *class* follows is the preference's to say: after a writer all readers under reader preference, and a reader that comes does
-//!   not wait for writers then, whatever their priority. With writer preference a reader waits for any writer that waits.
+//! | POSIX | here |
+//! |-------|------|
+//! | when the lock becomes free, the highest priority gets it first | so |
+//! | of equal priority, writers before readers | so |
+//! | a reader waits while writers of its priority or a higher one wait | so, but not for ever: it may read already. It waits as long as that writer has waited so far, 1 ms at first |
+//! | a reader of a higher priority than those writers does not wait | it waits for the next release, or for 1 ms |
 //!
-//! A program that wants POSIX's order for writers asks for kind 2, as it must with glibc.
+//! A priority that changes counts the next time that its thread queues, at most 10 ms late.
 
 use crate::attributes::{RwLockAttributes, preference_of_kind};
 use crate::mode;

@@ -109,6 +109,7 @@ programs! {
     rwlocks_among_many: "rwlock_many.c",
     rwlocks_and_fork: "rwlock_fork.c",
     rwlocks_where_others_were: "rwlock_reuse.c",
+    rwlocks_of_real_time_threads: "rwlock_real_time.c",
     barriers: "barrier.c",
     once: "once.c",
     once_with_exceptions: "once_throws.cpp",
