@@ -68,6 +68,7 @@ pub(crate) use pool::{ParkerId, Pool};
 pub(crate) use spin::{budget, set_budget};
 
 use crate::atomic::{AtomicU32, Ordering};
+use crate::stats::{self, Event};
 use crate::sys;
 use crate::sys::clock::Deadline;
 use core::num::NonZeroU32;
@@ -127,6 +128,7 @@ impl Parker<'_> {
         if !notices.announce(Sleeps::InGroup) {
             return Ok(());
         }
+        stats::count(Event::Sleeps);
         loop {
             let result = sys::futex::wait(&place.group.calls, seen, place.bit, deadline);
             // Most often it is ours; then the group's line is not touched again.
@@ -184,6 +186,7 @@ impl Parker<'_> {
         if !notices.announce(Sleeps::Alone) {
             return Ok(0);
         }
+        stats::count(Event::Sleeps);
         entries[0] = sys::futex::Waitv {
             val: seen.into(),
             uaddr: alone.as_ptr().expose_provenance() as u64,

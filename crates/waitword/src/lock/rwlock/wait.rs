@@ -33,6 +33,7 @@ use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
 use crate::futex::parking::{Parked, park_among_kinds};
 use crate::lock::key_of;
 use crate::private::repository;
+use crate::stats::{self, Event};
 use crate::sys::clock::{Clock, Deadline, now};
 use core::time::Duration;
 
@@ -107,6 +108,8 @@ struct Waiter<'a> {
     was_woken: bool,
     /// It was queued before: if it must queue again, in front.
     has_waited: bool,
+    /// It has found the lock taken, and was counted.
+    is_counted: bool,
     alarms: Alarms,
     spin: Spin,
 }
@@ -131,8 +134,16 @@ impl<'a> Waiter<'a> {
             right,
             was_woken: false,
             has_waited: false,
+            is_counted: false,
             alarms: Alarms::new(),
             spin: Spin::new(),
+        }
+    }
+
+    /// The lock is taken, and it waits.
+    fn note_contention(&mut self) {
+        if !core::mem::replace(&mut self.is_counted, true) {
+            stats::count(Event::Contended);
         }
     }
 
@@ -327,6 +338,7 @@ impl RawRwLock {
                 waiter.right = Right::Holder;
                 continue;
             }
+            waiter.note_contention();
             if waiter.spin.again(|| self.is_in_use()) {
                 continue;
             }
@@ -384,6 +396,7 @@ impl RawRwLock {
             if owner != 0 && state.owner() == owner {
                 return Err(RwLockError::Deadlock);
             }
+            waiter.note_contention();
             if waiter.spin.again(|| self.is_in_use()) {
                 continue;
             }
@@ -449,6 +462,7 @@ impl RawRwLock {
                 }
                 continue;
             }
+            waiter.note_contention();
             if waiter.spin.again(|| self.is_in_use()) {
                 continue;
             }
