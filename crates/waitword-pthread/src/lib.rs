@@ -30,3 +30,7 @@ mod attributes;
 mod mode;
 pub mod mutex;
 mod real;
+mod summary;
+#[cfg(target_arch = "x86_64")]
+pub mod syscall;
+mod text;

@@ -124,7 +124,7 @@ impl Mutex {
     #[inline(always)]
     fn plain(&self) -> Option<&RawMutex> {
         // Relaxed: the kind was written before the mutex was made known.
-        (self.kind.load(Relaxed) == kind::PLAIN && mode::is_on()).then_some(&self.raw)
+        (self.kind.load(Relaxed) == kind::PLAIN && mode::is_fast()).then_some(&self.raw)
     }
 
     /// Who serves it; makes a raw mutex of what a static initialiser has written.
@@ -241,6 +241,7 @@ pub unsafe extern "C" fn pthread_mutex_lock(pointer: *mut pthread_mutex_t) -> c_
 #[cold]
 #[inline(never)]
 fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
+    mode::count_lock();
     match this.served() {
         Served::Ours(raw) => locked(raw.lock_checked(), this),
         // SAFETY: what C's caller has promised.
@@ -265,7 +266,13 @@ pub unsafe extern "C" fn pthread_mutex_trylock(pointer: *mut pthread_mutex_t) ->
 #[inline(never)]
 fn try_lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     match this.served() {
-        Served::Ours(raw) => answer(|| Ok(raw.try_lock_checked()?)),
+        Served::Ours(raw) => {
+            let answered = answer(|| Ok(raw.try_lock_checked()?));
+            if answered == 0 {
+                mode::count_lock();
+            }
+            answered
+        }
         // SAFETY: what C's caller has promised.
         Served::Elsewhere => unsafe { glibc::pthread_mutex_trylock(pointer) },
         Served::Invalid => libc::EINVAL,
@@ -294,6 +301,7 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(
     let this = unsafe { mutex(pointer) };
     match this.served() {
         Served::Ours(raw) => {
+            mode::count_lock();
             let clock = match clock(clock_number) {
                 Ok(clock) => clock,
                 Err(Number(number)) => return number,

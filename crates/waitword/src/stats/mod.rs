@@ -27,8 +27,8 @@ mod shards;
 
 pub use event::Snapshot;
 
-pub(crate) use event::Event;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+pub(crate) use event::Event;
 use shards::shards;
 
 static ON: AtomicBool = AtomicBool::new(false);

@@ -565,19 +565,20 @@ pub(super) fn unlock_fairly(mutex: &RawMutex) {
     }
     let now = Moment::now();
     let age = |kind| Waiter(kind).waited_until(now);
-    let handed_over = parking::unpark_highest(repository(), mutex.key(), LOOK_THROUGH, age, |unparked| {
-        let mut state = mutex.state();
-        loop {
-            let with_parked = state.with_parked(unparked.more);
-            let (next, token) = match unparked.woken {
-                0 => (with_parked.released(), 0),
-                _ => (with_parked.handed_over(), HOLDER),
-            };
-            match mutex.change(state, next, Ordering::Release) {
-                Ok(()) => return token,
-                Err(now) => state = now,
+    let handed_over =
+        parking::unpark_highest(repository(), mutex.key(), LOOK_THROUGH, age, |unparked| {
+            let mut state = mutex.state();
+            loop {
+                let with_parked = state.with_parked(unparked.more);
+                let (next, token) = match unparked.woken {
+                    0 => (with_parked.released(), 0),
+                    _ => (with_parked.handed_over(), HOLDER),
+                };
+                match mutex.change(state, next, Ordering::Release) {
+                    Ok(()) => return token,
+                    Err(now) => state = now,
+                }
             }
-        }
-    });
+        });
     stats::count_many(Event::HandOffs, handed_over);
 }
