@@ -32,9 +32,8 @@ pub(crate) struct RunArgs {
         value_name = "FILE",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "",
     )]
-    summary: Option<PathBuf>,
+    summary: Option<Option<PathBuf>>,
     /// Run nothing; only say whether the program can be served, and which futex calls of it and its libraries will not be seen
     #[arg(long)]
     check: bool,
@@ -74,10 +73,8 @@ impl RunArgs {
         }
         match &self.summary {
             None => {}
-            Some(none) if none.as_os_str().is_empty() => {
-                variables.push(("WAITWORD_SUMMARY", "1".into()));
-            }
-            Some(file) => {
+            Some(None) => variables.push(("WAITWORD_SUMMARY", "1".into())),
+            Some(Some(file)) => {
                 // Wherever the program goes.
                 let path = std::path::absolute(file)?;
                 File::options()

@@ -58,14 +58,15 @@ const FUTEX_REQUEUE: usize = 456;
 #[unsafe(naked)]
 pub unsafe extern "C-unwind" fn syscall() -> c_long {
     naked_asm!(
-        "cmp rdi, {futex}",
+        // The kernel looks at the low half of a number, too.
+        "cmp edi, {futex}",
         "je 2f",
         // 449, or 454 to 456. Of the registers without arguments rax is the one that the way to the kernel sets anew.
-        "lea rax, [rdi - {futex_waitv}]",
-        "test rax, rax",
+        "lea eax, [rdi - {futex_waitv}]",
+        "test eax, eax",
         "je 2f",
-        "sub rax, {wake_less_waitv}",
-        "cmp rax, {requeue_less_wake}",
+        "sub eax, {wake_less_waitv}",
+        "cmp eax, {requeue_less_wake}",
         "ja {kernel}",
         "2:",
         // Have we been relocated?
@@ -143,11 +144,12 @@ unsafe extern "C-unwind" fn serve(
 ) -> c_long {
     let arguments = [first, second, third, fourth, fifth, sixth];
     // SAFETY: the caller's promise: arguments as the call of this number asks for them.
+    let call = number as u32 as usize;
     let is_ours = mode::serves_futexes()
-        && match number {
+        && match call {
             FUTEX => classic::is_ours(&arguments),
             // SAFETY: as above.
-            _ => unsafe { futex2::is_ours(number, &arguments) },
+            _ => unsafe { futex2::is_ours(call, &arguments) },
         };
     if !is_ours {
         // SAFETY: as above.
@@ -155,10 +157,10 @@ unsafe extern "C-unwind" fn serve(
     }
     let before = defer_cancellation();
     // SAFETY: as above; what is going to be read is known to be mapped.
-    let answer = match number {
+    let answer = match call {
         FUTEX => unsafe { classic::call(&arguments) },
         // SAFETY: as above.
-        _ => unsafe { futex2::call(number, &arguments) },
+        _ => unsafe { futex2::call(call, &arguments) },
     };
     let answer = match answer {
         Ok(answer) => answer as c_long,

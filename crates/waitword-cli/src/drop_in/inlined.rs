@@ -5,25 +5,28 @@
 //! from the code, but whether there are calls of the other sort can:
 //!
 //! ```text
-//!     mov eax, 202        a constant into the register of the number,
-//!     ...                 that is neither left nor overwritten on the way
-//!     syscall             to the instruction
+//!     mov ebp, 202        a constant into a register, which is neither overwritten
+//!     ...                 nor left behind by a jump
+//!     mov eax, ebp        on its way into that of the number
+//!     syscall             and to the instruction
 //! ```
 //!
 //! A number that comes out of memory, or from another function, is not recognised.
 
 use anyhow::{Context as _, Result};
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Register};
+use iced_x86::{
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
+};
 use object::read::elf::ElfFile64;
 use object::{Object as _, ObjectSection as _, SectionKind};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 /// futex, futex_waitv, futex_wake, futex_wait, futex_requeue.
 const NUMBERS: [u32; 5] = [202, 449, 454, 455, 456];
-/// How far a compiler puts the number from the call.
-const FAR: usize = 32;
-const MOV_EAX: u8 = 0xb8;
+/// For how many instructions a number is followed.
+const FAR: usize = 64;
 
 /// What a file has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,51 +55,77 @@ pub(crate) fn look_into(path: &Path) -> Result<Found> {
     })
 }
 
+/// How many `syscall` instructions are reached by one of the numbers.
 fn calls_in(code: &[u8], address: u64) -> usize {
-    let is_number = |bytes: &[u8]| NUMBERS.iter().any(|number| bytes == number.to_le_bytes());
-    // `mov eax, imm32` may also be the end of `mov r8d, imm32`: what is decoded from there on tells.
-    (0..code.len().saturating_sub(5))
-        .filter(|&at| code[at] == MOV_EAX && is_number(&code[at + 1..at + 5]))
-        .filter(|&at| at == 0 || !has_prefix(code[at - 1]))
-        .filter(|&at| leads_to_a_call(&code[at..], address + at as u64))
-        .count()
+    let mut calls = BTreeSet::new();
+    for at in 0..code.len().saturating_sub(5) {
+        // `mov r32, imm32`; or `mov r/m, imm32`, whose registers have a byte of their own.
+        let number = match code[at..] {
+            [0xb8..=0xbf, ..] => code.get(at + 1..at + 5),
+            [0xc7, 0xc0..=0xc7, ..] => code.get(at + 2..at + 6),
+            _ => None,
+        };
+        let is_number = |bytes: &[u8]| NUMBERS.iter().any(|number| bytes == number.to_le_bytes());
+        if !number.is_some_and(is_number) {
+            continue;
+        }
+        // The byte before may be a prefix that makes another register of it.
+        let start = match at > 0 && code[at - 1] & 0xf1 == 0x41 {
+            true => at - 1,
+            false => at,
+        };
+        follow(&code[start..], address + start as u64, &mut calls);
+    }
+    calls.len()
 }
 
-/// Whether a byte before `mov eax` makes another register of it.
-fn has_prefix(byte: u8) -> bool {
-    const REX_WITH_B: [u8; 2] = [0x41, 0x49];
-    REX_WITH_B.contains(&byte)
-}
-
-fn leads_to_a_call(code: &[u8], address: u64) -> bool {
+/// Follows the number that the first of these instructions puts into a register, to the calls that it reaches.
+fn follow(code: &[u8], address: u64, calls: &mut BTreeSet<u64>) {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
-    for nth in 0..FAR {
-        if !decoder.can_decode() {
-            return false;
+    decoder.decode_out(&mut instruction);
+    let mut holders = vec![instruction.op0_register().full_register()];
+    for _ in 0..FAR {
+        if holders.is_empty() || !decoder.can_decode() {
+            return;
         }
         decoder.decode_out(&mut instruction);
-        if instruction.code() == Code::Syscall {
-            return true;
+        match instruction.flow_control() {
+            FlowControl::Next | FlowControl::ConditionalBranch => {}
+            FlowControl::Call | FlowControl::IndirectCall => {
+                if instruction.code() == Code::Syscall {
+                    if holders.contains(&Register::RAX) {
+                        calls.insert(instruction.ip());
+                    }
+                    holders.retain(|&register| register != Register::RAX);
+                } else {
+                    holders.retain(is_kept_by_functions);
+                }
+                continue;
+            }
+            _ => return,
         }
-        let goes_on = matches!(
-            instruction.flow_control(),
-            FlowControl::Next | FlowControl::ConditionalBranch
-        );
-        let overwrites = nth > 0
-            && instruction.op_count() > 0
-            && instruction.op0_register().full_register() == Register::RAX
-            && !is_comparison(&instruction);
-        if instruction.is_invalid() || !goes_on || overwrites {
-            return false;
+        let copies = instruction.mnemonic() == Mnemonic::Mov
+            && instruction.op1_kind() == OpKind::Register
+            && holders.contains(&instruction.op1_register().full_register());
+        if instruction.op0_kind() == OpKind::Register && !is_comparison(&instruction) {
+            let written = instruction.op0_register().full_register();
+            holders.retain(|&register| register != written);
+            if copies {
+                holders.push(written);
+            }
         }
     }
-    false
+}
+
+/// Whether a function leaves this register as it finds it.
+fn is_kept_by_functions(register: &Register) -> bool {
+    use Register::{R12, R13, R14, R15, RBP, RBX};
+    [RBX, RBP, R12, R13, R14, R15].contains(register)
 }
 
 /// Whether it only looks at its first operand.
 fn is_comparison(instruction: &Instruction) -> bool {
-    use iced_x86::Mnemonic;
     matches!(
         instruction.mnemonic(),
         Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push
@@ -117,6 +146,17 @@ mod tests {
         // mov eax, 449; syscall, twice
         let waitv = [0xb8, 0xc1, 1, 0, 0, 0x0f, 5];
         assert_eq!(calls_in(&waitv.repeat(2), 0), 2);
+        // mov r8d, 202; mov eax, r8d; syscall
+        let by_way_of_another = [0x41, 0xb8, 202, 0, 0, 0, 0x44, 0x89, 0xc0, 0x0f, 5];
+        assert_eq!(calls_in(&by_way_of_another, 0x1000), 1);
+        // mov rax, 202; syscall
+        let long = [0x48, 0xc7, 0xc0, 202, 0, 0, 0, 0x0f, 5];
+        assert_eq!(calls_in(&long, 0x1000), 1);
+        // mov ebp, 202; call; mov eax, ebp; syscall; mov eax, ebp; syscall
+        let kept = [
+            0xbd, 202, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x89, 0xe8, 0x0f, 5, 0x89, 0xe8, 0x0f, 5,
+        ];
+        assert_eq!(calls_in(&kept, 0x1000), 2);
     }
 
     #[test]
@@ -127,12 +167,18 @@ mod tests {
         let overwritten = [0xb8, 202, 0, 0, 0, 0xb8, 1, 0, 0, 0, 0x0f, 5];
         // mov eax, 202; ret; syscall
         let left = [0xb8, 202, 0, 0, 0, 0xc3, 0x0f, 5];
+        // mov eax, 202; call; syscall
+        let clobbered = [0xb8, 202, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x0f, 5];
+        // mov edi, 202; xor eax, eax; call: the C library's `syscall`
+        let function = [0xbf, 202, 0, 0, 0, 0x31, 0xc0, 0xe8, 0, 0, 0, 0, 0x0f, 5];
         // mov eax, 203; syscall
         let other_number = [0xb8, 203, 0, 0, 0, 0x0f, 5];
         for code in [
             &other_register[..],
             &overwritten,
             &left,
+            &clobbered,
+            &function,
             &other_number,
             &[],
             &[0xb8, 202],
