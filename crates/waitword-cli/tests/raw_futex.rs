@@ -110,7 +110,7 @@ fn check_tells_which_futex_calls_will_not_be_seen() {
         .find(|line| line.starts_with(program.path()) && line.contains("of its own"))
         .unwrap_or_else(|| panic!("{said}"));
     assert!(
-        of_program.contains("2 futex calls of its own") && of_program.contains("`syscall`, too"),
+        of_program.contains("2 futex calls of its own") && of_program.contains(" 1 by the C"),
         "{said}"
     );
     assert!(said.contains("--no-futex"), "{said}");

@@ -48,17 +48,17 @@ fn tell(file: &Path) -> Result<bool> {
         1 => "1 futex call of its own".to_owned(),
         many => format!("{many} futex calls of its own"),
     };
-    match found.calls_syscall {
-        true => println!(
-            "{}: {calls}, which go to the kernel, and calls the C library's `syscall`, too",
+    match found.by_function {
+        0 => println!(
+            "{}: {calls}, and none by the C library's `syscall`: its words stay in the kernel",
             file.display()
         ),
-        false => println!(
-            "{}: {calls}, which go to the kernel; it does not call the C library's `syscall`, so its words are all there",
+        seen => println!(
+            "{}: {calls}, which go to the kernel, and {seen} by the C library's `syscall`, which do not",
             file.display()
         ),
     }
-    Ok(found.calls_syscall)
+    Ok(found.by_function > 0)
 }
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -11,6 +11,9 @@
 //!     syscall             and to the instruction
 //! ```
 //!
+//! The same way tells the calls that are seen: there the constant is the first argument (`edi`) of a function, in a file that
+//! imports `syscall`.
+//!
 //! A number that comes out of memory, or from another function, is not recognised.
 
 use anyhow::{Context as _, Result};
@@ -33,8 +36,8 @@ const FAR: usize = 64;
 pub(crate) struct Found {
     /// Futex calls of its own.
     pub(crate) inlined: usize,
-    /// Whether it calls the C library's `syscall`, too.
-    pub(crate) calls_syscall: bool,
+    /// Futex calls by the C library's `syscall`.
+    pub(crate) by_function: usize,
 }
 
 /// # Errors
@@ -42,77 +45,91 @@ pub(crate) struct Found {
 pub(crate) fn look_into(path: &Path) -> Result<Found> {
     let data = fs::read(path)?;
     let file: ElfFile64<'_> = ElfFile64::parse(&*data).context("not an ELF file of 64 bits")?;
-    let mut inlined = 0;
+    let imports = file.imports()?;
+    let imports_syscall = imports.iter().any(|import| import.name() == b"syscall");
+    let mut found = Found::default();
     for section in file.sections() {
         if section.kind() == SectionKind::Text {
-            inlined += calls_in(section.data()?, section.address());
+            let calls = Calls::of(section.data()?, section.address());
+            found.inlined += calls.inlined.len();
+            found.by_function += calls.by_function.len() * usize::from(imports_syscall);
         }
     }
-    let imports = file.imports()?;
-    Ok(Found {
-        inlined,
-        calls_syscall: imports.iter().any(|import| import.name() == b"syscall"),
-    })
+    Ok(found)
 }
 
-/// How many `syscall` instructions are reached by one of the numbers.
-fn calls_in(code: &[u8], address: u64) -> usize {
-    let mut calls = BTreeSet::new();
-    for at in 0..code.len().saturating_sub(5) {
-        // `mov r32, imm32`; or `mov r/m, imm32`, whose registers have a byte of their own.
-        let number = match code[at..] {
-            [0xb8..=0xbf, ..] => code.get(at + 1..at + 5),
-            [0xc7, 0xc0..=0xc7, ..] => code.get(at + 2..at + 6),
-            _ => None,
-        };
-        let is_number = |bytes: &[u8]| NUMBERS.iter().any(|number| bytes == number.to_le_bytes());
-        if !number.is_some_and(is_number) {
-            continue;
-        }
-        // The byte before may be a prefix that makes another register of it.
-        let start = match at > 0 && code[at - 1] & 0xf1 == 0x41 {
-            true => at - 1,
-            false => at,
-        };
-        follow(&code[start..], address + start as u64, &mut calls);
-    }
-    calls.len()
+/// The instructions that one of the numbers reaches.
+#[derive(Default)]
+struct Calls {
+    /// `syscall`, with the number in its register.
+    inlined: BTreeSet<u64>,
+    /// Calls of a function, with the number as the first argument.
+    by_function: BTreeSet<u64>,
 }
 
-/// Follows the number that the first of these instructions puts into a register, to the calls that it reaches.
-fn follow(code: &[u8], address: u64, calls: &mut BTreeSet<u64>) {
-    let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
-    let mut instruction = Instruction::default();
-    decoder.decode_out(&mut instruction);
-    let mut holders = vec![instruction.op0_register().full_register()];
-    for _ in 0..FAR {
-        if holders.is_empty() || !decoder.can_decode() {
-            return;
-        }
-        decoder.decode_out(&mut instruction);
-        match instruction.flow_control() {
-            FlowControl::Next | FlowControl::ConditionalBranch => {}
-            FlowControl::Call | FlowControl::IndirectCall => {
-                if instruction.code() == Code::Syscall {
-                    if holders.contains(&Register::RAX) {
-                        calls.insert(instruction.ip());
-                    }
-                    holders.retain(|&register| register != Register::RAX);
-                } else {
-                    holders.retain(is_kept_by_functions);
-                }
+impl Calls {
+    fn of(code: &[u8], address: u64) -> Self {
+        let mut calls = Self::default();
+        for at in 0..code.len().saturating_sub(5) {
+            // `mov r32, imm32`; or `mov r/m, imm32`, whose registers have a byte of their own.
+            let number = match code[at..] {
+                [0xb8..=0xbf, ..] => code.get(at + 1..at + 5),
+                [0xc7, 0xc0..=0xc7, ..] => code.get(at + 2..at + 6),
+                _ => None,
+            };
+            let is_number =
+                |bytes: &[u8]| NUMBERS.iter().any(|number| bytes == number.to_le_bytes());
+            if !number.is_some_and(is_number) {
                 continue;
             }
-            _ => return,
+            // The byte before may be a prefix that makes another register of it.
+            let start = match at > 0 && code[at - 1] & 0xf1 == 0x41 {
+                true => at - 1,
+                false => at,
+            };
+            calls.follow(&code[start..], address + start as u64);
         }
-        let copies = instruction.mnemonic() == Mnemonic::Mov
-            && instruction.op1_kind() == OpKind::Register
-            && holders.contains(&instruction.op1_register().full_register());
-        if instruction.op0_kind() == OpKind::Register && !is_comparison(&instruction) {
-            let written = instruction.op0_register().full_register();
-            holders.retain(|&register| register != written);
-            if copies {
-                holders.push(written);
+        calls
+    }
+
+    /// Follows the number that the first of these instructions puts into a register, to the calls that it reaches.
+    fn follow(&mut self, code: &[u8], address: u64) {
+        let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        decoder.decode_out(&mut instruction);
+        let mut holders = vec![instruction.op0_register().full_register()];
+        for _ in 0..FAR {
+            if holders.is_empty() || !decoder.can_decode() {
+                return;
+            }
+            decoder.decode_out(&mut instruction);
+            match instruction.flow_control() {
+                FlowControl::Next | FlowControl::ConditionalBranch => {}
+                FlowControl::Call | FlowControl::IndirectCall => {
+                    if instruction.code() == Code::Syscall {
+                        if holders.contains(&Register::RAX) {
+                            self.inlined.insert(instruction.ip());
+                        }
+                        holders.retain(|&register| register != Register::RAX);
+                    } else {
+                        if holders.contains(&Register::RDI) {
+                            self.by_function.insert(instruction.ip());
+                        }
+                        holders.retain(is_kept_by_functions);
+                    }
+                    continue;
+                }
+                _ => return,
+            }
+            let copies = instruction.mnemonic() == Mnemonic::Mov
+                && instruction.op1_kind() == OpKind::Register
+                && holders.contains(&instruction.op1_register().full_register());
+            if instruction.op0_kind() == OpKind::Register && !is_comparison(&instruction) {
+                let written = instruction.op0_register().full_register();
+                holders.retain(|&register| register != written);
+                if copies {
+                    holders.push(written);
+                }
             }
         }
     }
@@ -135,6 +152,10 @@ fn is_comparison(instruction: &Instruction) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn calls_in(code: &[u8], address: u64) -> usize {
+        Calls::of(code, address).inlined.len()
+    }
 
     #[test]
     fn a_constant_that_reaches_a_syscall_instruction_is_a_call() {
@@ -185,5 +206,7 @@ mod tests {
         ] {
             assert_eq!(calls_in(code, 0), 0, "{code:x?}");
         }
+        assert_eq!(Calls::of(&function, 0).by_function.len(), 1);
+        assert_eq!(Calls::of(&clobbered, 0).by_function.len(), 0);
     }
 }
