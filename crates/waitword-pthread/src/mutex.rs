@@ -243,6 +243,11 @@ pub unsafe extern "C" fn pthread_mutex_lock(pointer: *mut pthread_mutex_t) -> c_
 fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     mode::count_lock();
     match this.served() {
+        // It is here to be counted, and is locked as if it were not.
+        Served::Ours(raw) if this.kind.load(Relaxed) == kind::PLAIN => {
+            raw.lock();
+            0
+        }
         Served::Ours(raw) => locked(raw.lock_checked(), this),
         // SAFETY: what C's caller has promised.
         Served::Elsewhere => unsafe { glibc::pthread_mutex_lock(pointer) },

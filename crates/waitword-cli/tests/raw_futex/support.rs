@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Runs it; kills it, and fails, if it does not end.
-pub fn run(command: &mut Command) -> Output {
+pub(crate) fn run(command: &mut Command) -> Output {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -47,7 +47,7 @@ pub fn run(command: &mut Command) -> Output {
 }
 
 /// What it wrote to stdout and to stderr, if it ended well.
-pub fn texts(output: Output) -> (String, String) {
+pub(crate) fn texts(output: Output) -> (String, String) {
     let stdout = String::from_utf8(output.stdout).unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(
@@ -59,7 +59,7 @@ pub fn texts(output: Output) -> (String, String) {
 }
 
 /// `waitword run OPTIONS -- PROGRAM ARGS`.
-pub fn under(options: &[&str], program: &str, arguments: &[&str]) -> Command {
+pub(crate) fn under(options: &[&str], program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_waitword"));
     command.arg("run").args(options).arg("--").arg(program);
     command.args(arguments);
@@ -67,10 +67,10 @@ pub fn under(options: &[&str], program: &str, arguments: &[&str]) -> Command {
 }
 
 /// A program made of a source in this directory, under a name that no other test takes.
-pub struct Program(PathBuf);
+pub(crate) struct Program(PathBuf);
 
 impl Program {
-    pub fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         self.0.to_str().unwrap()
     }
 }
@@ -82,7 +82,7 @@ impl Drop for Program {
 }
 
 /// Compiles it by this command; the output's name and the source's are added.
-pub fn compile(compiler: &[&str], source: &str) -> Program {
+pub(crate) fn compile(compiler: &[&str], source: &str) -> Program {
     static LAST: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = LAST.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let name = format!("waitword-raw-{}-{number}", std::process::id());
@@ -103,10 +103,10 @@ pub fn compile(compiler: &[&str], source: &str) -> Program {
     program
 }
 
-pub const C: &[&str] = &["gcc", "-O2", "-Wall", "-Werror", "-pthread"];
+pub(crate) const C: &[&str] = &["gcc", "-O2", "-Wall", "-Werror", "-pthread"];
 
 /// The numbers of a summary's line, by their names: `12 sleeps` is ("sleeps", 12).
-pub fn number(summary: &str, what: &str) -> u64 {
+pub(crate) fn number(summary: &str, what: &str) -> u64 {
     let line = summary
         .lines()
         .find(|line| line.starts_with("waitword: "))

@@ -45,6 +45,7 @@ pub fn disable() {
 }
 
 /// Whether it counts.
+#[inline]
 pub fn is_enabled() -> bool {
     ON.load(Relaxed)
 }

@@ -12,5 +12,8 @@ pub(crate) enum Event {
     SleptAgain,
 }
 
+pub(crate) fn is_enabled() -> bool {
+    false
+}
 pub(crate) fn count(_: Event) {}
 pub(crate) fn count_many(_: Event, _: usize) {}

@@ -90,7 +90,10 @@ impl RawMutex {
         &self,
         deadline: Option<&Deadline>,
     ) -> Result<(), LockTimedOut> {
-        stats::count(Event::Contended);
+        // It may be free by now, or have been so with others waiting.
+        if stats::is_enabled() && !self.state().may_barge() {
+            stats::count(Event::Contended);
+        }
         #[cfg(not(loom))]
         if self.is_shared() {
             return shared::lock(self, deadline);
