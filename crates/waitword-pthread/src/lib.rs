@@ -8,6 +8,8 @@
 //! | object | ours | the C library's |
 //! |--------|------|-----------------|
 //! | mutex | private: normal, adaptive, recursive, error-checking, priority-inheriting | process-shared, robust, priority-protected |
+//! | condition variable | private | process-shared |
+//! | semaphore | private, unnamed | process-shared, named |
 //! | all | in a process with `WAITWORD=off`: none | all |
 //!
 //! Objects keep the C library's size and static initialisers; attribute objects are its own, and decoded here
@@ -27,9 +29,19 @@
 )]
 
 mod attributes;
+pub mod barrier;
+pub mod c11;
+pub mod c11_cond;
+pub mod cancel;
+pub mod cond;
 mod mode;
 pub mod mutex;
+pub mod old_names;
+pub mod once;
 mod real;
+pub mod rwlock;
+pub mod sem;
+pub mod spin;
 mod summary;
 #[cfg(target_arch = "x86_64")]
 pub mod syscall;
