@@ -48,6 +48,18 @@ fn a_summary_counts_what_the_locks_had_to_do() {
 }
 
 #[test]
+fn rwlocks_are_counted_and_answer_as_if_they_were_not() {
+    let program = locks();
+    let (said, _) = texts(run(&mut under(&[], program.path(), &["rwlock"])));
+    // (glibc lets everybody unlock what nobody holds.)
+    assert_eq!(said, "0 errors\n");
+    let (said, summary) = texts(run(&mut under(&["--summary"], program.path(), &["rwlock"])));
+    assert_eq!(said, "0 errors\n");
+    // 30 that succeed, and ten that find that they hold it.
+    assert_eq!(number(&summary, "locks"), 40, "{summary}");
+}
+
+#[test]
 fn a_summary_goes_to_the_end_of_a_file_whatever_the_program_does_to_its_environment() {
     let program = locks();
     let directory = std::env::temp_dir().join(format!("waitword-summary-{}", std::process::id()));

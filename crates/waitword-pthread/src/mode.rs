@@ -54,10 +54,15 @@ pub(crate) fn is_fast() -> bool {
     MODE.load(Relaxed) == ON || decided() == ON
 }
 
+/// Whether what is locked is counted, in a process that has decided.
+pub(crate) fn is_counting() -> bool {
+    MODE.load(Relaxed) == COUNTING
+}
+
 /// Something was locked.
 #[inline]
 pub(crate) fn count_lock() {
-    if MODE.load(Relaxed) == COUNTING {
+    if is_counting() {
         waitword::stats::add_locks(1);
     }
 }

@@ -78,6 +78,25 @@ static void compete(void)
 		pthread_join(threads[i], NULL);
 }
 
+/* Two for reading, one for writing, in each of five rounds, of a lock that was made and of one that was not. */
+static void read_and_write(void)
+{
+	static pthread_rwlock_t zeros = PTHREAD_RWLOCK_INITIALIZER;
+	pthread_rwlock_t made, *locks[] = { &zeros, &made };
+	int errors = 0;
+	pthread_rwlock_init(&made, NULL);
+	for (int i = 0; i < 10; i++) {
+		pthread_rwlock_t *lock = locks[i % 2];
+		errors += pthread_rwlock_rdlock(lock) || pthread_rwlock_tryrdlock(lock);
+		errors += pthread_rwlock_trywrlock(lock) != EBUSY;
+		errors += pthread_rwlock_unlock(lock) || pthread_rwlock_unlock(lock);
+		errors += pthread_rwlock_wrlock(lock) || pthread_rwlock_wrlock(lock) != EDEADLK;
+		errors += pthread_rwlock_unlock(lock) || pthread_rwlock_unlock(lock) != EPERM;
+	}
+	errors += pthread_rwlock_destroy(&made);
+	printf("%d errors\n", errors);
+}
+
 static uint32_t word;
 
 static void *wake(void *unused)
@@ -121,6 +140,8 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 	if (!strcmp(what, "contend"))
 		contend();
+	else if (!strcmp(what, "rwlock"))
+		read_and_write();
 	else if (!strcmp(what, "compete"))
 		compete();
 	else if (!strcmp(what, "wait"))
