@@ -48,6 +48,7 @@ macro_rules! programs {
 }
 
 programs! {
+    attributes: Program::new("attributes.c");
     mutex: Program::new("mutex.c");
     cond: Program::new("cond.c");
     cancel: Program::new("cancel.c");
@@ -63,7 +64,7 @@ programs! {
     malloc: Program::new("malloc.c");
     exceptions: Program::new("exceptions.cpp");
     // Real-time threads that keep a CPU for long do not bear each other.
-    inheritance: Program::new("inheritance.c").one_by_one();
+    inheritance: Program::new("inheritance.c").with_variables(&[("CONFORMANCE_JOBS", "1")]);
     lost_wakeup: Program::new("lost_wakeup.c");
 }
 
@@ -109,6 +110,51 @@ fn other_allocators_work_under_the_drop_in() {
             assert!(wrong.is_empty(), "{}: {}", program.name, wrong.join("\n"));
         }
     }
+}
+
+/// Told to keep out, it does: every answer is glibc's.
+#[test]
+fn switched_off_it_answers_as_glibc() {
+    for source in ["mutex.c", "rwlock.c", "c11.c"] {
+        let program = Program::new(source);
+        let built = program.build();
+        let plain = Report::of(&program, &built.run(Under::Glibc));
+        let off = Report::of(&program, &built.run(Under::DropInWith("WAITWORD", "off")));
+        let wrong = off.wrong("with WAITWORD=off");
+        assert!(wrong.is_empty(), "{}: {}", program.name, wrong.join("\n"));
+        assert_eq!(off.answers, plain.answers, "{}", program.name);
+    }
+}
+
+/// However threads wait for mutexes, the checks hold.
+#[test]
+fn every_setting_conforms() {
+    for source in ["mutex.c", "cond.c"] {
+        let program = Program::new(source);
+        let built = program.build();
+        for (name, value) in [
+            ("WAITWORD_MUTEX", "throughput"),
+            ("WAITWORD_MUTEX", "wait-wake"),
+            ("WAITWORD_SPIN", "0"),
+        ] {
+            let ours = Report::of(&program, &built.run(Under::DropInWith(name, value)));
+            let wrong = ours.wrong(&format!("with {name}={value}"));
+            assert!(wrong.is_empty(), "{}: {}", program.name, wrong.join("\n"));
+        }
+    }
+}
+
+/// Minutes of threads that may be held up at every instruction. `cargo test -p waitword-cli --test conformance -- --ignored`
+#[test]
+#[ignore = "takes minutes"]
+fn held_up_at_every_instruction_for_minutes() {
+    let program = Program::new("lost_wakeup.c").with_variables(&[
+        ("CONFORMANCE_ROUNDS", "20000"),
+        ("CONFORMANCE_PATIENCE", "20"),
+    ]);
+    let ours = Report::of(&program, &program.build().run(Under::DropIn));
+    let wrong = ours.wrong("under the drop-in");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// The runner finds what it is there to find: a case that fails, one that hangs, one that a signal ends.

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// A program ends its own cases that hang, after a minute at the latest.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// A program ends its own cases that hang, after a minute at the latest unless it is told otherwise.
+const PATIENCE: Duration = Duration::from_secs(1500);
 
 /// Where the sources are.
 const SOURCES: &str = concat!(
@@ -22,7 +22,7 @@ pub(crate) struct Program {
     pub(crate) name: &'static str,
     source: &'static str,
     library: Option<&'static str>,
-    one_by_one: bool,
+    variables: &'static [(&'static str, &'static str)],
 }
 
 /// On what it runs.
@@ -33,6 +33,8 @@ pub(crate) enum Under<'a> {
     /// With another library that is loaded before the C library, too.
     GlibcAnd(&'a Path),
     DropInAnd(&'a Path),
+    /// With a variable of the environment.
+    DropInWith(&'a str, &'a str),
 }
 
 /// A program that has been built.
@@ -57,7 +59,7 @@ impl Program {
             name,
             source,
             library: None,
-            one_by_one: false,
+            variables: &[],
         }
     }
 
@@ -67,9 +69,9 @@ impl Program {
         self
     }
 
-    /// One case after the other.
-    pub(crate) fn one_by_one(mut self) -> Self {
-        self.one_by_one = true;
+    /// Told these by its environment.
+    pub(crate) fn with_variables(mut self, all: &'static [(&'static str, &'static str)]) -> Self {
+        self.variables = all;
         self
     }
 
@@ -128,7 +130,7 @@ impl Built<'_> {
         );
         let mut command = match under {
             Under::Glibc | Under::GlibcAnd(_) => Command::new(&self.path),
-            Under::DropIn | Under::DropInAnd(_) => {
+            Under::DropIn | Under::DropInAnd(_) | Under::DropInWith(..) => {
                 let mut command = Command::new(env!("CARGO_BIN_EXE_waitword"));
                 command.args(["run", "--"]).arg(&self.path);
                 command
@@ -138,9 +140,10 @@ impl Built<'_> {
         if let Under::GlibcAnd(other) | Under::DropInAnd(other) = under {
             command.env("LD_PRELOAD", other);
         }
-        if self.program.one_by_one {
-            command.env("CONFORMANCE_JOBS", "1");
+        if let Under::DropInWith(name, value) = under {
+            command.env(name, value);
         }
+        command.envs(self.program.variables.iter().copied());
         let (stdout, stderr) = output_of(&mut command, PATIENCE);
         Output {
             cases: list.0.lines().map(str::to_owned).collect(),
