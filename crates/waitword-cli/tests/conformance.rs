@@ -65,7 +65,9 @@ programs! {
     exceptions: Program::new("exceptions.cpp");
     // Real-time threads that keep a CPU for long do not bear each other.
     inheritance: Program::new("inheritance.c").with_variables(&[("CONFORMANCE_JOBS", "1")]);
-    lost_wakeup: Program::new("lost_wakeup.c");
+    // Whoever spins instruction by instruction does so for long. The long run, below, has it all.
+    lost_wakeup: Program::new("lost_wakeup.c").with_variables(&[("WAITWORD_SPIN", "0")]);
+    stepped: Program::new("stepped.c").with_variables(&[("WAITWORD_SPIN", "0")]);
 }
 
 #[test]
@@ -148,13 +150,27 @@ fn every_setting_conforms() {
 #[test]
 #[ignore = "takes minutes"]
 fn held_up_at_every_instruction_for_minutes() {
-    let program = Program::new("lost_wakeup.c").with_variables(&[
-        ("CONFORMANCE_ROUNDS", "20000"),
-        ("CONFORMANCE_PATIENCE", "20"),
-    ]);
-    let ours = Report::of(&program, &program.build().run(Under::DropIn));
-    let wrong = ours.wrong("under the drop-in");
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for (source, rounds) in [
+        (
+            "lost_wakeup.c",
+            &[
+                ("CONFORMANCE_ROUNDS", "5000"),
+                ("CONFORMANCE_PATIENCE", "20"),
+            ],
+        ),
+        (
+            "stepped.c",
+            &[
+                ("CONFORMANCE_ROUNDS", "300"),
+                ("CONFORMANCE_PATIENCE", "20"),
+            ],
+        ),
+    ] {
+        let program = Program::new(source).with_variables(rounds);
+        let ours = Report::of(&program, &program.build().run(Under::DropIn));
+        let wrong = ours.wrong("under the drop-in");
+        assert!(wrong.is_empty(), "{source}: {}", wrong.join("\n"));
+    }
 }
 
 /// The runner finds what it is there to find: a case that fails, one that hangs, one that a signal ends.
