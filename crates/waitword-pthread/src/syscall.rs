@@ -158,6 +158,7 @@ unsafe extern "C-unwind" fn serve(
     let before = defer_cancellation();
     // SAFETY: as above; what is going to be read is known to be mapped.
     let answer = match call {
+        // SAFETY: the caller's promise.
         FUTEX => unsafe { classic::call(&arguments) },
         // SAFETY: as above.
         _ => unsafe { futex2::call(call, &arguments) },
