@@ -162,8 +162,8 @@ unsafe extern "C-unwind" fn serve(
         // SAFETY: as above.
         return unsafe { serve_asynchronous(&arguments) };
     }
-    // SAFETY: as above; what is going to be read is known to be mapped.
     let answer = match call {
+        // SAFETY: as above.
         FUTEX => unsafe { classic::call(&arguments) },
         // SAFETY: as above.
         _ => unsafe { futex2::call(call, &arguments) },
