@@ -3,7 +3,7 @@
 mod check;
 #[cfg(target_arch = "x86_64")]
 mod inlined;
-mod library;
+pub(crate) mod library;
 mod program;
 
 use anyhow::{Context as _, Result};
