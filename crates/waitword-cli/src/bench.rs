@@ -23,7 +23,7 @@ const MOST_THREADS: u32 = 30_000;
 /// What the user can ask for.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which workloads to run (default: all); see --list
+    /// Which workloads to run (default: all but `programs`, and that with --full); see --list
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
@@ -48,6 +48,10 @@ pub(crate) struct Args {
     /// Also the cases that take long: 10,000 threads, every length of sections
     #[arg(long)]
     full: bool,
+
+    /// Of the whole programs (workload `programs`), those with one of these in their names
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    programs: Vec<String>,
 
     /// Write the report to FILE, too
     #[arg(long, value_name = "FILE")]
@@ -87,7 +91,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 fn measure(args: &Args) -> Result<ExitCode, String> {
-    let chosen = choose(&args.names)?;
+    let chosen = choose(&args.names, args.full)?;
     // Before the run, so that a mistyped path does not cost minutes.
     let json = args.json.as_deref().map(JsonFile::open).transpose()?;
     let stop = stop_on_signals().map_err(|error| format!("signal handlers: {error}"))?;
@@ -96,6 +100,7 @@ fn measure(args: &Args) -> Result<ExitCode, String> {
         threads: args.threads.clone(),
         naps: args.naps,
         full: args.full,
+        programs: args.programs.clone(),
     };
     let context = Context::new(settings, stop.clone());
     let mut screen = Screen::new();
@@ -120,8 +125,8 @@ fn measure(args: &Args) -> Result<ExitCode, String> {
     })
 }
 
-/// The workloads of these names, in the benchmark's order; all if there are no names.
-fn choose(names: &[String]) -> Result<Vec<Workload>, String> {
+/// The workloads of these names, in the benchmark's order; the usual ones if there are no names.
+fn choose(names: &[String], full: bool) -> Result<Vec<Workload>, String> {
     let known = |name: &str| workloads().iter().any(|workload| workload.name == name);
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
         let known: Vec<_> = workloads().iter().map(|workload| workload.name).collect();
@@ -130,8 +135,10 @@ fn choose(names: &[String]) -> Result<Vec<Workload>, String> {
             "no workload is called '{unknown}'; there are: {known}"
         ));
     }
-    let wanted =
-        |workload: &&Workload| names.is_empty() || names.iter().any(|name| name == workload.name);
+    let wanted = |workload: &&Workload| match names {
+        [] => workload.is_usual(full),
+        _ => names.iter().any(|name| name == workload.name),
+    };
     Ok(workloads().iter().filter(wanted).copied().collect())
 }
 
@@ -219,7 +226,7 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_answered_with_the_known_ones() {
-        let error = choose(&["wakes".to_owned()]).unwrap_err();
+        let error = choose(&["wakes".to_owned()], false).unwrap_err();
         assert!(
             error.contains("'wakes'") && error.contains("wake-parallel"),
             "{error}"
@@ -228,10 +235,18 @@ mod tests {
 
     #[test]
     fn no_names_are_all_names_and_some_come_in_the_usual_order() {
-        assert_eq!(choose(&[]).unwrap().len(), workloads().len());
-        let chosen = choose(&["scale".to_owned(), "calls".to_owned()]).unwrap();
+        assert_eq!(choose(&[], true).unwrap().len(), workloads().len());
+        let chosen = choose(&["scale".to_owned(), "calls".to_owned()], false).unwrap();
         let names: Vec<_> = chosen.iter().map(|workload| workload.name).collect();
         assert_eq!(names, ["calls", "scale"]);
+    }
+
+    #[test]
+    fn whole_programs_are_run_by_their_name_or_in_full() {
+        let has = |chosen: Vec<Workload>| chosen.iter().any(|workload| workload.name == "programs");
+        assert!(!has(choose(&[], false).unwrap()));
+        assert!(has(choose(&[], true).unwrap()));
+        assert!(has(choose(&["programs".to_owned()], false).unwrap()));
     }
 
     #[test]
