@@ -46,7 +46,9 @@ fn main() {
     println!("cargo::rustc-env=WAITWORD_DROP_IN={}", library.display());
     // The file's name, wherever it will lie, tells its contents apart from those of any other version.
     let mut hasher = DefaultHasher::new();
-    fs::read(&library).expect("it was just built").hash(&mut hasher);
+    fs::read(&library)
+        .expect("it was just built")
+        .hash(&mut hasher);
     println!(
         "cargo::rustc-env=WAITWORD_DROP_IN_NAME=libwaitword_pthread-{:016x}.so",
         hasher.finish()

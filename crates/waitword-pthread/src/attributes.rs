@@ -1,7 +1,7 @@
 //! What glibc's attribute objects say. They are made and changed by its own functions; the layouts are those of glibc 2.34
 //! and later, and so far all that came before.
 
-use libc::pthread_mutexattr_t;
+use libc::{pthread_condattr_t, pthread_mutexattr_t};
 
 /// What a mutex is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,5 +47,35 @@ impl MutexAttributes {
     pub(crate) fn is_the_c_librarys(self) -> bool {
         let protects = self.0 & Self::PROTOCOL & !Self::INHERIT != 0;
         protects || self.0 & (Self::ROBUST | Self::PROCESS_SHARED) != 0
+    }
+}
+
+/// What a condition variable is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CondAttributes(u32);
+
+impl CondAttributes {
+    const PROCESS_SHARED: u32 = 1;
+    const CLOCK: u32 = 2;
+
+    /// Those that the pointer leads to; the usual ones if it is NULL.
+    ///
+    /// # Safety
+    /// NULL, or attributes that glibc has initialised.
+    pub(crate) unsafe fn read(attributes: *const pthread_condattr_t) -> Self {
+        if attributes.is_null() {
+            return Self(0);
+        }
+        // SAFETY: four bytes, initialised, aligned to four.
+        Self(unsafe { attributes.cast::<u32>().read() })
+    }
+
+    pub(crate) fn is_process_shared(self) -> bool {
+        self.0 & Self::PROCESS_SHARED != 0
+    }
+
+    /// Whether its own clock is the monotonic one.
+    pub(crate) fn is_monotonic(self) -> bool {
+        self.0 & Self::CLOCK != 0
     }
 }

@@ -8,6 +8,8 @@
 //! | object | ours | the C library's |
 //! |--------|------|-----------------|
 //! | mutex | private: normal, adaptive, recursive, error-checking, priority-inheriting | process-shared, robust, priority-protected |
+//! | condition variable | private | process-shared |
+//! | semaphore | private, unnamed | process-shared, named |
 //! | all | in a process with `WAITWORD=off`: none | all |
 //!
 //! Objects keep the C library's size and static initialisers; attribute objects are its own, and decoded here
@@ -27,6 +29,9 @@
 )]
 
 mod attributes;
+pub mod cancel;
+pub mod cond;
 mod mode;
 pub mod mutex;
 mod real;
+pub mod sem;

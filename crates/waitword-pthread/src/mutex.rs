@@ -75,17 +75,26 @@ pub(crate) enum Served<'a> {
     Invalid,
 }
 
-/// The mutex behind C's pointer.
-///
-/// # Safety
-/// A mutex, as long as `'a`.
-#[inline(always)]
-unsafe fn mutex<'a>(pointer: *const pthread_mutex_t) -> &'a Mutex {
-    // SAFETY: the same size and a lesser alignment; any bytes are such a struct.
-    unsafe { &*pointer.cast::<Mutex>() }
-}
-
 impl Mutex {
+    /// The mutex behind C's pointer.
+    ///
+    /// # Safety
+    /// A mutex, as long as `'a`.
+    #[inline(always)]
+    pub(crate) unsafe fn at<'a>(pointer: *const pthread_mutex_t) -> &'a Self {
+        // SAFETY: the same size and a lesser alignment; any bytes are such a struct.
+        unsafe { &*pointer.cast::<Self>() }
+    }
+
+    /// Whether the mutex behind C's pointer is ours.
+    ///
+    /// # Safety
+    /// A mutex.
+    pub(crate) unsafe fn is_ours(pointer: *const pthread_mutex_t) -> bool {
+        // SAFETY: the caller's promise.
+        matches!(unsafe { Self::at(pointer) }.served(), Served::Ours(_))
+    }
+
     /// One that is free and ours.
     fn new(wanted: MutexAttributes) -> Self {
         let raw = match wanted.mutex_type() {
@@ -208,7 +217,7 @@ pub unsafe extern "C" fn pthread_mutex_init(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_destroy(pointer: *mut pthread_mutex_t) -> c_int {
     // SAFETY: the caller's promise.
-    let this = unsafe { mutex(pointer) };
+    let this = unsafe { Mutex::at(pointer) };
     match this.served() {
         Served::Ours(raw) => answer(|| {
             if this.users.load(Relaxed) != 0 {
@@ -228,7 +237,7 @@ pub unsafe extern "C" fn pthread_mutex_destroy(pointer: *mut pthread_mutex_t) ->
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_lock(pointer: *mut pthread_mutex_t) -> c_int {
     // SAFETY: the caller's promise.
-    let this = unsafe { mutex(pointer) };
+    let this = unsafe { Mutex::at(pointer) };
     match this.plain() {
         Some(raw) => {
             raw.lock();
@@ -253,7 +262,7 @@ fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_trylock(pointer: *mut pthread_mutex_t) -> c_int {
     // SAFETY: the caller's promise.
-    let this = unsafe { mutex(pointer) };
+    let this = unsafe { Mutex::at(pointer) };
     match this.plain() {
         Some(raw) if raw.try_lock() => 0,
         Some(_) => libc::EBUSY,
@@ -291,7 +300,7 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(
     until: *const timespec,
 ) -> c_int {
     // SAFETY: the caller's promise.
-    let this = unsafe { mutex(pointer) };
+    let this = unsafe { Mutex::at(pointer) };
     match this.served() {
         Served::Ours(raw) => {
             let clock = match clock(clock_number) {
@@ -320,7 +329,7 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_unlock(pointer: *mut pthread_mutex_t) -> c_int {
     // SAFETY: the caller's promise.
-    let this = unsafe { mutex(pointer) };
+    let this = unsafe { Mutex::at(pointer) };
     match this.plain() {
         Some(raw) => {
             // SAFETY: the caller holds it, or whoever does wants it unlocked.
@@ -340,5 +349,29 @@ fn unlock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
         // SAFETY: what C's caller has promised.
         Served::Elsewhere => unsafe { glibc::pthread_mutex_unlock(pointer) },
         Served::Invalid => libc::EINVAL,
+    }
+}
+
+/// Who may unlock a mutex of the C library's.
+pub(crate) mod glibc_owner {
+    use super::{Mutex, kind, mutex_type, pthread_mutex_t};
+    use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+    /// Whether an unlock by the calling thread is not refused: the mutex keeps no owner, or that is the caller.
+    ///
+    /// # Safety
+    /// A mutex of the C library's.
+    pub(crate) unsafe fn may_unlock(pointer: *const pthread_mutex_t) -> bool {
+        const OWNER: usize = 8;
+        // SAFETY: the caller's promise.
+        let kind = unsafe { Mutex::at(pointer) }.kind.load(Relaxed);
+        let owner = pointer.wrapping_byte_add(OWNER).cast::<AtomicU32>();
+        // SAFETY: inside the mutex.
+        let owner = unsafe { &*owner };
+        // SAFETY: it cannot fail.
+        let caller = unsafe { libc::gettid() }.cast_unsigned();
+        let is_looked_at = kind & (kind::ROBUST | kind::INHERITS | kind::PROTECTS) != 0
+            || matches!(kind & 3, mutex_type::RECURSIVE | mutex_type::ERROR_CHECKING);
+        !is_looked_at || owner.load(Relaxed) == caller
     }
 }

@@ -14,11 +14,11 @@
 //! None of these functions is for signal handlers: a handler must not lock, and what it may do (post a
 //! semaphore, set an event) is built on `wake`.
 
-use crate::park::{Ended, Parker};
+use crate::park::interrupt::Interrupts;
+use crate::park::{Ended, Parker, Until};
 use crate::private::{
     Choice, Claimed, Key, Node, Queue, Registration, Repository, Unparked, is_inside,
 };
-use crate::sys::clock::Deadline;
 
 /// What a waker tells those whom it wakes. 0 is "look again"; the rest is each lock's own.
 pub(crate) type Token = u8;
@@ -56,8 +56,8 @@ pub(crate) enum Parked {
     Invalid,
     /// The deadline has passed. It has left the queue; nobody has woken it or will.
     TimedOut,
-    /// A signal handler ran, or nobody can queue here (from a handler that interrupted a bucket section). It
-    /// is not in the queue.
+    /// Somebody asked for it (`park/interrupt.rs`), or nobody can queue here (from a handler that interrupted a bucket
+    /// section), or this is a child that was forked by a handler in the middle of the wait. It is not in the queue.
     Interrupted,
 }
 
@@ -74,11 +74,11 @@ pub(crate) enum Parked {
 ///
 /// `kind` is what wakers choose by: any bits but none.
 #[inline]
-pub(crate) fn park(
+pub(crate) fn park<'u>(
     repository: &Repository,
     key: Key,
     kind: u64,
-    deadline: Option<&Deadline>,
+    until: impl Into<Until<'u>>,
     validate: impl FnOnce() -> bool,
     before_sleep: impl FnOnce(),
     left: impl FnOnce(bool),
@@ -89,16 +89,16 @@ pub(crate) fn park(
         before_sleep();
     };
     let left = |queue: &Queue<'_>| left(queue.has_waiters());
-    park_queued(repository, key, kind, deadline, validate, queue, left)
+    park_queued(repository, key, kind, until, validate, queue, left)
 }
 
 /// [`park`] in front of all who wait on the key, for one who has waited before.
 #[inline]
-pub(crate) fn park_in_front(
+pub(crate) fn park_in_front<'u>(
     repository: &Repository,
     key: Key,
     kind: u64,
-    deadline: Option<&Deadline>,
+    until: impl Into<Until<'u>>,
     validate: impl FnOnce() -> bool,
     left: impl FnOnce(bool),
 ) -> Parked {
@@ -107,18 +107,18 @@ pub(crate) fn park_in_front(
         unsafe { registration.push_in_front(node) };
     };
     let left = |queue: &Queue<'_>| left(queue.has_waiters());
-    park_queued(repository, key, kind, deadline, validate, queue, left)
+    park_queued(repository, key, kind, until, validate, queue, left)
 }
 
 /// [`park`], or [`park_in_front`], whose `left` is told *who* still waits on the key: their kinds, or-ed; 0 is nobody. It
 /// passes the whole queue.
 #[inline]
-pub(crate) fn park_among_kinds(
+pub(crate) fn park_among_kinds<'u>(
     repository: &Repository,
     key: Key,
     kind: u64,
     in_front: bool,
-    deadline: Option<&Deadline>,
+    until: impl Into<Until<'u>>,
     validate: impl FnOnce() -> bool,
     left: impl FnOnce(u64),
 ) -> Parked {
@@ -133,15 +133,15 @@ pub(crate) fn park_among_kinds(
         }
     };
     let left = |queue: &Queue<'_>| left(queue.kinds());
-    park_queued(repository, key, kind, deadline, validate, queue, left)
+    park_queued(repository, key, kind, until, validate, queue, left)
 }
 
 #[inline]
-fn park_queued(
+fn park_queued<'u>(
     repository: &Repository,
     key: Key,
     kind: u64,
-    deadline: Option<&Deadline>,
+    until: impl Into<Until<'u>>,
     validate: impl FnOnce() -> bool,
     queue: impl FnOnce(Registration<'_>, &Node),
     left: impl FnOnce(&Queue<'_>),
@@ -158,7 +158,7 @@ fn park_queued(
         return Parked::Invalid;
     }
     queue(registration, &node);
-    sleep(repository, &parker, &node, key, deadline, left)
+    sleep(repository, &parker, &node, key, until, left)
 }
 
 /// Queues on `key` in the place of another: if `choose` takes somebody of those who wait there, that one is woken
@@ -166,11 +166,11 @@ fn park_queued(
 ///
 /// The rest is as [`park`] has it.
 #[inline]
-pub(crate) fn park_instead_of(
+pub(crate) fn park_instead_of<'u>(
     repository: &Repository,
     key: Key,
     kind: u64,
-    deadline: Option<&Deadline>,
+    until: impl Into<Until<'u>>,
     choose: impl FnMut(u64) -> Choice,
     token: Token,
     left: impl FnOnce(bool),
@@ -191,21 +191,28 @@ pub(crate) fn park_instead_of(
     unsafe { registration.push(&node) };
     claimed.notify(&repository.parkers);
     let left = |queue: &Queue<'_>| left(queue.has_waiters());
-    sleep(repository, &parker, &node, key, deadline, left)
+    sleep(repository, &parker, &node, key, until, left)
 }
 
 /// The second half of [`park`]: the node is queued.
 #[inline]
-fn sleep(
+fn sleep<'u>(
     repository: &Repository,
     parker: &Parker<'_>,
     node: &Node,
     key: Key,
-    deadline: Option<&Deadline>,
+    until: impl Into<Until<'u>>,
     left: impl FnOnce(&Queue<'_>),
 ) -> Parked {
-    let Err(ended) = parker.park(&node.notice, deadline) else {
-        return Parked::Woken(node.token());
+    let until = until.into();
+    let is_asked = || until.by.is_some_and(Interrupts::is_requested);
+    let ended = loop {
+        match parker.park(&node.notice, until) {
+            Ok(()) => return Parked::Woken(node.token()),
+            // A signal handler ran. The waiter keeps its place in the queue.
+            Err(Ended::Interrupted) if !parker.is_wiped() && !is_asked() => {}
+            Err(ended) => break ended,
+        }
     };
     if parker.is_wiped() || repository.withdraw_from(key, node, left) {
         return match ended {

@@ -4,16 +4,16 @@
 //! compare the word.
 
 use super::Error;
+use crate::park::Until;
 use crate::private::{Claimed, Found, Key, Node, Repository, is_inside, leave_note};
-use crate::sys::clock::Deadline;
 
 /// Waits on `key` if `as_expected` says so under the bucket's lock.
-pub(crate) fn wait(
+pub(crate) fn wait<'u>(
     repository: &Repository,
     key: Key,
     as_expected: impl FnOnce() -> bool,
     mask: u64,
-    deadline: Option<&Deadline>,
+    until: impl Into<Until<'u>>,
 ) -> Result<(), Error> {
     if is_inside() {
         // A handler that has interrupted its own thread inside a bucket cannot queue; futex(2) lets a
@@ -29,7 +29,7 @@ pub(crate) fn wait(
     }
     // SAFETY: the node has this key, and below it is notified or withdrawn before we leave.
     unsafe { registration.push(&node) };
-    match parker.park(&node.notice, deadline) {
+    match parker.park(&node.notice, until) {
         Ok(()) => Ok(()),
         Err(ended) if parker.is_wiped() || repository.withdraw(&node) => Err(ended.into()),
         Err(_) => {

@@ -11,6 +11,8 @@ mod condvar;
 mod const_fn;
 mod count;
 mod event;
+#[cfg(not(loom))]
+mod interrupter;
 mod key;
 mod latch;
 mod mutex;
@@ -28,9 +30,11 @@ pub(crate) use mutex::{let_extras_be_woken, let_heirs_be_late, let_time_pass};
 
 pub use auto_event::AutoEvent;
 pub use barrier::{Barrier, BarrierWaitResult};
-pub use condvar::RawCondvar;
+pub use condvar::{RawCondvar, Wakeup};
 pub use count::CountError;
 pub use event::Event;
+#[cfg(not(loom))]
+pub use interrupter::Interrupter;
 pub use latch::Latch;
 pub use mutex::{Flavour, Kind, LockError, MutexOptions, RawMutex};
 pub use once::{Once, OnceState};

@@ -2,6 +2,8 @@
 
 use super::const_fn::const_fn;
 use super::count::CountError;
+#[cfg(not(loom))]
+use super::interrupter::Interrupter;
 use super::sleep::Signals;
 use super::tokens;
 use crate::atomic::{AtomicU64, Ordering};
@@ -166,6 +168,23 @@ impl Semaphore {
     #[inline]
     pub fn wait_interruptible(&self, deadline: Option<Deadline>) -> Result<(), Error> {
         tokens::take(&self.word, deadline.as_ref(), Signals::Reported)
+    }
+
+    /// [`wait_interruptible`](Self::wait_interruptible) that ends, too, when another thread interrupts it `by` this: what a
+    /// cancellation point needs. For private semaphores; in a process-shared one only signals end a wait.
+    ///
+    /// Blocks.
+    ///
+    /// # Errors
+    /// As [`wait_interruptible`](Self::wait_interruptible). Whether it was `by` this, and not by a signal, it says itself.
+    #[cfg(not(loom))]
+    #[inline]
+    pub fn wait_interruptible_by(
+        &self,
+        deadline: Option<Deadline>,
+        by: &Interrupter,
+    ) -> Result<(), Error> {
+        tokens::take(&self.word, by.until(deadline.as_ref()), Signals::Reported)
     }
 
     /// The value at some moment during the call (`sem_getvalue`): 0 if anybody must wait. For show, and for tests: it

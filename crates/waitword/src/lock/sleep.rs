@@ -27,6 +27,7 @@
 use super::key_of;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::futex::{Error, Scope, private};
+use crate::park::Until;
 use crate::private::{Key, is_inside, repository};
 use crate::sys::clock::Deadline;
 
@@ -116,20 +117,23 @@ impl Spot {
 ///
 /// # Errors
 /// [`Error::TimedOut`]; [`Error::Interrupted`] if that is to be reported.
-pub(super) fn wait<W: SleepWord>(
+pub(super) fn wait<'u, W: SleepWord>(
     word: &W,
     scope: Scope,
     expected: u32,
-    deadline: Option<&Deadline>,
+    until: impl Into<Until<'u>>,
     signals: Signals,
 ) -> Result<(), Error> {
+    let until = until.into();
+    let deadline = until.deadline;
     #[cfg(not(loom))]
     if scope == Scope::Shared {
+        // Nobody but a signal interrupts a sleep in the kernel.
         return in_kernel::wait(word.deciding_address(), expected, deadline, signals);
     }
     let _ = scope;
     let as_expected = || word.deciding() == expected;
-    match private::wait(repository(), key_of(word), as_expected, u64::MAX, deadline) {
+    match private::wait(repository(), key_of(word), as_expected, u64::MAX, until) {
         Err(Error::TimedOut) => Err(Error::TimedOut),
         Err(Error::Interrupted) if signals == Signals::Reported => Err(Error::Interrupted),
         Err(Error::Interrupted) if is_inside() => out_of_a_handler(deadline),

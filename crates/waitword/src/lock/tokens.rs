@@ -42,7 +42,7 @@
 use super::sleep::{self, Signals, Spot};
 use crate::atomic::{AtomicU64, Ordering};
 use crate::futex::{Error, Scope};
-use crate::sys::clock::Deadline;
+use crate::park::Until;
 
 const TOKEN: u64 = 1;
 const TOKENS: u64 = u32::MAX as u64;
@@ -120,25 +120,25 @@ pub(super) fn try_take(word: &AtomicU64) -> bool {
 /// # Errors
 /// [`Error::TimedOut`]; [`Error::Interrupted`] if that is to be reported.
 #[inline]
-pub(super) fn take(
+pub(super) fn take<'u>(
     word: &AtomicU64,
-    deadline: Option<&Deadline>,
+    until: impl Into<Until<'u>>,
     signals: Signals,
 ) -> Result<(), Error> {
     if try_take(word) {
         return Ok(());
     }
-    wait(word, deadline, signals)
+    wait(word, until.into(), signals)
 }
 
 #[cold]
-fn wait(word: &AtomicU64, deadline: Option<&Deadline>, signals: Signals) -> Result<(), Error> {
+fn wait(word: &AtomicU64, until: Until<'_>, signals: Signals) -> Result<(), Error> {
     let scope = scope(word.fetch_add(WAITER, Ordering::Relaxed));
     loop {
         if leave(word, false) {
             return Ok(());
         }
-        if let Err(ended) = sleep::wait(word, scope, NONE, deadline, signals) {
+        if let Err(ended) = sleep::wait(word, scope, NONE, until, signals) {
             return match leave(word, true) {
                 true => Ok(()),
                 false => Err(ended),

@@ -57,6 +57,7 @@
 //!    gives up; it does not fall asleep, since the words are zero there and never are while somebody sleeps.
 
 mod batch;
+pub(crate) mod interrupt;
 mod notice;
 mod pool;
 pub(crate) mod spin;
@@ -71,6 +72,7 @@ use crate::atomic::{AtomicU32, Ordering};
 use crate::sys;
 use crate::sys::clock::Deadline;
 use core::num::NonZeroU32;
+use interrupt::{Interruptible, Interrupts};
 use pool::{Group, Slot};
 use rustix::io::Errno;
 
@@ -79,6 +81,20 @@ use rustix::io::Errno;
 pub(crate) enum Ended {
     TimedOut,
     Interrupted,
+}
+
+/// What ends a sleep besides a notice, and a signal handler.
+#[derive(Clone, Copy)]
+pub(crate) struct Until<'a> {
+    pub(crate) deadline: Option<&'a Deadline>,
+    pub(crate) by: Option<&'a Interrupts>,
+}
+
+impl<'a> From<Option<&'a Deadline>> for Until<'a> {
+    #[inline]
+    fn from(deadline: Option<&'a Deadline>) -> Self {
+        Self { deadline, by: None }
+    }
 }
 
 /// A parker in the hands of one thread for the length of one wait.
@@ -105,15 +121,18 @@ impl Parker<'_> {
     /// Sleeps, after a short spin, until one of `notices` is given.
     ///
     /// # Errors
-    /// The deadline has passed, or a signal handler ran, and none was given when last looked at.
+    /// The deadline has passed, or a signal handler ran, or somebody interrupted the wait, and none was given when last looked
+    /// at.
     #[inline]
-    pub(crate) fn park(
+    pub(crate) fn park<'u>(
         &self,
         notices: &impl Notices,
-        deadline: Option<&Deadline>,
+        until: impl Into<Until<'u>>,
     ) -> Result<(), Ended> {
+        let Until { deadline, by } = until.into();
+        let interruptible = Interruptible::begin(by, self);
         let Some(place) = self.place else {
-            return poll(notices, deadline);
+            return poll(notices, deadline, &interruptible);
         };
         let spinners = self.pool.spinners(place);
         if place
@@ -128,6 +147,9 @@ impl Parker<'_> {
             return Ok(());
         }
         loop {
+            if interruptible.is_requested() {
+                return Err(Ended::Interrupted);
+            }
             let result = sys::futex::wait(&place.group.calls, seen, place.bit, deadline);
             // Most often it is ours; then the group's line is not touched again.
             if notices.any_given() {
@@ -238,11 +260,18 @@ impl Place<'_> {
 
 /// A wait without a parker: looks, sleeps a little, looks again.
 #[cold]
-fn poll(notices: &impl Notices, deadline: Option<&Deadline>) -> Result<(), Ended> {
+fn poll(
+    notices: &impl Notices,
+    deadline: Option<&Deadline>,
+    interruptible: &Interruptible<'_>,
+) -> Result<(), Ended> {
     const FIRST_NAP: i64 = 50_000;
     const LONGEST_NAP: i64 = 1_000_000;
     let mut nap = FIRST_NAP;
     while !notices.any_given() {
+        if interruptible.is_requested() {
+            return Err(Ended::Interrupted);
+        }
         if deadline.is_some_and(Deadline::has_passed) {
             return if notices.any_given() {
                 Ok(())

@@ -85,6 +85,17 @@ impl ParkerId {
         self.0.get() as usize - 1
     }
 
+    /// The one with this number; `None` for 0, which is nobody's.
+    #[inline]
+    pub(super) fn from_number(number: u32) -> Option<Self> {
+        NonZeroU32::new(number).map(Self)
+    }
+
+    #[inline]
+    pub(super) fn number(self) -> u32 {
+        self.0.get()
+    }
+
     /// The number of its group.
     #[inline]
     pub(super) fn group(self) -> usize {

@@ -45,11 +45,14 @@ mod table;
 #[cfg(not(loom))]
 pub use api::{Condvar, WaitTimeoutResult};
 
+#[cfg(not(loom))]
+use super::interrupter::Interrupter;
 use super::mutex::after_wait::Stands;
 use super::{LockError, RawMutex};
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg(not(loom))]
 use crate::futex::Scope;
+use crate::park::Until;
 use crate::sys::clock::Deadline;
 
 /// A condition variable without a type for what its mutex protects: what [`Condvar`](crate::Condvar) and the C API's `ww_cond_t` work on.
@@ -83,6 +86,15 @@ const SHARED: u32 = 1;
 const BY_PRIORITY: u64 = 1;
 const BETWEEN_PROCESSES: u64 = 2;
 const KEPT: u64 = 2;
+
+/// Why a wait that was not too long ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wakeup {
+    /// The caller was signalled, or woken for no reason.
+    Signalled,
+    /// Another thread interrupted it, and no signal was spent on it.
+    Interrupted,
+}
 
 impl RawCondvar {
     /// A private one.
@@ -135,16 +147,73 @@ impl RawCondvar {
         mutex: &RawMutex,
         deadline: Option<&Deadline>,
     ) -> Result<(), LockError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.wait_until(mutex, deadline.into()) }.map(|_| ())
+    }
+
+    /// [`wait`](Self::wait) that ends, too, when another thread interrupts it `by` this: what a cancellation point needs. The
+    /// mutex is held again then, and no signal was spent on the caller. Of private condvars, with a mutex that is not
+    /// priority-inheriting; elsewhere `by` ends nothing.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    ///
+    /// # Safety
+    /// As [`wait`](Self::wait).
+    #[cfg(not(loom))]
+    pub unsafe fn wait_interruptible(
+        &self,
+        mutex: &RawMutex,
+        deadline: Option<&Deadline>,
+        by: &Interrupter,
+    ) -> Result<Wakeup, LockError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.wait_until(mutex, by.until(deadline)) }
+    }
+
+    /// Waits with a mutex of another library, which lies at `address`: `unlock` gives it back once the caller can be found by a
+    /// signal. When this returns it is for the caller to lock it again. For private condvars; each signal wakes.
+    ///
+    /// # Errors
+    /// [`LockError::TimedOut`]. [`LockError::Invalid`]: others wait here with another mutex, or this is a signal handler that
+    /// interrupted a wait; then `unlock` was not called.
+    ///
+    /// # Safety
+    /// `unlock` may be called on this thread, once, and does not panic.
+    #[cfg(not(loom))]
+    pub unsafe fn wait_with(
+        &self,
+        address: usize,
+        unlock: impl Fn(),
+        deadline: Option<&Deadline>,
+        by: &Interrupter,
+    ) -> Result<Wakeup, LockError> {
+        if self.is_shared() {
+            return Err(LockError::Invalid);
+        }
+        match table::stand(self, address as u64 | KEPT, unlock, by.until(deadline)) {
+            table::Ended::Signalled(_) => Ok(Wakeup::Signalled),
+            table::Ended::TimedOut => Err(LockError::TimedOut),
+            table::Ended::Interrupted => Ok(Wakeup::Interrupted),
+            table::Ended::OtherMutex | table::Ended::InHandler => Err(LockError::Invalid),
+        }
+    }
+
+    /// # Safety
+    /// As [`wait`](Self::wait).
+    unsafe fn wait_until(&self, mutex: &RawMutex, until: Until<'_>) -> Result<Wakeup, LockError> {
         #[cfg(not(loom))]
         {
+            let deadline = until.deadline;
             if self.is_shared() {
-                return shared::wait(self, mutex, deadline);
+                return shared::wait(self, mutex, deadline).map(|()| Wakeup::Signalled);
             }
             if let Stands::ByPriority(word, scope) = mutex.waiters_stand() {
-                return priority::wait(self, mutex, word, scope, deadline);
+                return priority::wait(self, mutex, word, scope, deadline)
+                    .map(|()| Wakeup::Signalled);
             }
         }
-        table::wait(self, mutex, deadline)
+        table::wait(self, mutex, until)
     }
 
     /// Signals the one who has waited longest; whether there was one. Does not block. (POSIX: `pthread_cond_signal`.)

@@ -31,24 +31,25 @@
 //! queue, it is with that mutex, so that exists. (In a child of `fork` the queue is empty and `mutex` may be stale. So who
 //! signals looks at the queue first, and who comes with another mutex sees to it that nobody is there.)
 //!
-//! # A recursive mutex that stays held
+//! # A mutex that stays held, or is not ours
 //!
-//! Such a waiter must not be moved to the queue of a mutex that only itself can unlock. While one is there (KEPT),
-//! signals wake.
+//! A waiter that holds a recursive mutex more than once must not be moved to the queue of a mutex that only itself can unlock;
+//! and one that waits with somebody else's mutex (`wait_with`) has no queue to be moved to. While such a one is there
+//! (KEPT), signals wake, and the mutex is not looked at.
 //!
 //! # How many are woken
 //!
 //! Of a mutex that is free one, or some, if lately those who were woken have had it at once (`mutex/extras.rs`); of one that is
 //! held none: each needs the mutex, and would be woken only to wait.
 
-use super::{BY_PRIORITY, KEPT, RawCondvar};
+use super::{BY_PRIORITY, KEPT, RawCondvar, Wakeup};
 use crate::atomic::Ordering;
-use crate::futex::parking::{self, Parked, Plan, Requeued, Tokens};
+use crate::futex::parking::{self, Parked, Plan, Requeued, Token, Tokens};
 use crate::lock::mutex::after_wait::Stands;
 use crate::lock::mutex::waiter::{Moment, Waiter};
 use crate::lock::{LockError, RawMutex, key_of, key_of_mutex_at};
+use crate::park::Until;
 use crate::private::{Choice, repository};
-use crate::sys::clock::Deadline;
 use core::cell::Cell;
 
 /// What the condvar is bound to while the caller waits with this mutex, which it holds.
@@ -61,20 +62,47 @@ fn binding(mutex: &RawMutex) -> u64 {
     core::ptr::from_ref(mutex).expose_provenance() as u64 | kept
 }
 
+/// How a wait in the table ended.
+pub(super) enum Ended {
+    /// Signalled: what the mutex is told when it is taken again.
+    Signalled(Token),
+    TimedOut,
+    /// Somebody asked for it, and no signal was spent on it.
+    Interrupted,
+    /// It did not begin, and `unlock` was not called: others wait here with another mutex.
+    OtherMutex,
+    /// It did not begin, and `unlock` was not called: this is a handler that interrupted this crate's own code.
+    InHandler,
+}
+
 pub(super) fn wait(
     condvar: &RawCondvar,
     mutex: &RawMutex,
-    deadline: Option<&Deadline>,
-) -> Result<(), LockError> {
+    until: Until<'_>,
+) -> Result<Wakeup, LockError> {
     mutex.check_owner()?;
-    let ours = binding(mutex);
+    let ended = stand(condvar, binding(mutex), || mutex.unlock_to_sleep(), until);
+    let (token, result) = match ended {
+        Ended::Signalled(token) => (token, Ok(Wakeup::Signalled)),
+        Ended::TimedOut => (0, Err(LockError::TimedOut)),
+        Ended::Interrupted => (0, Ok(Wakeup::Interrupted)),
+        Ended::InHandler => return Ok(Wakeup::Interrupted),
+        Ended::OtherMutex => return Err(LockError::Invalid),
+    };
+    mutex.lock_after_wait(token);
+    result
+}
+
+/// Queues at the condvar, bound to `ours`, unlocks, and sleeps. The caller has the mutex; when this returns, it has not, if the
+/// wait began.
+pub(super) fn stand(condvar: &RawCondvar, ours: u64, unlock: impl Fn(), until: Until<'_>) -> Ended {
     let other_mutex = Cell::new(false);
     let unlocked = Cell::new(false);
     let parked = parking::park(
         repository(),
         key_of(condvar),
         Waiter::since(Moment::now()).0,
-        deadline,
+        until,
         || {
             // Relaxed, all of them: read and written under the bucket's lock.
             let theirs = match condvar.bound_to() {
@@ -90,7 +118,7 @@ pub(super) fn wait(
         },
         || {
             unlocked.set(true);
-            mutex.unlock_to_sleep();
+            unlock();
         },
         |others_wait| {
             if !others_wait {
@@ -100,28 +128,17 @@ pub(super) fn wait(
     );
     if other_mutex.get() {
         return match forget_the_dead(condvar) {
-            true => wait(condvar, mutex, deadline),
-            false => Err(LockError::Invalid),
+            true => stand(condvar, ours, unlock, until),
+            false => Ended::OtherMutex,
         };
     }
     if !unlocked.get() {
-        // It could not wait, from a handler that interrupted this crate's own code.
-        return Ok(());
+        return Ended::InHandler;
     }
     match parked {
-        Parked::Woken(token) => {
-            mutex.lock_after_wait(token);
-            Ok(())
-        }
-        Parked::TimedOut => {
-            mutex.lock_after_wait(0);
-            Err(LockError::TimedOut)
-        }
-        // A signal handler ran: POSIX has such a wait return for no reason, or go on.
-        Parked::Interrupted | Parked::Invalid => {
-            mutex.lock_after_wait(0);
-            Ok(())
-        }
+        Parked::Woken(token) => Ended::Signalled(token),
+        Parked::TimedOut => Ended::TimedOut,
+        Parked::Interrupted | Parked::Invalid => Ended::Interrupted,
     }
 }
 

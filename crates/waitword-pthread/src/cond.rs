@@ -1,0 +1,303 @@
+//! `pthread_cond_*`.
+//!
+//! # Forty-eight bytes
+//!
+//! | offset | ours | the C library's |
+//! |--------|------|-----------------|
+//! | 0 | [`RawCondvar`], 16 bytes | `__wseq`, `__g1_start` |
+//! | 28 | 0 | since 2.41: `__wrefs`, of which bit 0 is set in process-shared ones |
+//! | 36 | 0 | until 2.40: the same |
+//! | 40 | `clock` | |
+//!
+//! All zeros is a private one with the real-time clock, and ours. Process-shared ones are the C library's.
+//!
+//! # Whose mutex
+//!
+//! | condition variable | mutex | waits |
+//! |--------------------|-------|-------|
+//! | ours | ours | in our table; signals move waiters to the mutex's queue |
+//! | ours | ours, priority-inheriting | in the kernel, which moves them to the mutex and lends priorities (requeue-PI) |
+//! | ours | the C library's | in our table; each signal wakes |
+//! | the C library's | the C library's | there |
+//! | the C library's | ours | not at all: `EINVAL`. A condition variable that several processes use needs a mutex that they do |
+
+use crate::attributes::CondAttributes;
+use crate::cancel::CancellationPoint;
+use crate::mode;
+use crate::mutex::{Mutex, Served, glibc_owner, pthread_mutex_lock, pthread_mutex_unlock};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use libc::{clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
+use waitword::{Clock, Deadline, LockError, RawCondvar, RawMutex, Wakeup};
+use waitword_abi::{Number, answer, clock, deadline};
+
+mod glibc {
+    use super::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
+
+    crate::real::real! {
+        fn pthread_cond_init(cond: *mut pthread_cond_t, attributes: *const pthread_condattr_t) -> c_int;
+        fn pthread_cond_destroy(cond: *mut pthread_cond_t) -> c_int;
+        fn pthread_cond_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int;
+        fn pthread_cond_timedwait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, until: *const timespec) -> c_int;
+        fn pthread_cond_clockwait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, clock: clockid_t, until: *const timespec) -> c_int;
+        fn pthread_cond_signal(cond: *mut pthread_cond_t) -> c_int;
+        fn pthread_cond_broadcast(cond: *mut pthread_cond_t) -> c_int;
+    }
+}
+
+/// A `pthread_cond_t`, as ours.
+#[repr(C)]
+struct Cond {
+    raw: RawCondvar,
+    _unused: [u32; 3],
+    refs_since_2_41: AtomicU32,
+    _more: u32,
+    refs_until_2_40: AtomicU32,
+    clock: AtomicU32,
+    _rest: u32,
+}
+
+const _: () = assert!(size_of::<Cond>() == size_of::<pthread_cond_t>());
+const _: () = assert!(align_of::<Cond>() <= align_of::<pthread_cond_t>());
+const _: () = assert!(core::mem::offset_of!(Cond, refs_since_2_41) == 28);
+const _: () = assert!(core::mem::offset_of!(Cond, refs_until_2_40) == 36);
+
+/// What `clock` holds.
+const REALTIME: u32 = 0;
+const MONOTONIC: u32 = 1;
+
+impl Cond {
+    /// The condition variable behind C's pointer, if it is ours.
+    ///
+    /// # Safety
+    /// A condition variable, as long as `'a`.
+    #[inline(always)]
+    unsafe fn ours<'a>(pointer: *const pthread_cond_t) -> Option<&'a Self> {
+        // SAFETY: the same size and a lesser alignment; any bytes are such a struct.
+        let this = unsafe { &*pointer.cast::<Self>() };
+        // Relaxed: written before it was made known. In one of the C library's the one that it uses is never 0.
+        let refs = this.refs_since_2_41.load(Relaxed) | this.refs_until_2_40.load(Relaxed);
+        (refs == 0 && mode::is_on()).then_some(this)
+    }
+
+    fn clock(&self) -> Clock {
+        match self.clock.load(Relaxed) {
+            MONOTONIC => Clock::Monotonic,
+            _ => Clock::Realtime,
+        }
+    }
+}
+
+/// Makes a condition variable. Source: POSIX `pthread_cond_init`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_cond_init(
+    pointer: *mut pthread_cond_t,
+    attributes: *const pthread_condattr_t,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let wanted = unsafe { CondAttributes::read(attributes) };
+    if !mode::is_on() || wanted.is_process_shared() {
+        // SAFETY: the caller's promise.
+        return unsafe { glibc::pthread_cond_init(pointer, attributes) };
+    }
+    let clock = if wanted.is_monotonic() {
+        MONOTONIC
+    } else {
+        REALTIME
+    };
+    let made = Cond {
+        raw: RawCondvar::new(),
+        _unused: [0; 3],
+        refs_since_2_41: AtomicU32::new(0),
+        _more: 0,
+        refs_until_2_40: AtomicU32::new(0),
+        clock: AtomicU32::new(clock),
+        _rest: 0,
+    };
+    // SAFETY: memory for a condition variable that nobody uses.
+    unsafe { pointer.cast::<Cond>().write(made) };
+    0
+}
+
+/// Says that it will not be used any more. Those who have been signalled may still be on their way back; they do not touch
+/// it. `EBUSY` if somebody waits who has not been signalled. Source: POSIX `pthread_cond_destroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_cond_destroy(pointer: *mut pthread_cond_t) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { Cond::ours(pointer) } {
+        Some(cond) => answer(|| Ok(cond.raw.destroy()?)),
+        // SAFETY: the caller's promise.
+        None => unsafe { glibc::pthread_cond_destroy(pointer) },
+    }
+}
+
+/// Signals the one who has waited longest. Source: POSIX `pthread_cond_signal`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_cond_signal(pointer: *mut pthread_cond_t) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { Cond::ours(pointer) } {
+        Some(cond) => {
+            cond.raw.notify_one();
+            0
+        }
+        // SAFETY: the caller's promise.
+        None => unsafe { glibc::pthread_cond_signal(pointer) },
+    }
+}
+
+/// Signals all who wait. Source: POSIX `pthread_cond_broadcast`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_cond_broadcast(pointer: *mut pthread_cond_t) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { Cond::ours(pointer) } {
+        Some(cond) => {
+            cond.raw.notify_all();
+            0
+        }
+        // SAFETY: the caller's promise.
+        None => unsafe { glibc::pthread_cond_broadcast(pointer) },
+    }
+}
+
+/// Waits on one that is ours, with whatever mutex.
+///
+/// # Safety
+/// The caller holds the mutex.
+unsafe fn wait(cond: &Cond, pointer: *mut pthread_mutex_t, until: Option<&Deadline>) -> c_int {
+    // SAFETY: the caller's promise.
+    let mutex = unsafe { Mutex::at(pointer) };
+    match mutex.served() {
+        // SAFETY: the caller's promise.
+        Served::Ours(raw) => unsafe { wait_with_ours(cond, mutex, raw, until) },
+        // SAFETY: the caller's promise.
+        Served::Elsewhere => unsafe { wait_with_theirs(cond, pointer, until) },
+        Served::Invalid => libc::EINVAL,
+    }
+}
+
+/// What a wait came to, once the mutex is held again.
+fn answered(ended: Result<Wakeup, LockError>, point: CancellationPoint) -> c_int {
+    match ended {
+        Ok(Wakeup::Signalled) => {}
+        // No signal was spent on this thread.
+        Ok(Wakeup::Interrupted) | Err(LockError::TimedOut) => point.act(),
+        Err(_) => {}
+    }
+    point.leave();
+    answer(|| ended.map(drop).map_err(Number::from))
+}
+
+/// # Safety
+/// The caller holds the mutex.
+unsafe fn wait_with_ours(
+    cond: &Cond,
+    mutex: &Mutex,
+    raw: &RawMutex,
+    until: Option<&Deadline>,
+) -> c_int {
+    let point = CancellationPoint::enter();
+    // Relaxed: both are counted with the mutex held.
+    mutex.users.fetch_add(1, Relaxed);
+    // SAFETY: the caller's promise. That others wait here with another mutex is answered by EINVAL.
+    let ended = unsafe { cond.raw.wait_interruptible(raw, until, point.interrupter()) };
+    mutex.users.fetch_sub(1, Relaxed);
+    answered(ended, point)
+}
+
+/// # Safety
+/// The caller holds the mutex, which is the C library's.
+unsafe fn wait_with_theirs(
+    cond: &Cond,
+    pointer: *mut pthread_mutex_t,
+    until: Option<&Deadline>,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    if unsafe { !glibc_owner::may_unlock(pointer) } {
+        return libc::EPERM;
+    }
+    let point = CancellationPoint::enter();
+    let unlock = || {
+        // SAFETY: the caller holds it. That it may unlock it has been looked at.
+        unsafe { pthread_mutex_unlock(pointer) };
+    };
+    // SAFETY: called once, on this thread.
+    let ended = unsafe {
+        cond.raw
+            .wait_with(pointer.addr(), unlock, until, point.interrupter())
+    };
+    if let Err(LockError::Invalid) = ended {
+        // It did not begin.
+        point.leave();
+        return libc::EINVAL;
+    }
+    // SAFETY: a mutex.
+    let locked = unsafe { pthread_mutex_lock(pointer) };
+    let answer = answered(ended, point);
+    // That its last owner died, say, matters more than the time.
+    if locked == 0 { answer } else { locked }
+}
+
+/// Waits until signalled. A cancellation point. Source: POSIX `pthread_cond_wait`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_cond_wait(
+    pointer: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { Cond::ours(pointer) } {
+        // SAFETY: the caller's promise.
+        Some(cond) => unsafe { wait(cond, mutex, None) },
+        // SAFETY: the caller's promise.
+        None if unsafe { Mutex::is_ours(mutex) } => libc::EINVAL,
+        // SAFETY: the caller's promise.
+        None => unsafe { glibc::pthread_cond_wait(pointer, mutex) },
+    }
+}
+
+/// Waits until signalled, or until a time of its own clock. A cancellation point. Source: POSIX `pthread_cond_timedwait`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
+    pointer: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { Cond::ours(pointer) } {
+        // SAFETY: the caller's promise.
+        Some(cond) => match unsafe { deadline(cond.clock(), until) } {
+            // SAFETY: the caller's promise.
+            Ok(until) => unsafe { wait(cond, mutex, Some(&until)) },
+            Err(Number(number)) => number,
+        },
+        // SAFETY: the caller's promise.
+        None if unsafe { Mutex::is_ours(mutex) } => libc::EINVAL,
+        // SAFETY: the caller's promise.
+        None => unsafe { glibc::pthread_cond_timedwait(pointer, mutex, until) },
+    }
+}
+
+/// Waits until signalled, or until a time of this clock. A cancellation point. Source: POSIX 2024 `pthread_cond_clockwait`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
+    pointer: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    clock_number: clockid_t,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { Cond::ours(pointer) } {
+        Some(cond) => {
+            // SAFETY: the caller's promise.
+            let until = clock(clock_number).and_then(|clock| unsafe { deadline(clock, until) });
+            match until {
+                // SAFETY: the caller's promise.
+                Ok(until) => unsafe { wait(cond, mutex, Some(&until)) },
+                Err(Number(number)) => number,
+            }
+        }
+        // SAFETY: the caller's promise.
+        None if unsafe { Mutex::is_ours(mutex) } => libc::EINVAL,
+        // SAFETY: the caller's promise.
+        None => unsafe { glibc::pthread_cond_clockwait(pointer, mutex, clock_number, until) },
+    }
+}

@@ -1,0 +1,215 @@
+//! `sem_*`, unnamed. Named semaphores lie in files that any process may open, and are the C library's.
+//!
+//! # Thirty-two bytes
+//!
+//! | offset | ours | the C library's |
+//! |--------|------|-----------------|
+//! | 0 | [`Semaphore`], 8 bytes: value and waiters | the same |
+//! | 8 | 0 | `private`: 0, or 128 for process-shared |
+//!
+//! A semaphore in memory that was only zeroed is a private one of value 0, there as here.
+
+use crate::cancel::{self, CancellationPoint};
+use crate::mode;
+use core::ffi::{c_int, c_uint};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use libc::{clockid_t, sem_t, timespec};
+use waitword::{Deadline, Error, Scope, Semaphore};
+use waitword_abi::{Number, clock, deadline};
+
+mod glibc {
+    use super::{c_int, c_uint, clockid_t, sem_t, timespec};
+
+    crate::real::real! {
+        fn sem_init(semaphore: *mut sem_t, shared: c_int, value: c_uint) -> c_int;
+        fn sem_destroy(semaphore: *mut sem_t) -> c_int;
+        fn sem_wait(semaphore: *mut sem_t) -> c_int;
+        fn sem_trywait(semaphore: *mut sem_t) -> c_int;
+        fn sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, until: *const timespec) -> c_int;
+        fn sem_post(semaphore: *mut sem_t) -> c_int;
+        fn sem_getvalue(semaphore: *mut sem_t, value: *mut c_int) -> c_int;
+    }
+}
+
+/// A `sem_t`, as ours.
+#[repr(C)]
+struct Sem {
+    raw: Semaphore,
+    private: AtomicU32,
+    _rest: [u32; 5],
+}
+
+const _: () = assert!(size_of::<Sem>() == size_of::<sem_t>());
+const _: () = assert!(align_of::<Sem>() <= align_of::<sem_t>());
+
+impl Sem {
+    /// The semaphore behind C's pointer, if it is ours.
+    ///
+    /// # Safety
+    /// A semaphore, as long as `'a`.
+    #[inline(always)]
+    unsafe fn ours<'a>(pointer: *const sem_t) -> Option<&'a Semaphore> {
+        // SAFETY: the same size and a lesser alignment; any bytes are such a struct.
+        let this = unsafe { &*pointer.cast::<Sem>() };
+        // Relaxed: written before the semaphore was made known.
+        (this.private.load(Relaxed) == 0 && mode::is_on()).then_some(&this.raw)
+    }
+}
+
+/// -1, with this in `errno`.
+#[cold]
+fn fail(Number(number): Number) -> c_int {
+    // SAFETY: the calling thread's own.
+    unsafe { *libc::__errno_location() = number };
+    -1
+}
+
+/// Makes a semaphore. Source: POSIX `sem_init`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sem_init(pointer: *mut sem_t, shared: c_int, value: c_uint) -> c_int {
+    if shared != 0 || !mode::is_on() {
+        // SAFETY: the caller's promise.
+        return unsafe { glibc::sem_init(pointer, shared, value) };
+    }
+    match Semaphore::try_with_scope(value, Scope::Private) {
+        Ok(raw) => {
+            let made = Sem {
+                raw,
+                private: AtomicU32::new(0),
+                _rest: [0; 5],
+            };
+            // SAFETY: memory for a semaphore that nobody uses.
+            unsafe { pointer.cast::<Sem>().write(made) };
+            0
+        }
+        Err(_) => fail(Number(libc::EINVAL)),
+    }
+}
+
+/// Says that a semaphore will not be used any more; there is nothing to do. Source: POSIX `sem_destroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sem_destroy(pointer: *mut sem_t) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { Sem::ours(pointer) } {
+        Some(_) => 0,
+        // SAFETY: the caller's promise.
+        None => unsafe { glibc::sem_destroy(pointer) },
+    }
+}
+
+/// Counts up. Async-signal-safe. Source: POSIX `sem_post`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sem_post(pointer: *mut sem_t) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { Sem::ours(pointer) } {
+        Some(semaphore) => match semaphore.post() {
+            Ok(()) => 0,
+            Err(error) => fail(error.into()),
+        },
+        // SAFETY: the caller's promise.
+        None => unsafe { glibc::sem_post(pointer) },
+    }
+}
+
+/// Counts down if that needs no waiting. Source: POSIX `sem_trywait`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sem_trywait(pointer: *mut sem_t) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { Sem::ours(pointer) } {
+        Some(semaphore) if semaphore.try_wait() => 0,
+        Some(_) => fail(Number(libc::EAGAIN)),
+        // SAFETY: the caller's promise.
+        None => unsafe { glibc::sem_trywait(pointer) },
+    }
+}
+
+/// Counts down as a cancellation point does: it acts on a request though it need not wait.
+#[inline]
+fn wait(semaphore: &Semaphore, until: Option<Deadline>) -> c_int {
+    cancel::test();
+    if semaphore.try_wait() {
+        return 0;
+    }
+    sleep(semaphore, until)
+}
+
+#[cold]
+#[inline(never)]
+fn sleep(semaphore: &Semaphore, until: Option<Deadline>) -> c_int {
+    let point = CancellationPoint::enter();
+    let result = loop {
+        let by = point.interrupter();
+        match semaphore.wait_interruptible_by(until, by) {
+            Ok(()) => break Ok(()),
+            Err(error) => {
+                let was_interrupted = by.is_interrupted();
+                point.act();
+                // Only a signal handler ends the wait, not another thread that could not cancel this one.
+                if error != Error::Interrupted || !was_interrupted {
+                    break Err(error);
+                }
+            }
+        }
+    };
+    point.leave();
+    match result {
+        Ok(()) => 0,
+        Err(error) => fail(error.into()),
+    }
+}
+
+/// Counts down, or waits until that can be done. A cancellation point. Source: POSIX `sem_wait`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sem_wait(pointer: *mut sem_t) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { Sem::ours(pointer) } {
+        Some(semaphore) => wait(semaphore, None),
+        // SAFETY: the caller's promise.
+        None => unsafe { glibc::sem_wait(pointer) },
+    }
+}
+
+/// [`sem_wait`], until a time of `CLOCK_REALTIME` at the latest. Source: POSIX `sem_timedwait`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sem_timedwait(
+    pointer: *mut sem_t,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { sem_clockwait(pointer, libc::CLOCK_REALTIME, until) }
+}
+
+/// [`sem_wait`], until a time of this clock at the latest. Source: POSIX 2024 `sem_clockwait`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sem_clockwait(
+    pointer: *mut sem_t,
+    clock_number: clockid_t,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let Some(semaphore) = (unsafe { Sem::ours(pointer) }) else {
+        // SAFETY: the caller's promise.
+        return unsafe { glibc::sem_clockwait(pointer, clock_number, until) };
+    };
+    // SAFETY: the caller's promise.
+    let until = clock(clock_number).and_then(|clock| unsafe { deadline(clock, until) });
+    match until {
+        Ok(until) => wait(semaphore, Some(until)),
+        Err(number) => fail(number),
+    }
+}
+
+/// The value at some moment during the call. Source: POSIX `sem_getvalue`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sem_getvalue(pointer: *mut sem_t, value: *mut c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { Sem::ours(pointer) } {
+        Some(semaphore) => {
+            // SAFETY: the caller's promise.
+            unsafe { value.write(semaphore.value().cast_signed()) };
+            0
+        }
+        // SAFETY: the caller's promise.
+        None => unsafe { glibc::sem_getvalue(pointer, value) },
+    }
+}
