@@ -8,11 +8,13 @@ use std::process::{Command, Stdio};
 
 /// So many threads of a process are named; of the others only the number is.
 const NAMED: usize = 64;
+/// Of so many processes the stacks are shown. Together they take less time than the benchmark's own watchdog has patience.
+const WITH_STACKS: usize = 3;
 
 /// As text: all processes of a process group.
 pub(super) fn report(group: i32) -> String {
     let mut text = String::new();
-    for (id, path) in processes(group) {
+    for (number, (id, path)) in processes(group).into_iter().enumerate() {
         let command = fs::read(path.join("cmdline")).unwrap_or_default();
         let command: Vec<_> = command
             .split(|&byte| byte == 0)
@@ -37,7 +39,9 @@ pub(super) fn report(group: i32) -> String {
         if tasks.len() > NAMED {
             let _ = writeln!(text, "  ... and {} more", tasks.len() - NAMED);
         }
-        text += &stacks(id);
+        if number < WITH_STACKS {
+            text += &stacks(id);
+        }
     }
     text
 }
@@ -65,7 +69,7 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
 fn stacks(process: i32) -> String {
     let output = Command::new("timeout")
         .args([
-            "60",
+            "15",
             "gdb",
             "-batch",
             "-nx",
