@@ -117,6 +117,20 @@ impl Program {
     }
 }
 
+/// Debian's packages of those of these programs that are not installed, each once.
+pub(crate) fn missing_packages<'a>(
+    programs: impl Iterator<Item = &'a Program>,
+) -> Vec<&'static str> {
+    let needs = programs.flat_map(|program| program.needs);
+    let mut packages: Vec<_> = needs
+        .filter(|need| find(need.command).is_none())
+        .map(|need| need.package)
+        .collect();
+    packages.sort_unstable();
+    packages.dedup();
+    packages
+}
+
 /// Where a command is. Debian's own directories first: a shim before them may be a script, or another version.
 fn find(command: &str) -> Option<PathBuf> {
     let usual = ["/usr/bin", "/usr/sbin"].map(PathBuf::from);
@@ -169,6 +183,8 @@ mod tests {
             "{message}"
         );
         assert!(!message.contains("dash"), "{message}");
+        let twice = [&program, &program].into_iter();
+        assert_eq!(missing_packages(twice), ["no-such-package"]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use waitword_bench::harness::Context;
 use waitword_bench::report::{Report, WorkloadReport};
+use waitword_bench::workload::programs;
 use waitword_bench::{Observer, Settings, Workload, workloads};
 
 /// Fewer rounds than this are good for a quick look only.
@@ -53,6 +54,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     programs: Vec<String>,
 
+    /// Name the Debian packages of the whole programs that are not installed, one a line, and end
+    #[arg(long)]
+    missing_packages: bool,
+
     /// Write the report to FILE, too
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -81,6 +86,12 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
+    if args.missing_packages {
+        for package in programs::missing_packages(&settings(args)) {
+            println!("{package}");
+        }
+        return ExitCode::SUCCESS;
+    }
     match measure(args) {
         Ok(code) => code,
         Err(message) => {
@@ -90,19 +101,22 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn measure(args: &Args) -> Result<ExitCode, String> {
-    let chosen = choose(&args.names, args.full)?;
-    // Before the run, so that a mistyped path does not cost minutes.
-    let json = args.json.as_deref().map(JsonFile::open).transpose()?;
-    let stop = stop_on_signals().map_err(|error| format!("signal handlers: {error}"))?;
-    let settings = Settings {
+fn settings(args: &Args) -> Settings {
+    Settings {
         rounds: args.rounds,
         threads: args.threads.clone(),
         naps: args.naps,
         full: args.full,
         programs: args.programs.clone(),
-    };
-    let context = Context::new(settings, stop.clone());
+    }
+}
+
+fn measure(args: &Args) -> Result<ExitCode, String> {
+    let chosen = choose(&args.names, args.full)?;
+    // Before the run, so that a mistyped path does not cost minutes.
+    let json = args.json.as_deref().map(JsonFile::open).transpose()?;
+    let stop = stop_on_signals().map_err(|error| format!("signal handlers: {error}"))?;
+    let context = Context::new(settings(args), stop.clone());
     let mut screen = Screen::new();
     let report = waitword_bench::run(&chosen, &context, &mut screen);
     screen.bar.finish_and_clear();

@@ -12,7 +12,7 @@
 //! same in all runs; a run whose output differs is an error, as is one that ends badly or takes three minutes.
 
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
-use crate::programs::{Job, Launcher, Program, Size, programs};
+use crate::programs::{self, Job, Launcher, Program, Size};
 use crate::run::{Settings, Workload};
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -28,15 +28,23 @@ pub const WORKLOAD: Workload = Workload {
 /// Plain, and on the drop-in.
 const NAMES: [&str; 2] = ["plain", "waitword"];
 
+/// Debian's packages of the programs that these settings ask for and that are not installed.
+pub fn missing_packages(settings: &Settings) -> Vec<&'static str> {
+    programs::missing_packages(asked_for(settings))
+}
+
+fn asked_for(settings: &Settings) -> impl Iterator<Item = &'static Program> {
+    let programs = programs::programs().iter();
+    programs.filter(|program| settings.wants_program(program.name))
+}
+
 fn cases(settings: &Settings) -> Vec<Case> {
     let size = if settings.full {
         Size::Long
     } else {
         Size::Short
     };
-    programs()
-        .iter()
-        .filter(|program| settings.wants_program(program.name))
+    asked_for(settings)
         .map(|program| case(program, size, drop_in))
         .collect()
 }
@@ -184,7 +192,7 @@ mod tests {
             ..Settings::default()
         };
         let context = Context::new(settings, Arc::default());
-        let program = programs()
+        let program = programs::programs()
             .iter()
             .find(|program| program.name.contains("Rust"))
             .expect("it is on the list");
