@@ -1,6 +1,6 @@
 //! Programs on the pthread drop-in: `waitword run`, `waitword preload`.
 
-mod library;
+pub(crate) mod library;
 mod program;
 
 use anyhow::Context as _;

@@ -1,7 +1,8 @@
 //! What glibc's attribute objects say. They are made and changed by its own functions; the layouts are those of glibc 2.34
 //! and later, and so far all that came before.
 
-use libc::{pthread_condattr_t, pthread_mutexattr_t};
+use libc::{pthread_barrierattr_t, pthread_condattr_t, pthread_mutexattr_t, pthread_rwlockattr_t};
+use waitword::Preference;
 
 /// What a mutex is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,4 +79,61 @@ impl CondAttributes {
     pub(crate) fn is_monotonic(self) -> bool {
         self.0 & Self::CLOCK != 0
     }
+}
+
+/// What a rwlock is to be: glibc's two numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct RwLockAttributes {
+    kind: i32,
+    process_shared: i32,
+}
+
+const _: () = assert!(size_of::<RwLockAttributes>() == size_of::<pthread_rwlockattr_t>());
+
+impl RwLockAttributes {
+    /// glibc's `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`. Its kind 1, "prefer writer", lets readers in past waiting
+    /// writers all the same, so that reading again while one reads cannot deadlock: here it is as 0.
+    const PREFER_WRITER_NONRECURSIVE: i32 = 2;
+
+    /// Those that the pointer leads to; the usual ones if it is NULL.
+    ///
+    /// # Safety
+    /// NULL, or attributes that glibc has initialised.
+    pub(crate) unsafe fn read(attributes: *const pthread_rwlockattr_t) -> Self {
+        if attributes.is_null() {
+            return Self {
+                kind: 0,
+                process_shared: 0,
+            };
+        }
+        // SAFETY: two numbers, initialised, aligned to at least four.
+        unsafe { attributes.cast::<Self>().read() }
+    }
+
+    pub(crate) fn preference(self) -> Preference {
+        preference_of_kind(self.kind)
+    }
+
+    /// Whether only the C library can serve such a lock.
+    pub(crate) fn is_the_c_librarys(self) -> bool {
+        self.process_shared != 0
+    }
+}
+
+/// What glibc's kind asks for. A static initialiser writes it into the lock itself.
+pub(crate) fn preference_of_kind(kind: i32) -> Preference {
+    match kind {
+        RwLockAttributes::PREFER_WRITER_NONRECURSIVE => Preference::Writer,
+        _ => Preference::Reader,
+    }
+}
+
+/// Whether only the C library can serve a barrier with these attributes: whether it is process-shared.
+///
+/// # Safety
+/// NULL, or attributes that glibc has initialised.
+pub(crate) unsafe fn barrier_is_the_c_librarys(attributes: *const pthread_barrierattr_t) -> bool {
+    // SAFETY: one number, initialised, aligned to four.
+    !attributes.is_null() && unsafe { attributes.cast::<i32>().read() } != 0
 }

@@ -19,14 +19,17 @@
 //! | ours | ours, priority-inheriting | in the kernel, which moves them to the mutex and lends priorities (requeue-PI) |
 //! | ours | the C library's | in our table; each signal wakes |
 //! | the C library's | the C library's | there |
-//! | the C library's | ours | not at all: `EINVAL`. A condition variable that several processes use needs a mutex that they do |
+//! | the C library's | ours | it becomes ours (`adopt`): who waits with a private mutex waits in this process |
 
 use crate::attributes::CondAttributes;
 use crate::cancel::CancellationPoint;
 use crate::mode;
 use crate::mutex::{Mutex, Served, glibc_owner, pthread_mutex_lock, pthread_mutex_unlock};
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{
+    AtomicU32,
+    Ordering::{Relaxed, Release},
+};
 use libc::{clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
 use waitword::{Clock, Deadline, LockError, RawCondvar, RawMutex, Wakeup};
 use waitword_abi::{Number, answer, clock, deadline};
@@ -59,6 +62,7 @@ struct Cond {
 
 const _: () = assert!(size_of::<Cond>() == size_of::<pthread_cond_t>());
 const _: () = assert!(align_of::<Cond>() <= align_of::<pthread_cond_t>());
+const _: () = assert!(size_of::<pthread_condattr_t>() == size_of::<u32>());
 const _: () = assert!(core::mem::offset_of!(Cond, refs_since_2_41) == 28);
 const _: () = assert!(core::mem::offset_of!(Cond, refs_until_2_40) == 36);
 
@@ -159,6 +163,84 @@ pub unsafe extern "C" fn pthread_cond_broadcast(pointer: *mut pthread_cond_t) ->
     }
 }
 
+/// The condition variable behind C's pointer, if it is ours or becomes it.
+///
+/// # Safety
+/// A condition variable, as long as `'a`, and a mutex that the caller holds.
+#[inline]
+unsafe fn ours_for_wait<'a>(
+    pointer: *mut pthread_cond_t,
+    mutex: *const pthread_mutex_t,
+) -> Option<&'a Cond> {
+    // SAFETY: the caller's promise.
+    unsafe { Cond::ours(pointer).or_else(|| adopt(pointer, mutex)) }
+}
+
+/// A process-shared one that a thread comes to wait on with a mutex of ours becomes ours, if nobody waits on it: all who wait at
+/// one time use the same mutex, and this one is known to this process alone. (Programs make all their condition variables
+/// process-shared, and their mutexes not.)
+///
+/// Two who come at once have the same mutex. A signal that comes at any moment of this finds nobody waiting, in the one layout
+/// or in the other.
+///
+/// # Safety
+/// As [`ours_for_wait`].
+#[cold]
+#[inline(never)]
+unsafe fn adopt<'a>(
+    pointer: *mut pthread_cond_t,
+    mutex: *const pthread_mutex_t,
+) -> Option<&'a Cond> {
+    const FLAGS: u32 = 7;
+    const MONOTONIC_FLAG: u32 = 2;
+    // SAFETY: the caller's promise.
+    if unsafe { !mode::is_on() || !Mutex::is_ours(mutex) } {
+        return None;
+    }
+    // SAFETY: as in `Cond::ours`.
+    let words = unsafe { &*pointer.cast::<[AtomicU32; 12]>() };
+    let refs_at = glibc_refs_at()?;
+    let refs = words[refs_at].load(Relaxed);
+    if refs & !FLAGS != 0 {
+        // They wait with another mutex, which POSIX does not allow.
+        return None;
+    }
+    for (index, word) in words.iter().enumerate() {
+        if index != refs_at {
+            word.store(0, Relaxed);
+        }
+    }
+    // SAFETY: the same memory.
+    let this = unsafe { &*pointer.cast::<Cond>() };
+    let clock = if refs & MONOTONIC_FLAG == 0 {
+        REALTIME
+    } else {
+        MONOTONIC
+    };
+    this.clock.store(clock, Relaxed);
+    // Release: from here on it is ours, and all zeros but for the clock.
+    words[refs_at].store(0, Release);
+    Some(this)
+}
+
+/// Which word of a condition variable the C library counts its users in: it is asked to make one.
+fn glibc_refs_at() -> Option<usize> {
+    let mut attributes = 0_u32;
+    let attributes = (&raw mut attributes).cast::<pthread_condattr_t>();
+    let mut made = [0_u32; 12];
+    // SAFETY: places for both, of the right sizes; the made one is never used.
+    unsafe {
+        libc::pthread_condattr_init(attributes);
+        libc::pthread_condattr_setpshared(attributes, libc::PTHREAD_PROCESS_SHARED);
+        glibc::pthread_cond_init((&raw mut made).cast(), attributes);
+    }
+    const SINCE_2_41: usize = 7;
+    const UNTIL_2_40: usize = 9;
+    [UNTIL_2_40, SINCE_2_41]
+        .into_iter()
+        .find(|&word| made[word] & 1 != 0)
+}
+
 /// Waits on one that is ours, with whatever mutex.
 ///
 /// # Safety
@@ -244,11 +326,9 @@ pub unsafe extern "C-unwind" fn pthread_cond_wait(
     mutex: *mut pthread_mutex_t,
 ) -> c_int {
     // SAFETY: the caller's promise.
-    match unsafe { Cond::ours(pointer) } {
+    match unsafe { ours_for_wait(pointer, mutex) } {
         // SAFETY: the caller's promise.
         Some(cond) => unsafe { wait(cond, mutex, None) },
-        // SAFETY: the caller's promise.
-        None if unsafe { Mutex::is_ours(mutex) } => libc::EINVAL,
         // SAFETY: the caller's promise.
         None => unsafe { glibc::pthread_cond_wait(pointer, mutex) },
     }
@@ -262,15 +342,13 @@ pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
     until: *const timespec,
 ) -> c_int {
     // SAFETY: the caller's promise.
-    match unsafe { Cond::ours(pointer) } {
+    match unsafe { ours_for_wait(pointer, mutex) } {
         // SAFETY: the caller's promise.
         Some(cond) => match unsafe { deadline(cond.clock(), until) } {
             // SAFETY: the caller's promise.
             Ok(until) => unsafe { wait(cond, mutex, Some(&until)) },
             Err(Number(number)) => number,
         },
-        // SAFETY: the caller's promise.
-        None if unsafe { Mutex::is_ours(mutex) } => libc::EINVAL,
         // SAFETY: the caller's promise.
         None => unsafe { glibc::pthread_cond_timedwait(pointer, mutex, until) },
     }
@@ -285,7 +363,7 @@ pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
     until: *const timespec,
 ) -> c_int {
     // SAFETY: the caller's promise.
-    match unsafe { Cond::ours(pointer) } {
+    match unsafe { ours_for_wait(pointer, mutex) } {
         Some(cond) => {
             // SAFETY: the caller's promise.
             let until = clock(clock_number).and_then(|clock| unsafe { deadline(clock, until) });
@@ -295,8 +373,6 @@ pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
                 Err(Number(number)) => number,
             }
         }
-        // SAFETY: the caller's promise.
-        None if unsafe { Mutex::is_ours(mutex) } => libc::EINVAL,
         // SAFETY: the caller's promise.
         None => unsafe { glibc::pthread_cond_clockwait(pointer, mutex, clock_number, until) },
     }

@@ -29,9 +29,16 @@
 )]
 
 mod attributes;
+pub mod barrier;
+pub mod c11;
+pub mod c11_cond;
 pub mod cancel;
 pub mod cond;
 mod mode;
 pub mod mutex;
+pub mod old_names;
+pub mod once;
 mod real;
+pub mod rwlock;
 pub mod sem;
+pub mod spin;

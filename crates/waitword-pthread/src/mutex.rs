@@ -7,6 +7,7 @@
 //! | 0 | [`RawMutex`], 8 bytes | `__lock`, `__count` |
 //! | 12 | `users`: how many wait with it in a condition variable | `__nusers` |
 //! | 16 | `kind` | `__kind` |
+//! | 20 | `more_levels`: of a recursive one, beyond those that a raw mutex counts; its owner's | `__spins` |
 //!
 //! Where the kind lies in both tells whose a mutex is:
 //!
@@ -23,7 +24,7 @@ use crate::mode;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use libc::{clockid_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
-use waitword::{Flavour, Kind, LockError, MutexOptions, RawMutex};
+use waitword::{Flavour, Kind, LockError, MutexOptions, RawMutex, Semaphore};
 use waitword_abi::{Number, answer, clock, deadline};
 
 mod glibc {
@@ -46,7 +47,8 @@ pub(crate) struct Mutex {
     _owner: u32,
     pub(crate) users: AtomicU32,
     kind: AtomicU32,
-    _rest: [u32; 5],
+    more_levels: AtomicU32,
+    _rest: [u32; 4],
 }
 
 const _: () = assert!(size_of::<Mutex>() == size_of::<pthread_mutex_t>());
@@ -118,8 +120,34 @@ impl Mutex {
             _owner: 0,
             users: AtomicU32::new(0),
             kind: AtomicU32::new(kind),
-            _rest: [0; 5],
+            more_levels: AtomicU32::new(0),
+            _rest: [0; 4],
         }
+    }
+
+    /// Its owner locks it, more often than a raw mutex counts.
+    #[cold]
+    fn lock_once_more(&self) -> c_int {
+        // Relaxed: only the owner's.
+        match self.more_levels.load(Relaxed).checked_add(1) {
+            Some(more) => {
+                self.more_levels.store(more, Relaxed);
+                0
+            }
+            None => libc::EAGAIN,
+        }
+    }
+
+    /// Whether the caller holds it so often, and gives one of those levels back.
+    fn unlock_once_less(&self) -> bool {
+        let more = self.more_levels.load(Relaxed);
+        // Whoever is not the owner is told that it is held.
+        let is_owner = || self.raw.try_lock_checked() == Err(LockError::TooMany);
+        if more == 0 || !is_owner() {
+            return false;
+        }
+        self.more_levels.store(more - 1, Relaxed);
+        true
     }
 
     fn is_of_normal_type(&self) -> bool {
@@ -183,6 +211,7 @@ fn locked(raw: Result<(), LockError>, this: &Mutex) -> c_int {
     match raw {
         Ok(()) => 0,
         Err(LockError::Deadlock | LockError::OwnerGone) if this.is_of_normal_type() => forever(),
+        Err(LockError::TooMany) => this.lock_once_more(),
         Err(error) => answer(|| Err(error.into())),
     }
 }
@@ -274,7 +303,10 @@ pub unsafe extern "C" fn pthread_mutex_trylock(pointer: *mut pthread_mutex_t) ->
 #[inline(never)]
 fn try_lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     match this.served() {
-        Served::Ours(raw) => answer(|| Ok(raw.try_lock_checked()?)),
+        Served::Ours(raw) => match raw.try_lock_checked() {
+            Err(LockError::TooMany) => this.lock_once_more(),
+            answered => answer(|| Ok(answered?)),
+        },
         // SAFETY: what C's caller has promised.
         Served::Elsewhere => unsafe { glibc::pthread_mutex_trylock(pointer) },
         Served::Invalid => libc::EINVAL,
@@ -309,11 +341,20 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(
             };
             match raw.try_lock_checked() {
                 Err(LockError::Busy) => {}
-                answered => return locked(answered, this),
+                Err(LockError::TooMany) => return this.lock_once_more(),
+                answered => return answer(|| Ok(answered?)),
             }
             // SAFETY: the caller's promise.
             match unsafe { deadline(clock, until) } {
-                Ok(deadline) => locked(raw.lock_until(deadline), this),
+                Ok(deadline) => match raw.lock_until(deadline) {
+                    // It will never be free (see `locked`), until that time.
+                    Err(LockError::Deadlock | LockError::OwnerGone) if this.is_of_normal_type() => {
+                        // Nobody posts this.
+                        let _ = Semaphore::new(0).wait_until(deadline);
+                        libc::ETIMEDOUT
+                    }
+                    answered => answer(|| Ok(answered?)),
+                },
                 Err(Number(number)) => number,
             }
         }
@@ -344,6 +385,7 @@ pub unsafe extern "C" fn pthread_mutex_unlock(pointer: *mut pthread_mutex_t) -> 
 #[inline(never)]
 fn unlock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     match this.served() {
+        Served::Ours(_) if this.unlock_once_less() => 0,
         // SAFETY: the caller holds it, which is looked at.
         Served::Ours(raw) => answer(|| Ok(unsafe { raw.unlock_checked() }?)),
         // SAFETY: what C's caller has promised.

@@ -15,6 +15,8 @@ mod exclusion;
 mod guards;
 #[path = "locks/historic.rs"]
 mod historic;
+#[path = "locks/interrupts.rs"]
+mod interrupts;
 #[path = "locks/processes.rs"]
 mod processes;
 

@@ -63,6 +63,8 @@ const SPIN_OFF: &[&str] = &["waitword 32, spin off", "waitword 64, spin off"];
 const SPIN_ON: &[&str] = &["waitword 32, spin on", "waitword 64, spin on"];
 
 const OURS: &[&str] = &["waitword"];
+/// glibc's objects, served by ours.
+const DROP_IN: &[&str] = &["drop-in"];
 const OUR_RWLOCKS: &[&str] = &["waitword, readers first", "waitword, writers first"];
 /// The mutexes of others.
 const PEERS: &[&str] = &[
@@ -215,6 +217,30 @@ pub(super) const BARS: &[Bar] = &[
         ("rwlock", &["t = 8, one write in 10 operations"]), OUR_RWLOCKS, &["time"]),
     bar("rwlock, one write in 10, 16 threads, to glibc's", Ratio, 1.0 / 1.5,
         ("rwlock", &["t = 16, one write in 10 operations"]), OUR_RWLOCKS, &["time"]),
+    bar("drop-in: uncontended mutex, rwlock, semaphore, once, to glibc's", Ratio, 1.1,
+        ("uncontended", &[]), DROP_IN, &[]),
+    bar("drop-in: uncontended reading, to glibc's", Ratio, 0.9,
+        ("uncontended", &["rwlock, reading"]), DROP_IN, &[]),
+    bar("drop-in: broadcast to 200, switches a woken thread", Value, 1.2,
+        ("cond-perf", &["n = 200"]), DROP_IN, &["switches"]),
+    bar("drop-in: broadcast to 200, CPU, to glibc's", Ratio, 0.65,
+        ("cond-perf", &["n = 200"]), DROP_IN, &["CPU"]),
+    bar("drop-in: signal on two CPUs, time, to glibc's", Ratio, 1.0 / 2.5,
+        ("signal", &["two CPUs"]), DROP_IN, &["time"]),
+    bar("drop-in: mutex, throughput, to glibc's", AtLeast, 0.97,
+        ("mutex", &["D = 1"]), DROP_IN, &["throughput"]),
+    bar("drop-in: mutex at L = 50, to glibc's, 2 threads", AtLeast, 1.3,
+        ("mutex", &["t = 2,", "L = 50, D = 1"]), DROP_IN, &["throughput"]),
+    bar("drop-in: mutex at L = 50, to glibc's, 4 threads", AtLeast, 1.3,
+        ("mutex", &["t = 4,", "L = 50, D = 1"]), DROP_IN, &["throughput"]),
+    bar("drop-in: mutex at L = 50, to glibc's, 16 threads", AtLeast, 1.3,
+        ("mutex", &["t = 16,", "L = 50, D = 1"]), DROP_IN, &["throughput"]),
+    bar("drop-in: mutex at L = 50, to glibc's, 64 threads", AtLeast, 1.1,
+        ("mutex", &["t = 64,", "L = 50, D = 1"]), DROP_IN, &["throughput"]),
+    bar("drop-in: rwlock, two readers, to glibc's", Ratio, 1.0 / 3.0,
+        ("rwlock", &["t = 2, no writes"]), DROP_IN, &["time"]),
+    bar("drop-in: rwlock, one write in 10, to glibc's", Ratio, 1.0 / 1.3,
+        ("rwlock", &["one write in 10 operations"]), DROP_IN, &["time"]),
     bar("rwlock, reading, 16 threads, to 2", ToCase("t = 2, no writes"), 1.15,
         ("rwlock", &["t = 16, no writes"]), OUR_RWLOCKS, &["time"]),
 

@@ -10,7 +10,6 @@ use serde::Serialize;
 macro_rules! every_mutex {
     ($build:ident $arguments:tt) => {{
         use crate::locks::{glibc, ours, parking_lot, stdlib};
-        #[allow(unused_mut)]
         let mut all = vec![
             $build::<glibc::Mutex<glibc::Normal>> $arguments,
             $build::<glibc::Mutex<glibc::Adaptive>> $arguments,
@@ -22,6 +21,9 @@ macro_rules! every_mutex {
             $build::<ours::Mutex<ours::WaitWake>> $arguments,
             $build::<ours::Mutex<ours::Inherit>> $arguments,
         ];
+        if crate::locks::pthread::is_loaded() {
+            all.push($build::<glibc::Mutex<glibc::Normal, crate::locks::pthread::DropIn>> $arguments);
+        }
         #[cfg(has_nsync)]
         all.push($build::<crate::locks::nsync::Mu> $arguments);
         #[cfg(has_absl)]
@@ -34,7 +36,6 @@ macro_rules! every_mutex {
 macro_rules! every_condvar {
     ($build:ident $arguments:tt) => {{
         use crate::locks::{glibc, ours, parking_lot, stdlib};
-        #[allow(unused_mut)]
         let mut all = vec![
             $build::<glibc::Condvar> $arguments,
             $build::<stdlib::Condvar> $arguments,
@@ -43,6 +44,9 @@ macro_rules! every_condvar {
             $build::<ours::Condvar<ours::WaitWake>> $arguments,
             $build::<ours::Condvar<ours::Inherit>> $arguments,
         ];
+        if crate::locks::pthread::is_loaded() {
+            all.push($build::<glibc::Condvar<crate::locks::pthread::DropIn>> $arguments);
+        }
         #[cfg(has_nsync)]
         all.push($build::<crate::locks::nsync::Cv> $arguments);
         #[cfg(has_absl)]
@@ -55,7 +59,6 @@ macro_rules! every_condvar {
 macro_rules! every_rwlock {
     ($build:ident $arguments:tt) => {{
         use crate::locks::{glibc, ours, parking_lot, stdlib};
-        #[allow(unused_mut)]
         let mut all = vec![
             $build::<glibc::RwLock<glibc::PreferReader>> $arguments,
             $build::<glibc::RwLock<glibc::PreferWriter>> $arguments,
@@ -64,6 +67,11 @@ macro_rules! every_rwlock {
             $build::<ours::RwLock<ours::PreferReaders>> $arguments,
             $build::<ours::RwLock<ours::PreferWriters>> $arguments,
         ];
+        if crate::locks::pthread::is_loaded() {
+            use crate::locks::pthread::DropIn;
+            all.push($build::<glibc::RwLock<glibc::PreferReader, DropIn>> $arguments);
+            all.push($build::<glibc::RwLock<glibc::PreferWriter, DropIn>> $arguments);
+        }
         #[cfg(has_nsync)]
         all.push($build::<crate::locks::nsync::Mu> $arguments);
         #[cfg(has_absl)]

@@ -1,8 +1,10 @@
 //! The C library's: mutexes (normal, adaptive, with priority inheritance), condition variable, reader-writer lock
-//! in both preferences. The normal mutex, the condition variable and the default lock are the baselines.
+//! in both preferences. The normal mutex, the condition variable and the default lock are the baselines. And the same
+//! objects served by the drop-in, which defines functions of the same names (`pthread.rs`).
 //!
 //! A `pthread_mutex_t` is plain data while nobody holds it or waits on it: it may be moved out of `new`.
 
+use super::pthread::{CLibrary, Library};
 use super::{BenchCondvar, BenchMutex, BenchRwLock};
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
@@ -12,6 +14,8 @@ use core::marker::PhantomData;
 pub trait MutexKind: 'static {
     /// As the report calls it.
     const NAME: &'static str;
+    /// The same, served by the drop-in.
+    const DROP_IN: &'static str;
     /// For `pthread_mutexattr_settype`.
     const TYPE: c_int;
     /// For `pthread_mutexattr_setprotocol`.
@@ -30,34 +34,37 @@ pub struct Inherit;
 
 impl MutexKind for Normal {
     const NAME: &'static str = "glibc";
+    const DROP_IN: &'static str = "drop-in";
     const TYPE: c_int = libc::PTHREAD_MUTEX_NORMAL;
     const PROTOCOL: c_int = libc::PTHREAD_PRIO_NONE;
 }
 
 impl MutexKind for Adaptive {
     const NAME: &'static str = "glibc, adaptive";
+    const DROP_IN: &'static str = "drop-in, adaptive";
     const TYPE: c_int = libc::PTHREAD_MUTEX_ADAPTIVE_NP;
     const PROTOCOL: c_int = libc::PTHREAD_PRIO_NONE;
 }
 
 impl MutexKind for Inherit {
     const NAME: &'static str = "glibc, PI";
+    const DROP_IN: &'static str = "drop-in, PI";
     const TYPE: c_int = libc::PTHREAD_MUTEX_NORMAL;
     const PROTOCOL: c_int = libc::PTHREAD_PRIO_INHERIT;
 }
 
 /// `pthread_mutex_t`.
 #[repr(C)]
-pub struct Mutex<K>(UnsafeCell<libc::pthread_mutex_t>, PhantomData<K>);
+pub struct Mutex<K, L: Library = CLibrary>(UnsafeCell<libc::pthread_mutex_t>, PhantomData<(K, L)>);
 
 // SAFETY: made to be used by many threads; the kind is a name only.
-unsafe impl<K> Send for Mutex<K> {}
+unsafe impl<K, L: Library> Send for Mutex<K, L> {}
 // SAFETY: as above.
-unsafe impl<K> Sync for Mutex<K> {}
+unsafe impl<K, L: Library> Sync for Mutex<K, L> {}
 
 // SAFETY: the C library's own lock.
-unsafe impl<K: MutexKind> BenchMutex for Mutex<K> {
-    const NAME: &'static str = K::NAME;
+unsafe impl<K: MutexKind, L: Library> BenchMutex for Mutex<K, L> {
+    const NAME: &'static str = if L::IS_DROP_IN { K::DROP_IN } else { K::NAME };
 
     fn new() -> Self {
         let mutex = Self(
@@ -73,7 +80,7 @@ unsafe impl<K: MutexKind> BenchMutex for Mutex<K> {
                 &mut attributes,
                 K::PROTOCOL,
             ));
-            done(libc::pthread_mutex_init(mutex.0.get(), &attributes));
+            done((L::functions().mutex_init)(mutex.0.get(), &attributes));
             done(libc::pthread_mutexattr_destroy(&mut attributes));
         }
         mutex
@@ -82,14 +89,14 @@ unsafe impl<K: MutexKind> BenchMutex for Mutex<K> {
     #[inline]
     fn lock(&self) {
         // SAFETY: an initialized mutex.
-        let error = unsafe { libc::pthread_mutex_lock(self.0.get()) };
+        let error = unsafe { (L::functions().mutex_lock)(self.0.get()) };
         debug_assert_eq!(error, 0);
     }
 
     #[inline]
     fn try_lock(&self) -> bool {
         // SAFETY: an initialized mutex.
-        let error = unsafe { libc::pthread_mutex_trylock(self.0.get()) };
+        let error = unsafe { (L::functions().mutex_trylock)(self.0.get()) };
         debug_assert!(error == 0 || error == libc::EBUSY);
         error == 0
     }
@@ -97,53 +104,53 @@ unsafe impl<K: MutexKind> BenchMutex for Mutex<K> {
     #[inline]
     unsafe fn unlock(&self) {
         // SAFETY: an initialized mutex, which the caller holds, as it says.
-        let error = unsafe { libc::pthread_mutex_unlock(self.0.get()) };
+        let error = unsafe { (L::functions().mutex_unlock)(self.0.get()) };
         debug_assert_eq!(error, 0);
     }
 }
 
-impl<K> Drop for Mutex<K> {
+impl<K, L: Library> Drop for Mutex<K, L> {
     fn drop(&mut self) {
         // SAFETY: nobody has a reference to it any more. That it may be locked all the same is an error that is
         // returned, and does no harm.
-        unsafe { libc::pthread_mutex_destroy(self.0.get()) };
+        unsafe { (L::functions().mutex_destroy)(self.0.get()) };
     }
 }
 
 /// `pthread_cond_t`, with a normal mutex.
 #[repr(C)]
-pub struct Condvar(UnsafeCell<libc::pthread_cond_t>);
+pub struct Condvar<L: Library = CLibrary>(UnsafeCell<libc::pthread_cond_t>, PhantomData<L>);
 
 // SAFETY: made to be used by many threads.
-unsafe impl Send for Condvar {}
+unsafe impl<L: Library> Send for Condvar<L> {}
 // SAFETY: as above.
-unsafe impl Sync for Condvar {}
+unsafe impl<L: Library> Sync for Condvar<L> {}
 
 // SAFETY: the C library's own, with its own mutex.
-unsafe impl BenchCondvar for Condvar {
-    type Mutex = Mutex<Normal>;
+unsafe impl<L: Library> BenchCondvar for Condvar<L> {
+    type Mutex = Mutex<Normal, L>;
 
     fn new() -> Self {
-        Self(UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER))
+        Self(UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER), PhantomData)
     }
 
     #[inline]
     unsafe fn wait(&self, mutex: &Self::Mutex) {
         // SAFETY: both initialized; the caller holds the mutex, as it says.
-        let error = unsafe { libc::pthread_cond_wait(self.0.get(), mutex.0.get()) };
+        let error = unsafe { (L::functions().cond_wait)(self.0.get(), mutex.0.get()) };
         debug_assert_eq!(error, 0);
     }
 
     #[inline]
     fn signal(&self) {
         // SAFETY: an initialized condition variable.
-        unsafe { libc::pthread_cond_signal(self.0.get()) };
+        unsafe { (L::functions().cond_signal)(self.0.get()) };
     }
 
     #[inline]
     fn broadcast(&self) {
         // SAFETY: as above.
-        unsafe { libc::pthread_cond_broadcast(self.0.get()) };
+        unsafe { (L::functions().cond_broadcast)(self.0.get()) };
     }
 }
 
@@ -153,6 +160,8 @@ unsafe impl BenchCondvar for Condvar {
 pub trait RwLockKind: 'static {
     /// As the report calls it.
     const NAME: &'static str;
+    /// The same, served by the drop-in.
+    const DROP_IN: &'static str;
     /// For `pthread_rwlockattr_setkind_np`.
     const KIND: c_int;
 }
@@ -166,26 +175,31 @@ pub struct PreferWriter;
 
 impl RwLockKind for PreferReader {
     const NAME: &'static str = "glibc";
+    const DROP_IN: &'static str = "drop-in";
     const KIND: c_int = 0;
 }
 
 impl RwLockKind for PreferWriter {
     const NAME: &'static str = "glibc, prefer writer";
+    const DROP_IN: &'static str = "drop-in, prefer writer";
     const KIND: c_int = 2;
 }
 
 /// `pthread_rwlock_t`.
 #[repr(C)]
-pub struct RwLock<K>(UnsafeCell<libc::pthread_rwlock_t>, PhantomData<K>);
+pub struct RwLock<K, L: Library = CLibrary>(
+    UnsafeCell<libc::pthread_rwlock_t>,
+    PhantomData<(K, L)>,
+);
 
 // SAFETY: made to be used by many threads; the kind is a name only.
-unsafe impl<K> Send for RwLock<K> {}
+unsafe impl<K, L: Library> Send for RwLock<K, L> {}
 // SAFETY: as above.
-unsafe impl<K> Sync for RwLock<K> {}
+unsafe impl<K, L: Library> Sync for RwLock<K, L> {}
 
 // SAFETY: the C library's own lock.
-unsafe impl<K: RwLockKind> BenchRwLock for RwLock<K> {
-    const NAME: &'static str = K::NAME;
+unsafe impl<K: RwLockKind, L: Library> BenchRwLock for RwLock<K, L> {
+    const NAME: &'static str = if L::IS_DROP_IN { K::DROP_IN } else { K::NAME };
 
     fn new() -> Self {
         let lock = Self(
@@ -200,7 +214,7 @@ unsafe impl<K: RwLockKind> BenchRwLock for RwLock<K> {
                 &mut attributes,
                 K::KIND,
             ));
-            done(libc::pthread_rwlock_init(lock.0.get(), &attributes));
+            done((L::functions().rwlock_init)(lock.0.get(), &attributes));
             done(libc::pthread_rwlockattr_destroy(&mut attributes));
         }
         lock
@@ -209,36 +223,36 @@ unsafe impl<K: RwLockKind> BenchRwLock for RwLock<K> {
     #[inline]
     fn read_lock(&self) {
         // SAFETY: an initialized lock.
-        let error = unsafe { libc::pthread_rwlock_rdlock(self.0.get()) };
+        let error = unsafe { (L::functions().rwlock_rdlock)(self.0.get()) };
         debug_assert_eq!(error, 0);
     }
 
     #[inline]
     unsafe fn read_unlock(&self) {
         // SAFETY: an initialized lock, which the caller holds, as it says.
-        let error = unsafe { libc::pthread_rwlock_unlock(self.0.get()) };
+        let error = unsafe { (L::functions().rwlock_unlock)(self.0.get()) };
         debug_assert_eq!(error, 0);
     }
 
     #[inline]
     fn write_lock(&self) {
         // SAFETY: an initialized lock.
-        let error = unsafe { libc::pthread_rwlock_wrlock(self.0.get()) };
+        let error = unsafe { (L::functions().rwlock_wrlock)(self.0.get()) };
         debug_assert_eq!(error, 0);
     }
 
     #[inline]
     unsafe fn write_unlock(&self) {
         // SAFETY: an initialized lock, which the caller holds, as it says.
-        let error = unsafe { libc::pthread_rwlock_unlock(self.0.get()) };
+        let error = unsafe { (L::functions().rwlock_unlock)(self.0.get()) };
         debug_assert_eq!(error, 0);
     }
 }
 
-impl<K> Drop for RwLock<K> {
+impl<K, L: Library> Drop for RwLock<K, L> {
     fn drop(&mut self) {
         // SAFETY: nobody has a reference to it any more.
-        unsafe { libc::pthread_rwlock_destroy(self.0.get()) };
+        unsafe { (L::functions().rwlock_destroy)(self.0.get()) };
     }
 }
 
@@ -246,4 +260,54 @@ impl<K> Drop for RwLock<K> {
 /// If the C library refuses: the figures would be of something else.
 fn done(error: c_int) {
     assert_eq!(error, 0, "the C library refuses to make such a lock");
+}
+
+/// `sem_t`.
+pub struct Semaphore<L: Library = CLibrary>(UnsafeCell<libc::sem_t>, PhantomData<L>);
+
+impl<L: Library> Semaphore<L> {
+    /// One of value 1.
+    pub fn new() -> Self {
+        // SAFETY: bytes, which are initialized next; nobody else knows them yet.
+        let semaphore = unsafe { Self(core::mem::zeroed(), PhantomData) };
+        // SAFETY: as above.
+        done(unsafe { (L::functions().sem_init)(semaphore.0.get(), 0, 1) });
+        semaphore
+    }
+
+    /// Takes a token that is there, and gives it back.
+    #[inline]
+    pub fn wait_and_post(&self) {
+        // SAFETY: an initialized semaphore.
+        unsafe {
+            (L::functions().sem_wait)(self.0.get());
+            (L::functions().sem_post)(self.0.get());
+        }
+    }
+}
+
+impl<L: Library> Default for Semaphore<L> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// `pthread_once_t`.
+pub struct Once<L: Library = CLibrary>(UnsafeCell<libc::pthread_once_t>, PhantomData<L>);
+
+impl<L: Library> Once<L> {
+    /// One that has run.
+    pub fn done() -> Self {
+        let once = Self(UnsafeCell::new(libc::PTHREAD_ONCE_INIT), PhantomData);
+        once.ask();
+        once
+    }
+
+    /// Asks for it to be done.
+    #[inline]
+    pub fn ask(&self) {
+        extern "C" fn nothing() {}
+        // SAFETY: an initialized one.
+        unsafe { (L::functions().once)(self.0.get(), nothing) };
+    }
 }

@@ -7,6 +7,7 @@
 //! | file | locks |
 //! |---|---|
 //! | [`glibc`] | the C library's: mutex normal (the baseline), adaptive, PI; condvar; rwlock in both preferences |
+//! | [`pthread`] | whose functions serve these: the C library's, or the drop-in's, beside it in this process |
 //! | [`stdlib`], [`parking_lot`] | Rust's standard library; the crate of that name |
 //! | `nsync`, `absl` | C and C++; there if the build script found them |
 //! | `every` | the lists of all contenders, for workloads to walk |
@@ -23,6 +24,7 @@ pub mod glibc;
 pub mod nsync;
 pub mod ours;
 pub mod parking_lot;
+pub mod pthread;
 pub mod stdlib;
 
 pub use every::{Missing, missing};

@@ -1,7 +1,8 @@
 //! `uncontended`: what a lock costs that nobody else wants.
 //!
 //! **Work.** One thread locks and unlocks, over and over, with nothing between: a mutex; a reader-writer lock for reading, and
-//! for writing.
+//! for writing. It takes a semaphore's token, which is there, and gives it back; it asks for something to be done once that has been
+//! done.
 //!
 //! **Redraws** the single-threaded shapes of glibc's benchtests. Other threads of the process are there, asleep: some
 //! C libraries leave out the atomic instructions of a process with one thread, which is not what is asked here.
@@ -10,6 +11,8 @@
 //! milliseconds.
 
 use crate::harness::{Case, Contender, Context, Metric};
+use crate::locks::glibc::{Once, Semaphore};
+use crate::locks::pthread::{self, CLibrary, DropIn, Library};
 use crate::locks::{BenchMutex, BenchRwLock, every_mutex, every_rwlock};
 use crate::run::{Settings, Workload};
 use crate::workload::calls::measure;
@@ -18,7 +21,7 @@ use std::hint::black_box;
 /// What the user calls by name.
 pub const WORKLOAD: Workload = Workload {
     name: "uncontended",
-    about: "one thread locks and unlocks: mutex; rwlock for reading and for writing",
+    about: "one thread locks and unlocks: mutex; rwlock for reading and for writing; semaphore; once",
     cases,
 };
 
@@ -34,6 +37,7 @@ struct Apart<L>(L);
 fn cases(_: &Settings) -> Vec<Case> {
     let mutexes = every_mutex!(nothing()).len();
     let rwlocks = every_rwlock!(nothing()).len();
+    let libraries = 1 + usize::from(pthread::is_loaded());
     vec![
         Case::new("mutex", METRICS, mutexes, |_| Ok(every_mutex!(mutex()))),
         Case::new("rwlock, reading", METRICS, rwlocks, |_| {
@@ -42,7 +46,37 @@ fn cases(_: &Settings) -> Vec<Case> {
         Case::new("rwlock, writing", METRICS, rwlocks, |_| {
             Ok(every_rwlock!(writer()))
         }),
+        Case::new("semaphore", METRICS, libraries, |_| {
+            Ok(every_library(semaphore::<CLibrary>, semaphore::<DropIn>))
+        }),
+        Case::new("once", METRICS, libraries, |_| {
+            Ok(every_library(once::<CLibrary>, once::<DropIn>))
+        }),
     ]
+}
+
+/// The C library's, and the drop-in's if it is there.
+fn every_library(theirs: fn() -> Contender, ours: fn() -> Contender) -> Vec<Contender> {
+    let ours = pthread::is_loaded().then(ours);
+    [theirs()].into_iter().chain(ours).collect()
+}
+
+fn name<L: Library>() -> &'static str {
+    if L::IS_DROP_IN { "drop-in" } else { "glibc" }
+}
+
+fn semaphore<L: Library>() -> Contender {
+    contender(
+        name::<L>(),
+        Semaphore::<L>::new(),
+        |semaphore: &Semaphore<L>| {
+            semaphore.wait_and_post();
+        },
+    )
+}
+
+fn once<L: Library>() -> Contender {
+    contender(name::<L>(), Once::<L>::done(), |once: &Once<L>| once.ask())
 }
 
 fn nothing<L>() {}

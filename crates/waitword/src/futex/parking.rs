@@ -110,30 +110,24 @@ pub(crate) fn park_in_front<'u>(
     park_queued(repository, key, kind, until, validate, queue, left)
 }
 
-/// [`park`], or [`park_in_front`], whose `left` is told *who* still waits on the key: their kinds, or-ed; 0 is nobody. It
-/// passes the whole queue.
+/// [`park`] in a place of the caller's choice, behind those of the same and of higher places (other waiters' is their real-time
+/// priority). `left` is told *who* still waits on the key: their kinds, or-ed; 0 is nobody. It passes the whole queue.
 #[inline]
 pub(crate) fn park_among_kinds<'u>(
     repository: &Repository,
     key: Key,
     kind: u64,
-    in_front: bool,
+    place: u8,
     until: impl Into<Until<'u>>,
     validate: impl FnOnce() -> bool,
     left: impl FnOnce(u64),
 ) -> Parked {
     let queue = |registration: Registration<'_>, node: &Node| {
         // SAFETY: `park_queued` keeps the node where it is until it is notified or withdrawn.
-        unsafe {
-            if in_front {
-                registration.push_in_front(node);
-            } else {
-                registration.push(node);
-            }
-        }
+        unsafe { registration.push(node) };
     };
     let left = |queue: &Queue<'_>| left(queue.kinds());
-    park_queued(repository, key, kind, until, validate, queue, left)
+    park_placed(repository, key, kind, place, until, validate, queue, left)
 }
 
 #[inline]
@@ -146,12 +140,28 @@ fn park_queued<'u>(
     queue: impl FnOnce(Registration<'_>, &Node),
     left: impl FnOnce(&Queue<'_>),
 ) -> Parked {
+    let place = crate::sys::sched::priority();
+    park_placed(repository, key, kind, place, until, validate, queue, left)
+}
+
+#[inline]
+#[expect(clippy::too_many_arguments, reason = "each is a step of its own")]
+fn park_placed<'u>(
+    repository: &Repository,
+    key: Key,
+    kind: u64,
+    place: u8,
+    until: impl Into<Until<'u>>,
+    validate: impl FnOnce() -> bool,
+    queue: impl FnOnce(Registration<'_>, &Node),
+    left: impl FnOnce(&Queue<'_>),
+) -> Parked {
     debug_assert!(kind != 0);
     if is_inside() {
         return Parked::Interrupted;
     }
     let parker = repository.take_parker();
-    let node = Node::new(key, kind, parker.id(), crate::sys::sched::priority());
+    let node = Node::new(key, kind, parker.id(), place);
     let registration = repository.register(key);
     if !validate() {
         registration.cancel();

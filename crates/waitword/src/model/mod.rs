@@ -12,6 +12,7 @@ mod condvar;
 mod event;
 mod fences;
 mod growth;
+mod interrupt;
 mod mutex;
 mod once;
 mod parkers;

@@ -57,7 +57,8 @@ impl Interrupts {
     pub(crate) fn request(&self, pool: &Pool) {
         self.requested.store(ASKED, Ordering::Relaxed);
         full_fence();
-        let sleeps_in = self.parker.load(Ordering::Relaxed);
+        // Acquire: the memory of the parker is there.
+        let sleeps_in = self.parker.load(Ordering::Acquire);
         if let Some(parker) = ParkerId::from_number(sleeps_in) {
             pool.wake_one(Some(parker), Sleeps::InGroup);
         }
@@ -76,7 +77,8 @@ impl Interrupts {
 
     /// The thread is about to sleep in this parker.
     pub(super) fn sleeps_in(&self, parker: ParkerId) {
-        self.parker.store(parker.number(), Ordering::Relaxed);
+        // Release: see `request`.
+        self.parker.store(parker.number(), Ordering::Release);
         full_fence();
     }
 

@@ -152,8 +152,8 @@ impl RawCondvar {
     }
 
     /// [`wait`](Self::wait) that ends, too, when another thread interrupts it `by` this: what a cancellation point needs. The
-    /// mutex is held again then, and no signal was spent on the caller. Of private condvars, with a mutex that is not
-    /// priority-inheriting; elsewhere `by` ends nothing.
+    /// mutex is held again then, and no signal was spent on the caller. With a priority-inheriting mutex it is as if all who wait
+    /// here were signalled. A process-shared condvar's waits are not ended.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
@@ -167,6 +167,10 @@ impl RawCondvar {
         deadline: Option<&Deadline>,
         by: &Interrupter,
     ) -> Result<Wakeup, LockError> {
+        if let (false, Stands::ByPriority(word, scope)) = (self.is_shared(), mutex.waiters_stand())
+        {
+            return priority::wait(self, mutex, word, scope, deadline, Some(by));
+        }
         // SAFETY: the caller's promise.
         unsafe { self.wait_until(mutex, by.until(deadline)) }
     }
@@ -201,7 +205,11 @@ impl RawCondvar {
 
     /// # Safety
     /// As [`wait`](Self::wait).
-    unsafe fn wait_until(&self, mutex: &RawMutex, until: Until<'_>) -> Result<Wakeup, LockError> {
+    pub(crate) unsafe fn wait_until(
+        &self,
+        mutex: &RawMutex,
+        until: Until<'_>,
+    ) -> Result<Wakeup, LockError> {
         #[cfg(not(loom))]
         {
             let deadline = until.deadline;
@@ -209,8 +217,7 @@ impl RawCondvar {
                 return shared::wait(self, mutex, deadline).map(|()| Wakeup::Signalled);
             }
             if let Stands::ByPriority(word, scope) = mutex.waiters_stand() {
-                return priority::wait(self, mutex, word, scope, deadline)
-                    .map(|()| Wakeup::Signalled);
+                return priority::wait(self, mutex, word, scope, deadline, None);
             }
         }
         table::wait(self, mutex, until)

@@ -27,9 +27,10 @@
 //! wait with such a mutex on, a signal makes a system call whether or not somebody waits, with the address of a
 //! mutex that need not exist any more: the kernel looks at that only if somebody waits, and then it does.
 
-use super::{BETWEEN_PROCESSES, BY_PRIORITY, RawCondvar, table};
+use super::{BETWEEN_PROCESSES, BY_PRIORITY, RawCondvar, Wakeup, table};
 use crate::atomic::{AtomicU32, Ordering};
 use crate::futex::Scope;
+use crate::lock::interrupter::Interrupter;
 use crate::lock::pi::{self, CondWait, PiError};
 use crate::lock::{LockError, RawMutex};
 use crate::sys::Errno;
@@ -43,21 +44,36 @@ pub(super) fn wait(
     word: &AtomicU32,
     scope: Scope,
     deadline: Option<&Deadline>,
-) -> Result<(), LockError> {
+    by: Option<&Interrupter>,
+) -> Result<Wakeup, LockError> {
     mutex.check_owner()?;
     if mutex.is_held_more_than_once() {
         // The kernel would refuse to move it to a mutex that it holds, and every later signal with it.
         return Err(LockError::Invalid);
     }
     bind(condvar, word, scope)?;
-    let seen = condvar.sequence.load(Ordering::Relaxed);
+    if let Some(by) = by {
+        by.waits_at(condvar);
+    }
+    // Acquire: a sequence that an interrupter has changed comes with its request.
+    let seen = condvar.sequence.load(Ordering::Acquire);
+    if by.is_some_and(Interrupter::is_interrupted) {
+        if let Some(by) = by {
+            by.has_left(condvar);
+        }
+        return Ok(Wakeup::Interrupted);
+    }
     mutex.unlock_to_sleep();
-    let result = match pi::wait_requeue_pi(&condvar.sequence, seen, deadline, word, scope) {
-        CondWait::Locked(_) => return Ok(()),
-        CondWait::Changed | CondWait::Interrupted => Ok(()),
+    let waited = pi::wait_requeue_pi(&condvar.sequence, seen, deadline, word, scope);
+    if let Some(by) = by {
+        by.has_left(condvar);
+    }
+    let result = match waited {
+        CondWait::Locked(_) => return Ok(Wakeup::Signalled),
+        CondWait::Changed | CondWait::Interrupted => Ok(Wakeup::Signalled),
         CondWait::TimedOut => Err(LockError::TimedOut),
         // The condvar is gone, and so the caller was signalled. (That its mutex is not, is seen next.)
-        CondWait::Failed(PiError::Kernel(EFAULT)) => Ok(()),
+        CondWait::Failed(PiError::Kernel(EFAULT)) => Ok(Wakeup::Signalled),
         CondWait::Failed(error) => Err(error.into()),
     };
     // A mutex with an owner can fail to be locked; then that is what the caller must hear of.

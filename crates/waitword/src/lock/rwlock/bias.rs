@@ -71,6 +71,9 @@ pub(super) fn may_begin(lock: usize) -> bool {
     last % (1 << CPU_BITS) != cpu
         && now.saturating_sub(last) < CLOSE
         && now >= entry.not_before.load(Relaxed)
+        // A slow lock stands in no slot. If it does, an earlier lock at this place was freed while a reader held it (programs do
+        // that to pthread's), and a writer of this one would wait for that reader for ever.
+        && !slots::any(lock)
 }
 
 /// The driving out of readers, timed.
@@ -93,5 +96,63 @@ impl Cost {
         let now = nanoseconds();
         let pause = now.saturating_sub(self.began).min(MOST_COST) * TIMES_THE_COST;
         entry(lock).not_before.store(now + pause, Relaxed);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    /// Moves the calling thread to another CPU; false if there is none.
+    fn move_on() -> bool {
+        // SAFETY: a set of CPUs is plain data.
+        let mut allowed: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+        let size = size_of::<libc::cpu_set_t>();
+        // SAFETY: it writes the set.
+        assert_eq!(
+            unsafe { libc::sched_getaffinity(libc::getpid(), size, &raw mut allowed) },
+            0
+        );
+        let here = crate::oncpu::current_cpu().unwrap() as usize;
+        // SAFETY: the set is large enough for the number.
+        let other = (0..1024).find(|&cpu| cpu != here && unsafe { libc::CPU_ISSET(cpu, &allowed) });
+        let Some(other) = other else {
+            return false;
+        };
+        // SAFETY: as above.
+        let mut one: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+        // SAFETY: as above.
+        unsafe { libc::CPU_SET(other, &mut one) };
+        // SAFETY: it reads the set.
+        unsafe { libc::sched_setaffinity(0, size, &raw const one) == 0 }
+    }
+
+    /// Seen from two CPUs in turn, for so long: whether it may ever become fast.
+    fn may_ever_begin(lock: usize, patience: Duration) -> bool {
+        let end = Instant::now() + patience;
+        while Instant::now() < end {
+            if may_begin(lock) {
+                return true;
+            }
+            assert!(move_on());
+        }
+        false
+    }
+
+    #[test]
+    fn where_a_forgotten_reader_stands_in_a_slot_no_lock_becomes_fast() {
+        const NOWHERE: usize = 0x7ffd_0000_1238;
+        std::thread::spawn(|| {
+            if !move_on() {
+                return;
+            }
+            let _ = slots::publish(NOWHERE).unwrap();
+            assert!(!may_ever_begin(NOWHERE, Duration::from_millis(200)));
+            assert!(slots::retract(NOWHERE));
+            assert!(may_ever_begin(NOWHERE, Duration::from_secs(30)));
+        })
+        .join()
+        .unwrap();
     }
 }

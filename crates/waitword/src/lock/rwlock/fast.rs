@@ -52,7 +52,7 @@ impl RawRwLock {
 
     /// Comes in from one of the two simplest states, unlocked and of either preference; whether it has.
     #[inline]
-    fn take_unlocked(&self, add: u64) -> bool {
+    pub(super) fn take_unlocked(&self, add: u64) -> bool {
         let state = self.word.load(Relaxed);
         if state == 0 {
             self.word.compare_exchange(0, add, Acquire, Relaxed).is_ok()
@@ -69,7 +69,7 @@ impl RawRwLock {
 
     /// Gives back what `take_unlocked` has added, if nobody else has come since. False: nothing has been done.
     #[inline]
-    fn give_back_alone(&self, add: u64) -> bool {
+    pub(super) fn give_back_alone(&self, add: u64) -> bool {
         let state = self.word.load(Relaxed);
         if state == add {
             // A subtraction that tells only whether nothing is left is the shortest there is.

@@ -5,6 +5,7 @@
 //! |-----------|-------------------------|-------------------------|
 //! | the claim's holder, for the readers to leave | gets the lock as soon as the last has left | the same |
 //! | somebody has the turn (`TURN`) | whoever stands first in the queue gets the lock: a writer alone; a reader, and all readers with it | the same |
+//! | a real-time thread stands first | it gets the lock (`rank.rs`) | the same |
 //! | readers | all of them are *woken* when a writer leaves | the same, if no writer waits |
 //! | writers | when nobody holds it, the first is *woken* | the same, before any reader |
 //!
@@ -21,6 +22,7 @@
 //! which this does no harm either, since it does only what is due anyway.
 
 use super::RawRwLock;
+use super::rank::Rank;
 use super::state::{
     CLAIM_WAITS, CLAIMED, FAST, READERS_WAIT, Release, Right, SLOTS, State, TURN, WOKEN, WRITER,
     WRITERS_WAIT,
@@ -83,7 +85,7 @@ enum Whom {
     TheClaimsHolder,
 }
 
-/// Who is next when the word says `after`, and `first` stands first.
+/// Who is next when the word says `after`, and `first` stands first. `fair`: that one gets the lock.
 fn who_is_next(after: State, first: u64, fair: bool) -> Whom {
     let claim_is_free = !after.has(CLAIMED);
     if after.has(WRITER) {
@@ -129,6 +131,8 @@ struct Look<'a> {
     occasion: Occasion,
     /// Decided when the first waiter is seen; `None`: there is none.
     whom: Cell<Option<Whom>>,
+    /// Whether a real-time thread stands first.
+    for_real_time: Cell<bool>,
     readers_taken: Cell<u64>,
     other_taken: Cell<bool>,
     /// Those who stay, as far as they were looked at.
@@ -159,7 +163,8 @@ impl Look<'_> {
     }
 
     fn has_turn(&self, after: State) -> bool {
-        matches!(self.occasion, Occasion::Leaves { fair: true, .. }) || after.has(TURN)
+        let is_fair = matches!(self.occasion, Occasion::Leaves { fair: true, .. });
+        is_fair || after.has(TURN) || self.for_real_time.get()
     }
 
     /// Whether the next in the queue is taken.
@@ -168,7 +173,9 @@ impl Look<'_> {
             // Not a rwlock's waiter: the memory is another's by now.
             return Choice::Pass;
         }
+        let (kind, rank) = Rank::taken_out_of(kind);
         let whom = self.whom.get().unwrap_or_else(|| {
+            self.for_real_time.set(rank.is_real_time());
             let after = self.after(self.lock.state());
             let whom = who_is_next(after, kind, self.has_turn(after));
             self.whom.set(Some(whom));
@@ -182,6 +189,12 @@ impl Look<'_> {
             Whom::Readers { .. } if kind == READ => {
                 self.readers_taken.update(|taken| taken + 1);
                 return Choice::Take;
+            }
+            Whom::Readers { .. } if kind == WRITE && rank.is_real_time() => {
+                // The readers behind it wait for it.
+                self.stopped.set(true);
+                self.stay.update(|stay| stay | kind);
+                return Choice::Stop;
             }
             Whom::Readers { and_claimant } => and_claimant && kind == CLAIM,
             Whom::First => true,
@@ -335,8 +348,11 @@ impl RawRwLock {
     }
 
     /// After the lock has been given back, in a word that then was not as expected: it may be gone.
+    ///
+    /// `extern "C"`: it does not unwind, so that the calls that give back need no frame for that.
     #[cold]
-    pub(super) fn hand_over_late(&self) {
+    #[inline(never)]
+    pub(super) extern "C" fn hand_over_late(&self) {
         // Most often it is only that somebody came in. Whoever queues counts itself before it looks at the word.
         let key = key_of(&self.word);
         if repository().find_waiters(key).is_some() {
@@ -349,6 +365,7 @@ impl RawRwLock {
             lock: self,
             occasion,
             whom: Cell::new(None),
+            for_real_time: Cell::new(false),
             readers_taken: Cell::new(0),
             other_taken: Cell::new(false),
             stay: Cell::new(0),

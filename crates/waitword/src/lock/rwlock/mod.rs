@@ -20,7 +20,7 @@
 //! | barging | writers among themselves; readers among readers | writers among themselves |
 //! | a class that waits | a writer's turn comes after 1 ms of waiting: newcomers wait too, until it has had the lock | a reader's turn comes after 1 ms: all readers get the lock when the next writer leaves |
 //!
-//! What that guarantees stands at [`Preference`].
+//! What that guarantees stands at [`Preference`]. Real-time threads that wait come before all others, by priority (`rank.rs`).
 //!
 //! # Fast readers
 //!
@@ -59,6 +59,7 @@ mod fast;
 mod hand_over;
 mod kernel;
 mod posix;
+mod rank;
 mod slots;
 mod spin;
 mod state;

@@ -7,7 +7,7 @@
 //! who it is (a thread's id; what `EDEADLK` needs). It is the caller who knows that number and what it costs to get it; 0 is
 //! nobody, and then no deadlock is noticed. Readers are not known: a thread that reads and asks to write waits for ever, as in glibc.
 
-use super::state::{CLAIMED, Release, Right, WRITER};
+use super::state::{CLAIMED, READER, Release, Right, WRITER};
 use super::{RawRwLock, RwLockError};
 use crate::sys::clock::Deadline;
 
@@ -88,6 +88,40 @@ impl RawRwLock {
     #[inline]
     pub fn lock_exclusive_until(&self, deadline: Deadline) -> Result<(), RwLockError> {
         self.write(0, Some(&deadline))
+    }
+
+    /// Takes it for reading if nobody holds it, nobody waits, and its readers were not many lately: the part of
+    /// [`read`](Self::read) that is most often enough and shortest. False: nothing has been done; it takes the whole call to know more.
+    ///
+    /// For callers, as a `pthread_rwlock_rdlock`, that keep the rest out of line.
+    #[inline]
+    pub fn read_at_once(&self) -> bool {
+        self.take_unlocked(READER)
+    }
+
+    /// The same part of [`write`](Self::write), for a writer who does not say who it is.
+    #[inline]
+    pub fn write_at_once(&self) -> bool {
+        self.take_unlocked(WRITER)
+    }
+
+    /// Gives back what a reader holds if the word says so and nothing else: the same part of [`unlock`](Self::unlock). False:
+    /// nothing has been done.
+    ///
+    /// # Safety
+    /// If it is held for reading, the caller holds it.
+    #[inline]
+    pub unsafe fn unlock_read_at_once(&self) -> bool {
+        self.give_back_alone(READER)
+    }
+
+    /// Gives back what a writer holds that has not said who it is, if the word says nothing else. False: nothing has been done.
+    ///
+    /// # Safety
+    /// If it is held for writing, the caller holds it.
+    #[inline]
+    pub unsafe fn unlock_write_at_once(&self) -> bool {
+        self.give_back_alone(WRITER)
     }
 
     /// Gives back what the caller holds, for reading or for writing; upgradably only if nobody else reads

@@ -19,9 +19,12 @@
 //! (`Right::Holder`), does not wait at all.
 //!
 //! Under writer preference readers take turns too: the release after that lets all readers in.
+//!
+//! A real-time writer takes its turn as it queues, and stands before everybody of a lower priority (`rank.rs`).
 
 use super::bias::Cost;
 use super::hand_over::{CLAIM, CLAIM_GRANTED, GRANTED, READ, TAKE_OVER, WRITE};
+use super::rank::Rank;
 use super::slots;
 use super::spin::Spin;
 use super::state::{
@@ -107,6 +110,8 @@ struct Waiter<'a> {
     was_woken: bool,
     /// It was queued before: if it must queue again, in front.
     has_waited: bool,
+    /// As it was when it queued last.
+    rank: Rank,
     alarms: Alarms,
     spin: Spin,
 }
@@ -131,6 +136,7 @@ impl<'a> Waiter<'a> {
             right,
             was_woken: false,
             has_waited: false,
+            rank: Rank::NONE,
             alarms: Alarms::new(),
             spin: Spin::new(),
         }
@@ -157,7 +163,16 @@ impl<'a> Waiter<'a> {
             CLAIM => state.with(WRITERS_WAIT),
             _ => state.with(CLAIM_WAITS),
         };
+        let announced = match self.takes_its_turn_at_once() {
+            true => announced.with_turn(1),
+            false => announced,
+        };
         self.without_woken(announced)
+    }
+
+    /// Whether newcomers are to wait from the moment it queues.
+    fn takes_its_turn_at_once(&self) -> bool {
+        self.kind != READ && self.rank.is_real_time()
     }
 
     /// `state`, saying no longer that somebody was woken who has not looked, if that is this one.
@@ -168,6 +183,7 @@ impl<'a> Waiter<'a> {
     /// Queues, until it is woken, its alarm rings, or the deadline passes.
     fn queue(&mut self, state: State, deadline: Option<&Deadline>) -> Queued {
         self.alarms.begin();
+        self.rank = Rank::mine();
         let waits_for_a_turn = self.kind == READ && !state.prefers_writers() && !state.has(WRITER);
         let own = if waits_for_a_turn {
             Some(patience(state))
@@ -188,8 +204,8 @@ impl<'a> Waiter<'a> {
         let parked = park_among_kinds(
             repository(),
             key_of(&self.lock.word),
-            self.kind,
-            self.has_waited,
+            self.rank.written_into(self.kind),
+            self.rank.place(self.kind, self.has_waited),
             until.as_ref(),
             validate,
             |stay| self.lock.forget_waiter(stay),
@@ -197,6 +213,10 @@ impl<'a> Waiter<'a> {
         if parked != Parked::Invalid {
             self.was_woken = false;
             self.has_waited = true;
+            if self.takes_its_turn_at_once() {
+                // The turn may be its own, and does not keep it out.
+                self.right = self.right.max(Right::Waited);
+            }
             self.spin = Spin::new();
         }
         match parked {
@@ -282,7 +302,7 @@ impl<'a> Waiter<'a> {
 
     /// It waits no longer, and those need not who waited for it alone.
     fn give_up(&self) -> RwLockError {
-        if self.kind != READ && self.alarms.rung > 0 {
+        if self.kind != READ && (self.alarms.rung > 0 || self.rank.is_real_time()) {
             // The turn may have been its own. Others who need one take it again.
             self.lock.word.fetch_and(!TURN, Relaxed);
         }

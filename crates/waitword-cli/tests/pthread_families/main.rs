@@ -1,0 +1,134 @@
+//! The drop-in's rwlocks, barriers, spin locks, once, C11 functions and old names: C and C++ programs
+//! (beside this file), each run three times: on the C library alone, under `waitword run`, and under `waitword
+//! run` with `WAITWORD=off`. What the C library answers otherwise, or hangs at, they leave out when they are told that it serves.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// They take a second or two; machines may be busy.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Runs it to its end and gives what it wrote. Fails, with that, if it fails or hangs.
+fn run(mut command: Command, log: &Path) -> String {
+    // A file, since a full pipe would itself be a hang.
+    let file = File::create(log).unwrap();
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(file.try_clone().unwrap())
+        .stderr(file)
+        .spawn()
+        .unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
+    let started = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break Some(status);
+        }
+        if started.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let output = String::from_utf8_lossy(&std::fs::read(log).unwrap()).into_owned();
+    match status {
+        Some(status) if status.success() => output,
+        Some(status) => panic!("{command:?}: {status}\n{output}"),
+        None => panic!("{command:?} hangs\n{output}"),
+    }
+}
+
+/// Where this file is.
+fn here() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pthread_families")
+}
+
+/// Compiles the program of this name; where it is.
+fn compile(source: &str) -> PathBuf {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let here = here();
+    let name = source.split('.').next().unwrap();
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("pthread-{name}"));
+    let compiler = match source.ends_with(".cpp") {
+        true => "c++",
+        false => "cc",
+    };
+    let mut command = Command::new(compiler);
+    command
+        .args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
+        .arg(&program)
+        .arg("-iquote")
+        .arg(&here)
+        .arg("-iquote")
+        .arg(crates.join("waitword-c/tests/c"))
+        .arg(here.join(source));
+    run(command, &program.with_extension("cc.log"));
+    program
+}
+
+fn passes(source: &str) {
+    let program = compile(source);
+    for served_by in ["glibc", "waitword", "nothing of waitword"] {
+        let mut command = match served_by {
+            "glibc" => Command::new(&program),
+            _ => {
+                let mut command = Command::new(env!("CARGO_BIN_EXE_waitword"));
+                command.arg("run").arg("--").arg(&program);
+                command
+            }
+        };
+        command
+            .env_remove("LD_PRELOAD")
+            .env_remove("WAITWORD")
+            .env("SERVED_BY", served_by);
+        if served_by.starts_with("nothing") {
+            command.env("WAITWORD", "off");
+        }
+        let output = run(command, &program.with_extension("log"));
+        assert!(
+            output.contains(" 0 failed") || output.contains("on this machine"),
+            "{output}"
+        );
+    }
+}
+
+macro_rules! programs {
+    ($($name:ident: $source:literal,)*) => {$(
+        #[test]
+        fn $name() {
+            passes($source);
+        }
+    )*};
+}
+
+programs! {
+    what_rwlocks_answer: "rwlock_answers.c",
+    whom_rwlocks_prefer: "rwlock_prefers.c",
+    rwlocks_among_many: "rwlock_many.c",
+    rwlocks_and_fork: "rwlock_fork.c",
+    rwlocks_where_others_were: "rwlock_reuse.c",
+    rwlocks_of_real_time_threads: "rwlock_real_time.c",
+    barriers: "barrier.c",
+    once: "once.c",
+    once_with_exceptions: "once_throws.cpp",
+    spin_locks: "spin.c",
+    mutexes_of_c11: "c11_mutex.c",
+    conditions_of_c11: "c11_cond.c",
+    old_names: "old_names.c",
+}
+
+/// Every source is a test.
+#[test]
+fn no_program_is_forgotten() {
+    let tests = include_str!("main.rs");
+    for entry in std::fs::read_dir(here()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let is_program = name.ends_with(".c") || name.ends_with(".cpp");
+        assert!(
+            !is_program || tests.contains(&format!("{name:?},")),
+            "{name}"
+        );
+    }
+}

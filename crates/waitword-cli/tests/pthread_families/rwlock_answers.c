@@ -1,0 +1,214 @@
+/* What pthread_rwlock_* answers. */
+#include "served.h"
+
+static pthread_rwlock_t plain = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_rwlock_t writers_first = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+
+#define TIMED_READ(time) pthread_rwlock_timedrdlock(lock, time)
+#define CLOCK_READ(clock, time) pthread_rwlock_clockrdlock(lock, clock, time)
+#define TIMED_WRITE(time) pthread_rwlock_timedwrlock(lock, time)
+#define CLOCK_WRITE(clock, time) pthread_rwlock_clockwrlock(lock, clock, time)
+
+/* Of a call that must wait: every time that can be wrong, on every clock, and one that comes soon. */
+#define ENDS(TIMED, CLOCKED)                                                                             \
+    do {                                                                                                 \
+        ANSWERS(ETIMEDOUT, TIMED(&past));                                                                \
+        ANSWERS(ETIMEDOUT, TIMED(&before_zero));                                                         \
+        ANSWERS(EINVAL, TIMED(&too_many_ns));                                                            \
+        ANSWERS(EINVAL, TIMED(&negative_ns));                                                            \
+        ANSWERS(EINVAL, CLOCKED(CLOCK_PROCESS_CPUTIME_ID, &past));                                       \
+        ANSWERS(EINVAL, CLOCKED(-1, &past));                                                             \
+        for (int clock_ = 0; clock_ < 2; clock_++) {                                                     \
+            struct timespec soon_ = in_ms(clocks[clock_], 2);                                            \
+            ANSWERS(ETIMEDOUT, CLOCKED(clocks[clock_], &soon_));                                         \
+            GIVES(true, has_come(clocks[clock_], soon_));                                                \
+            ANSWERS(ETIMEDOUT, CLOCKED(clocks[clock_], &past));                                          \
+            ANSWERS(ETIMEDOUT, CLOCKED(clocks[clock_], &before_zero));                                   \
+            ANSWERS(EINVAL, CLOCKED(clocks[clock_], &negative_ns));                                      \
+            ANSWERS(EINVAL, CLOCKED(clocks[clock_], &too_many_ns));                                      \
+        }                                                                                                \
+        struct timespec soon_ = in_ms(CLOCK_REALTIME, 2);                                                \
+        ANSWERS(ETIMEDOUT, TIMED(&soon_));                                                               \
+        GIVES(true, has_come(CLOCK_REALTIME, soon_));                                                    \
+    } while (0)
+
+static void *while_it_is_read(void *argument)
+{
+    pthread_rwlock_t *lock = argument;
+    ANSWERS(EBUSY, pthread_rwlock_trywrlock(lock));
+    ENDS(TIMED_WRITE, CLOCK_WRITE);
+    ANSWERS(0, pthread_rwlock_rdlock(lock));
+    ANSWERS(0, pthread_rwlock_unlock(lock));
+    return NULL;
+}
+
+static void *while_it_is_written(void *argument)
+{
+    pthread_rwlock_t *lock = argument;
+    ANSWERS(EBUSY, pthread_rwlock_trywrlock(lock));
+    ANSWERS(EBUSY, pthread_rwlock_tryrdlock(lock));
+    ENDS(TIMED_READ, CLOCK_READ);
+    ENDS(TIMED_WRITE, CLOCK_WRITE);
+    return NULL;
+}
+
+static void *take_and_leave(void *argument)
+{
+    return (void *)(long)pthread_rwlock_wrlock(argument);
+}
+
+static void *read_and_leave(void *argument)
+{
+    return (void *)(long)pthread_rwlock_rdlock(argument);
+}
+
+static void free_again(pthread_rwlock_t *lock)
+{
+    ANSWERS(0, pthread_rwlock_trywrlock(lock));
+    ANSWERS(0, pthread_rwlock_unlock(lock));
+}
+
+static void answers(pthread_rwlock_t *lock)
+{
+    struct timespec later = never(CLOCK_REALTIME);
+    struct timespec later_monotonic = never(CLOCK_MONOTONIC);
+
+    /* Free. A time that is none is refused all the same; one that has passed is not asked for. */
+    ANSWERS(EINVAL, TIMED_READ(&too_many_ns));
+    ANSWERS(EINVAL, TIMED_WRITE(&negative_ns));
+    ANSWERS(EINVAL, CLOCK_READ(CLOCK_PROCESS_CPUTIME_ID, &later));
+    ANSWERS(EINVAL, CLOCK_WRITE(-1, &later));
+    ANSWERS(0, TIMED_READ(&past));
+    ANSWERS(0, pthread_rwlock_unlock(lock));
+    ANSWERS(0, TIMED_WRITE(&before_zero));
+    ANSWERS(0, pthread_rwlock_unlock(lock));
+
+    /* Read, twice. */
+    ANSWERS(0, pthread_rwlock_rdlock(lock));
+    ANSWERS(0, CLOCK_READ(CLOCK_MONOTONIC, &later_monotonic));
+    elsewhere(while_it_is_read, lock);
+    ANSWERS(EBUSY, pthread_rwlock_trywrlock(lock));
+    if (ours())
+        ANSWERS(EBUSY, pthread_rwlock_destroy(lock));
+    ANSWERS(0, pthread_rwlock_unlock(lock));
+    ANSWERS(EBUSY, pthread_rwlock_trywrlock(lock));
+    ANSWERS(0, pthread_rwlock_unlock(lock));
+    free_again(lock);
+
+    /* Written, each way. */
+    for (int way = 0; way < 4; way++) {
+        if (way == 0)
+            ANSWERS(0, pthread_rwlock_wrlock(lock));
+        if (way == 1)
+            ANSWERS(0, pthread_rwlock_trywrlock(lock));
+        if (way == 2)
+            ANSWERS(0, TIMED_WRITE(&later));
+        if (way == 3)
+            ANSWERS(0, CLOCK_WRITE(CLOCK_MONOTONIC, &later_monotonic));
+        ANSWERS(EDEADLK, pthread_rwlock_wrlock(lock));
+        ANSWERS(EDEADLK, pthread_rwlock_rdlock(lock));
+        ANSWERS(EDEADLK, TIMED_READ(&later));
+        ANSWERS(EDEADLK, TIMED_WRITE(&past));
+        ANSWERS(EINVAL, TIMED_WRITE(&too_many_ns));
+        ANSWERS(EBUSY, pthread_rwlock_trywrlock(lock));
+        ANSWERS(EBUSY, pthread_rwlock_tryrdlock(lock));
+        elsewhere(while_it_is_written, lock);
+        if (ours())
+            ANSWERS(EBUSY, pthread_rwlock_destroy(lock));
+        ANSWERS(0, pthread_rwlock_unlock(lock));
+        free_again(lock);
+    }
+
+    /* Taken by a thread that has ended. (glibc's unlock takes a writer that is not the caller for a reader, and the lock is lost.) */
+    if (ours()) {
+        elsewhere(take_and_leave, lock);
+        ANSWERS(EBUSY, pthread_rwlock_tryrdlock(lock));
+        ANSWERS(0, pthread_rwlock_unlock(lock));
+        free_again(lock);
+    }
+    elsewhere(read_and_leave, lock);
+    ANSWERS(EBUSY, pthread_rwlock_trywrlock(lock));
+    ANSWERS(0, pthread_rwlock_unlock(lock));
+    free_again(lock);
+
+    if (ours()) {
+        /* glibc counts on. */
+        ANSWERS(EPERM, pthread_rwlock_unlock(lock));
+        free_again(lock);
+    }
+
+    /* Destroyed, and used all the same: POSIX has no answer, programs do it as they end. */
+    ANSWERS(0, pthread_rwlock_destroy(lock));
+    free_again(lock);
+    ANSWERS(0, pthread_rwlock_destroy(lock));
+
+    /* Forgotten while it was held. */
+    ANSWERS(0, pthread_rwlock_wrlock(lock));
+    ANSWERS(0, pthread_rwlock_init(lock, NULL));
+    free_again(lock);
+    ANSWERS(0, pthread_rwlock_rdlock(lock));
+    ANSWERS(0, pthread_rwlock_init(lock, NULL));
+    free_again(lock);
+    ANSWERS(0, pthread_rwlock_destroy(lock));
+}
+
+static void too_many_readers(void)
+{
+    /* The count is the upper half of the first word (the drop-in's own layout). */
+    struct {
+        unsigned other, readers;
+    } *word = (void *)&plain;
+    pthread_rwlock_init(&plain, NULL);
+    ANSWERS(0, pthread_rwlock_rdlock(&plain));
+    GIVES(1, word->readers);
+    word->readers = 0x7fffffff;
+    ANSWERS(EAGAIN, pthread_rwlock_rdlock(&plain));
+    ANSWERS(EAGAIN, pthread_rwlock_tryrdlock(&plain));
+    struct timespec later = never(CLOCK_REALTIME);
+    ANSWERS(EAGAIN, pthread_rwlock_timedrdlock(&plain, &later));
+    word->readers = 1;
+    ANSWERS(0, pthread_rwlock_unlock(&plain));
+    free_again(&plain);
+}
+
+static void shared_by_processes(void)
+{
+    pthread_rwlock_t *lock = shared_memory(sizeof *lock);
+    pthread_rwlockattr_t attributes;
+    pthread_rwlockattr_init(&attributes);
+    ANSWERS(0, pthread_rwlockattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED));
+    ANSWERS(0, pthread_rwlock_init(lock, &attributes));
+    ANSWERS(0, pthread_rwlock_wrlock(lock));
+    ANSWERS(EDEADLK, pthread_rwlock_wrlock(lock));
+    pid_t child = fork_child();
+    if (child == 0) {
+        ANSWERS(EBUSY, pthread_rwlock_tryrdlock(lock));
+        ANSWERS(0, pthread_rwlock_wrlock(lock));
+        ANSWERS(0, pthread_rwlock_unlock(lock));
+        end_of_child();
+    }
+    sleep_ms(20);
+    ANSWERS(0, pthread_rwlock_unlock(lock));
+    wait_for_child(child);
+    ANSWERS(0, pthread_rwlock_destroy(lock));
+}
+
+int main(void)
+{
+    answers(&plain);
+    answers(&writers_first);
+    for (int kind = PTHREAD_RWLOCK_PREFER_READER_NP; kind <= PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP;
+         kind++) {
+        pthread_rwlockattr_t attributes;
+        pthread_rwlockattr_init(&attributes);
+        ANSWERS(0, pthread_rwlockattr_setkind_np(&attributes, kind));
+        pthread_rwlock_t lock;
+        memset(&lock, 0xa5, sizeof lock);
+        ANSWERS(0, pthread_rwlock_init(&lock, &attributes));
+        answers(&lock);
+    }
+    if (ours())
+        too_many_readers();
+    shared_by_processes();
+    return report("rwlock_answers");
+}

@@ -1,0 +1,585 @@
+/* Cancellation: what is a cancellation point, what is not, and what a cleanup handler finds. Sources: POSIX "Thread Cancellation",
+ * pthread_cancel(3p), pthread_cond_wait(3p), pthreads(7). */
+#include "conformance.h"
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+static sem_t sem;
+static int stage, cleaned, go;
+
+/* ---- Condition variables ---- */
+
+struct wait {
+    pthread_mutex_t *mutex;
+    pthread_cond_t *cond;
+    int how, type, state;
+};
+
+static int wait_as_told(struct wait *wait) {
+    struct timespec later;
+    switch (wait->how) {
+    case 0: return pthread_cond_wait(wait->cond, wait->mutex);
+    case 1: later = after_ms(CLOCK_REALTIME, FAR_AWAY); return pthread_cond_timedwait(wait->cond, wait->mutex, &later);
+    default:
+        later = after_ms(CLOCK_MONOTONIC, FAR_AWAY);
+        return pthread_cond_clockwait(wait->cond, wait->mutex, CLOCK_MONOTONIC, &later);
+    }
+}
+
+/* The mutex is held when it runs. */
+static void clean_up(void *pointer) {
+    struct wait *wait = (struct wait *)pointer;
+    int policy, result = pthread_mutex_trylock(wait->mutex);
+    (void)policy;
+    CHECK(result == EBUSY || result == EDEADLK || result == 0);
+    /* 0: it is recursive. */
+    if (result == 0) OK(pthread_mutex_unlock(wait->mutex));
+    ADD(cleaned, 1);
+    OK(pthread_mutex_unlock(wait->mutex));
+}
+
+static void *wait_and_be_cancelled(void *pointer) {
+    struct wait *wait = (struct wait *)pointer;
+    OK(pthread_setcanceltype(wait->type, NULL));
+    OK(pthread_mutex_lock(wait->mutex));
+    pthread_cleanup_push(clean_up, wait);
+    SET(stage, 1);
+    while (!go) OK(wait_as_told(wait));
+    pthread_cleanup_pop(1);
+    return NULL;
+}
+
+static pthread_mutex_t *new_mutex(int type, int protocol, int robust, int shared) {
+    static pthread_mutex_t mutexes[4];
+    static int used;
+    pthread_mutex_t *made = &mutexes[used++];
+    pthread_mutexattr_t attributes;
+    OK(pthread_mutexattr_init(&attributes));
+    OK(pthread_mutexattr_settype(&attributes, type));
+    OK(pthread_mutexattr_setprotocol(&attributes, protocol));
+    OK(pthread_mutexattr_setrobust(&attributes, robust ? PTHREAD_MUTEX_ROBUST : PTHREAD_MUTEX_STALLED));
+    OK(pthread_mutexattr_setpshared(&attributes, shared ? PTHREAD_PROCESS_SHARED : PTHREAD_PROCESS_PRIVATE));
+    OK(pthread_mutex_init(made, &attributes));
+    return made;
+}
+
+static pthread_cond_t *new_cond(clockid_t clock, int shared) {
+    static pthread_cond_t conds[4];
+    static int used;
+    pthread_cond_t *made = &conds[used++];
+    pthread_condattr_t attributes;
+    OK(pthread_condattr_init(&attributes));
+    OK(pthread_condattr_setclock(&attributes, clock));
+    OK(pthread_condattr_setpshared(&attributes, shared ? PTHREAD_PROCESS_SHARED : PTHREAD_PROCESS_PRIVATE));
+    OK(pthread_cond_init(made, &attributes));
+    return made;
+}
+
+static void cancels(struct wait wait) {
+    struct thread thread;
+    cleaned = 0;
+    SET(stage, 0);
+    start(&thread, wait_and_be_cancelled, &wait);
+    UNTIL(GET(stage) == 1);
+    until_asleep(&thread);
+    /* While we hold the mutex, the cancelled thread cannot run its handlers. */
+    OK(pthread_mutex_lock(wait.mutex));
+    OK(pthread_cancel(thread.handle));
+    pause_ms(20);
+    EQ(GET(cleaned), 0);
+    OK(pthread_mutex_unlock(wait.mutex));
+    CHECK(join(&thread) == PTHREAD_CANCELED);
+    EQ(cleaned, 1);
+    /* Nothing is left behind. */
+    OK(pthread_mutex_lock(wait.mutex));
+    OK(pthread_mutex_unlock(wait.mutex));
+    OK(pthread_cond_destroy(wait.cond));
+    OK(pthread_mutex_destroy(wait.mutex));
+}
+
+#define CANCELS(name, mutex, cond) \
+    CASE(name##_wait) { cancels((struct wait){mutex, cond, 0, PTHREAD_CANCEL_DEFERRED, 0}); }              \
+    CASE(name##_timedwait) { cancels((struct wait){mutex, cond, 1, PTHREAD_CANCEL_DEFERRED, 0}); }         \
+    CASE(name##_clockwait) { cancels((struct wait){mutex, cond, 2, PTHREAD_CANCEL_DEFERRED, 0}); }         \
+    CASE(name##_wait_asynchronous) { cancels((struct wait){mutex, cond, 0, PTHREAD_CANCEL_ASYNCHRONOUS, 0}); }
+
+CANCELS(plain, &mutex, &condition)
+CANCELS(recursive, new_mutex(PTHREAD_MUTEX_RECURSIVE, PTHREAD_PRIO_NONE, 0, 0), &condition)
+CANCELS(checking, new_mutex(PTHREAD_MUTEX_ERRORCHECK, PTHREAD_PRIO_NONE, 0, 0), &condition)
+CANCELS(inheriting, new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, 0, 0), new_cond(CLOCK_MONOTONIC, 0))
+CANCELS(robust, new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 1, 0), &condition)
+CANCELS(shared_mutex, new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 0, 1), &condition)
+CANCELS(shared_cond, &mutex, new_cond(CLOCK_REALTIME, 1))
+CANCELS(both_shared, new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 0, 1), new_cond(CLOCK_REALTIME, 1))
+
+/* Asked for before the wait: it acts at the wait, with the mutex held. */
+static void *wait_with_one_pending(void *unused) {
+    struct wait wait = {&mutex, &condition, 0, PTHREAD_CANCEL_DEFERRED, 0};
+    (void)unused;
+    OK(pthread_mutex_lock(&mutex));
+    SET(stage, 1);
+    while (GET(stage) != 2) {
+    }
+    pthread_cleanup_push(clean_up, &wait);
+    pthread_cond_wait(&condition, &mutex);
+    pthread_cleanup_pop(0);
+    FAIL("the wait returned");
+}
+
+CASE(pending_before_the_wait) {
+    struct thread thread;
+    start(&thread, wait_with_one_pending, NULL);
+    UNTIL(GET(stage) == 1);
+    OK(pthread_cancel(thread.handle));
+    SET(stage, 2);
+    CHECK(join(&thread) == PTHREAD_CANCELED);
+    EQ(cleaned, 1);
+    OK(pthread_mutex_lock(&mutex));
+}
+
+/* Disabled: the wait goes on until it is signalled; the request acts later. */
+static void *wait_disabled(void *unused) {
+    (void)unused;
+    OK(pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL));
+    OK(pthread_mutex_lock(&mutex));
+    SET(stage, 1);
+    while (!go) OK(pthread_cond_wait(&condition, &mutex));
+    OK(pthread_mutex_unlock(&mutex));
+    SET(stage, 2);
+    OK(pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL));
+    pthread_testcancel();
+    FAIL("the request was forgotten");
+}
+
+CASE(disabled_waits_on) {
+    struct thread thread;
+    start(&thread, wait_disabled, NULL);
+    UNTIL(GET(stage) == 1);
+    until_asleep(&thread);
+    OK(pthread_cancel(thread.handle));
+    CHECK(still_waits(&thread, 30));
+    EQ(GET(stage), 1);
+    OK(pthread_mutex_lock(&mutex));
+    go = 1;
+    OK(pthread_cond_signal(&condition));
+    OK(pthread_mutex_unlock(&mutex));
+    CHECK(join(&thread) == PTHREAD_CANCELED);
+    EQ(stage, 2);
+}
+
+/* A signal and a request for the same waiter: if it is cancelled, the signal goes to another. POSIX: "a condition signal that
+ * was directed to it ... shall not be consumed". Two waiters, one signal, one request: the other waiter must come through. */
+static int tickets;
+static void give_back(void *unused) {
+    (void)unused;
+    OK(pthread_mutex_unlock(&mutex));
+}
+
+static void *take_ticket(void *unused) {
+    (void)unused;
+    OK(pthread_mutex_lock(&mutex));
+    pthread_cleanup_push(give_back, NULL);
+    stage++;
+    while (tickets == 0) OK(pthread_cond_wait(&condition, &mutex));
+    tickets--;
+    pthread_cleanup_pop(1);
+    return NULL;
+}
+
+static void signal_against_cancel(int turns) {
+    for (int turn = 0; turn < turns; turn++) {
+        struct thread threads[2];
+        stage = tickets = 0;
+        for (int each = 0; each < 2; each++) start(&threads[each], take_ticket, NULL);
+        for (int waiting = 0; waiting < 2;) {
+            OK(pthread_mutex_lock(&mutex));
+            waiting = stage;
+            OK(pthread_mutex_unlock(&mutex));
+            if (waiting < 2) sched_yield();
+        }
+        struct thread *victim = &threads[turn % 2], *other = &threads[1 - turn % 2];
+        OK(pthread_mutex_lock(&mutex));
+        tickets = 1;
+        if (turn % 4 < 2) OK(pthread_mutex_unlock(&mutex));
+        if (turn % 3 == 0) {
+            OK(pthread_cancel(victim->handle));
+            OK(pthread_cond_signal(&condition));
+        } else {
+            OK(pthread_cond_signal(&condition));
+            OK(pthread_cancel(victim->handle));
+        }
+        if (turn % 4 >= 2) OK(pthread_mutex_unlock(&mutex));
+        void *end = join(victim);
+        if (end == PTHREAD_CANCELED) {
+            /* The ticket and its signal are the other's. */
+            join(other);
+            EQ(tickets, 0);
+            continue;
+        }
+        EQ(tickets, 0);
+        OK(pthread_mutex_lock(&mutex));
+        tickets = 1;
+        OK(pthread_cond_signal(&condition));
+        OK(pthread_mutex_unlock(&mutex));
+        join(other);
+    }
+}
+
+CASE(signal_against_cancel_loses_nothing) { signal_against_cancel(1500); }
+
+/* Cancelled while signals, broadcasts and time limits go on around it. */
+static void *wait_for_ever(void *how) {
+    struct wait wait = {&mutex, &condition, (int)(long)how, PTHREAD_CANCEL_DEFERRED, 0};
+    OK(pthread_mutex_lock(&mutex));
+    pthread_cleanup_push(clean_up, &wait);
+    for (;;) OK(wait_as_told(&wait));
+    pthread_cleanup_pop(1);
+    return NULL;
+}
+
+static void *signal_on(void *unused) {
+    (void)unused;
+    for (int turn = 0; !GET(go); turn++) {
+        OK(pthread_mutex_lock(&mutex));
+        OK(turn % 8 ? pthread_cond_signal(&condition) : pthread_cond_broadcast(&condition));
+        OK(pthread_mutex_unlock(&mutex));
+        if (turn % 16 == 0) sched_yield();
+    }
+    return NULL;
+}
+
+CASE(storm_of_cancels) {
+    struct thread signaller, threads[4];
+    start(&signaller, signal_on, NULL);
+    for (int turn = 0; turn < 150; turn++) {
+        for (int each = 0; each < 4; each++) start(&threads[each], wait_for_ever, (void *)(long)(each % 3));
+        if (turn % 3 == 0) sched_yield();
+        if (turn % 3 == 1) pause_ms(1);
+        for (int each = 0; each < 4; each++) OK(pthread_cancel(threads[each].handle));
+        for (int each = 0; each < 4; each++) CHECK(join(&threads[each]) == PTHREAD_CANCELED);
+    }
+    SET(go, 1);
+    join(&signaller);
+    CHECK(cleaned >= 1 && cleaned <= 600);
+    OK(pthread_cond_destroy(&condition));
+    OK(pthread_mutex_destroy(&mutex));
+}
+
+/* ---- Semaphores ---- */
+
+static void *wait_for_sem(void *how) {
+    struct timespec later;
+    SET(stage, 1);
+    switch ((long)how) {
+    case 0: OK(sem_wait(&sem)); break;
+    case 1: later = after_ms(CLOCK_REALTIME, FAR_AWAY); OK(sem_timedwait(&sem, &later)); break;
+    default: later = after_ms(CLOCK_MONOTONIC, FAR_AWAY); OK(sem_clockwait(&sem, CLOCK_MONOTONIC, &later));
+    }
+    return NULL;
+}
+
+static void cancels_sem(int shared, long how) {
+    struct thread thread;
+    int value;
+    OK(sem_init(&sem, shared, 0));
+    start(&thread, wait_for_sem, (void *)how);
+    UNTIL(GET(stage) == 1);
+    until_asleep(&thread);
+    OK(pthread_cancel(thread.handle));
+    CHECK(join(&thread) == PTHREAD_CANCELED);
+    OK(sem_getvalue(&sem, &value));
+    EQ(value, 0);
+    OK(sem_post(&sem));
+    OK(sem_getvalue(&sem, &value));
+    EQ(value, 1);
+    OK(sem_wait(&sem));
+    OK(sem_destroy(&sem));
+}
+
+CASE(sem_wait_is_cancelled) { cancels_sem(0, 0); }
+CASE(sem_timedwait_is_cancelled) { cancels_sem(0, 1); }
+CASE(sem_clockwait_is_cancelled) { cancels_sem(0, 2); }
+CASE(shared_sem_wait_is_cancelled) { cancels_sem(1, 0); }
+
+/* POSIX: pending when sem_wait is called, it acts, even if nothing has to be waited for. */
+static void *sem_with_one_pending(void *unused) {
+    (void)unused;
+    SET(stage, 1);
+    while (GET(stage) != 2) {
+    }
+    OK(sem_wait(&sem));
+    return NULL;
+}
+
+CASE(sem_wait_acts_without_waiting) {
+    struct thread thread;
+    int value;
+    OK(sem_init(&sem, 0, 1));
+    start(&thread, sem_with_one_pending, NULL);
+    UNTIL(GET(stage) == 1);
+    OK(pthread_cancel(thread.handle));
+    SET(stage, 2);
+    CHECK(join(&thread) == PTHREAD_CANCELED);
+    OK(sem_getvalue(&sem, &value));
+    EQ(value, 1);
+}
+
+/* sem_trywait and sem_post are none. */
+static void *sem_without_waiting(void *unused) {
+    (void)unused;
+    SET(stage, 1);
+    while (GET(stage) != 2) {
+    }
+    OK(sem_post(&sem));
+    OK(sem_trywait(&sem));
+    SET(stage, 3);
+    pthread_testcancel();
+    return NULL;
+}
+
+CASE(sem_post_and_trywait_are_none) {
+    struct thread thread;
+    OK(sem_init(&sem, 0, 0));
+    start(&thread, sem_without_waiting, NULL);
+    UNTIL(GET(stage) == 1);
+    OK(pthread_cancel(thread.handle));
+    SET(stage, 2);
+    CHECK(join(&thread) == PTHREAD_CANCELED);
+    EQ(stage, 3);
+}
+
+/* A post and a request at once: the thread has the unit, or the semaphore. */
+CASE(post_against_cancel_loses_nothing) {
+    for (int turn = 0; turn < 1500; turn++) {
+        struct thread thread;
+        int value;
+        OK(sem_init(&sem, 0, 0));
+        start(&thread, wait_for_sem, (void *)(long)(turn % 3));
+        if (turn % 2) UNTIL(GET(thread.id) != 0);
+        if (turn % 3 == 0) {
+            OK(pthread_cancel(thread.handle));
+            OK(sem_post(&sem));
+        } else {
+            OK(sem_post(&sem));
+            OK(pthread_cancel(thread.handle));
+        }
+        void *end = join(&thread);
+        OK(sem_getvalue(&sem, &value));
+        EQ(value, end == PTHREAD_CANCELED ? 1 : 0);
+        OK(sem_destroy(&sem));
+    }
+}
+
+/* ---- What is no cancellation point ---- */
+
+static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_barrier_t barrier;
+static pthread_spinlock_t spin;
+
+static void *wait_for_mutex(void *how) {
+    struct timespec later = after_ms(CLOCK_REALTIME, FAR_AWAY);
+    switch ((long)how) {
+    case 0: OK(pthread_mutex_lock(&mutex)); break;
+    case 1: OK(pthread_mutex_timedlock(&mutex, &later)); break;
+    default: OK(pthread_mutex_clocklock(&mutex, CLOCK_REALTIME, &later));
+    }
+    OK(pthread_mutex_unlock(&mutex));
+    ADD(cleaned, 1);
+    pthread_testcancel();
+    return NULL;
+}
+
+static void *wait_for_rwlock(void *how) {
+    struct timespec later = after_ms(CLOCK_REALTIME, FAR_AWAY);
+    switch ((long)how) {
+    case 0: OK(pthread_rwlock_rdlock(&rwlock)); break;
+    case 1: OK(pthread_rwlock_wrlock(&rwlock)); break;
+    case 2: OK(pthread_rwlock_timedrdlock(&rwlock, &later)); break;
+    default: OK(pthread_rwlock_timedwrlock(&rwlock, &later));
+    }
+    OK(pthread_rwlock_unlock(&rwlock));
+    ADD(cleaned, 1);
+    pthread_testcancel();
+    return NULL;
+}
+
+static void *wait_for_barrier(void *unused) {
+    (void)unused;
+    pthread_barrier_wait(&barrier);
+    ADD(cleaned, 1);
+    pthread_testcancel();
+    return NULL;
+}
+
+static void *wait_for_spin(void *unused) {
+    (void)unused;
+    OK(pthread_spin_lock(&spin));
+    OK(pthread_spin_unlock(&spin));
+    ADD(cleaned, 1);
+    pthread_testcancel();
+    return NULL;
+}
+
+static void is_none(void *(*run)(void *), int variants, void (*release)(void)) {
+    struct thread threads[4];
+    for (int each = 0; each < variants; each++) {
+        start(&threads[each], run, (void *)(long)each);
+        UNTIL(GET(threads[each].id) != 0);
+        if (run != wait_for_spin) until_asleep(&threads[each]);
+        pause_ms(5);
+        OK(pthread_cancel(threads[each].handle));
+    }
+    CHECK(still_waits(&threads[0], 30));
+    EQ(GET(cleaned), 0);
+    release();
+    for (int each = 0; each < variants; each++) CHECK(join(&threads[each]) == PTHREAD_CANCELED);
+    EQ(cleaned, variants);
+}
+
+static void release_mutex(void) { OK(pthread_mutex_unlock(&mutex)); }
+static void release_rwlock(void) { OK(pthread_rwlock_unlock(&rwlock)); }
+static void release_barrier(void) { pthread_barrier_wait(&barrier); }
+static void release_spin(void) { OK(pthread_spin_unlock(&spin)); }
+
+CASE(mutex_lock_is_none) {
+    OK(pthread_mutex_lock(&mutex));
+    is_none(wait_for_mutex, 3, release_mutex);
+}
+
+CASE(rwlock_is_none) {
+    OK(pthread_rwlock_wrlock(&rwlock));
+    is_none(wait_for_rwlock, 4, release_rwlock);
+}
+
+CASE(barrier_is_none) {
+    OK(pthread_barrier_init(&barrier, NULL, 2));
+    is_none(wait_for_barrier, 1, release_barrier);
+}
+
+CASE(spin_is_none) {
+    OK(pthread_spin_init(&spin, PTHREAD_PROCESS_PRIVATE));
+    OK(pthread_spin_lock(&spin));
+    is_none(wait_for_spin, 1, release_spin);
+}
+
+/* Signal and broadcast are none either, nor are init and destroy. */
+static void *signal_with_one_pending(void *unused) {
+    pthread_cond_t own;
+    (void)unused;
+    SET(stage, 1);
+    while (GET(stage) != 2) {
+    }
+    OK(pthread_mutex_lock(&mutex));
+    OK(pthread_cond_init(&own, NULL));
+    OK(pthread_cond_signal(&condition));
+    OK(pthread_cond_broadcast(&condition));
+    OK(pthread_cond_destroy(&own));
+    OK(pthread_mutex_unlock(&mutex));
+    SET(stage, 3);
+    pthread_testcancel();
+    return NULL;
+}
+
+CASE(signal_is_none) {
+    struct thread thread;
+    start(&thread, signal_with_one_pending, NULL);
+    UNTIL(GET(stage) == 1);
+    OK(pthread_cancel(thread.handle));
+    SET(stage, 2);
+    CHECK(join(&thread) == PTHREAD_CANCELED);
+    EQ(stage, 3);
+}
+
+/* ---- Once ---- */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int runs;
+static void sleep_in_once(void) {
+    if (ADD(runs, 1) > 1) return;
+    SET(stage, 1);
+    for (;;) pause_ms(1000);
+}
+
+static void *call_once_and_be_cancelled(void *unused) {
+    (void)unused;
+    OK(pthread_once(&once, sleep_in_once));
+    return NULL;
+}
+
+/* POSIX: "if the init routine is a cancellation point and is cancelled, the effect is as if pthread_once had never been called". */
+CASE(once_is_reset) {
+    struct thread thread, second;
+    start(&thread, call_once_and_be_cancelled, NULL);
+    UNTIL(GET(stage) == 1);
+    start(&second, call_once_and_be_cancelled, NULL);
+    until_asleep(&second);
+    OK(pthread_cancel(thread.handle));
+    CHECK(join(&thread) == PTHREAD_CANCELED);
+    EQ(join(&second), 0);
+    EQ(runs, 2);
+    OK(pthread_once(&once, sleep_in_once));
+    EQ(runs, 2);
+}
+
+/* ---- pthread_cancel itself ---- */
+
+static void *sleep_long(void *unused) {
+    (void)unused;
+    SET(stage, 1);
+    for (;;) pause_ms(1000);
+    return NULL;
+}
+
+CASE(other_points_are_as_before) {
+    struct thread thread;
+    start(&thread, sleep_long, NULL);
+    UNTIL(GET(stage) == 1);
+    OK(pthread_cancel(thread.handle));
+    CHECK(join(&thread) == PTHREAD_CANCELED);
+}
+
+static void *spin_on(void *unused) {
+    (void)unused;
+    OK(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL));
+    SET(stage, 1);
+    for (;;) {
+    }
+    return NULL;
+}
+
+CASE(asynchronous_ends_a_loop) {
+    struct thread thread;
+    start(&thread, spin_on, NULL);
+    UNTIL(GET(stage) == 1);
+    OK(pthread_cancel(thread.handle));
+    CHECK(join(&thread) == PTHREAD_CANCELED);
+}
+
+static void *cancel_itself(void *unused) {
+    (void)unused;
+    OK(pthread_mutex_lock(&mutex));
+    OK(pthread_cancel(pthread_self()));
+    struct wait wait = {&mutex, &condition, 0, 0, 0};
+    pthread_cleanup_push(clean_up, &wait);
+    pthread_cond_wait(&condition, &mutex);
+    pthread_cleanup_pop(0);
+    return NULL;
+}
+
+CASE(cancels_itself_at_the_wait) {
+    struct thread thread;
+    start(&thread, cancel_itself, NULL);
+    CHECK(join(&thread) == PTHREAD_CANCELED);
+    EQ(cleaned, 1);
+}
+
+/* The thread has ended and is not joined yet. */
+static void *end_at_once(void *unused) { return unused; }
+CASE(cancels_one_that_has_ended) {
+    struct thread thread;
+    start(&thread, end_at_once, &thread);
+    UNTIL(GET(thread.id) != 0);
+    UNTIL(thread_state(getpid(), GET(thread.id)) == 0);
+    OK(pthread_cancel(thread.handle));
+    CHECK(join(&thread) == &thread);
+}

@@ -1,0 +1,117 @@
+//! `pthread_barrier_*`.
+//!
+//! | offset | ours | the C library's |
+//! |--------|------|-----------------|
+//! | 12 | 0 | `shared`: 0 or 128 |
+//! | 16 | [`Barrier`], 16 bytes | `out`, and nothing |
+//!
+//! | `shared` | barrier | whose |
+//! |----------|---------|-------|
+//! | 0 | private | ours; with `WAITWORD=off` the C library's |
+//! | 128 | process-shared | the C library's |
+//!
+//! A barrier has no static initialiser, so each was made by `pthread_barrier_init`, here or in the C library. Memory that is
+//! all zeros is a barrier for nobody: `EINVAL`.
+
+use crate::attributes::barrier_is_the_c_librarys;
+use crate::mode;
+use core::ffi::{c_int, c_uint};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use libc::{pthread_barrier_t, pthread_barrierattr_t};
+use waitword::{Barrier, Scope};
+
+mod glibc {
+    use super::{c_int, c_uint, pthread_barrier_t, pthread_barrierattr_t};
+
+    crate::real::real! {
+        fn pthread_barrier_init(barrier: *mut pthread_barrier_t, attributes: *const pthread_barrierattr_t, count: c_uint) -> c_int;
+        fn pthread_barrier_destroy(barrier: *mut pthread_barrier_t) -> c_int;
+        fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_int;
+    }
+}
+
+/// A `pthread_barrier_t`, as ours.
+#[repr(C)]
+struct OurBarrier {
+    _in_round_count: [u32; 3],
+    shared: AtomicU32,
+    barrier: Barrier,
+}
+
+const _: () = assert!(size_of::<OurBarrier>() <= size_of::<pthread_barrier_t>());
+const _: () = assert!(align_of::<OurBarrier>() <= align_of::<pthread_barrier_t>());
+const _: () = assert!(core::mem::offset_of!(OurBarrier, shared) == 12);
+
+/// `PTHREAD_BARRIER_SERIAL_THREAD`.
+const SERIAL_THREAD: c_int = -1;
+
+/// glibc refuses this many, and more.
+const TOO_MANY: c_uint = c_uint::MAX / 2;
+const _: () = assert!(TOO_MANY - 1 <= Barrier::MAX_COUNT);
+
+/// The barrier behind C's pointer; `None`: it is the C library's.
+///
+/// # Safety
+/// A barrier, as long as `'a`.
+#[inline]
+unsafe fn ours<'a>(pointer: *const pthread_barrier_t) -> Option<&'a Barrier> {
+    // SAFETY: no larger and a lesser alignment; any bytes are such a struct.
+    let this = unsafe { &*pointer.cast::<OurBarrier>() };
+    // Relaxed: written before the barrier was made known.
+    (this.shared.load(Relaxed) == 0 && mode::is_on()).then_some(&this.barrier)
+}
+
+/// Makes a barrier for so many threads: from 1 to 2^31 - 2, as with glibc. Source: POSIX `pthread_barrier_init`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_barrier_init(
+    pointer: *mut pthread_barrier_t,
+    attributes: *const pthread_barrierattr_t,
+    count: c_uint,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    if !mode::is_on() || unsafe { barrier_is_the_c_librarys(attributes) } {
+        // SAFETY: the caller's promise.
+        return unsafe { glibc::pthread_barrier_init(pointer, attributes, count) };
+    }
+    if count >= TOO_MANY {
+        return libc::EINVAL;
+    }
+    let Ok(barrier) = Barrier::try_with_scope(count, Scope::Private) else {
+        return libc::EINVAL;
+    };
+    let made = OurBarrier {
+        _in_round_count: [0; 3],
+        shared: AtomicU32::new(0),
+        barrier,
+    };
+    // SAFETY: memory for a barrier that nobody uses.
+    unsafe { pointer.cast::<OurBarrier>().write(made) };
+    0
+}
+
+/// Says that a barrier will not be used any more. `EBUSY` if threads wait at it. There is nobody else to wait for: a thread that is on
+/// its way out of a private barrier does not touch it. Source: POSIX `pthread_barrier_destroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_barrier_destroy(pointer: *mut pthread_barrier_t) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { ours(pointer) } {
+        Some(barrier) if barrier.count() == 0 => libc::EINVAL,
+        Some(barrier) if barrier.destroy() => 0,
+        Some(_) => libc::EBUSY,
+        // SAFETY: the caller's promise.
+        None => unsafe { glibc::pthread_barrier_destroy(pointer) },
+    }
+}
+
+/// Waits until as many threads have come as the barrier is for. Not a cancellation point. Source: POSIX `pthread_barrier_wait`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_barrier_wait(pointer: *mut pthread_barrier_t) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { ours(pointer) } {
+        Some(barrier) if barrier.count() == 0 => libc::EINVAL,
+        Some(barrier) if barrier.wait().is_leader() => SERIAL_THREAD,
+        Some(_) => 0,
+        // SAFETY: the caller's promise.
+        None => unsafe { glibc::pthread_barrier_wait(pointer) },
+    }
+}

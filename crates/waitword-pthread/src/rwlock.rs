@@ -1,0 +1,466 @@
+//! `pthread_rwlock_*`.
+//!
+//! # Fifty-six bytes
+//!
+//! | offset | ours | the C library's |
+//! |--------|------|-----------------|
+//! | 0 | [`RawRwLock`], 8 bytes | `__readers`, `__writers` |
+//! | 8 | `whose`: [`OURS`], once that is decided | `__wrphase_futex`, 0 to 3 |
+//! | 16 | `writer`: whose thread pointer, while it is held for writing | unused |
+//! | 28 | 0 | `__shared` |
+//! | 48 | the kind, as the static initialiser wrote it | `__flags` |
+//!
+//! | `whose` | `__shared` | lock | whose |
+//! |---------|------------|------|-------|
+//! | `OURS` | any | private, made or used before | ours |
+//! | 0 | 0 | what a static initialiser makes, not used yet | ours, and becomes `OURS` when it is first used |
+//! | anything else | any | process-shared, or made with `WAITWORD=off` | the C library's |
+//!
+//! # Who writes
+//!
+//! `EDEADLK` needs to know the writer. The word itself has room for a number, but not for one that comes free of charge: so the
+//! address of the writer's thread block lies beside it, one plain store when the lock is taken and one when it is given back (glibc
+//! stores its thread's number in the same way). Only the thread itself finds itself there, so no order is needed. It is also what
+//! tells `unlock` that it is a writer who leaves.
+//!
+//! # Whom it prefers, and real-time threads
+//!
+//! glibc's kinds 0 and 1 are waitword's reader preference, kind 2 is its writer preference; neither class starves (see
+//! [`Preference`]). For threads under `SCHED_FIFO` and `SCHED_RR` POSIX's option "Thread Execution Scheduling" asks for more, whatever the
+//! kind, and glibc does none of it:
+//!
+//! | POSIX | here |
+//! |-------|------|
+//! | when the lock becomes free, the highest priority gets it first | so |
+//! | of equal priority, writers before readers | so |
+//! | a reader waits while writers of its priority or a higher one wait | so, but not for ever: it may read already. It waits as long as that writer has waited so far, 1 ms at first |
+//! | a reader of a higher priority than those writers does not wait | it waits for the next release, or for 1 ms |
+//!
+//! A priority that changes counts the next time that its thread queues, at most 10 ms late.
+
+use crate::attributes::{RwLockAttributes, preference_of_kind};
+use crate::mode;
+use core::ffi::c_int;
+use core::sync::atomic::{
+    AtomicU32, AtomicU64, AtomicUsize,
+    Ordering::{Relaxed, Release},
+};
+use libc::{clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec};
+use waitword::lock_api::RawRwLock as _;
+use waitword::{Deadline, Preference, RawRwLock, Scope};
+use waitword_abi::{Number, answer, clock, deadline};
+
+mod glibc {
+    use super::{c_int, clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec};
+
+    crate::real::real! {
+        fn pthread_rwlock_init(lock: *mut pthread_rwlock_t, attributes: *const pthread_rwlockattr_t) -> c_int;
+        fn pthread_rwlock_destroy(lock: *mut pthread_rwlock_t) -> c_int;
+        fn pthread_rwlock_rdlock(lock: *mut pthread_rwlock_t) -> c_int;
+        fn pthread_rwlock_tryrdlock(lock: *mut pthread_rwlock_t) -> c_int;
+        fn pthread_rwlock_clockrdlock(lock: *mut pthread_rwlock_t, clock: clockid_t, until: *const timespec) -> c_int;
+        fn pthread_rwlock_wrlock(lock: *mut pthread_rwlock_t) -> c_int;
+        fn pthread_rwlock_trywrlock(lock: *mut pthread_rwlock_t) -> c_int;
+        fn pthread_rwlock_clockwrlock(lock: *mut pthread_rwlock_t, clock: clockid_t, until: *const timespec) -> c_int;
+        fn pthread_rwlock_unlock(lock: *mut pthread_rwlock_t) -> c_int;
+    }
+}
+
+/// A `pthread_rwlock_t`, as ours.
+#[repr(C)]
+struct RwLock {
+    raw: RawRwLock,
+    whose: AtomicU32,
+    _writers_futex: u32,
+    writer: AtomicUsize,
+    _cur_writer: u32,
+    shared: AtomicU32,
+    _rest: [u32; 4],
+    kind: i32,
+    _end: u32,
+}
+
+const _: () = assert!(size_of::<RwLock>() == size_of::<pthread_rwlock_t>());
+const _: () = assert!(align_of::<RwLock>() <= align_of::<pthread_rwlock_t>());
+const _: () = assert!(core::mem::offset_of!(RwLock, shared) == 28);
+const _: () = assert!(core::mem::offset_of!(RwLock, kind) == 48);
+
+const UNDECIDED: u32 = 0;
+/// Nothing that glibc writes there.
+const OURS: u32 = u32::from_be_bytes(*b"wwRW");
+
+/// Who serves a lock.
+enum Served<'a> {
+    /// We do.
+    Ours(&'a RawRwLock),
+    /// The C library does.
+    Elsewhere,
+}
+
+/// The lock behind C's pointer.
+///
+/// # Safety
+/// A lock, as long as `'a`.
+#[inline(always)]
+unsafe fn rwlock<'a>(pointer: *const pthread_rwlock_t) -> &'a RwLock {
+    // SAFETY: the same size and a lesser alignment; any bytes are such a struct.
+    unsafe { &*pointer.cast::<RwLock>() }
+}
+
+impl RwLock {
+    /// One that is free and ours.
+    fn new(wanted: RwLockAttributes) -> Self {
+        Self {
+            raw: RawRwLock::with(wanted.preference(), Scope::Private),
+            whose: AtomicU32::new(OURS),
+            _writers_futex: 0,
+            writer: AtomicUsize::new(NOBODY),
+            _cur_writer: 0,
+            shared: AtomicU32::new(0),
+            _rest: [0; 4],
+            kind: 0,
+            _end: 0,
+        }
+    }
+
+    /// If it is known to be ours: one word of the lock is asked.
+    #[inline(always)]
+    fn ours(&self) -> Option<&RawRwLock> {
+        // Relaxed: a thread that sees this, and not yet what `decide` wrote before, fails in its first compare-and-swap.
+        (self.whose.load(Relaxed) == OURS).then_some(&self.raw)
+    }
+
+    /// Who serves it; makes a raw lock of what a static initialiser has written.
+    #[inline]
+    fn served(&self) -> Served<'_> {
+        match self.ours() {
+            Some(raw) => Served::Ours(raw),
+            None => self.decide(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn decide(&self) -> Served<'_> {
+        let is_new = self.whose.load(Relaxed) == UNDECIDED && self.shared.load(Relaxed) == 0;
+        if !is_new || !mode::is_on() {
+            return Served::Elsewhere;
+        }
+        if preference_of_kind(self.kind) == Preference::Writer {
+            let made = RawRwLock::with(Preference::Writer, Scope::Private);
+            // SAFETY: eight bytes of atomics each.
+            let made: u64 = unsafe { core::mem::transmute(made) };
+            let word = core::ptr::from_ref(&self.raw).cast::<AtomicU64>();
+            // SAFETY: aligned to eight; whoever uses it as a raw lock does so after this.
+            let word = unsafe { &*word };
+            // Relaxed: nothing but this word is made known. Whoever comes second finds it made, perhaps locked.
+            let _ = word.compare_exchange(0, made, Relaxed, Relaxed);
+        }
+        self.whose.store(OURS, Release);
+        Served::Ours(&self.raw)
+    }
+
+    /// Takes it for reading. `EDEADLK` if the caller has it for writing.
+    fn read(&self, raw: &RawRwLock, until: Option<&Deadline>) -> Result<(), Number> {
+        if self.writer.load(Relaxed) == myself() {
+            return Err(Number(libc::EDEADLK));
+        }
+        Ok(raw.read(0, until)?)
+    }
+
+    /// Takes it for writing. `EDEADLK` if the caller has it so already.
+    fn write(&self, raw: &RawRwLock, until: Option<&Deadline>) -> Result<(), Number> {
+        if self.writer.load(Relaxed) == myself() {
+            return Err(Number(libc::EDEADLK));
+        }
+        raw.write(0, until)?;
+        self.says_who_writes();
+        Ok(())
+    }
+
+    /// The caller now has it for writing.
+    #[inline(always)]
+    fn says_who_writes(&self) {
+        self.writer.store(myself(), Relaxed);
+    }
+
+    /// Whether somebody has it for writing, and is about to give it back: then it is nobody's who could be named.
+    #[inline(always)]
+    fn forgets_who_writes(&self) -> bool {
+        let is_written = self.writer.load(Relaxed) != NOBODY;
+        if is_written {
+            // Before the lock is given back, and so before the next writer puts its own there.
+            self.writer.store(NOBODY, Relaxed);
+        }
+        is_written
+    }
+}
+
+/// No thread.
+const NOBODY: usize = 0;
+
+/// What tells the calling thread from all others: where its thread block lies. The same in a forked child as in the thread that
+/// forked, so the child may give back what that thread held.
+#[inline(always)]
+fn myself() -> usize {
+    #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
+    {
+        let block: usize;
+        // SAFETY: the ABI has the thread block's own address at its beginning.
+        unsafe {
+            core::arch::asm!("mov {}, fs:0", out(reg) block, options(nostack, preserves_flags, pure, readonly));
+        }
+        block
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let block: usize;
+        // SAFETY: it reads a register.
+        unsafe {
+            core::arch::asm!("mrs {}, tpidr_el0", out(reg) block, options(nostack, preserves_flags, pure, nomem));
+        }
+        block
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        // SAFETY: it has no conditions.
+        unsafe { libc::pthread_self() as usize }
+    }
+}
+
+/// Makes a lock. Source: POSIX `pthread_rwlock_init`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_rwlock_init(
+    pointer: *mut pthread_rwlock_t,
+    attributes: *const pthread_rwlockattr_t,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let wanted = unsafe { RwLockAttributes::read(attributes) };
+    if !mode::is_on() || wanted.is_the_c_librarys() {
+        // SAFETY: the caller's promise.
+        return unsafe { glibc::pthread_rwlock_init(pointer, attributes) };
+    }
+    // SAFETY: memory for a lock that nobody uses.
+    unsafe { pointer.cast::<RwLock>().write(RwLock::new(wanted)) };
+    0
+}
+
+/// Says that a lock will not be used any more. `EBUSY` if somebody holds it, and then it stays as it is. (glibc never looks.)
+/// Who only waits is not asked after: in a forked child the word speaks of waiters that are not there.
+///
+/// A lock that was destroyed still works, as glibc's does: programs lock what was destroyed as they ended.
+/// Source: POSIX `pthread_rwlock_destroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_rwlock_destroy(pointer: *mut pthread_rwlock_t) -> c_int {
+    // SAFETY: the caller's promise.
+    let this = unsafe { rwlock(pointer) };
+    match this.served() {
+        Served::Ours(raw) if raw.is_locked() => libc::EBUSY,
+        Served::Ours(_) => 0,
+        // SAFETY: the caller's promise.
+        Served::Elsewhere => unsafe { glibc::pthread_rwlock_destroy(pointer) },
+    }
+}
+
+/// Locks it for reading. Source: POSIX `pthread_rwlock_rdlock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_rwlock_rdlock(pointer: *mut pthread_rwlock_t) -> c_int {
+    // SAFETY: the caller's promise.
+    let this = unsafe { rwlock(pointer) };
+    match this.ours() {
+        Some(raw) if raw.read_at_once() => 0,
+        _ => read_served(pointer, this),
+    }
+}
+
+/// The rest of it, also for readers of a fast lock.
+#[inline(never)]
+extern "C" fn read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
+    match this.served() {
+        Served::Ours(raw) => answer(|| this.read(raw, None)),
+        // SAFETY: what C's caller has promised.
+        Served::Elsewhere => unsafe { glibc::pthread_rwlock_rdlock(pointer) },
+    }
+}
+
+/// Locks it for reading if that needs no waiting. Source: POSIX `pthread_rwlock_tryrdlock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_rwlock_tryrdlock(pointer: *mut pthread_rwlock_t) -> c_int {
+    // SAFETY: the caller's promise.
+    let this = unsafe { rwlock(pointer) };
+    match this.ours() {
+        Some(raw) if raw.read_at_once() => 0,
+        _ => try_read_served(pointer, this),
+    }
+}
+
+/// The rest of it, also for readers of a fast lock.
+#[inline(never)]
+extern "C" fn try_read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
+    match this.served() {
+        Served::Ours(raw) => answer(|| Ok(raw.try_read()?)),
+        // SAFETY: what C's caller has promised.
+        Served::Elsewhere => unsafe { glibc::pthread_rwlock_tryrdlock(pointer) },
+    }
+}
+
+/// Locks it for reading, until a time of `CLOCK_REALTIME` at the latest. Source: POSIX `pthread_rwlock_timedrdlock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_rwlock_timedrdlock(
+    pointer: *mut pthread_rwlock_t,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { pthread_rwlock_clockrdlock(pointer, libc::CLOCK_REALTIME, until) }
+}
+
+/// Locks it for reading, until a time of this clock at the latest. A clock or a time that is none is refused before anything
+/// else, as by glibc. Source: POSIX 2024 `pthread_rwlock_clockrdlock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_rwlock_clockrdlock(
+    pointer: *mut pthread_rwlock_t,
+    clock_number: clockid_t,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let this = unsafe { rwlock(pointer) };
+    match this.served() {
+        Served::Ours(raw) => answer(|| {
+            // SAFETY: the caller's promise.
+            let until = unsafe { deadline(clock(clock_number)?, until) }?;
+            this.read(raw, Some(&until))
+        }),
+        // SAFETY: the caller's promise.
+        Served::Elsewhere => unsafe {
+            glibc::pthread_rwlock_clockrdlock(pointer, clock_number, until)
+        },
+    }
+}
+
+/// Locks it for writing. Source: POSIX `pthread_rwlock_wrlock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_rwlock_wrlock(pointer: *mut pthread_rwlock_t) -> c_int {
+    // SAFETY: the caller's promise.
+    let this = unsafe { rwlock(pointer) };
+    match this.ours() {
+        Some(raw) if raw.write_at_once() => {
+            this.says_who_writes();
+            0
+        }
+        _ => write_served(pointer, this),
+    }
+}
+
+#[cold]
+#[inline(never)]
+extern "C" fn write_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
+    match this.served() {
+        Served::Ours(raw) => answer(|| this.write(raw, None)),
+        // SAFETY: what C's caller has promised.
+        Served::Elsewhere => unsafe { glibc::pthread_rwlock_wrlock(pointer) },
+    }
+}
+
+/// Locks it for writing if that needs no waiting. Source: POSIX `pthread_rwlock_trywrlock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_rwlock_trywrlock(pointer: *mut pthread_rwlock_t) -> c_int {
+    // SAFETY: the caller's promise.
+    let this = unsafe { rwlock(pointer) };
+    match this.ours() {
+        Some(raw) if raw.write_at_once() => {
+            this.says_who_writes();
+            0
+        }
+        _ => try_write_served(pointer, this),
+    }
+}
+
+#[inline(never)]
+extern "C" fn try_write_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
+    match this.served() {
+        Served::Ours(raw) => answer(|| {
+            raw.try_write(0)?;
+            this.says_who_writes();
+            Ok(())
+        }),
+        // SAFETY: what C's caller has promised.
+        Served::Elsewhere => unsafe { glibc::pthread_rwlock_trywrlock(pointer) },
+    }
+}
+
+/// Locks it for writing, until a time of `CLOCK_REALTIME` at the latest. Source: POSIX `pthread_rwlock_timedwrlock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_rwlock_timedwrlock(
+    pointer: *mut pthread_rwlock_t,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { pthread_rwlock_clockwrlock(pointer, libc::CLOCK_REALTIME, until) }
+}
+
+/// Locks it for writing, until a time of this clock at the latest. A clock or a time that is none is refused before anything
+/// else, as by glibc. Source: POSIX 2024 `pthread_rwlock_clockwrlock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_rwlock_clockwrlock(
+    pointer: *mut pthread_rwlock_t,
+    clock_number: clockid_t,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let this = unsafe { rwlock(pointer) };
+    match this.served() {
+        Served::Ours(raw) => answer(|| {
+            // SAFETY: the caller's promise.
+            let until = unsafe { deadline(clock(clock_number)?, until) }?;
+            this.write(raw, Some(&until))
+        }),
+        // SAFETY: the caller's promise.
+        Served::Elsewhere => unsafe {
+            glibc::pthread_rwlock_clockwrlock(pointer, clock_number, until)
+        },
+    }
+}
+
+/// Gives it back, whichever way it is held. `EPERM` if nobody holds it; which thread calls is not looked at, so a thread may give
+/// back what another has taken, as with glibc. Source: POSIX `pthread_rwlock_unlock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_rwlock_unlock(pointer: *mut pthread_rwlock_t) -> c_int {
+    // SAFETY: the caller's promise.
+    let this = unsafe { rwlock(pointer) };
+    match this.ours() {
+        Some(raw) => unlock_ours(raw, this.forgets_who_writes()),
+        None => unlock_theirs(pointer, this),
+    }
+}
+
+#[inline(always)]
+fn unlock_ours(raw: &RawRwLock, is_written: bool) -> c_int {
+    let is_done = match is_written {
+        // SAFETY: the caller holds it, or acts for whoever does.
+        true => unsafe { raw.unlock_write_at_once() },
+        // SAFETY: as above.
+        false => unsafe { raw.unlock_read_at_once() },
+    };
+    match is_done {
+        true => 0,
+        false => unlock_among_others(raw),
+    }
+}
+
+/// With others who read or wait, or nobody who holds it.
+#[inline(never)]
+extern "C" fn unlock_among_others(raw: &RawRwLock) -> c_int {
+    // SAFETY: the caller holds it, or nobody does and that is found out.
+    answer(|| Ok(unsafe { raw.unlock() }?))
+}
+
+/// Of one that nobody has used yet, or that is the C library's.
+#[cold]
+#[inline(never)]
+extern "C" fn unlock_theirs(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
+    match this.served() {
+        Served::Ours(raw) => unlock_among_others(raw),
+        // SAFETY: what C's caller has promised.
+        Served::Elsewhere => unsafe { glibc::pthread_rwlock_unlock(pointer) },
+    }
+}

@@ -1,0 +1,153 @@
+//! Ending another thread's sleep: the request is always heard, and takes no signal along.
+
+use super::mutex::{HEIR, Time};
+use super::*;
+use crate::park::interrupt::Interrupts;
+use crate::park::{Notice, Pool, Until};
+use crate::private::repository as process_repository;
+use crate::{Flavour, MutexOptions, RawCondvar, RawMutex, Wakeup};
+use loom::cell::UnsafeCell;
+
+/// A thread and what it waits for: a notice, or to be interrupted.
+struct Sleeper {
+    pool: Pool,
+    notice: Notice,
+    interrupts: Interrupts,
+}
+
+impl Sleeper {
+    fn start() -> (Arc<Self>, thread::JoinHandle<bool>) {
+        let sleeper = Arc::new(Self {
+            pool: Pool::new(),
+            notice: Notice::new(),
+            interrupts: Interrupts::new(),
+        });
+        let handle = {
+            let sleeper = sleeper.clone();
+            thread::spawn(move || {
+                let parker = sleeper.pool.take(|_| {});
+                let until = Until {
+                    deadline: None,
+                    by: Some(&sleeper.interrupts),
+                };
+                parker.park(&sleeper.notice, until).is_ok()
+            })
+        };
+        (sleeper, handle)
+    }
+}
+
+#[test]
+fn a_request_ends_a_sleep() {
+    check(4, || {
+        let (sleeper, handle) = Sleeper::start();
+        sleeper.interrupts.request(&sleeper.pool);
+        assert!(!handle.join().unwrap());
+    });
+}
+
+#[test]
+fn a_request_that_was_made_before_ends_it_too() {
+    check(4, || {
+        let (sleeper, handle) = Sleeper::start();
+        let other = {
+            let sleeper = sleeper.clone();
+            thread::spawn(move || sleeper.interrupts.request(&sleeper.pool))
+        };
+        sleeper.interrupts.request(&sleeper.pool);
+        assert!(!handle.join().unwrap());
+        other.join().unwrap();
+    });
+}
+
+/// Two waiters, one signal, and the first waiter is interrupted: whoever has not been signalled does not have the token.
+#[test]
+fn no_signal_is_spent_on_a_waiter_that_was_interrupted() {
+    for flavour in [Flavour::WaitWake, HEIR] {
+        check(1, move || {
+            let store = Store::new(flavour);
+            let interrupted = {
+                let store = store.clone();
+                thread::spawn(move || store.take_if_signalled())
+            };
+            let patient = {
+                let store = store.clone();
+                thread::spawn(move || store.take())
+            };
+            store.interrupts.request(&process_repository().parkers);
+            store.put();
+            if interrupted.join().unwrap() {
+                store.put();
+            }
+            patient.join().unwrap();
+        });
+    }
+}
+
+struct Store {
+    mutex: RawMutex,
+    condvar: RawCondvar,
+    tokens: UnsafeCell<u32>,
+    interrupts: Interrupts,
+}
+
+impl Store {
+    fn new(flavour: Flavour) -> Arc<Self> {
+        Time::Stands.begin();
+        Arc::new(Self {
+            mutex: MutexOptions::new().flavour(flavour).build_model(),
+            condvar: RawCondvar::new(),
+            tokens: UnsafeCell::new(0),
+            interrupts: Interrupts::new(),
+        })
+    }
+
+    /// With the mutex held: what there was, and what there is now.
+    fn change(&self, change: impl FnOnce(&mut u32)) -> u32 {
+        // SAFETY: the mutex is held; loom complains if another thread could change it now.
+        self.tokens.with_mut(|tokens| unsafe {
+            let before = *tokens;
+            change(&mut *tokens);
+            before
+        })
+    }
+
+    fn unlock(&self) {
+        // SAFETY: every caller has locked it.
+        unsafe { self.mutex.unlock() };
+    }
+
+    fn put(&self) {
+        self.mutex.lock();
+        self.change(|tokens| *tokens += 1);
+        self.condvar.notify_one();
+        self.unlock();
+    }
+
+    fn take(&self) {
+        self.mutex.lock();
+        while self.change(|_| {}) == 0 {
+            // SAFETY: the mutex is held, and there is only this one.
+            unsafe { self.condvar.wait(&self.mutex, None) }.unwrap();
+        }
+        self.change(|tokens| *tokens -= 1);
+        self.unlock();
+    }
+
+    /// One wait that may be interrupted. A token is taken only by who was signalled for it; whether it was.
+    fn take_if_signalled(&self) -> bool {
+        self.mutex.lock();
+        let until = Until {
+            deadline: None,
+            by: Some(&self.interrupts),
+        };
+        // SAFETY: the mutex is held, and there is only this one.
+        let wakeup = unsafe { self.condvar.wait_until(&self.mutex, until) }.unwrap();
+        let takes = wakeup == Wakeup::Signalled && self.change(|_| {}) > 0;
+        if takes {
+            self.change(|tokens| *tokens -= 1);
+        }
+        self.unlock();
+        takes
+    }
+}

@@ -1,0 +1,161 @@
+//! Waits that another thread ends: whoever is told to stop stops, wherever it was, and takes no signal along.
+
+use super::*;
+use crate::support::watchdog::watch;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use waitword::{Interrupter, Semaphore, Wakeup};
+
+/// How often each test stops its threads.
+const ROUNDS: u32 = 400;
+
+/// A moment that is another one each time: some before the other thread waits, some after.
+fn some_time(round: u32) {
+    match round % 4 {
+        0 => {}
+        1 => std::thread::yield_now(),
+        2 => (0..round * 7 % 3000).for_each(|_| std::hint::spin_loop()),
+        _ => std::thread::sleep(Duration::from_micros(u64::from(round % 90))),
+    }
+}
+
+#[derive(Default)]
+struct Stop {
+    asked: AtomicBool,
+    by: Interrupter,
+}
+
+impl Stop {
+    fn ask(&self) {
+        self.asked.store(true, SeqCst);
+        self.by.interrupt();
+    }
+
+    /// Whether to go on, and wait.
+    fn goes_on(&self) -> bool {
+        self.by.clear();
+        !self.asked.load(SeqCst)
+    }
+}
+
+#[test]
+fn whoever_waits_at_a_condvar_is_stopped() {
+    let watchdog = watch("whoever_waits_at_a_condvar_is_stopped");
+    for flavour in FLAVOURS {
+        for round in 0..ROUNDS {
+            let mutex = MutexOptions::new().flavour(flavour).build_raw();
+            let condvar = RawCondvar::new();
+            let stops = [(); 3].map(|()| Stop::default());
+            std::thread::scope(|scope| {
+                for stop in &stops {
+                    scope.spawn(|| {
+                        mutex.lock();
+                        while stop.goes_on() {
+                            // SAFETY: locked above; they all wait with this one.
+                            let waited =
+                                unsafe { condvar.wait_interruptible(&mutex, None, &stop.by) };
+                            waited.unwrap();
+                        }
+                        // SAFETY: locked above, or by the wait.
+                        unsafe { mutex.unlock() };
+                    });
+                }
+                some_time(round);
+                for (index, stop) in stops.iter().enumerate() {
+                    // Also while the one who stops them has the mutex.
+                    let holds = index == 1;
+                    if holds {
+                        mutex.lock();
+                    }
+                    stop.ask();
+                    if holds {
+                        // SAFETY: locked above.
+                        unsafe { mutex.unlock() };
+                    }
+                }
+            });
+            assert_eq!(condvar.destroy(), Ok(()));
+            watchdog.pat();
+        }
+    }
+}
+
+/// As many signals as tokens. A waiter that is interrupted at the same time has none of them.
+#[test]
+fn no_signal_goes_to_who_was_interrupted() {
+    let watchdog = watch("no_signal_goes_to_who_was_interrupted");
+    for flavour in [Flavour::Adaptive, Flavour::Throughput, Flavour::WaitWake] {
+        for round in 0..ROUNDS {
+            let mutex = MutexOptions::new().flavour(flavour).build_raw();
+            let condvar = RawCondvar::new();
+            let waiting = AtomicUsize::new(0);
+            let stops = [(); 3].map(|()| Stop::default());
+            let signalled = std::thread::scope(|scope| {
+                let waiters = stops.each_ref().map(|stop| {
+                    let (mutex, condvar, waiting) = (&mutex, &condvar, &waiting);
+                    scope.spawn(move || {
+                        mutex.lock();
+                        waiting.fetch_add(1, SeqCst);
+                        // SAFETY: locked above; they all wait with this one.
+                        let wakeup =
+                            unsafe { condvar.wait_interruptible(mutex, None, &stop.by) }.unwrap();
+                        // SAFETY: locked by the wait.
+                        unsafe { mutex.unlock() };
+                        wakeup
+                    })
+                });
+                while waiting.load(SeqCst) < 3 {
+                    std::thread::yield_now();
+                }
+                // Who holds the mutex now knows that the last of them has let go of it: it waits.
+                mutex.lock();
+                // SAFETY: locked just now.
+                unsafe { mutex.unlock() };
+                let first = scope.spawn(|| stops[0].ask());
+                some_time(round);
+                assert!(condvar.notify_one());
+                first.join().unwrap();
+                for stop in &stops {
+                    stop.ask();
+                }
+                let wakeups = waiters.map(|waiter| waiter.join().unwrap());
+                wakeups
+                    .into_iter()
+                    .filter(|&wakeup| wakeup == Wakeup::Signalled)
+                    .count()
+            });
+            assert_eq!(signalled, 1, "{flavour:?}");
+            watchdog.pat();
+        }
+    }
+}
+
+#[test]
+fn whoever_waits_for_a_semaphore_is_stopped() {
+    let watchdog = watch("whoever_waits_for_a_semaphore_is_stopped");
+    for round in 0..ROUNDS {
+        let semaphore = Semaphore::new(0);
+        let stops = [(); 3].map(|()| Stop::default());
+        let taken = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for stop in &stops {
+                scope.spawn(|| {
+                    while stop.goes_on() {
+                        let deadline = Deadline::after(Duration::from_secs(100));
+                        if semaphore
+                            .wait_interruptible_by(Some(deadline), &stop.by)
+                            .is_ok()
+                        {
+                            taken.fetch_add(1, SeqCst);
+                        }
+                    }
+                });
+            }
+            some_time(round);
+            semaphore.post().unwrap();
+            stops.iter().for_each(Stop::ask);
+        });
+        assert_eq!(semaphore.value() as usize + taken.load(SeqCst), 1);
+        watchdog.pat();
+    }
+}
