@@ -1,16 +1,42 @@
 //! Programs on the pthread drop-in: `waitword run`, `waitword preload`.
 
+mod check;
+#[cfg(target_arch = "x86_64")]
+mod inlined;
 pub(crate) mod library;
 mod program;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
+use clap::ValueEnum as _;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 /// What `waitword run` is told.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
+    /// Leave raw futexes, those called through the C library's `syscall`, to the kernel
+    #[arg(long)]
+    no_futex: bool,
+    /// How threads wait for mutexes
+    #[arg(long, value_name = "FLAVOUR", value_enum)]
+    mutex: Option<Flavour>,
+    /// For how many nanoseconds a thread spins before it sleeps; 0 is not at all
+    #[arg(long, value_name = "NS")]
+    spin: Option<u64>,
+    /// At exit write a line on what the locks had to do: to stderr, or to the end of a file
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+    )]
+    summary: Option<Option<PathBuf>>,
+    /// Run nothing; only say whether the program can be served, and which futex calls of it and its libraries will not be seen
+    #[arg(long)]
+    check: bool,
     /// The program, and what it is to be told
     #[arg(
         trailing_var_arg = true,
@@ -19,6 +45,48 @@ pub(crate) struct RunArgs {
         value_name = "PROGRAM [ARGS]"
     )]
     command: Vec<OsString>,
+}
+
+/// The flavours that `WAITWORD_MUTEX` knows, under its names for them.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Flavour {
+    /// Chooses for itself whether to spin, to sleep and to hand over
+    Adaptive,
+    /// Running threads take the lock past sleepers, one waiter spins
+    Throughput,
+    /// A thread that finds it taken sleeps at once
+    WaitWake,
+}
+
+impl RunArgs {
+    /// What the options mean to the drop-in (`mode.rs` there).
+    fn environment(&self) -> Result<Vec<(&'static str, OsString)>> {
+        let mut variables = Vec::new();
+        if self.no_futex {
+            variables.push(("WAITWORD_FUTEX", "off".into()));
+        }
+        if let Some(flavour) = self.mutex.and_then(|flavour| flavour.to_possible_value()) {
+            variables.push(("WAITWORD_MUTEX", flavour.get_name().into()));
+        }
+        if let Some(nanoseconds) = self.spin {
+            variables.push(("WAITWORD_SPIN", nanoseconds.to_string().into()));
+        }
+        match &self.summary {
+            None => {}
+            Some(None) => variables.push(("WAITWORD_SUMMARY", "1".into())),
+            Some(Some(file)) => {
+                // Wherever the program goes.
+                let path = std::path::absolute(file)?;
+                File::options()
+                    .append(true)
+                    .create(true)
+                    .open(&path)
+                    .with_context(|| format!("--summary={}", file.display()))?;
+                variables.push(("WAITWORD_SUMMARY", path.into()));
+            }
+        }
+        Ok(variables)
+    }
 }
 
 /// As a shell: the program was found and cannot be run; it was not found.
@@ -38,8 +106,12 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
         eprintln!("waitword: {}: {error:#}", name.display());
         return ExitCode::from(CANNOT_RUN);
     }
-    let library = match library::put_in_place() {
-        Ok(library) => library,
+    if args.check {
+        return check::report(&path);
+    }
+    let prepared = library::put_in_place().and_then(|library| Ok((library, args.environment()?)));
+    let (library, environment) = match prepared {
+        Ok(prepared) => prepared,
         Err(error) => {
             eprintln!("waitword: {error:#}");
             return ExitCode::from(CANNOT_RUN);
@@ -49,6 +121,7 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
         .arg0(name)
         .args(arguments)
         .env("LD_PRELOAD", before_others(library.as_os_str()))
+        .envs(environment)
         .exec();
     eprintln!("waitword: {}: {error}", name.display());
     ExitCode::from(CANNOT_RUN)

@@ -38,12 +38,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifdef __cplusplus
-#define CASE_LANGUAGE extern "C"
-#else
-#define CASE_LANGUAGE
-#endif
-
 /* ---- Cases ---- */
 
 struct conformance_case {
@@ -189,7 +183,7 @@ struct thread {
     void *argument;
 };
 
-CASE_LANGUAGE __attribute__((unused)) static void *thread_main(void *pointer) {
+__attribute__((unused)) static void *thread_main(void *pointer) {
     struct thread *self = (struct thread *)pointer;
     SET(self->id, (pid_t)syscall(SYS_gettid));
     return self->run(self->argument);
@@ -318,7 +312,7 @@ static inline void be_real_time(int priority) {
 static inline void only_on_cpu(int cpu) {
     cpu_set_t set;
     CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
+    CPU_SET((size_t)cpu, &set);
     OK(sched_setaffinity(0, sizeof set, &set));
 }
 

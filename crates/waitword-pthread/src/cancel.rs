@@ -26,7 +26,7 @@
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use libc::{pthread_key_t, pthread_t};
 use waitword::Interrupter;
 
@@ -268,16 +268,23 @@ impl CancellationPoint {
     }
 }
 
+/// Whether any thread of this process has ever been asked to end: most often none has, and then there is nothing to test.
+static EVER_ASKED: AtomicBool = AtomicBool::new(false);
+
 /// Acts on a request that stands: for a cancellation point that need not wait.
 #[inline]
 pub(crate) fn test() {
-    // SAFETY: nothing in the callers' frames needs to be undone.
-    unsafe { pthread_testcancel() };
+    // Relaxed: a request that must be seen here was made before something else that this thread has seen.
+    if EVER_ASKED.load(Ordering::Relaxed) {
+        // SAFETY: nothing in the callers' frames needs to be undone.
+        unsafe { pthread_testcancel() };
+    }
 }
 
 /// Asks a thread to end. Source: POSIX `pthread_cancel`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_cancel(thread: pthread_t) -> c_int {
+    EVER_ASKED.store(true, Ordering::Relaxed);
     // SAFETY: the caller's promise. It may be the calling thread, which then is unwound from here if its type is
     // asynchronous.
     let answer = unsafe { glibc::pthread_cancel(thread) };

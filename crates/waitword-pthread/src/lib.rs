@@ -42,3 +42,7 @@ mod real;
 pub mod rwlock;
 pub mod sem;
 pub mod spin;
+mod summary;
+#[cfg(target_arch = "x86_64")]
+pub mod syscall;
+mod text;

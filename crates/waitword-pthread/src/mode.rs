@@ -1,48 +1,124 @@
 //! Whether the drop-in serves this process, and how: the environment, read once.
 //!
-//! | variable | meaning |
-//! |----------|---------|
-//! | `WAITWORD` | `off`: every call goes to the C library |
+//! | variable | values | meaning |
+//! |----------|--------|---------|
+//! | `WAITWORD` | `on`, `off` | `off`: every call goes to the C library |
+//! | `WAITWORD_FUTEX` | `on`, `off` | `off`: raw futexes (`syscall`) go to the kernel |
+//! | `WAITWORD_MUTEX` | `adaptive`, `throughput`, `wait-wake` | how threads wait for mutexes |
+//! | `WAITWORD_SPIN` | nanoseconds | how long a thread spins before it sleeps |
+//! | `WAITWORD_SUMMARY` | `1`, or a file | a line at exit, on stderr or at the end of the file (`summary.rs`) |
 //!
-//! There is no constructor to wait for: the first call decides, since other libraries' constructors lock before ours would run.
+//! An empty value is as good as none. One that means nothing is answered with a line on stderr and left out.
+//!
+//! # When
+//!
+//! The first call of any function that asks decides, and before it goes on everything is set; so nobody sleeps, or waits for a
+//! mutex, under other settings. Most often that is our own constructor, which runs before the program's, when the
+//! environment is still what the process was given; other libraries' constructors may lock before, and need not wait for it.
+//! Two threads that come at once both decide, from the same environment, and come to the same.
+//!
+//! | `MODE` | [`is_on`] | [`is_fast`] |
+//! |--------|-----------|-------------|
+//! | UNDECIDED | decides | decides |
+//! | ON | yes | yes |
+//! | COUNTING: a summary is asked for | yes, out of line | no, so that what is locked goes where it is counted |
+//! | OFF | no | no |
 
-use core::ffi::CStr;
+mod settings;
+
+use crate::summary;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use settings::Settings;
 
 const UNDECIDED: u8 = 0;
 const ON: u8 = 1;
 const OFF: u8 = 2;
+const COUNTING: u8 = 3;
 
 static MODE: AtomicU8 = AtomicU8::new(UNDECIDED);
+/// UNDECIDED, ON or OFF.
+#[cfg(target_arch = "x86_64")]
+static FUTEXES: AtomicU8 = AtomicU8::new(UNDECIDED);
 
 /// Whether new and statically initialised objects are ours.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
     // Relaxed: whoever decides does so from the same environment.
-    MODE.load(Relaxed) == ON || decide()
+    MODE.load(Relaxed) == ON || decided() != OFF
+}
+
+/// Whether they are, and nobody counts what is locked: what a fast path asks, in the place of [`is_on`], if its slow one
+/// calls [`count_lock`].
+#[inline(always)]
+pub(crate) fn is_fast() -> bool {
+    MODE.load(Relaxed) == ON || decided() == ON
+}
+
+/// Whether what is locked is counted, in a process that has decided.
+pub(crate) fn is_counting() -> bool {
+    MODE.load(Relaxed) == COUNTING
+}
+
+/// Something was locked.
+#[inline]
+pub(crate) fn count_lock() {
+    if is_counting() {
+        waitword::stats::add_locks(1);
+    }
+}
+
+/// Whether raw futexes on private words are ours.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn serves_futexes() -> bool {
+    FUTEXES.load(Relaxed) == ON || {
+        decided();
+        FUTEXES.load(Relaxed) == ON
+    }
 }
 
 #[cold]
 #[inline(never)]
-fn decide() -> bool {
-    if MODE.load(Relaxed) == UNDECIDED {
-        let mode = match variable(c"WAITWORD") {
-            Some(b"off" | b"0" | b"no") => OFF,
-            _ => ON,
-        };
-        MODE.store(mode, Relaxed);
+fn decided() -> u8 {
+    match MODE.load(Relaxed) {
+        UNDECIDED => decide(),
+        mode => mode,
     }
-    MODE.load(Relaxed) == ON
 }
 
-/// What the environment says, as it was when the process began.
-fn variable(name: &CStr) -> Option<&'static [u8]> {
-    // SAFETY: `name` ends with a zero. Nobody changes the environment while the first lock of a process is taken; the C
-    // library's own start-up reads it in the same way.
-    let value = unsafe { libc::getenv(name.as_ptr()) };
-    if value.is_null() {
-        return None;
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = {
+    extern "C" fn at_start() {
+        decided();
     }
-    // SAFETY: a string of the environment.
-    Some(unsafe { CStr::from_ptr(value) }.to_bytes())
+    at_start
+};
+
+fn decide() -> u8 {
+    let settings = Settings::read();
+    let mode = match (settings.is_on, settings.summary) {
+        (false, _) => OFF,
+        (true, None) => ON,
+        (true, Some(place)) => {
+            waitword::stats::enable();
+            summary::ask(place);
+            COUNTING
+        }
+    };
+    if settings.is_on {
+        settings.apply();
+    }
+    #[cfg(target_arch = "x86_64")]
+    FUTEXES.store(
+        match settings.is_on && settings.futexes {
+            true => ON,
+            false => OFF,
+        },
+        Relaxed,
+    );
+    // Last: whoever finds it decided need not look further. (Relaxed: settings that are seen a moment later are wishes, not
+    // promises.)
+    MODE.store(mode, Relaxed);
+    mode
 }

@@ -161,7 +161,7 @@ impl Mutex {
     #[inline(always)]
     fn plain(&self) -> Option<&RawMutex> {
         // Relaxed: the kind was written before the mutex was made known.
-        (self.kind.load(Relaxed) == kind::PLAIN && mode::is_on()).then_some(&self.raw)
+        (self.kind.load(Relaxed) == kind::PLAIN && mode::is_fast()).then_some(&self.raw)
     }
 
     /// Who serves it; makes a raw mutex of what a static initialiser has written.
@@ -279,7 +279,13 @@ pub unsafe extern "C" fn pthread_mutex_lock(pointer: *mut pthread_mutex_t) -> c_
 #[cold]
 #[inline(never)]
 fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
+    mode::count_lock();
     match this.served() {
+        // It is here to be counted, and is locked as if it were not.
+        Served::Ours(raw) if this.kind.load(Relaxed) == kind::PLAIN => {
+            raw.lock();
+            0
+        }
         Served::Ours(raw) => locked(raw.lock_checked(), this),
         // SAFETY: what C's caller has promised.
         Served::Elsewhere => unsafe { glibc::pthread_mutex_lock(pointer) },
@@ -303,10 +309,16 @@ pub unsafe extern "C" fn pthread_mutex_trylock(pointer: *mut pthread_mutex_t) ->
 #[inline(never)]
 fn try_lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     match this.served() {
-        Served::Ours(raw) => match raw.try_lock_checked() {
-            Err(LockError::TooMany) => this.lock_once_more(),
-            answered => answer(|| Ok(answered?)),
-        },
+        Served::Ours(raw) => {
+            let answered = match raw.try_lock_checked() {
+                Err(LockError::TooMany) => this.lock_once_more(),
+                answered => answer(|| Ok(answered?)),
+            };
+            if answered == 0 {
+                mode::count_lock();
+            }
+            answered
+        }
         // SAFETY: what C's caller has promised.
         Served::Elsewhere => unsafe { glibc::pthread_mutex_trylock(pointer) },
         Served::Invalid => libc::EINVAL,
@@ -335,6 +347,7 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(
     let this = unsafe { Mutex::at(pointer) };
     match this.served() {
         Served::Ours(raw) => {
+            mode::count_lock();
             let clock = match clock(clock_number) {
                 Ok(clock) => clock,
                 Err(Number(number)) => return number,

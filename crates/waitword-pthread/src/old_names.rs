@@ -21,7 +21,7 @@ macro_rules! old {
     ($(fn $old:ident($($argument:ident: $type:ty),*) = $now:path;)*) => {$(
         #[doc = concat!("An old name of [`", stringify!($now), "`].")]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $old($($argument: $type),*) -> c_int {
+        pub unsafe extern "C" fn $old($($argument: $type),*) -> c_int {
             // SAFETY: the caller's promise is the same.
             unsafe { $now($($argument),*) }
         }
@@ -42,6 +42,14 @@ old! {
     fn __pthread_rwlock_wrlock(lock: *mut pthread_rwlock_t) = crate::rwlock::pthread_rwlock_wrlock;
     fn __pthread_rwlock_trywrlock(lock: *mut pthread_rwlock_t) = crate::rwlock::pthread_rwlock_trywrlock;
     fn __pthread_rwlock_unlock(lock: *mut pthread_rwlock_t) = crate::rwlock::pthread_rwlock_unlock;
+}
 
-    fn __pthread_once(control: *mut pthread_once_t, routine: Option<Routine>) = crate::once::pthread_once;
+/// An old name of [`pthread_once`](crate::once::pthread_once).
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __pthread_once(
+    control: *mut pthread_once_t,
+    routine: Option<Routine>,
+) -> c_int {
+    // SAFETY: the caller's promise is the same.
+    unsafe { crate::once::pthread_once(control, routine) }
 }

@@ -88,6 +88,13 @@ const _: () = assert!(core::mem::offset_of!(RwLock, kind) == 48);
 const UNDECIDED: u32 = 0;
 /// Nothing that glibc writes there.
 const OURS: u32 = u32::from_be_bytes(*b"wwRW");
+/// Ours, in a process that counts what is locked (`mode.rs`): so its fast paths leave it to the slow ones.
+const COUNTED: u32 = u32::from_be_bytes(*b"wwRC");
+
+/// What says of a lock that it is ours.
+fn says_ours() -> u32 {
+    if mode::is_counting() { COUNTED } else { OURS }
+}
 
 /// Who serves a lock.
 enum Served<'a> {
@@ -112,7 +119,7 @@ impl RwLock {
     fn new(wanted: RwLockAttributes) -> Self {
         Self {
             raw: RawRwLock::with(wanted.preference(), Scope::Private),
-            whose: AtomicU32::new(OURS),
+            whose: AtomicU32::new(says_ours()),
             _writers_futex: 0,
             writer: AtomicUsize::new(NOBODY),
             _cur_writer: 0,
@@ -142,7 +149,11 @@ impl RwLock {
     #[cold]
     #[inline(never)]
     fn decide(&self) -> Served<'_> {
-        let is_new = self.whose.load(Relaxed) == UNDECIDED && self.shared.load(Relaxed) == 0;
+        let whose = self.whose.load(Relaxed);
+        if whose == COUNTED {
+            return Served::Ours(&self.raw);
+        }
+        let is_new = whose == UNDECIDED && self.shared.load(Relaxed) == 0;
         if !is_new || !mode::is_on() {
             return Served::Elsewhere;
         }
@@ -156,7 +167,7 @@ impl RwLock {
             // Relaxed: nothing but this word is made known. Whoever comes second finds it made, perhaps locked.
             let _ = word.compare_exchange(0, made, Relaxed, Relaxed);
         }
-        self.whose.store(OURS, Release);
+        self.whose.store(says_ours(), Release);
         Served::Ours(&self.raw)
     }
 
@@ -276,6 +287,7 @@ pub unsafe extern "C" fn pthread_rwlock_rdlock(pointer: *mut pthread_rwlock_t) -
 /// The rest of it, also for readers of a fast lock.
 #[inline(never)]
 extern "C" fn read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
+    mode::count_lock();
     match this.served() {
         Served::Ours(raw) => answer(|| this.read(raw, None)),
         // SAFETY: what C's caller has promised.
@@ -298,7 +310,11 @@ pub unsafe extern "C" fn pthread_rwlock_tryrdlock(pointer: *mut pthread_rwlock_t
 #[inline(never)]
 extern "C" fn try_read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     match this.served() {
-        Served::Ours(raw) => answer(|| Ok(raw.try_read()?)),
+        Served::Ours(raw) => answer(|| {
+            raw.try_read()?;
+            mode::count_lock();
+            Ok(())
+        }),
         // SAFETY: what C's caller has promised.
         Served::Elsewhere => unsafe { glibc::pthread_rwlock_tryrdlock(pointer) },
     }
@@ -328,6 +344,7 @@ pub unsafe extern "C" fn pthread_rwlock_clockrdlock(
         Served::Ours(raw) => answer(|| {
             // SAFETY: the caller's promise.
             let until = unsafe { deadline(clock(clock_number)?, until) }?;
+            mode::count_lock();
             this.read(raw, Some(&until))
         }),
         // SAFETY: the caller's promise.
@@ -354,6 +371,7 @@ pub unsafe extern "C" fn pthread_rwlock_wrlock(pointer: *mut pthread_rwlock_t) -
 #[cold]
 #[inline(never)]
 extern "C" fn write_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
+    mode::count_lock();
     match this.served() {
         Served::Ours(raw) => answer(|| this.write(raw, None)),
         // SAFETY: what C's caller has promised.
@@ -380,6 +398,7 @@ extern "C" fn try_write_served(pointer: *mut pthread_rwlock_t, this: &RwLock) ->
     match this.served() {
         Served::Ours(raw) => answer(|| {
             raw.try_write(0)?;
+            mode::count_lock();
             this.says_who_writes();
             Ok(())
         }),
@@ -412,6 +431,7 @@ pub unsafe extern "C" fn pthread_rwlock_clockwrlock(
         Served::Ours(raw) => answer(|| {
             // SAFETY: the caller's promise.
             let until = unsafe { deadline(clock(clock_number)?, until) }?;
+            mode::count_lock();
             this.write(raw, Some(&until))
         }),
         // SAFETY: the caller's promise.
@@ -454,12 +474,12 @@ extern "C" fn unlock_among_others(raw: &RawRwLock) -> c_int {
     answer(|| Ok(unsafe { raw.unlock() }?))
 }
 
-/// Of one that nobody has used yet, or that is the C library's.
+/// Of one that nobody has used yet, that is counted, or that is the C library's.
 #[cold]
 #[inline(never)]
 extern "C" fn unlock_theirs(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     match this.served() {
-        Served::Ours(raw) => unlock_among_others(raw),
+        Served::Ours(raw) => unlock_ours(raw, this.forgets_who_writes()),
         // SAFETY: what C's caller has promised.
         Served::Elsewhere => unsafe { glibc::pthread_rwlock_unlock(pointer) },
     }

@@ -102,10 +102,8 @@ pub unsafe extern "C" fn sem_destroy(pointer: *mut sem_t) -> c_int {
 pub unsafe extern "C" fn sem_post(pointer: *mut sem_t) -> c_int {
     // SAFETY: the caller's promise.
     match unsafe { Sem::ours(pointer) } {
-        Some(semaphore) => match semaphore.post() {
-            Ok(()) => 0,
-            Err(error) => fail(error.into()),
-        },
+        Some(semaphore) if semaphore.post().is_ok() => 0,
+        Some(_) => fail(Number(libc::EOVERFLOW)),
         // SAFETY: the caller's promise.
         None => unsafe { glibc::sem_post(pointer) },
     }
@@ -123,14 +121,17 @@ pub unsafe extern "C" fn sem_trywait(pointer: *mut sem_t) -> c_int {
     }
 }
 
-/// Counts down as a cancellation point does: it acts on a request though it need not wait.
+/// Counts down if that needs no waiting. It is a cancellation point all the same.
 #[inline]
-fn wait(semaphore: &Semaphore, until: Option<Deadline>) -> c_int {
+fn wait_at_once(semaphore: &Semaphore) -> bool {
     cancel::test();
-    if semaphore.try_wait() {
-        return 0;
-    }
-    sleep(semaphore, until)
+    semaphore.try_wait()
+}
+
+#[cold]
+#[inline(never)]
+fn sleep_for_ever(semaphore: &Semaphore) -> c_int {
+    sleep(semaphore, None)
 }
 
 #[cold]
@@ -163,7 +164,8 @@ fn sleep(semaphore: &Semaphore, until: Option<Deadline>) -> c_int {
 pub unsafe extern "C-unwind" fn sem_wait(pointer: *mut sem_t) -> c_int {
     // SAFETY: the caller's promise.
     match unsafe { Sem::ours(pointer) } {
-        Some(semaphore) => wait(semaphore, None),
+        Some(semaphore) if wait_at_once(semaphore) => 0,
+        Some(semaphore) => sleep_for_ever(semaphore),
         // SAFETY: the caller's promise.
         None => unsafe { glibc::sem_wait(pointer) },
     }
@@ -194,7 +196,8 @@ pub unsafe extern "C-unwind" fn sem_clockwait(
     // SAFETY: the caller's promise.
     let until = clock(clock_number).and_then(|clock| unsafe { deadline(clock, until) });
     match until {
-        Ok(until) => wait(semaphore, Some(until)),
+        Ok(_) if wait_at_once(semaphore) => 0,
+        Ok(until) => sleep(semaphore, Some(until)),
         Err(number) => fail(number),
     }
 }

@@ -94,6 +94,9 @@ mod park;
 mod private;
 #[cfg(not(loom))]
 mod shared;
+#[cfg(loom)]
+#[path = "stats/none.rs"]
+mod stats;
 mod sys;
 mod word;
 
@@ -101,6 +104,8 @@ mod word;
 pub mod door;
 #[cfg(not(loom))]
 pub mod spin;
+#[cfg(not(loom))]
+pub mod stats;
 #[cfg(not(loom))]
 pub mod table;
 

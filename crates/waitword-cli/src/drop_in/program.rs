@@ -31,19 +31,24 @@ fn is_executable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0)
 }
 
+/// The program that runs, be it a script's interpreter.
+///
 /// # Errors
-/// Why it cannot, for people.
-pub(crate) fn can_be_served(path: &Path) -> Result<()> {
+/// Why it cannot be served, for people.
+pub(crate) fn can_be_served(path: &Path) -> Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_SCRIPTS {
         heeds_preload(&path)?;
         match script_interpreter(&path)? {
             Some(interpreter) => path = interpreter,
-            None => return is_dynamic(&path),
+            None => {
+                is_dynamic(&path)?;
+                return Ok(path);
+            }
         }
     }
     // The kernel says it better.
-    Ok(())
+    Ok(path)
 }
 
 /// Set-user-ID programs and those with capabilities are not to be changed by whoever starts them.

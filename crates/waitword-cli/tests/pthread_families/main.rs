@@ -117,6 +117,7 @@ programs! {
     mutexes_of_c11: "c11_mutex.c",
     conditions_of_c11: "c11_cond.c",
     old_names: "old_names.c",
+    waits_that_end_by_themselves: "not_ended_early.c",
 }
 
 /// Every source is a test.

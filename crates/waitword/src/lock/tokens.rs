@@ -96,10 +96,16 @@ pub(super) fn give(word: &AtomicU64, how_many: impl Fn(u64) -> Option<u32>) -> O
         }
     };
     if now & WAITERS != 0 && count != 0 {
-        // From here on the memory may be gone.
-        Spot::of(word, scope(now)).wake(count as usize);
+        wake(Spot::of(word, scope(now)), count);
     }
     Some(())
+}
+
+/// The memory may be gone by now.
+#[cold]
+#[inline(never)]
+fn wake(spot: Spot, count: u32) {
+    spot.wake(count as usize);
 }
 
 /// Takes a token if there is one.

@@ -69,6 +69,7 @@ pub(crate) use pool::{ParkerId, Pool};
 pub(crate) use spin::{budget, set_budget};
 
 use crate::atomic::{AtomicU32, Ordering};
+use crate::stats::{self, Event};
 use crate::sys;
 use crate::sys::clock::Deadline;
 use core::num::NonZeroU32;
@@ -146,6 +147,7 @@ impl Parker<'_> {
         if !notices.announce(Sleeps::InGroup) {
             return Ok(());
         }
+        stats::count(Event::Sleeps);
         loop {
             if interruptible.is_requested() {
                 return Err(Ended::Interrupted);
@@ -206,6 +208,7 @@ impl Parker<'_> {
         if !notices.announce(Sleeps::Alone) {
             return Ok(0);
         }
+        stats::count(Event::Sleeps);
         entries[0] = sys::futex::Waitv {
             val: seen.into(),
             uaddr: alone.as_ptr().expose_provenance() as u64,

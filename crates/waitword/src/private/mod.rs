@@ -46,6 +46,7 @@ pub(crate) use table::{Found, Key, Place};
 
 use crate::atomic::{AtomicPtr, AtomicUsize, Ordering, full_fence};
 use crate::park::{Parker, Pool};
+use crate::stats::{self, Event};
 use crate::sys::numa::Nodes;
 use bucket::Bucket;
 use core::ptr;
@@ -535,6 +536,7 @@ impl Pair<'_> {
         if from != to {
             to_bucket.count(to_found.lane, moved as isize);
             from_bucket.count(from_found.lane, -(moved as isize));
+            stats::count_many(Event::Requeues, moved);
         }
         moved
     }

@@ -31,6 +31,7 @@ use super::Key;
 use super::table::Place;
 use crate::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::park::{Notice, ParkerId, Pool, Sleeps, WakeCalls};
+use crate::stats::{self, Event};
 use core::cell::Cell;
 use core::ptr;
 
@@ -473,6 +474,7 @@ impl Claimed {
             },
             _ => self.notify_all(pool),
         }
+        stats::count_many(Event::Wakes, self.count);
         self.count
     }
 

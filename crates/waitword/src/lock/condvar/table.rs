@@ -50,6 +50,7 @@ use crate::lock::mutex::waiter::{Moment, Waiter};
 use crate::lock::{LockError, RawMutex, key_of, key_of_mutex_at};
 use crate::park::Until;
 use crate::private::{Choice, repository};
+use crate::stats::{self, Event};
 use core::cell::Cell;
 
 /// What the condvar is bound to while the caller waits with this mutex, which it holds.
@@ -212,5 +213,9 @@ pub(super) fn notify(condvar: &RawCondvar, bound_to: u64, count: usize) -> Optio
         plan,
         change,
     );
+    if count > 1 && requeued.moved > 0 {
+        stats::count(Event::HerdsAvoided);
+        stats::count_many(Event::HerdWaiters, requeued.moved);
+    }
     still.get().then_some(requeued.woken + requeued.moved)
 }

@@ -5,6 +5,7 @@ use super::{Flavour, LockError, LockTimedOut, RawMutex, State, Then, throughput,
 #[cfg(not(loom))]
 use super::{SHARED, shared, special};
 use crate::atomic::Ordering;
+use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
 
 impl RawMutex {
@@ -89,6 +90,10 @@ impl RawMutex {
         &self,
         deadline: Option<&Deadline>,
     ) -> Result<(), LockTimedOut> {
+        // It may be free by now, or have been so with others waiting.
+        if stats::is_enabled() && !self.state().may_barge() {
+            stats::count(Event::Contended);
+        }
         #[cfg(not(loom))]
         if self.is_shared() {
             return shared::lock(self, deadline);

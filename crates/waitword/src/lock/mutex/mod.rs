@@ -13,6 +13,7 @@
 //! | `after_wait.rs` | what a condvar needs |
 //! | `waiter.rs` | what a parked waiter says of itself |
 //! | `options.rs`, `error.rs` | how one is made, and what may go wrong |
+//! | `stand_in.rs` | what the adaptive flavour stands for in this process |
 //!
 //! # The two words
 //!
@@ -42,6 +43,7 @@ mod options;
 mod shared;
 #[cfg(not(loom))]
 mod special;
+mod stand_in;
 pub(in crate::lock) mod throughput;
 mod wait_wake;
 pub(in crate::lock) mod waiter;
@@ -326,7 +328,7 @@ impl RawMutex {
             return Flavour::PriorityInheriting;
         }
         let data = self.alive(self.data.load(Ordering::Relaxed));
-        Flavour::from_bits(data >> FLAVOUR_SHIFT)
+        Flavour::from_bits(data >> FLAVOUR_SHIFT).or_stand_in()
     }
 
     fn is_adaptive(&self) -> bool {

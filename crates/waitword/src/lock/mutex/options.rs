@@ -22,7 +22,7 @@ pub enum Flavour {
 }
 
 impl Flavour {
-    const fn bits(self) -> u32 {
+    pub(super) const fn bits(self) -> u32 {
         match self {
             Self::Adaptive => 0,
             Self::Throughput => 1,

@@ -64,6 +64,7 @@ use crate::atomic::Ordering;
 use crate::futex::parking::{self, Parked, Token, Tokens};
 use crate::park::spin;
 use crate::private::{Choice, Unparked, repository};
+use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
 use core::hint::spin_loop;
 
@@ -114,6 +115,8 @@ struct Contender<'a> {
     has_stepped_aside: bool,
     /// It was woken as an extra, and has not parked since.
     is_extra: bool,
+    /// It has parked before.
+    has_parked: bool,
 }
 
 type Outcome = Result<Option<Role>, LockTimedOut>;
@@ -200,6 +203,7 @@ impl<'a> Contender<'a> {
             has_looked_briefly: false,
             has_stepped_aside: false,
             is_extra: false,
+            has_parked: false,
         }
     }
 
@@ -221,6 +225,9 @@ impl<'a> Contender<'a> {
 
     /// It is about to park.
     fn note_parking(&mut self) {
+        if core::mem::replace(&mut self.has_parked, true) {
+            stats::count(Event::SleptAgain);
+        }
         if core::mem::take(&mut self.is_extra) {
             self.mutex.note_woken(false);
         }
@@ -390,6 +397,7 @@ impl<'a> Contender<'a> {
             let state = mutex.state();
             if !state.is_locked() {
                 if try_inherit(self.mutex) {
+                    stats::count_many(Event::HandOffs, usize::from(reserved));
                     return true;
                 }
                 continue;
@@ -506,7 +514,9 @@ fn unlock_and_wake_one_of(mutex: &RawMutex, suits: impl Fn(Waiter) -> bool, extr
             }
         }
     };
-    parking::unpark(repository(), mutex.key(), choose, change);
+    let woken = parking::unpark(repository(), mutex.key(), choose, change);
+    let impatient = found.get().is_some_and(Waiter::is_impatient);
+    stats::count_many(Event::HandOffs, usize::from(woken > 0 && impatient));
     done
 }
 
@@ -546,24 +556,29 @@ pub(super) fn unlock_fairly(mutex: &RawMutex) {
             state.released()
         };
         match mutex.change(state, next, Ordering::Release) {
-            Ok(()) => return,
+            Ok(()) => {
+                stats::count_many(Event::HandOffs, usize::from(state.has_heir()));
+                return;
+            }
             Err(now) => state = now,
         }
     }
     let now = Moment::now();
     let age = |kind| Waiter(kind).waited_until(now);
-    parking::unpark_highest(repository(), mutex.key(), LOOK_THROUGH, age, |unparked| {
-        let mut state = mutex.state();
-        loop {
-            let with_parked = state.with_parked(unparked.more);
-            let (next, token) = match unparked.woken {
-                0 => (with_parked.released(), 0),
-                _ => (with_parked.handed_over(), HOLDER),
-            };
-            match mutex.change(state, next, Ordering::Release) {
-                Ok(()) => return token,
-                Err(now) => state = now,
+    let handed_over =
+        parking::unpark_highest(repository(), mutex.key(), LOOK_THROUGH, age, |unparked| {
+            let mut state = mutex.state();
+            loop {
+                let with_parked = state.with_parked(unparked.more);
+                let (next, token) = match unparked.woken {
+                    0 => (with_parked.released(), 0),
+                    _ => (with_parked.handed_over(), HOLDER),
+                };
+                match mutex.change(state, next, Ordering::Release) {
+                    Ok(()) => return token,
+                    Err(now) => state = now,
+                }
             }
-        }
-    });
+        });
+    stats::count_many(Event::HandOffs, handed_over);
 }

@@ -8,14 +8,16 @@ use super::waiter::{Moment, Waiter};
 use super::{LockTimedOut, RawMutex};
 use crate::atomic::Ordering;
 use crate::futex::parking::{self, Parked};
-use crate::lock::mutex::throughput::HOLDER;
+use crate::lock::mutex::throughput::{self, HEIR, HOLDER};
 use crate::private::repository;
+use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
 
 /// Takes the lock, as a thread that has found it taken.
 #[cold]
 pub(super) fn lock(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), LockTimedOut> {
     let began = Moment::now();
+    let mut has_parked = false;
     loop {
         let state = mutex.state();
         if !state.is_locked() {
@@ -26,6 +28,9 @@ pub(super) fn lock(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), 
                 return Ok(());
             }
             continue;
+        }
+        if core::mem::replace(&mut has_parked, true) {
+            stats::count(Event::SleptAgain);
         }
         let parked = parking::park(
             repository(),
@@ -43,6 +48,8 @@ pub(super) fn lock(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), 
         );
         match parked {
             Parked::Woken(HOLDER) => return Ok(()),
+            // By an unlock of another flavour (`stand_in.rs`): the word says that there is an heir, and that is this thread.
+            Parked::Woken(HEIR) => return throughput::lock(mutex, deadline, HEIR),
             Parked::TimedOut => return Err(LockTimedOut),
             Parked::Woken(_) | Parked::Invalid | Parked::Interrupted => {}
         }

@@ -109,11 +109,10 @@ mod tests {
         // SAFETY: a set of CPUs is plain data.
         let mut allowed: libc::cpu_set_t = unsafe { core::mem::zeroed() };
         let size = size_of::<libc::cpu_set_t>();
+        let process = std::process::id() as libc::pid_t;
         // SAFETY: it writes the set.
-        assert_eq!(
-            unsafe { libc::sched_getaffinity(libc::getpid(), size, &raw mut allowed) },
-            0
-        );
+        let answer = unsafe { libc::sched_getaffinity(process, size, &raw mut allowed) };
+        assert_eq!(answer, 0);
         let here = crate::oncpu::current_cpu().unwrap() as usize;
         // SAFETY: the set is large enough for the number.
         let other = (0..1024).find(|&cpu| cpu != here && unsafe { libc::CPU_ISSET(cpu, &allowed) });

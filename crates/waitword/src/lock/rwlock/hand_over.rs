@@ -32,6 +32,7 @@ use crate::atomic::full_fence;
 use crate::futex::parking::{Token, unpark};
 use crate::lock::key_of;
 use crate::private::{Choice, Unparked, repository};
+use crate::stats::{self, Event};
 use core::cell::Cell;
 
 /// Look again.
@@ -377,7 +378,15 @@ impl RawRwLock {
         full_fence();
         let choose = |kind| look.choose(kind);
         let change = |unparked| look.change(unparked);
-        unpark(repository(), key_of(&self.word), choose, change);
+        let told = Cell::new(LOOK_AGAIN);
+        let change = |unparked| {
+            told.set(change(unparked));
+            told.get()
+        };
+        let woken = unpark(repository(), key_of(&self.word), choose, change);
+        if told.get() != LOOK_AGAIN {
+            stats::count_many(Event::HandOffs, woken);
+        }
         if look.stands_in_a_slot.get() {
             self.release_shared_by_word();
         }

@@ -36,6 +36,7 @@ use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
 use crate::futex::parking::{Parked, park_among_kinds};
 use crate::lock::key_of;
 use crate::private::repository;
+use crate::stats::{self, Event};
 use crate::sys::clock::{Clock, Deadline, now};
 use core::time::Duration;
 
@@ -110,6 +111,8 @@ struct Waiter<'a> {
     was_woken: bool,
     /// It was queued before: if it must queue again, in front.
     has_waited: bool,
+    /// It has found the lock taken, and was counted.
+    is_counted: bool,
     /// As it was when it queued last.
     rank: Rank,
     alarms: Alarms,
@@ -136,9 +139,17 @@ impl<'a> Waiter<'a> {
             right,
             was_woken: false,
             has_waited: false,
+            is_counted: false,
             rank: Rank::NONE,
             alarms: Alarms::new(),
             spin: Spin::new(),
+        }
+    }
+
+    /// The lock is taken, and it waits.
+    fn note_contention(&mut self) {
+        if !core::mem::replace(&mut self.is_counted, true) {
+            stats::count(Event::Contended);
         }
     }
 
@@ -347,6 +358,7 @@ impl RawRwLock {
                 waiter.right = Right::Holder;
                 continue;
             }
+            waiter.note_contention();
             if waiter.spin.again(|| self.is_in_use()) {
                 continue;
             }
@@ -404,6 +416,7 @@ impl RawRwLock {
             if owner != 0 && state.owner() == owner {
                 return Err(RwLockError::Deadlock);
             }
+            waiter.note_contention();
             if waiter.spin.again(|| self.is_in_use()) {
                 continue;
             }
@@ -469,6 +482,7 @@ impl RawRwLock {
                 }
                 continue;
             }
+            waiter.note_contention();
             if waiter.spin.again(|| self.is_in_use()) {
                 continue;
             }

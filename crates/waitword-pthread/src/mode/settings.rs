@@ -1,0 +1,135 @@
+//! What the environment asks for.
+
+use crate::summary::Place;
+use crate::text::Line;
+use core::ffi::CStr;
+use core::fmt::Write as _;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::time::Duration;
+use waitword::Flavour;
+
+pub(super) struct Settings {
+    pub(super) is_on: bool,
+    pub(super) futexes: bool,
+    pub(super) summary: Option<Place>,
+    flavour: Option<Flavour>,
+    spin: Option<Duration>,
+}
+
+/// Whether the environment's mistakes have been told.
+static TOLD: AtomicBool = AtomicBool::new(false);
+
+impl Settings {
+    pub(super) fn read() -> Self {
+        let mut tell = Complaints::new();
+        Self {
+            is_on: tell.switch(c"WAITWORD"),
+            futexes: tell.switch(c"WAITWORD_FUTEX"),
+            flavour: tell.flavour(c"WAITWORD_MUTEX"),
+            spin: tell.nanoseconds(c"WAITWORD_SPIN"),
+            summary: tell.summary(c"WAITWORD_SUMMARY"),
+        }
+    }
+
+    /// Has the library do as they say.
+    pub(super) fn apply(&self) {
+        if let Some(spin) = self.spin {
+            waitword::spin::set_budget(spin);
+        }
+        if let Some(flavour) = self.flavour {
+            // It refuses priority inheritance, which is not among the names.
+            let _ = flavour.stand_in_for_adaptive();
+        }
+    }
+}
+
+/// What the environment says, as it was when the process began; `None` also if that is nothing.
+fn variable(name: &CStr) -> Option<&'static CStr> {
+    // SAFETY: `name` ends with a zero. Nobody changes the environment while the first lock of a process is taken; the C
+    // library's own start-up reads it in the same way.
+    let value = unsafe { libc::getenv(name.as_ptr()) };
+    if value.is_null() {
+        return None;
+    }
+    // SAFETY: a string of the environment.
+    let value = unsafe { CStr::from_ptr(value) };
+    (!value.is_empty()).then_some(value)
+}
+
+/// Reads variables, and tells once in a process what was wrong with them.
+struct Complaints {
+    first: bool,
+}
+
+impl Complaints {
+    fn new() -> Self {
+        Self {
+            first: !TOLD.swap(true, Relaxed),
+        }
+    }
+
+    /// On, unless it says off.
+    fn switch(&mut self, name: &'static CStr) -> bool {
+        let Some(value) = variable(name) else {
+            return true;
+        };
+        match value.to_bytes() {
+            b"off" | b"0" | b"no" => false,
+            b"on" | b"1" | b"yes" => true,
+            _ => {
+                self.complain(name, value, "neither on nor off; taken as on");
+                true
+            }
+        }
+    }
+
+    fn flavour(&mut self, name: &'static CStr) -> Option<Flavour> {
+        let value = variable(name)?;
+        match value.to_bytes() {
+            b"adaptive" => Some(Flavour::Adaptive),
+            b"throughput" => Some(Flavour::Throughput),
+            b"wait-wake" => Some(Flavour::WaitWake),
+            _ => {
+                let known = "not adaptive, throughput or wait-wake; taken as adaptive";
+                self.complain(name, value, known);
+                None
+            }
+        }
+    }
+
+    fn nanoseconds(&mut self, name: &'static CStr) -> Option<Duration> {
+        let value = variable(name)?;
+        let number = value.to_str().ok().and_then(|text| text.parse().ok());
+        if number.is_none() {
+            self.complain(name, value, "not a number of nanoseconds; not heeded");
+        }
+        number.map(Duration::from_nanos)
+    }
+
+    fn summary(&mut self, name: &'static CStr) -> Option<Place> {
+        let value = variable(name)?;
+        match value.to_bytes() {
+            b"0" | b"off" | b"no" => None,
+            b"1" | b"on" | b"yes" => Some(Place::Stderr),
+            path if path.len() > Place::LONGEST => {
+                self.complain(name, value, "too long for a file's name; no summary");
+                None
+            }
+            path => Some(Place::File(path)),
+        }
+    }
+
+    #[cold]
+    fn complain(&mut self, name: &CStr, value: &CStr, what: &str) {
+        if self.first {
+            let mut line = Line::new();
+            let _ = write!(
+                line,
+                "waitword: {}={}: {what}",
+                name.to_bytes().escape_ascii(),
+                value.to_bytes().escape_ascii(),
+            );
+            line.write_to(2);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The summary at exit: one line on what the locks of a process had to do (`WAITWORD_SUMMARY`).
+//!
+//! ```text
+//! waitword: db_bench[4711]: 81623 locks, 412 contended, 96 sleeps, 101 wakes (3 in vain), 24 requeues, ...
+//! ```
+//!
+//! | a process | its line |
+//! |-----------|----------|
+//! | returns from `main`, calls `exit` | as the last of its libraries ends |
+//! | is forked and does not exec | its own, of what it did since the fork, if it ends so |
+//! | calls `_exit`, execs, is killed | none |
+//!
+//! Locks are counted on the slow paths (`mode.rs`), and only where a summary is asked for: then each costs some nanoseconds more. The other
+//! numbers are [`waitword::stats`]'s.
+
+use crate::mode;
+use crate::text::Line;
+use core::ffi::{CStr, c_char};
+use core::fmt::Write as _;
+use core::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+
+/// Where a summary goes.
+#[derive(Clone, Copy)]
+pub(crate) enum Place {
+    Stderr,
+    /// To the end of a file of this name.
+    File(&'static [u8]),
+}
+
+impl Place {
+    pub(crate) const LONGEST: usize = 4095;
+}
+
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// The file's name, which ends with a zero; empty: stderr. A copy: at exit the program may have changed its environment, and
+/// what the names lay in. (Atomic bytes, since two threads may write the same there at once.)
+static FILE: [AtomicU8; Place::LONGEST + 1] = [const { AtomicU8::new(0) }; Place::LONGEST + 1];
+
+/// A summary is wanted.
+pub(crate) fn ask(place: Place) {
+    if let Place::File(path) = place {
+        for (kept, &byte) in FILE.iter().zip(path) {
+            kept.store(byte, Relaxed);
+        }
+    }
+    ASKED.store(true, Relaxed);
+}
+
+/// Run by the C library at the end of `exit`, behind the program's own handlers.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: extern "C" fn() = {
+    extern "C" fn at_exit() {
+        // A process that locked nothing has not looked at its environment yet.
+        mode::is_on();
+        if ASKED.load(Relaxed) {
+            tell();
+        }
+    }
+    at_exit
+};
+
+fn tell() {
+    let mut line = Line::new();
+    // SAFETY: it cannot fail.
+    let process = unsafe { libc::getpid() };
+    let _ = write!(
+        line,
+        "waitword: {}[{process}]: {}",
+        name().escape_ascii(),
+        waitword::stats::snapshot()
+    );
+    // SAFETY: bytes, of which the last is 0; whoever writes them writes what is there.
+    let path = unsafe { CStr::from_ptr((&raw const FILE).cast()) };
+    if path.is_empty() {
+        return line.write_to(libc::STDERR_FILENO);
+    }
+    let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_CLOEXEC;
+    // SAFETY: a string, and a mode for a file that is made.
+    let file = unsafe { libc::open(path.as_ptr(), flags, 0o666) };
+    if file < 0 {
+        let mut why = Line::new();
+        let path = path.to_bytes().escape_ascii();
+        let _ = write!(
+            why,
+            "waitword: WAITWORD_SUMMARY={path}: cannot be written to"
+        );
+        return why.write_to(libc::STDERR_FILENO);
+    }
+    line.write_to(file);
+    // SAFETY: opened above.
+    unsafe { libc::close(file) };
+}
+
+/// What the program is called.
+fn name() -> &'static [u8] {
+    unsafe extern "C" {
+        static program_invocation_short_name: *const c_char;
+    }
+    // SAFETY: a variable of the C library; a program may set it, to a string.
+    let name = unsafe { program_invocation_short_name };
+    if name.is_null() {
+        return b"?";
+    }
+    // SAFETY: a string.
+    unsafe { CStr::from_ptr(name) }.to_bytes()
+}

@@ -1,0 +1,196 @@
+//! `syscall`: raw futexes. Who calls futex(2) without a lock of the C library (Rust's std, libstdc++, Abseil, `perf bench
+//! futex`) most often does it through the C library's `syscall`, which is defined here too.
+//!
+//! | call | private words of 32 bits | all else |
+//! |------|--------------------------|----------|
+//! | futex: WAIT, WAKE, REQUEUE, CMP_REQUEUE, WAKE_OP, WAIT_BITSET, WAKE_BITSET | our table | the kernel |
+//! | futex: the PI operations, and unknown ones | the kernel | the kernel |
+//! | futex_wait, futex_wake | our table | the kernel |
+//! | futex_requeue | our table, if both are | the kernel |
+//! | futex_waitv | our table, if one is; then the shared ones beside it are waited for in the kernel at the same time | the kernel |
+//! | every other number | | the kernel |
+//!
+//! So a word's waiters stand in one place, whoever asks: what its own flags say decides, and nothing else. Sizes and flags that the
+//! kernel does not know today are the kernel's to refuse.
+//!
+//! # The way to the kernel
+//!
+//! Nothing may be done between the caller and the kernel that glibc does not do: `vfork` must not find its return address
+//! overwritten by its child, `rt_sigreturn` its stack pointer moved, `clone` a frame that its child has not got. So the entry is
+//! written in assembly and, for all numbers but five, is glibc's own seven instructions behind three that compare. They use
+//! no stack, no memory and no register that the kernel keeps.
+//!
+//! Libraries are relocated one after the other, and another one's IFUNC resolver may call this before our turn
+//! has come. The way to the kernel needs no relocation unless the call fails; what does is taken only once the
+//! relocations are seen to be there (and `errno` is set only then).
+//!
+//! # Cancellation
+//!
+//! Who is cancelled asynchronously must not be unwound in the middle of our table. Such a thread is deferred for the length of
+//! a call, and acts on a request at its end.
+//!
+//! # Bad addresses
+//!
+//! The kernel answers EFAULT where a load of ours would be a SIGSEGV. See `memory.rs`.
+
+mod classic;
+mod futex2;
+mod memory;
+
+use crate::mode;
+use core::arch::naked_asm;
+use core::ffi::{c_int, c_long};
+use waitword::door::Errno;
+
+/// What follows the number.
+type Arguments = [usize; 6];
+
+const FUTEX: usize = 202;
+const FUTEX_WAITV: usize = 449;
+const FUTEX_WAKE: usize = 454;
+const FUTEX_WAIT: usize = 455;
+const FUTEX_REQUEUE: usize = 456;
+
+/// The C library's `syscall`. Source: syscall(2).
+///
+/// It takes a number and up to six arguments, which the assembly finds where C's callers put them.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub unsafe extern "C-unwind" fn syscall() -> c_long {
+    naked_asm!(
+        // The kernel looks at the low half of a number, too.
+        "cmp edi, {futex}",
+        "je 2f",
+        // 449, or 454 to 456. Of the registers without arguments rax is the one that the way to the kernel sets anew.
+        "lea eax, [rdi - {futex_waitv}]",
+        "test eax, eax",
+        "je 2f",
+        "sub eax, {wake_less_waitv}",
+        "cmp eax, {requeue_less_wake}",
+        "ja {kernel}",
+        "2:",
+        // Have we been relocated?
+        "mov rax, qword ptr [rip + __errno_location@GOTPCREL]",
+        "test rax, rax",
+        "je {kernel}",
+        // The arguments are in the same places for a function that takes seven.
+        "jmp {serve}",
+        futex = const FUTEX,
+        futex_waitv = const FUTEX_WAITV,
+        wake_less_waitv = const FUTEX_WAKE - FUTEX_WAITV,
+        requeue_less_wake = const FUTEX_REQUEUE - FUTEX_WAKE,
+        kernel = sym kernel,
+        serve = sym serve,
+    )
+}
+
+/// glibc's `syscall`, instruction by instruction.
+#[unsafe(naked)]
+unsafe extern "C-unwind" fn kernel(
+    number: usize,
+    first: usize,
+    second: usize,
+    third: usize,
+    fourth: usize,
+    fifth: usize,
+    sixth: usize,
+) -> c_long {
+    naked_asm!(
+        "mov rax, rdi",
+        "mov rdi, rsi",
+        "mov rsi, rdx",
+        "mov rdx, rcx",
+        "mov r10, r8",
+        "mov r8, r9",
+        "mov r9, [rsp + 8]",
+        "syscall",
+        "cmp rax, -4095",
+        "jae 2f",
+        "ret",
+        "2:",
+        "mov rdi, rax",
+        "mov rax, qword ptr [rip + __errno_location@GOTPCREL]",
+        "test rax, rax",
+        "je 3f",
+        "jmp {failed}",
+        "3:",
+        "or rax, -1",
+        "ret",
+        failed = sym failed,
+    )
+}
+
+/// What glibc does with an error of the kernel's.
+extern "C" fn failed(negative: c_long) -> c_long {
+    refuse(-negative as c_int)
+}
+
+#[cold]
+fn refuse(number: c_int) -> c_long {
+    // SAFETY: the calling thread's `errno`.
+    unsafe { *libc::__errno_location() = number };
+    -1
+}
+
+/// One of the five calls.
+unsafe extern "C-unwind" fn serve(
+    number: usize,
+    first: usize,
+    second: usize,
+    third: usize,
+    fourth: usize,
+    fifth: usize,
+    sixth: usize,
+) -> c_long {
+    let arguments = [first, second, third, fourth, fifth, sixth];
+    // SAFETY: the caller's promise: arguments as the call of this number asks for them.
+    let call = number as u32 as usize;
+    let is_ours = mode::serves_futexes()
+        && match call {
+            FUTEX => classic::is_ours(&arguments),
+            // SAFETY: as above.
+            _ => unsafe { futex2::is_ours(call, &arguments) },
+        };
+    if !is_ours {
+        // SAFETY: as above.
+        return unsafe { kernel(number, first, second, third, fourth, fifth, sixth) };
+    }
+    let before = defer_cancellation();
+    // SAFETY: as above; what is going to be read is known to be mapped.
+    let answer = match call {
+        FUTEX => unsafe { classic::call(&arguments) },
+        // SAFETY: as above.
+        _ => unsafe { futex2::call(call, &arguments) },
+    };
+    let answer = match answer {
+        Ok(answer) => answer as c_long,
+        Err(errno) => refuse(errno.raw_os_error()),
+    };
+    restore_cancellation(before);
+    answer
+}
+
+const DEFERRED: c_int = 0;
+const ASYNCHRONOUS: c_int = 1;
+
+unsafe extern "C-unwind" {
+    fn pthread_setcanceltype(to: c_int, before: *mut c_int) -> c_int;
+}
+
+/// What the thread's cancellation type was.
+#[inline]
+fn defer_cancellation() -> c_int {
+    let mut before = DEFERRED;
+    // SAFETY: a known type, and a place for the old one.
+    unsafe { pthread_setcanceltype(DEFERRED, &raw mut before) };
+    before
+}
+
+/// Does not return if the thread is asynchronous, and was cancelled.
+#[inline]
+fn restore_cancellation(before: c_int) {
+    if before == ASYNCHRONOUS {
+        // SAFETY: a known type. It may unwind: no frame of ours has anything to be dropped.
+        unsafe { pthread_setcanceltype(ASYNCHRONOUS, core::ptr::null_mut()) };
+    }
+}

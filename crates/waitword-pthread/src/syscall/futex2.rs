@@ -1,0 +1,124 @@
+//! futex2: futex_wait, futex_wake, futex_requeue, futex_waitv.
+
+use super::{Arguments, Errno, FUTEX_REQUEUE, FUTEX_WAIT, FUTEX_WAITV, FUTEX_WAKE, memory};
+use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
+use waitword::WAIT_ANY_MAX;
+use waitword::door::{self, PRIVATE, SIZE_U32, Timespec, Waitv};
+
+/// Whose a word is, by its flags.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Word {
+    Private,
+    Shared,
+    /// With flags that the kernel refuses, or knows and we leave to it.
+    Other,
+}
+
+impl Word {
+    fn of(flags: u32) -> Self {
+        const PRIVATE_U32: u32 = PRIVATE | SIZE_U32;
+        match flags {
+            PRIVATE_U32 => Self::Private,
+            SIZE_U32 => Self::Shared,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The entries that a call names; none if they cannot be read.
+///
+/// # Safety
+/// The memory, if it is there, holds entries and nobody writes to it.
+unsafe fn entries<'a>(address: usize, count: usize) -> &'a [Waitv] {
+    let is_readable = count <= WAIT_ANY_MAX
+        && address.is_multiple_of(align_of::<Waitv>())
+        && memory::is_readable(address, count * size_of::<Waitv>());
+    if !is_readable {
+        return &[];
+    }
+    // SAFETY: readable, aligned; the caller's promise.
+    unsafe { core::slice::from_raw_parts(with_exposed_provenance(address), count) }
+}
+
+fn time_is_readable(time: usize) -> bool {
+    time == 0 || memory::is_readable(time, size_of::<Timespec>())
+}
+
+/// Whether it is about private words, on memory that is there.
+///
+/// # Safety
+/// The arguments are those that the call of this number takes.
+pub(super) unsafe fn is_ours(number: usize, arguments: &Arguments) -> bool {
+    let [first, second, _, fourth, fifth, _] = *arguments;
+    match number {
+        FUTEX_WAIT => {
+            Word::of(fourth as u32) == Word::Private
+                && memory::word_is_readable(first)
+                && time_is_readable(fifth)
+        }
+        FUTEX_WAKE => Word::of(fourth as u32) == Word::Private,
+        FUTEX_REQUEUE => {
+            // SAFETY: the caller's promise.
+            let entries = unsafe { entries(first, 2) };
+            let is_private = |entry: &Waitv| Word::of(entry.flags) == Word::Private;
+            !entries.is_empty()
+                && entries.iter().all(is_private)
+                && memory::word_is_readable(entries[0].uaddr as usize)
+        }
+        FUTEX_WAITV => {
+            // SAFETY: the caller's promise.
+            let entries = unsafe { entries(first, second as u32 as usize) };
+            let (mut some_private, mut all_known) = (false, true);
+            for entry in entries {
+                match Word::of(entry.flags) {
+                    Word::Private => {
+                        some_private = true;
+                        all_known &= memory::word_is_readable(entry.uaddr as usize);
+                    }
+                    Word::Shared => {}
+                    Word::Other => all_known = false,
+                }
+            }
+            some_private && all_known && time_is_readable(fourth)
+        }
+        _ => false,
+    }
+}
+
+/// # Safety
+/// It [is ours](is_ours), and the arguments are those that the call of this number takes.
+pub(super) unsafe fn call(number: usize, arguments: &Arguments) -> Result<usize, Errno> {
+    let [first, second, third, fourth, fifth, sixth] = *arguments;
+    // SAFETY: the caller's promise.
+    unsafe {
+        match number {
+            FUTEX_WAIT => door::futex_wait(
+                with_exposed_provenance_mut(first),
+                second as u64,
+                third as u64,
+                fourth as u32,
+                with_exposed_provenance(fifth),
+                sixth as i32,
+            ),
+            FUTEX_WAKE => door::futex_wake(
+                with_exposed_provenance_mut(first),
+                second as u64,
+                third as i32,
+                fourth as u32,
+            ),
+            FUTEX_REQUEUE => door::futex_requeue(
+                with_exposed_provenance(first),
+                second as u32,
+                third as i32,
+                fourth as i32,
+            ),
+            _ => door::futex_waitv(
+                with_exposed_provenance(first),
+                second as u32,
+                third as u32,
+                with_exposed_provenance(fourth),
+                fifth as i32,
+            ),
+        }
+    }
+}

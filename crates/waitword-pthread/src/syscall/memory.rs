@@ -1,0 +1,109 @@
+//! Whether memory is there, without a SIGSEGV if it is not.
+//!
+//! The kernel answers EFAULT for a word that is not mapped, and programs that test it expect that. To ask it costs a system call,
+//! which is what serving futexes here is to save. So each answer "it is there" is kept, by page, and a
+//! word on a page that was seen costs a load.
+//!
+//! | what happens | answer |
+//! |--------------|--------|
+//! | an address that was never good | the kernel's: EFAULT |
+//! | a page that was seen and then unmapped or protected | SIGSEGV, until another page takes its place in the list |
+//!
+//! The kernel is asked by futex(2) itself, which a sandbox that lets futexes through lets through: FUTEX_CMP_REQUEUE of nobody, which reads
+//! the word; FUTEX_WAKE_OP that adds nothing, which writes it. Nobody waits in the kernel on a private word who could be woken by that.
+
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use syscalls::{Errno, Sysno, syscall6};
+
+const PAGE_SHIFT: u32 = 12;
+const PAGE: usize = 1 << PAGE_SHIFT;
+
+/// How many pages are remembered. 4 KiB in all.
+const REMEMBERED: usize = 512;
+
+/// Pages that were there: the page's number, shifted by one; the lowest bit says that it can be written to. 0: none.
+static SEEN: [AtomicUsize; REMEMBERED] = [const { AtomicUsize::new(0) }; REMEMBERED];
+
+const WRITABLE: usize = 1;
+
+/// Where a page is remembered: neighbours side by side, far ones spread.
+fn place(page: usize) -> &'static AtomicUsize {
+    const GOLDEN: usize = 0x9e37_79b9_7f4a_7c15;
+    let far = (page >> 6).wrapping_mul(GOLDEN) >> 32;
+    &SEEN[(page ^ far) % REMEMBERED]
+}
+
+/// Whether these bytes can be read. The address need not make sense; `length` is less than a page.
+#[inline]
+pub(super) fn is_readable(address: usize, length: usize) -> bool {
+    let Some(last) = address.checked_add(length.saturating_sub(1)) else {
+        return false;
+    };
+    page_is_readable(address) && (address / PAGE == last / PAGE || page_is_readable(last))
+}
+
+/// Whether a word of 32 bits can be read. One that is not aligned is as good as any: it is refused for that.
+#[inline]
+pub(super) fn word_is_readable(address: usize) -> bool {
+    page_is_readable(address)
+}
+
+/// Whether a word of 32 bits can be written.
+pub(super) fn word_is_writable(address: usize) -> bool {
+    let page = address >> PAGE_SHIFT;
+    let place = place(page);
+    // Relaxed: what is remembered is a guess about another thing than memory.
+    if place.load(Relaxed) == page << 1 | WRITABLE {
+        return true;
+    }
+    let is_there = ask_to_write(address & !3);
+    if is_there {
+        place.store(page << 1 | WRITABLE, Relaxed);
+    }
+    is_there
+}
+
+#[inline]
+fn page_is_readable(address: usize) -> bool {
+    let page = address >> PAGE_SHIFT;
+    place(page).load(Relaxed) & !WRITABLE == page << 1 && page != 0 || look(address)
+}
+
+#[cold]
+#[inline(never)]
+fn look(address: usize) -> bool {
+    let is_there = ask_to_read(address & !3);
+    if is_there {
+        let page = address >> PAGE_SHIFT;
+        place(page).store(page << 1, Relaxed);
+    }
+    is_there
+}
+
+const PRIVATE: usize = 128;
+
+fn ask_to_read(word: usize) -> bool {
+    const CMP_REQUEUE: usize = 4;
+    // SAFETY: wakes nobody and moves nobody; the word is read by the kernel, which can.
+    let answer = unsafe { syscall6(Sysno::futex, word, CMP_REQUEUE | PRIVATE, 0, 0, word, 0) };
+    answer != Err(Errno::EFAULT)
+}
+
+fn ask_to_write(word: usize) -> bool {
+    const WAKE_OP: usize = 5;
+    /// Add 0; the comparison does not matter.
+    const ADD_NOTHING: usize = 1 << 28;
+    // SAFETY: adds nothing, in one atomic step. No private waiter is in the kernel.
+    let answer = unsafe {
+        syscall6(
+            Sysno::futex,
+            word,
+            WAKE_OP | PRIVATE,
+            0,
+            0,
+            word,
+            ADD_NOTHING,
+        )
+    };
+    answer != Err(Errno::EFAULT)
+}

@@ -1,0 +1,172 @@
+//! What the locks had to do: counters of contended acquisitions, sleeps, wakes, requeues and hand-offs.
+//!
+//! Off until [`enable`] is called. What is counted are events off the uncontended paths, where a lock waits, sleeps, wakes
+//! or moves somebody. So an uncontended lock or unlock is the same code whether this is on or off, and it is *not* counted;
+//! who wants that number too counts it on the outside ([`add_locks`]), as the pthread drop-in does.
+//!
+//! ```
+//! waitword::stats::enable();
+//! let before = waitword::stats::snapshot();
+//! // ... work ...
+//! let during = waitword::stats::snapshot().since(&before);
+//! println!("{} sleeps, {} requeues", during.sleeps, during.requeues);
+//! ```
+//!
+//! # What it costs
+//!
+//! Off: one relaxed load on paths that spin or make system calls anyway. On: one atomic addition in a cache line of the CPU's
+//! own ([`Shards`]).
+//!
+//! # fork
+//!
+//! The child of any kind of fork begins with zeros, since the kernel wipes the counters there (`MADV_WIPEONFORK`). Where
+//! it refuses that, a child goes on from its parent's numbers.
+
+mod event;
+mod shards;
+
+pub use event::Snapshot;
+
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+pub(crate) use event::Event;
+use shards::shards;
+
+static ON: AtomicBool = AtomicBool::new(false);
+
+/// Counts from now on. Does not block, and may be called at any time, also while locks are in use.
+pub fn enable() {
+    shards();
+    ON.store(true, Relaxed);
+}
+
+/// Counts no more. What was counted stays.
+pub fn disable() {
+    ON.store(false, Relaxed);
+}
+
+/// Whether it counts.
+#[inline]
+pub fn is_enabled() -> bool {
+    ON.load(Relaxed)
+}
+
+/// What was counted so far. Other threads go on meanwhile, so numbers that belong together may differ by what was under way.
+pub fn snapshot() -> Snapshot {
+    Snapshot::read(|event| shards().sum(event))
+}
+
+/// Counts acquisitions that went through no slow path, for whoever stands between a program and its locks and sees them.
+/// Nothing in this library calls it. Does not block; async-signal-safe.
+#[inline]
+pub fn add_locks(count: u64) {
+    if ON.load(Relaxed) {
+        shards().add(Event::Locks, count);
+    }
+}
+
+/// Something of this kind has happened.
+#[inline(always)]
+pub(crate) fn count(event: Event) {
+    count_many(event, 1);
+}
+
+/// So much of it.
+#[inline(always)]
+pub(crate) fn count_many(event: Event, count: usize) {
+    // Relaxed: nothing else is ordered by it, and it changes once.
+    if ON.load(Relaxed) {
+        add(event, count);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn add(event: Event, count: usize) {
+    if count != 0 {
+        shards().add(event, count as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Condvar, Mutex};
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::time::{Duration, Instant};
+
+    /// Counters are the process's, and other tests run beside these: so only lower bounds are asked for.
+    fn until(what: &str, done: impl Fn() -> bool) {
+        let began = Instant::now();
+        while !done() {
+            assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_broadcast_with_the_mutex_held_moves_all_and_wakes_none() {
+        const WAITERS: usize = 6;
+        enable();
+        let (mutex, condvar) = (Mutex::new(false), Condvar::new());
+        let waiting = AtomicUsize::new(0);
+        let before = snapshot();
+        std::thread::scope(|scope| {
+            for _ in 0..WAITERS {
+                scope.spawn(|| {
+                    let mut done = mutex.lock();
+                    waiting.fetch_add(1, SeqCst);
+                    condvar.wait_while(&mut done, |done| !*done);
+                });
+            }
+            until("all wait", || {
+                waiting.load(SeqCst) == WAITERS && mutex.try_lock().is_some()
+            });
+            let mut done = mutex.lock();
+            *done = true;
+            assert_eq!(condvar.notify_all(), WAITERS);
+        });
+        let counted = snapshot().since(&before);
+        let waiters = WAITERS as u64;
+        assert!(counted.requeues >= waiters, "{counted:?}");
+        assert!(counted.herds_avoided >= 1, "{counted:?}");
+        assert!(counted.herd_waiters >= waiters, "{counted:?}");
+        assert!(counted.wakes >= waiters, "{counted:?}");
+    }
+
+    #[test]
+    fn who_finds_a_mutex_held_is_counted_once_and_sleeps() {
+        enable();
+        let before = snapshot();
+        let mutex = Mutex::new(());
+        std::thread::scope(|scope| {
+            let held = mutex.lock();
+            let waiter = scope.spawn(|| drop(mutex.lock()));
+            until("it sleeps", || {
+                let counted = snapshot().since(&before);
+                counted.contended >= 1 && counted.sleeps >= 1
+            });
+            drop(held);
+            waiter.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_child_begins_with_zeros() {
+        enable();
+        add_locks(5);
+        assert!(snapshot().locks >= 5);
+        // SAFETY: the child reads counters and exits.
+        let child = unsafe { libc::fork() };
+        assert!(child >= 0);
+        if child == 0 {
+            add_locks(2);
+            let right = snapshot().locks == 2 && is_enabled();
+            // SAFETY: ends the child without running anything of the parent's.
+            unsafe { libc::_exit(i32::from(!right)) };
+        }
+        let mut status = 0;
+        // SAFETY: waits for the child made above.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!(status, 0);
+    }
+}

@@ -1,0 +1,88 @@
+//! Where the counters lie: a line for each CPU, so that threads that count at the same time do not write to the same one.
+//!
+//! A thread takes the line of the CPU that it runs on, which costs a load (`oncpu`), or, where that is not known, one by the
+//! address of its stack. A thread may be moved between the two steps, so the additions are atomic; which line they land in does not matter
+//! to the sum. More than 64 CPUs share.
+
+use super::Event;
+use crate::oncpu::current_cpu;
+use crate::sys::mem;
+use core::array::from_fn;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+const SHARDS: usize = 64;
+
+/// The counters of one CPU. Two lines: processors fetch them in pairs.
+#[repr(C, align(128))]
+struct Shard([AtomicU64; Event::COUNT]);
+
+#[repr(C)]
+pub(super) struct Shards([Shard; SHARDS]);
+
+/// The pages that are wiped in children; null until first asked for.
+static MAPPED: AtomicPtr<Shards> = AtomicPtr::new(core::ptr::null_mut());
+/// Stands in for them where memory is short or the kernel does not wipe.
+static RESERVE: Shards =
+    Shards([const { Shard([const { AtomicU64::new(0) }; Event::COUNT]) }; SHARDS]);
+
+/// Those of the process.
+pub(super) fn shards() -> &'static Shards {
+    // Acquire: the pages are mapped before their address is known.
+    // SAFETY: null, or a mapping that is never taken away; all zeros is a valid one.
+    unsafe { MAPPED.load(Ordering::Acquire).as_ref() }.unwrap_or_else(first)
+}
+
+#[cold]
+fn first() -> &'static Shards {
+    let ours = wiped().unwrap_or_else(|| (&raw const RESERVE).cast_mut());
+    // Release: whoever finds the address finds the pages. Those that lost the race stay mapped, unused.
+    let _ = MAPPED.compare_exchange(
+        core::ptr::null_mut(),
+        ours,
+        Ordering::Release,
+        Ordering::Relaxed,
+    );
+    shards()
+}
+
+fn wiped() -> Option<*mut Shards> {
+    let length = size_of::<Shards>().next_multiple_of(mem::PAGE);
+    let pages = mem::map(length)?;
+    // SAFETY: one whole mapping, and zeros are counters that have counted nothing.
+    match unsafe { mem::wipe_on_fork(pages, length) } {
+        Ok(()) => Some(pages.as_ptr().cast()),
+        Err(_) => {
+            // SAFETY: mapped just above, seen by nobody.
+            unsafe { mem::unmap(pages, length) };
+            None
+        }
+    }
+}
+
+impl Shards {
+    #[inline]
+    pub(super) fn add(&self, event: Event, count: u64) {
+        let Shard(counters) = &self.0[here() % SHARDS];
+        // Relaxed: a number that orders nothing.
+        counters[event as usize].fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(super) fn sum(&self, event: Event) -> u64 {
+        let each: [u64; SHARDS] =
+            from_fn(|shard| self.0[shard].0[event as usize].load(Ordering::Relaxed));
+        each.into_iter().fold(0, u64::wrapping_add)
+    }
+}
+
+/// A number that threads which run at the same time are not likely to share.
+fn here() -> usize {
+    /// Threads' stacks are further apart than this.
+    const STACK: u32 = 16;
+    current_cpu().map_or_else(
+        || {
+            let on_the_stack = 0_u8;
+            (&raw const on_the_stack).addr() >> STACK
+        },
+        |cpu| cpu as usize,
+    )
+}
