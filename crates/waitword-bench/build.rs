@@ -54,19 +54,24 @@ fn main() {
     }
 }
 
-/// Debian has it as a shared library only.
+/// Debian has it as a shared library only; a static one, where there is one, is taken.
 fn nsync() -> bool {
     let program =
         "#include <nsync.h>\nint main(void) { nsync_mu mu = NSYNC_MU_INIT; nsync_mu_lock(&mu); }\n";
     let source = out("nsync.c");
-    let there = std::fs::write(&source, program).is_ok() && links(false, &[&source], &["-lnsync"]);
-    if there {
-        println!("cargo::rustc-link-lib=dylib=nsync");
+    if std::fs::write(&source, program).is_err() || !links(false, &[&source], &["-lnsync"]) {
+        return false;
     }
-    there
+    // No warning if it is the shared one: that is what there is, and it stands on nothing but the C library.
+    match directory_of("libnsync.a") {
+        Some(directory) => link_statically("nsync", &directory),
+        None => println!("cargo::rustc-link-lib=dylib=nsync"),
+    }
+    true
 }
 
-/// Debian has it as static libraries only, in the compiler's own search path.
+/// Debian has it both ways. As static libraries: the command is also what starts programs on the drop-in, and twenty shared
+/// libraries and C++'s would cost each of those starts 3 ms.
 fn absl() -> bool {
     let main = out("main.cc");
     let program = "extern \"C\" void waitword_absl_mu_lock(void *);\nint main() { long mu = 0; waitword_absl_mu_lock(&mu); }\n";
@@ -84,11 +89,50 @@ fn absl() -> bool {
     if built.is_err() {
         return false;
     }
-    // Not as `static=`, for which rustc would want to be told the directory. Who uses others comes first.
-    for name in ABSL.iter().chain(["stdc++"].iter()) {
-        println!("cargo::rustc-link-lib={name}");
+    // Who uses others comes first.
+    let libraries: Vec<&str> = ABSL.iter().copied().chain(["stdc++"]).collect();
+    let directories: Vec<Option<PathBuf>> = libraries
+        .iter()
+        .map(|name| directory_of(&format!("lib{name}.a")))
+        .collect();
+    let missing: Vec<&str> = libraries
+        .iter()
+        .zip(&directories)
+        .filter_map(|(name, directory)| directory.is_none().then_some(*name))
+        .collect();
+    if missing.is_empty() {
+        for (name, directory) in libraries.iter().zip(directories.iter().flatten()) {
+            link_statically(name, directory);
+        }
+        // What libstdc++ stands on.
+        println!("cargo::rustc-link-lib=dylib=m");
+    } else {
+        println!(
+            "cargo::warning=no static library of {}: absl is linked dynamically, which makes `waitword run` slower to start",
+            missing.join(", ")
+        );
+        for name in libraries {
+            println!("cargo::rustc-link-lib=dylib={name}");
+        }
     }
     true
+}
+
+/// Where the compiler finds this file; `None` if it does not.
+fn directory_of(library: &str) -> Option<PathBuf> {
+    let tool = compiler(true).try_get_compiler().ok()?;
+    let argument = format!("-print-file-name={library}");
+    let output = tool.to_command().arg(argument).output().ok()?;
+    let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
+    // The bare name is its way to say that there is none.
+    let path = (path.is_absolute() && path.exists()).then_some(path)?;
+    Some(path.canonicalize().ok()?.parent()?.to_owned())
+}
+
+/// Not bundled into the crate: the program that is linked in the end takes of it what it needs.
+fn link_statically(name: &str, directory: &Path) {
+    println!("cargo::rustc-link-search=native={}", directory.display());
+    println!("cargo::rustc-link-lib=static:-bundle={name}");
 }
 
 fn out(file: &str) -> PathBuf {

@@ -212,6 +212,7 @@ mod tests {
             ratio: Summary::of(ratio),
         };
         WorkloadReport {
+            missing: Vec::new(),
             name: workload.to_owned(),
             about: String::new(),
             error: None,

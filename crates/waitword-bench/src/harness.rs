@@ -17,6 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub enum Failure {
     /// The workload's own check failed, or it could not be set up.
     Failed(String),
+    /// What it needs is not installed: what, and how to install it.
+    Missing(String),
     /// The user wants to stop.
     Stopped,
 }
@@ -31,7 +33,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Failed(message) => f.write_str(message),
+            Self::Failed(message) | Self::Missing(message) => f.write_str(message),
             Self::Stopped => f.write_str("stopped"),
         }
     }

@@ -11,6 +11,7 @@
 //! | [`locks`] | what a lock must offer; the C library's, Rust's, nsync's and absl's locks |
 //! | [`workload`] | one file an idea: what is done, and what its figures mean |
 //! | [`harness`] | rounds, order, disturbed rounds, what a case and a variant are |
+//! | `programs` | whole programs of others, plain and on the pthread drop-in |
 //! | [`crew`] | many threads that are put to sleep and are *seen* asleep |
 //! | [`stats`], [`report`], [`bars`] | medians and ratios; the report and its JSON; what must be reached |
 //! | [`usage`], [`machine`], [`syscall_count`] | CPU time and switches; the header; system calls made |
@@ -23,6 +24,7 @@ pub mod harness;
 pub mod locks;
 pub mod machine;
 pub mod ops;
+mod programs;
 pub mod report;
 pub mod stats;
 pub mod syscall_count;

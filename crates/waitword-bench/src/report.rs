@@ -20,6 +20,7 @@
 //!   "missing_peers": [ { "name": "nsync", "install": "apt-get install ..." } ],     not in this build
 //!   "workloads": [ {
 //!     "name": "calls", "about": "...", "error": null|"...",
+//!     "missing": [ "x264 (no x264; apt-get install x264)" ],         not measured: not installed
 //!     "cases": [ {
 //!       "name": "wait, wrong value, private, one word",
 //!       "rounds": 7,                     rounds that the figures are of
@@ -89,6 +90,8 @@ pub struct WorkloadReport {
     pub about: String,
     /// What was measured.
     pub cases: Vec<CaseReport>,
+    /// What was not measured because something is not installed, and how to install it.
+    pub missing: Vec<String>,
     /// Why it did not get to its end.
     pub error: Option<String>,
 }

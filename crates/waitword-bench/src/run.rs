@@ -19,6 +19,16 @@ pub struct Settings {
     pub naps: u32,
     /// Also the cases that take long or very many threads.
     pub full: bool,
+    /// Of the whole programs, those whose names have one of these in them; all if there are none.
+    pub programs: Vec<String>,
+}
+
+impl Settings {
+    /// Whether the program of this name is among those asked for.
+    pub fn wants_program(&self, name: &str) -> bool {
+        let asked = |part: &String| name.to_lowercase().contains(&part.to_lowercase());
+        self.programs.is_empty() || self.programs.iter().any(asked)
+    }
 }
 
 impl Default for Settings {
@@ -28,6 +38,7 @@ impl Default for Settings {
             threads: vec![2, 16, 64, 512],
             naps: 0,
             full: false,
+            programs: Vec::new(),
         }
     }
 }
@@ -62,7 +73,15 @@ pub fn workloads() -> &'static [Workload] {
         workload::hand_over::WORKLOAD,
         workload::cond_perf::WORKLOAD,
         workload::pp::WORKLOAD,
+        workload::programs::WORKLOAD,
     ]
+}
+
+impl Workload {
+    /// Whether it is run when none is asked for by name. Whole programs are not: they take long, and have to be installed.
+    pub fn is_usual(&self, full: bool) -> bool {
+        full || self.name != workload::programs::WORKLOAD.name
+    }
 }
 
 /// Somebody who watches the run.
@@ -77,8 +96,8 @@ pub trait Observer {
     fn workload(&mut self, report: &WorkloadReport);
 }
 
-/// Runs these workloads. A workload that fails is reported with its error, and the others still run; when
-/// the user stops, the report holds what there is.
+/// Runs these workloads. A case that fails is reported with its error, one that needs what is not installed is named, and the
+/// others still run; when the user stops, the report holds what there is.
 pub fn run(chosen: &[Workload], context: &Context, observer: &mut dyn Observer) -> Report {
     let settings = &context.settings;
     let began = Instant::now();
@@ -96,7 +115,8 @@ pub fn run(chosen: &[Workload], context: &Context, observer: &mut dyn Observer) 
     for workload in chosen {
         let (report, failure) = run_workload(workload, context, observer);
         complete &= failure.is_none();
-        if !report.cases.is_empty() || report.error.is_some() {
+        let is_empty = report.cases.is_empty() && report.missing.is_empty();
+        if !is_empty || report.error.is_some() {
             observer.workload(&report);
             reports.push(report);
         }
@@ -128,6 +148,7 @@ fn run_workload(
         name: workload.name.to_owned(),
         about: workload.about.to_owned(),
         cases: Vec::new(),
+        missing: Vec::new(),
         error: None,
     };
     let failure = match Watchdog::start(workload.name, context) {
@@ -140,26 +161,94 @@ fn run_workload(
     (report, failure)
 }
 
+/// Runs all cases; the failures together, if there are any. A case that cannot be set up or fails does not stop those after it.
 fn run_cases(
     workload: &Workload,
     context: &Context,
     observer: &mut dyn Observer,
     report: &mut WorkloadReport,
 ) -> Option<Failure> {
+    let mut failures: Vec<String> = Vec::new();
     for case in (workload.cases)(&context.settings) {
         observer.case(workload.name, &case.name);
         let (case, failure) = run_case(case, context, &mut || observer.step());
         report.cases.extend(case);
-        if failure.is_some() {
-            return failure;
+        match failure {
+            None => {}
+            Some(Failure::Missing(what)) => report.missing.push(what),
+            Some(Failure::Failed(message)) => failures.push(message),
+            Some(Failure::Stopped) => return Some(Failure::Stopped),
         }
     }
-    None
+    (!failures.is_empty()).then(|| Failure::Failed(failures.join("\n")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::harness::{Contender, Measured, check};
+    use crate::usage::Usage;
+    use std::sync::Arc;
+
+    struct Nobody;
+
+    impl Observer for Nobody {
+        fn begin(&mut self, _: u64) {}
+        fn case(&mut self, _: &str, _: &str) {}
+        fn step(&mut self) {}
+        fn workload(&mut self, _: &WorkloadReport) {}
+    }
+
+    #[test]
+    fn a_case_that_fails_or_cannot_be_does_not_stop_the_next_one() {
+        fn cases(_: &Settings) -> Vec<Case> {
+            let good = |name: &str| {
+                Case::new(name, &[], 1, |_| {
+                    Ok(vec![Contender::named("somebody", |_| {
+                        Ok(Measured {
+                            values: Vec::new(),
+                            operations: 1,
+                            usage: Usage::default(),
+                        })
+                    })])
+                })
+            };
+            let missing = Case::new("missing", &[], 1, |_| {
+                Err(Failure::Missing("nothing to be had".to_owned()))
+            });
+            let bad = Case::new("bad", &[], 1, |_| {
+                Ok(vec![Contender::named("somebody", |_| {
+                    check(false, || "it hangs".to_owned())?;
+                    unreachable!()
+                })])
+            });
+            vec![missing, bad, good("good")]
+        }
+        let workload = Workload {
+            name: "some",
+            about: "some",
+            cases,
+        };
+        let context = Context::new(Settings::default(), Arc::default());
+        let report = run(&[workload], &context, &mut Nobody);
+        assert!(!report.complete);
+        let report = &report.workloads[0];
+        assert_eq!(report.missing, ["nothing to be had"]);
+        assert_eq!(report.error.as_deref(), Some("bad: somebody: it hangs"));
+        let names: Vec<_> = report.cases.iter().map(|case| &case.name).collect();
+        assert_eq!(names, ["good"]);
+    }
+
+    #[test]
+    fn programs_are_asked_for_by_a_part_of_their_names() {
+        let settings = |parts: &[&str]| Settings {
+            programs: parts.iter().map(|part| (*part).to_owned()).collect(),
+            ..Settings::default()
+        };
+        assert!(settings(&[]).wants_program("xz"));
+        assert!(settings(&["redis", "XZ"]).wants_program("xz, 4 threads"));
+        assert!(!settings(&["redis"]).wants_program("xz"));
+    }
 
     #[test]
     fn names_are_unique_and_every_workload_has_cases() {

@@ -51,11 +51,15 @@ impl Usage {
 
     fn of(whom: libc::c_int) -> Self {
         // SAFETY: all zeros is a valid `struct rusage`, which the call fills in.
-        let usage = unsafe {
+        Self::from_rusage(&unsafe {
             let mut usage: libc::rusage = core::mem::zeroed();
             assert_eq!(libc::getrusage(whom, &mut usage), 0);
             usage
-        };
+        })
+    }
+
+    /// As the kernel says it.
+    pub(crate) fn from_rusage(usage: &libc::rusage) -> Self {
         let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
         Self {
             cpu_seconds: seconds(usage.ru_utime) + seconds(usage.ru_stime),

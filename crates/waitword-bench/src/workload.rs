@@ -12,6 +12,7 @@ pub mod memory;
 pub mod mutex;
 pub mod ping_pong;
 pub mod pp;
+pub mod programs;
 pub mod requeue;
 pub mod rwlock;
 pub mod scale;

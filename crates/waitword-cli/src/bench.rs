@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use waitword_bench::harness::Context;
 use waitword_bench::report::{Report, WorkloadReport};
+use waitword_bench::workload::programs;
 use waitword_bench::{Observer, Settings, Workload, workloads};
 
 /// Fewer rounds than this are good for a quick look only.
@@ -23,7 +24,7 @@ const MOST_THREADS: u32 = 30_000;
 /// What the user can ask for.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which workloads to run (default: all); see --list
+    /// Which workloads to run (default: all but `programs`, and that with --full); see --list
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
@@ -48,6 +49,14 @@ pub(crate) struct Args {
     /// Also the cases that take long: 10,000 threads, every length of sections
     #[arg(long)]
     full: bool,
+
+    /// Of the whole programs (workload `programs`), those with one of these in their names
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    programs: Vec<String>,
+
+    /// Name the Debian packages of the whole programs that are not installed, one a line, and end
+    #[arg(long)]
+    missing_packages: bool,
 
     /// Write the report to FILE, too
     #[arg(long, value_name = "FILE")]
@@ -77,6 +86,12 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
+    if args.missing_packages {
+        for package in programs::missing_packages(&settings(args)) {
+            println!("{package}");
+        }
+        return ExitCode::SUCCESS;
+    }
     match measure(args) {
         Ok(code) => code,
         Err(message) => {
@@ -86,18 +101,22 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn measure(args: &Args) -> Result<ExitCode, String> {
-    let chosen = choose(&args.names)?;
-    // Before the run, so that a mistyped path does not cost minutes.
-    let json = args.json.as_deref().map(JsonFile::open).transpose()?;
-    let stop = stop_on_signals().map_err(|error| format!("signal handlers: {error}"))?;
-    let settings = Settings {
+fn settings(args: &Args) -> Settings {
+    Settings {
         rounds: args.rounds,
         threads: args.threads.clone(),
         naps: args.naps,
         full: args.full,
-    };
-    let context = Context::new(settings, stop.clone());
+        programs: args.programs.clone(),
+    }
+}
+
+fn measure(args: &Args) -> Result<ExitCode, String> {
+    let chosen = choose(&args.names, args.full)?;
+    // Before the run, so that a mistyped path does not cost minutes.
+    let json = args.json.as_deref().map(JsonFile::open).transpose()?;
+    let stop = stop_on_signals().map_err(|error| format!("signal handlers: {error}"))?;
+    let context = Context::new(settings(args), stop.clone());
     let mut screen = Screen::new();
     // Where it cannot be written or loaded, the rest is measured without it.
     if let Err(error) = load_drop_in() {
@@ -130,8 +149,8 @@ fn load_drop_in() -> anyhow::Result<()> {
     Ok(waitword_bench::locks::pthread::load(&library)?)
 }
 
-/// The workloads of these names, in the benchmark's order; all if there are no names.
-fn choose(names: &[String]) -> Result<Vec<Workload>, String> {
+/// The workloads of these names, in the benchmark's order; the usual ones if there are no names.
+fn choose(names: &[String], full: bool) -> Result<Vec<Workload>, String> {
     let known = |name: &str| workloads().iter().any(|workload| workload.name == name);
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
         let known: Vec<_> = workloads().iter().map(|workload| workload.name).collect();
@@ -140,8 +159,10 @@ fn choose(names: &[String]) -> Result<Vec<Workload>, String> {
             "no workload is called '{unknown}'; there are: {known}"
         ));
     }
-    let wanted =
-        |workload: &&Workload| names.is_empty() || names.iter().any(|name| name == workload.name);
+    let wanted = |workload: &&Workload| match names {
+        [] => workload.is_usual(full),
+        _ => names.iter().any(|name| name == workload.name),
+    };
     Ok(workloads().iter().filter(wanted).copied().collect())
 }
 
@@ -229,7 +250,7 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_answered_with_the_known_ones() {
-        let error = choose(&["wakes".to_owned()]).unwrap_err();
+        let error = choose(&["wakes".to_owned()], false).unwrap_err();
         assert!(
             error.contains("'wakes'") && error.contains("wake-parallel"),
             "{error}"
@@ -238,10 +259,18 @@ mod tests {
 
     #[test]
     fn no_names_are_all_names_and_some_come_in_the_usual_order() {
-        assert_eq!(choose(&[]).unwrap().len(), workloads().len());
-        let chosen = choose(&["scale".to_owned(), "calls".to_owned()]).unwrap();
+        assert_eq!(choose(&[], true).unwrap().len(), workloads().len());
+        let chosen = choose(&["scale".to_owned(), "calls".to_owned()], false).unwrap();
         let names: Vec<_> = chosen.iter().map(|workload| workload.name).collect();
         assert_eq!(names, ["calls", "scale"]);
+    }
+
+    #[test]
+    fn whole_programs_are_run_by_their_name_or_in_full() {
+        let has = |chosen: Vec<Workload>| chosen.iter().any(|workload| workload.name == "programs");
+        assert!(!has(choose(&[], false).unwrap()));
+        assert!(has(choose(&[], true).unwrap()));
+        assert!(has(choose(&["programs".to_owned()], false).unwrap()));
     }
 
     #[test]

@@ -243,4 +243,7 @@ pub(super) const BARS: &[Bar] = &[
         ("rwlock", &["one write in 10 operations"]), DROP_IN, &["time"]),
     bar("rwlock, reading, 16 threads, to 2", ToCase("t = 2, no writes"), 1.15,
         ("rwlock", &["t = 16, no writes"]), OUR_RWLOCKS, &["time"]),
+
+    bar("whole programs: throughput, to plain", AtLeast, 0.98,
+        ("programs", &[]), OURS, &["throughput"]),
 ];

@@ -31,7 +31,7 @@ pub fn run_case(
     let (rounds, failure) = run_rounds(&case.name, &mut contenders, context, step);
     let failure = failure.map(|failure| match failure {
         Failure::Failed(message) => Failure::Failed(format!("{}: {message}", case.name)),
-        Failure::Stopped => Failure::Stopped,
+        other => other,
     });
     if rounds.kept.is_empty() {
         return (None, failure);
@@ -95,7 +95,7 @@ fn run_round(
         context.measures(format!("{case}: {}", variant.name()));
         let measured = variant.measure(context).map_err(|failure| match failure {
             Failure::Failed(message) => Failure::Failed(format!("{}: {message}", variant.name())),
-            Failure::Stopped => Failure::Stopped,
+            other => other,
         })?;
         round[index] = Some(measured);
         context.progressed();

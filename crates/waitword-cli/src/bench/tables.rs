@@ -1,5 +1,6 @@
 //! The report as tables for a terminal, in a form that also reads well pasted into a text.
 
+mod programs;
 mod wide;
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
@@ -48,6 +49,10 @@ fn table(header: &[&str], first_number: usize, numbers: usize) -> Table {
 /// All cases of a workload.
 pub(super) fn workload(report: &WorkloadReport) -> String {
     let mut text = format!("\n## {}: {}\n", report.name, report.about);
+    if report.name == waitword_bench::workload::programs::WORKLOAD.name {
+        text += &programs::table_of(&report.cases);
+        return text + &notes(report);
+    }
     let metrics = |case: &CaseReport| case.variants.first().map_or(0, |first| first.metrics.len());
     let (many, few): (Vec<_>, Vec<_>) = report
         .cases
@@ -84,6 +89,12 @@ pub(super) fn workload(report: &WorkloadReport) -> String {
         text += &table.to_string();
         text.push('\n');
     }
+    text + &notes(report)
+}
+
+/// What stands below a workload's tables: rounds that were disturbed, what is missing, what failed.
+fn notes(report: &WorkloadReport) -> String {
+    let mut text = String::new();
     for case in &report.cases {
         if case.disturbed > 0 || case.repeated > 0 {
             text += &format!(
@@ -95,6 +106,9 @@ pub(super) fn workload(report: &WorkloadReport) -> String {
             }
             text.push('\n');
         }
+    }
+    for what in &report.missing {
+        text += &format!("Not measured, not installed: {what}\n");
     }
     if let Some(error) = &report.error {
         text += &format!("FAILED: {error}\n");
