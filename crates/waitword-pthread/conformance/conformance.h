@@ -1,6 +1,7 @@
 /* What every program of the conformance suite shares: named cases, checks, threads that can be seen to sleep.
  *
- *     program            runs every case, each in a process of its own (several at once), with a time limit
+ *     program            runs every case, each in a process of its own (CONFORMANCE_JOBS at once), with a time limit
+ *                        (CONFORMANCE_PATIENCE times as long as usual)
  *     program CASE       runs one
  *     program --list     names them
  *
@@ -346,6 +347,11 @@ struct conformance_run {
     struct timespec limit;
 };
 
+static inline int conformance_seconds(const struct conformance_case *one) {
+    const char *patience = getenv("CONFORMANCE_PATIENCE");
+    return one->seconds * (patience != NULL && atoi(patience) > 0 ? atoi(patience) : 1);
+}
+
 static inline int conformance_run_one(struct conformance_case *one) {
     conformance_current = one;
     one->run();
@@ -354,7 +360,7 @@ static inline int conformance_run_one(struct conformance_case *one) {
 }
 
 static inline struct conformance_run conformance_start(struct conformance_case *one) {
-    struct conformance_run run = {one, fork(), after_ms(CLOCK_MONOTONIC, one->seconds * 1000L)};
+    struct conformance_run run = {one, fork(), after_ms(CLOCK_MONOTONIC, conformance_seconds(one) * 1000L)};
     if (run.process == 0) {
         /* A group of its own, so that whatever it leaves behind can be ended. */
         setpgid(0, 0);
@@ -396,7 +402,7 @@ int main(int count, char **arguments) {
         part_argument = count >= 3 ? arguments[2] : NULL;
         for (struct conformance_case *one = conformance_first; one != NULL; one = one->next) {
             if (strcmp(one->name, arguments[1]) != 0) continue;
-            alarm((unsigned)one->seconds + 10);
+            alarm((unsigned)conformance_seconds(one) + 10);
             return conformance_run_one(one);
         }
         fprintf(stderr, "no case is called %s; --list names them\n", arguments[1]);
@@ -404,7 +410,7 @@ int main(int count, char **arguments) {
     }
     enum { MOST = 64 };
     const char *jobs = getenv("CONFORMANCE_JOBS");
-    int at_once = jobs != NULL ? atoi(jobs) : 4, running = 0, failed = 0;
+    int at_once = jobs != NULL ? atoi(jobs) : 6, running = 0, failed = 0;
     if (at_once < 1 || at_once > MOST) at_once = 1;
     struct conformance_run runs[MOST];
     struct conformance_case *next = conformance_first;

@@ -217,7 +217,7 @@ LONG_CASE(signals_at_every_instruction, 60) {
     struct sigaction action = {.sa_sigaction = step_by_chance, .sa_flags = SA_SIGINFO | SA_RESTART};
     OK(sigaction(SIGTRAP, &action, NULL));
     const char *rounds = getenv("CONFORMANCE_ROUNDS");
-    chance.rounds = rounds != NULL ? atoi(rounds) : 400;
+    chance.rounds = rounds != NULL ? atoi(rounds) : 200;
     OK(sem_init(&chance.sem, 0, 0));
     for (long each = 0; each < TAKERS; each++) start(&threads[each], take_by_chance, (void *)(each + getpid()));
     int stalls = 0;
@@ -290,7 +290,7 @@ LONG_CASE(locks_at_every_instruction, 60) {
     struct sigaction action = {.sa_sigaction = step_by_chance, .sa_flags = SA_SIGINFO | SA_RESTART};
     OK(sigaction(SIGTRAP, &action, NULL));
     const char *rounds = getenv("CONFORMANCE_ROUNDS");
-    chance.rounds = rounds != NULL ? atoi(rounds) : 400;
+    chance.rounds = rounds != NULL ? atoi(rounds) : 200;
     OK(sem_init(&chance.sem, 0, 1));
     for (long each = 0; each < MANY; each++) start(&threads[each], lock_by_chance, (void *)(each + getpid()));
     for (int each = 0; each < MANY; each++) join(&threads[each]);

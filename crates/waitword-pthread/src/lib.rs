@@ -10,6 +10,11 @@
 //! | mutex | private: normal, adaptive, recursive, error-checking, priority-inheriting | process-shared, robust, priority-protected |
 //! | condition variable | private | process-shared |
 //! | semaphore | private, unnamed | process-shared, named |
+//! | rwlock, barrier | private | process-shared |
+//! | spin lock | none can be told apart: glibc's layout and protocol, our way to wait | |
+//! | `pthread_once_t` | all | |
+//! | C11's `mtx_t`, `cnd_t`, `once_flag` | all: they are the same objects | |
+//! | raw futexes (`syscall`) | private words of 32 bits | the kernel's: shared words, PI |
 //! | all | in a process with `WAITWORD=off`: none | all |
 //!
 //! Objects keep the C library's size and static initialisers; attribute objects are its own, and decoded here

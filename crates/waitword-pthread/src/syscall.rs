@@ -27,7 +27,8 @@
 //! # Cancellation
 //!
 //! Who is cancelled asynchronously must not be unwound in the middle of our table. Such a thread is deferred for the length of
-//! a call, and acts on a request at its end.
+//! a call, and acts on a request at its end. A wait of futex(2) is ended by the request (`cancel.rs`); one of futex2 is not.
+//! With the deferred type no raw call is a cancellation point.
 //!
 //! # Bad addresses
 //!
@@ -37,6 +38,7 @@ mod classic;
 mod futex2;
 mod memory;
 
+use crate::cancel::CancellationPoint;
 use crate::mode;
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_long};
@@ -156,18 +158,46 @@ unsafe extern "C-unwind" fn serve(
         return unsafe { kernel(number, first, second, third, fourth, fifth, sixth) };
     }
     let before = defer_cancellation();
-    // SAFETY: as above; what is going to be read is known to be mapped.
+    if before == ASYNCHRONOUS && call == FUTEX {
+        // SAFETY: as above.
+        return unsafe { serve_asynchronous(&arguments) };
+    }
     let answer = match call {
+        // SAFETY: as above.
         FUTEX => unsafe { classic::call(&arguments) },
         // SAFETY: as above.
         _ => unsafe { futex2::call(call, &arguments) },
     };
-    let answer = match answer {
-        Ok(answer) => answer as c_long,
-        Err(errno) => refuse(errno.raw_os_error()),
-    };
+    let answer = returned(answer);
     restore_cancellation(before);
     answer
+}
+
+/// How C is told.
+#[inline]
+fn returned(answer: Result<usize, Errno>) -> c_long {
+    match answer {
+        Ok(answer) => answer as c_long,
+        Err(errno) => refuse(errno.raw_os_error()),
+    }
+}
+
+/// futex(2), by a thread that was asynchronous before it was deferred.
+///
+/// # Safety
+/// As `classic::call`.
+#[cold]
+#[inline(never)]
+unsafe extern "C-unwind" fn serve_asynchronous(arguments: &Arguments) -> c_long {
+    restore_cancellation(ASYNCHRONOUS);
+    let point = CancellationPoint::enter();
+    // SAFETY: the caller's promise.
+    let answer = unsafe { classic::call_interruptible(arguments, point.interrupter()) };
+    if answer == Err(Errno::INTR) {
+        point.act();
+    }
+    point.leave();
+    returned(answer)
 }
 
 const DEFERRED: c_int = 0;

@@ -3,7 +3,9 @@
 
 use anyhow::{Context as _, Result, bail};
 use object::elf;
-use object::read::elf::{FileHeader as _, ProgramHeader as _};
+use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
+use object::read::{ReadCache, ReadRef as _};
+use object::{Object as _, ObjectSymbol as _};
 use std::env;
 use std::ffi::{CString, OsStr};
 use std::fs;
@@ -108,11 +110,9 @@ fn script_interpreter(path: &Path) -> Result<Option<PathBuf>> {
 }
 
 fn is_dynamic(path: &Path) -> Result<()> {
-    // The headers are in the first pages; a program may be gigabytes long.
-    const HEADERS: u64 = 64 * 1024;
-    let mut data = Vec::new();
-    fs::File::open(path)?.take(HEADERS).read_to_end(&mut data)?;
-    if !data.starts_with(b"\x7fELF") {
+    // Only what is asked for is read; a program may be gigabytes long.
+    let data = ReadCache::new(fs::File::open(path)?);
+    if data.read_bytes_at(0, 4).unwrap_or_default() != elf::ELFMAG {
         bail!("neither an ELF program nor a script");
     }
     let other_machine = || {
@@ -122,7 +122,7 @@ fn is_dynamic(path: &Path) -> Result<()> {
         )
     };
     let header =
-        elf::FileHeader64::<object::Endianness>::parse(&*data).with_context(other_machine)?;
+        elf::FileHeader64::<object::Endianness>::parse(&data).with_context(other_machine)?;
     let endian = header.endian()?;
     let machine = match env::consts::ARCH {
         "x86_64" => elf::EM_X86_64,
@@ -134,9 +134,9 @@ fn is_dynamic(path: &Path) -> Result<()> {
         bail!(other_machine());
     }
     let interpreter = header
-        .program_headers(endian, &*data)?
+        .program_headers(endian, &data)?
         .iter()
-        .find_map(|segment| segment.interpreter(endian, &*data).transpose())
+        .find_map(|segment| segment.interpreter(endian, &data).transpose())
         .transpose()?;
     match interpreter {
         None => bail!(
@@ -146,6 +146,18 @@ fn is_dynamic(path: &Path) -> Result<()> {
         Some(name) if name.windows(7).any(|part| part == b"ld-musl") => {
             bail!("linked against musl; the drop-in stands on glibc")
         }
+        Some(_) if is_watched_by_thread_sanitizer(&data) => bail!(
+            "built with ThreadSanitizer, which must see the locks itself: under the drop-in it would report races that are none"
+        ),
         Some(_) => Ok(()),
     }
+}
+
+/// (AddressSanitizer refuses to be loaded behind another library by itself.)
+fn is_watched_by_thread_sanitizer(data: &ReadCache<fs::File>) -> bool {
+    let Ok(file) = ElfFile64::<object::Endianness, _>::parse(data) else {
+        return false;
+    };
+    file.dynamic_symbols()
+        .any(|symbol| symbol.name_bytes() == Ok(b"__tsan_init"))
 }

@@ -30,8 +30,29 @@ static void *calls(void *unused)
 	return unused;
 }
 
+/* Nobody will wake it. */
+static void *wait_for_ever(void *unused)
+{
+	static uint32_t lonely;
+	int before;
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &before);
+	for (;;)
+		syscall(SYS_futex, &lonely, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+	return unused;
+}
+
 int main(void)
 {
+	for (int round = 0; round < 20; round++) {
+		pthread_t thread;
+		void *answer;
+		pthread_create(&thread, NULL, wait_for_ever, NULL);
+		usleep(round * 1000);
+		pthread_cancel(thread);
+		pthread_join(thread, &answer);
+		if (answer != PTHREAD_CANCELED)
+			printf("not cancelled\n");
+	}
 	for (int round = 0; round < 100; round++) {
 		pthread_t threads[3];
 		for (int i = 0; i < 3; i++)

@@ -2,6 +2,7 @@
 
 use super::{Arguments, Errno, memory};
 use core::ptr::with_exposed_provenance_mut;
+use waitword::Interrupter;
 use waitword::door::{self, Timespec};
 
 const WAIT: usize = 0;
@@ -37,6 +38,29 @@ pub(super) fn is_ours(arguments: &Arguments) -> bool {
         WAKE_OP => memory::word_is_writable(second),
         WAKE | REQUEUE | WAKE_BITSET => true,
         _ => false,
+    }
+}
+
+/// The same for a thread that may be interrupted.
+///
+/// # Safety
+/// As [`call`].
+pub(super) unsafe fn call_interruptible(
+    arguments: &Arguments,
+    by: &Interrupter,
+) -> Result<usize, Errno> {
+    let [word, _, value, time_or_value, second, third_value] = *arguments;
+    // SAFETY: the caller's promise.
+    unsafe {
+        door::futex_interruptible(
+            with_exposed_provenance_mut(word),
+            operation(arguments) as i32,
+            value as u32,
+            time_or_value,
+            with_exposed_provenance_mut(second),
+            third_value as u32,
+            by,
+        )
     }
 }
 

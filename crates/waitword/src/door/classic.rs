@@ -2,6 +2,8 @@
 
 use super::{Access, Errno, Timespec, at_least_one, check_address, check_argument};
 use crate::futex::{RawFutex, Scope, requeue::requeue, wait::wait, wake::wake, wake_op::wake_op};
+use crate::lock::Interrupter;
+use crate::park::Until;
 use crate::sys;
 use crate::sys::clock::{Clock, Deadline};
 use crate::word::{RawWakeOp, Size, WordPtr};
@@ -40,6 +42,43 @@ pub unsafe fn futex(
     uaddr2: *mut u32,
     val3: u32,
 ) -> Result<usize, Errno> {
+    // SAFETY: the caller's promise.
+    unsafe { call(uaddr, op, val, timeout_or_val2, uaddr2, val3, None) }
+}
+
+/// [`futex`], whose wait on a private word ends with `EINTR` if it is interrupted by this.
+///
+/// # Errors
+/// As [`futex`].
+///
+/// # Safety
+/// As [`futex`].
+#[cold]
+pub unsafe fn futex_interruptible(
+    uaddr: *mut u32,
+    op: i32,
+    val: u32,
+    timeout_or_val2: usize,
+    uaddr2: *mut u32,
+    val3: u32,
+    by: &Interrupter,
+) -> Result<usize, Errno> {
+    // SAFETY: the caller's promise.
+    unsafe { call(uaddr, op, val, timeout_or_val2, uaddr2, val3, Some(by)) }
+}
+
+/// # Safety
+/// As [`futex`].
+#[inline(always)]
+unsafe fn call(
+    uaddr: *mut u32,
+    op: i32,
+    val: u32,
+    timeout_or_val2: usize,
+    uaddr2: *mut u32,
+    val3: u32,
+    by: Option<&Interrupter>,
+) -> Result<usize, Errno> {
     let command = op & !(PRIVATE_FLAG | CLOCK_REALTIME);
     let ours = op & PRIVATE_FLAG != 0
         && matches!(
@@ -75,6 +114,10 @@ pub unsafe fn futex(
         WAIT | WAIT_BITSET => unsafe { deadline(command, realtime, timeout_or_val2)? },
         _ => None,
     };
+    let until = match by {
+        Some(by) => by.until(deadline.as_ref()),
+        None => deadline.as_ref().into(),
+    };
     if realtime && command != WAIT_BITSET {
         return Err(Errno::NOSYS);
     }
@@ -82,8 +125,8 @@ pub unsafe fn futex(
     // SAFETY: the caller's promise, and the words are checked as far as can be before they are used.
     unsafe {
         match command {
-            WAIT => wait_word(first, val, ALL_BITS, deadline),
-            WAIT_BITSET => wait_word(first, val, val3, deadline),
+            WAIT => wait_word(first, val, ALL_BITS, until),
+            WAIT_BITSET => wait_word(first, val, val3, until),
             WAKE => wake_word(first, val as i32, ALL_BITS),
             WAKE_BITSET => wake_word(first, val as i32, val3),
             REQUEUE => requeue_words(first, second, val as i32, val2, None),
@@ -133,14 +176,14 @@ unsafe fn wait_word(
     word: RawFutex,
     expected: u32,
     bitset: u32,
-    deadline: Option<Deadline>,
+    until: Until<'_>,
 ) -> Result<usize, Errno> {
     if bitset == 0 {
         return Err(Errno::INVAL);
     }
     check_address(word, Access::Read)?;
     // SAFETY: the caller's promise; aligned.
-    unsafe { wait(word, expected.into(), bitset.into(), deadline.as_ref()) }?;
+    unsafe { wait(word, expected.into(), bitset.into(), until) }?;
     Ok(0)
 }
 

@@ -25,7 +25,7 @@ mod classic;
 mod futex2;
 
 pub use crate::sys::futex::Waitv;
-pub use classic::futex;
+pub use classic::{futex, futex_interruptible};
 pub use futex2::{
     MPOL, NUMA, PRIVATE, SIZE_U8, SIZE_U16, SIZE_U32, SIZE_U64, futex_requeue, futex_wait,
     futex_waitv, futex_wake, futex_wake_op,

@@ -3,6 +3,7 @@
 //! Source: FUTEX_WAIT and FUTEX_WAIT_BITSET of futex(2), `futex_wait` of futex2.
 
 use super::{Error, Futex, RawFutex, Scope, private};
+use crate::park::Until;
 use crate::private::repository;
 use crate::shared;
 use crate::sys::clock::Deadline;
@@ -94,11 +95,11 @@ impl<A: FutexWord> Futex<'_, A> {
 /// The word is mapped and aligned (with a node word behind it, if it says so) and stays so.
 // Always: the scope is known at every call, so half of this goes away.
 #[inline(always)]
-pub(crate) unsafe fn wait(
+pub(crate) unsafe fn wait<'u>(
     futex: RawFutex,
     expected: u64,
     mask: u64,
-    deadline: Option<&Deadline>,
+    until: impl Into<Until<'u>>,
 ) -> Result<(), Error> {
     match futex.scope {
         Scope::Private => {
@@ -112,9 +113,9 @@ pub(crate) unsafe fn wait(
             }
             // SAFETY: the caller's promise.
             let as_expected = || unsafe { futex.word.load() } == expected;
-            private::wait(repository(), key, as_expected, mask, deadline)
+            private::wait(repository(), key, as_expected, mask, until)
         }
         // SAFETY: the caller's promise.
-        Scope::Shared => unsafe { shared::wait(futex.word, expected, mask, deadline) },
+        Scope::Shared => unsafe { shared::wait(futex.word, expected, mask, until.into().deadline) },
     }
 }

@@ -121,7 +121,7 @@ impl Interrupter {
 
     /// For a wait that this ends, or the deadline.
     #[inline]
-    pub(super) fn until<'a>(&'a self, deadline: Option<&'a Deadline>) -> Until<'a> {
+    pub(crate) fn until<'a>(&'a self, deadline: Option<&'a Deadline>) -> Until<'a> {
         Until {
             deadline,
             by: Some(&self.sleeps),

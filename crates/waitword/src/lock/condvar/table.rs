@@ -46,7 +46,7 @@ use super::{BY_PRIORITY, KEPT, RawCondvar, Wakeup};
 use crate::atomic::Ordering;
 use crate::futex::parking::{self, Parked, Plan, Requeued, Token, Tokens};
 use crate::lock::mutex::after_wait::Stands;
-use crate::lock::mutex::waiter::{Moment, Waiter};
+use crate::lock::mutex::waiter::Waiter;
 use crate::lock::{LockError, RawMutex, key_of, key_of_mutex_at};
 use crate::park::Until;
 use crate::private::{Choice, repository};
@@ -102,7 +102,7 @@ pub(super) fn stand(condvar: &RawCondvar, ours: u64, unlock: impl Fn(), until: U
     let parked = parking::park(
         repository(),
         key_of(condvar),
-        Waiter::since(Moment::now()).0,
+        Waiter::for_a_condvar().0,
         until,
         || {
             // Relaxed, all of them: read and written under the bucket's lock.

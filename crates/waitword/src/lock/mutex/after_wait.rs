@@ -114,6 +114,7 @@ impl RawMutex {
         match token {
             HOLDER => {}
             HEIR => {
+                self.note_late(self.ran_late());
                 let without_deadline: Result<(), LockTimedOut> = throughput::lock(self, None, HEIR);
                 debug_assert!(without_deadline.is_ok());
             }

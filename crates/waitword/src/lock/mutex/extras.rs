@@ -6,13 +6,17 @@
 //! that short, it is best to wake some at once, in one system call: they stand in the CPUs' queues, and find the mutex
 //! free one after the other.
 //!
-//! So one who gives the mutex back *because it is about to sleep in a condvar*, and a broadcast to a mutex that is free, wake
-//! **extras** beside the heir, if the last sixteen who were woken had the mutex without waiting. An extra is a newcomer that steps
-//! aside for nobody. If it must park again, its wake-up was in vain, and it begins anew with one at a time.
+//! And where more threads want to run than there are CPUs, each link of the chain stands in a CPU's queue for some milliseconds, one after
+//! the other; a herd would stand there at the same time.
+//!
+//! So one who gives the mutex back because it is about to sleep in a condvar, or to one who comes from a condvar, and a broadcast to a mutex that is free,
+//! wake **extras** beside the heir: 7, if the last sixteen who were woken had the mutex without waiting; 31, if the last heir that came from a
+//! condvar ran a millisecond after it was woken. An extra is a newcomer that steps aside for nobody. If it must park again, its
+//! wake-up was in vain, and it begins anew with one at a time.
 //!
 //! | bits of `data` | meaning |
 //! |------|---------|
-//! | 24-28 | how many in a row had the mutex as they woke up, up to 31 |
+//! | 24-28 | how many in a row had the mutex as they woke up, up to 30; 31: the last heir was late |
 //!
 //! A guess, as what `adaptive.rs` keeps there.
 
@@ -25,15 +29,32 @@ mod real {
     const IN_A_ROW: u32 = 0x1f << SHIFT;
 
     const LATELY: u32 = 16;
-    /// How many extras.
-    const EXTRAS: usize = 7;
+    const MOST: u32 = 30 << SHIFT;
+    const LATE: u32 = 31 << SHIFT;
 
     impl RawMutex {
         /// How many are to be woken beside the heir.
         pub(in super::super) fn extras(&self) -> usize {
+            if self.state().is_special() {
+                return 0;
+            }
+            match self.data.load(Ordering::Relaxed) & IN_A_ROW {
+                LATE => 31,
+                in_a_row if in_a_row >> SHIFT >= LATELY => 7,
+                _ => 0,
+            }
+        }
+
+        /// Notes whether an heir that came from a condvar ran late.
+        #[inline]
+        pub(in super::super) fn note_late(&self, late: bool) {
             let data = self.data.load(Ordering::Relaxed);
-            let trusts = !self.state().is_special() && (data & IN_A_ROW) >> SHIFT >= LATELY;
-            if trusts { EXTRAS } else { 0 }
+            let was_late = data & IN_A_ROW == LATE;
+            if late != was_late && !self.state().is_special() {
+                let in_a_row = if late { LATE } else { MOST };
+                self.data
+                    .store(data & !IN_A_ROW | in_a_row, Ordering::Relaxed);
+            }
         }
 
         /// Notes whether one that was woken had the mutex at once.
@@ -44,7 +65,7 @@ mod real {
             }
             let data = self.data.load(Ordering::Relaxed);
             let next = match at_once {
-                true if data & IN_A_ROW == IN_A_ROW => return,
+                true if data & IN_A_ROW >= MOST => return,
                 true => data + (1 << SHIFT),
                 false if data & IN_A_ROW == 0 => return,
                 false => data & !IN_A_ROW,
@@ -73,6 +94,8 @@ mod model {
         pub(in super::super) fn extras(&self) -> usize {
             usize::from(WOKEN.load(Relaxed))
         }
+
+        pub(in super::super) fn note_late(&self, _: bool) {}
 
         pub(in super::super) fn note_woken(&self, _: bool) {}
     }

@@ -39,6 +39,8 @@ mod real {
 
     /// When an heir is late: it wakes up in some 15 µs and has the lock reserved 15 µs after that.
     const LATE: u32 = 80_000 >> UNIT;
+    /// From being woken to running, where CPUs are free, is far less.
+    const BUSY: u32 = 1_000_000 >> UNIT;
     /// For how long nobody makes way again.
     const NOT_AGAIN_FOR: u32 = 200_000 >> UNIT;
     /// Times further apart than this are in the future: somebody has just made way.
@@ -55,6 +57,14 @@ mod real {
             if !self.state().is_special() {
                 self.note(units(now));
             }
+        }
+
+        /// As the heir, woken by an unlock, who runs now: whether that took so long that the CPUs must have been busy with others.
+        #[inline]
+        pub(in super::super) fn ran_late(&self) -> bool {
+            let woken = self.data.load(Ordering::Relaxed) & TIME;
+            let since = (units(Moment::now()).wrapping_sub(woken) & TIME) >> SHIFT;
+            !self.state().is_special() && (BUSY..FUTURE).contains(&since)
         }
 
         fn note(&self, time: u32) {
@@ -99,6 +109,10 @@ mod model {
 
     impl RawMutex {
         pub(in super::super) fn note_heir_woken(&self, _: Moment) {}
+
+        pub(in super::super) fn ran_late(&self) -> bool {
+            false
+        }
 
         pub(in super::super) fn must_make_way(&self, _: State) -> bool {
             HEIRS_ARE_LATE.load(Relaxed)

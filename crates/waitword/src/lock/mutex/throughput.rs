@@ -455,21 +455,29 @@ impl<'a> Contender<'a> {
 /// Releases the lock, which has been found with PARKED set and no heir, and wakes one, and perhaps some extras.
 #[cold]
 pub(super) fn unlock_and_wake(mutex: &RawMutex, then: Then) {
-    let extras = match then {
-        Then::Sleep => mutex.extras(),
+    let extras = mutex.extras();
+    let extras_beside = |heir: Waiter| match then {
+        Then::Sleep => extras,
+        _ if heir.is_from_condvar() => extras,
         _ => 0,
     };
     // A waiter that ran here would have to wait for the caller, if that goes on.
     let suits = |waiter: Waiter| then == Then::Sleep || !waiter.ran_here();
-    if !unlock_and_wake_one_of(mutex, suits, extras) {
-        unlock_and_wake_one_of(mutex, |_| true, extras);
+    if !unlock_and_wake_one_of(mutex, suits, extras_beside) {
+        unlock_and_wake_one_of(mutex, |_| true, extras_beside);
     }
 }
 
 /// The same for the oldest of the waiters that `suits`, or one who is impatient, and those who come next; false, and nothing
 /// done, if there are waiters and none does.
-fn unlock_and_wake_one_of(mutex: &RawMutex, suits: impl Fn(Waiter) -> bool, extras: usize) -> bool {
+fn unlock_and_wake_one_of(
+    mutex: &RawMutex,
+    suits: impl Fn(Waiter) -> bool,
+    extras_beside: impl Fn(Waiter) -> usize,
+) -> bool {
     let (mut seen, mut taken, mut done) = (0, 0, true);
+    // Known once somebody is found.
+    let mut extras = 0;
     let found = core::cell::Cell::new(None::<Waiter>);
     let choose = |kind| {
         let waiter = Waiter(kind);
@@ -482,6 +490,7 @@ fn unlock_and_wake_one_of(mutex: &RawMutex, suits: impl Fn(Waiter) -> bool, extr
                 return Choice::Pass;
             }
             found.set(Some(waiter));
+            extras = extras_beside(waiter);
             mutex.note_heir_woken(Moment::now());
         }
         taken += 1;

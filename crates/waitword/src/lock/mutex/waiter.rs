@@ -4,6 +4,7 @@
 //! |-------|---------|
 //! | 0     | always set |
 //! | 1     | IMPATIENT: has waited so long that the lock is to be handed to it |
+//! | 2     | FROM_CONDVAR: waited for a signal, and most often gives the lock back soon |
 //! | 8-23  | one more than the CPU that it last ran on; 0 if that is not known |
 //! | 24-63 | when it began to wait, in microseconds, modulo 2^40 |
 
@@ -11,6 +12,7 @@ use crate::oncpu;
 
 const WAITER: u64 = 1;
 const IMPATIENT: u64 = 1 << 1;
+const FROM_CONDVAR: u64 = 1 << 2;
 const CPU_SHIFT: u32 = 8;
 const CPU: u64 = 0xffff << CPU_SHIFT;
 const TIME_SHIFT: u32 = 24;
@@ -51,6 +53,17 @@ impl Waiter {
     #[inline]
     pub(in crate::lock) fn since(began: Moment) -> Self {
         Self(WAITER | here() | (began.0 / 1000) << TIME_SHIFT)
+    }
+
+    /// The calling thread, which begins to wait for a condvar.
+    #[inline]
+    pub(in crate::lock) fn for_a_condvar() -> Self {
+        Self(Self::since(Moment::now()).0 | FROM_CONDVAR)
+    }
+
+    #[inline]
+    pub(super) fn is_from_condvar(self) -> bool {
+        self.0 & FROM_CONDVAR != 0
     }
 
     #[inline]

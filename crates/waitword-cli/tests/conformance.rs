@@ -1,0 +1,177 @@
+//! The conformance suite: C and C++ programs written from POSIX and the man pages (`crates/waitword-pthread/conformance`), run twice,
+//! on glibc alone and under `waitword run`, and their answers compared case by case.
+//!
+//! Every check of every case holds on both. What POSIX leaves open is printed as an answer: it has to be the same, or listed in
+//! `conformance/better.txt` with the reason why ours may differ. A listed answer that does not differ any more fails too.
+
+#[path = "conformance/better.rs"]
+mod better;
+#[path = "conformance/programs.rs"]
+mod programs;
+#[path = "conformance/report.rs"]
+mod report;
+
+use better::Better;
+use programs::{Program, Under};
+use report::Report;
+use std::path::Path;
+
+/// Runs a program both ways, and fails with everything that is not as it should be.
+fn conforms(program: &Program) {
+    let built = program.build();
+    let plain = Report::of(program, &built.run(Under::Glibc));
+    let ours = Report::of(program, &built.run(Under::DropIn));
+    let mut wrong = plain.wrong("on glibc alone (so the case is wrong, or expects too much)");
+    wrong.extend(ours.wrong("under the drop-in"));
+    wrong.extend(Better::list().differences(program.name, &plain, &ours));
+    assert!(
+        wrong.is_empty(),
+        "{}:\n{}\nto see for yourself: {}",
+        program.name,
+        wrong.join("\n"),
+        program.by_hand(),
+    );
+}
+
+macro_rules! programs {
+    ($($name:ident: $program:expr;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                conforms(&$program);
+            }
+        )*
+
+        /// What the list of better answers may speak of.
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+programs! {
+    attributes: Program::new("attributes.c");
+    mutex: Program::new("mutex.c");
+    cond: Program::new("cond.c");
+    cancel: Program::new("cancel.c");
+    sem: Program::new("sem.c");
+    rwlock: Program::new("rwlock.c");
+    barrier: Program::new("barrier.c");
+    once: Program::new("once.c");
+    c11: Program::new("c11.c");
+    robust: Program::new("robust.c");
+    shared: Program::new("shared.c");
+    fork: Program::new("fork.c");
+    loading: Program::new("loading.c").with_library("library.c");
+    malloc: Program::new("malloc.c");
+    exceptions: Program::new("exceptions.cpp");
+    // Real-time threads that keep a CPU for long do not bear each other.
+    inheritance: Program::new("inheritance.c").with_variables(&[("CONFORMANCE_JOBS", "1")]);
+    lost_wakeup: Program::new("lost_wakeup.c");
+}
+
+#[test]
+fn the_list_speaks_of_programs_that_there_are() {
+    for entry in Better::list().entries() {
+        assert!(
+            NAMES.contains(&entry.program.as_str()),
+            "better.txt: no program is called {}",
+            entry.program
+        );
+    }
+}
+
+/// Two allocators that lock while they allocate, put before the C library's: programs that load libraries, fork and throw.
+#[test]
+fn other_allocators_work_under_the_drop_in() {
+    for allocator in ["libjemalloc.so.2", "libtcmalloc_minimal.so.4"] {
+        let directories = [
+            "/usr/lib/x86_64-linux-gnu",
+            "/usr/lib/aarch64-linux-gnu",
+            "/usr/lib",
+        ];
+        let found = directories
+            .iter()
+            .map(|directory| Path::new(directory).join(allocator))
+            .find(|path| path.exists());
+        let Some(path) = found else {
+            eprintln!("not installed, so not tried: {allocator}");
+            continue;
+        };
+        for program in [
+            Program::new("exceptions.cpp"),
+            Program::new("loading.c").with_library("library.c"),
+            Program::new("cancel.c"),
+        ] {
+            let built = program.build();
+            let plain = Report::of(&program, &built.run(Under::GlibcAnd(&path)));
+            let mut ours = Report::of(&program, &built.run(Under::DropInAnd(&path)));
+            // tcmalloc does not bear a main thread that ends before the others, for one.
+            ours.forgive(&plain);
+            let wrong = ours.wrong(allocator);
+            assert!(wrong.is_empty(), "{}: {}", program.name, wrong.join("\n"));
+        }
+    }
+}
+
+/// Told to keep out, it does: every answer is glibc's.
+#[test]
+fn switched_off_it_answers_as_glibc() {
+    for source in ["mutex.c", "rwlock.c", "c11.c"] {
+        let program = Program::new(source);
+        let built = program.build();
+        let plain = Report::of(&program, &built.run(Under::Glibc));
+        let off = Report::of(&program, &built.run(Under::DropInWith("WAITWORD", "off")));
+        let wrong = off.wrong("with WAITWORD=off");
+        assert!(wrong.is_empty(), "{}: {}", program.name, wrong.join("\n"));
+        assert_eq!(off.answers, plain.answers, "{}", program.name);
+    }
+}
+
+/// However threads wait for mutexes, the checks hold.
+#[test]
+fn every_setting_conforms() {
+    for source in ["mutex.c", "cond.c"] {
+        let program = Program::new(source);
+        let built = program.build();
+        for (name, value) in [
+            ("WAITWORD_MUTEX", "throughput"),
+            ("WAITWORD_MUTEX", "wait-wake"),
+            ("WAITWORD_SPIN", "0"),
+        ] {
+            let ours = Report::of(&program, &built.run(Under::DropInWith(name, value)));
+            let wrong = ours.wrong(&format!("with {name}={value}"));
+            assert!(wrong.is_empty(), "{}: {}", program.name, wrong.join("\n"));
+        }
+    }
+}
+
+/// Minutes of threads that may be held up at every instruction. `cargo test -p waitword-cli --test conformance -- --ignored`
+#[test]
+#[ignore = "takes minutes"]
+fn held_up_at_every_instruction_for_minutes() {
+    let program = Program::new("lost_wakeup.c").with_variables(&[
+        ("CONFORMANCE_ROUNDS", "20000"),
+        ("CONFORMANCE_PATIENCE", "20"),
+    ]);
+    let ours = Report::of(&program, &program.build().run(Under::DropIn));
+    let wrong = ours.wrong("under the drop-in");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The runner finds what it is there to find: a case that fails, one that hangs, one that a signal ends.
+#[test]
+fn what_goes_wrong_is_seen() {
+    let program = Program::new("wrong.c");
+    let report = Report::of(&program, &program.build().run(Under::Glibc));
+    let mut wrong = report.wrong("here");
+    wrong.sort();
+    let text = wrong.join("\n");
+    assert_eq!(wrong.len(), 4, "{text}");
+    assert!(wrong[0].contains("crashes: ended by signal 6"), "{text}");
+    assert!(wrong[1].contains("fails: line"), "{text}");
+    assert!(wrong[2].contains("hangs: hangs"), "{text}");
+    assert!(
+        wrong[2].contains("wchan: "),
+        "its threads are shown: {text}"
+    );
+    assert!(wrong[3].contains("says_nothing: "), "{text}");
+}

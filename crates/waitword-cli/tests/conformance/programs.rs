@@ -1,0 +1,238 @@
+//! Building and running the suite's programs.
+
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// A program ends its own cases that hang, after a minute at the latest unless it is told otherwise.
+const PATIENCE: Duration = Duration::from_secs(1500);
+
+/// Where the sources are.
+const SOURCES: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../waitword-pthread/conformance"
+);
+
+/// A program of the suite.
+pub(crate) struct Program {
+    pub(crate) name: &'static str,
+    source: &'static str,
+    library: Option<&'static str>,
+    variables: &'static [(&'static str, &'static str)],
+}
+
+/// On what it runs.
+#[derive(Clone, Copy)]
+pub(crate) enum Under<'a> {
+    Glibc,
+    DropIn,
+    /// With another library that is loaded before the C library, too.
+    GlibcAnd(&'a Path),
+    DropInAnd(&'a Path),
+    /// With a variable of the environment.
+    DropInWith(&'a str, &'a str),
+}
+
+/// A program that has been built.
+pub(crate) struct Built<'a> {
+    program: &'a Program,
+    path: PathBuf,
+    /// Where it lies, as long as this lives.
+    _directory: Directory,
+}
+
+/// What it said, and its cases by name.
+pub(crate) struct Output {
+    pub(crate) cases: Vec<String>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Program {
+    pub(crate) fn new(source: &'static str) -> Self {
+        let (name, _) = source.split_once('.').expect("a source has an ending");
+        Self {
+            name,
+            source,
+            library: None,
+            variables: &[],
+        }
+    }
+
+    /// Linked against a shared library made of this source, which it also loads again as `plugin.so`.
+    pub(crate) fn with_library(mut self, source: &'static str) -> Self {
+        self.library = Some(source);
+        self
+    }
+
+    /// Told these by its environment.
+    pub(crate) fn with_variables(mut self, all: &'static [(&'static str, &'static str)]) -> Self {
+        self.variables = all;
+        self
+    }
+
+    /// Builds it into a directory of its own.
+    pub(crate) fn build(&self) -> Built<'_> {
+        let directory = Directory::new(self.name);
+        Built {
+            program: self,
+            path: self.build_in(&directory.path),
+            _directory: directory,
+        }
+    }
+
+    fn build_in(&self, directory: &Path) -> PathBuf {
+        let program = directory.join(self.name);
+        if let Some(library) = self.library {
+            let made = directory.join("liblocks.so");
+            compile(library, &["-shared", "-fPIC", "-o"], &made);
+            fs::copy(&made, directory.join("plugin.so")).unwrap();
+            let here = format!("-L{}", directory.display());
+            compile(
+                self.source,
+                &[
+                    &here,
+                    "-Wl,-rpath,$ORIGIN",
+                    "-Wl,--no-as-needed",
+                    "-llocks",
+                    "-o",
+                ],
+                &program,
+            );
+        } else {
+            compile(self.source, &["-o"], &program);
+        }
+        program
+    }
+
+    /// How to do it by hand.
+    pub(crate) fn by_hand(&self) -> String {
+        let compiler = compiler(self.source);
+        format!(
+            "{} -O2 -pthread {SOURCES}/{} -o /tmp/{} && waitword run -- /tmp/{1} [CASE]",
+            compiler.join(" "),
+            self.source,
+            self.name
+        )
+    }
+}
+
+impl Built<'_> {
+    /// Runs all its cases.
+    pub(crate) fn run(&self, under: Under<'_>) -> Output {
+        let list = output_of(
+            Command::new(&self.path).arg("--list"),
+            Duration::from_secs(10),
+        );
+        let mut command = match under {
+            Under::Glibc | Under::GlibcAnd(_) => Command::new(&self.path),
+            Under::DropIn | Under::DropInAnd(_) | Under::DropInWith(..) => {
+                let mut command = Command::new(env!("CARGO_BIN_EXE_waitword"));
+                command.args(["run", "--"]).arg(&self.path);
+                command
+            }
+        };
+        command.env_remove("LD_PRELOAD").env_remove("WAITWORD");
+        if let Under::GlibcAnd(other) | Under::DropInAnd(other) = under {
+            command.env("LD_PRELOAD", other);
+        }
+        if let Under::DropInWith(name, value) = under {
+            command.env(name, value);
+        }
+        command.envs(self.program.variables.iter().copied());
+        let (stdout, stderr) = output_of(&mut command, PATIENCE);
+        Output {
+            cases: list.0.lines().map(str::to_owned).collect(),
+            stdout,
+            stderr,
+        }
+    }
+}
+
+fn compiler(source: &str) -> &'static [&'static str] {
+    match source.ends_with(".cpp") {
+        true => &["g++", "-std=gnu++20"],
+        false => &["gcc", "-std=gnu11"],
+    }
+}
+
+fn compile(source: &str, arguments: &[&str], into: &Path) {
+    let [compiler, standard] = compiler(source) else {
+        unreachable!("a compiler and its standard")
+    };
+    let output = Command::new(compiler)
+        .args([standard, "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"])
+        .arg(Path::new(SOURCES).join(source))
+        .args(arguments)
+        .arg(into)
+        .output()
+        .unwrap_or_else(|error| panic!("{compiler} cannot be started: {error}"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{source} does not compile:\n{errors}"
+    );
+}
+
+/// What it writes. Killed, with all that it started, if it does not end.
+fn output_of(command: &mut Command, patience: Duration) -> (String, String) {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let mut streams = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let stderr = std::thread::spawn(move || {
+        let mut text = String::new();
+        streams.1.read_to_string(&mut text).unwrap();
+        text
+    });
+    let stdout = std::thread::spawn(move || {
+        let mut text = String::new();
+        streams.0.read_to_string(&mut text).unwrap();
+        text
+    });
+    let started = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if started.elapsed() > patience {
+            let group = i32::try_from(child.id()).expect("a process's number");
+            // SAFETY: the group is that of a child that has not been waited for.
+            unsafe { libc::kill(-group, libc::SIGKILL) };
+            child.wait().unwrap();
+            panic!("{command:?} does not end");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    (stdout.join().unwrap(), stderr.join().unwrap())
+}
+
+/// A directory for one run.
+struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Relaxed);
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!(
+            "conformance-{}-{number}-{name}",
+            std::process::id()
+        ));
+        fs::create_dir_all(&path).unwrap();
+        Self { path }
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // What is left lies in the build directory.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
