@@ -1,4 +1,7 @@
 //! The list, in the order in which they are run.
+//!
+//! Not on it: `perf bench futex wake-parallel`. It takes for granted that all its threads sleep 200 ms after their start, and waits for
+//! ever for each that comes later, whoever serves its futexes: seen on a busy machine, as many as it had warned of.
 
 use super::{Program, need, servers, tools, written};
 
@@ -75,12 +78,6 @@ static PROGRAMS: &[Program] = &[
         unit: "thread/s",
         needs: &[need("perf", "linux-perf")],
         prepare: |place, size| tools::perf_futex(place, size, "wake"),
-    },
-    Program {
-        name: "perf bench futex wake-parallel",
-        unit: "thread/s",
-        needs: &[need("perf", "linux-perf")],
-        prepare: |place, size| tools::perf_futex(place, size, "wake-parallel"),
     },
     Program {
         name: "perf bench futex requeue",

@@ -252,8 +252,7 @@ pub(super) fn perf_futex(place: Place, size: Size, kind: &'static str) -> Result
         let count = threads.to_string();
         let ended = launcher.run(&place, "perf", ["bench", "futex", kind, "-s", "-t", &count])?;
         let said = ended.said();
-        let milliseconds =
-            number_after(&said, "threads in").or_else(|_| number_after(&said, "threads) in"))?;
+        let milliseconds = number_after(&said, "threads in")?;
         Ok(Done {
             operations: threads,
             seconds: milliseconds / 1e3,
