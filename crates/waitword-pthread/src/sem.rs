@@ -103,10 +103,19 @@ pub unsafe extern "C" fn sem_post(pointer: *mut sem_t) -> c_int {
     // SAFETY: the caller's promise.
     match unsafe { Sem::ours(pointer) } {
         Some(semaphore) if semaphore.post().is_ok() => 0,
-        Some(_) => fail(Number(libc::EOVERFLOW)),
-        // SAFETY: the caller's promise.
-        None => unsafe { glibc::sem_post(pointer) },
+        ours => post_otherwise(pointer, ours.is_some()),
     }
+}
+
+// `extern "C"`, which cannot be unwound: so the caller need not be ready for it.
+#[cold]
+#[inline(never)]
+extern "C" fn post_otherwise(pointer: *mut sem_t, is_ours: bool) -> c_int {
+    if is_ours {
+        return fail(Number(libc::EOVERFLOW));
+    }
+    // SAFETY: what C's caller has promised.
+    unsafe { glibc::sem_post(pointer) }
 }
 
 /// Counts down if that needs no waiting. Source: POSIX `sem_trywait`.
@@ -166,9 +175,15 @@ pub unsafe extern "C-unwind" fn sem_wait(pointer: *mut sem_t) -> c_int {
     match unsafe { Sem::ours(pointer) } {
         Some(semaphore) if wait_at_once(semaphore) => 0,
         Some(semaphore) => sleep_for_ever(semaphore),
-        // SAFETY: the caller's promise.
-        None => unsafe { glibc::sem_wait(pointer) },
+        None => wait_for_theirs(pointer),
     }
+}
+
+#[cold]
+#[inline(never)]
+fn wait_for_theirs(pointer: *mut sem_t) -> c_int {
+    // SAFETY: what C's caller has promised.
+    unsafe { glibc::sem_wait(pointer) }
 }
 
 /// [`sem_wait`], until a time of `CLOCK_REALTIME` at the latest. Source: POSIX `sem_timedwait`.

@@ -19,7 +19,7 @@ pub(crate) fn key_of_mutex_at(address: usize) -> Key {
 
 #[cfg(not(loom))]
 #[inline(always)]
-fn key_at(address: usize) -> Key {
+pub(super) fn key_at(address: usize) -> Key {
     Key {
         address,
         place: Place::Anywhere,
@@ -29,7 +29,7 @@ fn key_at(address: usize) -> Key {
 /// In a model addresses differ from one execution to the next, which must all take the same buckets: words are
 /// numbered in the order in which they are first asked about.
 #[cfg(loom)]
-fn key_at(address: usize) -> Key {
+pub(super) fn key_at(address: usize) -> Key {
     use std::sync::Mutex;
     loom::lazy_static! {
         static ref SEEN: Mutex<Vec<usize>> = Mutex::new(Vec::new());

@@ -24,6 +24,7 @@
 //! shared word looks again by itself every second (`LOOK_AGAIN`): such a death costs the others a second at most,
 //! where the usual implementations let them sleep for ever.
 
+use super::key::key_at;
 use super::key_of;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::futex::{Error, Scope, private};
@@ -70,9 +71,14 @@ impl SleepWord for AtomicU64 {
 
     #[cfg(not(loom))]
     fn deciding_address(&self) -> *mut u32 {
-        let low_half = usize::from(cfg!(target_endian = "big"));
-        self.as_ptr().cast::<u32>().wrapping_add(low_half)
+        low_half(self)
     }
+}
+
+#[cfg(not(loom))]
+fn low_half(word: *const AtomicU64) -> *mut u32 {
+    let index = usize::from(cfg!(target_endian = "big"));
+    word.cast::<u32>().cast_mut().wrapping_add(index)
 }
 
 /// Where the waiters of a word are to be found, without the word.
@@ -95,6 +101,19 @@ impl Spot {
             in_kernel: match scope {
                 Scope::Private => None,
                 Scope::Shared => Some(word.deciding_address()),
+            },
+        }
+    }
+
+    /// That of a word at this address, which need not be there any more.
+    pub(super) fn at(word: *const AtomicU64, scope: Scope) -> Self {
+        let _ = scope;
+        Self {
+            key: key_at(word.addr()),
+            #[cfg(not(loom))]
+            in_kernel: match scope {
+                Scope::Private => None,
+                Scope::Shared => Some(low_half(word)),
             },
         }
     }

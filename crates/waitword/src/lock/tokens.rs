@@ -96,16 +96,18 @@ pub(super) fn give(word: &AtomicU64, how_many: impl Fn(u64) -> Option<u32>) -> O
         }
     };
     if now & WAITERS != 0 && count != 0 {
-        wake(Spot::of(word, scope(now)), count);
+        wake(word, now, count);
     }
     Some(())
 }
 
-/// The memory may be gone by now.
+/// The memory may be gone by now: only its address is used.
+///
+/// `extern "C"`: it does not unwind, so that the calls that give need no frame for that.
 #[cold]
 #[inline(never)]
-fn wake(spot: Spot, count: u32) {
-    spot.wake(count as usize);
+extern "C" fn wake(word: *const AtomicU64, was: u64, count: u32) {
+    Spot::at(word, scope(was)).wake(count as usize);
 }
 
 /// Takes a token if there is one.
