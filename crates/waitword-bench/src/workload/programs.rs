@@ -1,6 +1,6 @@
 //! `programs`: whole programs of others, plain and under the pthread drop-in.
 //!
-//! **Work.** Each program of [`crate::programs`] that is installed, in turn plain and started by `waitword run`. One that is not
+//! **Work.** Each program of the list (`programs/list.rs`) that is installed, in turn plain and started by `waitword run`. One that is not
 //! installed is named, with what installs it. It runs by its own name, and with `--full`.
 //!
 //! **Redraws** nothing: it is what a user sees. RocksDB's eight writers and readers, sysbench, x264's sliced threads, Python's

@@ -15,7 +15,7 @@
 //! # What it costs
 //!
 //! Off: one relaxed load on paths that spin or make system calls anyway. On: one atomic addition in a cache line of the CPU's
-//! own ([`Shards`]).
+//! own (`shards.rs`).
 //!
 //! # fork
 //!

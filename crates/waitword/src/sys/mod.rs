@@ -38,6 +38,8 @@ pub(crate) mod numa;
 #[cfg(not(loom))]
 pub mod probe;
 pub(crate) mod sched;
+#[cfg(not(loom))]
+pub(crate) mod thread_word;
 pub(crate) mod tid;
 
 pub(crate) use rustix::io::Errno;

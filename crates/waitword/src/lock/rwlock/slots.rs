@@ -137,18 +137,14 @@ impl Place {
 #[cfg(not(loom))]
 mod thread {
     use super::{Ordering, Place, TABLE};
-    use core::cell::Cell;
+    use crate::sys::thread_word;
 
-    thread_local! {
-        // No destructor and a constant start: usable at any moment of a thread's life.
-        static PLACE: Cell<Option<Place>> = const { Cell::new(None) };
-    }
-
+    /// The thread's word holds its number, and one more; 0 if it has none yet.
     #[inline]
     pub(super) fn place() -> Place {
-        match PLACE.get() {
-            Some(place) => place,
-            None => first(),
+        match thread_word::get() {
+            0 => first(),
+            known => Place::of((known - 1) as u32),
         }
     }
 
@@ -156,9 +152,8 @@ mod thread {
     fn first() -> Place {
         // After 2^32 threads numbers come again (invariant 3).
         let number = TABLE.threads.fetch_add(1, Ordering::Relaxed);
-        let place = Place::of(number);
-        PLACE.set(Some(place));
-        place
+        thread_word::set(number as usize + 1);
+        Place::of(number)
     }
 }
 
