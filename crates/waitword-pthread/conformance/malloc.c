@@ -127,7 +127,11 @@ CASE(fork_in_a_storm_of_allocations) {
         OK(pthread_mutex_lock(&heap_lock));
         OK(pthread_rwlock_wrlock(&statistics_lock));
         pid_t child = (pid_t)syscall(SYS_fork);
-        OK(pthread_rwlock_unlock(&statistics_lock));
+        /* A child that unlocks glibc's rwlock leaves it to readers who wait in the parent; so allocators make theirs anew. */
+        if (child == 0)
+            statistics_lock = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
+        else
+            OK(pthread_rwlock_unlock(&statistics_lock));
         OK(pthread_mutex_unlock(&heap_lock));
         if (child == 0) {
             allocate_on(NULL);
