@@ -62,14 +62,18 @@ static AT_EXIT: extern "C" fn() = {
 };
 
 fn tell() {
+    let counted = waitword::stats::snapshot();
+    if counted == waitword::stats::Snapshot::default() {
+        // Shells start many that have nothing to say.
+        return;
+    }
     let mut line = Line::new();
     // SAFETY: it cannot fail.
     let process = unsafe { libc::getpid() };
     let _ = write!(
         line,
-        "waitword: {}[{process}]: {}",
+        "waitword: {}[{process}]: {counted}",
         name().escape_ascii(),
-        waitword::stats::snapshot()
     );
     // SAFETY: bytes, of which the last is 0; whoever writes them writes what is there.
     let path = unsafe { CStr::from_ptr((&raw const FILE).cast()) };
