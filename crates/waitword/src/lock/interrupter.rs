@@ -75,7 +75,7 @@ impl Interrupter {
             self.waits_at
                 .compare_exchange(condvar, borrowed, Ordering::Acquire, Ordering::Relaxed);
         if is_there.is_ok() {
-            // SAFETY: its waiter does not leave before it is given back.
+            // SAFETY: its waiter does not leave before it is given back, and keeps it until then (`wait_interruptible`).
             unsafe { &*condvar }.notify_all();
             // Release: we are done with it.
             self.waits_at.store(condvar, Ordering::Release);

@@ -159,7 +159,8 @@ impl RawCondvar {
     /// As [`wait`](Self::wait).
     ///
     /// # Safety
-    /// As [`wait`](Self::wait).
+    /// As [`wait`](Self::wait). And with a priority-inheriting mutex, unlike there, the condvar is not freed before this has returned,
+    /// though the caller was signalled: whoever interrupts it until then uses the condvar.
     #[cfg(not(loom))]
     pub unsafe fn wait_interruptible(
         &self,

@@ -103,3 +103,37 @@ mod model {
 
 #[cfg(loom)]
 pub(crate) use model::let_extras_be_woken;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::lock::RawMutex;
+
+    #[test]
+    fn a_late_heir_brings_many_and_one_woken_in_vain_ends_it() {
+        let mutex = RawMutex::new();
+        assert_eq!(mutex.extras(), 0);
+        mutex.note_late(true);
+        assert_eq!(mutex.extras(), 31);
+        // Not more by those who have it at once.
+        mutex.note_woken(true);
+        assert_eq!(mutex.extras(), 31);
+        mutex.note_late(false);
+        assert_eq!(mutex.extras(), 7);
+        mutex.note_woken(false);
+        assert_eq!(mutex.extras(), 0);
+        // Heirs in time change nothing else.
+        mutex.note_late(false);
+        assert_eq!(mutex.extras(), 0);
+    }
+
+    #[test]
+    fn sixteen_in_a_row_bring_some() {
+        let mutex = RawMutex::new();
+        for _ in 0..15 {
+            mutex.note_woken(true);
+        }
+        assert_eq!(mutex.extras(), 0);
+        (0..40).for_each(|_| mutex.note_woken(true));
+        assert_eq!(mutex.extras(), 7);
+    }
+}
