@@ -106,8 +106,11 @@ fn other_allocators_work_under_the_drop_in() {
             let built = program.build();
             let plain = Report::of(&program, &built.run(Under::GlibcAnd(&path)));
             let mut ours = Report::of(&program, &built.run(Under::DropInAnd(&path)));
-            // tcmalloc does not bear a main thread that ends before the others, for one.
             ours.forgive(&plain);
+            if allocator.contains("tcmalloc") {
+                // It does not bear a main thread that ends before the others: on glibc alone two of three such runs crash.
+                ours.leave_out("after_the_main_thread");
+            }
             let wrong = ours.wrong(allocator);
             assert!(wrong.is_empty(), "{}: {}", program.name, wrong.join("\n"));
         }

@@ -1,6 +1,9 @@
 /* Cancellation: what is a cancellation point, what is not, and what a cleanup handler finds. Sources: POSIX "Thread Cancellation",
  * pthread_cancel(3p), pthread_cond_wait(3p), pthreads(7). */
 #include "conformance.h"
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
@@ -111,6 +114,45 @@ CANCELS(robust, new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 1, 0), &condi
 CANCELS(shared_mutex, new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 0, 1), &condition)
 CANCELS(shared_cond, &mutex, new_cond(CLOCK_REALTIME, 1))
 CANCELS(both_shared, new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 0, 1), new_cond(CLOCK_REALTIME, 1))
+
+/* Signalled, and the condition variable is gone before the thread is back: cancelling it then must not touch that. */
+static void cancels_behind_the_end(pthread_mutex_t *with) {
+    for (int turn = 0; turn < 300; turn++) {
+        size_t page = (size_t)sysconf(_SC_PAGESIZE);
+        pthread_cond_t *cond = (pthread_cond_t *)mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(cond != MAP_FAILED);
+        OK(pthread_cond_init(cond, NULL));
+        struct wait waits[3];
+        struct thread threads[3];
+        cleaned = 0;
+        SET(stage, 0);
+        for (int each = 0; each < 3; each++) {
+            waits[each] = (struct wait){with, cond, each, PTHREAD_CANCEL_DEFERRED, 0};
+            start(&threads[each], wait_and_be_cancelled, &waits[each]);
+            UNTIL(GET(stage) == 1);
+            SET(stage, 0);
+        }
+        OK(pthread_mutex_lock(with));
+        go = 1;
+        OK(pthread_cond_broadcast(cond));
+        if (turn % 2) OK(pthread_mutex_unlock(with));
+        OK(pthread_cond_destroy(cond));
+        OK(munmap(cond, page));
+        for (int each = 0; each < 3; each++) {
+            if (turn % 3 == 0) sched_yield();
+            OK(pthread_cancel(threads[each].handle));
+        }
+        if (turn % 2 == 0) OK(pthread_mutex_unlock(with));
+        for (int each = 0; each < 3; each++) join(&threads[each]);
+        EQ(cleaned, 3);
+        go = 0;
+    }
+}
+
+CASE(cancelled_when_the_condition_is_gone) { cancels_behind_the_end(&mutex); }
+CASE(cancelled_when_the_condition_is_gone_inheriting) {
+    cancels_behind_the_end(new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, 0, 0));
+}
 
 /* Asked for before the wait: it acts at the wait, with the mutex held. */
 static void *wait_with_one_pending(void *unused) {

@@ -17,6 +17,9 @@
 //! same time, the wait returns as signalled and the request stands until the next cancellation point: so no signal is lost with a
 //! cancelled thread.
 //!
+//! A wait with a priority-inheriting mutex sleeps in the kernel, on the condition variable itself. There the interrupter also sends the
+//! thread the C library's cancellation signal, which restarts its system call (`waitword`'s `lock/interrupter.rs`).
+//!
 //! # Records
 //!
 //! One for each thread that has reached a cancellation point of ours, found by its `pthread_t`. They lie in memory that is never freed,
@@ -58,9 +61,49 @@ impl Record {
     const fn new() -> Self {
         Self {
             thread: AtomicUsize::new(0),
-            interrupter: Interrupter::new(),
+            interrupter: Interrupter::signalled(),
         }
     }
+
+    /// Ends the thread's wait.
+    fn interrupt(&self) {
+        self.interrupter.interrupt_with(signal_for_cancellation);
+    }
+}
+
+/// Interrupts the system call in which a thread waits with a priority-inheriting mutex, by the signal that the C library keeps for
+/// cancellation. Its handler does nothing to a thread whose cancellation is deferred, as in all our waits, and was installed by the
+/// C library's `pthread_cancel` before this is called.
+fn signal_for_cancellation(tid: u32) {
+    /// The first real-time signal, which programs cannot block, catch or send by the C library's functions.
+    const SIGCANCEL: c_int = 32;
+    /// The kernel's `struct sigaction` and its signal sets.
+    const ACTION_WORDS: usize = 4;
+    const SET_BYTES: usize = 8;
+    let mut action = [0_usize; ACTION_WORDS];
+    // SAFETY: a place for the action; nothing else is written. The handler stands first in it on all machines that this is built for.
+    let answer = unsafe {
+        syscalls::syscall4(
+            syscalls::Sysno::rt_sigaction,
+            SIGCANCEL as usize,
+            0,
+            action.as_mut_ptr().expose_provenance(),
+            SET_BYTES,
+        )
+    };
+    if answer.is_err() || action[0] == libc::SIG_DFL {
+        // A C library that does otherwise: the signal would end the process. The thread stops when it next wakes.
+        return;
+    }
+    // SAFETY: no memory is touched.
+    let _ = unsafe {
+        syscalls::syscall3(
+            syscalls::Sysno::tgkill,
+            libc::getpid() as usize,
+            tid as usize,
+            SIGCANCEL as usize,
+        )
+    };
 }
 
 const FIRST: usize = 128;
@@ -131,7 +174,7 @@ thread_local! {
 }
 
 /// Where a thread is interrupted that has no record, since memory was short: nobody finds it.
-static NOBODYS: Interrupter = Interrupter::new();
+static NOBODYS: Interrupter = Interrupter::signalled();
 
 /// The calling thread's.
 #[inline]
@@ -291,7 +334,7 @@ pub unsafe extern "C-unwind" fn pthread_cancel(thread: pthread_t) -> c_int {
     if answer == 0 {
         let of_thread = |record: &&Record| record.thread.load(Ordering::Relaxed) == thread as usize;
         for record in records().map(|(_, record)| record).filter(of_thread) {
-            record.interrupter.interrupt();
+            record.interrupt();
         }
     }
     answer

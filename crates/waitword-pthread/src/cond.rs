@@ -124,7 +124,7 @@ pub unsafe extern "C" fn pthread_cond_init(
 }
 
 /// Says that it will not be used any more. Those who have been signalled may still be on their way back; they do not touch
-/// it (but for one who is cancelled then, with a priority-inheriting mutex). `EBUSY` if somebody waits who has not been signalled. Source: POSIX `pthread_cond_destroy`.
+/// it. `EBUSY` if somebody waits who has not been signalled. Source: POSIX `pthread_cond_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_cond_destroy(pointer: *mut pthread_cond_t) -> c_int {
     // SAFETY: the caller's promise.
@@ -280,8 +280,7 @@ unsafe fn wait_with_ours(
     let point = CancellationPoint::enter();
     // Relaxed: both are counted with the mutex held.
     mutex.users.fetch_add(1, Relaxed);
-    // SAFETY: the caller's promise. That others wait here with another mutex is answered by EINVAL. That a program keeps it for
-    // signalled waiters of a priority-inheriting mutex is not promised: `docs/drop-in.md`, "What this can break".
+    // SAFETY: the caller's promise. That others wait here with another mutex is answered by EINVAL.
     let ended = unsafe { cond.raw.wait_interruptible(raw, until, point.interrupter()) };
     mutex.users.fetch_sub(1, Relaxed);
     answered(ended, point)

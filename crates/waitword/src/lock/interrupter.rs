@@ -1,20 +1,34 @@
-//! What one thread ends another's wait with. The protocol is in `park/interrupt.rs`.
+//! What one thread ends another's wait with. The protocol of waits in the table is in `park/interrupt.rs`.
 //!
-//! A wait with a priority-inheriting mutex is in the kernel (`condvar/priority.rs`), where only a signal to the condvar wakes it. So
-//! the waiter says at which condvar it waits, and whoever interrupts it wakes all who wait there, for no reason, as POSIX allows:
+//! A wait with a priority-inheriting mutex is in the kernel (`condvar/priority.rs`), where only a signal to the condvar wakes it. An
+//! interrupter cannot give one: the condvar may be freed as soon as the waiter has been signalled, whether or not it has returned.
+//! But a system call that a signal handler has interrupted is begun anew with the same arguments, and one of those is a pointer to
+//! the time at which the wait ends. That time lies here, and an interrupter moves it to the past:
 //!
-//! | `waits_at` | meaning |
-//! |------------|---------|
-//! | null | it waits at none |
-//! | a condvar | it waits there; it does not leave without taking this back |
-//! | the same and BORROWED | and whoever interrupts it uses the condvar: it must not leave yet |
+//! ```text
+//!   waiter                                       interrupter
+//!   ──────                                       ───────────
+//!   time = its deadline, or never                requested
+//!   fence                                        fence
+//!   requested? then it does not wait             time: past already? done
+//!   FUTEX_WAIT_REQUEUE_PI(.., &time)             time = past
+//!     the kernel reads the time                  a signal to the waiter's thread
+//!   time = past: it does not wait any more
+//! ```
+//!
+//! One of the two fences is first. If it is the interrupter's, the waiter finds the request. If it is the waiter's, the interrupter finds the
+//! time and moves it; the kernel reads it afterwards, or is interrupted by the signal and then reads it again. An interrupter who
+//! is late moves the time of a later wait, which then finds no request and begins anew.
 
-use super::RawCondvar;
-use crate::atomic::{AtomicPtr, Ordering, full_fence};
+use crate::atomic::{AtomicU32, Ordering, full_fence};
 use crate::park::Until;
 use crate::park::interrupt::Interrupts;
 use crate::private::repository;
-use crate::sys::clock::Deadline;
+use crate::sys::Errno;
+use crate::sys::clock::{Clock, Deadline};
+use crate::sys::moving_time::Time;
+use crate::sys::tid::tid;
+use core::time::Duration;
 
 /// What one thread ends another's wait with: `pthread_cancel` needs it, and a runtime that stops its threads.
 ///
@@ -24,6 +38,10 @@ use crate::sys::clock::Deadline;
 /// look whether you are to stop, and wait: whoever asks you to stop and then interrupts is heard.
 ///
 /// It lives as long as anybody may interrupt.
+///
+/// A wait with a priority-inheriting mutex is a system call of the kernel's own, in which the waiter looks every
+/// 100 ms whether it is interrupted. Whoever can send that thread a signal ends it at once: [`signalled`](Self::signalled),
+/// [`interrupt_with`](Self::interrupt_with).
 ///
 /// ```
 /// use waitword::{Interrupter, Semaphore};
@@ -42,68 +60,94 @@ use crate::sys::clock::Deadline;
 #[derive(Debug)]
 pub struct Interrupter {
     sleeps: Interrupts,
-    waits_at: AtomicPtr<RawCondvar>,
+    /// When a wait in the kernel ends.
+    time: Time,
+    /// The thread that waits there.
+    tid: AtomicU32,
+    /// Whether whoever interrupts such a wait sends a signal.
+    is_signalled: bool,
 }
 
-/// In `waits_at`. (Condvars are aligned to 8 bytes.)
-const BORROWED: usize = 1;
+/// How often a waiter in the kernel looks if it is not signalled.
+const LOOKS_EVERY: Duration = Duration::from_millis(100);
 
 impl Interrupter {
     /// One that nobody has asked yet.
+    #[cfg(not(loom))]
     pub const fn new() -> Self {
         Self {
             sleeps: Interrupts::new(),
-            waits_at: AtomicPtr::new(core::ptr::null_mut()),
+            time: Time::past(),
+            tid: AtomicU32::new(0),
+            is_signalled: false,
+        }
+    }
+
+    /// The same for a thread to which all who interrupt send a signal where that is needed: they call
+    /// [`interrupt_with`](Self::interrupt_with). Its waits do not look every 100 ms.
+    #[cfg(not(loom))]
+    pub const fn signalled() -> Self {
+        Self {
+            is_signalled: true,
+            ..Self::new()
+        }
+    }
+
+    /// The same for a model, in which atomics are not made in constants.
+    #[cfg(loom)]
+    pub(crate) fn signalled() -> Self {
+        Self {
+            sleeps: Interrupts::new(),
+            time: Time::past(),
+            tid: AtomicU32::new(0),
+            is_signalled: true,
         }
     }
 
     /// Ends the wait of the thread that waits with this, now or as soon as it would sleep. If it is signalled at the same moment,
-    /// either may be what ends it; a signal is not lost.
+    /// either may be what ends it; a signal is not lost. It does not touch what the thread waits for, which may be gone.
     ///
     /// Does not block. Not for signal handlers.
     pub fn interrupt(&self) {
+        self.interrupt_with(|_| {});
+    }
+
+    /// The same. `send_signal` is called if the thread may be asleep in the kernel with a priority-inheriting mutex, with its TID
+    /// (`gettid(2)`): it sends that thread a signal that has a handler, whatever it does. (The thread may have left that wait meanwhile,
+    /// and then is interrupted for nothing.)
+    pub fn interrupt_with(&self, send_signal: impl FnOnce(u32)) {
         self.sleeps.request(&repository().parkers);
-        // Behind the request's fence. Relaxed: nothing is done with it before it is borrowed.
-        let condvar = self.waits_at.load(Ordering::Relaxed);
-        if condvar.is_null() || condvar.addr() & BORROWED != 0 {
-            // In the second case another interrupter is about to do the same.
-            return;
-        }
-        let borrowed = condvar.map_addr(|address| address | BORROWED);
-        // Acquire: what the condvar was made of.
-        let is_there =
-            self.waits_at
-                .compare_exchange(condvar, borrowed, Ordering::Acquire, Ordering::Relaxed);
-        if is_there.is_ok() {
-            // SAFETY: its waiter does not leave before it is given back, and keeps it until then (`wait_interruptible`).
-            unsafe { &*condvar }.notify_all();
-            // Release: we are done with it.
-            self.waits_at.store(condvar, Ordering::Release);
+        // Behind the request's fence.
+        if self.time.move_to_the_past() {
+            send_signal(self.tid.load(Ordering::Relaxed));
         }
     }
 
-    /// The caller is about to wait at `condvar` in the kernel. Behind this it looks at the word that it will wait on, and then whether
-    /// it [is interrupted](Self::is_interrupted).
-    pub(super) fn waits_at(&self, condvar: &RawCondvar) {
-        // Release: see `interrupt`.
-        self.waits_at
-            .store(core::ptr::from_ref(condvar).cast_mut(), Ordering::Release);
-        full_fence();
-    }
-
-    /// It waits there no longer; afterwards nobody uses the condvar for it.
-    pub(super) fn has_left(&self, condvar: &RawCondvar) {
-        const NAP: i64 = 50_000;
-        let condvar = core::ptr::from_ref(condvar).cast_mut();
-        let nowhere = core::ptr::null_mut();
-        // Acquire: who borrowed it is done.
-        while self
-            .waits_at
-            .compare_exchange(condvar, nowhere, Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
-        {
-            // Not a spin: the borrower may be of a lower real-time priority.
-            crate::sys::sched::sleep_nanoseconds(NAP);
+    /// Waits in the kernel with `wait`, which is given the time at which that ends. The caller is interrupted if it returns `None`.
+    pub(super) fn wait_in_kernel(
+        &self,
+        deadline: Option<&Deadline>,
+        wait: impl Fn(&Time, Clock) -> Result<(), Errno>,
+    ) -> Option<Result<(), Errno>> {
+        // Relaxed: the time is set behind it.
+        self.tid.store(tid(), Ordering::Relaxed);
+        loop {
+            let look = (!self.is_signalled).then(|| Deadline::after(LOOKS_EVERY));
+            let ends = match (deadline, &look) {
+                (Some(deadline), Some(look)) if deadline.time_left() > LOOKS_EVERY => Some(look),
+                (None, look) => look.as_ref(),
+                (deadline, _) => deadline,
+            };
+            self.time.set(ends);
+            full_fence();
+            let ended = (!self.is_interrupted())
+                .then(|| wait(&self.time, ends.map_or(Clock::Monotonic, |ends| ends.clock)));
+            self.time.move_to_the_past();
+            let begins_anew =
+                ended == Some(Err(Errno::TIMEDOUT)) && !deadline.is_some_and(Deadline::has_passed);
+            if !begins_anew {
+                return ended;
+            }
         }
     }
 
@@ -129,6 +173,7 @@ impl Interrupter {
     }
 }
 
+#[cfg(not(loom))]
 impl Default for Interrupter {
     fn default() -> Self {
         Self::new()

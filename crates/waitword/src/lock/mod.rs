@@ -11,7 +11,6 @@ mod condvar;
 mod const_fn;
 mod count;
 mod event;
-#[cfg(not(loom))]
 mod interrupter;
 mod key;
 mod latch;
@@ -33,7 +32,6 @@ pub use barrier::{Barrier, BarrierWaitResult};
 pub use condvar::{RawCondvar, Wakeup};
 pub use count::CountError;
 pub use event::Event;
-#[cfg(not(loom))]
 pub use interrupter::Interrupter;
 pub use latch::Latch;
 pub use mutex::{Flavour, Kind, LockError, MutexOptions, RawMutex};

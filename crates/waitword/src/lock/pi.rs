@@ -44,7 +44,9 @@
 
 use crate::atomic::{AtomicU32, Ordering};
 use crate::futex::Scope;
-use crate::sys::clock::Deadline;
+use crate::lock::Interrupter;
+use crate::sys::clock::{Clock, Deadline};
+use crate::sys::moving_time::Time;
 use crate::sys::tid::tid;
 use crate::sys::{Errno, futex_pi};
 use core::fmt;
@@ -274,8 +276,8 @@ pub(crate) enum CondWait {
     /// The deadline has passed (`ETIMEDOUT`). The mutex is not held. A signal that came at the same time may have
     /// been spent, as POSIX allows.
     TimedOut,
-    /// A signal handler ran (`EINTR`; kernels restart the call instead). The mutex is not held, and no
-    /// signal of the condition was spent.
+    /// Another thread has interrupted it, or a signal handler (`EINTR`; kernels restart the call instead). The mutex is not held, and
+    /// no signal of the condition was spent.
     Interrupted,
     /// It did not wait. The mutex is not held. [`PiError::Unsupported`]: wait on the word as on a plain futex,
     /// and lock the mutex after.
@@ -287,16 +289,35 @@ pub(crate) enum CondWait {
 ///
 /// The caller has read `expected` while it held the mutex, and has unlocked that. From the signal on it
 /// lends its priority to the mutex's holder, and it wakes as owner, once: with the plain way, where a signalled
-/// thread wakes and then locks, a broadcast wakes a herd in the order in which the scheduler likes.
+/// thread wakes and then locks, a broadcast wakes a herd in the order in which the scheduler likes. Another thread may end it `by` that.
 pub(crate) fn wait_requeue_pi(
     cond_word: &AtomicU32,
     expected: u32,
     deadline: Option<&Deadline>,
+    by: Option<&Interrupter>,
     mutex_word: &AtomicU32,
     scope: Scope,
 ) -> CondWait {
-    let private = is_private(scope);
-    match futex_pi::wait_requeue(cond_word, expected, deadline, mutex_word, private) {
+    let wait = |time: &Time, clock| {
+        futex_pi::wait_requeue(
+            cond_word,
+            expected,
+            (time, clock),
+            mutex_word,
+            is_private(scope),
+        )
+    };
+    let ended = match by {
+        Some(by) => match by.wait_in_kernel(deadline, wait) {
+            Some(ended) => ended,
+            None => return CondWait::Interrupted,
+        },
+        None => {
+            let clock = deadline.map_or(Clock::Monotonic, |deadline| deadline.clock);
+            wait(&Time::at(deadline), clock)
+        }
+    };
+    match ended {
         Ok(()) => CondWait::Locked(acquired(mutex_word)),
         Err(Errno::AGAIN) => CondWait::Changed,
         Err(Errno::TIMEDOUT) => CondWait::TimedOut,

@@ -3,7 +3,9 @@
 
 use super::*;
 use crate::futex::Scope;
+use crate::lock::Interrupter;
 use crate::lock::pi::{self, Acquired, CondWait, PiError};
+use crate::sys::futex_pi::signal;
 use loom::cell::UnsafeCell;
 
 struct Play {
@@ -93,7 +95,8 @@ fn a_signalled_waiter_wakes_as_the_owner() {
             if expected == 0 {
                 play.unlock();
                 let scope = Scope::Private;
-                match pi::wait_requeue_pi(&play.condition, expected, None, &play.mutex, scope) {
+                match pi::wait_requeue_pi(&play.condition, expected, None, None, &play.mutex, scope)
+                {
                     CondWait::Locked(Acquired::Clean) => {}
                     CondWait::Changed => play.lock(),
                     other => panic!("{other:?}"),
@@ -113,5 +116,66 @@ fn a_signalled_waiter_wakes_as_the_owner() {
             thread.join().unwrap();
         }
         assert_eq!(play.mutex.load(Ordering::Relaxed), pi::FREE);
+    });
+}
+
+/// An interrupter comes at any moment of a wait, and so does a signal to the condition, whose word is not used any more then.
+#[test]
+fn an_interrupted_waiter_does_not_sleep() {
+    check(4, || {
+        let play = Play::new();
+        let by = Arc::new(Interrupter::signalled());
+        let waiter = {
+            let by = by.clone();
+            spawn(&play, move |play| {
+                let waited = pi::wait_requeue_pi(
+                    &play.condition,
+                    0,
+                    None,
+                    Some(&by),
+                    &play.mutex,
+                    Scope::Private,
+                );
+                assert_eq!(waited, CondWait::Interrupted);
+            })
+        };
+        by.interrupt_with(signal);
+        waiter.join().unwrap();
+    });
+}
+
+/// What an interrupter does late ends no later wait.
+#[test]
+fn a_late_interrupter_does_not_end_a_later_wait() {
+    check(3, || {
+        let play = Play::new();
+        let by = Arc::new(Interrupter::signalled());
+        let waiter = {
+            let by = by.clone();
+            spawn(&play, move |play| {
+                // A request that it has heard already.
+                by.clear();
+                let waited = pi::wait_requeue_pi(
+                    &play.condition,
+                    0,
+                    None,
+                    Some(&by),
+                    &play.mutex,
+                    Scope::Private,
+                );
+                match waited {
+                    CondWait::Locked(Acquired::Clean) => play.unlock(),
+                    CondWait::Changed => {}
+                    // The request came after it was cleared.
+                    CondWait::Interrupted => assert!(by.is_interrupted()),
+                    other => panic!("{other:?}"),
+                }
+            })
+        };
+        by.interrupt_with(signal);
+        play.condition.store(1, Ordering::Relaxed);
+        let signalled = pi::requeue_pi(&play.condition, 1, &play.mutex, 0, Scope::Private);
+        assert!(signalled.unwrap() <= 1);
+        waiter.join().unwrap();
     });
 }

@@ -6,6 +6,7 @@
 
 use super::clock::{Clock, Deadline, now};
 use super::from_raw;
+use super::moving_time::Time;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
 use rustix::io::Errno;
@@ -18,6 +19,13 @@ fn flags(private: bool) -> kernel::Flags {
     } else {
         kernel::Flags::empty()
     }
+}
+
+const CLOCK_REALTIME: usize = 256;
+
+fn private_bit(private: bool) -> usize {
+    const PRIVATE: usize = 128;
+    if private { PRIVATE } else { 0 }
 }
 
 /// FUTEX_LOCK_PI, or FUTEX_LOCK_PI2 where the deadline is on the monotonic clock: takes the word, or sleeps
@@ -99,23 +107,36 @@ pub(crate) fn unlock(word: &AtomicU32, private: bool) -> Result<(), Errno> {
 }
 
 /// FUTEX_WAIT_REQUEUE_PI: sleeps on `word` while that holds `expected`, until requeued to `mutex` and owner of
-/// that.
+/// that, or until `time` on its clock.
 ///
 /// # Errors
 /// `EAGAIN`, `ETIMEDOUT`, `EDEADLK`, `EINVAL`, `ENOSYS`: see `lock/pi.rs`.
 pub(crate) fn wait_requeue(
     word: &AtomicU32,
     expected: u32,
-    deadline: Option<&Deadline>,
+    (time, clock): (&Time, Clock),
     mutex: &AtomicU32,
     private: bool,
 ) -> Result<(), Errno> {
-    let mut flags = flags(private);
-    if deadline.is_some_and(|deadline| deadline.clock == Clock::Realtime) {
-        flags |= kernel::Flags::CLOCK_REALTIME;
-    }
-    let time = deadline.map(|deadline| deadline.to_timespec());
-    kernel::wait_requeue_pi(word, flags, expected, time.as_ref(), mutex)
+    const WAIT_REQUEUE_PI: usize = 11;
+    let by_wall_clock = match clock {
+        Clock::Realtime => CLOCK_REALTIME,
+        Clock::Monotonic => 0,
+    };
+    let op = WAIT_REQUEUE_PI | private_bit(private) | by_wall_clock;
+    // SAFETY: words, and a time which the kernel only reads.
+    let answer = unsafe {
+        syscall6(
+            Sysno::futex,
+            word.as_ptr().expose_provenance(),
+            op,
+            expected as usize,
+            core::ptr::from_ref(time).expose_provenance(),
+            mutex.as_ptr().expose_provenance(),
+            0,
+        )
+    };
+    from_raw(answer).map(drop)
 }
 
 /// FUTEX_CMP_REQUEUE_PI: if `word` holds `expected`, gives `mutex`, if it is free, to the first waiter, and
@@ -134,8 +155,7 @@ pub(crate) unsafe fn requeue(
     private: bool,
 ) -> Result<usize, Errno> {
     const CMP_REQUEUE_PI: usize = 12;
-    const PRIVATE: usize = 128;
-    let op = CMP_REQUEUE_PI | if private { PRIVATE } else { 0 };
+    let op = CMP_REQUEUE_PI | private_bit(private);
     // SAFETY: the caller's promise. The number to wake is 1, as the kernel demands.
     from_raw(unsafe {
         syscall6(

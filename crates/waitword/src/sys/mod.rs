@@ -34,6 +34,7 @@ pub(crate) mod env;
 pub(crate) mod generation;
 #[cfg(not(loom))]
 pub(crate) mod mem;
+pub(crate) mod moving_time;
 pub(crate) mod numa;
 #[cfg(not(loom))]
 pub mod probe;

@@ -19,16 +19,32 @@ fn some_time(round: u32) {
     }
 }
 
-#[derive(Default)]
 struct Stop {
     asked: AtomicBool,
     by: Interrupter,
 }
 
+impl Default for Stop {
+    fn default() -> Self {
+        Self {
+            asked: AtomicBool::new(false),
+            by: Interrupter::signalled(),
+        }
+    }
+}
+
 impl Stop {
     fn ask(&self) {
         self.asked.store(true, SeqCst);
-        self.by.interrupt();
+        self.by.interrupt_with(|tid| {
+            extern "C" fn nothing(_: i32) {}
+            let handler: extern "C" fn(i32) = nothing;
+            // SAFETY: a handler that does nothing; a thread of this process, or one that has ended.
+            unsafe {
+                libc::signal(libc::SIGUSR1, handler as libc::sighandler_t);
+                libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGUSR1);
+            }
+        });
     }
 
     /// Whether to go on, and wait.
@@ -76,6 +92,53 @@ fn whoever_waits_at_a_condvar_is_stopped() {
             });
             assert_eq!(condvar.destroy(), Ok(()));
             watchdog.pat();
+        }
+    }
+}
+
+/// Nobody sends it a signal, and with a priority-inheriting mutex it waits in the kernel: it looks by itself.
+#[test]
+fn whoever_is_not_signalled_looks() {
+    let _watchdog = watch("whoever_is_not_signalled_looks");
+    let far_away = Deadline::after(Duration::from_secs(1000));
+    for (round, deadline) in [None, Some(&far_away), None].into_iter().enumerate() {
+        let mutex = MutexOptions::new()
+            .flavour(Flavour::PriorityInheriting)
+            .build_raw();
+        let (condvar, by) = (RawCondvar::new(), Interrupter::new());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                mutex.lock();
+                // SAFETY: locked above; nobody else waits.
+                let waited = unsafe { condvar.wait_interruptible(&mutex, deadline, &by) };
+                assert_eq!(waited, Ok(Wakeup::Interrupted));
+                // SAFETY: locked by the wait.
+                unsafe { mutex.unlock() };
+            });
+            std::thread::sleep(Duration::from_millis(60 * round as u64));
+            by.interrupt();
+        });
+    }
+}
+
+/// Its deadline holds all the same, whether it lies before or behind the next look.
+#[test]
+fn a_deadline_in_the_kernel_holds() {
+    let _watchdog = watch("a_deadline_in_the_kernel_holds");
+    let mutex = MutexOptions::new()
+        .flavour(Flavour::PriorityInheriting)
+        .build_raw();
+    let condvar = RawCondvar::new();
+    for by in [Interrupter::new(), Interrupter::signalled()] {
+        for milliseconds in [0, 20, 150] {
+            let deadline = Deadline::after(Duration::from_millis(milliseconds));
+            mutex.lock();
+            // SAFETY: locked above; nobody else waits.
+            let waited = unsafe { condvar.wait_interruptible(&mutex, Some(&deadline), &by) };
+            assert_eq!(waited, Err(LockError::TimedOut));
+            assert!(deadline.has_passed());
+            // SAFETY: locked by the wait.
+            unsafe { mutex.unlock() };
         }
     }
 }

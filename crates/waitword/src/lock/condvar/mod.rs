@@ -152,15 +152,13 @@ impl RawCondvar {
     }
 
     /// [`wait`](Self::wait) that ends, too, when another thread interrupts it `by` this: what a cancellation point needs. The
-    /// mutex is held again then, and no signal was spent on the caller. With a priority-inheriting mutex it is as if all who wait
-    /// here were signalled. A process-shared condvar's waits are not ended.
+    /// mutex is held again then, and no signal was spent on the caller. A process-shared condvar's waits are not ended.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
     ///
     /// # Safety
-    /// As [`wait`](Self::wait). And with a priority-inheriting mutex, unlike there, the condvar is not freed before this has returned,
-    /// though the caller was signalled: whoever interrupts it until then uses the condvar.
+    /// As [`wait`](Self::wait).
     #[cfg(not(loom))]
     pub unsafe fn wait_interruptible(
         &self,

@@ -52,24 +52,16 @@ pub(super) fn wait(
         return Err(LockError::Invalid);
     }
     bind(condvar, word, scope)?;
-    if let Some(by) = by {
-        by.waits_at(condvar);
-    }
-    // Acquire: a sequence that an interrupter has changed comes with its request.
+    // Acquire: a signal that has changed it comes with what was done before.
     let seen = condvar.sequence.load(Ordering::Acquire);
-    if by.is_some_and(Interrupter::is_interrupted) {
-        if let Some(by) = by {
-            by.has_left(condvar);
-        }
-        return Ok(Wakeup::Interrupted);
-    }
     mutex.unlock_to_sleep();
-    let waited = pi::wait_requeue_pi(&condvar.sequence, seen, deadline, word, scope);
-    if let Some(by) = by {
-        by.has_left(condvar);
-    }
+    // From here on it touches the condvar only in the kernel, by its address.
+    let waited = pi::wait_requeue_pi(&condvar.sequence, seen, deadline, by, word, scope);
     let result = match waited {
         CondWait::Locked(_) => return Ok(Wakeup::Signalled),
+        CondWait::Interrupted if by.is_some_and(Interrupter::is_interrupted) => {
+            Ok(Wakeup::Interrupted)
+        }
         CondWait::Changed | CondWait::Interrupted => Ok(Wakeup::Signalled),
         CondWait::TimedOut => Err(LockError::TimedOut),
         // The condvar is gone, and so the caller was signalled. (That its mutex is not, is seen next.)

@@ -232,7 +232,7 @@ fn the_owner_inherits_from_who_is_signalled_and_sleeps_on() {
     let outcome = play(Play {
         mutex: &mutex,
         waits: Some(&|| {
-            let wait = wait_requeue_pi(&condition, 0, None, &mutex, Scope::Private);
+            let wait = wait_requeue_pi(&condition, 0, None, None, &mutex, Scope::Private);
             assert_eq!(wait, CondWait::Locked(Acquired::Clean));
         }),
         signals: &|| assert_eq!(requeue_pi(&condition, 0, &mutex, 0, Scope::Private), Ok(1)),
@@ -257,7 +257,7 @@ fn a_broadcast_serves_by_priority() {
             threads.spawn(move || {
                 assert!(set_priority(priority));
                 waiter.store(tid(), SeqCst);
-                let wait = wait_requeue_pi(condition, 0, None, mutex, Scope::Private);
+                let wait = wait_requeue_pi(condition, 0, None, None, mutex, Scope::Private);
                 assert_eq!(wait, CondWait::Locked(Acquired::Clean));
                 // The lock that is tested keeps this one free.
                 served.lock().unwrap().push(priority);

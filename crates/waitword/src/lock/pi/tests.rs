@@ -235,7 +235,7 @@ impl Condition {
     }
 
     fn wait(&self, deadline: Option<&Deadline>) -> CondWait {
-        wait_requeue_pi(&self.sequence, 7, deadline, &self.mutex, self.scope)
+        wait_requeue_pi(&self.sequence, 7, deadline, None, &self.mutex, self.scope)
     }
 
     fn signal(&self, others: u32) -> Result<usize, PiError> {

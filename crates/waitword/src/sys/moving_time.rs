@@ -1,0 +1,65 @@
+//! A time at which a wait in the kernel ends, and which another thread may move to the past meanwhile.
+
+use super::clock::Deadline;
+use crate::atomic::{AtomicI64, Ordering};
+
+/// A `timespec` as the kernel reads it. A wait that is begun anew because a signal handler ran reads it anew.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Time {
+    seconds: AtomicI64,
+    nanoseconds: AtomicI64,
+}
+
+/// By either clock, whatever the nanoseconds.
+const PAST: i64 = 0;
+
+impl Time {
+    #[cfg(not(loom))]
+    pub(crate) const fn past() -> Self {
+        Self {
+            seconds: AtomicI64::new(PAST),
+            nanoseconds: AtomicI64::new(0),
+        }
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn past() -> Self {
+        Self {
+            seconds: AtomicI64::new(PAST),
+            nanoseconds: AtomicI64::new(0),
+        }
+    }
+
+    /// This time; `None`: never.
+    pub(crate) fn at(deadline: Option<&Deadline>) -> Self {
+        let time = Self::past();
+        time.set(deadline);
+        time
+    }
+
+    /// Is that from now on.
+    pub(crate) fn set(&self, deadline: Option<&Deadline>) {
+        let (seconds, nanoseconds) = match deadline {
+            Some(deadline) => (deadline.seconds, deadline.nanoseconds),
+            None => (i64::MAX, 0),
+        };
+        // Relaxed: the kernel reads both later, on this thread.
+        self.nanoseconds
+            .store(nanoseconds.into(), Ordering::Relaxed);
+        // Release: who moves it sees what was written before.
+        self.seconds.store(seconds, Ordering::Release);
+    }
+
+    /// Is past from now on; whether it was not before.
+    pub(crate) fn move_to_the_past(&self) -> bool {
+        // Acquire: see `set`.
+        self.seconds.swap(PAST, Ordering::Acquire) != PAST
+    }
+
+    /// What the model's kernel reads.
+    #[cfg(loom)]
+    pub(crate) fn is_never(&self) -> bool {
+        self.seconds.load(Ordering::Relaxed) == i64::MAX
+    }
+}
