@@ -62,7 +62,13 @@ pub unsafe extern "C-unwind" fn syscall() -> c_long {
     naked_asm!(
         // The kernel looks at the low half of a number, too.
         "cmp edi, {futex}",
-        "je 2f",
+        "jne 1f",
+        // An operation on shared words. Every `ret` between a system call and its caller may be predicted wrong, and so it does
+        // not go by `serve`.
+        "test edx, {private}",
+        "je {kernel}",
+        "jmp 2f",
+        "1:",
         // 449, or 454 to 456. Of the registers without arguments rax is the one that the way to the kernel sets anew.
         "lea eax, [rdi - {futex_waitv}]",
         "test eax, eax",
@@ -78,6 +84,7 @@ pub unsafe extern "C-unwind" fn syscall() -> c_long {
         // The arguments are in the same places for a function that takes seven.
         "jmp {serve}",
         futex = const FUTEX,
+        private = const classic::PRIVATE,
         futex_waitv = const FUTEX_WAITV,
         wake_less_waitv = const FUTEX_WAKE - FUTEX_WAITV,
         requeue_less_wake = const FUTEX_REQUEUE - FUTEX_WAKE,

@@ -13,7 +13,7 @@ const WAKE_OP: usize = 5;
 const WAIT_BITSET: usize = 9;
 const WAKE_BITSET: usize = 10;
 
-const PRIVATE: usize = 128;
+pub(super) const PRIVATE: usize = 128;
 const CLOCK_REALTIME: usize = 256;
 
 /// The kernel looks at the low half.
