@@ -3,7 +3,7 @@
 //! | room | what lives there |
 //! |---|---|
 //! | [`Program`] | one of them: what must be installed, how it is set up, how one run of it is made |
-//! | `list`, `tools`, `servers`, `written` | which there are: benchmarks and tools, servers with a loader, small programs written for this |
+//! | `list`, `tools`, `servers`, `databases`, `written` | which there are: benchmarks and tools, servers with a loader, small programs written for this |
 //! | `place` | a directory of its own, input made for it, ports |
 //! | `child` | a child process: started plain or on the drop-in, its output, its time limit, what it used |
 //! | `hang` | who waits where in a process that does not end |
@@ -13,6 +13,7 @@
 //! printed. Programs whose every word of output is a measurement have nothing to compare but that they ended well.
 
 mod child;
+mod databases;
 mod hang;
 mod list;
 mod place;
@@ -131,12 +132,19 @@ pub(crate) fn missing_packages<'a>(
     packages
 }
 
-/// Where a command is. Debian's own directories first: a shim before them may be a script, or another version.
+/// Where a command is. Debian's own directories first: a shim before them may be a script, or another version. PostgreSQL's are in
+/// one of each version.
 fn find(command: &str) -> Option<PathBuf> {
     let usual = ["/usr/bin", "/usr/sbin"].map(PathBuf::from);
+    let versions = std::fs::read_dir("/usr/lib/postgresql");
+    let of_version =
+        |version: std::io::Result<std::fs::DirEntry>| Some(version.ok()?.path().join("bin"));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    usual
+    versions
         .into_iter()
+        .flatten()
+        .filter_map(of_version)
+        .chain(usual)
         .chain(std::env::split_paths(&path))
         .map(|directory| directory.join(command))
         .find(|path| path.is_file())

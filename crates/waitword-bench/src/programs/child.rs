@@ -42,7 +42,15 @@ impl Ended {
     }
 }
 
-impl Launcher<'_> {
+impl<'a> Launcher<'a> {
+    /// The same without the drop-in.
+    pub(super) fn plain(&self) -> Self {
+        Self {
+            before: &[],
+            ..*self
+        }
+    }
+
     /// Runs a command to its end, which must be a good one.
     pub(super) fn run<A: AsRef<OsStr>>(
         &self,
@@ -59,7 +67,7 @@ impl Launcher<'_> {
         place: &Place,
         program: &str,
         arguments: impl IntoIterator<Item = A>,
-    ) -> Result<Child<'_>, Failure> {
+    ) -> Result<Child<'a>, Failure> {
         start(self.before, self.context, place, program, arguments)
     }
 
@@ -70,7 +78,7 @@ impl Launcher<'_> {
         program: &str,
         arguments: impl IntoIterator<Item = A>,
     ) -> Result<Ended, Failure> {
-        start(&[], self.context, place, program, arguments)?.end()
+        self.plain().run(place, program, arguments)
     }
 }
 

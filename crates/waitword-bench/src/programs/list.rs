@@ -3,7 +3,7 @@
 //! Not on it: `perf bench futex wake-parallel`. It takes for granted that all its threads sleep 200 ms after their start, and waits for
 //! ever for each that comes later, whoever serves its futexes: seen on a busy machine, as many as it had warned of.
 
-use super::{Program, need, servers, tools, written};
+use super::{Program, databases, need, servers, tools, written};
 
 /// All of them.
 pub(crate) fn programs() -> &'static [Program] {
@@ -129,6 +129,28 @@ static PROGRAMS: &[Program] = &[
         unit: "request/s",
         needs: &[need("memcached", "memcached")],
         prepare: servers::memcached,
+    },
+    Program {
+        name: "MariaDB, 16 connections, reads and writes",
+        unit: "transaction/s",
+        needs: &[
+            need("mariadbd", "mariadb-server"),
+            need("mariadb-install-db", "mariadb-server"),
+            need("mariadb", "mariadb-client"),
+            need("sysbench", "sysbench"),
+        ],
+        prepare: databases::mariadb,
+    },
+    Program {
+        name: "PostgreSQL, 8 connections, reads and writes",
+        unit: "transaction/s",
+        needs: &[
+            need("postgres", "postgresql"),
+            need("psql", "postgresql"),
+            need("pgbench", "postgresql"),
+            need("setpriv", "util-linux"),
+        ],
+        prepare: databases::postgres,
     },
     Program {
         name: "pigz, 4 threads",

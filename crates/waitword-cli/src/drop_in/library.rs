@@ -1,7 +1,8 @@
 //! Where the drop-in lies as a file, so that the dynamic loader can load it.
 //!
 //! The command carries it inside. It is written once, under a name that tells its contents apart from any other's, into a
-//! directory of the user's: programs that run with an older one keep it.
+//! directory of the user's: programs that run with an older one keep it. The superuser's is one that all may read: a service that root starts
+//! becomes another user before it executes its program.
 
 use anyhow::{Context as _, Result, bail};
 use std::fs::{self, File, Permissions};
@@ -10,6 +11,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 use std::path::{Path, PathBuf};
 
 const NAME: &str = env!("WAITWORD_DROP_IN_NAME");
+const FOR_ALL: &str = "/var/cache/waitword";
 static LIBRARY: &[u8] = include_bytes!(env!("WAITWORD_DROP_IN"));
 
 /// The path of the library, which is there when this returns.
@@ -37,6 +39,7 @@ fn directories() -> impl Iterator<Item = PathBuf> {
     let user = unsafe { libc::geteuid() };
     [
         from("XDG_CACHE_HOME", "waitword"),
+        (user == 0).then(|| PathBuf::from(FOR_ALL)),
         from("HOME", ".cache/waitword"),
         Some(std::env::temp_dir().join(format!("waitword-{user}"))),
     ]
@@ -48,9 +51,14 @@ fn put_into(directory: &Path, name: &str) -> Result<PathBuf> {
     if directory.as_os_str().to_string_lossy().contains([':', ' ']) {
         bail!("LD_PRELOAD cannot name a path with a colon or a space");
     }
+    let mode = if directory == Path::new(FOR_ALL) {
+        0o755
+    } else {
+        0o700
+    };
     fs::DirBuilder::new()
         .recursive(true)
-        .mode(0o700)
+        .mode(mode)
         .create(directory)?;
     only_the_caller_may_write(directory)?;
     let path = directory.join(name);
