@@ -1,7 +1,7 @@
 //! Taking and giving back without waiting: one read-modify-write each, inlined, where the word is as simple as it can be; out
 //! of line where it says more.
 //!
-//! Two things make these paths as they are:
+//! Three things make these paths as they are:
 //!
 //! * **Constants.** The value that a compare-and-swap expects is a constant behind a predicted branch, not what was just
 //!   loaded: so the processor need not wait for the load (0.6 ns of 2.4 on an EPYC). The arms for the two preferences
@@ -9,6 +9,9 @@
 //! * **Giving back is a subtraction**, which cannot fail, and not a compare-and-swap (0.5 ns less): taken only
 //!   after the word was seen to be simple. If somebody has queued between that look and the subtraction, the lock is already
 //!   free, and perhaps gone. Then nothing but the table is looked at first (`hand_over.rs`, "late").
+//! * **Waiters.** Where more threads than CPUs use a lock, some of them wait at any time. Under reader preference that changes nothing for a
+//!   newcomer, nor, if one of them is awake already (`WOKEN`), for who gives back; so words that say so are served here too (7 ns
+//!   and not 16).
 
 use super::bias;
 use super::slots;
@@ -20,6 +23,9 @@ use super::state::{
 use super::{RawRwLock, RwLockError, Wish};
 use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
 use crate::sys::clock::Deadline;
+
+/// Under reader preference those who wait, or were woken and have not looked, keep nobody out.
+const WAITERS: u64 = READERS_WAIT | WRITERS_WAIT | WOKEN;
 
 /// How an attempt to come in ended.
 pub(super) enum Entered {
@@ -50,7 +56,7 @@ impl RawRwLock {
         (&raw const self.word).addr()
     }
 
-    /// Comes in from one of the two simplest states, unlocked and of either preference; whether it has.
+    /// Comes in from one of the two simplest states, unlocked and of either preference, or past those who wait; whether it has.
     #[inline]
     pub(super) fn take_unlocked(&self, add: u64) -> bool {
         let state = self.word.load(Relaxed);
@@ -61,6 +67,10 @@ impl RawRwLock {
             // AcqRel instead of Acquire: see the top.
             self.word
                 .compare_exchange(PREFER_WRITER, held, AcqRel, Relaxed)
+                .is_ok()
+        } else if state & !WAITERS == 0 {
+            self.word
+                .compare_exchange(state, state + add, Acquire, Relaxed)
                 .is_ok()
         } else {
             false
@@ -81,6 +91,12 @@ impl RawRwLock {
             if self.word.fetch_sub(add, AcqRel) != PREFER_WRITER + add {
                 self.hand_over_late();
             }
+        } else if state & !WRITERS_WAIT == add + WOKEN {
+            // Somebody is on its way who will see to the rest (`calls_for_others`).
+            return self
+                .word
+                .compare_exchange(state, state - add, Releasing, Relaxed)
+                .is_ok();
         } else {
             return false;
         }

@@ -8,9 +8,9 @@
 //! Two threads that do little else than take one lock for tens of nanoseconds spend most of their time fetching its line from each
 //! other: both together do a third of what one alone would. Nobody waits long, so a waiter finds the lock free after a
 //! look or two, takes it, and soon waits again. A thread to which that has happened a few times in a row is **hot**. It watches the lock
-//! for a microsecond, and if it sees it held most of the time, leaves it alone for some, as long as a sleep would take:
+//! for a microsecond, and if it sees it held most of the time, leaves it alone for some, twice as long as a sleep would take:
 //! the others work undisturbed. (Anderson's backoff, made to work by the hundred; Dice's "Malthusian locks".) Then it goes on,
-//! and as likely as not it is another that gives way next.
+//! and as likely as not it is another that gives way next. That it gave way cools no thread: what counts is how soon it waits again.
 //!
 //! What is remembered is the thread's own, and touched only by waiters.
 
@@ -41,7 +41,7 @@ mod real {
     const LOOK_PAUSE: u64 = 40;
     /// and if it is, as often as this at least, leaves it alone for so many nanoseconds.
     const MOST_OF_THE_TIME: u32 = LOOKS / 3;
-    const WAY: u64 = 12_000;
+    const WAY: u64 = 25_000;
 
     #[derive(Clone, Copy)]
     struct Lately {
@@ -59,7 +59,9 @@ mod real {
 
     /// One wait's spin.
     pub(in super::super) struct Spin {
-        /// Nanoseconds, by the clock; 0: not begun.
+        /// When it found the lock taken: nanoseconds, by the clock.
+        came: u64,
+        /// When it began to look, having given way if it did; 0: not begun.
         began: u64,
         /// Pause instructions before the next look, and how many are left.
         pauses: u32,
@@ -79,6 +81,7 @@ mod real {
     impl Spin {
         pub(in super::super) fn new() -> Self {
             Self {
+                came: 0,
                 began: 0,
                 pauses: 1,
                 left: 0,
@@ -112,10 +115,12 @@ mod real {
 
         fn begin(&mut self, is_held: impl Fn() -> bool) {
             let Lately { heat, in_vain, .. } = LATELY.get();
+            self.came = nanoseconds();
+            self.began = self.came;
             if heat >= HOT {
                 give_way(is_held);
+                self.began = nanoseconds();
             }
-            self.began = nanoseconds();
             self.left = spin::pauses(BUDGET >> in_vain);
         }
 
@@ -126,7 +131,7 @@ mod real {
             }
             let now = nanoseconds();
             let Lately { ended, heat, .. } = LATELY.get();
-            let again = self.began.saturating_sub(ended) < CLOSE && now - self.began < SHORT;
+            let again = self.came.saturating_sub(ended) < CLOSE && now - self.began < SHORT;
             let heat = if again {
                 (heat + 1).min(HOTTEST)
             } else {
