@@ -150,6 +150,13 @@ impl Mutex {
         true
     }
 
+    /// Gives it back if that needs no more than a step or two.
+    #[inline(always)]
+    fn gives_back_at_once(&self, raw: &RawMutex) -> bool {
+        // SAFETY: who holds it is looked at.
+        self.more_levels.load(Relaxed) == 0 && unsafe { raw.unlock_owned_at_once() }
+    }
+
     fn is_of_normal_type(&self) -> bool {
         matches!(
             self.kind.load(Relaxed) & 3,
@@ -162,6 +169,13 @@ impl Mutex {
     fn plain(&self) -> Option<&RawMutex> {
         // Relaxed: the kind was written before the mutex was made known.
         (self.kind.load(Relaxed) == kind::PLAIN && mode::is_fast()).then_some(&self.raw)
+    }
+
+    /// If it is known to be ours, and keeps its owner.
+    #[inline(always)]
+    fn owned(&self) -> Option<&RawMutex> {
+        // Relaxed: as in `plain`. A destroyed one has nothing of this in its raw mutex.
+        (self.kind.load(Relaxed) & kind::MADE != 0 && mode::is_fast()).then_some(&self.raw)
     }
 
     /// Who serves it; makes a raw mutex of what a static initialiser has written.
@@ -272,13 +286,22 @@ pub unsafe extern "C" fn pthread_mutex_lock(pointer: *mut pthread_mutex_t) -> c_
             raw.lock();
             0
         }
-        None => lock_served(pointer, this),
+        None => lock_owned(pointer, this),
+    }
+}
+
+/// Of another kind: recursive, error-checking and priority-inheriting ones of ours, most often free or the caller's.
+#[inline(never)]
+extern "C" fn lock_owned(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
+    match this.owned() {
+        Some(raw) if raw.lock_owned_at_once() => 0,
+        _ => lock_served(pointer, this),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
+extern "C" fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     mode::count_lock();
     match this.served() {
         // It is here to be counted, and is locked as if it were not.
@@ -390,13 +413,22 @@ pub unsafe extern "C" fn pthread_mutex_unlock(pointer: *mut pthread_mutex_t) -> 
             unsafe { raw.unlock() };
             0
         }
-        None => unlock_served(pointer, this),
+        None => unlock_owned(pointer, this),
+    }
+}
+
+/// As [`lock_owned`].
+#[inline(never)]
+extern "C" fn unlock_owned(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
+    match this.owned() {
+        Some(raw) if this.gives_back_at_once(raw) => 0,
+        _ => unlock_served(pointer, this),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn unlock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
+extern "C" fn unlock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     match this.served() {
         Served::Ours(_) if this.unlock_once_less() => 0,
         // SAFETY: the caller holds it, which is looked at.

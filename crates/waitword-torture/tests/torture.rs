@@ -30,11 +30,13 @@ fn main() -> ExitCode {
         .map(|name| Trial::test(format!("scenario::{name}"), move || holds(name)))
         .collect();
     // Where one wake that is left out stops somebody for ever.
-    for name in ["ring", "condvar", "shared", "mutex", "cond"] {
+    for name in ["ring", "condvar", "shared", "mutex", "rwlock", "cond"] {
         let test = move || is_caught(name, "skip-wake", "hung", "=== torture: nothing got done");
         trials.push(Trial::test(format!("sabotage::skip_wake::{name}"), test));
     }
-    for name in ["tokens", "condvar", "herd", "order", "mutex", "cond"] {
+    for name in [
+        "tokens", "condvar", "herd", "order", "mutex", "rwlock", "cond",
+    ] {
         let test = move || {
             is_caught(
                 name,

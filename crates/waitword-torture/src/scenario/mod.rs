@@ -11,6 +11,7 @@ mod mutex;
 mod order;
 mod requeue;
 mod ring;
+mod rwlock;
 mod shared;
 mod signals;
 mod threads;
@@ -48,7 +49,7 @@ const fn scenario(
     }
 }
 
-pub(crate) const ALL: [Scenario; 16] = [
+pub(crate) const ALL: [Scenario; 17] = [
     scenario(
         "tokens",
         "Semaphores of all sizes, tiny deadlines, masks: tokens given are tokens taken, waits that \
@@ -76,6 +77,12 @@ pub(crate) const ALL: [Scenario; 16] = [
         "Mutexes of every flavour, kind and scope: one holder at a time, no turn lost, with deadlines, naps, \
          moves from CPU to CPU, and threads that come and go",
         mutex::run,
+    ),
+    scenario(
+        "rwlock",
+        "Reader/writer locks of both preferences and scopes: nobody beside a writer, no write lost, with deadlines, \
+         upgrades, downgrades, and reads inside of reads",
+        rwlock::run,
     ),
     scenario(
         "cond",

@@ -186,6 +186,20 @@ fn try_lock_of_the_dead(word: &AtomicU32, scope: Scope) -> Result<Acquired, PiEr
     }
 }
 
+/// Takes the lock if it is free, by no more than one step; whether it has.
+#[inline]
+pub(crate) fn lock_at_once(word: &AtomicU32) -> bool {
+    word.compare_exchange(FREE, tid(), Ordering::Acquire, Ordering::Relaxed)
+        .is_ok()
+}
+
+/// Gives the lock back if the caller holds it and nobody waits; whether it has.
+#[inline]
+pub(crate) fn unlock_at_once(word: &AtomicU32) -> bool {
+    word.compare_exchange(tid(), FREE, Ordering::Release, Ordering::Relaxed)
+        .is_ok()
+}
+
 /// Takes the lock; waits for it as long as need be (`pthread_mutex_lock`). While it waits, the holder runs at
 /// least at the caller's priority.
 ///
@@ -219,7 +233,8 @@ pub(crate) fn lock_until(
     }
 }
 
-#[cold]
+// Inlined, as all between a system call and its caller (`sys/mod.rs`).
+#[inline]
 fn lock_contended(
     word: &AtomicU32,
     scope: Scope,

@@ -1,106 +1,116 @@
-//! One word of each thread, 0 at first, that is reached without a call.
+//! Two words of each thread, 0 at first, that are reached without a call.
 //!
 //! In a shared library a `thread_local!` is reached by a function of the dynamic loader (`__tls_get_addr`), since the library might be
 //! loaded late and its variables lie anywhere. A fast reader needs its own at each lock and each unlock, which are 3 ns long
-//! otherwise. Here the word lies at a distance from the thread pointer that is fixed when the library is loaded (the
-//! "initial executable" model of the ELF ABI for thread-local storage); in a program itself it costs what any other one does.
+//! otherwise, and so does a lock that keeps its owner. Here the words lie at a distance from the thread pointer that is fixed when the library
+//! is loaded (the "initial executable" model of the ELF ABI for thread-local storage); in a program itself they cost what any other one does.
 //!
-//! The price: a library with such a word, when it is loaded by `dlopen`, takes its thread-local storage, some 500 bytes, from what the C
+//! The price: a library with such words, when it is loaded by `dlopen`, takes its thread-local storage, some 500 bytes, from what the C
 //! library keeps for this (1.6 KB, `glibc.rtld.optional_static_tls`).
 //!
-//! On other machines than x86-64 it is a `thread_local!`.
+//! On other machines than x86-64 they are in a `thread_local!`.
 
-/// The calling thread's.
-#[inline(always)]
-pub(crate) fn get() -> usize {
-    word::get()
-}
+/// One of the calling thread's words.
+#[derive(Clone, Copy)]
+pub(crate) struct ThreadWord<const OFFSET: usize>;
 
-/// Sets it.
-#[inline]
-pub(crate) fn set(value: usize) {
-    word::set(value);
-}
+/// Where its slots for fast reading are (`lock/rwlock/slots.rs`).
+pub(crate) const PLACE: ThreadWord<0> = ThreadWord;
+/// What number it has (`sys/tid.rs`).
+pub(crate) const NUMBER: ThreadWord<8> = ThreadWord;
 
 #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
 mod word {
+    use super::ThreadWord;
     use core::arch::{asm, global_asm};
 
     // Hidden: each library has its own. The name has the version, since a program may be linked with two.
     global_asm!(
-        ".pushsection .tbss.waitword_thread_word, \"awT\", @nobits",
-        ".globl waitword_thread_word_0_1",
-        ".hidden waitword_thread_word_0_1",
-        ".type waitword_thread_word_0_1, @object",
-        ".size waitword_thread_word_0_1, 8",
+        ".pushsection .tbss.waitword_thread_words, \"awT\", @nobits",
+        ".globl waitword_thread_words_0_1",
+        ".hidden waitword_thread_words_0_1",
+        ".type waitword_thread_words_0_1, @object",
+        ".size waitword_thread_words_0_1, 16",
         ".p2align 3",
-        "waitword_thread_word_0_1:",
-        ".zero 8",
+        "waitword_thread_words_0_1:",
+        ".zero 16",
         ".popsection",
     );
 
-    #[inline(always)]
-    pub(super) fn get() -> usize {
-        let value: usize;
-        // SAFETY: loads the distance of the word from the thread pointer, and then the word.
-        unsafe {
-            asm!(
-                "mov {value}, qword ptr [rip + waitword_thread_word_0_1@GOTTPOFF]",
-                "mov {value}, qword ptr fs:[{value}]",
-                value = out(reg) value,
-                options(nostack, preserves_flags, readonly),
-            );
+    impl<const OFFSET: usize> ThreadWord<OFFSET> {
+        #[inline(always)]
+        pub(crate) fn get(self) -> u64 {
+            const { assert!(OFFSET < 16) };
+            let value: u64;
+            // SAFETY: loads the distance of the words from the thread pointer, and then the one.
+            unsafe {
+                asm!(
+                    "mov {value}, qword ptr [rip + waitword_thread_words_0_1@GOTTPOFF]",
+                    "mov {value}, qword ptr fs:[{value} + {offset}]",
+                    value = out(reg) value,
+                    offset = const OFFSET,
+                    options(nostack, preserves_flags, readonly),
+                );
+            }
+            value
         }
-        value
-    }
 
-    #[inline]
-    pub(super) fn set(value: usize) {
-        // SAFETY: loads the distance of the word from the thread pointer, and writes the word, which is nobody else's.
-        unsafe {
-            asm!(
-                "mov {distance}, qword ptr [rip + waitword_thread_word_0_1@GOTTPOFF]",
-                "mov qword ptr fs:[{distance}], {value}",
-                distance = out(reg) _,
-                value = in(reg) value,
-                options(nostack, preserves_flags),
-            );
+        #[inline]
+        pub(crate) fn set(self, value: u64) {
+            const { assert!(OFFSET < 16) };
+            // SAFETY: loads the distance of the words from the thread pointer, and writes the one, which is nobody else's.
+            unsafe {
+                asm!(
+                    "mov {distance}, qword ptr [rip + waitword_thread_words_0_1@GOTTPOFF]",
+                    "mov qword ptr fs:[{distance} + {offset}], {value}",
+                    distance = out(reg) _,
+                    value = in(reg) value,
+                    offset = const OFFSET,
+                    options(nostack, preserves_flags),
+                );
+            }
         }
     }
 }
 
 #[cfg(not(all(target_arch = "x86_64", target_pointer_width = "64")))]
 mod word {
+    use super::ThreadWord;
     use core::cell::Cell;
 
     thread_local! {
         // No destructor and a constant start: usable at any moment of a thread's life.
-        static WORD: Cell<usize> = const { Cell::new(0) };
+        static WORDS: [Cell<u64>; 2] = const { [Cell::new(0), Cell::new(0)] };
     }
 
-    #[inline(always)]
-    pub(super) fn get() -> usize {
-        WORD.get()
-    }
+    impl<const OFFSET: usize> ThreadWord<OFFSET> {
+        #[inline(always)]
+        pub(crate) fn get(self) -> u64 {
+            WORDS.with(|words| words[OFFSET / 8].get())
+        }
 
-    #[inline]
-    pub(super) fn set(value: usize) {
-        WORD.set(value);
+        #[inline]
+        pub(crate) fn set(self, value: u64) {
+            WORDS.with(|words| words[OFFSET / 8].set(value));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{get, set};
+    use super::ThreadWord;
 
     #[test]
     fn each_thread_has_its_own() {
+        const FIRST: ThreadWord<0> = ThreadWord;
+        const SECOND: ThreadWord<8> = ThreadWord;
         let threads = [1, 2, 3].map(|mine| {
             std::thread::spawn(move || {
-                assert_eq!(get(), 0);
-                set(mine);
+                assert_eq!((FIRST.get(), SECOND.get()), (0, 0));
+                FIRST.set(mine);
+                SECOND.set(10 * mine);
                 std::thread::yield_now();
-                assert_eq!(get(), mine);
+                assert_eq!((FIRST.get(), SECOND.get()), (mine, 10 * mine));
             })
         });
         for thread in threads {

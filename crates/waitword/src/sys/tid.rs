@@ -19,13 +19,8 @@ pub(crate) use model::tid;
 #[cfg(not(loom))]
 mod real {
     use crate::sys::generation::generation;
-    use core::cell::Cell;
-
-    thread_local! {
-        // The generation in the high half, the number in the low one. No generation is 0. No destructor and a
-        // constant start: usable at any moment of a thread's life.
-        static KNOWN: Cell<u64> = const { Cell::new(0) };
-    }
+    /// The generation in the high half, the number in the low one. No generation is 0.
+    use crate::sys::thread_word::NUMBER as KNOWN;
 
     /// The calling thread's number in its PID namespace (`gettid`), without a system call after a thread's first: never 0, below
     /// 2^22. What [`RawRwLock::write`](crate::RawRwLock::write) knows a writer by.

@@ -211,7 +211,68 @@ pub(super) fn unlock(mutex: &RawMutex, then: Then) -> Result<(), LockError> {
     Ok(())
 }
 
+/// One of our words that keeps an owner, free, and nobody waits.
+fn is_free_and_ours(state: u32) -> bool {
+    const RECURSIVE_AND_FREE: u32 = SPECIAL | RECURSIVE;
+    const CHECKING_AND_FREE: u32 = SPECIAL | CHECKS;
+    matches!(state, RECURSIVE_AND_FREE | CHECKING_AND_FREE)
+}
+
 impl RawMutex {
+    /// Takes it if it is recursive, error-checking or priority-inheriting, and private, and free, or the caller's to be locked once more: the part
+    /// of [`lock_checked`](Self::lock_checked) that is most often enough for these. False: nothing has been done; it takes the whole call to
+    /// know more.
+    ///
+    /// For callers, as a `pthread_mutex_lock`, that keep the rest out of line.
+    #[inline]
+    pub fn lock_owned_at_once(&self) -> bool {
+        let state = self.state().0;
+        if is_free_and_ours(state) {
+            let taken = state | LOCKED;
+            let is_taken =
+                self.word
+                    .compare_exchange(state, taken, Ordering::Acquire, Ordering::Relaxed);
+            if is_taken.is_ok() {
+                own(self);
+            }
+            return is_taken.is_ok();
+        }
+        if state & (SPECIAL | PI | SHARED) == SPECIAL | PI && pi::lock_at_once(&self.data) {
+            return true;
+        }
+        is_recursively_mine(self) && lock_again(self) == Some(Ok(()))
+    }
+
+    /// Gives it back if it is such a one and nobody waits, or one level of it: the part of
+    /// [`unlock_checked`](Self::unlock_checked) that is most often enough for these. False: nothing has been done.
+    ///
+    /// # Safety
+    /// The caller holds it, or it has an owner and can tell.
+    #[inline]
+    pub unsafe fn unlock_owned_at_once(&self) -> bool {
+        let state = self.state().0;
+        if is_free_and_ours(state & !LOCKED) {
+            let data = self.data.load(Ordering::Relaxed);
+            if state & LOCKED == 0 || data & OWNER != tid() {
+                return false;
+            }
+            self.data.store(data & !OWNER, Ordering::Relaxed);
+            let free = state & !LOCKED;
+            let is_free =
+                self.word
+                    .compare_exchange(state, free, Ordering::Release, Ordering::Relaxed);
+            if is_free.is_err() {
+                // Somebody has come to wait.
+                self.unlock_word(Then::GoOn);
+            }
+            return true;
+        }
+        if State(state).levels() != 0 {
+            return is_recursively_mine(self) && unlock(self, Then::GoOn).is_ok();
+        }
+        state & (SPECIAL | PI | SHARED) == SPECIAL | PI && pi::unlock_at_once(&self.data)
+    }
+
     /// Makes every later use of it fail with [`LockError::Invalid`], where that can be seen: nothing needs to be done to
     /// free a mutex. (POSIX: `pthread_mutex_destroy`.)
     ///

@@ -137,12 +137,12 @@ impl Place {
 #[cfg(not(loom))]
 mod thread {
     use super::{Ordering, Place, TABLE};
-    use crate::sys::thread_word;
+    use crate::sys::thread_word::PLACE;
 
     /// The thread's word holds its number, and one more; 0 if it has none yet.
     #[inline]
     pub(super) fn place() -> Place {
-        match thread_word::get() {
+        match PLACE.get() {
             0 => first(),
             known => Place::of((known - 1) as u32),
         }
@@ -152,7 +152,7 @@ mod thread {
     fn first() -> Place {
         // After 2^32 threads numbers come again (invariant 3).
         let number = TABLE.threads.fetch_add(1, Ordering::Relaxed);
-        thread_word::set(number as usize + 1);
+        PLACE.set(u64::from(number) + 1);
         Place::of(number)
     }
 }
