@@ -1,4 +1,4 @@
-//! The C library's: mutexes (normal, adaptive, with priority inheritance), condition variable, reader-writer lock
+//! The C library's: mutexes (normal, adaptive, recursive, error-checking, with priority inheritance), condition variable, reader-writer lock
 //! in both preferences. The normal mutex, the condition variable and the default lock are the baselines. And the same
 //! objects served by the drop-in, which defines functions of the same names (`pthread.rs`).
 //!
@@ -32,6 +32,13 @@ pub struct Adaptive;
 #[derive(Debug)]
 pub struct Inherit;
 
+/// `PTHREAD_MUTEX_RECURSIVE`: its owner may lock it again.
+#[derive(Debug)]
+pub struct Recursive;
+/// `PTHREAD_MUTEX_ERRORCHECK`: its owner is told if it does.
+#[derive(Debug)]
+pub struct ErrorChecking;
+
 impl MutexKind for Normal {
     const NAME: &'static str = "glibc";
     const DROP_IN: &'static str = "drop-in";
@@ -51,6 +58,20 @@ impl MutexKind for Inherit {
     const DROP_IN: &'static str = "drop-in, PI";
     const TYPE: c_int = libc::PTHREAD_MUTEX_NORMAL;
     const PROTOCOL: c_int = libc::PTHREAD_PRIO_INHERIT;
+}
+
+impl MutexKind for Recursive {
+    const NAME: &'static str = "glibc, recursive";
+    const DROP_IN: &'static str = "drop-in, recursive";
+    const TYPE: c_int = libc::PTHREAD_MUTEX_RECURSIVE;
+    const PROTOCOL: c_int = libc::PTHREAD_PRIO_NONE;
+}
+
+impl MutexKind for ErrorChecking {
+    const NAME: &'static str = "glibc, error-checking";
+    const DROP_IN: &'static str = "drop-in, error-checking";
+    const TYPE: c_int = libc::PTHREAD_MUTEX_ERRORCHECK;
+    const PROTOCOL: c_int = libc::PTHREAD_PRIO_NONE;
 }
 
 /// `pthread_mutex_t`.

@@ -1,7 +1,7 @@
 //! `uncontended`: what a lock costs that nobody else wants.
 //!
-//! **Work.** One thread locks and unlocks, over and over, with nothing between: a mutex; a reader-writer lock for reading, and
-//! for writing. It takes a semaphore's token, which is there, and gives it back; it asks for something to be done once that has been
+//! **Work.** One thread locks and unlocks, over and over, with nothing between: a mutex, also of the C library's kinds that keep their owner; a
+//! reader-writer lock for reading, and for writing. It takes a semaphore's token, which is there, and gives it back; it asks for something to be done once that has been
 //! done.
 //!
 //! **Redraws** the single-threaded shapes of glibc's benchtests. Other threads of the process are there, asleep: some
@@ -11,7 +11,7 @@
 //! milliseconds.
 
 use crate::harness::{Case, Contender, Context, Metric};
-use crate::locks::glibc::{Once, Semaphore};
+use crate::locks::glibc::{self, ErrorChecking, Inherit, MutexKind, Once, Recursive, Semaphore};
 use crate::locks::pthread::{self, CLibrary, DropIn, Library};
 use crate::locks::{BenchMutex, BenchRwLock, every_mutex, every_rwlock};
 use crate::run::{Settings, Workload};
@@ -40,6 +40,9 @@ fn cases(_: &Settings) -> Vec<Case> {
     let libraries = 1 + usize::from(pthread::is_loaded());
     vec![
         Case::new("mutex", METRICS, mutexes, |_| Ok(every_mutex!(mutex()))),
+        of_kind::<Recursive>("mutex, recursive", libraries),
+        of_kind::<ErrorChecking>("mutex, error-checking", libraries),
+        of_kind::<Inherit>("mutex, priority-inheriting", libraries),
         Case::new("rwlock, reading", METRICS, rwlocks, |_| {
             Ok(every_rwlock!(reader()))
         }),
@@ -53,6 +56,16 @@ fn cases(_: &Settings) -> Vec<Case> {
             Ok(every_library(once::<CLibrary>, once::<DropIn>))
         }),
     ]
+}
+
+/// A mutex of the C library's and of the drop-in's.
+fn of_kind<K: MutexKind>(name: &'static str, libraries: usize) -> Case {
+    Case::new(name, METRICS, libraries, |_| {
+        Ok(every_library(
+            mutex_of_kind::<K, CLibrary>,
+            mutex_of_kind::<K, DropIn>,
+        ))
+    })
 }
 
 /// The C library's, and the drop-in's if it is there.
@@ -83,6 +96,15 @@ fn nothing<L>() {}
 
 fn mutex<M: BenchMutex>() -> Contender {
     contender(M::NAME, M::new(), |lock: &M| {
+        lock.lock();
+        // SAFETY: locked above; borrowed all the while, it does not move.
+        unsafe { lock.unlock() };
+    })
+}
+
+fn mutex_of_kind<K: MutexKind, L: Library>() -> Contender {
+    type Mutex<K, L> = glibc::Mutex<K, L>;
+    contender(name::<L>(), Mutex::<K, L>::new(), |lock: &Mutex<K, L>| {
         lock.lock();
         // SAFETY: locked above; borrowed all the while, it does not move.
         unsafe { lock.unlock() };

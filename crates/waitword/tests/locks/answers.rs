@@ -56,6 +56,54 @@ fn a_free_one_is_locked_and_a_held_one_is_not() {
     });
 }
 
+/// The short ways do what the whole calls do, or nothing.
+#[test]
+fn what_keeps_its_owner_is_locked_at_once_or_not_at_all() {
+    let watchdog = watch("what_keeps_its_owner_is_locked_at_once_or_not_at_all");
+    with_every(every_sort(), &watchdog, |sort| {
+        let mutex = sort.make();
+        let has_short_ways = sort.has_owner() && sort.scope == Scope::Private;
+        // SAFETY: it has an owner, and can tell; if it has none, nothing is done.
+        let unlock = || unsafe { mutex.unlock_owned_at_once() };
+        assert!(!unlock());
+        assert_eq!(mutex.lock_owned_at_once(), has_short_ways);
+        assert_eq!(mutex.is_locked(), has_short_ways);
+        if has_short_ways {
+            elsewhere(|| {
+                assert!(!mutex.lock_owned_at_once());
+                assert!(!unlock());
+            });
+            let again = mutex.lock_owned_at_once();
+            assert_eq!(again, sort.kind == Kind::Recursive);
+            if again {
+                // One level more, by the whole call, and given back in either way.
+                assert_eq!(mutex.lock_checked(), Ok(()));
+                assert!(unlock());
+                assert!(!elsewhere(|| mutex.try_lock()));
+                assert!(unlock());
+            }
+            assert!(!elsewhere(|| mutex.try_lock()));
+            // Somebody waits: it is given to that one.
+            std::thread::scope(|scope| {
+                let waiter = scope.spawn(|| {
+                    mutex.lock();
+                    // SAFETY: locked above.
+                    unsafe { mutex.unlock() };
+                });
+                std::thread::sleep(Duration::from_millis(1));
+                if !unlock() {
+                    // SAFETY: locked above.
+                    unsafe { mutex.unlock() };
+                }
+                waiter.join().unwrap();
+            });
+        }
+        assert!(!mutex.is_locked());
+        assert_eq!(mutex.destroy(), Ok(()));
+        assert!(!mutex.lock_owned_at_once());
+    });
+}
+
 #[test]
 fn a_deadline_passes_on_both_clocks() {
     let watchdog = watch("a_deadline_passes_on_both_clocks");
