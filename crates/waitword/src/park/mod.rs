@@ -64,6 +64,8 @@ pub(crate) mod spin;
 
 pub(crate) use batch::WakeCalls;
 pub(crate) use notice::{Notice, Notices, Sleeps};
+#[cfg(not(loom))]
+pub(crate) use pool::GROUP;
 pub(crate) use pool::{ParkerId, Pool};
 #[cfg(not(loom))]
 pub(crate) use spin::{budget, set_budget};

@@ -13,7 +13,7 @@ use core::num::NonZeroU32;
 use core::ptr;
 
 /// Parkers that sleep on one kernel word, each with a bit of its own.
-pub(super) const GROUP: usize = if cfg!(loom) { 4 } else { 32 };
+pub(crate) const GROUP: usize = if cfg!(loom) { 4 } else { 32 };
 /// Chunk n holds 2^n groups: room for 2^24 groups, far beyond the kernel's limit of 2^22 threads.
 const CHUNKS: usize = if cfg!(loom) { 1 } else { 24 };
 

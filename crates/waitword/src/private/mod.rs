@@ -146,7 +146,7 @@ impl Repository {
             // Without memory the present table goes on, with longer queues.
             let _ = self.grow(capacity);
             #[cfg(not(loom))]
-            crate::sys::sched::grow_kernel_hash(capacity / 4);
+            crate::sys::sched::grow_kernel_hash(capacity / crate::park::GROUP);
         })
     }
 

@@ -72,22 +72,40 @@ pub(crate) fn sleep_nanoseconds(nanoseconds: i64) {
     });
 }
 
-/// Makes the process's own hash table in the kernel (Linux 6.16) have at least `slots` buckets.
+/// Sees to it that the process's own hash table in the kernel (Linux 6.16) has a bucket for each of `words` words.
 ///
 /// Our sleepers stand there, 32 to a word; with the kernel's 16 buckets a wake among thousands of
-/// sleepers would walk past hundreds of strangers. Does nothing where the kernel has no such table,
-/// or the process was put on the global one; never shrinks.
+/// sleepers would walk past hundreds of strangers. But a change of its size holds the caller up for some 30 ms, and for as much longer if
+/// others ask for one at the same time (the kernel waits for readers of the old one). So it is made only when it must, for
+/// eight times as many words, and by one thread. Does nothing where the kernel has no such table, or the process was put on the global
+/// one; never shrinks.
 #[cfg(not(loom))]
-pub(crate) fn grow_kernel_hash(slots: usize) {
+pub(crate) fn grow_kernel_hash(words: usize) {
+    use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
     use syscalls::{Sysno, syscall5};
     const PR_FUTEX_HASH: usize = 78;
     const SET_SLOTS: usize = 1;
     const GET_SLOTS: usize = 2;
+    /// What the kernel begins with.
+    const FIRST: usize = 16;
+    /// How many were asked for last. (A forked child begins with 16, and asks only for more than its parent did.) Relaxed: nothing comes
+    /// with it.
+    static ASKED: AtomicUsize = AtomicUsize::new(FIRST);
+    let asked = ASKED.load(Relaxed);
+    if words <= asked {
+        return;
+    }
+    let slots = (8 * words).next_power_of_two();
+    if ASKED
+        .compare_exchange(asked, slots, Relaxed, Relaxed)
+        .is_err()
+    {
+        return;
+    }
     // SAFETY: only reads and sets a number of the process's own; no memory is passed.
     unsafe {
         match syscall5(Sysno::prctl, PR_FUTEX_HASH, GET_SLOTS, 0, 0, 0) {
             Ok(now) if now > 0 && now < slots => {
-                let slots = slots.next_power_of_two();
                 let _: Result<usize, Errno> = super::from_raw(syscall5(
                     Sysno::prctl,
                     PR_FUTEX_HASH,
