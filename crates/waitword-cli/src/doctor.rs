@@ -172,7 +172,7 @@ fn placement() -> Vec<Finding> {
         ),
         Ok(slots) => (
             slots.to_string(),
-            "waitword's sleepers stand there, 32 to a word; it is enlarged as waitword's own table grows.",
+            "waitword's sleepers stand there, 32 to a word; it is enlarged where more than 512 wait at once.",
         ),
     };
     let wipe = probe::wipe_on_fork();
