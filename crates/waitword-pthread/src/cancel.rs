@@ -115,7 +115,7 @@ static CHUNK: [AtomicPtr<Record>; CHUNKS] = [const { AtomicPtr::new(null_mut()) 
 /// No record before this one is free, as far as anybody knows.
 static FIRST_FREE: AtomicUsize = AtomicUsize::new(0);
 
-/// The records of a chunk, if there is one. All zeros are free records.
+/// The records of a chunk, if there is one. All zeros are free records, of threads that are signalled.
 fn chunk(index: usize) -> Option<&'static [Record]> {
     if index == 0 {
         return Some(&FIRST_CHUNK);

@@ -64,8 +64,9 @@ pub struct Interrupter {
     time: Time,
     /// The thread that waits there.
     tid: AtomicU32,
-    /// Whether whoever interrupts such a wait sends a signal.
-    is_signalled: bool,
+    /// Whether it looks by itself, there, since nobody sends it a signal. (False, as everything else at first, in zeroed memory: one that is
+    /// signalled.)
+    looks: bool,
 }
 
 /// How often a waiter in the kernel looks if it is not signalled.
@@ -79,7 +80,7 @@ impl Interrupter {
             sleeps: Interrupts::new(),
             time: Time::past(),
             tid: AtomicU32::new(0),
-            is_signalled: false,
+            looks: true,
         }
     }
 
@@ -88,7 +89,7 @@ impl Interrupter {
     #[cfg(not(loom))]
     pub const fn signalled() -> Self {
         Self {
-            is_signalled: true,
+            looks: false,
             ..Self::new()
         }
     }
@@ -100,7 +101,7 @@ impl Interrupter {
             sleeps: Interrupts::new(),
             time: Time::past(),
             tid: AtomicU32::new(0),
-            is_signalled: true,
+            looks: false,
         }
     }
 
@@ -132,7 +133,7 @@ impl Interrupter {
         // Relaxed: the time is set behind it.
         self.tid.store(tid(), Ordering::Relaxed);
         loop {
-            let look = (!self.is_signalled).then(|| Deadline::after(LOOKS_EVERY));
+            let look = self.looks.then(|| Deadline::after(LOOKS_EVERY));
             let ends = match (deadline, &look) {
                 (Some(deadline), Some(look)) if deadline.time_left() > LOOKS_EVERY => Some(look),
                 (None, look) => look.as_ref(),
