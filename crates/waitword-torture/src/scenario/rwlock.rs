@@ -65,10 +65,11 @@ impl Guarded {
         unsafe { self.lock.as_ref() }
     }
 
-    /// Makes a call that may wait, with a deadline or without; whether the lock could be had.
+    /// Makes a call that may wait, with a deadline or without, or one that does not (`at_once`); whether the lock could be had.
     fn take(
         &self,
         actor: &mut Actor,
+        at_once: bool,
         call: impl FnOnce(&RawRwLock, Option<&Deadline>) -> Result<(), RwLockError>,
     ) -> Result<bool, String> {
         let deadline = (actor.dice.u32(0..4) == 0).then(|| actor.tiny_deadline());
@@ -81,7 +82,8 @@ impl Guarded {
         }
         match (ended, deadline) {
             (Ok(()), _) => Ok(true),
-            (Err(RwLockError::TimedOut), Some(_)) | (Err(RwLockError::Busy), _) => Ok(false),
+            (Err(RwLockError::TimedOut), Some(_)) if !at_once => Ok(false),
+            (Err(RwLockError::Busy), _) if at_once => Ok(false),
             (Err(error), _) => Err(format!("it was not taken: {error}")),
         }
     }
@@ -91,21 +93,21 @@ impl Guarded {
         let at_once = actor.dice.u32(0..10) == 0;
         let (taken, held) = match actor.dice.u32(0..16) {
             dice if dice < readers_in_16 => {
-                let taken = self.take(actor, |lock, deadline| match at_once {
+                let taken = self.take(actor, at_once, |lock, deadline| match at_once {
                     true => lock.try_read(),
                     false => lock.read(0, deadline),
                 });
                 (taken, Held::Read)
             }
             dice if dice % 4 == 0 => {
-                let taken = self.take(actor, |lock, deadline| match at_once {
+                let taken = self.take(actor, at_once, |lock, deadline| match at_once {
                     true => lock.try_read_upgradably(),
                     false => lock.read_upgradably(deadline),
                 });
                 (taken, Held::Upgradable)
             }
             _ => {
-                let taken = self.take(actor, |lock, deadline| match at_once {
+                let taken = self.take(actor, at_once, |lock, deadline| match at_once {
                     true => lock.try_write(0),
                     false => lock.write(0, deadline),
                 });
@@ -141,7 +143,7 @@ impl Guarded {
     /// Reads again while it reads.
     fn read_again(&self, actor: &mut Actor) -> Verdict {
         let says_so = self.preference == Preference::Writer || actor.dice.bool();
-        let taken = self.take(actor, |lock, deadline| match says_so {
+        let taken = self.take(actor, false, |lock, deadline| match says_so {
             true => lock.read_recursive(0, deadline),
             false => lock.read(0, deadline),
         })?;
@@ -166,8 +168,9 @@ impl Guarded {
                 }
                 Held::Written => self.lock().downgrade_checked().map(|()| Held::Read),
                 Held::Upgradable if to_upgradable => {
-                    let upgraded =
-                        self.take(actor, |lock, deadline| lock.upgrade_checked(0, deadline))?;
+                    let upgraded = self.take(actor, false, |lock, deadline| {
+                        lock.upgrade_checked(0, deadline)
+                    })?;
                     return Ok(if upgraded { Held::Written } else { held });
                 }
                 Held::Upgradable => {

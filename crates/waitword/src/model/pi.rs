@@ -40,6 +40,12 @@ impl Play {
         });
     }
 
+    /// Waits for the condition to be signalled, or to be interrupted.
+    fn wait(&self, by: &Interrupter) -> CondWait {
+        let scope = Scope::Private;
+        pi::wait_requeue_pi(&self.condition, 0, None, Some(by), &self.mutex, scope)
+    }
+
     fn turn(&self) {
         self.lock();
         self.count();
@@ -128,14 +134,7 @@ fn an_interrupted_waiter_does_not_sleep() {
         let waiter = {
             let by = by.clone();
             spawn(&play, move |play| {
-                let waited = pi::wait_requeue_pi(
-                    &play.condition,
-                    0,
-                    None,
-                    Some(&by),
-                    &play.mutex,
-                    Scope::Private,
-                );
+                let waited = play.wait(&by);
                 assert_eq!(waited, CondWait::Interrupted);
             })
         };
@@ -155,14 +154,7 @@ fn a_late_interrupter_does_not_end_a_later_wait() {
             spawn(&play, move |play| {
                 // A request that it has heard already.
                 by.clear();
-                let waited = pi::wait_requeue_pi(
-                    &play.condition,
-                    0,
-                    None,
-                    Some(&by),
-                    &play.mutex,
-                    Scope::Private,
-                );
+                let waited = play.wait(&by);
                 match waited {
                     CondWait::Locked(Acquired::Clean) => play.unlock(),
                     CondWait::Changed => {}

@@ -11,8 +11,8 @@
 //!
 //! So one who gives the mutex back because it is about to sleep in a condvar, or to one who comes from a condvar, and a broadcast to a mutex that is free,
 //! wake **extras** beside the heir: 7, if the last sixteen who were woken had the mutex without waiting; 31, if the last thirty had, or if the last
-//! heir that came from a condvar ran a millisecond after it was woken. (More than 31 gains nothing: 200 woken cost 6.0 µs of CPU each with 63 or
-//! 127 or all at once, 6.1 with 31, 8.7 with 7.) An extra is a newcomer that steps aside for nobody. If it must park again, its
+//! heir that came from a condvar ran a millisecond after it was woken. (More than 31 was tried, up to all at once, and gained
+//! nothing: `waitword bench cond-perf`.) An extra is a newcomer that steps aside for nobody. If it must park again, its
 //! wake-up was in vain, and it begins anew with one at a time.
 //!
 //! | bits of `data` | meaning |
