@@ -9,6 +9,7 @@ pub use rounds::run_case;
 use crate::run::Settings;
 use crate::usage::Usage;
 use core::fmt;
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -106,6 +107,40 @@ pub struct Metric {
     pub name: &'static str,
     /// For instance `ns`.
     pub unit: &'static str,
+    /// Which of two figures is the better one.
+    pub better: Better,
+}
+
+/// Which of two figures is the better one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// The smaller: a time, a cost.
+    Less,
+    /// The greater: a rate.
+    More,
+    /// Neither: it is there to be looked at.
+    Neither,
+}
+
+impl Metric {
+    /// Of which less is better.
+    pub const fn less(name: &'static str, unit: &'static str) -> Self {
+        let better = Better::Less;
+        Self { name, unit, better }
+    }
+
+    /// Of which more is better.
+    pub const fn more(name: &'static str, unit: &'static str) -> Self {
+        let better = Better::More;
+        Self { name, unit, better }
+    }
+
+    /// Of which neither is better.
+    pub const fn neither(name: &'static str, unit: &'static str) -> Self {
+        let better = Better::Neither;
+        Self { name, unit, better }
+    }
 }
 
 /// One measurement of one variant.

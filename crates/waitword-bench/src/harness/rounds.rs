@@ -197,10 +197,7 @@ mod tests {
         }
     }
 
-    const TIME: &[Metric] = &[Metric {
-        name: "",
-        unit: "ns",
-    }];
+    const TIME: &[Metric] = &[Metric::less("", "ns")];
 
     #[test]
     fn variants_are_interleaved_and_the_first_place_goes_round() {

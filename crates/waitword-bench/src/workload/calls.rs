@@ -35,10 +35,7 @@ pub const WORKLOAD: Workload = Workload {
     cases,
 };
 
-const METRICS: &[Metric] = &[Metric {
-    name: "",
-    unit: "ns",
-}];
+const METRICS: &[Metric] = &[Metric::less("", "ns")];
 const BATCHES: usize = 5;
 const BATCH_NANOSECONDS: f64 = 2e6;
 

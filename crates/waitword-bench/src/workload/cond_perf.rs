@@ -38,18 +38,9 @@ pub const WORKLOAD: Workload = Workload {
 };
 
 const METRICS: &[Metric] = &[
-    Metric {
-        name: "round",
-        unit: "µs",
-    },
-    Metric {
-        name: "switches",
-        unit: "/woken",
-    },
-    Metric {
-        name: "CPU",
-        unit: "µs/woken",
-    },
+    Metric::less("round", "µs"),
+    Metric::less("switches", "/woken"),
+    Metric::less("CPU", "µs/woken"),
 ];
 
 const WORKERS: [usize; 2] = [200, 1000];

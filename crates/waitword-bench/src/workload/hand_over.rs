@@ -39,14 +39,8 @@ pub const WORKLOAD: Workload = Workload {
 };
 
 const METRICS: &[Metric] = &[
-    Metric {
-        name: "time",
-        unit: "ns",
-    },
-    Metric {
-        name: "switches",
-        unit: "/hand-over",
-    },
+    Metric::less("time", "ns"),
+    Metric::less("switches", "/hand-over"),
 ];
 
 const BATCHES: usize = 3;

@@ -29,10 +29,7 @@ pub const WORKLOAD: Workload = Workload {
     cases,
 };
 
-const METRICS: &[Metric] = &[Metric {
-    name: "",
-    unit: "ops/s/thread",
-}];
+const METRICS: &[Metric] = &[Metric::more("", "ops/s/thread")];
 const WORDS_EACH: usize = 1024;
 const TARGET_NANOSECONDS: f64 = 40e6;
 

@@ -29,10 +29,7 @@ pub const WORKLOAD: Workload = Workload {
 /// The command's own name for the child process: `waitword memory-child N`.
 pub const CHILD: &str = "memory-child";
 
-const METRICS: &[Metric] = &[Metric {
-    name: "",
-    unit: "bytes",
-}];
+const METRICS: &[Metric] = &[Metric::less("", "bytes")];
 const THREADS: [usize; 3] = [16, 512, 4096];
 
 /// What `threads` waiters may take.

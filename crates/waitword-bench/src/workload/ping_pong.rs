@@ -33,10 +33,7 @@ pub const WORKLOAD: Workload = Workload {
     cases,
 };
 
-const METRICS: &[Metric] = &[Metric {
-    name: "",
-    unit: "ns",
-}];
+const METRICS: &[Metric] = &[Metric::less("", "ns")];
 const BATCHES: usize = 3;
 const BATCH_NANOSECONDS: f64 = 8e6;
 /// Hand-overs before the clock runs: until both threads are where they stay.

@@ -31,18 +31,9 @@ pub const WORKLOAD: Workload = Workload {
 };
 
 const METRICS: &[Metric] = &[
-    Metric {
-        name: "all ended",
-        unit: "s",
-    },
-    Metric {
-        name: "CPU",
-        unit: "s",
-    },
-    Metric {
-        name: "switches",
-        unit: "/turn",
-    },
+    Metric::less("all ended", "s"),
+    Metric::less("CPU", "s"),
+    Metric::less("switches", "/turn"),
 ];
 
 /// How many games of how many exchanges.

@@ -61,22 +61,10 @@ fn case(
     drop_in: fn() -> Result<Vec<OsString>, Failure>,
 ) -> Case {
     let metrics = [
-        Metric {
-            name: "throughput",
-            unit: program.unit,
-        },
-        Metric {
-            name: "CPU",
-            unit: "ns/op",
-        },
-        Metric {
-            name: "switches",
-            unit: "/op",
-        },
-        Metric {
-            name: "output compared",
-            unit: "bytes",
-        },
+        Metric::more("throughput", program.unit),
+        Metric::less("CPU", "ns/op"),
+        Metric::less("switches", "/op"),
+        Metric::neither("output compared", "bytes"),
     ];
     Case::new(program.name, &metrics, NAMES.len(), move |_| {
         program.is_installed()?;

@@ -29,14 +29,8 @@ pub const WORKLOAD: Workload = Workload {
 };
 
 const METRICS: &[Metric] = &[
-    Metric {
-        name: "moving",
-        unit: "µs",
-    },
-    Metric {
-        name: "system calls",
-        unit: "",
-    },
+    Metric::less("moving", "µs"),
+    Metric::less("system calls", ""),
 ];
 
 fn cases(settings: &Settings) -> Vec<Case> {

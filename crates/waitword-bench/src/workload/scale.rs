@@ -50,13 +50,10 @@ const HANDOVERS: u64 = 128;
 const GAMES: usize = 8;
 
 const HERD: usize = 10_000;
-const HERD_METRICS: &[Metric] = &[Metric {
-    name: "",
-    unit: "ms",
-}];
+const HERD_METRICS: &[Metric] = &[Metric::less("", "ms")];
 
 const fn metric(name: &'static str) -> Metric {
-    Metric { name, unit: "ns" }
+    Metric::less(name, "ns")
 }
 
 fn cases(settings: &Settings) -> Vec<Case> {

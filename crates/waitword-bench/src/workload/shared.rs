@@ -24,10 +24,7 @@ pub const WORKLOAD: Workload = Workload {
     cases,
 };
 
-const METRICS: &[Metric] = &[Metric {
-    name: "",
-    unit: "ns",
-}];
+const METRICS: &[Metric] = &[Metric::less("", "ns")];
 const SHARED: bool = false;
 
 fn cases(_: &Settings) -> Vec<Case> {

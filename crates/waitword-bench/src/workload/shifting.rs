@@ -46,10 +46,7 @@ const SECTIONS: [Section; 3] = [Section::Busy(50.0), Section::Busy(1000.0), Sect
 const MOVE: usize = 37;
 
 const fn rate(name: &'static str) -> Metric {
-    Metric {
-        name,
-        unit: "ops/s",
-    }
+    Metric::more(name, "ops/s")
 }
 
 /// The whole, and the phases: number of the phase, threads, section.

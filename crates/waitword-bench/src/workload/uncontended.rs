@@ -25,10 +25,7 @@ pub const WORKLOAD: Workload = Workload {
     cases,
 };
 
-const METRICS: &[Metric] = &[Metric {
-    name: "",
-    unit: "ns",
-}];
+const METRICS: &[Metric] = &[Metric::less("", "ns")];
 
 /// On a cache line of its own: a neighbour's size must not decide whether it lies across two.
 #[repr(align(128))]

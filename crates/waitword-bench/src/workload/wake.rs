@@ -30,18 +30,9 @@ pub const WORKLOAD: Workload = Workload {
     cases,
 };
 
-pub(super) const CALLS: Metric = Metric {
-    name: "wake calls",
-    unit: "µs",
-};
-pub(super) const ALL_RUN: Metric = Metric {
-    name: "all run",
-    unit: "µs",
-};
-const SYSTEM_CALLS: Metric = Metric {
-    name: "system calls",
-    unit: "",
-};
+pub(super) const CALLS: Metric = Metric::less("wake calls", "µs");
+pub(super) const ALL_RUN: Metric = Metric::less("all run", "µs");
+const SYSTEM_CALLS: Metric = Metric::less("system calls", "");
 
 fn cases(settings: &Settings) -> Vec<Case> {
     let mut cases = Vec::new();

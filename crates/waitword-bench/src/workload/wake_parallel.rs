@@ -29,10 +29,7 @@ pub const WORKLOAD: Workload = Workload {
     cases,
 };
 
-const PER_WAKER: Metric = Metric {
-    name: "per waker",
-    unit: "µs",
-};
+const PER_WAKER: Metric = Metric::less("per waker", "µs");
 const WAKERS: [usize; 2] = [2, 8];
 
 fn cases(settings: &Settings) -> Vec<Case> {

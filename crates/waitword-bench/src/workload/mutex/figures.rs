@@ -5,37 +5,33 @@ use crate::harness::Metric;
 use crate::ticks;
 use crate::usage::Usage;
 
-const fn metric(name: &'static str, unit: &'static str) -> Metric {
-    Metric { name, unit }
-}
-
 /// Of a run for a time.
 pub(super) const OF_TIME: &[Metric] = &[
-    metric("throughput", "ops/s"),
-    metric("CPU", "ns/op"),
-    metric("fairness", ""),
-    metric("least", ""),
-    metric("most", ""),
-    metric("wait p50", "ns"),
-    metric("wait p99", "ns"),
-    metric("wait p99.9", "ns"),
-    metric("wait max", "ns"),
-    metric("switches", "/op"),
-    metric("preempted", "/op"),
+    Metric::more("throughput", "ops/s"),
+    Metric::less("CPU", "ns/op"),
+    Metric::more("fairness", ""),
+    Metric::more("least", ""),
+    Metric::neither("most", ""),
+    Metric::less("wait p50", "ns"),
+    Metric::less("wait p99", "ns"),
+    Metric::less("wait p99.9", "ns"),
+    Metric::less("wait max", "ns"),
+    Metric::less("switches", "/op"),
+    Metric::less("preempted", "/op"),
 ];
 
 /// Of a run for a number of sections a thread: the rows of the mail's second table first.
 pub(super) const OF_SECTIONS: &[Metric] = &[
-    metric("slowest thread", "ms"),
-    metric("fastest thread", "ms"),
-    metric("average thread", "ms"),
-    metric("CPU", "ns/op"),
-    metric("wait p50", "ns"),
-    metric("wait p99", "ns"),
-    metric("wait p99.9", "ns"),
-    metric("wait max", "ns"),
-    metric("switches", "/op"),
-    metric("preempted", "/op"),
+    Metric::less("slowest thread", "ms"),
+    Metric::less("fastest thread", "ms"),
+    Metric::less("average thread", "ms"),
+    Metric::less("CPU", "ns/op"),
+    Metric::less("wait p50", "ns"),
+    Metric::less("wait p99", "ns"),
+    Metric::less("wait p99.9", "ns"),
+    Metric::less("wait max", "ns"),
+    Metric::less("switches", "/op"),
+    Metric::less("preempted", "/op"),
 ];
 
 /// The values of [`OF_TIME`]: `throughput` was run without taking the waits' times, `latency` with.

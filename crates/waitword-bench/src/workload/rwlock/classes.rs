@@ -15,21 +15,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const METRICS: &[Metric] = &[
-    metric("reads", "ops/s"),
-    metric("writes", "ops/s"),
-    metric("CPU", "ns/op"),
-    metric("read p50", "ns"),
-    metric("read p99", "ns"),
-    metric("read max", "ns"),
-    metric("write p50", "ns"),
-    metric("write p99", "ns"),
-    metric("write max", "ns"),
-    metric("slept", "/op"),
+    Metric::more("reads", "ops/s"),
+    Metric::more("writes", "ops/s"),
+    Metric::less("CPU", "ns/op"),
+    Metric::less("read p50", "ns"),
+    Metric::less("read p99", "ns"),
+    Metric::less("read max", "ns"),
+    Metric::less("write p50", "ns"),
+    Metric::less("write p99", "ns"),
+    Metric::less("write max", "ns"),
+    Metric::less("slept", "/op"),
 ];
-
-const fn metric(name: &'static str, unit: &'static str) -> Metric {
-    Metric { name, unit }
-}
 
 /// Ticks that a wait may take and still be told from others: a quarter of an hour at 1 GHz.
 const LONGEST: u64 = 1 << 40;

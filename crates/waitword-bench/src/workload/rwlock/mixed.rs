@@ -16,11 +16,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-const METRICS: &[Metric] = &[metric("time", "ns/op"), metric("all threads", "ops/s")];
-
-const fn metric(name: &'static str, unit: &'static str) -> Metric {
-    Metric { name, unit }
-}
+const METRICS: &[Metric] = &[
+    Metric::less("time", "ns/op"),
+    Metric::more("all threads", "ops/s"),
+];
 
 /// One write in so many operations; 0: none.
 const PERIODS: [u64; 3] = [0, 10, 2];
