@@ -2,8 +2,9 @@
 
 use crate::harness::{Case, Context, Failure, run_case};
 use crate::machine::Machine;
-use crate::report::{Report, SCHEMA, WorkloadReport};
+use crate::report::{MissingPeer, Report, SCHEMA, WorkloadReport};
 use crate::watchdog::Watchdog;
+use crate::workload::Patch;
 use crate::{bars, locks, workload};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -50,6 +51,8 @@ pub struct Workload {
     pub name: &'static str,
     /// What it is, in a sentence.
     pub about: &'static str,
+    /// Which patch's table it redraws, if one's.
+    pub patch: Option<Patch>,
     /// Its cases.
     pub cases: fn(&Settings) -> Vec<Case>,
 }
@@ -133,7 +136,7 @@ pub fn run(chosen: &[Workload], context: &Context, observer: &mut dyn Observer) 
         complete,
         rounds: settings.rounds,
         machine,
-        missing_peers: locks::missing().to_vec(),
+        missing_peers: locks::missing().iter().map(MissingPeer::from).collect(),
         bars: bars::judge(&reports),
         workloads: reports,
     }
@@ -147,6 +150,7 @@ fn run_workload(
     let mut report = WorkloadReport {
         name: workload.name.to_owned(),
         about: workload.about.to_owned(),
+        patch: workload.patch,
         cases: Vec::new(),
         missing: Vec::new(),
         error: None,
@@ -227,6 +231,7 @@ mod tests {
         let workload = Workload {
             name: "some",
             about: "some",
+            patch: None,
             cases,
         };
         let context = Context::new(Settings::default(), Arc::default());

@@ -1,11 +1,11 @@
 //! What the process has used, and whether somebody else used the machine meanwhile.
 
 use core::ops::{AddAssign, Sub};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// CPU time and context switches of the whole process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// User and system time.
     pub cpu_seconds: f64,

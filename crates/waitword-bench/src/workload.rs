@@ -25,10 +25,12 @@ pub mod wake_parallel;
 mod game;
 mod guarded;
 mod herd;
+mod patch;
 pub(crate) mod pause;
 mod race;
 mod words;
 
+pub use patch::Patch;
 pub use words::{Spacing, Words};
 
 use crate::harness::{Context, Failure};

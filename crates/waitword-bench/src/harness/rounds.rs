@@ -6,7 +6,7 @@
 
 use super::{Case, Contender, Context, Failure, Measured, Metric};
 use crate::report::{CaseReport, MetricReport, VariantReport};
-use crate::stats::Summary;
+use crate::stats::{Ratio, Summary};
 use crate::usage::{LoadWatch, Usage};
 
 /// The whole rounds of a case, as far as they got.
@@ -142,9 +142,8 @@ fn summarize(
                 name: metric.name.to_owned(),
                 unit: metric.unit.to_owned(),
                 summary: Summary::of(&mine).expect("at least one round"),
-                ratio: compared
-                    .then(|| Summary::of_ratios(&mine, &theirs))
-                    .flatten(),
+                better: metric.better,
+                ratio: compared.then(|| Ratio::of(&mine, &theirs)).flatten(),
                 values: mine,
             }
         });
@@ -239,7 +238,7 @@ mod tests {
         let report = run_case(case, &context(4), &mut || ()).0.unwrap();
         assert_eq!(report.variants[0].baseline, None);
         assert_eq!(report.variants[0].metrics[0].ratio, None);
-        let ratio = report.variants[1].metrics[0].ratio.unwrap();
+        let ratio = report.variants[1].metrics[0].ratio.unwrap().summary;
         assert_eq!((ratio.min, ratio.median, ratio.max), (0.5, 0.5, 0.5));
         assert_eq!(report.variants[1].baseline.as_deref(), Some("base"));
     }

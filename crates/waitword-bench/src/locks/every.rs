@@ -4,8 +4,6 @@
 //! `contender::<M>(threads, &crew)` for each mutex `M`, the baseline first. `contender` is a generic function of
 //! whatever arguments; the arguments are evaluated anew for each.
 
-use serde::Serialize;
-
 /// Calls a function that is generic over a [`BenchMutex`](super::BenchMutex) for each there is; the results as a `Vec`.
 macro_rules! every_mutex {
     ($build:ident $arguments:tt) => {{
@@ -83,7 +81,7 @@ macro_rules! every_rwlock {
 pub(crate) use {every_condvar, every_mutex, every_rwlock};
 
 /// A peer that this build does not have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// As the report would call it.
     pub name: &'static str,

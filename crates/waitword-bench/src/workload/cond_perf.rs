@@ -34,6 +34,7 @@ use std::time::Instant;
 pub const WORKLOAD: Workload = Workload {
     name: "cond-perf",
     about: "a broadcast wakes n workers, which take the mutex one by one and wait again",
+    patch: Some(crate::workload::Patch::Requeue),
     cases,
 };
 

@@ -35,6 +35,7 @@ use std::sync::Arc;
 pub const WORKLOAD: Workload = Workload {
     name: "signal",
     about: "two threads, one mutex, a condvar a direction: one hand-over by signal",
+    patch: Some(crate::workload::Patch::WakeOp),
     cases,
 };
 

@@ -26,6 +26,7 @@ use std::time::Instant;
 pub const WORKLOAD: Workload = Workload {
     name: "hash",
     about: "t threads walk 1024 words each, waiting with a wrong value (more is better)",
+    patch: Some(crate::workload::Patch::Private),
     cases,
 };
 

@@ -27,6 +27,7 @@ use std::sync::Arc;
 pub const WORKLOAD: Workload = Workload {
     name: "pp",
     about: "many pairs of threads signal each other, each pair with a mutex of its own",
+    patch: Some(crate::workload::Patch::Requeue),
     cases,
 };
 

@@ -22,6 +22,7 @@ use std::rc::Rc;
 pub const WORKLOAD: Workload = Workload {
     name: "programs",
     about: "whole programs, plain and under the pthread drop-in: the same output, and what it cost",
+    patch: None,
     cases,
 };
 

@@ -22,6 +22,7 @@ use std::hint::black_box;
 pub const WORKLOAD: Workload = Workload {
     name: "uncontended",
     about: "one thread locks and unlocks: mutex; rwlock for reading and for writing; semaphore; once",
+    patch: None,
     cases,
 };
 

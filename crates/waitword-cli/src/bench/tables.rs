@@ -5,9 +5,10 @@ mod wide;
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use waitword_bench::bars::{BarReport, Verdict};
-use waitword_bench::locks::Missing;
-use waitword_bench::report::{CaseReport, MetricReport, Report, VariantReport, WorkloadReport};
-use waitword_bench::stats::Summary;
+use waitword_bench::report::{
+    CaseReport, MetricReport, MissingPeer, Report, VariantReport, WorkloadReport,
+};
+use waitword_bench::stats::{Interval, Ratio, Summary, Verdict as Told};
 
 /// A number with three significant digits, millions as such.
 fn figure(value: f64) -> String {
@@ -30,6 +31,20 @@ fn figure(value: f64) -> String {
 
 fn range(summary: Summary) -> String {
     format!("{}–{}", figure(summary.min), figure(summary.max))
+}
+
+/// A ratio, the interval in which it lies with 99 % certainty, and the rounds' range. One of which the interval has 1 in it is
+/// no difference, and one of few rounds stands with a question mark.
+fn ratio(ratio: &Ratio) -> [String; 3] {
+    let median = figure(ratio.summary.median);
+    let told = match ratio.verdict {
+        Told::Same => "same".to_owned(),
+        Told::Less | Told::More => median,
+        Told::TooFewRounds => median + "?",
+    };
+    let interval = |of: Interval| format!("{}–{}", figure(of.low), figure(of.high));
+    let interval = ratio.interval.map_or_else(String::new, interval);
+    [told, interval, range(ratio.summary)]
 }
 
 fn table(header: &[&str], first_number: usize, numbers: usize) -> Table {
@@ -74,12 +89,13 @@ pub(super) fn workload(report: &WorkloadReport) -> String {
             "median",
             "min–max",
             "ratio",
+            "99 %",
             "min–max",
             "CPU ns/op",
             "switches/op",
             "preempted/op",
         ];
-        let mut table = table(&header, 4, 7);
+        let mut table = table(&header, 4, 8);
         for case in few {
             add_case(&mut table, case);
         }
@@ -139,9 +155,7 @@ fn row(
     metric: &MetricReport,
     cost: Option<&VariantReport>,
 ) -> Vec<String> {
-    let (ratio, ratio_range) = metric.ratio.map_or_else(Default::default, |ratio| {
-        (figure(ratio.median), range(ratio))
-    });
+    let [ratio, interval, ratio_range] = metric.ratio.as_ref().map_or_else(Default::default, ratio);
     let [cpu, voluntary, involuntary] = cost
         .and_then(VariantReport::per_operation)
         .map_or_else(Default::default, |all| all.map(figure));
@@ -153,6 +167,7 @@ fn row(
         figure(metric.summary.median),
         range(metric.summary),
         ratio,
+        interval,
         ratio_range,
         cpu,
         voluntary,
@@ -246,8 +261,8 @@ pub(super) fn header(report: &Report) -> String {
 }
 
 /// One line for each peer that this build cannot measure.
-fn missing(peers: &[Missing]) -> String {
-    let line = |peer: &Missing| {
+fn missing(peers: &[MissingPeer]) -> String {
+    let line = |peer: &MissingPeer| {
         format!(
             "{:20} {}: not in this build; `{}`, and build again\n",
             "peer missing", peer.name, peer.install
@@ -272,10 +287,19 @@ mod tests {
     }
 
     #[test]
+    fn a_ratio_that_may_be_1_is_same_and_one_of_few_rounds_is_in_question() {
+        let of = |values: &[f64]| ratio(&Ratio::of(values, &vec![1.0; values.len()]).unwrap());
+        let values = [0.9, 0.95, 0.96, 0.97, 0.98, 0.99, 1.01];
+        assert_eq!(of(&values), ["same", "0.900–1.01", "0.900–1.01"]);
+        assert_eq!(of(&values[..6]), ["0.965", "0.900–0.990", "0.900–0.990"]);
+        assert_eq!(of(&values[..3]), ["0.950?", "", "0.900–0.960"]);
+    }
+
+    #[test]
     fn a_missing_peer_is_named_with_the_command_that_brings_it() {
-        let peer = Missing {
-            name: "nsync",
-            install: "apt-get install libnsync-dev",
+        let peer = MissingPeer {
+            name: "nsync".to_owned(),
+            install: "apt-get install libnsync-dev".to_owned(),
         };
         let text = missing(&[peer]);
         assert!(text.contains("nsync: not in this build"), "{text}");
