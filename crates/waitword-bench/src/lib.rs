@@ -14,11 +14,13 @@
 //! | `programs` | whole programs of others, plain and on the pthread drop-in |
 //! | [`crew`] | many threads that are put to sleep and are *seen* asleep |
 //! | [`stats`], [`report`], [`bars`] | medians and ratios; the report and its JSON; what must be reached |
+//! | [`compare`] | what has changed since an older run |
 //! | [`usage`], [`machine`], [`syscall_count`] | CPU time and switches; the header; system calls made |
 //! | [`ticks`] | a clock that is cheap enough to time every lock call |
 //! | [`watchdog`] | a hang ends with a message |
 
 pub mod bars;
+pub mod compare;
 pub mod crew;
 pub mod harness;
 pub mod locks;
@@ -35,4 +37,4 @@ pub mod workload;
 
 mod run;
 
-pub use run::{Observer, Settings, Workload, run, workloads};
+pub use run::{Observer, Settings, Workload, has, run, workloads};

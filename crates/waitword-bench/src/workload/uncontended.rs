@@ -23,6 +23,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "uncontended",
     about: "one thread locks and unlocks: mutex; rwlock for reading and for writing; semaphore; once",
     patch: None,
+    milliseconds: 20,
     cases,
 };
 
@@ -153,7 +154,7 @@ mod tests {
         let context = Context::new(settings.clone(), std::sync::Arc::default());
         for case in cases(&settings) {
             let (count, mut steps) = (case.contenders, 0);
-            let (report, failure) = run_case(case, &context, &mut || steps += 1);
+            let (report, failure) = run_case(case, &context, &mut |_| steps += 1);
             assert_eq!(failure, None);
             assert_eq!(steps, count);
             for variant in report.unwrap().variants {

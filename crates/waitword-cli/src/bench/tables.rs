@@ -1,14 +1,17 @@
 //! The report as tables for a terminal, in a form that also reads well pasted into a text.
 
+mod compare;
 mod programs;
 mod wide;
+
+pub(super) use compare::comparison;
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use waitword_bench::bars::{BarReport, Verdict};
 use waitword_bench::report::{
     CaseReport, MetricReport, MissingPeer, Report, VariantReport, WorkloadReport,
 };
-use waitword_bench::stats::{Interval, Ratio, Summary, Verdict as Told};
+use waitword_bench::stats::{Interval, ROUNDS_TO_TELL, Ratio, Summary, Verdict as Told};
 
 /// A number with three significant digits, millions as such.
 fn figure(value: f64) -> String {
@@ -235,6 +238,28 @@ pub(super) fn bars(bars: &[BarReport]) -> String {
         .count();
     text += &format!("\n{met} of {} met.\n", bars.len());
     text
+}
+
+/// How many of the ratios of a variant to its twin were taken for a difference.
+pub(super) fn twins(report: &Report) -> String {
+    let cases = report.workloads.iter().flat_map(|workload| &workload.cases);
+    let variants = cases.flat_map(|case| &case.variants);
+    let ratios = variants
+        .flat_map(|variant| &variant.metrics)
+        .filter_map(|metric| metric.ratio);
+    let verdicts: Vec<Told> = ratios.map(|ratio| ratio.verdict).collect();
+    let same = verdicts.iter().filter(|told| **told == Told::Same).count();
+    match verdicts.len() {
+        all if verdicts.contains(&Told::TooFewRounds) || all == 0 => {
+            format!(
+                "\nTwins: at least {ROUNDS_TO_TELL} rounds are needed to tell same from other.\n"
+            )
+        }
+        all => format!(
+            "\nTwins: {same} of {all} ratios of a variant to itself are \"same\": {:.1} %.\n",
+            100.0 * same as f64 / all as f64
+        ),
+    }
 }
 
 fn limit(bar: &BarReport) -> String {
