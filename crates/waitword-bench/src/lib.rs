@@ -14,6 +14,7 @@
 //! | `programs` | whole programs of others, plain and on the pthread drop-in |
 //! | [`crew`] | many threads that are put to sleep and are *seen* asleep |
 //! | [`stats`], [`report`], [`bars`] | medians and ratios; the report and its JSON; what must be reached |
+//! | [`standing`] | where ours wins and where it loses |
 //! | [`compare`] | what has changed since an older run |
 //! | [`usage`], [`machine`], [`syscall_count`] | CPU time and switches; the header; system calls made |
 //! | [`ticks`] | a clock that is cheap enough to time every lock call |
@@ -28,6 +29,7 @@ pub mod machine;
 pub mod ops;
 mod programs;
 pub mod report;
+pub mod standing;
 pub mod stats;
 pub mod syscall_count;
 pub mod ticks;

@@ -1,7 +1,7 @@
 //! Rounds: every variant of a case once, one after the other, in an order that turns from round to round.
 //!
 //! A round during which somebody else used the machine is thrown away and done again, as often as the case
-//! has rounds; if the load does not go away, the disturbed rounds are kept from then on, and the report
+//! has rounds (short rounds together: the kernel counts in ticks, of which there must be some); if the load does not go away, the disturbed rounds are kept from then on, and the report
 //! says how many.
 
 use super::contender::only;
@@ -58,23 +58,29 @@ fn run_rounds(
         repeated: 0,
         disturbed: 0,
     };
+    let (mut watch, mut unjudged) = (LoadWatch::start(), 0);
     while rounds.kept.len() < wanted {
         let turn = rounds.kept.len() + rounds.repeated;
-        let watch = LoadWatch::start();
         let so_far = rounds.kept.len() as f64;
         let mut of_round = |part: f64| progress((so_far + part) / wanted as f64);
         let round = match run_round(case, contenders, turn, context, &mut of_round) {
             Ok(round) => round,
             Err(failure) => return (rounds, Some(failure)),
         };
+        rounds.kept.push(round);
+        unjudged += 1;
+        if !watch.can_tell() && rounds.kept.len() < wanted {
+            continue;
+        }
         if watch.was_disturbed() {
             if rounds.repeated < wanted {
-                rounds.repeated += 1;
-                continue;
+                rounds.repeated += unjudged;
+                rounds.kept.truncate(rounds.kept.len() - unjudged);
+            } else {
+                rounds.disturbed += unjudged;
             }
-            rounds.disturbed += 1;
         }
-        rounds.kept.push(round);
+        (watch, unjudged) = (LoadWatch::start(), 0);
     }
     (rounds, None)
 }

@@ -30,12 +30,7 @@ pub mod stdlib;
 
 pub use every::{Missing, missing};
 pub(crate) use every::{every_condvar, every_mutex, every_rwlock};
-pub use names::names;
-
-/// Whether the variant of this name is ours: the library's, or the drop-in.
-pub fn is_ours(name: &str) -> bool {
-    name.starts_with("waitword") || name.starts_with("drop-in")
-}
+pub use names::{DROP_IN, is_ours, is_peer, names};
 
 /// A mutual-exclusion lock. All zeros need not be one; one that nobody holds may be moved.
 ///

@@ -4,6 +4,19 @@ use super::{BenchCondvar, BenchMutex, BenchRwLock, every_condvar, every_mutex, e
 use crate::ops::{Futexes as _, Kernel};
 use std::collections::BTreeSet;
 
+/// How the drop-in's names begin.
+pub const DROP_IN: &str = "drop-in";
+
+/// Whether the variant of this name is ours: the library's, or the drop-in.
+pub fn is_ours(name: &str) -> bool {
+    name.starts_with("waitword") || name.starts_with(DROP_IN)
+}
+
+/// Whether it is what ours is measured against: somebody else's, of today, that does the same. A priority-inheriting lock does not.
+pub fn is_peer(name: &str) -> bool {
+    !is_ours(name) && !name.ends_with("PI")
+}
+
 /// The names of all variants that are locks, and the kernel's futex. There are more: the lengths and widths of ours, for instance.
 pub fn names() -> BTreeSet<String> {
     fn mutex<M: BenchMutex>() -> &'static str {
