@@ -9,11 +9,13 @@ use serde::Serialize;
 /// Calls a function that is generic over a [`BenchMutex`](super::BenchMutex) for each there is; the results as a `Vec`.
 macro_rules! every_mutex {
     ($build:ident $arguments:tt) => {{
-        use crate::locks::{glibc, ours, parking_lot, stdlib};
+        use crate::locks::{futex, futex_pi, glibc, ours, parking_lot, stdlib};
         let mut all = vec![
             $build::<glibc::Mutex<glibc::Normal>> $arguments,
             $build::<glibc::Mutex<glibc::Adaptive>> $arguments,
             $build::<glibc::Mutex<glibc::Inherit>> $arguments,
+            $build::<futex::Mutex> $arguments,
+            $build::<futex_pi::Mutex> $arguments,
             $build::<stdlib::Mutex> $arguments,
             $build::<parking_lot::Mutex> $arguments,
             $build::<ours::Mutex<ours::Adaptive>> $arguments,
@@ -35,9 +37,14 @@ macro_rules! every_mutex {
 /// Calls a function that is generic over a [`BenchCondvar`](super::BenchCondvar) for each there is; the results as a `Vec`.
 macro_rules! every_condvar {
     ($build:ident $arguments:tt) => {{
-        use crate::locks::{glibc, ours, parking_lot, stdlib};
+        use crate::locks::{glibc, nptl, ours, parking_lot, requeue, stdlib};
         let mut all = vec![
             $build::<glibc::Condvar> $arguments,
+            $build::<requeue::WakeAll> $arguments,
+            $build::<requeue::Requeue> $arguments,
+            $build::<nptl::Condvar<nptl::Orig>> $arguments,
+            $build::<nptl::Condvar<nptl::Requeue>> $arguments,
+            $build::<nptl::Condvar<nptl::WakeOp>> $arguments,
             $build::<stdlib::Condvar> $arguments,
             $build::<parking_lot::Condvar> $arguments,
             $build::<ours::Condvar<ours::Adaptive>> $arguments,
@@ -58,10 +65,12 @@ macro_rules! every_condvar {
 /// Calls a function that is generic over a [`BenchRwLock`](super::BenchRwLock) for each there is; the results as a `Vec`.
 macro_rules! every_rwlock {
     ($build:ident $arguments:tt) => {{
-        use crate::locks::{glibc, ours, parking_lot, stdlib};
+        use crate::locks::{glibc, nptl_rwlock, ours, parking_lot, stdlib};
         let mut all = vec![
             $build::<glibc::RwLock<glibc::PreferReader>> $arguments,
             $build::<glibc::RwLock<glibc::PreferWriter>> $arguments,
+            $build::<nptl_rwlock::PreferReader> $arguments,
+            $build::<nptl_rwlock::PreferWriter> $arguments,
             $build::<stdlib::RwLock> $arguments,
             $build::<parking_lot::RwLock> $arguments,
             $build::<ours::RwLock<ours::PreferReaders>> $arguments,

@@ -19,12 +19,17 @@ mod every;
 
 #[cfg(has_absl)]
 pub mod absl;
+pub mod futex;
+pub mod futex_pi;
 pub mod glibc;
+pub mod nptl;
+pub mod nptl_rwlock;
 #[cfg(has_nsync)]
 pub mod nsync;
 pub mod ours;
 pub mod parking_lot;
 pub mod pthread;
+pub mod requeue;
 pub mod stdlib;
 
 pub use every::{Missing, missing};
