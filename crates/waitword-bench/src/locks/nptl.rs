@@ -252,6 +252,35 @@ mod tests {
         one_is_woken::<WakeOp>();
     }
 
+    /// Somebody has come to the internal lock after the waiter was moved there, and sleeps behind it.
+    #[test]
+    fn who_was_moved_to_the_lock_wakes_the_next() {
+        let _guard = watchdog::guard("nptl: requeue");
+        let (condvar, mutex) = (Condvar::<Requeue>::new(), Mutex::new());
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                mutex.lock();
+                // SAFETY: locked above.
+                unsafe { condvar.wait(&mutex) };
+                // SAFETY: `wait` has locked it.
+                unsafe { mutex.unlock() };
+            });
+            while asleep(&condvar.word) < 1 {
+                thread::yield_now();
+            }
+            condvar.lock.lock();
+            add_one(&condvar.wakeup);
+            condvar.move_on();
+            assert_eq!(FUTEX.requeue(&condvar.word, condvar.lock.word(), 0, 1), 1);
+            scope.spawn(|| condvar.signal());
+            while asleep(condvar.lock.word()) < 2 {
+                thread::yield_now();
+            }
+            condvar.lock.unlock_and_wake();
+        });
+        assert_eq!(condvar.woken.load(SeqCst), 1);
+    }
+
     #[test]
     fn a_broadcast_moves_all_but_one_to_the_mutex() {
         const THREADS: usize = 4;

@@ -189,4 +189,21 @@ mod tests {
         assert!(!a_reader_waits_behind_a_queued_writer::<false>());
         assert!(a_reader_waits_behind_a_queued_writer::<true>());
     }
+
+    /// One has counted itself as queued and not yet fallen asleep: what it has seen is over.
+    #[test]
+    fn a_wake_up_moves_the_word_on() {
+        let lock = PreferReader::new();
+        for (queued, word) in [
+            (&lock.writers_queued, &lock.writer_wakeup),
+            (&lock.readers_queued, &lock.readers_wakeup),
+        ] {
+            lock.write_lock();
+            queued.store(1, SeqCst);
+            // SAFETY: locked above.
+            unsafe { lock.write_unlock() };
+            assert_eq!(word.load(SeqCst), 1);
+            queued.store(0, SeqCst);
+        }
+    }
 }
