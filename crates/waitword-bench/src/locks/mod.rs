@@ -19,6 +19,8 @@ mod every;
 
 #[cfg(has_absl)]
 pub mod absl;
+#[cfg(has_cpp)]
+pub mod cpp;
 pub mod futex;
 pub mod futex_pi;
 pub mod glibc;
@@ -31,6 +33,8 @@ pub mod parking_lot;
 pub mod pthread;
 pub mod requeue;
 pub mod stdlib;
+#[cfg(has_tbb)]
+pub mod tbb;
 
 pub use every::{Missing, missing};
 pub(crate) use every::{every_condvar, every_mutex, every_rwlock};
