@@ -22,7 +22,9 @@ class AtomicMutex {
     }
 
     void lock() {
-        if (try_lock()) return;
+        int seen = 0;
+        if (state.compare_exchange_strong(seen, 1)) return;
+        if (seen == 2) state.wait(2);
         while (state.exchange(2) != 0) state.wait(2);
     }
 

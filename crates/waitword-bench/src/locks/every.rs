@@ -1,8 +1,9 @@
 //! The lists of contenders: a new lock is named here, and every workload has it.
 //!
 //! A list is a macro, since each entry is a type: `every_mutex!(contender(threads, &crew))` is the `Vec` of
-//! `contender::<M>(threads, &crew)` for each mutex `M`, the baseline first. `contender` is a generic function of
-//! whatever arguments; the arguments are evaluated anew for each.
+//! `contender::<M>(threads, &crew)` for each mutex `M`: the baseline first and what else the C library has, the old ways, the
+//! peers, ours, the drop-in. `contender` is a generic function of whatever arguments; the arguments are evaluated anew for
+//! each.
 
 use serde::Serialize;
 use std::sync::LazyLock;

@@ -35,9 +35,17 @@ impl LowLevelLock {
 
     #[inline(always)]
     pub(super) fn lock(&self) {
-        if !self.try_lock() {
-            self.lock_contended();
+        if let Err(state) = self.0.compare_exchange(FREE, HELD, Acquire, Relaxed) {
+            self.wait(state);
         }
+    }
+
+    #[cold]
+    fn wait(&self, state: u32) {
+        if state == CONTENDED {
+            FUTEX.wait(&self.0, CONTENDED.into());
+        }
+        self.lock_contended();
     }
 
     #[inline(always)]

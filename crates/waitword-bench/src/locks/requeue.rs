@@ -20,12 +20,16 @@ use super::BenchCondvar;
 use super::futex::{ALL, FUTEX, Mutex, cmp_requeue};
 use crate::ops::Futexes;
 use core::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicPtr, AtomicU32,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 /// A condition variable; `REQUEUE`: whether its broadcast requeues.
 ///
-/// Everything in it is changed and read with the mutex held, or by one that has held it since what it tells of: its order
-/// is the mutex's, and `Relaxed` suffices.
+/// Who changes what a waiter waits for holds the mutex meanwhile, and signals then or later: that orders the waiter's counting
+/// before the signal's looking, and the sequence needs no order of its own. Who signals without ever having held the mutex
+/// may find nobody; whom it does find has told where the mutex is (`Release`, `Acquire`).
 #[derive(Debug)]
 pub struct Condvar<const REQUEUE: bool> {
     sequence: AtomicU32,
@@ -43,7 +47,7 @@ impl<const REQUEUE: bool> Condvar<REQUEUE> {
     /// Moves the sequence on, so that who is about to sleep does not; its new value. `None` if nobody waits.
     #[inline(always)]
     fn advance(&self) -> Option<u32> {
-        if self.waiters.load(Relaxed) == 0 {
+        if self.waiters.load(Acquire) == 0 {
             return None;
         }
         Some(self.sequence.fetch_add(1, Relaxed).wrapping_add(1))
@@ -69,9 +73,9 @@ unsafe impl<const REQUEUE: bool> BenchCondvar for Condvar<REQUEUE> {
 
     #[inline(never)]
     unsafe fn wait(&self, mutex: &Mutex) {
-        self.waiters.fetch_add(1, Relaxed);
         self.mutex
             .store(ptr::from_ref(mutex.0.word()).cast_mut(), Relaxed);
+        self.waiters.fetch_add(1, Release);
         let seen = self.sequence.load(Relaxed);
         mutex.0.unlock();
         FUTEX.wait(&self.sequence, seen.into());
