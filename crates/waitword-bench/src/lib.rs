@@ -8,7 +8,7 @@
 //! | room | what lives there |
 //! |---|---|
 //! | [`ops`] | what a peer must offer ([`ops::Futexes`]); the kernel's futex and ours |
-//! | [`locks`] | what a lock must offer; the C library's, Rust's, nsync's and absl's locks |
+//! | [`locks`] | what a lock must offer; the C library's, Rust's, C++'s, oneTBB's, nsync's and absl's locks, and the old ways |
 //! | [`workload`] | one file an idea: what is done, and what its figures mean |
 //! | [`harness`] | rounds, order, disturbed rounds, what a case and a variant are |
 //! | `programs` | whole programs of others, plain and on the pthread drop-in |
