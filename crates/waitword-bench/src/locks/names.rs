@@ -12,9 +12,12 @@ pub fn is_ours(name: &str) -> bool {
     name.starts_with("waitword") || name.starts_with(DROP_IN)
 }
 
-/// Whether it is what ours is measured against: somebody else's, of today, that does the same. A priority-inheriting lock does not.
+/// Whether it is what ours is measured against: somebody else's, of today, that does the same. What the patches replaced is not of
+/// today, and a priority-inheriting lock does more.
 pub fn is_peer(name: &str) -> bool {
-    !is_ours(name) && !name.ends_with("PI")
+    const OLD_WAYS: &[&str] = &["nptl", "futex(2), wake all"];
+    let is_old = OLD_WAYS.iter().any(|old| name.starts_with(old));
+    !is_ours(name) && !is_old && !name.ends_with("PI")
 }
 
 /// The names of all variants that are locks, and the kernel's futex. There are more: the lengths and widths of ours, for instance.
