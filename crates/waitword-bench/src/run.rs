@@ -51,7 +51,7 @@ pub fn has(name: &str, part: &str) -> bool {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            rounds: 5,
+            rounds: 7,
             threads: vec![2, 16, 64, 512],
             naps: 0,
             full: false,

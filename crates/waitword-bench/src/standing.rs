@@ -7,6 +7,10 @@
 //!
 //! A figure wins or loses only if the interval of the ratio says so ([`Ratio`]): else it is the same.
 
+mod reasons;
+
+pub use reasons::reason;
+
 use crate::harness::Better;
 use crate::locks::{DROP_IN, is_peer};
 use crate::report::{CaseReport, Report, VariantReport};

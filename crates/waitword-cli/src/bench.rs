@@ -1,13 +1,12 @@
 //! `waitword bench`: arguments, progress bar, Ctrl-C; the tables are in [`tables`].
 
-mod tables;
+pub(crate) mod tables;
 
+use crate::out_file::OutFile;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
-use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -15,11 +14,10 @@ use std::time::{Duration, Instant};
 use waitword_bench::compare::compare;
 use waitword_bench::harness::Context;
 use waitword_bench::report::{Report, WorkloadReport};
+use waitword_bench::stats::ROUNDS_TO_TELL;
 use waitword_bench::workload::programs;
 use waitword_bench::{Observer, Settings, Workload, has, locks, workloads};
 
-/// Fewer rounds than this are good for a quick look only.
-const ROUNDS_TO_QUOTE: usize = 5;
 const STOPPED: u8 = 130;
 const MOST_THREADS: u32 = 30_000;
 
@@ -35,7 +33,7 @@ pub(crate) struct Args {
     list: bool,
 
     /// How often every variant is measured
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = at_least_one)]
     rounds: usize,
 
     /// How many threads wait, in the workloads where many do; one case each
@@ -75,6 +73,14 @@ pub(crate) struct Args {
     /// Say what has changed since the run whose report (of --json) this is
     #[arg(long, value_name = "OLD.json")]
     compare: Option<PathBuf>,
+
+    /// Write it as a page for a browser, too: the published tables beside today's, plots, every figure
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Write what is won and what is lost, and why, as Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
@@ -131,8 +137,10 @@ fn measure(args: &Args) -> Result<ExitCode, String> {
     let chosen = choose(&args.names, args.full)?;
     check_peers(args.peers.as_deref().unwrap_or_default())?;
     // Before the run, so that a mistyped path does not cost minutes.
-    let json = args.json.as_deref().map(JsonFile::open).transpose()?;
     let old = args.compare.as_deref().map(Report::read).transpose()?;
+    let json = args.json.as_deref().map(OutFile::open).transpose()?;
+    let html = args.html.as_deref().map(OutFile::open).transpose()?;
+    let markdown = args.markdown.as_deref().map(OutFile::open).transpose()?;
     let stop = stop_on_signals().map_err(|error| format!("signal handlers: {error}"))?;
     let context = Context::new(settings(args), stop.clone());
     let mut screen = Screen::new();
@@ -151,11 +159,18 @@ fn measure(args: &Args) -> Result<ExitCode, String> {
         println!("{}", tables::comparison(&compare(&old, &report)));
     }
     println!("{}", tables::header(&report));
-    if args.rounds < ROUNDS_TO_QUOTE {
-        println!("Fewer than {ROUNDS_TO_QUOTE} rounds: for a quick look, not to be quoted.");
+    if args.rounds < ROUNDS_TO_TELL {
+        println!("Fewer than {ROUNDS_TO_TELL} rounds: for a quick look, not to be quoted.");
     }
     if let Some(json) = json {
-        json.write(&report)?;
+        let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
+        json.write(&(text + "\n"))?;
+    }
+    if let Some(html) = html {
+        html.write(&waitword_report::html(&report))?;
+    }
+    if let Some(markdown) = markdown {
+        markdown.write(&waitword_report::markdown(&report))?;
     }
     Ok(if stop.load(Relaxed) {
         println!("Stopped before the end: this is what there is.");
@@ -213,39 +228,6 @@ fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
         flag::register(signal, stop.clone())?;
     }
     Ok(stop)
-}
-
-/// The file for the report, opened before the run and written after it.
-struct JsonFile<'a> {
-    path: &'a Path,
-    file: File,
-}
-
-impl<'a> JsonFile<'a> {
-    fn open(path: &'a Path) -> Result<Self, String> {
-        // What is there stays until there is something better.
-        let file = OpenOptions::new()
-            .create(true)
-            .write(true)
-            .truncate(false)
-            .open(path)
-            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-        Ok(Self { path, file })
-    }
-
-    fn write(self, report: &Report) -> Result<(), String> {
-        let write = || -> std::io::Result<()> {
-            // A device or a pipe cannot be cut.
-            if self.file.metadata()?.is_file() {
-                self.file.set_len(0)?;
-            }
-            let mut out = BufWriter::new(&self.file);
-            serde_json::to_writer_pretty(&mut out, report)?;
-            writeln!(out)?;
-            out.flush()
-        };
-        write().map_err(|error| format!("cannot write {}: {error}", self.path.display()))
-    }
 }
 
 /// The progress bar below, the tables above it as they come.
@@ -365,11 +347,5 @@ mod tests {
         assert_eq!(thread_count("512"), Ok(512));
         assert!(thread_count("0").is_err());
         assert!(thread_count("many").is_err());
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_written_is_found_out_first() {
-        let error = JsonFile::open(Path::new("/no/such/folder/x.json")).err();
-        assert!(error.unwrap().contains("/no/such/folder/x.json"));
     }
 }

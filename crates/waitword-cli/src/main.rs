@@ -4,6 +4,8 @@ mod bench;
 mod doctor;
 mod drop_in;
 mod memory_child;
+mod out_file;
+mod report;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -24,6 +26,8 @@ enum Command {
     Preload,
     /// Measure waitword against the kernel's futex, both in one interleaved run
     Bench(bench::Args),
+    /// Make a page of a report that `bench --json` wrote: plots, every figure, the published tables beside today's
+    Report(report::Args),
     /// Show what this machine offers, and what waitword does with it
     Doctor(doctor::Args),
     /// Try to make a wake-up get lost, and see that none is
@@ -38,6 +42,7 @@ fn main() -> ExitCode {
         Command::Run(args) => drop_in::run(&args),
         Command::Preload => drop_in::preload(),
         Command::Bench(args) => bench::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Torture(args) => waitword_torture::run(&args),
         Command::MemoryChild(args) => memory_child::run(&args),

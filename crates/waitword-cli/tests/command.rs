@@ -54,7 +54,11 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn a_short_run_measures_and_writes_its_report() {
-    let file = std::env::temp_dir().join(format!("waitword-report-{}.json", std::process::id()));
+    let in_temp = |ending: &str| {
+        let name = format!("waitword-report-{}.{ending}", std::process::id());
+        std::env::temp_dir().join(name)
+    };
+    let (file, page, again) = (in_temp("json"), in_temp("html"), in_temp("again.html"));
     let path = file.to_str().unwrap();
     let output = waitword(&[
         "bench",
@@ -67,10 +71,21 @@ fn a_short_run_measures_and_writes_its_report() {
         "2,5",
         "--json",
         path,
+        "--html",
+        page.to_str().unwrap(),
     ]);
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{stdout}{stderr}");
     assert!(stdout.contains("t = 5, all at once"), "{stdout}");
+    let output = waitword(&["report", path, "--html", again.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let [page, again] = [page, again].map(|file| {
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        text
+    });
+    assert!(page.contains("<h3>t = 5, all at once<") && page.ends_with("</html>"));
+    assert!(page == again, "another page from the stored report");
     let report = std::fs::read_to_string(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
@@ -168,6 +183,15 @@ fn bad_input_is_answered_before_anything_is_measured() {
         (
             &["bench", "--peers", "std,nobody"],
             "no peer is called 'nobody'",
+        ),
+        (&["bench", "--html", "/no/such/folder/x"], "cannot write"),
+        (
+            &["report", "/no/such/x", "--html", "/dev/null"],
+            "cannot read",
+        ),
+        (
+            &["report", "/dev/null", "--html", "/dev/null"],
+            "is no report",
         ),
     ] {
         let output = waitword(arguments);

@@ -1,6 +1,7 @@
 //! What is won and what is lost, as tables; and why it is lost.
 
-use super::{figure, ratio, table};
+use crate::number::{figure, interval, range};
+use crate::table::{Cell, Table};
 use std::collections::BTreeMap;
 use waitword_bench::report::Report;
 use waitword_bench::standing::{Outcome, Standing, reason, standings};
@@ -9,7 +10,7 @@ use waitword_bench::standing::{Outcome, Standing, reason, standings};
 const LISTED: usize = 12;
 
 /// Two tables: how often each peer is beaten, and each case that is lost in the figure that the work is about.
-pub(crate) fn standing(report: &Report) -> String {
+pub(super) fn standing(report: &Report) -> String {
     let all = standings(report);
     if all.is_empty() {
         return String::from("\n## Won and lost\n\nOf so few rounds nothing can be told.\n");
@@ -26,9 +27,9 @@ impl Score {
         self.0[outcome as usize] += 1;
     }
 
-    fn text(self) -> String {
+    fn cell(self) -> Cell {
         let [won, same, lost] = self.0;
-        format!("{won} / {same} / {lost}")
+        Cell::Numbers(format!("{won} / {same} / {lost}"))
     }
 }
 
@@ -41,7 +42,10 @@ fn won_and_lost(all: &[Standing]) -> String {
     let mut rows: Vec<(&str, &str, [Score; 2])> = Vec::new();
     for one in all {
         let of = ours(&one.ours);
-        let row = match rows.iter_mut().find(|row| (row.0, row.1) == (&*one.workload, of)) {
+        let row = match rows
+            .iter_mut()
+            .find(|row| (row.0, row.1) == (&*one.workload, of))
+        {
             Some(row) => row,
             None => {
                 rows.push((&one.workload, of, Default::default()));
@@ -53,9 +57,14 @@ fn won_and_lost(all: &[Standing]) -> String {
             row.2[0].add(one.outcome);
         }
     }
-    let mut table = table(&["workload", "ours", "cases", "all figures"], 2, 2);
+    let mut table = Table::new(&["workload", "ours", "cases", "all figures"]);
     for (workload, ours, [cases, figures]) in rows {
-        table.add_row([workload, ours, &cases.text(), &figures.text()]);
+        table.rows.push(vec![
+            Cell::text(workload),
+            Cell::text(ours),
+            cases.cell(),
+            figures.cell(),
+        ]);
     }
     let mut peers: BTreeMap<&str, [Score; 2]> = BTreeMap::new();
     for one in all.iter().filter(|one| ours(&one.ours) == LIBRARY) {
@@ -65,12 +74,15 @@ fn won_and_lost(all: &[Standing]) -> String {
             scores[0].add(one.outcome);
         }
     }
-    text += &format!("{table}\n\nThe library against each peer, in all workloads:\n\n");
-    let mut table = super::table(&["peer", "cases", "all figures"], 1, 2);
+    text += &table.markdown();
+    text += "\nThe library against each peer, in all workloads:\n\n";
+    let mut table = Table::new(&["peer", "cases", "all figures"]);
     for (peer, [cases, figures]) in peers {
-        table.add_row([peer, &cases.text(), &figures.text()]);
+        table
+            .rows
+            .push(vec![Cell::text(peer), cases.cell(), figures.cell()]);
     }
-    text + &table.to_string() + "\n"
+    text + &table.markdown()
 }
 
 const LIBRARY: &str = "the library, against each peer";
@@ -97,18 +109,28 @@ fn lost(report: &Report, all: &[Standing]) -> String {
         first.sort_by(|one, other| other.factor.total_cmp(&one.factor));
         if !first.is_empty() {
             let header = ["case", "figure", "ours", "peer", "ratio", "99 %", "min–max"];
-            let mut table = table(&header, 4, 3);
+            let mut table = Table::new(&header);
             for one in first.iter().take(LISTED) {
-                let [told, interval, range] = ratio(&one.ratio);
-                table.add_row([&one.case, &one.metric, &one.ours, &one.peer, &told, &interval, &range]);
+                table.rows.push(vec![
+                    Cell::text(&one.case),
+                    Cell::text(&one.metric),
+                    Cell::text(&one.ours),
+                    Cell::text(&one.peer),
+                    Cell::Number(one.ratio.summary.median),
+                    Cell::Numbers(interval(one.ratio.interval)),
+                    Cell::Numbers(range(one.ratio.summary)),
+                ]);
             }
-            text += &format!("{table}\n");
+            text += &table.markdown();
         }
         if first.len() > LISTED {
             text += &format!("\nand {} more cases.\n", first.len() - LISTED);
         }
         text += &others(&losses);
-        text += &format!("\n{}\n", reason(&workload.name).unwrap_or("Why is not known."));
+        text += &format!(
+            "\n{}\n",
+            reason(&workload.name).unwrap_or("Why is not known.")
+        );
     }
     if text.len() == before {
         text += "\nNowhere.\n";
@@ -130,8 +152,15 @@ fn others(losses: &[&Standing]) -> String {
     for (metric, (count, one)) in worst {
         text += &format!(
             "- {metric}: {count} lost, by {} at worst ({}, {}, against {}).\n",
-            figure(one.factor), one.case, one.ours, one.peer
+            figure(one.factor),
+            one.case,
+            one.ours,
+            one.peer
         );
     }
-    if text.is_empty() { text } else { format!("\nOther figures:\n{text}") }
+    if text.is_empty() {
+        text
+    } else {
+        format!("\nOther figures:\n{text}")
+    }
 }

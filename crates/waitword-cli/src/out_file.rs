@@ -1,0 +1,52 @@
+//! A file for a report, opened before the work and written after it: a mistyped path must not cost minutes.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+/// The file, still as it was found.
+#[derive(Debug)]
+pub(crate) struct OutFile<'a> {
+    path: &'a Path,
+    file: File,
+}
+
+impl<'a> OutFile<'a> {
+    /// Opens it, or makes it. What is there stays until there is something better.
+    pub(crate) fn open(path: &'a Path) -> Result<Self, String> {
+        let file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|error| cannot_write(path, &error))?;
+        Ok(Self { path, file })
+    }
+
+    /// Puts this in place of what is there.
+    pub(crate) fn write(mut self, text: &str) -> Result<(), String> {
+        let mut write = || -> std::io::Result<()> {
+            // A device or a pipe cannot be cut.
+            if self.file.metadata()?.is_file() {
+                self.file.set_len(0)?;
+            }
+            self.file.write_all(text.as_bytes())
+        };
+        write().map_err(|error| cannot_write(self.path, &error))
+    }
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> String {
+    format!("cannot write {}: {error}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_found_out_first() {
+        let error = OutFile::open(Path::new("/no/such/folder/x.json")).err();
+        assert!(error.unwrap().contains("/no/such/folder/x.json"));
+    }
+}

@@ -1,0 +1,90 @@
+//! On what it was measured, how long, and what of it does not count.
+
+use crate::number::figure;
+use jiff::Timestamp;
+use maud::{Markup, html};
+use waitword_bench::report::Report;
+use waitword_bench::stats::ROUNDS_TO_TELL;
+
+/// What a reader must know before the first figure.
+pub(crate) fn notes(report: &Report) -> Vec<String> {
+    let mut notes = Vec::new();
+    if report.rounds < ROUNDS_TO_TELL {
+        notes.push(format!(
+            "Of {} rounds only: nothing is told of so few. A ratio has an interval, and a verdict, from {ROUNDS_TO_TELL} rounds on \
+             (bench --rounds {ROUNDS_TO_TELL}).",
+            report.rounds
+        ));
+    }
+    if !report.complete {
+        notes.push(
+            "Not complete: the run was stopped, or a workload failed. This is what there is."
+                .to_owned(),
+        );
+    }
+    for workload in &report.workloads {
+        if let Some(error) = &workload.error {
+            notes.push(format!("{} failed: {error}", workload.name));
+        }
+    }
+    if report.workloads.is_empty() {
+        notes.push("Nothing was measured.".to_owned());
+    }
+    notes
+}
+
+/// Line by line: what, and its value.
+pub(crate) fn lines(report: &Report) -> Vec<(&'static str, String)> {
+    let cases = || report.workloads.iter().flat_map(|workload| &workload.cases);
+    let repeated: usize = cases().map(|case| case.repeated).sum();
+    let disturbed: usize = cases().map(|case| case.disturbed).sum();
+    let took = format!(
+        "{}, in {} s",
+        when(report.started),
+        figure(report.seconds.round())
+    );
+    let rounds = format!(
+        "{}; {repeated} repeated because other load was seen, {disturbed} kept in spite of it",
+        report.rounds
+    );
+    let mut lines = report.machine.lines();
+    lines.push(("waitword", report.version.clone()));
+    lines.push(("measured", took));
+    lines.push(("rounds", rounds));
+    lines
+}
+
+/// The header of the page.
+pub(crate) fn section(report: &Report) -> Markup {
+    html! {
+        @for note in notes(report) { p.note role="note" { (note) } }
+        dl {
+            @for (what, value) in lines(report) { dt { (what) } dd { (value) } }
+            @for peer in &report.missing_peers {
+                dt { "peer missing" } dd { (peer.name) ": not in this build; " code { (peer.install) } ", and build again" }
+            }
+        }
+    }
+}
+
+/// Seconds since 1970, as a date.
+fn when(started: u64) -> String {
+    let moment = i64::try_from(started)
+        .ok()
+        .and_then(|seconds| Timestamp::from_second(seconds).ok());
+    moment.map_or_else(
+        || "at an unknown time".to_owned(),
+        |moment| moment.strftime("%Y-%m-%d %H:%M UTC").to_string(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_a_date() {
+        assert_eq!(when(1_767_225_600), "2026-01-01 00:00 UTC");
+        assert_eq!(when(u64::MAX), "at an unknown time");
+    }
+}

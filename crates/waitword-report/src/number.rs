@@ -1,0 +1,76 @@
+//! Numbers with three significant digits, as in the terminal's tables.
+
+use waitword_bench::harness::Better;
+use waitword_bench::stats::{Interval, Ratio, Summary, Verdict};
+
+/// A number with three significant digits, millions as such. What is no number, or infinite, is a dash.
+pub fn figure(value: f64) -> String {
+    let size = value.abs();
+    if !value.is_finite() {
+        return "–".to_owned();
+    }
+    match size {
+        // A count.
+        0.0..1e6 if value.fract() == 0.0 => format!("{value:.0}"),
+        1e6.. => format!("{}M", figure(value / 1e6)),
+        100.0.. => format!("{value:.0}"),
+        10.0.. => format!("{value:.1}"),
+        1.0.. => format!("{value:.2}"),
+        _ if size < 5e-5 => "0".to_owned(),
+        0.1.. => format!("{value:.3}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+/// From the least to the greatest.
+pub(crate) fn range(summary: Summary) -> String {
+    format!("{}–{}", figure(summary.min), figure(summary.max))
+}
+
+/// From one end to the other.
+pub(crate) fn interval(interval: Option<Interval>) -> String {
+    interval.map_or_else(String::new, |of| {
+        format!("{}–{}", figure(of.low), figure(of.high))
+    })
+}
+
+/// What a ratio says of the variant that it is of.
+pub(crate) fn told(ratio: &Ratio, better: Better) -> &'static str {
+    match (ratio.verdict, better) {
+        (Verdict::TooFewRounds, _) => "too few rounds",
+        (Verdict::Same, _) => "same",
+        (Verdict::Less, Better::Less) | (Verdict::More, Better::More) => "better",
+        (Verdict::More, Better::Less) | (Verdict::Less, Better::More) => "worse",
+        (Verdict::Less, Better::Neither) => "less",
+        (Verdict::More, Better::Neither) => "more",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_three_digits() {
+        let texts = [0.0, 0.01234, 0.5, 2.71, 27.12, 271.2, 27123.9, 2.71e7];
+        let shown = [
+            "0", "0.0123", "0.500", "2.71", "27.1", "271", "27124", "27.1M",
+        ];
+        assert_eq!(texts.map(figure), shown);
+        for none in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(figure(none), "–");
+        }
+    }
+
+    #[test]
+    fn a_ratio_is_told_by_what_is_better() {
+        let half = Ratio::of(&[0.5; 7], &[1.0; 7]).unwrap();
+        assert_eq!(told(&half, Better::Less), "better");
+        assert_eq!(told(&half, Better::More), "worse");
+        assert_eq!(told(&half, Better::Neither), "less");
+        let same = Ratio::of(&[1.0; 7], &[1.0; 7]).unwrap();
+        assert_eq!(told(&same, Better::More), "same");
+        let few = Ratio::of(&[0.5; 3], &[1.0; 3]).unwrap();
+        assert_eq!(told(&few, Better::Less), "too few rounds");
+    }
+}

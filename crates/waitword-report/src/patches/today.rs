@@ -1,0 +1,138 @@
+//! Today's table: a row for each variant, a group of columns for each row of the mail.
+
+use super::Today;
+use crate::looks::is_ours;
+use crate::table::{Cell, Head, Table};
+use waitword_bench::report::{CaseReport, VariantReport};
+
+/// One row of the mail: which case redraws it, and what is shown of that.
+pub(super) struct Column<'a> {
+    pub(super) head: String,
+    /// `None` if it was not measured.
+    pub(super) case: Option<&'a CaseReport>,
+    /// What of the case is not as in the mail.
+    pub(super) note: Option<String>,
+    pub(super) figures: Vec<Figure>,
+    /// The arguments of `waitword bench` that measure it.
+    pub(super) how: &'static str,
+}
+
+/// One figure of a case.
+pub(super) struct Figure {
+    /// With its unit.
+    pub(super) head: &'static str,
+    pub(super) metric: &'static str,
+    /// What the metric is multiplied by to be in that unit.
+    pub(super) scale: f64,
+    /// Whether the ratio stands beside it.
+    pub(super) ratio: bool,
+}
+
+impl Column<'_> {
+    fn width(&self) -> usize {
+        self.figures
+            .iter()
+            .map(|figure| 1 + usize::from(figure.ratio))
+            .sum()
+    }
+
+    fn heads(&self) -> impl Iterator<Item = Head> {
+        self.figures.iter().flat_map(|figure| {
+            let ratio = figure.ratio.then(|| Head::over(1, "ratio"));
+            [Head::over(1, figure.head)].into_iter().chain(ratio)
+        })
+    }
+
+    fn cells(&self, variant: &str) -> Vec<Cell> {
+        let variant = self
+            .case
+            .and_then(|case| case.variants.iter().find(|of| of.name == variant));
+        self.figures
+            .iter()
+            .flat_map(|figure| figure.cells(variant))
+            .collect()
+    }
+}
+
+impl Figure {
+    fn cells(&self, variant: Option<&VariantReport>) -> Vec<Cell> {
+        let metric = variant.and_then(|variant| {
+            variant
+                .metrics
+                .iter()
+                .find(|metric| metric.name == self.metric)
+        });
+        let mut cells = vec![metric.map_or(Cell::Empty, |metric| {
+            Cell::Number(metric.summary.median * self.scale)
+        })];
+        if self.ratio {
+            let ratio = metric.and_then(|metric| metric.ratio);
+            cells.push(ratio.map_or(Cell::Empty, |ratio| Cell::Number(ratio.summary.median)));
+        }
+        cells
+    }
+}
+
+/// The baseline first, then ours, then the others.
+pub(super) fn variants<'a>(cases: impl Iterator<Item = &'a CaseReport>) -> Vec<&'a str> {
+    let mut names: Vec<(u8, &str)> = Vec::new();
+    for variant in cases.flat_map(|case| &case.variants) {
+        let rank = match (&variant.baseline, is_ours(&variant.name)) {
+            (None, _) => 0,
+            (_, true) => 1,
+            _ => 2,
+        };
+        if names.iter().all(|(_, name)| *name != variant.name) {
+            names.push((rank, &variant.name));
+        }
+    }
+    names.sort_by_key(|(rank, _)| *rank);
+    names.into_iter().map(|(_, name)| name).collect()
+}
+
+/// The table of these columns.
+pub(super) fn of(columns: Vec<Column<'_>>) -> Today {
+    let missing = columns.iter().filter(|column| column.case.is_none());
+    let missing = missing
+        .map(|column| format!("{} (waitword bench {})", column.head, column.how))
+        .collect();
+    let notes = columns
+        .iter()
+        .filter_map(|column| column.note.clone())
+        .collect();
+    let columns: Vec<_> = columns
+        .into_iter()
+        .filter(|column| column.case.is_some())
+        .collect();
+    let groups = columns
+        .iter()
+        .map(|column| Head::over(column.width(), column.head.as_str()));
+    let name = || [Head::over(1, "")].into_iter();
+    let rows = variants(columns.iter().filter_map(|column| column.case))
+        .into_iter()
+        .map(|variant| {
+            let cells = columns.iter().flat_map(|column| column.cells(variant));
+            [Cell::Variant(variant.to_owned())]
+                .into_iter()
+                .chain(cells)
+                .collect()
+        });
+    let table = if columns.is_empty() {
+        Table::default()
+    } else {
+        Table {
+            heads: vec![
+                name().chain(groups).collect(),
+                name()
+                    .chain(columns.iter().flat_map(Column::heads))
+                    .collect(),
+            ],
+            rows: rows.collect(),
+        }
+    };
+    Today {
+        table,
+        notes,
+        missing,
+    }
+}

@@ -1,0 +1,96 @@
+//! The plots, each with its data as a table beneath.
+//!
+//! They are drawn by `plotters`, twice as large as shown: it places everything on whole pixels.
+
+pub(crate) mod axis;
+mod lines;
+mod marks;
+mod panels;
+
+pub(crate) use lines::{Line, Lines, Point};
+pub(crate) use panels::{Mark, Panel, Panels};
+
+use crate::looks::{Look, Looks};
+use crate::table::Table;
+use marks::{Area, Broken};
+use maud::{Markup, PreEscaped, html};
+use plotters::prelude::{IntoDrawingArea, SVGBackend};
+
+/// What stands above a plot.
+pub(crate) struct Caption {
+    /// What it shows.
+    pub(crate) what: String,
+    /// In what units, and what the marks mean.
+    pub(crate) how: String,
+}
+
+impl Caption {
+    pub(crate) fn new(what: impl Into<String>, how: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            how: how.into(),
+        }
+    }
+}
+
+/// One plot.
+pub(crate) struct Figure {
+    pub(crate) caption: Caption,
+    /// The picture.
+    svg: String,
+    /// The variants whose keys stand beside it; none where the picture names them.
+    keys: Vec<String>,
+    /// What is drawn, in numbers.
+    pub(crate) data: Table,
+}
+
+impl Figure {
+    pub(crate) fn markup(&self, looks: &Looks) -> Markup {
+        html! {
+            figure {
+                figcaption { (self.caption.what) span.s { (self.caption.how) } }
+                div.picture tabindex="0" { (PreEscaped(&self.svg)) }
+                @if !self.keys.is_empty() {
+                    ul.keys { @for name in &self.keys { (key(name, looks.get(name))) } }
+                }
+                details.data { summary { "the data" } (self.data.markup()) }
+            }
+        }
+    }
+}
+
+fn key(name: &str, look: Look) -> Markup {
+    html! {
+        li data-key=(look.number) class=[look.is_ours.then_some("ours")] {
+            svg.key viewBox="0 0 72 24" aria-hidden="true" { use href=(format!("#key-{}", look.number)); }
+            (name)
+        }
+    }
+}
+
+/// The keys of all variants, once for the page: each plot refers to them.
+pub(crate) fn keys(looks: &Looks) -> Markup {
+    html! {
+        div.hidden aria-hidden="true" {
+            @for look in looks.all() {
+                svg { g id=(format!("key-{}", look.number)) {
+                    (PreEscaped(draw((72, 24), |area| marks::key(area, look))))
+                } }
+            }
+        }
+    }
+}
+
+/// A picture of this size.
+///
+/// # Panics
+/// If it is too small for its margins.
+fn draw(size: (u32, u32), paint: impl FnOnce(&Area<'_>) -> Result<(), Broken>) -> String {
+    let mut svg = String::new();
+    let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+    paint(&area)
+        .and_then(|()| area.present())
+        .expect("a string takes what is drawn");
+    drop(area);
+    svg.replacen("<svg ", "<svg class=\"plot\" role=\"img\" ", 1)
+}

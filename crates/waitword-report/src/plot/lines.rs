@@ -1,0 +1,164 @@
+//! A line for each variant: over the number of threads, or over the percentiles of a wait.
+
+use super::axis::{Axis, Scale};
+use super::marks::{self, Area, Broken, GRID};
+use super::{Caption, Figure, draw};
+use crate::looks::{Look, Looks};
+use crate::number::range;
+use crate::table::{Cell, Head, Table};
+use plotters::prelude::PathElement;
+use plotters::style::Color;
+use plotters::style::text_anchor::HPos;
+use waitword_bench::stats::Summary;
+
+const SIZE: (u32, u32) = (960, 600);
+/// The edges of what lies between the axes.
+const LEFT: i32 = 110;
+const RIGHT: i32 = SIZE.0 as i32 - 16;
+const TOP: i32 = 16;
+const BOTTOM: i32 = SIZE.1 as i32 - 52;
+/// How far the lines' points stand beside each other, so that one's range does not hide another's.
+const APART: i32 = 5;
+
+/// One variant's points.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) variant: String,
+    pub(crate) points: Vec<Point>,
+}
+
+/// One point: where, how much.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Point {
+    pub(crate) x: f64,
+    pub(crate) y: Summary,
+}
+
+/// All lines of a plot.
+pub(crate) struct Lines {
+    pub(crate) caption: Caption,
+    /// What the horizontal axis is of.
+    pub(crate) across: &'static str,
+    pub(crate) x: Axis,
+    pub(crate) lines: Vec<Line>,
+}
+
+impl Lines {
+    /// The plot; `None` if there is nothing that can be drawn.
+    pub(crate) fn figure(self, looks: &Looks) -> Option<Figure> {
+        let points = self.lines.iter().flat_map(|line| &line.points);
+        let y = Axis::of(
+            Scale::Logarithmic,
+            points.flat_map(|point| [point.y.min, point.y.median, point.y.max]),
+        )?;
+        Some(Figure {
+            svg: self.svg(&y, looks),
+            keys: self.lines.iter().map(|line| line.variant.clone()).collect(),
+            data: self.data(),
+            caption: self.caption,
+        })
+    }
+
+    fn svg(&self, y: &Axis, looks: &Looks) -> String {
+        let frame = Frame { x: &self.x, y };
+        // The others first: ours lie above them.
+        let mut lines: Vec<_> = self
+            .lines
+            .iter()
+            .map(|line| (line, looks.get(&line.variant)))
+            .collect();
+        lines.sort_by_key(|(_, look)| look.is_ours);
+        let middle = lines.len() as i32 / 2;
+        draw(SIZE, |area| {
+            frame.draw(area)?;
+            for ((line, look), number) in lines.into_iter().zip(0..) {
+                frame.draw_line(area, line, look, (number - middle) * APART)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn data(&self) -> Table {
+        let columns = self.x.ticks.iter();
+        let head = [Head::over(1, self.across)].into_iter();
+        let head = head.chain(columns.map(|(_, number)| Head::over(2, number.as_str())));
+        let row = |line: &Line| {
+            let cells = self.x.ticks.iter().flat_map(|(x, _)| {
+                let point = line.points.iter().find(|point| point.x == *x);
+                point.map_or([const { Cell::Empty }; 2], |point| {
+                    [Cell::Number(point.y.median), Cell::Numbers(range(point.y))]
+                })
+            });
+            [Cell::Variant(line.variant.clone())]
+                .into_iter()
+                .chain(cells)
+                .collect()
+        };
+        Table {
+            heads: vec![head.collect()],
+            rows: self.lines.iter().map(row).collect(),
+        }
+    }
+}
+
+/// Where on the picture a value is.
+struct Frame<'a> {
+    x: &'a Axis,
+    y: &'a Axis,
+}
+
+impl Frame<'_> {
+    fn x_of(&self, value: f64) -> Option<i32> {
+        let width = f64::from(RIGHT - LEFT);
+        self.x
+            .place(value)
+            .map(|place| LEFT + (place * width).round() as i32)
+    }
+
+    fn y_of(&self, value: f64) -> Option<i32> {
+        let height = f64::from(BOTTOM - TOP);
+        self.y
+            .place(value)
+            .map(|place| BOTTOM - (place * height).round() as i32)
+    }
+
+    fn draw(&self, area: &Area<'_>) -> Result<(), Broken> {
+        for (value, number) in &self.y.ticks {
+            if let Some(y) = self.y_of(*value) {
+                marks::line(area, (LEFT, y), (RIGHT, y), GRID.stroke_width(1))?;
+                marks::text(area, number, (LEFT - 12, y), HPos::Right)?;
+            }
+        }
+        for (value, number) in &self.x.ticks {
+            if let Some(x) = self.x_of(*value) {
+                marks::line(area, (x, TOP), (x, BOTTOM), GRID.stroke_width(1))?;
+                marks::text(area, number, (x, BOTTOM + 26), HPos::Center)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A line, with the range of each point. What has no place breaks it.
+    fn draw_line(
+        &self,
+        area: &Area<'_>,
+        line: &Line,
+        look: Look,
+        aside: i32,
+    ) -> Result<(), Broken> {
+        let place = |point: &Point| Some((self.x_of(point.x)? + aside, self.y_of(point.y.median)?));
+        let places: Vec<Option<(i32, i32)>> = line.points.iter().map(place).collect();
+        for run in places.split(Option::is_none).filter(|run| run.len() > 1) {
+            let run: Vec<_> = run.iter().flatten().copied().collect();
+            area.draw(&PathElement::new(run, marks::line_style(look)))?;
+        }
+        for (point, place) in line.points.iter().zip(places) {
+            let Some((x, y)) = place else { continue };
+            if let (Some(low), Some(high)) = (self.y_of(point.y.min), self.y_of(point.y.max)) {
+                marks::line(area, (x, low), (x, high), marks::mark_style(look))?;
+            }
+            marks::marker(area, (x, y), look)?;
+        }
+        Ok(())
+    }
+}

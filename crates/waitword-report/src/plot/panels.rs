@@ -1,0 +1,189 @@
+//! A row for each variant, named at its left, and one or more panels beside each other: bars from 0, points with
+//! their interval, spans.
+
+use super::axis::{Axis, Scale};
+use super::marks::{self, Area, Broken, GRID, ONE};
+use super::{Caption, Figure, draw};
+use crate::looks::{Look, Looks};
+use crate::number::figure;
+use crate::table::{Cell, Head, Table};
+use plotters::style::Color;
+use plotters::style::text_anchor::HPos;
+
+const NAMES: i32 = 310;
+const PANEL: i32 = 420;
+const GAP: i32 = 44;
+const ROW: i32 = 34;
+const ABOVE: i32 = 48;
+const BELOW: i32 = 48;
+
+/// What is drawn of one variant in one panel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Mark {
+    /// From 0.
+    Bar(f64),
+    /// A point, and from where to where it may lie.
+    Point { at: f64, low: f64, high: f64 },
+    /// From the one to the other.
+    Span { low: f64, high: f64 },
+}
+
+/// One quantity.
+pub(crate) struct Panel {
+    pub(crate) title: String,
+    pub(crate) scale: Scale,
+    /// A value that all are held against.
+    pub(crate) line: Option<f64>,
+    /// One for each variant.
+    pub(crate) marks: Vec<Option<Mark>>,
+}
+
+/// All quantities of a plot.
+pub(crate) struct Panels {
+    pub(crate) caption: Caption,
+    pub(crate) variants: Vec<String>,
+    pub(crate) panels: Vec<Panel>,
+}
+
+impl Mark {
+    fn values(self) -> Vec<f64> {
+        match self {
+            Self::Bar(value) => vec![value],
+            Self::Point { at, low, high } => vec![at, low, high],
+            Self::Span { low, high } => vec![low, high],
+        }
+    }
+}
+
+impl Panels {
+    /// The plot; `None` if there is nothing that can be drawn.
+    pub(crate) fn figure(self, looks: &Looks) -> Option<Figure> {
+        let axes: Vec<_> = self.panels.iter().map(Panel::axis).collect();
+        if axes.iter().all(Option::is_none) {
+            return None;
+        }
+        Some(Figure {
+            svg: self.svg(&axes, looks),
+            keys: Vec::new(),
+            data: self.data(),
+            caption: self.caption,
+        })
+    }
+
+    fn svg(&self, axes: &[Option<Axis>], looks: &Looks) -> String {
+        let rows = self.variants.len() as i32;
+        let panels = self.panels.len() as i32;
+        let size = (NAMES + panels * (PANEL + GAP), ABOVE + rows * ROW + BELOW);
+        draw((size.0 as u32, size.1 as u32), |area| {
+            let looks: Vec<Look> = self.variants.iter().map(|name| looks.get(name)).collect();
+            for ((name, look), row) in self.variants.iter().zip(&looks).zip(0..) {
+                marks::name(area, name, (NAMES - 16, middle(row)), *look)?;
+            }
+            for ((panel, axis), column) in self.panels.iter().zip(axes).zip(0..) {
+                if let Some(axis) = axis {
+                    panel.draw(area, axis, NAMES + column * (PANEL + GAP), rows, &looks)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn data(&self) -> Table {
+        let panels = self
+            .panels
+            .iter()
+            .map(|panel| Head::over(panel.columns(), panel.title.as_str()));
+        let row = |(number, name): (usize, &String)| {
+            let mut cells = vec![Cell::Variant(name.clone())];
+            for panel in &self.panels {
+                let values = panel.marks[number].map_or(Vec::new(), Mark::values);
+                cells.extend(values.iter().map(|value| Cell::Number(*value)));
+                cells.extend((values.len()..panel.columns()).map(|_| Cell::Empty));
+            }
+            cells
+        };
+        Table {
+            heads: vec![[Head::over(1, "")].into_iter().chain(panels).collect()],
+            rows: self.variants.iter().enumerate().map(row).collect(),
+        }
+    }
+}
+
+impl Panel {
+    fn axis(&self) -> Option<Axis> {
+        let values = self.marks.iter().flatten().flat_map(|mark| mark.values());
+        Axis::of(self.scale, values.chain(self.line))
+    }
+
+    /// How many values a mark has.
+    fn columns(&self) -> usize {
+        let marks = self.marks.iter().flatten();
+        marks.map(|mark| mark.values().len()).max().unwrap_or(1)
+    }
+
+    fn draw(
+        &self,
+        area: &Area<'_>,
+        axis: &Axis,
+        left: i32,
+        rows: i32,
+        looks: &[Look],
+    ) -> Result<(), Broken> {
+        let bottom = ABOVE + rows * ROW;
+        let x_of = |value: f64| {
+            axis.place(value)
+                .map(|place| left + (place * f64::from(PANEL)).round() as i32)
+        };
+        marks::text(area, &self.title, (left, ABOVE / 2), HPos::Left)?;
+        for (value, number) in &axis.ticks {
+            let Some(x) = x_of(*value) else { continue };
+            marks::line(area, (x, ABOVE), (x, bottom), GRID.stroke_width(1))?;
+            marks::text(area, number, (x, bottom + 24), HPos::Center)?;
+        }
+        if let Some(x) = self.line.and_then(x_of) {
+            marks::line(area, (x, ABOVE), (x, bottom), ONE.stroke_width(2))?;
+        }
+        for ((mark, look), row) in self.marks.iter().zip(looks).zip(0..) {
+            let Some(mark) = mark else { continue };
+            let y = middle(row);
+            let half = if look.is_ours { 9 } else { 6 };
+            match *mark {
+                Mark::Bar(value) => {
+                    if let (Some(from), Some(to)) = (x_of(0.0), x_of(value)) {
+                        marks::bar(area, (from, y - half), (to, y + half), *look)?;
+                        marks::text(area, &figure(value), (to + 10, y), HPos::Left)?;
+                    }
+                }
+                Mark::Point { at, low, high } => {
+                    if let (Some(low), Some(high)) = (x_of(low), x_of(high)) {
+                        marks::line(
+                            area,
+                            (low, y),
+                            (high, y),
+                            marks::mark_style(*look).stroke_width(half as u32 / 2),
+                        )?;
+                    }
+                    if let Some(at) = x_of(at) {
+                        marks::marker(area, (at, y), *look)?;
+                    }
+                }
+                Mark::Span { low, high } => {
+                    if let (Some(low), Some(high)) = (x_of(low), x_of(high)) {
+                        marks::bar(
+                            area,
+                            (low, y - half / 2),
+                            (high.max(low + 2), y + half / 2),
+                            *look,
+                        )?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where the middle of a row lies.
+fn middle(row: i32) -> i32 {
+    ABOVE + row * ROW + ROW / 2
+}

@@ -1,0 +1,53 @@
+//! A workload: which cases differ by their number of threads only, and each case with its plots and its table.
+
+mod case;
+mod curves;
+
+pub(crate) use curves::threads_and_kind;
+
+use crate::anchor::Anchors;
+use crate::looks::Looks;
+use maud::{Markup, html};
+use waitword_bench::report::{CaseReport, WorkloadReport};
+
+/// A workload, and where on the page it and its cases are.
+pub(crate) struct Placed<'a> {
+    pub(crate) workload: &'a WorkloadReport,
+    pub(crate) anchor: String,
+    pub(crate) cases: Vec<(&'a CaseReport, String)>,
+}
+
+impl<'a> Placed<'a> {
+    pub(crate) fn new(workload: &'a WorkloadReport, anchors: &mut Anchors) -> Self {
+        let anchor = anchors.of(&workload.name);
+        let of_case = |case: &'a CaseReport| {
+            (
+                case,
+                anchors.of(&format!("{}: {}", workload.name, case.name)),
+            )
+        };
+        Self {
+            workload,
+            anchor,
+            cases: workload.cases.iter().map(of_case).collect(),
+        }
+    }
+
+    pub(crate) fn section(&self, looks: &Looks) -> Markup {
+        let workload = self.workload;
+        let curves = curves::of(&workload.cases);
+        html! {
+            section.workload id=(self.anchor) {
+                h2 { (workload.name) a.self href=(format!("#{}", self.anchor)) aria-label="link" { "#" } }
+                p { (workload.about) "." }
+                @if let Some(patch) = workload.patch { p.s { "Of the patch: " (patch.title()) "." } }
+                @if let Some(error) = &workload.error { p.note role="note" { "Failed: " (error) } }
+                @for what in &workload.missing { p.note role="note" { "Not measured, not installed: " (what) } }
+                @if !curves.is_empty() {
+                    div.figures { @for curve in curves { @if let Some(figure) = curve.figure(looks) { (figure.markup(looks)) } } }
+                }
+                @for (case, anchor) in &self.cases { (case::section(case, anchor, looks)) }
+            }
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! The page in a real browser: it loads in peace, its plots have a size, its tables have the report's numbers, light and dark differ, nothing
+//! overflows, and on paper everything is open.
+//!
+//! It needs Chromium or Chrome (`apt-get install chromium`), found by name or by the variable `CHROME`. Without one this test fails, unless
+//! `WAITWORD_NO_BROWSER=1` says that there is none and that this is known; on the continuous integration (`CI`) it always fails.
+
+mod sample;
+
+use headless_chrome::protocol::cdp::Emulation::{
+    MediaFeature, SetDeviceMetricsOverride, SetEmulatedMedia,
+};
+use headless_chrome::protocol::cdp::types::Event;
+use headless_chrome::{Browser, LaunchOptions, Tab, browser};
+use serde::de::DeserializeOwned;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use waitword_bench::report::{CaseReport, Report};
+use waitword_report::{figure, html};
+
+/// A busy machine starts a browser slowly.
+const PATIENCE: Duration = Duration::from_secs(120);
+const HOW: &str = "no browser to look at the page with: `apt-get install chromium`, or CHROME=/path/to/it; or WAITWORD_NO_BROWSER=1 to leave this test out";
+
+#[test]
+fn the_page_is_as_it_should_be_in_a_browser() {
+    let Some(browser) = path() else { return };
+    let report = sample::whole();
+    let page = Page::open(browser, &html(&report));
+
+    nothing_is_loaded_and_nothing_is_wrong(&page);
+    every_plot_is_drawn(&page, &report);
+    the_tables_have_the_reports_numbers(&page, &report);
+    light_and_dark_differ(&page);
+    nothing_overflows(&page);
+    on_paper_all_is_open(&page);
+}
+
+/// The browser's; `None` if this test is to be left out.
+fn path() -> Option<PathBuf> {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if is_set("WAITWORD_NO_BROWSER") && !is_set("CI") {
+        eprintln!("WAITWORD_NO_BROWSER is set: the page is not looked at");
+        return None;
+    }
+    match browser::default_executable() {
+        Ok(path) => Some(path),
+        Err(error) => panic!("{HOW} ({error})"),
+    }
+}
+
+/// The page, in a browser of its own with a profile of its own; both are gone with it.
+struct Page {
+    tab: Arc<Tab>,
+    errors: Arc<Mutex<Vec<String>>>,
+    _browser: Browser,
+    _file: tempfile::TempPath,
+}
+
+impl Page {
+    fn open(browser: PathBuf, text: &str) -> Self {
+        let file = tempfile::Builder::new()
+            .suffix(".html")
+            .tempfile()
+            .unwrap()
+            .into_temp_path();
+        std::fs::write(&file, text).unwrap();
+        let options = LaunchOptions {
+            path: Some(browser),
+            // Chromium does not start as root with it. The page is ours.
+            sandbox: false,
+            window_size: Some((1280, 900)),
+            idle_browser_timeout: PATIENCE,
+            // A container's /dev/shm is often too small.
+            args: vec![
+                OsStr::new("--disable-dev-shm-usage"),
+                OsStr::new("--hide-scrollbars"),
+            ],
+            ..LaunchOptions::default()
+        };
+        let browser = Browser::new(options)
+            .unwrap_or_else(|error| panic!("the browser does not start: {error}"));
+        let tab = browser.new_tab().unwrap();
+        tab.set_default_timeout(PATIENCE);
+        let errors = Arc::new(Mutex::new(Vec::new()));
+        let heard = errors.clone();
+        tab.enable_log().unwrap().enable_runtime().unwrap();
+        tab.add_event_listener(Arc::new(move |event: &Event| {
+            if matches!(
+                event,
+                Event::LogEntryAdded(_)
+                    | Event::RuntimeExceptionThrown(_)
+                    | Event::RuntimeConsoleAPICalled(_)
+            ) {
+                heard.lock().unwrap().push(format!("{event:?}"));
+            }
+        }))
+        .unwrap();
+        let url = format!("file://{}", file.display());
+        tab.navigate_to(&url)
+            .unwrap()
+            .wait_until_navigated()
+            .unwrap();
+        Self {
+            tab,
+            errors,
+            _browser: browser,
+            _file: file,
+        }
+    }
+
+    /// What this expression is, in the page.
+    fn eval<T: DeserializeOwned>(&self, expression: &str) -> T {
+        let text = format!("JSON.stringify({expression})");
+        let value = self
+            .tab
+            .evaluate(&text, false)
+            .unwrap_or_else(|error| panic!("{expression}: {error}"))
+            .value;
+        let json = value.unwrap_or_else(|| panic!("{expression}: nothing"));
+        serde_json::from_str(json.as_str().unwrap())
+            .unwrap_or_else(|error| panic!("{expression}: {json}: {error}"))
+    }
+
+    /// What all elements of this selector say of themselves, each as `e`.
+    fn each<T: DeserializeOwned>(&self, selector: &str, expression: &str) -> Vec<T> {
+        self.eval(&format!(
+            "[...document.querySelectorAll({selector:?})].map(e => {expression})"
+        ))
+    }
+
+    fn show_as(&self, media: &str, scheme: &str) {
+        let features = vec![MediaFeature {
+            name: "prefers-color-scheme".to_owned(),
+            value: scheme.to_owned(),
+        }];
+        let media = SetEmulatedMedia {
+            media: Some(media.to_owned()),
+            features: Some(features),
+        };
+        self.tab.call_method(media).unwrap();
+    }
+
+    fn set_width(&self, width: u32) {
+        let metrics = serde_json::json!({"width": width, "height": 900, "deviceScaleFactor": 1.0, "mobile": width < 500});
+        let metrics: SetDeviceMetricsOverride = serde_json::from_value(metrics).unwrap();
+        self.tab.call_method(metrics).unwrap();
+    }
+}
+
+fn nothing_is_loaded_and_nothing_is_wrong(page: &Page) {
+    assert_eq!(page.eval::<String>("document.readyState"), "complete");
+    assert_eq!(
+        page.eval::<String>("document.title.slice(0, 14)"),
+        "waitword bench"
+    );
+    assert_eq!(page.eval::<usize>("document.scripts.length"), 0);
+    assert_eq!(
+        page.eval::<usize>("performance.getEntriesByType('resource').length"),
+        0
+    );
+    assert_eq!(*page.errors.lock().unwrap(), [""; 0]);
+}
+
+/// The kinds of plots that a case's metrics make.
+fn plots_of(case: &CaseReport) -> usize {
+    let first = &case.variants[0];
+    let any = |name: &str| first.metrics.iter().any(|metric| metric.name == name);
+    let is_drawn = |value: f64| value.is_finite() && value > 0.0;
+    let ratios = case
+        .variants
+        .iter()
+        .flat_map(|variant| &variant.metrics)
+        .filter_map(|metric| metric.ratio);
+    let has_ratio = ratios
+        .into_iter()
+        .any(|ratio| is_drawn(ratio.summary.median));
+    let has_usage = case.variants.iter().any(|variant| variant.operations > 0);
+    [has_ratio, has_usage, any("fairness"), any("wait p50")]
+        .map(usize::from)
+        .iter()
+        .sum()
+}
+
+/// Of the workload's first case.
+fn variants_of<'a>(report: &'a Report, workload: &str) -> impl Iterator<Item = &'a str> {
+    let found = report.workloads.iter().find(|of| of.name == workload);
+    let variants = &found.unwrap().cases[0].variants;
+    variants.iter().map(|variant| variant.name.as_str())
+}
+
+fn every_plot_is_drawn(page: &Page, report: &Report) {
+    let sizes: Vec<[f64; 2]> = page.each(
+        "figure svg.plot",
+        "[e.getBoundingClientRect().width, e.getBoundingClientRect().height]",
+    );
+    assert!(
+        sizes
+            .iter()
+            .all(|[width, height]| *width > 200.0 && *height > 50.0),
+        "{sizes:?}"
+    );
+    let cases: usize = report
+        .workloads
+        .iter()
+        .flat_map(|workload| &workload.cases)
+        .map(plots_of)
+        .sum();
+    // The curves: of the mutex, and of the rwlock.
+    assert_eq!(sizes.len(), cases + 2);
+
+    // A line and a key for each variant; three marks, one for each number of threads, and a whisker for each.
+    let curve = "#mutex > .figures > figure";
+    let variants = variants_of(report, "mutex").count();
+    let lines: Vec<[f64; 2]> = page.each(
+        &format!("{curve} svg.plot [stroke^='#02']"),
+        "[e.getBoundingClientRect().width, parseFloat(getComputedStyle(e).strokeWidth)]",
+    );
+    assert_eq!(lines.len(), variants);
+    assert!(lines.iter().all(|[width, _]| *width > 100.0), "{lines:?}");
+    let thick = lines.iter().filter(|[_, stroke]| *stroke > 4.0).count();
+    let ours = variants_of(report, "mutex")
+        .filter(|name| name.starts_with("waitword") || *name == "drop-in");
+    assert_eq!(thick, ours.count(), "ours are thick: {lines:?}");
+    let looks: Vec<String> = page.each(
+        &format!("{curve} svg.plot [stroke^='#02']"),
+        "getComputedStyle(e).stroke + getComputedStyle(e).strokeDasharray",
+    );
+    assert!(
+        looks.iter().all(|look| !look.contains("rgb(2, 0")),
+        "a placeholder is left: {looks:?}"
+    );
+    let marks: usize = page.eval(&format!(
+        "document.querySelectorAll(\"{curve} svg.plot :is([fill^='#03'], [stroke^='#03'])\").length"
+    ));
+    assert!(marks >= variants * 3 * 2, "{marks}");
+    let keys: Vec<f64> = page.each(
+        &format!("{curve} .keys svg use"),
+        "e.getBoundingClientRect().width",
+    );
+    assert_eq!(keys.len(), variants);
+    assert!(keys.iter().all(|width| *width > 10.0), "{keys:?}");
+
+    // A row of data for each.
+    let rows: usize = page.eval(&format!(
+        "document.querySelectorAll('{curve} .data tbody tr').length"
+    ));
+    assert_eq!(rows, variants);
+    let without: usize =
+        page.eval("document.querySelectorAll('figure:not(:has(.data tbody tr))').length");
+    assert_eq!(without, 0);
+}
+
+/// Of each case, every row of the table of all figures: variant, metric, and the cells that have a number, as number and as text.
+fn the_tables_have_the_reports_numbers(page: &Page, report: &Report) {
+    type Row = (String, String, Vec<(String, String)>);
+    let shown: Vec<Vec<Row>> = page.each(
+        "section.case",
+        "[...[...e.querySelectorAll(':scope > .wide, :scope > details .wide')].at(-1).querySelectorAll('tbody tr')].map(row => [
+            row.cells[0].textContent, row.cells[1].textContent,
+            [...row.querySelectorAll('[data-value]')].map(cell => [cell.dataset.value, cell.textContent])])",
+    );
+    let number = |value: f64| (value.to_string(), figure(value));
+    let row = |case: &CaseReport, metric: usize, variant: usize| -> Row {
+        let variant = &case.variants[variant];
+        let metric = &variant.metrics[metric];
+        let ratio = metric.ratio.map(|ratio| ratio.summary.median);
+        let numbers = [metric.summary.median].into_iter().chain(ratio).map(number);
+        (variant.name.clone(), metric.name.clone(), numbers.collect())
+    };
+    let rows = |case: &CaseReport| -> Vec<Row> {
+        let metrics = 0..case.variants[0].metrics.len();
+        metrics
+            .flat_map(|metric| {
+                (0..case.variants.len()).map(move |variant| row(case, metric, variant))
+            })
+            .collect()
+    };
+    let expected: Vec<Vec<Row>> = report
+        .workloads
+        .iter()
+        .flat_map(|workload| &workload.cases)
+        .map(rows)
+        .collect();
+    assert_eq!(shown, expected);
+}
+
+fn light_and_dark_differ(page: &Page) {
+    let colours = |scheme: &str| -> Vec<String> {
+        page.show_as("screen", scheme);
+        let of = |selector: &str, property: &str| -> String {
+            page.eval(&format!(
+                "getComputedStyle(document.querySelector(\"{selector}\")).{property}"
+            ))
+        };
+        vec![
+            of("body", "backgroundColor"),
+            of("body", "color"),
+            of("svg.plot text", "fill"),
+            of("figure svg.plot [stroke^='#02']", "stroke"),
+            of("svg.plot [stroke='#010102']", "stroke"),
+        ]
+    };
+    let (light, dark) = (colours("light"), colours("dark"));
+    assert_eq!(light[0], "rgb(255, 255, 255)");
+    for (light, dark) in light.iter().zip(&dark) {
+        assert_ne!(light, dark);
+    }
+    page.show_as("screen", "light");
+}
+
+fn nothing_overflows(page: &Page) {
+    for width in [1280, 390] {
+        page.set_width(width);
+        let widths: [u32; 2] =
+            page.eval("[document.documentElement.scrollWidth, window.innerWidth]");
+        assert_eq!(widths, [width; 2]);
+    }
+    // A table that is wider has a box of its own, in which it can be moved.
+    let boxes: Vec<[f64; 2]> = page.each(".wide", "[e.scrollWidth, e.clientWidth]");
+    assert!(
+        boxes.iter().any(|[inside, outside]| inside > outside),
+        "{boxes:?}"
+    );
+    page.set_width(1280);
+}
+
+fn on_paper_all_is_open(page: &Page) {
+    let heights = || -> Vec<f64> {
+        page.each("main details table", "e.checkVisibility({contentVisibilityAuto: true}) ? e.getBoundingClientRect().height : 0")
+    };
+    page.show_as("screen", "light");
+    assert!(
+        heights().iter().all(|height| *height == 0.0),
+        "closed on the screen"
+    );
+    page.show_as("print", "dark");
+    let open = heights();
+    assert!(open.iter().all(|height| *height > 0.0), "{open:?}");
+    let background: String = page.eval("getComputedStyle(document.body).backgroundColor");
+    assert_eq!(
+        background, "rgb(255, 255, 255)",
+        "black on white, whatever the screen has"
+    );
+    let clipped: Vec<bool> = page.each(
+        ".wide, .picture",
+        "getComputedStyle(e).overflowX == 'visible'",
+    );
+    assert!(clipped.iter().all(|visible| *visible));
+    let pdf = page.tab.print_to_pdf(None).unwrap();
+    assert!(pdf.starts_with(b"%PDF-"));
+}
