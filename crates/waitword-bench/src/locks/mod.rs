@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`glibc`] | the C library's: mutex normal (the baseline), adaptive, PI; condvar; rwlock in both preferences |
 //! | [`pthread`] | whose functions serve these: the C library's, or the drop-in's, beside it in this process |
+//! | [`semaphore`], [`barrier`], [`event`] | what is no lock, with a trait of its own each, and the contenders |
 //! | [`stdlib`], [`parking_lot`] | Rust's standard library; the crate of that name |
 //! | `nsync`, `absl` | C and C++; there if the build script found them |
 //! | `every` | the lists of all contenders, for workloads to walk |
@@ -19,12 +20,15 @@ mod every;
 
 #[cfg(has_absl)]
 pub mod absl;
+pub mod barrier;
+pub mod event;
 pub mod glibc;
 #[cfg(has_nsync)]
 pub mod nsync;
 pub mod ours;
 pub mod parking_lot;
 pub mod pthread;
+pub mod semaphore;
 pub mod stdlib;
 
 pub use every::{Missing, missing};
