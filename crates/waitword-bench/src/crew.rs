@@ -131,9 +131,22 @@ impl Crew {
     /// # Errors
     /// As [`Crew::until`].
     pub fn until_all_sleep(&self, count: usize, context: &Context) -> Result<(), Failure> {
+        self.until_all_sleep_or(count, context, || false)
+    }
+
+    /// As [`Crew::until_all_sleep`], but not beyond the moment at which it is `enough`.
+    ///
+    /// # Errors
+    /// As [`Crew::until`].
+    pub fn until_all_sleep_or(
+        &self,
+        count: usize,
+        context: &Context,
+        enough: impl Fn() -> bool,
+    ) -> Result<(), Failure> {
         for tid in &self.shared.tids[..count] {
             let path = format!("/proc/self/task/{}/stat", tid.load(SeqCst));
-            self.until(context, || is_asleep(&path))?;
+            self.until(context, || is_asleep(&path) || enough())?;
         }
         Ok(())
     }

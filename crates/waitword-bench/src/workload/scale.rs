@@ -21,7 +21,7 @@ use crate::usage::Usage;
 use crate::workload::calls;
 use crate::workload::herd::Herd;
 use crate::workload::ping_pong::{Placement, Spin, play};
-use crate::workload::{KERNEL, OURS, Spacing, Words, nanoseconds};
+use crate::workload::{KERNEL, OURS, Spacing, Words, nanoseconds, proof};
 use std::hint::black_box;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
 }
 
 /// The threads: those that sleep, two that play, one that is woken.
-struct Crews {
+pub(super) struct Crews {
     sleepers: Crew,
     players: Rc<Crew>,
     single: Rc<Crew>,
@@ -103,14 +103,19 @@ fn prepare(context: &Context) -> Result<Vec<Contender>, Failure> {
     Ok(contenders)
 }
 
-fn contender<F: Futexes>(futex: F, crews: &Rc<Crews>, baseline: usize) -> Contender {
+pub(super) fn contender<F: Futexes>(futex: F, crews: &Rc<Crews>, baseline: usize) -> Contender {
     let crews = crews.clone();
     let size = crews.sleepers.size();
     let beds = Arc::new(Words::<F::Word>::new(size, Spacing::Apart, true));
     let words = Arc::new(Words::<F::Word>::new(WORKED_ON, Spacing::Apart, true));
     let name = format!("{}, N = {size}", futex.name());
+    let mut proved = false;
     let body = move |context: &Context| {
         let _spin = Spin::Off.set();
+        if !proved {
+            proof::futex(futex, true, &crews.single, context)?;
+            proved = true;
+        }
         let herd = Herd::asleep(&crews.sleepers, futex, &beds, size, context)?;
         let before = Usage::now();
         let work = Work {
