@@ -29,6 +29,8 @@ pub mod wake;
 pub mod wake_parallel;
 
 mod crowd;
+#[cfg(test)]
+mod faults;
 mod game;
 mod guarded;
 mod herd;

@@ -111,12 +111,23 @@ impl<'a> Herd<'a> {
         self.shared.base + since
     }
 
-    /// After the waking: `counted` is the sum of what the wakes returned.
-    pub(super) fn finish(self, counted: usize, context: &Context) -> Result<(), Failure> {
+    /// As [`Herd::wait_until_all_ran`], if the wakes' sum is such that they can.
+    pub(super) fn when_all_ran(&self, counted: usize) -> Result<Instant, Failure> {
+        self.check_sum(counted)?;
+        Ok(self.wait_until_all_ran())
+    }
+
+    fn check_sum(&self, counted: usize) -> Result<(), Failure> {
         let size = self.shared.size;
         check(counted == size, || {
             format!("the wakes of {size} sleepers say that they woke {counted}")
-        })?;
+        })
+    }
+
+    /// After the waking: `counted` is the sum of what the wakes returned.
+    pub(super) fn finish(self, counted: usize, context: &Context) -> Result<(), Failure> {
+        self.check_sum(counted)?;
+        let size = self.shared.size;
         self.crew.finish(context)?;
         let woken = self.woken();
         check(woken == size, || format!("{woken} of {size} ran"))

@@ -81,16 +81,27 @@ pub(super) struct Crews {
     single: Rc<Crew>,
 }
 
+impl Crews {
+    pub(super) fn new(
+        sleepers: usize,
+        players: &Rc<Crew>,
+        single: &Rc<Crew>,
+        context: &Context,
+    ) -> Result<Rc<Self>, Failure> {
+        Ok(Rc::new(Self {
+            sleepers: Crew::new(sleepers, context)?,
+            players: players.clone(),
+            single: single.clone(),
+        }))
+    }
+}
+
 fn prepare(context: &Context) -> Result<Vec<Contender>, Failure> {
     let players = Rc::new(Crew::new(2, context)?);
     let single = Rc::new(Crew::new(1, context)?);
     let mut crews = Vec::new();
     for size in SLEEPERS {
-        crews.push(Rc::new(Crews {
-            sleepers: Crew::new(size, context)?,
-            players: players.clone(),
-            single: single.clone(),
-        }));
+        crews.push(Crews::new(size, &players, &single, context)?);
     }
     let mut contenders = Vec::new();
     for crews in &crews {
@@ -239,7 +250,7 @@ fn herd_contender<F: Futexes>(futex: F, crew: &Rc<Crew>, distinct: usize) -> Con
         let woken = (0..distinct)
             .map(|index| futex.wake(&words[index], usize::MAX))
             .sum();
-        let took = nanoseconds(start, herd.wait_until_all_ran());
+        let took = nanoseconds(start, herd.when_all_ran(woken)?);
         let usage = Usage::now() - before;
         herd.finish(woken, context)?;
         Ok(Measured {

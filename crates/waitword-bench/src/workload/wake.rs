@@ -77,7 +77,7 @@ fn measure<F: Futexes>(
         let start = Instant::now();
         let woken = wake_all(futex, &words[0], size, at_once);
         let returned = Instant::now();
-        let last_ran = herd.wait_until_all_ran();
+        let last_ran = herd.when_all_ran(woken)?;
         usage += Usage::now() - before;
         calls.push(nanoseconds(start, returned) / 1e3);
         all_run.push(nanoseconds(start, last_ran) / 1e3);
