@@ -74,6 +74,24 @@ fn a_short_run_measures_and_writes_its_report() {
     assert_eq!(report["workloads"][1]["cases"][0]["rounds"], 1);
 }
 
+/// A contender that fails to show that it does its work (a futex at any width, the drop-in) ends the run with an error.
+#[test]
+fn every_contender_is_shown_to_do_its_work() {
+    let workloads = ["calls", "hash", "shared", "semaphore", "barrier", "event"];
+    let arguments = [
+        &["bench"],
+        &workloads[..],
+        &["--rounds", "1", "--threads", "2,5"],
+    ]
+    .concat();
+    let output = waitword(&arguments);
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{stdout}{stderr}");
+    for contender in ["waitword 8 ", "waitword, latch", "drop-in "] {
+        assert!(stdout.contains(contender), "no {contender}: {stdout}");
+    }
+}
+
 #[test]
 fn bad_input_is_answered_before_anything_is_measured() {
     for (arguments, answer) in [

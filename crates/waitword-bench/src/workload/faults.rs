@@ -131,7 +131,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How long it may take in all: it does not come to this.
 const LONGEST: Duration = Duration::from_secs(50);
 /// So many children at a time.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 12;
 
 #[test]
 fn a_lost_wake_up_ends_with_a_message() {

@@ -2,7 +2,7 @@
 //!
 //! What a workload counts tells only what went wrong in what it did: one thread that locks a lock which nobody else
 //! wants cannot tell it from nothing, and two that hand a turn to each other do not need a wait that waits. So a
-//! thread does here what must keep it waiting, and is seen asleep; then what must let it through is done, and it must come. If
+//! thread does here what must keep it waiting, and is seen asleep (or, of a lock that never sleeps, to spin on); then what must let it through is done, and it must come. If
 //! it never does, nothing gets done any more, and the watchdog says so.
 //!
 //! Once for each contender, outside of what is timed.
@@ -17,6 +17,7 @@ use crate::workload::herd::Herd;
 use crate::workload::{Spacing, Words};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
 
 /// A contender that has to pass `proof` before it is measured for the first time.
 pub(super) fn proved(
@@ -33,6 +34,11 @@ pub(super) fn proved(
         body(context)
     })
 }
+
+/// Who never sleeps while it waits is let through when it has spun for so long, of its own CPU time.
+const SPIN: Duration = Duration::from_millis(10);
+/// The same by the clock, where the kernel does not say who had the CPU.
+const SPIN_BY_THE_CLOCK: Duration = Duration::from_secs(1);
 
 /// The first thread of `crew` does `enter`, which must keep it until `let_in` is called.
 fn keeps_out(
@@ -54,7 +60,12 @@ fn keeps_out(
     });
     let [arrived, came_in] = &*seen;
     crew.until(context, || arrived.load(SeqCst))?;
-    crew.until_all_sleep(1, context)?;
+    let (since, before) = (Instant::now(), crew.ran_for(0));
+    let spun = || match before.zip(crew.ran_for(0)) {
+        Some((before, now)) => now - before > SPIN,
+        None => since.elapsed() > SPIN_BY_THE_CLOCK,
+    };
+    crew.until_all_sleep_or(1, context, || came_in.load(SeqCst) || spun())?;
     let too_early = came_in.load(SeqCst);
     let_in();
     crew.finish(context)?;
@@ -242,4 +253,91 @@ pub(super) fn futex<F: Futexes>(
         )
     })?;
     herd.finish(woken + others, context)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::Kernel;
+    use crate::run::Settings;
+    use crate::watchdog;
+    use crate::workload::kernel_and_all_widths;
+
+    const SHARED: bool = false;
+
+    fn context() -> Context {
+        Context::new(Settings::default(), Arc::default())
+    }
+
+    fn is_one<F: Futexes>(one: F, private: bool) {
+        let context = context();
+        for size in [1, 4] {
+            let crew = Crew::new(size, &context).unwrap();
+            let proved = futex(one, private, &crew, &context);
+            assert_eq!(proved, Ok(()), "{}, {size} threads", one.name());
+        }
+    }
+
+    #[test]
+    fn the_kernels_futex_is_one_and_every_shared_one_is() {
+        let _guard = watchdog::guard("proof, futexes");
+        // Not ours: other tests' threads stand in its table, too, and come and go.
+        is_one(Kernel::<true>, true);
+        kernel_and_all_widths!(SHARED, |futex| is_one(futex, SHARED));
+    }
+
+    /// Waits without ever going to sleep.
+    struct Spins(AtomicBool);
+
+    // SAFETY: taken by one swap at a time.
+    unsafe impl BenchMutex for Spins {
+        const NAME: &'static str = "spins";
+        fn new() -> Self {
+            Self(AtomicBool::new(false))
+        }
+        fn lock(&self) {
+            while !self.try_lock() {
+                std::thread::yield_now();
+            }
+        }
+        fn try_lock(&self) -> bool {
+            !self.0.swap(true, SeqCst)
+        }
+        unsafe fn unlock(&self) {
+            self.0.store(false, SeqCst);
+        }
+    }
+
+    #[test]
+    fn a_lock_that_never_sleeps_is_a_lock() {
+        let _guard = watchdog::guard("proof, a spinning lock");
+        let context = context();
+        let crew = Crew::new(1, &context).unwrap();
+        assert_eq!(mutex::<Spins>(&crew, &context), Ok(()));
+    }
+
+    #[test]
+    fn only_what_passes_is_measured_and_passes_once() {
+        let context = context();
+        let proofs = Arc::new(AtomicU64::new(0));
+        let theirs = proofs.clone();
+        let measured = || {
+            Ok(Measured {
+                values: Vec::new(),
+                operations: 0,
+                usage: crate::usage::Usage::default(),
+            })
+        };
+        let proof = move |_: &Context| {
+            let passed = theirs.fetch_add(1, SeqCst) > 0;
+            check(passed, || "not yet".to_owned())
+        };
+        let mut contender = proved("some", proof, move |_| measured());
+        let failure = contender.variant.measure(&context).unwrap_err();
+        assert_eq!(failure, Failure::new("not yet"));
+        for _ in 0..3 {
+            assert_eq!(contender.variant.measure(&context), measured());
+        }
+        assert_eq!(proofs.load(SeqCst), 2);
+    }
 }

@@ -26,7 +26,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// Long enough for threads to meet, also on a busy machine.
-const TIME: Duration = Duration::from_millis(50);
+const TIME: Duration = Duration::from_millis(200);
+/// Of 13, and far shorter than the watchdog's patience.
+const PHASE: Duration = Duration::from_millis(20);
 const BATCH: f64 = 1e6;
 /// What [`SleepsOn`] does not lose: the wakes of `workload::proof` and a few more.
 const A_FEW: u32 = 30;
@@ -274,7 +276,7 @@ fn mutex<M: BenchMutex>(context: &Context) -> Built {
 
 fn shifting<M: BenchMutex>(context: &Context) -> Built {
     let crew = crew(64, context)?;
-    Ok(workload::shifting::contender::<M>(&crew, TIME))
+    Ok(workload::shifting::contender::<M>(&crew, PHASE))
 }
 
 fn rwlock<L: BenchRwLock>(context: &Context) -> Built {

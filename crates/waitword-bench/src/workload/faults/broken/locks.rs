@@ -3,32 +3,31 @@
 use super::{Spared, sleep_for_ever};
 use crate::locks::{BenchCondvar, BenchMutex, BenchRwLock, glibc};
 use crate::workload::guarded::open::Open;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-/// A lock whose waiters sleep on, after so many that do not. If there are such, locking and unlocking are slow: others
-/// come while it is held, and those who do not sleep on get it before it is locked again.
-pub(in crate::workload::faults) struct SleepsOnLock<const SPARED: u32> {
-    locked: AtomicBool,
-    spared: Spared,
-}
+/// A lock whose waiters sleep on, but for the first so many of the process. If there are such, whoever has locked it is
+/// slow, so that others come to wait.
+pub(in crate::workload::faults) struct SleepsOnLock<const SPARED: u32>(AtomicBool);
+
+/// How often somebody had to wait for one of them.
+static WAITED: AtomicU32 = AtomicU32::new(0);
 
 impl<const SPARED: u32> SleepsOnLock<SPARED> {
     const HELD: Duration = Duration::from_micros(100);
-    const FREE: Duration = Duration::from_micros(400);
     const LOOK_AGAIN: Duration = Duration::from_micros(20);
 
     fn take(&self) -> bool {
-        !self.locked.swap(true, SeqCst)
+        !self.0.swap(true, SeqCst)
     }
 
     fn wait_for_it(&self) {
-        while !self.take() {
-            if self.spared.is_lost() {
+        if !self.take() {
+            if WAITED.fetch_add(1, SeqCst) >= SPARED {
                 sleep_for_ever();
             }
-            while self.locked.load(SeqCst) {
+            while !self.take() {
                 thread::sleep(Self::LOOK_AGAIN);
             }
         }
@@ -38,17 +37,11 @@ impl<const SPARED: u32> SleepsOnLock<SPARED> {
     }
 
     fn give_back(&self) {
-        self.locked.store(false, SeqCst);
-        if SPARED > 0 {
-            thread::sleep(Self::FREE);
-        }
+        self.0.store(false, SeqCst);
     }
 
     fn unlocked() -> Self {
-        Self {
-            locked: AtomicBool::new(false),
-            spared: Spared::new(SPARED),
-        }
+        Self(AtomicBool::new(false))
     }
 }
 
