@@ -2,8 +2,8 @@
 //!
 //! What a workload counts tells only what went wrong in what it did: one thread that locks a lock which nobody else
 //! wants cannot tell it from nothing, and two that hand a turn to each other do not need a wait that waits. So a
-//! thread does here what must keep it waiting, and is seen asleep (or, of a lock that never sleeps, to spin on); then what must let it through is done, and it must come. If
-//! it never does, nothing gets done any more, and the watchdog says so.
+//! thread does here what must keep it waiting, and is seen asleep (or, at a lock that never sleeps, spinning). Then what
+//! must let it through is done, and it must come. If it never does, nothing gets done any more, and the watchdog says so.
 //!
 //! Once for each contender, outside of what is timed.
 
@@ -78,9 +78,11 @@ pub(super) fn mutex<M: BenchMutex>(crew: &Crew, context: &Context) -> Result<(),
     check(lock.try_lock(), || {
         "a mutex that nobody held was not to be had".to_owned()
     })?;
-    let theirs = lock.clone();
-    let tried = Arc::new(AtomicBool::new(false));
-    let had = tried.clone();
+    // SAFETY: locked above; in an `Arc`, it does not move.
+    unsafe { lock.unlock() };
+    lock.lock();
+    let was_had = Arc::new(AtomicBool::new(false));
+    let (theirs, had) = (lock.clone(), was_had.clone());
     let enter = move || {
         if theirs.try_lock() {
             had.store(true, SeqCst);
@@ -93,7 +95,7 @@ pub(super) fn mutex<M: BenchMutex>(crew: &Crew, context: &Context) -> Result<(),
     // SAFETY: locked above; in an `Arc`, it does not move.
     let let_in = || unsafe { lock.unlock() };
     keeps_out(crew, context, "a locked mutex", enter, let_in)?;
-    check(!tried.load(SeqCst), || {
+    check(!was_had.load(SeqCst), || {
         "a locked mutex was to be had".to_owned()
     })
 }
