@@ -10,10 +10,10 @@ use crate::report::{CaseReport, MetricReport, VariantReport, WorkloadReport};
 use crate::stats::Summary;
 use core::cmp::Ordering;
 use list::{BARS, Bar, Figure};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How a bar stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// Every cell is within the limit.
     #[serde(rename = "met")]
@@ -27,7 +27,7 @@ pub enum Verdict {
 }
 
 /// One cell of a bar.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellReport {
     /// Which one.
     pub label: String,
@@ -38,7 +38,7 @@ pub struct CellReport {
 }
 
 /// One bar, judged.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BarReport {
     /// What must be reached.
     pub what: String,
@@ -113,7 +113,7 @@ impl Bar {
         metric: &MetricReport,
     ) -> Option<CellReport> {
         let figure = match self.figure {
-            Figure::Ratio | Figure::AtLeast | Figure::EveryRatio => metric.ratio?,
+            Figure::Ratio | Figure::AtLeast | Figure::EveryRatio => metric.ratio?.summary,
             Figure::EveryValue | Figure::Value | Figure::ValueAtLeast => metric.summary,
             Figure::ToLeastOf(peers) => to_extreme(case, metric, peers, f64::min)?,
             Figure::ToMostOf(peers) => to_extreme(case, metric, peers, f64::max)?,
@@ -200,7 +200,9 @@ fn to_extreme(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::harness::Better;
     use crate::run::{Settings, workloads};
+    use crate::stats::Ratio;
     use crate::usage::Usage;
 
     fn report(workload: &str, case: &str, variant: &str, ratio: &[f64]) -> WorkloadReport {
@@ -209,15 +211,18 @@ mod tests {
             unit: "ns".to_owned(),
             values: ratio.to_vec(),
             summary: Summary::of(ratio).unwrap(),
-            ratio: Summary::of(ratio),
+            better: Better::Less,
+            ratio: Ratio::of(ratio, &vec![1.0; ratio.len()]),
         };
         WorkloadReport {
             missing: Vec::new(),
             name: workload.to_owned(),
             about: String::new(),
+            patch: None,
             error: None,
             cases: vec![CaseReport {
                 name: case.to_owned(),
+                seconds: 0.0,
                 rounds: ratio.len(),
                 repeated: 0,
                 disturbed: 0,

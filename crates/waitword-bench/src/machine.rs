@@ -2,12 +2,12 @@
 
 use crate::ticks;
 use crate::workload::pause;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
 use waitword::probe;
 
 /// The machine, and the settings of it that move the figures.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// The CPU's name.
     pub cpu: String,

@@ -1,13 +1,14 @@
 //! The report of a run, and its JSON.
 //!
-//! # The JSON schema, version 1
+//! # The JSON schema, version 2
 //!
-//! One object. Every *summary* is `{"median": x, "min": x, "max": x}` over the rounds. Fields may be added
-//! under the same version; the meaning of one that is there changes only with the version.
+//! One object. Every *summary* is `{"median": x, "min": x, "max": x}` over the rounds. A *ratio* has these too, and
+//! `"interval": {"low": x, "high": x}` (99 %, see [`Ratio`]; `null` of too few rounds) and `"verdict": "less"|"same"|"more"|"too few
+//! rounds"`. Fields may be added under the same version; the meaning of one that is there changes only with the version.
 //!
 //! ```text
 //! {
-//!   "schema": 1,
+//!   "schema": 2,
 //!   "version": "0.1.0",                  of waitword
 //!   "started": 1767225600,               seconds since 1970
 //!   "seconds": 71.5,                     how long the run took
@@ -20,9 +21,11 @@
 //!   "missing_peers": [ { "name": "nsync", "install": "apt-get install ..." } ],     not in this build
 //!   "workloads": [ {
 //!     "name": "calls", "about": "...", "error": null|"...",
+//!     "patch": "requeue"|"wake_op"|"private"|"wide"|"throughput_optimized"|null,    whose table it redraws
 //!     "missing": [ "x264 (no x264; apt-get install x264)" ],         not measured: not installed
 //!     "cases": [ {
 //!       "name": "wait, wrong value, private, one word",
+//!       "seconds": 2.5,                  how long it took, all in all
 //!       "rounds": 7,                     rounds that the figures are of
 //!       "repeated": 0,                   rounds thrown away and repeated: other load was seen
 //!       "disturbed": 0,                  rounds kept although other load was seen
@@ -31,8 +34,8 @@
 //!         "baseline": "futex(2)"|null,   what the ratios are to
 //!         "operations": 123,             that the usage is of, all rounds together
 //!         "usage": { "cpu_seconds": x, "voluntary_switches": n, "involuntary_switches": n },
-//!         "metrics": [ { "name": "", "unit": "ns", "values": [x, ...], "summary": summary,
-//!                        "ratio": summary|null } ]       of each round's pair: this / baseline
+//!         "metrics": [ { "name": "", "unit": "ns", "better": "less"|"more"|"neither", "values": [x, ...],
+//!                        "summary": summary, "ratio": ratio|null } ]       of each round's pair: this / baseline
 //!       } ]
 //!     } ]
 //!   } ],
@@ -47,17 +50,20 @@
 //! JSON has no infinity: a ratio over a baseline of zero is `null`.
 
 use crate::bars::BarReport;
+use crate::harness::Better;
 use crate::locks::Missing;
 use crate::machine::Machine;
-use crate::stats::Summary;
+use crate::stats::{Ratio, Summary, all_infinite};
 use crate::usage::Usage;
-use serde::Serialize;
+use crate::workload::Patch;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// The version of the JSON's schema.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// All of a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: u32,
@@ -74,20 +80,65 @@ pub struct Report {
     /// Where it ran.
     pub machine: Machine,
     /// Peers that this build does not have.
-    pub missing_peers: Vec<Missing>,
+    pub missing_peers: Vec<MissingPeer>,
     /// What was measured.
     pub workloads: Vec<WorkloadReport>,
     /// How that stands to what must be reached.
     pub bars: Vec<BarReport>,
 }
 
+impl Report {
+    /// The one in this file, as `--json` wrote it.
+    ///
+    /// # Errors
+    /// A text for the user: it cannot be read, is no report, or is one of another version of the schema.
+    pub fn read(file: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        let any: serde_json::Value = serde_json::from_str(&text)
+            .map_err(|error| format!("{} is no report: {error}", file.display()))?;
+        match any.get("schema").and_then(serde_json::Value::as_u64) {
+            Some(schema) if schema == u64::from(SCHEMA) => {}
+            Some(schema) => {
+                return Err(format!(
+                    "{} has version {schema} of the schema; this waitword reads version {SCHEMA}",
+                    file.display()
+                ));
+            }
+            None => return Err(format!("{} is no report of this benchmark", file.display())),
+        }
+        serde_json::from_value(any)
+            .map_err(|error| format!("{} is no report: {error}", file.display()))
+    }
+}
+
+/// A peer that a build does not have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingPeer {
+    /// As the report would call it.
+    pub name: String,
+    /// The command that installs it on Debian; the next build has it.
+    pub install: String,
+}
+
+impl From<&Missing> for MissingPeer {
+    fn from(missing: &Missing) -> Self {
+        Self {
+            name: missing.name.to_owned(),
+            install: missing.install.to_owned(),
+        }
+    }
+}
+
 /// One workload's cases.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadReport {
     /// Its name.
     pub name: String,
     /// What it is, in a sentence.
     pub about: String,
+    /// Which patch's table it redraws.
+    pub patch: Option<Patch>,
     /// What was measured.
     pub cases: Vec<CaseReport>,
     /// What was not measured because something is not installed, and how to install it.
@@ -97,10 +148,12 @@ pub struct WorkloadReport {
 }
 
 /// One case's variants.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CaseReport {
     /// Which work was done.
     pub name: String,
+    /// How long it took, all in all.
+    pub seconds: f64,
     /// How many rounds the figures are of.
     pub rounds: usize,
     /// Rounds thrown away, and repeated, because other load was seen.
@@ -112,7 +165,7 @@ pub struct CaseReport {
 }
 
 /// One variant's figures.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VariantReport {
     /// Its name.
     pub name: String,
@@ -143,16 +196,19 @@ impl VariantReport {
 }
 
 /// One metric of one variant.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetricReport {
     /// Empty if the case has but one.
     pub name: String,
     /// For instance `ns`.
     pub unit: String,
+    /// Which of two figures is the better one.
+    pub better: Better,
     /// Round by round.
+    #[serde(deserialize_with = "all_infinite")]
     pub values: Vec<f64>,
     /// Of the values.
     pub summary: Summary,
     /// Of each round's value to the baseline's.
-    pub ratio: Option<Summary>,
+    pub ratio: Option<Ratio>,
 }

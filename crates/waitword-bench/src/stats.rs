@@ -5,17 +5,40 @@
 //! measurements that followed each other, and only then summarized: the ratio of two medians would
 //! compare moments that never met.
 
-use serde::Serialize;
+mod ratio;
+
+pub use ratio::{
+    Interval, ROUNDS_TO_TELL, Ratio, Verdict, interval_of_median, interval_of_quotient, ratios,
+};
+
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Median, least and greatest of some measurements.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The middle one; the mean of the two middle ones of an even number.
+    #[serde(deserialize_with = "infinite")]
     pub median: f64,
     /// The least.
+    #[serde(deserialize_with = "infinite")]
     pub min: f64,
     /// The greatest.
+    #[serde(deserialize_with = "infinite")]
     pub max: f64,
+}
+
+/// Numbers, or the `null`s that JSON has for infinity.
+pub(crate) fn all_infinite<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
+    let values = Vec::<Option<f64>>::deserialize(from)?;
+    Ok(values
+        .into_iter()
+        .map(|value| value.unwrap_or(f64::INFINITY))
+        .collect())
+}
+
+/// A number, or the `null` that JSON has for infinity.
+pub(crate) fn infinite<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::INFINITY))
 }
 
 impl Summary {
@@ -31,23 +54,6 @@ impl Summary {
             (sorted[half - 1] + sorted[half]) / 2.0
         };
         Some(Self { median, min, max })
-    }
-
-    /// Of `values[i] / baseline[i]`, the pairs being those of one round.
-    ///
-    /// Where both are zero they are equal (1); a value over a zero baseline is infinite.
-    ///
-    /// # Panics
-    /// If there are not as many of the one as of the other.
-    pub fn of_ratios(values: &[f64], baseline: &[f64]) -> Option<Self> {
-        assert_eq!(values.len(), baseline.len(), "a round without its pair");
-        let ratio = |(value, base): (&f64, &f64)| match (*value == 0.0, *base == 0.0) {
-            (true, true) => 1.0,
-            (false, true) => f64::INFINITY,
-            _ => value / base,
-        };
-        let ratios: Vec<f64> = values.iter().zip(baseline).map(ratio).collect();
-        Self::of(&ratios)
     }
 }
 
@@ -69,32 +75,5 @@ mod tests {
         assert_eq!((summary.median, summary.min, summary.max), (2.0, 1.0, 9.0));
         assert_eq!(median(&[4.0, 1.0, 2.0, 9.0]), 3.0);
         assert_eq!(Summary::of(&[]), None);
-    }
-
-    #[test]
-    fn ratios_are_taken_within_a_round() {
-        // The machine was twice as slow in the second round: the ratio does not show it.
-        let ours = [10.0, 20.0, 11.0];
-        let theirs = [20.0, 40.0, 22.0];
-        let ratio = Summary::of_ratios(&ours, &theirs).unwrap();
-        assert_eq!((ratio.median, ratio.min, ratio.max), (0.5, 0.5, 0.5));
-    }
-
-    #[test]
-    fn zero_over_zero_is_equal_and_something_over_zero_is_infinite() {
-        assert_eq!(Summary::of_ratios(&[0.0], &[0.0]).unwrap().median, 1.0);
-        assert_eq!(Summary::of_ratios(&[0.0], &[512.0]).unwrap().median, 0.0);
-        assert!(
-            Summary::of_ratios(&[1.0], &[0.0])
-                .unwrap()
-                .median
-                .is_infinite()
-        );
-    }
-
-    #[test]
-    #[should_panic(expected = "a round without its pair")]
-    fn a_missing_round_is_not_passed_over() {
-        Summary::of_ratios(&[1.0, 2.0], &[1.0]);
     }
 }

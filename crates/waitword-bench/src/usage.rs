@@ -1,11 +1,11 @@
 //! What the process has used, and whether somebody else used the machine meanwhile.
 
 use core::ops::{AddAssign, Sub};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// CPU time and context switches of the whole process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// User and system time.
     pub cpu_seconds: f64,
@@ -118,6 +118,12 @@ impl LoadWatch {
             tick,
             cpus: cpus.max(1) as f64,
         }
+    }
+
+    /// Whether it has been watching for long enough to see what others use.
+    pub fn can_tell(&self) -> bool {
+        // What is forgiven is then a tenth.
+        self.started.elapsed().as_secs_f64() >= 20.0 * self.tick
     }
 
     /// Whether others used more than a tenth of the machine since [`LoadWatch::start`]. Two ticks a CPU

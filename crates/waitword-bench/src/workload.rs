@@ -35,12 +35,14 @@ mod game;
 mod guarded;
 mod herd;
 mod pairs;
+mod patch;
 pub(crate) mod pause;
 mod proof;
 mod race;
 mod spread;
 mod words;
 
+pub use patch::Patch;
 pub use words::{Spacing, Words};
 
 use crate::harness::{Context, Failure};

@@ -11,10 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use waitword_bench::compare::compare;
 use waitword_bench::harness::Context;
 use waitword_bench::report::{Report, WorkloadReport};
 use waitword_bench::workload::programs;
-use waitword_bench::{Observer, Settings, Workload, workloads};
+use waitword_bench::{Observer, Settings, Workload, has, locks, workloads};
 
 /// Fewer rounds than this are good for a quick look only.
 const ROUNDS_TO_QUOTE: usize = 5;
@@ -54,6 +56,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     programs: Vec<String>,
 
+    /// Beside ours and what it is compared with, only the peers with one of these in their names (`none`: no peers)
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    peers: Option<Vec<String>>,
+
+    /// Measure every variant beside a twin that differs in nothing: how often is noise taken for a difference?
+    #[arg(long)]
+    twice: bool,
+
     /// Name the Debian packages of the whole programs that are not installed, one a line, and end
     #[arg(long)]
     missing_packages: bool,
@@ -61,6 +71,10 @@ pub(crate) struct Args {
     /// Write the report to FILE, too
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+
+    /// Say what has changed since the run whose report (of --json) this is
+    #[arg(long, value_name = "OLD.json")]
+    compare: Option<PathBuf>,
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
@@ -108,13 +122,17 @@ fn settings(args: &Args) -> Settings {
         naps: args.naps,
         full: args.full,
         programs: args.programs.clone(),
+        peers: args.peers.clone(),
+        twice: args.twice,
     }
 }
 
 fn measure(args: &Args) -> Result<ExitCode, String> {
     let chosen = choose(&args.names, args.full)?;
+    check_peers(args.peers.as_deref().unwrap_or_default())?;
     // Before the run, so that a mistyped path does not cost minutes.
     let json = args.json.as_deref().map(JsonFile::open).transpose()?;
+    let old = args.compare.as_deref().map(Report::read).transpose()?;
     let stop = stop_on_signals().map_err(|error| format!("signal handlers: {error}"))?;
     let context = Context::new(settings(args), stop.clone());
     let mut screen = Screen::new();
@@ -126,6 +144,12 @@ fn measure(args: &Args) -> Result<ExitCode, String> {
     screen.bar.finish_and_clear();
 
     println!("{}", tables::bars(&report.bars));
+    if args.twice {
+        println!("{}", tables::twins(&report));
+    }
+    if let Some(old) = old {
+        println!("{}", tables::comparison(&compare(&old, &report)));
+    }
     println!("{}", tables::header(&report));
     if args.rounds < ROUNDS_TO_QUOTE {
         println!("Fewer than {ROUNDS_TO_QUOTE} rounds: for a quick look, not to be quoted.");
@@ -164,6 +188,21 @@ fn choose(names: &[String], full: bool) -> Result<Vec<Workload>, String> {
         _ => names.iter().any(|name| name == workload.name),
     };
     Ok(workloads().iter().filter(wanted).copied().collect())
+}
+
+/// Every part of a name must be in some name.
+fn check_peers(parts: &[String]) -> Result<(), String> {
+    let names = locks::names();
+    let known = |part: &str| names.iter().any(|name| has(name, part));
+    match parts.iter().find(|part| *part != "none" && !known(part)) {
+        None => Ok(()),
+        Some(unknown) => {
+            let ours = |name: &&String| !locks::is_ours(name);
+            let names: Vec<&str> = names.iter().filter(ours).map(String::as_str).collect();
+            let names = names.join("; ");
+            Err(format!("no peer is called '{unknown}'; there are: {names}"))
+        }
+    }
 }
 
 /// The first Ctrl-C asks the run to stop, the second ends the process.
@@ -212,30 +251,47 @@ impl<'a> JsonFile<'a> {
 /// The progress bar below, the tables above it as they come.
 struct Screen {
     bar: ProgressBar,
+    began: Instant,
+}
+
+/// In so many parts the progress bar counts.
+const PARTS: f64 = 1000.0;
+
+/// What has been done tells what is left; but not at once.
+fn time_left(part: f64, left: Duration) -> String {
+    let seconds = left.as_secs();
+    match seconds {
+        _ if part < 0.02 => String::new(),
+        0..60 => format!("{seconds} s left"),
+        _ => format!("{} min {:02} s left", seconds / 60, seconds % 60),
+    }
 }
 
 impl Screen {
     fn new() -> Self {
-        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {elapsed}  {msg}");
+        let bar = ProgressBar::with_draw_target(Some(PARTS as u64), ProgressDrawTarget::stderr());
+        let style =
+            ProgressStyle::with_template("{bar:30} {percent:>3} %  {elapsed}  {prefix}  {msg}");
         // No thread draws it: a measurement is not to be disturbed by its own progress bar.
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self { bar }
+        Self {
+            bar,
+            began: Instant::now(),
+        }
     }
 }
 
 impl Observer for Screen {
-    fn begin(&mut self, steps: u64) {
-        self.bar.set_length(steps);
-    }
-
     fn case(&mut self, workload: &str, case: &str) {
         self.bar.set_message(format!("{workload}: {case}"));
         self.bar.tick();
     }
 
-    fn step(&mut self) {
-        self.bar.inc(1);
+    fn progress(&mut self, part: f64) {
+        let part = part.clamp(0.0, 1.0);
+        let left = self.began.elapsed().mul_f64((1.0 - part) / part.max(1e-3));
+        self.bar.set_prefix(time_left(part, left));
+        self.bar.set_position((part * PARTS) as u64);
     }
 
     fn workload(&mut self, report: &WorkloadReport) {
@@ -271,6 +327,34 @@ mod tests {
         assert!(!has(choose(&[], false).unwrap()));
         assert!(has(choose(&[], true).unwrap()));
         assert!(has(choose(&["programs".to_owned()], false).unwrap()));
+    }
+
+    #[test]
+    fn an_unknown_peer_is_answered_with_the_known_ones() {
+        let check = |parts: &[&str]| {
+            check_peers(
+                &parts
+                    .iter()
+                    .map(|part| (*part).to_owned())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(check(&["Parking", "std", "futex(2)"]), Ok(()));
+        assert_eq!(check(&["none"]), Ok(()));
+        let error = check(&["std", "abseil"]).unwrap_err();
+        assert!(
+            error.contains("'abseil'") && error.contains("parking_lot"),
+            "{error}"
+        );
+        assert!(!error.contains("waitword"), "{error}");
+    }
+
+    #[test]
+    fn the_time_left_is_told_when_something_is_known() {
+        let left = |part, seconds| time_left(part, Duration::from_secs(seconds));
+        assert_eq!(left(0.01, 900), "");
+        assert_eq!(left(0.5, 9), "9 s left");
+        assert_eq!(left(0.5, 69), "1 min 09 s left");
     }
 
     #[test]

@@ -9,6 +9,11 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs `waitword` with these arguments; kills it, and fails, if it does not end.
 fn waitword(arguments: &[&str]) -> Output {
+    waitword_while(arguments, |_| ())
+}
+
+/// The same; `meanwhile` is called once it has started.
+fn waitword_while(arguments: &[&str], meanwhile: impl FnOnce(u32)) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_waitword"))
         .args(arguments)
         .stdin(Stdio::null())
@@ -23,6 +28,7 @@ fn waitword(arguments: &[&str]) -> Output {
         streams.1.read_to_end(&mut texts.1).unwrap();
         texts
     });
+    meanwhile(child.id());
     let started = Instant::now();
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
@@ -92,6 +98,80 @@ fn every_contender_is_shown_to_do_its_work() {
     }
 }
 
+/// Waits until it has handlers for Ctrl-C, and sends it one.
+fn interrupt(process: u32) {
+    let started = Instant::now();
+    let has_handler = || {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
+        caught & (1 << (libc::SIGINT - 1)) != 0
+    };
+    while !has_handler() {
+        assert!(started.elapsed() < PATIENCE, "it never handles Ctrl-C");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // Time for some rounds.
+    std::thread::sleep(Duration::from_secs(2));
+    // SAFETY: a signal to our own child, which is not reaped before this returns.
+    let sent = unsafe { libc::kill(process as libc::pid_t, libc::SIGINT) };
+    assert_eq!(sent, 0);
+}
+
+#[test]
+fn ctrl_c_ends_the_run_with_what_there_is() {
+    let file = std::env::temp_dir().join(format!("waitword-stopped-{}.json", std::process::id()));
+    let arguments = [
+        "bench", "calls", "--peers", "none", "--rounds", "100000", "--json",
+    ];
+    let output = waitword_while(
+        &[&arguments[..], &[file.to_str().unwrap()]].concat(),
+        interrupt,
+    );
+    let stdout = text(&output.stdout);
+    assert_eq!(
+        output.status.code(),
+        Some(130),
+        "{stdout}{}",
+        text(&output.stderr)
+    );
+    assert!(stdout.contains("Stopped before the end"), "{stdout}");
+    assert!(
+        stdout.contains("wait, wrong value, private, one word"),
+        "{stdout}"
+    );
+    let report = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["complete"], false);
+    let rounds = report["workloads"][0]["cases"][0]["rounds"]
+        .as_u64()
+        .unwrap();
+    assert!((1..100_000).contains(&rounds), "{rounds}");
+}
+
+#[test]
+fn a_run_is_compared_with_an_older_one_and_a_variant_with_its_twin() {
+    let file = std::env::temp_dir().join(format!("waitword-old-{}.json", std::process::id()));
+    let path = file.to_str().unwrap();
+    let run = |more: &[&str]| {
+        let usual = ["bench", "requeue", "--threads", "3", "--rounds", "6"];
+        let output = waitword(&[&usual[..], more].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    run(&["--json", path]);
+    let compared = run(&["--compare", path]);
+    std::fs::remove_file(&file).unwrap();
+    assert!(compared.contains("8 figures compared: "), "{compared}");
+    let twins = run(&["--twice"]);
+    assert!(twins.contains("| waitword 32, again"), "{twins}");
+    assert!(
+        twins.contains("of 12 ratios of a variant to itself"),
+        "{twins}"
+    );
+}
+
 #[test]
 fn bad_input_is_answered_before_anything_is_measured() {
     for (arguments, answer) in [
@@ -99,6 +179,12 @@ fn bad_input_is_answered_before_anything_is_measured() {
         (&["bench", "--rounds", "0"], "at least 1"),
         (&["bench", "--threads", "2,x"], "numbers from 1"),
         (&["bench", "--json", "/no/such/folder/x"], "cannot write"),
+        (&["bench", "--compare", "/no/such/x"], "cannot read"),
+        (&["bench", "--compare", "/dev/null"], "is no report"),
+        (
+            &["bench", "--peers", "std,nobody"],
+            "no peer is called 'nobody'",
+        ),
     ] {
         let output = waitword(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");

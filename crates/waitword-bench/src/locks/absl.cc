@@ -13,6 +13,7 @@ static_assert(alignof(absl::Mutex) <= alignof(std::intptr_t), "locks/absl.rs has
 static_assert(alignof(absl::CondVar) <= alignof(std::intptr_t), "locks/absl.rs has another alignment");
 
 extern "C" {
+void waitword_absl_no_deadlock_detection() { absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore); }
 void waitword_absl_mu_lock(absl::Mutex *mu) { mu->Lock(); }
 bool waitword_absl_mu_try_lock(absl::Mutex *mu) { return mu->TryLock(); }
 void waitword_absl_mu_unlock(absl::Mutex *mu) { mu->Unlock(); }

@@ -28,6 +28,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub const WORKLOAD: Workload = Workload {
     name: "barrier",
     about: "n threads wait for each other at a barrier, round after round",
+    patch: None,
+    milliseconds: 30,
     cases,
 };
 
@@ -215,7 +217,7 @@ mod tests {
         for threads in [1, 2, 9] {
             let case = case(threads, 2e5);
             let count = case.contenders;
-            let (report, failure) = run_case(case, &context(), &mut || ());
+            let (report, failure) = run_case(case, &context(), &mut |_| ());
             assert_eq!(failure, None);
             let report = report.unwrap();
             assert_eq!(report.variants.len(), count);

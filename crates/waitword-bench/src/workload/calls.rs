@@ -31,6 +31,8 @@ use syscalls::{Sysno, syscall0};
 pub const WORKLOAD: Workload = Workload {
     name: "calls",
     about: "one call that has nothing to do: wrong value, nobody waiting",
+    patch: Some(crate::workload::Patch::Private),
+    milliseconds: 20,
     cases,
 };
 

@@ -34,6 +34,8 @@ use std::time::Instant;
 pub const WORKLOAD: Workload = Workload {
     name: "cond-perf",
     about: "a broadcast wakes n workers, which take the mutex one by one and wait again",
+    patch: Some(crate::workload::Patch::Requeue),
+    milliseconds: 20,
     cases,
 };
 
@@ -265,7 +267,7 @@ mod tests {
         for keep in [false, true] {
             let case = case(9, 30, keep);
             let count = case.contenders;
-            let (report, failure) = run_case(case, &context(), &mut || ());
+            let (report, failure) = run_case(case, &context(), &mut |_| ());
             assert_eq!(failure, None);
             let report = report.unwrap();
             assert_eq!(report.variants.len(), count);

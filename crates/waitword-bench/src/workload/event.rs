@@ -29,6 +29,8 @@ use std::time::Instant;
 pub const WORKLOAD: Workload = Workload {
     name: "event",
     about: "n threads sleep until an event is set: the call, and until all run",
+    patch: None,
+    milliseconds: 15,
     cases,
 };
 
@@ -135,7 +137,7 @@ mod tests {
         for sleepers in [1, 20] {
             let case = case(sleepers, 3);
             let count = case.contenders;
-            let (report, failure) = run_case(case, &context(), &mut || ());
+            let (report, failure) = run_case(case, &context(), &mut |_| ());
             assert_eq!(failure, None);
             let report = report.unwrap();
             assert_eq!(report.variants.len(), count);

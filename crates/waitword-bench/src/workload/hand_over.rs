@@ -32,6 +32,8 @@ use std::rc::Rc;
 pub const WORKLOAD: Workload = Workload {
     name: "signal",
     about: "two threads, one mutex, a condvar a direction: one hand-over by signal",
+    patch: Some(crate::workload::Patch::WakeOp),
+    milliseconds: 20,
     cases,
 };
 
@@ -114,7 +116,7 @@ mod tests {
                 };
                 let case = case("short".to_owned(), players, signal, 2e5);
                 let count = case.contenders;
-                let (report, failure) = run_case(case, &context, &mut || ());
+                let (report, failure) = run_case(case, &context, &mut |_| ());
                 assert_eq!(failure, None);
                 let report = report.unwrap();
                 assert_eq!(report.variants.len(), count);

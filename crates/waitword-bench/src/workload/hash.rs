@@ -26,6 +26,8 @@ use std::time::Instant;
 pub const WORKLOAD: Workload = Workload {
     name: "hash",
     about: "t threads walk 1024 words each, waiting with a wrong value (more is better)",
+    patch: Some(crate::workload::Patch::Private),
+    milliseconds: 20,
     cases,
 };
 

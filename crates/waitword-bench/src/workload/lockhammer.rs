@@ -35,6 +35,8 @@ use std::time::Duration;
 pub const WORKLOAD: Workload = Workload {
     name: "lockhammer",
     about: "t threads hold one mutex for h ns and stay away for g ns: overhead over the ideal, spread",
+    patch: None,
+    milliseconds: 15,
     cases,
 };
 
@@ -205,7 +207,7 @@ mod tests {
         let context = Context::new(settings, Arc::default());
         let case = case(3, EVEN);
         let count = case.contenders;
-        let (report, failure) = run_case(case, &context, &mut || ());
+        let (report, failure) = run_case(case, &context, &mut |_| ());
         assert_eq!(failure, None);
         let report = report.unwrap();
         assert_eq!(report.variants.len(), count);

@@ -23,6 +23,8 @@ use waitword::table;
 pub const WORKLOAD: Workload = Workload {
     name: "memory",
     about: "bytes of the table and parkers after n threads have waited",
+    patch: Some(crate::workload::Patch::Private),
+    milliseconds: 20,
     cases,
 };
 

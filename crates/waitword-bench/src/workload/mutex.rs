@@ -47,6 +47,8 @@ use std::time::Duration;
 pub const WORKLOAD: Workload = Workload {
     name: "mutex",
     about: "t threads on one mutex, L pauses inside, D outside: throughput, fairness, waits",
+    patch: Some(crate::workload::Patch::ThroughputOptimized),
+    milliseconds: 20,
     cases,
 };
 

@@ -30,6 +30,8 @@ use waitword::spin;
 pub const WORKLOAD: Workload = Workload {
     name: "ping-pong",
     about: "two threads wait for and wake each other; spin off and on",
+    patch: Some(crate::workload::Patch::Private),
+    milliseconds: 20,
     cases,
 };
 

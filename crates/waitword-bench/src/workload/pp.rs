@@ -28,6 +28,8 @@ use std::sync::Arc;
 pub const WORKLOAD: Workload = Workload {
     name: "pp",
     about: "many pairs of threads signal each other, each pair with a mutex of its own",
+    patch: Some(crate::workload::Patch::Requeue),
+    milliseconds: 20,
     cases,
 };
 
@@ -125,7 +127,7 @@ mod tests {
         let context = Context::new(settings, Arc::default());
         let case = case(size(8, 20));
         let count = case.contenders;
-        let (report, failure) = run_case(case, &context, &mut || ());
+        let (report, failure) = run_case(case, &context, &mut |_| ());
         assert_eq!(failure, None);
         let report = report.unwrap();
         assert_eq!(report.variants.len(), count);

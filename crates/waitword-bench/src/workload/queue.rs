@@ -25,6 +25,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub const WORKLOAD: Workload = Workload {
     name: "queue",
     about: "producer and consumer by condvars, with room for one item between them",
+    patch: None,
+    milliseconds: 30,
     cases,
 };
 
@@ -172,7 +174,7 @@ mod tests {
         for players in [ONE_CPU, TWO_CPUS] {
             let case = case("short".to_owned(), players, 100.0, 2e5);
             let count = case.contenders;
-            let (report, failure) = run_case(case, &context(), &mut || ());
+            let (report, failure) = run_case(case, &context(), &mut |_| ());
             assert_eq!(failure, None);
             assert_eq!(report.unwrap().variants.len(), count);
         }

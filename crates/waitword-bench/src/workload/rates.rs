@@ -28,6 +28,8 @@ use std::time::Duration;
 pub const WORKLOAD: Workload = Workload {
     name: "rates",
     about: "t threads on one mutex, work inside and between: average, median, deviation of their rates",
+    patch: None,
+    milliseconds: 15,
     cases,
 };
 
@@ -168,7 +170,7 @@ mod tests {
         let context = Context::new(settings, Arc::default());
         let case = case(3, USUAL_LOAD);
         let count = case.contenders;
-        let (report, failure) = run_case(case, &context, &mut || ());
+        let (report, failure) = run_case(case, &context, &mut |_| ());
         assert_eq!(failure, None);
         let report = report.unwrap();
         assert_eq!(report.variants.len(), count);

@@ -25,6 +25,8 @@ use std::time::Instant;
 pub const WORKLOAD: Workload = Workload {
     name: "requeue",
     about: "t threads asleep on one word, moved to another one at a time or all at once",
+    patch: Some(crate::workload::Patch::Private),
+    milliseconds: 20,
     cases,
 };
 

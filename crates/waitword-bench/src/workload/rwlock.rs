@@ -37,6 +37,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub const WORKLOAD: Workload = Workload {
     name: "rwlock",
     about: "t threads read and seldom write under one rwlock; readers against writers: throughput, waits",
+    patch: Some(crate::workload::Patch::Wide),
+    milliseconds: 20,
     cases,
 };
 

@@ -26,6 +26,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub const WORKLOAD: Workload = Workload {
     name: "semaphore",
     about: "two threads, a semaphore a direction: one hand-over by post",
+    patch: None,
+    milliseconds: 30,
     cases,
 };
 
@@ -113,7 +115,7 @@ mod tests {
         for players in [ONE_CPU, TWO_CPUS, MANY] {
             let case = case(players, 2e5);
             let count = case.contenders;
-            let (report, failure) = run_case(case, &context(), &mut || ());
+            let (report, failure) = run_case(case, &context(), &mut |_| ());
             assert_eq!(failure, None);
             let report = report.unwrap();
             assert_eq!(report.variants.len(), count);

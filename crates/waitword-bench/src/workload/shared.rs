@@ -21,6 +21,8 @@ use std::rc::Rc;
 pub const WORKLOAD: Workload = Workload {
     name: "shared",
     about: "two threads wait for and wake each other on a process-shared word",
+    patch: Some(crate::workload::Patch::Private),
+    milliseconds: 20,
     cases,
 };
 

@@ -27,6 +27,8 @@ use std::time::Instant;
 pub const WORKLOAD: Workload = Workload {
     name: "wake",
     about: "t threads asleep on one word, woken one at a time or all at once",
+    patch: Some(crate::workload::Patch::Private),
+    milliseconds: 20,
     cases,
 };
 

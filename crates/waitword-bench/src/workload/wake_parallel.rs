@@ -26,6 +26,8 @@ use std::time::Instant;
 pub const WORKLOAD: Workload = Workload {
     name: "wake-parallel",
     about: "t threads asleep on one word, woken by w wakers, t/w each",
+    patch: Some(crate::workload::Patch::Private),
+    milliseconds: 20,
     cases,
 };
 

@@ -1,13 +1,17 @@
 //! The report as tables for a terminal, in a form that also reads well pasted into a text.
 
+mod compare;
 mod programs;
 mod wide;
 
+pub(super) use compare::comparison;
+
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use waitword_bench::bars::{BarReport, Verdict};
-use waitword_bench::locks::Missing;
-use waitword_bench::report::{CaseReport, MetricReport, Report, VariantReport, WorkloadReport};
-use waitword_bench::stats::Summary;
+use waitword_bench::report::{
+    CaseReport, MetricReport, MissingPeer, Report, VariantReport, WorkloadReport,
+};
+use waitword_bench::stats::{Interval, ROUNDS_TO_TELL, Ratio, Summary, Verdict as Told};
 
 /// A number with three significant digits, millions as such.
 fn figure(value: f64) -> String {
@@ -30,6 +34,20 @@ fn figure(value: f64) -> String {
 
 fn range(summary: Summary) -> String {
     format!("{}–{}", figure(summary.min), figure(summary.max))
+}
+
+/// A ratio, the interval in which it lies with 99 % certainty, and the rounds' range. One of which the interval has 1 in it is
+/// no difference, and one of few rounds stands with a question mark.
+fn ratio(ratio: &Ratio) -> [String; 3] {
+    let median = figure(ratio.summary.median);
+    let told = match ratio.verdict {
+        Told::Same => "same".to_owned(),
+        Told::Less | Told::More => median,
+        Told::TooFewRounds => median + "?",
+    };
+    let interval = |of: Interval| format!("{}–{}", figure(of.low), figure(of.high));
+    let interval = ratio.interval.map_or_else(String::new, interval);
+    [told, interval, range(ratio.summary)]
 }
 
 fn table(header: &[&str], first_number: usize, numbers: usize) -> Table {
@@ -74,12 +92,13 @@ pub(super) fn workload(report: &WorkloadReport) -> String {
             "median",
             "min–max",
             "ratio",
+            "99 %",
             "min–max",
             "CPU ns/op",
             "switches/op",
             "preempted/op",
         ];
-        let mut table = table(&header, 4, 7);
+        let mut table = table(&header, 4, 8);
         for case in few {
             add_case(&mut table, case);
         }
@@ -139,9 +158,7 @@ fn row(
     metric: &MetricReport,
     cost: Option<&VariantReport>,
 ) -> Vec<String> {
-    let (ratio, ratio_range) = metric.ratio.map_or_else(Default::default, |ratio| {
-        (figure(ratio.median), range(ratio))
-    });
+    let [ratio, interval, ratio_range] = metric.ratio.as_ref().map_or_else(Default::default, ratio);
     let [cpu, voluntary, involuntary] = cost
         .and_then(VariantReport::per_operation)
         .map_or_else(Default::default, |all| all.map(figure));
@@ -153,6 +170,7 @@ fn row(
         figure(metric.summary.median),
         range(metric.summary),
         ratio,
+        interval,
         ratio_range,
         cpu,
         voluntary,
@@ -222,6 +240,28 @@ pub(super) fn bars(bars: &[BarReport]) -> String {
     text
 }
 
+/// How many of the ratios of a variant to its twin were taken for a difference.
+pub(super) fn twins(report: &Report) -> String {
+    let cases = report.workloads.iter().flat_map(|workload| &workload.cases);
+    let variants = cases.flat_map(|case| &case.variants);
+    let ratios = variants
+        .flat_map(|variant| &variant.metrics)
+        .filter_map(|metric| metric.ratio);
+    let verdicts: Vec<Told> = ratios.map(|ratio| ratio.verdict).collect();
+    let same = verdicts.iter().filter(|told| **told == Told::Same).count();
+    match verdicts.len() {
+        all if verdicts.contains(&Told::TooFewRounds) || all == 0 => {
+            format!(
+                "\nTwins: at least {ROUNDS_TO_TELL} rounds are needed to tell same from other.\n"
+            )
+        }
+        all => format!(
+            "\nTwins: {same} of {all} ratios of a variant to itself are \"same\": {:.1} %.\n",
+            100.0 * same as f64 / all as f64
+        ),
+    }
+}
+
 fn limit(bar: &BarReport) -> String {
     let sign = if bar.at_least { "≥" } else { "≤" };
     format!("{sign} {}", figure(bar.limit))
@@ -246,8 +286,8 @@ pub(super) fn header(report: &Report) -> String {
 }
 
 /// One line for each peer that this build cannot measure.
-fn missing(peers: &[Missing]) -> String {
-    let line = |peer: &Missing| {
+fn missing(peers: &[MissingPeer]) -> String {
+    let line = |peer: &MissingPeer| {
         format!(
             "{:20} {}: not in this build; `{}`, and build again\n",
             "peer missing", peer.name, peer.install
@@ -272,10 +312,19 @@ mod tests {
     }
 
     #[test]
+    fn a_ratio_that_may_be_1_is_same_and_one_of_few_rounds_is_in_question() {
+        let of = |values: &[f64]| ratio(&Ratio::of(values, &vec![1.0; values.len()]).unwrap());
+        let values = [0.9, 0.95, 0.96, 0.97, 0.98, 0.99, 1.01];
+        assert_eq!(of(&values), ["same", "0.900–1.01", "0.900–1.01"]);
+        assert_eq!(of(&values[..6]), ["0.965", "0.900–0.990", "0.900–0.990"]);
+        assert_eq!(of(&values[..3]), ["0.950?", "", "0.900–0.960"]);
+    }
+
+    #[test]
     fn a_missing_peer_is_named_with_the_command_that_brings_it() {
-        let peer = Missing {
-            name: "nsync",
-            install: "apt-get install libnsync-dev",
+        let peer = MissingPeer {
+            name: "nsync".to_owned(),
+            install: "apt-get install libnsync-dev".to_owned(),
         };
         let text = missing(&[peer]);
         assert!(text.contains("nsync: not in this build"), "{text}");

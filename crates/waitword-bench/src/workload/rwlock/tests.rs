@@ -29,7 +29,7 @@ fn every_contender_is_measured() {
     ];
     for case in cases {
         let count = case.contenders;
-        let (report, failure) = run_case(case, &context(), &mut || ());
+        let (report, failure) = run_case(case, &context(), &mut |_| ());
         assert_eq!(failure, None);
         let report = report.unwrap();
         assert_eq!(report.variants.len(), count);

@@ -1,14 +1,15 @@
 //! Whole programs: a row for each, plain and on the drop-in side by side.
 
-use super::{figure, range, table};
+use super::{figure, ratio, table};
 use waitword_bench::report::{CaseReport, MetricReport};
 
-const HEADER: [&str; 9] = [
+const HEADER: [&str; 10] = [
     "program",
     "unit",
     "plain",
     "waitword",
     "ratio",
+    "99 %",
     "min–max",
     "CPU ratio",
     "switches ratio",
@@ -17,7 +18,7 @@ const HEADER: [&str; 9] = [
 
 /// The table of all programs that were measured.
 pub(super) fn table_of(cases: &[CaseReport]) -> String {
-    let mut table = table(&HEADER, 2, 6);
+    let mut table = table(&HEADER, 2, 7);
     for case in cases {
         if let [plain, ours] = &case.variants[..] {
             table.add_row(row(&case.name, &plain.metrics, &ours.metrics));
@@ -27,12 +28,12 @@ pub(super) fn table_of(cases: &[CaseReport]) -> String {
 }
 
 fn row(program: &str, plain: &[MetricReport], ours: &[MetricReport]) -> Vec<String> {
-    let ratio = |metric: &str| {
+    let of_metric = |metric: &str| -> [String; 3] {
         let metric = ours.iter().find(|of| of.name == metric);
-        metric.and_then(|metric| metric.ratio)
+        let of = metric.and_then(|metric| metric.ratio.as_ref());
+        of.map_or_else(Default::default, ratio)
     };
-    let median =
-        |metric: &str| ratio(metric).map_or_else(String::new, |ratio| figure(ratio.median));
+    let [told, interval, range] = of_metric("throughput");
     let of = |metrics: &[MetricReport], number: usize| {
         metrics
             .get(number)
@@ -44,10 +45,11 @@ fn row(program: &str, plain: &[MetricReport], ours: &[MetricReport]) -> Vec<Stri
             .map_or_else(String::new, |metric| metric.unit.clone()),
         figure(of(plain, 0)),
         figure(of(ours, 0)),
-        median("throughput"),
-        ratio("throughput").map_or_else(String::new, range),
-        median("CPU"),
-        median("switches"),
+        told,
+        interval,
+        range,
+        of_metric("CPU")[0].clone(),
+        of_metric("switches")[0].clone(),
         output(of(ours, 3)),
     ]
 }
@@ -64,16 +66,17 @@ fn output(bytes: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use waitword_bench::stats::Summary;
+    use waitword_bench::harness::Better;
+    use waitword_bench::stats::{Ratio, Summary};
 
     fn metric(name: &str, value: f64, ratio: Option<f64>) -> MetricReport {
-        let summary = |value| Summary::of(&[value]).expect("one value");
         MetricReport {
             name: name.to_owned(),
             unit: "op/s".to_owned(),
+            better: Better::More,
             values: vec![value],
-            summary: summary(value),
-            ratio: ratio.map(summary),
+            summary: Summary::of(&[value]).expect("one value"),
+            ratio: ratio.and_then(|ratio| Ratio::of(&[ratio; 7], &[1.0; 7])),
         }
     }
 
@@ -94,6 +97,7 @@ mod tests {
             "200",
             "400",
             "2",
+            "2–2",
             "2–2",
             "0.750",
             "0.500",

@@ -4,7 +4,7 @@
 //! The first metric has its spread and its ratio to the baseline beside it, the others their median only: all of it is in
 //! the JSON.
 
-use super::{figure, range, table};
+use super::{figure, range, ratio, table};
 use waitword_bench::report::{CaseReport, VariantReport};
 
 /// From so many metrics on, a case is set wide.
@@ -61,13 +61,12 @@ pub(super) fn case(case: &CaseReport) -> String {
             columns.push(Column::new("min–max", case, |variant| {
                 range(variant.metrics[0].summary)
             }));
-            let ratio = |variant: &VariantReport| variant.metrics[0].ratio;
-            columns.push(Column::new("ratio", case, |variant| {
-                ratio(variant).map_or_else(String::new, |ratio| figure(ratio.median))
-            }));
-            columns.push(Column::new("min–max", case, |variant| {
-                ratio(variant).map_or_else(String::new, range)
-            }));
+            for (part, header) in ["ratio", "99 %", "min–max"].into_iter().enumerate() {
+                columns.push(Column::new(header, case, |variant| {
+                    let texts = variant.metrics[0].ratio.as_ref().map(ratio);
+                    texts.map_or_else(String::new, |texts| texts[part].clone())
+                }));
+            }
         }
     }
     let names = Column::new("variant", case, |variant| variant.name.clone());
@@ -107,8 +106,9 @@ fn blocks(columns: Vec<Column>, width: usize) -> Vec<Vec<Column>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use waitword_bench::harness::Better;
     use waitword_bench::report::MetricReport;
-    use waitword_bench::stats::Summary;
+    use waitword_bench::stats::{Ratio, Summary};
     use waitword_bench::usage::Usage;
 
     fn a_case(units: &[&str]) -> CaseReport {
@@ -123,7 +123,8 @@ mod tests {
                 unit: (*unit).to_owned(),
                 values: Vec::new(),
                 summary,
-                ratio: Some(summary),
+                better: Better::Less,
+                ratio: Ratio::of(&[3.0; 7], &[2.0; 7]),
             }
         };
         let variant = |name: &str| VariantReport {
@@ -135,6 +136,7 @@ mod tests {
         };
         CaseReport {
             name: "a case".to_owned(),
+            seconds: 0.0,
             rounds: 1,
             repeated: 0,
             disturbed: 0,
