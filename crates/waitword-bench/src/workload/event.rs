@@ -30,7 +30,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "event",
     about: "n threads sleep until an event is set: the call, and until all run",
     patch: None,
-    milliseconds: 15,
+    milliseconds: 10,
     cases,
 };
 
@@ -40,9 +40,9 @@ const METRICS: &[Metric] = &[
     Metric::less("switches", "/woken"),
 ];
 
-const SLEEPERS: [usize; 2] = [16, 128];
+const SLEEPERS: [usize; 2] = [16, 64];
 const SLEEPERS_FULL: [usize; 5] = [1, 16, 64, 256, 1000];
-const EVENTS: usize = 6;
+const EVENTS: usize = 5;
 const EVENTS_FULL: usize = 30;
 
 fn cases(settings: &Settings) -> Vec<Case> {

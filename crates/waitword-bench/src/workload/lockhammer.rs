@@ -36,7 +36,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "lockhammer",
     about: "t threads hold one mutex for h ns and stay away for g ns: overhead over the ideal, spread",
     patch: None,
-    milliseconds: 15,
+    milliseconds: 10,
     cases,
 };
 
@@ -92,7 +92,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
 
 /// The scheduler turns slowly: more threads, more time.
 fn time(threads: usize) -> Duration {
-    Duration::from_millis(if threads <= 4 { 10 } else { 20 })
+    Duration::from_millis(if threads <= 4 { 6 } else { 12 })
 }
 
 fn case(threads: usize, load: Load) -> Case {

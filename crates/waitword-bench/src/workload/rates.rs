@@ -29,7 +29,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "rates",
     about: "t threads on one mutex, work inside and between: average, median, deviation of their rates",
     patch: None,
-    milliseconds: 15,
+    milliseconds: 10,
     cases,
 };
 
@@ -69,7 +69,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
 
 /// The scheduler turns slowly: more threads, more time.
 fn time(threads: usize) -> Duration {
-    Duration::from_millis(if threads <= 4 { 10 } else { 20 })
+    Duration::from_millis(if threads <= 4 { 6 } else { 12 })
 }
 
 fn case(threads: usize, load: Pauses) -> Case {
