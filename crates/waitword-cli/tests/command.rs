@@ -95,6 +95,24 @@ fn a_short_run_measures_and_writes_its_report() {
     assert_eq!(report["workloads"][1]["cases"][0]["rounds"], 1);
 }
 
+/// A contender that fails to show that it does its work (a futex at any width, the drop-in) ends the run with an error.
+#[test]
+fn every_contender_is_shown_to_do_its_work() {
+    let workloads = ["calls", "hash", "shared", "semaphore", "barrier", "event"];
+    let arguments = [
+        &["bench"],
+        &workloads[..],
+        &["--rounds", "1", "--threads", "2,5"],
+    ]
+    .concat();
+    let output = waitword(&arguments);
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{stdout}{stderr}");
+    for contender in ["waitword 8 ", "waitword, latch", "drop-in "] {
+        assert!(stdout.contains(contender), "no {contender}: {stdout}");
+    }
+}
+
 /// Waits until it has handlers for Ctrl-C, and sends it one.
 fn interrupt(process: u32) {
     let started = Instant::now();
@@ -111,10 +129,8 @@ fn interrupt(process: u32) {
     // Time for some rounds.
     std::thread::sleep(Duration::from_secs(2));
     // SAFETY: a signal to our own child, which is not reaped before this returns.
-    assert_eq!(
-        unsafe { libc::kill(process as libc::pid_t, libc::SIGINT) },
-        0
-    );
+    let sent = unsafe { libc::kill(process as libc::pid_t, libc::SIGINT) };
+    assert_eq!(sent, 0);
 }
 
 #[test]

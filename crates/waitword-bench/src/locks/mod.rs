@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`glibc`] | the C library's: mutex normal (the baseline), adaptive, PI; condvar; rwlock in both preferences |
 //! | [`pthread`] | whose functions serve these: the C library's, or the drop-in's, beside it in this process |
+//! | [`semaphore`], [`barrier`], [`event`] | what is no lock, with a trait of its own each, and the contenders |
 //! | [`futex`], [`futex_pi`] | the textbook's mutex, directly on futex(2); a plain PI futex |
 //! | [`requeue`] | the condvar before and after the patch of 2003: wakes all, or requeues |
 //! | [`nptl`] | NPTL's condvar before and after the patch of 2005, in three manners |
@@ -27,8 +28,10 @@ mod names;
 
 #[cfg(has_absl)]
 pub mod absl;
+pub mod barrier;
 #[cfg(has_cpp)]
 pub mod cpp;
+pub mod event;
 pub mod futex;
 pub mod futex_pi;
 pub mod glibc;
@@ -40,6 +43,7 @@ pub mod ours;
 pub mod parking_lot;
 pub mod pthread;
 pub mod requeue;
+pub mod semaphore;
 pub mod stdlib;
 #[cfg(has_tbb)]
 pub mod tbb;

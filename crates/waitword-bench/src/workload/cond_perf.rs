@@ -24,7 +24,7 @@ use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check}
 use crate::locks::{BenchCondvar, BenchMutex, every_condvar};
 use crate::run::{Settings, Workload};
 use crate::usage::Usage;
-use crate::workload::nanoseconds;
+use crate::workload::{nanoseconds, proof};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -89,9 +89,11 @@ fn case(workers: usize, rounds: usize, keep: bool) -> Case {
 
 fn nothing<C: BenchCondvar>() {}
 
-fn contender<C: BenchCondvar>(crew: &Rc<Crew>, rounds: usize, keep: bool) -> Contender {
+pub(super) fn contender<C: BenchCondvar>(crew: &Rc<Crew>, rounds: usize, keep: bool) -> Contender {
     let crew = crew.clone();
-    Contender::named(C::NAME, move |context: &Context| {
+    let provers = crew.clone();
+    let proof = move |context: &Context| proof::condvar::<C>(&provers, context);
+    proof::proved(C::NAME, proof, move |context| {
         measure::<C>(&crew, rounds, keep, context)
     })
 }

@@ -19,6 +19,7 @@ use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check}
 use crate::locks::{BenchCondvar, every_condvar};
 use crate::run::{Settings, Workload};
 use crate::workload::game::{Game, Signal};
+use crate::workload::proof;
 use crate::workload::race::{Place, race};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -71,10 +72,12 @@ fn case(size: Size) -> Case {
 
 fn nothing<C: BenchCondvar>() {}
 
-fn contender<C: BenchCondvar>(crew: &Rc<Crew>, exchanges: u64) -> Contender {
+pub(super) fn contender<C: BenchCondvar>(crew: &Rc<Crew>, exchanges: u64) -> Contender {
     let crew = crew.clone();
     let games: Arc<[Game<C>]> = (0..crew.size() / 2).map(|_| Game::new()).collect();
-    Contender::named(C::NAME, move |context: &Context| {
+    let provers = crew.clone();
+    let proof = move |context: &Context| proof::condvar::<C>(&provers, context);
+    proof::proved(C::NAME, proof, move |context| {
         measure(&crew, &games, exchanges, context)
     })
 }

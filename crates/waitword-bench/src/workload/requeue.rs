@@ -53,7 +53,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
     cases
 }
 
-fn contender<F: Futexes>(futex: F, crew: &Rc<Crew>, at_once: usize) -> Contender {
+pub(super) fn contender<F: Futexes>(futex: F, crew: &Rc<Crew>, at_once: usize) -> Contender {
     let crew = crew.clone();
     let words = Arc::new(Words::<F::Word>::new(2, Spacing::Apart, true));
     Contender::named(futex.name(), move |context: &Context| {

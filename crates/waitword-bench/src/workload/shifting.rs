@@ -22,7 +22,7 @@ use crate::run::{Settings, Workload};
 use crate::usage::Usage;
 use crate::workload::guarded::Guarded;
 use crate::workload::pause::{self, pause};
-use crate::workload::{allowed_cpus, run_on};
+use crate::workload::{allowed_cpus, proof, run_on};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -119,10 +119,12 @@ fn name<M: BenchMutex>() -> &'static str {
     M::NAME
 }
 
-fn contender<M: BenchMutex>(crew: &Rc<Crew>, phase: Duration) -> Contender {
+pub(super) fn contender<M: BenchMutex>(crew: &Rc<Crew>, phase: Duration) -> Contender {
     let crew = crew.clone();
     let locks: Arc<[Guarded<M>]> = (0..LOCKS).map(|_| Guarded::new()).collect();
-    Contender::named(M::NAME, move |context: &Context| {
+    let provers = crew.clone();
+    let proof = move |context: &Context| proof::mutex::<M>(&provers, context);
+    proof::proved(M::NAME, proof, move |context| {
         measure(&crew, &locks, phase, context)
     })
 }
