@@ -1,6 +1,7 @@
 //! The command `waitword`.
 
 mod bench;
+mod costs;
 mod doctor;
 mod drop_in;
 mod memory_child;
@@ -24,6 +25,8 @@ enum Command {
     Preload,
     /// Measure waitword against the kernel's futex, both in one interleaved run
     Bench(bench::Args),
+    /// Count what each operation costs: instructions, atomic operations, system calls
+    Costs(costs::Args),
     /// Show what this machine offers, and what waitword does with it
     Doctor(doctor::Args),
     /// Try to make a wake-up get lost, and see that none is
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         Command::Run(args) => drop_in::run(&args),
         Command::Preload => drop_in::preload(),
         Command::Bench(args) => bench::run(&args),
+        Command::Costs(args) => costs::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Torture(args) => waitword_torture::run(&args),
         Command::MemoryChild(args) => memory_child::run(&args),
