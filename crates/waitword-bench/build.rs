@@ -15,6 +15,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Where Debian puts the headers. A file that is missing makes cargo run this script again at the next build: so a
 /// library that was installed meanwhile is found.
@@ -61,6 +62,7 @@ fn main() {
     for header in HEADERS {
         println!("cargo::rerun-if-changed={header}");
     }
+    println!("cargo::rustc-env=WAITWORD_COMPILER={}", compiler_version());
     if nsync() {
         println!("cargo::rustc-cfg=has_nsync");
     }
@@ -79,6 +81,19 @@ fn main() {
     if tbb() {
         println!("cargo::rustc-cfg=has_tbb");
     }
+}
+
+/// For the table of costs: another compiler's code has other numbers of instructions.
+fn compiler_version() -> String {
+    let rustc = env::var("RUSTC").expect("cargo sets it for build scripts");
+    let output = Command::new(rustc).arg("--version").output();
+    let version = output
+        .ok()
+        .and_then(|output| String::from_utf8(output.stdout).ok());
+    version.map_or_else(
+        || "an unknown rustc".to_owned(),
+        |version| version.trim().to_owned(),
+    )
 }
 
 /// Debian has it as a shared library only; a static one, where there is one, is taken.

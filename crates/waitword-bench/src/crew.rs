@@ -226,7 +226,7 @@ fn is_asleep(stat_path: &str) -> bool {
 }
 
 /// The state in a line of `/proc/PID/stat`. The name before it, in brackets, may hold brackets.
-fn state(stat: &str) -> Option<char> {
+pub(crate) fn state(stat: &str) -> Option<char> {
     stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 

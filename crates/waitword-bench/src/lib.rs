@@ -11,6 +11,7 @@
 //! | [`locks`] | what a lock must offer; the C library's, Rust's, C++'s, oneTBB's, nsync's and absl's locks, and the old ways |
 //! | [`workload`] | one file an idea: what is done, and what its figures mean |
 //! | [`harness`] | rounds, order, disturbed rounds, what a case and a variant are |
+//! | [`costs`] | instructions, atomic operations and system calls of each operation, counted by single-stepping |
 //! | `programs` | whole programs of others, plain and on the pthread drop-in |
 //! | [`crew`] | many threads that are put to sleep and are *seen* asleep |
 //! | [`stats`], [`report`], [`bars`] | medians and ratios; the report and its JSON; what must be reached |
@@ -22,6 +23,7 @@
 
 pub mod bars;
 pub mod compare;
+pub mod costs;
 pub mod crew;
 pub mod harness;
 pub mod locks;

@@ -145,7 +145,7 @@ fn measure(args: &Args) -> Result<ExitCode, String> {
     let context = Context::new(settings(args), stop.clone());
     let mut screen = Screen::new();
     // Where it cannot be written or loaded, the rest is measured without it.
-    if let Err(error) = load_drop_in() {
+    if let Err(error) = crate::drop_in::library::load_beside_the_c_library() {
         eprintln!("waitword: the drop-in is not measured: {error:#}");
     }
     let report = waitword_bench::run(&chosen, &context, &mut screen);
@@ -180,12 +180,6 @@ fn measure(args: &Args) -> Result<ExitCode, String> {
     } else {
         ExitCode::FAILURE
     })
-}
-
-/// Makes the drop-in a contender, beside the C library whose names it defines.
-fn load_drop_in() -> anyhow::Result<()> {
-    let library = crate::drop_in::library::put_in_place()?;
-    Ok(waitword_bench::locks::pthread::load(&library)?)
 }
 
 /// The workloads of these names, in the benchmark's order; the usual ones if there are no names.

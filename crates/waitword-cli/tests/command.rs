@@ -209,6 +209,8 @@ fn bad_input_is_answered_before_anything_is_measured() {
             &["report", "/dev/null", "--html", "/dev/null"],
             "is no report",
         ),
+        (&["costs", "--check", "/no/such/file"], "cannot read"),
+        (&["costs", "--check", "/dev/null"], "not a table of costs"),
     ] {
         let output = waitword(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
@@ -216,6 +218,44 @@ fn bad_input_is_answered_before_anything_is_measured() {
         assert!(stderr.contains(answer), "{stderr}");
         assert!(output.stdout.is_empty(), "{arguments:?}");
     }
+}
+
+#[test]
+fn a_cost_that_differs_from_the_table_is_named() {
+    let table = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/costs.md");
+    let output = waitword(&["costs", "--only", "fetch_add", "--check", table]);
+    let stdout = text(&output.stdout);
+    assert!(output.status.success(), "{stdout}");
+    if stdout.contains("not counted") {
+        return;
+    }
+    assert!(stdout.contains("says: 1 rows"), "{stdout}");
+
+    // Name, instructions, atomic operations.
+    let planted = |line: &str| {
+        let mut cells: Vec<&str> = line.split('|').collect();
+        cells[3] = " 1 ";
+        cells.join("|")
+    };
+    let changed: String = std::fs::read_to_string(table)
+        .unwrap()
+        .lines()
+        .map(|line| match line.contains("fetch_add") {
+            true => planted(line) + "\n",
+            false => format!("{line}\n"),
+        })
+        .collect();
+    let file = std::env::temp_dir().join(format!("waitword-costs-{}.md", std::process::id()));
+    std::fs::write(&file, changed).unwrap();
+    let path = file.to_str().unwrap();
+    let output = waitword(&["costs", "--only", "fetch_add", "--check", path]);
+    std::fs::remove_file(&file).unwrap();
+    let stdout = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{stdout}");
+    assert!(
+        stdout.contains("fetch_add on two words\": atomic: was 1, is 2"),
+        "{stdout}"
+    );
 }
 
 #[test]
