@@ -1,6 +1,6 @@
 //! The table of costs: Markdown that people read and a later run is compared with.
 //!
-//! What is exact and what may vary stands in the file itself ([`ABOUT`]). It ends with the number of its rows, so that half
+//! What is exact and what may vary stands in the file itself (`ABOUT`). It ends with the number of its rows, so that half
 //! a file is not taken for a whole one.
 
 use core::fmt::{self, Write as _};
@@ -33,7 +33,7 @@ const COLUMNS: [&str; 6] = [
 ];
 /// Of the columns, the one that another compiler changes.
 const INSTRUCTIONS: usize = 0;
-/// Instructions may differ by so many in a hundred, or by [`FEW`].
+/// Instructions may differ by so many in a hundred, or by `FEW`.
 const PERCENT: u64 = 5;
 const FEW: u64 = 3;
 
