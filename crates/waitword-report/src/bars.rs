@@ -19,9 +19,8 @@ pub(crate) fn section(bars: &[BarReport]) -> Markup {
                 table.bars {
                     thead { tr {
                         th scope="col" { "what" }
-                        @for head in ["limit", "median", "min–max"] { th.n scope="col" { (head) } }
                         th scope="col" {}
-                        th.n scope="col" { "of" }
+                        @for head in ["limit", "median", "min–max", "of"] { th.n scope="col" { (head) } }
                         th scope="col" { "where it is worst" }
                     } }
                     tbody { @for bar in bars { (row(bar)) } }
@@ -42,6 +41,7 @@ fn row(bar: &BarReport) -> Markup {
     html! {
         tr {
             th scope="row" { (bar.what) }
+            td class=(format!("verdict {class}")) { (verdict) }
             td.n { (if bar.at_least { "≥ " } else { "≤ " }) (figure(bar.limit)) }
             @if let Some(worst) = worst {
                 td.n data-value=(worst.figure.median) { (figure(worst.figure.median)) }
@@ -49,7 +49,6 @@ fn row(bar: &BarReport) -> Markup {
             } @else {
                 td {} td {}
             }
-            td class=(format!("verdict {class}")) { (verdict) }
             td.n { @if worst.is_some() { (bar.cells.len()) } }
             td {
                 @if let Some(worst) = worst { (worst.label) }

@@ -257,9 +257,14 @@ fn the_tables_have_the_reports_numbers(page: &Page, report: &Report) {
     type Row = (String, String, Vec<(String, String)>);
     let shown: Vec<Vec<Row>> = page.each(
         "section.case",
-        "[...[...e.querySelectorAll(':scope > .wide, :scope > details .wide')].at(-1).querySelectorAll('tbody tr')].map(row => [
-            row.cells[0].textContent, row.cells[1].textContent,
-            [...row.querySelectorAll('[data-value]')].map(cell => [cell.dataset.value, cell.textContent])])",
+        "(() => {
+            const table = [...e.querySelectorAll(':scope > .wide table, :scope > details table')].at(-1);
+            const figure = [...table.tHead.rows[0].cells].findIndex(cell => cell.textContent == 'figure');
+            return [...table.tBodies[0].rows].map(row => [
+                row.cells[0].textContent,
+                figure < 0 ? '' : row.cells[figure].textContent,
+                [...row.querySelectorAll('[data-value]')].map(cell => [cell.dataset.value, cell.textContent])]);
+        })()",
     );
     let number = |value: f64| (value.to_string(), figure(value));
     let row = |case: &CaseReport, metric: usize, variant: usize| -> Row {

@@ -113,10 +113,10 @@ fn what_was_not_measured_is_said_with_how_to_measure_it() {
             "waitword bench rwlock --threads 3,5,6,7,8,9,",
         ),
     ] {
-        let note = format!("Not measured in this run: {missing}");
+        let note = format!("<li>{missing}");
         let rest = page.split(&note).nth(1).unwrap_or_else(|| panic!("{note}"));
         assert!(
-            rest.split("</p>").next().unwrap().contains(how),
+            rest.split("</li>").next().unwrap().contains(how),
             "{missing}"
         );
     }

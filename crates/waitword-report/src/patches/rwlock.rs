@@ -38,7 +38,7 @@ pub(super) fn today(report: &Report, published: &Mail<Threads>) -> Today {
     for (name, has_ratio) in &columns {
         heads[0].push(Head::over(1 + usize::from(*has_ratio), *name));
         heads[1].push(Head::over(1, "ns/op"));
-        heads[1].extend(has_ratio.then(|| Head::over(1, "gain %")));
+        heads[1].extend(has_ratio.then(|| Head::over(1, "gain\u{a0}%")));
     }
     let row = |(threads, case): &(u32, Option<&CaseReport>)| {
         let cells = columns

@@ -191,7 +191,7 @@ fn throughput(report: &Report) -> Vec<Column<'_>> {
 
 /// The claims of the throughput-optimized futexes, and what today's TO has over wait-wake.
 pub(super) fn claims(claims: &[(String, f64, String)], report: &Report) -> Table {
-    let mut table = Table::new(&["what", "published", "today: TO / WW", "99 %", "case"]);
+    let mut table = Table::new(&["what", "published", "today, TO/WW", "99 %", "case"]);
     for (what, published, unit) in claims {
         let text = Cell::text(what);
         let figure = Cell::Numbers(format!("{} {unit}", figure(*published)));
@@ -200,7 +200,7 @@ pub(super) fn claims(claims: &[(String, f64, String)], report: &Report) -> Table
             .strip_prefix("TO over wait-wake, ")
             .and_then(|rest| rest.strip_suffix(" pauses"));
         let Some(pauses) = pauses else {
-            let note = "a time for so many sections: here the sections in a fixed time, “least” and “most” of the workload mutex";
+            let note = "here: sections in a fixed time; see mutex, least and most";
             table.rows.push(vec![
                 text,
                 figure,

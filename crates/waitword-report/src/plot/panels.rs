@@ -10,9 +10,11 @@ use crate::table::{Cell, Head, Table};
 use plotters::style::Color;
 use plotters::style::text_anchor::HPos;
 
-const NAMES: i32 = 310;
-const PANEL: i32 = 420;
-const GAP: i32 = 44;
+/// A letter of a name is at most so wide, in the mean; and the names have at most so much room.
+const LETTER: i32 = 13;
+const MOST_NAMES: i32 = 420;
+const PANEL: i32 = 290;
+const GAP: i32 = 56;
 const ROW: i32 = 34;
 const ABOVE: i32 = 48;
 const BELOW: i32 = 48;
@@ -73,15 +75,17 @@ impl Panels {
     fn svg(&self, axes: &[Option<Axis>], looks: &Looks) -> String {
         let rows = self.variants.len() as i32;
         let panels = self.panels.len() as i32;
-        let size = (NAMES + panels * (PANEL + GAP), ABOVE + rows * ROW + BELOW);
+        let longest = self.variants.iter().map(|name| name.chars().count()).max();
+        let names = (longest.unwrap_or(0) as i32 * LETTER + 32).min(MOST_NAMES);
+        let size = (names + panels * (PANEL + GAP), ABOVE + rows * ROW + BELOW);
         draw((size.0 as u32, size.1 as u32), |area| {
             let looks: Vec<Look> = self.variants.iter().map(|name| looks.get(name)).collect();
             for ((name, look), row) in self.variants.iter().zip(&looks).zip(0..) {
-                marks::name(area, name, (NAMES - 16, middle(row)), *look)?;
+                marks::name(area, name, (names - 16, middle(row)), *look)?;
             }
             for ((panel, axis), column) in self.panels.iter().zip(axes).zip(0..) {
                 if let Some(axis) = axis {
-                    panel.draw(area, axis, NAMES + column * (PANEL + GAP), rows, &looks)?;
+                    panel.draw(area, axis, names + column * (PANEL + GAP), rows, &looks)?;
                 }
             }
             Ok(())
@@ -135,10 +139,15 @@ impl Panel {
                 .map(|place| left + (place * f64::from(PANEL)).round() as i32)
         };
         marks::text(area, &self.title, (left, ABOVE / 2), HPos::Left)?;
+        let mut free_from = i32::MIN;
         for (value, number) in &axis.ticks {
             let Some(x) = x_of(*value) else { continue };
             marks::line(area, (x, ABOVE), (x, bottom), GRID.stroke_width(1))?;
-            marks::text(area, number, (x, bottom + 24), HPos::Center)?;
+            let half = number.chars().count() as i32 * LETTER / 2;
+            if x - half >= free_from {
+                marks::text(area, number, (x, bottom + 24), HPos::Center)?;
+                free_from = x + half + LETTER;
+            }
         }
         if let Some(x) = self.line.and_then(x_of) {
             marks::line(area, (x, ABOVE), (x, bottom), ONE.stroke_width(2))?;

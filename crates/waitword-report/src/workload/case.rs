@@ -12,6 +12,7 @@ use crate::plot::axis::{Axis, Scale};
 use crate::plot::{Caption, Figure, Line, Lines, Mark, Panel, Panels, Point};
 use crate::table::{Cell, FIGURES, Head, Table, figures};
 use maud::{Markup, html};
+use std::collections::HashSet;
 use waitword_bench::report::{CaseReport, MetricReport, VariantReport};
 
 /// From so many metrics on, their medians stand in a table of their own, above that of everything.
@@ -20,7 +21,7 @@ const MANY: usize = 4;
 const MOST_PANELS: usize = 3;
 
 pub(super) fn section(case: &CaseReport, anchor: &str, looks: &Looks) -> Markup {
-    let figures: Vec<Figure> = [ratios(case), fairness(case), usage(case)]
+    let figures: Vec<Figure> = [ratios(case), usage(case), fairness(case)]
         .into_iter()
         .flatten()
         .filter_map(|panels| panels.figure(looks))
@@ -79,48 +80,41 @@ fn rounds(case: &CaseReport) -> String {
     text
 }
 
-/// What stands before the figures: the variant, and what it is compared with if not all are with the same one.
-fn title(variant: &VariantReport, metric: &MetricReport) -> [Cell; 3] {
-    [
-        Cell::Variant(variant.name.clone()),
-        Cell::text(&metric.name),
-        Cell::text(&metric.unit),
-    ]
-}
-
-/// A row for each variant and metric.
+/// A row for each variant and metric. What is the same for all has no column.
 fn everything(case: &CaseReport) -> Table {
-    let mut baselines: Vec<_> = case
+    let metrics = || case.variants.iter().flat_map(|variant| &variant.metrics);
+    let named = metrics().any(|metric| !metric.name.is_empty());
+    let baselines: HashSet<_> = case
         .variants
         .iter()
         .filter_map(|variant| variant.baseline.as_ref())
         .collect();
-    baselines.dedup();
     let several = baselines.len() > 1;
-    let mut head = vec!["variant", "figure", "unit"];
+    let mut head = vec!["variant"];
+    head.extend(named.then_some("figure"));
+    head.push("unit");
     head.extend(FIGURES);
-    if several {
-        head.push("ratio to");
-    }
+    head.extend(several.then_some("ratio to"));
+    let row = |variant: &VariantReport, metric: &MetricReport| {
+        let mut row = vec![Cell::Variant(variant.name.clone())];
+        row.extend(named.then(|| Cell::text(&metric.name)));
+        row.push(Cell::text(&metric.unit));
+        row.extend(figures(metric));
+        row.extend(several.then(|| Cell::text(variant.baseline.clone().unwrap_or_default())));
+        row
+    };
     let mut table = Table::new(&head);
     let most = case
         .variants
         .iter()
         .map(|variant| variant.metrics.len())
-        .max()
-        .unwrap_or(0);
-    for number in 0..most {
-        for variant in &case.variants {
-            let Some(metric) = variant.metrics.get(number) else {
-                continue;
-            };
-            let mut row = title(variant, metric).to_vec();
-            row.extend(figures(metric));
-            if several {
-                row.push(Cell::text(variant.baseline.clone().unwrap_or_default()));
-            }
-            table.rows.push(row);
-        }
+        .max();
+    for number in 0..most.unwrap_or(0) {
+        let of_metric = case
+            .variants
+            .iter()
+            .filter_map(|variant| Some(row(variant, variant.metrics.get(number)?)));
+        table.rows.extend(of_metric);
     }
     table
 }
@@ -296,7 +290,7 @@ fn fairness(case: &CaseReport) -> Option<Panels> {
     }];
     if case.variants.iter().any(|variant| share(variant).is_some()) {
         panels.push(Panel {
-            title: "least to most served thread / mean".to_owned(),
+            title: "least to most / mean".to_owned(),
             scale: Scale::Linear,
             line: Some(1.0),
             marks: case.variants.iter().map(share).collect(),
@@ -304,7 +298,7 @@ fn fairness(case: &CaseReport) -> Option<Panels> {
     }
     let any = panels[0].marks.iter().any(Option::is_some);
     any.then(|| Panels {
-        caption: Caption::new("Fairness", "1: all threads alike"),
+        caption: Caption::new("Fairness", "Jain's index, and the sections of the least and the most served thread; 1: all threads alike"),
         variants: case
             .variants
             .iter()
