@@ -97,7 +97,10 @@ fn bad_input_is_answered_before_anything_is_measured() {
         (&["bench", "--threads", "2,x"], "numbers from 1"),
         (&["bench", "--json", "/no/such/folder/x"], "cannot write"),
         (&["bench", "--html", "/no/such/folder/x"], "cannot write"),
-        (&["report", "/no/such/x", "--html", "/dev/null"], "cannot read"),
+        (
+            &["report", "/no/such/x", "--html", "/dev/null"],
+            "cannot read",
+        ),
         (&["report", "/dev/null", "--html", "/dev/null"], "not JSON"),
     ] {
         let output = waitword(arguments);

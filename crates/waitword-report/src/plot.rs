@@ -8,7 +8,7 @@ mod marks;
 mod panels;
 
 pub(crate) use lines::{Line, Lines, Point};
-pub(crate) use panels::{Mark, Panel, Panels};
+pub(crate) use panels::{Mark, Panel, Panels, Row};
 
 use crate::looks::{Look, Looks};
 use crate::table::Table;

@@ -2,6 +2,7 @@
 
 mod case;
 mod curves;
+mod programs;
 
 pub(crate) use curves::threads_and_kind;
 
@@ -9,6 +10,8 @@ use crate::anchor::Anchors;
 use crate::looks::Looks;
 use maud::{Markup, html};
 use waitword_bench::report::{CaseReport, WorkloadReport};
+
+const PROGRAMS: &str = waitword_bench::workload::programs::WORKLOAD.name;
 
 /// A workload, and where on the page it and its cases are.
 pub(crate) struct Placed<'a> {
@@ -45,6 +48,10 @@ impl<'a> Placed<'a> {
                 @for what in &workload.missing { p.note role="note" { "Not measured, not installed: " (what) } }
                 @if !curves.is_empty() {
                     div.figures { @for curve in curves { @if let Some(figure) = curve.figure(looks) { (figure.markup(looks)) } } }
+                }
+                @if workload.name == PROGRAMS {
+                    (programs::table(&workload.cases).markup())
+                    @if let Some(figure) = programs::figure(&workload.cases, looks) { (figure.markup(looks)) }
                 }
                 @for (case, anchor) in &self.cases { (case::section(case, anchor, looks)) }
             }

@@ -207,8 +207,8 @@ fn every_plot_is_drawn(page: &Page, report: &Report) {
         .flat_map(|workload| &workload.cases)
         .map(plots_of)
         .sum();
-    // The curves: of the mutex, and of the rwlock.
-    assert_eq!(sizes.len(), cases + 2);
+    // The curves of the mutex and of the rwlock; the programs.
+    assert_eq!(sizes.len(), cases + 2 + 1);
 
     // A line and a key for each variant; three marks, one for each number of threads, and a whisker for each.
     let curve = "#mutex > .figures > figure";

@@ -9,11 +9,12 @@
 
 use crate::looks::Looks;
 use crate::plot::axis::{Axis, Scale};
-use crate::plot::{Caption, Figure, Line, Lines, Mark, Panel, Panels, Point};
+use crate::plot::{Caption, Figure, Line, Lines, Mark, Panel, Panels, Point, Row};
 use crate::table::{Cell, FIGURES, Head, Table, figures};
 use maud::{Markup, html};
 use std::collections::HashSet;
 use waitword_bench::report::{CaseReport, MetricReport, VariantReport};
+use waitword_bench::stats::Ratio;
 
 /// From so many metrics on, their medians stand in a table of their own, above that of everything.
 const MANY: usize = 4;
@@ -154,6 +155,16 @@ fn medians(case: &CaseReport) -> Table {
     }
 }
 
+/// A ratio with its interval; with its range, if it is of too few rounds.
+pub(super) fn point(ratio: &Ratio) -> Mark {
+    let range = (ratio.summary.min, ratio.summary.max);
+    let (low, high) = ratio
+        .interval
+        .map_or(range, |interval| (interval.low, interval.high));
+    let at = ratio.summary.median;
+    Mark::Point { at, low, high }
+}
+
 /// Each variant's ratio to its baseline; nothing of those that are a baseline.
 fn ratios(case: &CaseReport) -> Option<Panels> {
     let compared: Vec<_> = case
@@ -168,14 +179,7 @@ fn ratios(case: &CaseReport) -> Option<Panels> {
         .enumerate()
         .map(|(number, metric)| {
             let mark = |variant: &&VariantReport| {
-                let ratio = variant.metrics.get(number)?.ratio?;
-                let (low, high) = ratio
-                    .interval
-                    .map_or((ratio.summary.min, ratio.summary.max), |interval| {
-                        (interval.low, interval.high)
-                    });
-                let at = ratio.summary.median;
-                Some(Mark::Point { at, low, high })
+                Some(point(variant.metrics.get(number)?.ratio.as_ref()?))
             };
             let name = if metric.name.is_empty() {
                 &metric.unit
@@ -204,10 +208,7 @@ fn ratios(case: &CaseReport) -> Option<Panels> {
             "Ratio to the baseline",
             format!("logarithmic; median and {spread}"),
         ),
-        variants: compared
-            .iter()
-            .map(|variant| variant.name.clone())
-            .collect(),
+        rows: compared.iter().copied().map(Row::of).collect(),
         panels,
     })
 }
@@ -299,11 +300,7 @@ fn fairness(case: &CaseReport) -> Option<Panels> {
     let any = panels[0].marks.iter().any(Option::is_some);
     any.then(|| Panels {
         caption: Caption::new("Fairness", "Jain's index, and the sections of the least and the most served thread; 1: all threads alike"),
-        variants: case
-            .variants
-            .iter()
-            .map(|variant| variant.name.clone())
-            .collect(),
+        rows: case.variants.iter().map(Row::of).collect(),
         panels,
     })
 }
@@ -329,11 +326,7 @@ fn usage(case: &CaseReport) -> Option<Panels> {
             "For one operation",
             "CPU time and switches of the process, all rounds together",
         ),
-        variants: case
-            .variants
-            .iter()
-            .map(|variant| variant.name.clone())
-            .collect(),
+        rows: case.variants.iter().map(Row::of).collect(),
         panels: vec![
             panel(0, "CPU, ns"),
             panel(1, "switches: slept"),
