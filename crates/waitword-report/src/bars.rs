@@ -13,7 +13,8 @@ pub(crate) fn section(bars: &[BarReport]) -> Markup {
         } @else {
             p {
                 (count(Verdict::Met)) " of " (bars.len()) " met, " (count(Verdict::NotMet)) " not met, "
-                (count(Verdict::NotMeasured)) " not measured. Each is judged by the worst of its figures, which is shown."
+                (count(Verdict::NotMeasured)) " not measured. "
+                "Each is judged by the worst of its figures, which is shown."
             }
             div.wide tabindex="0" {
                 table.bars {
@@ -55,7 +56,9 @@ fn row(bar: &BarReport) -> Markup {
                 @if !others.is_empty() {
                     details {
                         summary { (others.len()) " more not met" }
-                        ul { @for cell in others { li { (cell.label) ": " (figure(cell.figure.median)) " (" (range(cell.figure)) ")" } } }
+                        ul { @for cell in others {
+                            li { (cell.label) ": " (figure(cell.figure.median)) " (" (range(cell.figure)) ")" }
+                        } }
                     }
                 }
             }

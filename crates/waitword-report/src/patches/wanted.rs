@@ -12,20 +12,24 @@ use waitword_bench::workload::{Patch, calls, cond_perf, hand_over, mutex, pp};
 pub(super) fn about(patch: Patch) -> &'static str {
     match patch {
         Patch::Requeue => {
-            "cond-perf: the time of one round, times the mail's number of rounds. pp: its source is lost, the definition is ours. Ratios to glibc, \
-             whose broadcast wakes all, as the mail's “default” does."
+            "cond-perf: the time of one round, times the mail's number of rounds. pp: its source is lost, \
+             the definition is ours. Ratios to glibc, whose broadcast wakes all, as the mail's “default” does."
         }
         Patch::WakeOp => {
-            "The program is lost, the definition is ours: one hand-over between two threads. Ratios to glibc, whose signal no longer uses wake_op."
+            "The program is lost, the definition is ours: one hand-over between two threads. \
+             Ratios to glibc, whose signal no longer uses wake_op."
         }
         Patch::Private => {
-            "Ratios to the kernel's futex in the same scope. A tick is one of the time-stamp counter, which need not be a cycle."
+            "Ratios to the kernel's futex in the same scope. A tick is one of the time-stamp counter, \
+             which need not be a cycle."
         }
         Patch::Wide => {
-            "One operation, of all threads together. glibc is the old lock; the gain is what the new one saves of its time."
+            "One operation, of all threads together. glibc is the old lock; \
+             the gain is what the new one saves of its time."
         }
         Patch::ThroughputOptimized => {
-            "The mail's columns are rows here: wait-wake (WW), PI and TO are flavours of ours beside its adaptive one. Ratios to glibc."
+            "The mail's columns are rows here: wait-wake (WW), PI and TO are flavours of ours \
+             beside its adaptive one. Ratios to glibc."
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Each program is a case of its own, in a unit of its own; what can be looked at together are the ratios.
 
-use super::case::point;
+use super::plots::point;
 use crate::looks::{Looks, is_ours};
 use crate::plot::axis::Scale;
 use crate::plot::{Caption, Figure, Panel, Panels, Row};
@@ -21,18 +21,16 @@ struct Program<'a> {
 
 /// Those that were run both ways.
 fn programs(cases: &[CaseReport]) -> Vec<Program<'_>> {
-    let both = |case: &'_ CaseReport| match &case.variants[..] {
-        [plain, ours] if is_ours(&ours.name) => true,
-        _ => false,
-    };
-    let cases = cases.iter().filter(|case| both(case));
-    cases
-        .map(|case| Program {
-            name: &case.name,
-            plain: &case.variants[0],
-            ours: &case.variants[1],
-        })
-        .collect()
+    let mut programs = Vec::new();
+    for case in cases {
+        if let [plain, ours] = &case.variants[..]
+            && is_ours(&ours.name)
+        {
+            let name = &case.name;
+            programs.push(Program { name, plain, ours });
+        }
+    }
+    programs
 }
 
 fn metric<'a>(variant: &'a VariantReport, name: &str) -> Option<&'a MetricReport> {
