@@ -1,19 +1,33 @@
-//! Finds the peers that are written in C and C++, and builds the shim of the C++ one.
+//! Finds the peers that are written in C and C++, and builds the shims of the C++ ones.
 //!
 //! A peer is there if a program that uses it compiles *and links*. One that is not there is no error: the build goes
-//! on without it (`cfg(has_nsync)`, `cfg(has_absl)` say which there are), and the benchmark's report names it and the
-//! package that has it.
+//! on without it (`cfg(has_nsync)`, `cfg(has_cpp)`, `cfg(has_absl)`, `cfg(has_tbb)` say which there are), and the benchmark's
+//! report names it and the package that has it.
+//!
+//! | peer | its shim | its library |
+//! |---|---|---|
+//! | nsync | none: C | linked, as a static library if there is one |
+//! | the C++ library, absl | linked | linked, as static libraries |
+//! | oneTBB | a shared object, which the program carries inside | the shim's: loaded with it, if the benchmark runs |
+//!
+//! The command is also what starts programs on the drop-in: twenty shared libraries and C++'s would cost each of
+//! those starts 3 ms.
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Where Debian puts the headers. A file that is missing makes cargo run this script again at the next build: so a
 /// library that was installed meanwhile is found.
-const HEADERS: [&str; 2] = [
+const HEADERS: [&str; 4] = [
     "/usr/include/nsync.h",
+    "/usr/include/c++",
     "/usr/include/absl/synchronization/mutex.h",
+    "/usr/include/oneapi/tbb/mutex.h",
 ];
+const CPP_SHIM: &str = "src/locks/cpp.cc";
 const ABSL_SHIM: &str = "src/locks/absl.cc";
+const TBB_SHIM: &str = "src/locks/tbb.cc";
 
 /// What absl's `Mutex` needs, in an order in which a linker finds all of it: as `pkg-config --static --libs
 /// absl_synchronization` of Debian 12 has it.
@@ -39,19 +53,47 @@ const ABSL: &[&str] = &[
 ];
 
 fn main() {
-    println!("cargo::rustc-check-cfg=cfg(has_nsync)");
-    println!("cargo::rustc-check-cfg=cfg(has_absl)");
-    println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed={ABSL_SHIM}");
+    for peer in ["nsync", "cpp", "absl", "tbb"] {
+        println!("cargo::rustc-check-cfg=cfg(has_{peer})");
+    }
+    for file in ["build.rs", CPP_SHIM, ABSL_SHIM, TBB_SHIM] {
+        println!("cargo::rerun-if-changed={file}");
+    }
     for header in HEADERS {
         println!("cargo::rerun-if-changed={header}");
     }
+    println!("cargo::rustc-env=WAITWORD_COMPILER={}", compiler_version());
     if nsync() {
         println!("cargo::rustc-cfg=has_nsync");
     }
-    if absl() {
+    let (absl, cpp) = (absl(), cpp());
+    if absl {
         println!("cargo::rustc-cfg=has_absl");
     }
+    if cpp {
+        println!("cargo::rustc-cfg=has_cpp");
+    }
+    if absl || cpp {
+        let libraries = if absl { ABSL } else { &[] };
+        // Who uses others comes first.
+        link_cpp(&[libraries, &["stdc++"]].concat());
+    }
+    if tbb() {
+        println!("cargo::rustc-cfg=has_tbb");
+    }
+}
+
+/// For the table of costs: another compiler's code has other numbers of instructions.
+fn compiler_version() -> String {
+    let rustc = env::var("RUSTC").expect("cargo sets it for build scripts");
+    let output = Command::new(rustc).arg("--version").output();
+    let version = output
+        .ok()
+        .and_then(|output| String::from_utf8(output.stdout).ok());
+    version.map_or_else(
+        || "an unknown rustc".to_owned(),
+        |version| version.trim().to_owned(),
+    )
 }
 
 /// Debian has it as a shared library only; a static one, where there is one, is taken.
@@ -59,7 +101,7 @@ fn nsync() -> bool {
     let program =
         "#include <nsync.h>\nint main(void) { nsync_mu mu = NSYNC_MU_INIT; nsync_mu_lock(&mu); }\n";
     let source = out("nsync.c");
-    if std::fs::write(&source, program).is_err() || !links(false, &[&source], &["-lnsync"]) {
+    if std::fs::write(&source, program).is_err() || !links(&c(), &[&source], &["-lnsync"]) {
         return false;
     }
     // No warning if it is the shared one: that is what there is, and it stands on nothing but the C library.
@@ -70,27 +112,47 @@ fn nsync() -> bool {
     true
 }
 
-/// Debian has it both ways. As static libraries: the command is also what starts programs on the drop-in, and twenty shared
-/// libraries and C++'s would cost each of those starts 3 ms.
+/// The C++ library itself; C++20, for the atomics' waiting.
+fn cpp() -> bool {
+    let program = "extern \"C\" void waitword_cpp_atomic_new(void *);\nint main() { int mutex; waitword_cpp_atomic_new(&mutex); }\n";
+    shim("cpp", &cpp_as("c++20"), CPP_SHIM, program, &[])
+}
+
+/// Debian has it both ways.
 fn absl() -> bool {
-    let main = out("main.cc");
     let program = "extern \"C\" void waitword_absl_mu_lock(void *);\nint main() { long mu = 0; waitword_absl_mu_lock(&mu); }\n";
-    let libraries: Vec<String> = ABSL.iter().map(|name| format!("-l{name}")).collect();
+    shim("absl", &cpp_as("c++17"), ABSL_SHIM, program, ABSL)
+}
+
+/// Compiles the shim of a peer into a static library, which is linked, if `program` links with it and the peer's libraries.
+fn shim(peer: &str, compiler: &cc::Build, shim: &str, program: &str, libraries: &[&str]) -> bool {
+    let main = out(&format!("{peer}.cc"));
+    let libraries: Vec<String> = libraries.iter().map(|name| format!("-l{name}")).collect();
     let libraries: Vec<&str> = libraries.iter().map(String::as_str).collect();
-    let there = std::fs::write(&main, program).is_ok()
-        && links(true, &[Path::new(ABSL_SHIM), &main], &libraries);
-    if !there {
+    std::fs::write(&main, program).is_ok()
+        && links(compiler, &[Path::new(shim), &main], &libraries)
+        && compiler
+            .clone()
+            .file(shim)
+            .try_compile(&format!("waitword_{peer}_shim"))
+            .is_ok()
+}
+
+/// Debian has it as a shared library only. Not linked to the program: a shared object that needs it is made, which
+/// `locks/tbb/library.rs` loads.
+fn tbb() -> bool {
+    let Ok(tool) = cpp_as("c++17").try_get_compiler() else {
         return false;
-    }
-    let built = compiler(true)
-        .file(ABSL_SHIM)
-        .cpp_link_stdlib(None)
-        .try_compile("waitword_absl_shim");
-    if built.is_err() {
-        return false;
-    }
-    // Who uses others comes first.
-    let libraries: Vec<&str> = ABSL.iter().copied().chain(["stdc++"]).collect();
+    };
+    let mut command = tool.to_command();
+    command.arg(TBB_SHIM).args(["-shared", "-pthread", "-o"]);
+    command.arg(out("libwaitword_tbb.so"));
+    command.args(["-Wl,--no-undefined", "-ltbb"]);
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+/// Static libraries, if all are there.
+fn link_cpp(libraries: &[&str]) {
     let directories: Vec<Option<PathBuf>> = libraries
         .iter()
         .map(|name| directory_of(&format!("lib{name}.a")))
@@ -108,19 +170,18 @@ fn absl() -> bool {
         println!("cargo::rustc-link-lib=dylib=m");
     } else {
         println!(
-            "cargo::warning=no static library of {}: absl is linked dynamically, which makes `waitword run` slower to start",
+            "cargo::warning=no static library of {}: C++ is linked dynamically, which makes `waitword run` slower to start",
             missing.join(", ")
         );
         for name in libraries {
             println!("cargo::rustc-link-lib=dylib={name}");
         }
     }
-    true
 }
 
 /// Where the compiler finds this file; `None` if it does not.
 fn directory_of(library: &str) -> Option<PathBuf> {
-    let tool = compiler(true).try_get_compiler().ok()?;
+    let tool = cpp_as("c++17").try_get_compiler().ok()?;
     let argument = format!("-print-file-name={library}");
     let output = tool.to_command().arg(argument).output().ok()?;
     let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
@@ -139,18 +200,23 @@ fn out(file: &str) -> PathBuf {
     Path::new(&env::var("OUT_DIR").expect("cargo sets it for build scripts")).join(file)
 }
 
-fn compiler(cpp: bool) -> cc::Build {
+fn c() -> cc::Build {
     let mut build = cc::Build::new();
-    build.cpp(cpp).warnings(false).cargo_warnings(false);
-    if cpp {
-        build.std("c++17").define("NDEBUG", None);
-    }
+    build.warnings(false).cargo_warnings(false);
+    build
+}
+
+/// Optimized whatever the profile is: much of these peers is in their headers, and their libraries are built so.
+fn cpp_as(standard: &str) -> cc::Build {
+    let mut build = c();
+    build.cpp(true).cpp_link_stdlib(None).std(standard);
+    build.define("NDEBUG", None).opt_level(2);
     build
 }
 
 /// Whether these files make a program with these libraries. Says nothing: that a peer is missing is for the report.
-fn links(cpp: bool, sources: &[&Path], libraries: &[&str]) -> bool {
-    let Ok(tool) = compiler(cpp).try_get_compiler() else {
+fn links(compiler: &cc::Build, sources: &[&Path], libraries: &[&str]) -> bool {
+    let Ok(tool) = compiler.try_get_compiler() else {
         return false;
     };
     let mut command = tool.to_command();

@@ -222,6 +222,7 @@ mod tests {
             error: None,
             cases: vec![CaseReport {
                 name: case.to_owned(),
+                seconds: 0.0,
                 rounds: ratio.len(),
                 repeated: 0,
                 disturbed: 0,

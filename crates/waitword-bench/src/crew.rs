@@ -131,11 +131,36 @@ impl Crew {
     /// # Errors
     /// As [`Crew::until`].
     pub fn until_all_sleep(&self, count: usize, context: &Context) -> Result<(), Failure> {
-        for tid in &self.shared.tids[..count] {
-            let path = format!("/proc/self/task/{}/stat", tid.load(SeqCst));
-            self.until(context, || is_asleep(&path))?;
+        self.until_all_sleep_or(count, context, || false)
+    }
+
+    /// As [`Crew::until_all_sleep`], but not beyond the moment at which it is `enough`.
+    ///
+    /// # Errors
+    /// As [`Crew::until`].
+    pub fn until_all_sleep_or(
+        &self,
+        count: usize,
+        context: &Context,
+        enough: impl Fn() -> bool,
+    ) -> Result<(), Failure> {
+        for number in 0..count {
+            let path = self.path_of(number, "stat");
+            self.until(context, || is_asleep(&path) || enough())?;
         }
         Ok(())
+    }
+
+    /// For how long this thread has had a CPU so far; `None` if the kernel does not say.
+    pub fn ran_for(&self, number: usize) -> Option<Duration> {
+        let text = std::fs::read_to_string(self.path_of(number, "schedstat")).ok()?;
+        let nanoseconds = text.split_whitespace().next()?.parse().ok()?;
+        Some(Duration::from_nanos(nanoseconds))
+    }
+
+    fn path_of(&self, number: usize, file: &str) -> String {
+        let tid = self.shared.tids[number].load(SeqCst);
+        format!("/proc/self/task/{tid}/{file}")
     }
 }
 
@@ -201,7 +226,7 @@ fn is_asleep(stat_path: &str) -> bool {
 }
 
 /// The state in a line of `/proc/PID/stat`. The name before it, in brackets, may hold brackets.
-fn state(stat: &str) -> Option<char> {
+pub(crate) fn state(stat: &str) -> Option<char> {
     stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
@@ -244,6 +269,32 @@ mod tests {
             crew.finish(&context).unwrap();
         }
         assert!(done.iter().all(|count| count.load(SeqCst) == 20));
+    }
+
+    #[test]
+    fn who_runs_has_run_and_who_sleeps_has_not() {
+        let _guard = watchdog::guard("crew, ran for");
+        let context = context();
+        let crew = Crew::new(2, &context).unwrap();
+        if crew.ran_for(0).is_none() {
+            // A kernel without CONFIG_SCHED_INFO.
+            return;
+        }
+        let ran = || [0, 1].map(|number| crew.ran_for(number).unwrap());
+        let before = ran();
+        let over = Arc::new(AtomicU32::new(0));
+        let theirs = over.clone();
+        crew.start(move |number| {
+            while number == 0 && theirs.load(SeqCst) == 0 {
+                core::hint::spin_loop();
+            }
+        });
+        let enough = Duration::from_millis(20);
+        crew.until(&context, || ran()[0] - before[0] > enough)
+            .unwrap();
+        over.store(1, SeqCst);
+        crew.finish(&context).unwrap();
+        assert!(ran()[1] - before[1] < enough, "{before:?}, {:?}", ran());
     }
 
     #[test]

@@ -2,9 +2,13 @@
 //!
 //! How they are measured, interleaved and over several rounds, is in [`run_case`].
 
+mod contender;
 mod rounds;
 
+pub use contender::{Contender, Named, Variant};
 pub use rounds::run_case;
+
+use contender::twins;
 
 use crate::run::Settings;
 use crate::usage::Usage;
@@ -154,87 +158,6 @@ pub struct Measured {
     pub usage: Usage,
 }
 
-/// One contender in a case: anything that can be measured in that case's metrics.
-pub trait Variant {
-    /// As the report calls it.
-    fn name(&self) -> String;
-
-    /// Does the work once, checks it, and says what it took.
-    ///
-    /// # Errors
-    /// If the work was not done as it should be, or the user wants to stop.
-    fn measure(&mut self, context: &Context) -> Result<Measured, Failure>;
-}
-
-/// A [`Variant`] made of a name and a closure.
-pub struct Named<F>(pub String, pub F);
-
-impl<F: FnMut(&Context) -> Result<Measured, Failure>> Variant for Named<F> {
-    fn name(&self) -> String {
-        self.0.clone()
-    }
-
-    fn measure(&mut self, context: &Context) -> Result<Measured, Failure> {
-        (self.1)(context)
-    }
-}
-
-/// Nothing that is measured: in each metric the greatest of what some others of the case have reached in the same round.
-struct Best(String);
-
-impl Variant for Best {
-    fn name(&self) -> String {
-        self.0.clone()
-    }
-
-    fn measure(&mut self, _: &Context) -> Result<Measured, Failure> {
-        Err(Failure::new("made of others' figures, not measured"))
-    }
-}
-
-/// A variant, and which of the case's variants it is compared with (itself: none).
-pub struct Contender {
-    /// What is measured.
-    pub variant: Box<dyn Variant>,
-    /// Index of the variant that its ratio is taken to.
-    pub baseline: usize,
-    /// Indices of those it is made of, if it is not measured itself.
-    best_of: Vec<usize>,
-}
-
-impl Contender {
-    /// Compared with the case's first variant.
-    pub fn new(variant: impl Variant + 'static) -> Self {
-        Self::against(0, variant)
-    }
-
-    /// Compared with the variant of this index.
-    pub fn against(baseline: usize, variant: impl Variant + 'static) -> Self {
-        Self {
-            variant: Box::new(variant),
-            baseline,
-            best_of: Vec::new(),
-        }
-    }
-
-    /// Not measured: in each metric the greatest of what those of these indices have reached, round by round. For
-    /// metrics of which more is better, and to compare others with. Those are measured, not such a one themselves.
-    pub fn best_of(name: impl Into<String>, indices: Vec<usize>) -> Self {
-        Self {
-            best_of: indices,
-            ..Self::new(Best(name.into()))
-        }
-    }
-
-    /// Made of a name and a closure, compared with the case's first variant.
-    pub fn named(
-        name: impl Into<String>,
-        body: impl FnMut(&Context) -> Result<Measured, Failure> + 'static,
-    ) -> Self {
-        Self::new(Named(name.into(), body))
-    }
-}
-
 type Prepare = dyn FnOnce(&Context) -> Result<Vec<Contender>, Failure>;
 
 /// Some variants doing the same work.
@@ -265,8 +188,13 @@ impl Case {
         }
     }
 
-    /// How many measurements it takes, if none is repeated.
-    pub fn steps(&self, settings: &Settings) -> u64 {
-        (self.contenders * settings.rounds) as u64
+    /// Everybody of this case beside a twin, made anew by the same case once more.
+    pub(crate) fn twice(self, again: Self) -> Self {
+        let (first, second) = (self.prepare, again.prepare);
+        Self {
+            contenders: 2 * self.contenders,
+            prepare: Box::new(move |context| Ok(twins(first(context)?, second(context)?))),
+            ..self
+        }
     }
 }

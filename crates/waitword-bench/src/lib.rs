@@ -8,17 +8,22 @@
 //! | room | what lives there |
 //! |---|---|
 //! | [`ops`] | what a peer must offer ([`ops::Futexes`]); the kernel's futex and ours |
-//! | [`locks`] | what a lock must offer; the C library's, Rust's, nsync's and absl's locks |
+//! | [`locks`] | what a lock must offer; the C library's, Rust's, C++'s, oneTBB's, nsync's and absl's locks, and the old ways |
 //! | [`workload`] | one file an idea: what is done, and what its figures mean |
 //! | [`harness`] | rounds, order, disturbed rounds, what a case and a variant are |
+//! | [`costs`] | instructions, atomic operations and system calls of each operation, counted by single-stepping |
 //! | `programs` | whole programs of others, plain and on the pthread drop-in |
 //! | [`crew`] | many threads that are put to sleep and are *seen* asleep |
 //! | [`stats`], [`report`], [`bars`] | medians and ratios; the report and its JSON; what must be reached |
+//! | [`standing`] | where ours wins and where it loses |
+//! | [`compare`] | what has changed since an older run |
 //! | [`usage`], [`machine`], [`syscall_count`] | CPU time and switches; the header; system calls made |
 //! | [`ticks`] | a clock that is cheap enough to time every lock call |
 //! | [`watchdog`] | a hang ends with a message |
 
 pub mod bars;
+pub mod compare;
+pub mod costs;
 pub mod crew;
 pub mod harness;
 pub mod locks;
@@ -26,6 +31,7 @@ pub mod machine;
 pub mod ops;
 mod programs;
 pub mod report;
+pub mod standing;
 pub mod stats;
 pub mod syscall_count;
 pub mod ticks;
@@ -35,4 +41,4 @@ pub mod workload;
 
 mod run;
 
-pub use run::{Observer, Settings, Workload, run, workloads};
+pub use run::{Observer, Settings, Workload, has, run, workloads};

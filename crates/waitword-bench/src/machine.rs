@@ -121,14 +121,14 @@ fn cpu_name(cpuinfo: &str) -> Option<&str> {
 }
 
 #[cfg(target_env = "gnu")]
-fn glibc_version() -> String {
+pub(crate) fn glibc_version() -> String {
     // SAFETY: returns a constant, zero-terminated string.
     let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
     format!("glibc {}", version.to_string_lossy())
 }
 
 #[cfg(not(target_env = "gnu"))]
-fn glibc_version() -> String {
+pub(crate) fn glibc_version() -> String {
     "not glibc".to_owned()
 }
 

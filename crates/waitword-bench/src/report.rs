@@ -25,6 +25,7 @@
 //!     "missing": [ "x264 (no x264; apt-get install x264)" ],         not measured: not installed
 //!     "cases": [ {
 //!       "name": "wait, wrong value, private, one word",
+//!       "seconds": 2.5,                  how long it took, all in all
 //!       "rounds": 7,                     rounds that the figures are of
 //!       "repeated": 0,                   rounds thrown away and repeated: other load was seen
 //!       "disturbed": 0,                  rounds kept although other load was seen
@@ -56,6 +57,7 @@ use crate::stats::{Ratio, Summary, all_infinite};
 use crate::usage::Usage;
 use crate::workload::Patch;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// The version of the JSON's schema.
 pub const SCHEMA: u32 = 2;
@@ -83,6 +85,31 @@ pub struct Report {
     pub workloads: Vec<WorkloadReport>,
     /// How that stands to what must be reached.
     pub bars: Vec<BarReport>,
+}
+
+impl Report {
+    /// The one in this file, as `--json` wrote it.
+    ///
+    /// # Errors
+    /// A text for the user: it cannot be read, is no report, or is one of another version of the schema.
+    pub fn read(file: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        let any: serde_json::Value = serde_json::from_str(&text)
+            .map_err(|error| format!("{} is no report: {error}", file.display()))?;
+        match any.get("schema").and_then(serde_json::Value::as_u64) {
+            Some(schema) if schema == u64::from(SCHEMA) => {}
+            Some(schema) => {
+                return Err(format!(
+                    "{} has version {schema} of the schema; this waitword reads version {SCHEMA}",
+                    file.display()
+                ));
+            }
+            None => return Err(format!("{} is no report of this benchmark", file.display())),
+        }
+        serde_json::from_value(any)
+            .map_err(|error| format!("{} is no report: {error}", file.display()))
+    }
 }
 
 /// A peer that a build does not have.
@@ -125,6 +152,8 @@ pub struct WorkloadReport {
 pub struct CaseReport {
     /// Which work was done.
     pub name: String,
+    /// How long it took, all in all.
+    pub seconds: f64,
     /// How many rounds the figures are of.
     pub rounds: usize,
     /// Rounds thrown away, and repeated, because other load was seen.

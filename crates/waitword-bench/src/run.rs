@@ -22,24 +22,42 @@ pub struct Settings {
     pub full: bool,
     /// Of the whole programs, those whose names have one of these in them; all if there are none.
     pub programs: Vec<String>,
+    /// Of the peers, those whose names have one of these in them, beside ours and what they are compared with; all if it is `None`.
+    pub peers: Option<Vec<String>>,
+    /// Every variant beside a twin that differs in nothing.
+    pub twice: bool,
 }
 
 impl Settings {
     /// Whether the program of this name is among those asked for.
     pub fn wants_program(&self, name: &str) -> bool {
-        let asked = |part: &String| name.to_lowercase().contains(&part.to_lowercase());
-        self.programs.is_empty() || self.programs.iter().any(asked)
+        self.programs.is_empty() || self.programs.iter().any(|part| has(name, part))
     }
+
+    /// Whether the variant of this name is to be measured for its own sake. Ours always is.
+    pub fn wants_variant(&self, name: &str) -> bool {
+        let Some(peers) = &self.peers else {
+            return true;
+        };
+        locks::is_ours(name) || peers.iter().any(|part| has(name, part))
+    }
+}
+
+/// Whether the one is part of the other, but for upper and lower case: how names are asked for.
+pub fn has(name: &str, part: &str) -> bool {
+    name.to_lowercase().contains(&part.to_lowercase())
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            rounds: 5,
+            rounds: 7,
             threads: vec![2, 16, 64, 512],
             naps: 0,
             full: false,
             programs: Vec::new(),
+            peers: None,
+            twice: false,
         }
     }
 }
@@ -53,6 +71,8 @@ pub struct Workload {
     pub about: &'static str,
     /// Which patch's table it redraws, if one's.
     pub patch: Option<Patch>,
+    /// How long one variant's measurement takes, roughly.
+    pub milliseconds: u32,
     /// Its cases.
     pub cases: fn(&Settings) -> Vec<Case>,
 }
@@ -70,6 +90,12 @@ pub fn workloads() -> &'static [Workload] {
         workload::scale::WORKLOAD,
         workload::memory::WORKLOAD,
         workload::uncontended::WORKLOAD,
+        workload::semaphore::WORKLOAD,
+        workload::queue::WORKLOAD,
+        workload::barrier::WORKLOAD,
+        workload::event::WORKLOAD,
+        workload::lockhammer::WORKLOAD,
+        workload::rates::WORKLOAD,
         workload::mutex::WORKLOAD,
         workload::shifting::WORKLOAD,
         workload::rwlock::WORKLOAD,
@@ -89,12 +115,10 @@ impl Workload {
 
 /// Somebody who watches the run.
 pub trait Observer {
-    /// So many measurements are to come.
-    fn begin(&mut self, steps: u64);
     /// This case begins.
     fn case(&mut self, workload: &str, case: &str);
-    /// One measurement has been made and kept.
-    fn step(&mut self);
+    /// This part of the run, of 1, has been done, as far as can be told beforehand.
+    fn progress(&mut self, part: f64);
     /// This workload has come to its end, or failed.
     fn workload(&mut self, report: &WorkloadReport);
 }
@@ -106,17 +130,11 @@ pub fn run(chosen: &[Workload], context: &Context, observer: &mut dyn Observer) 
     let began = Instant::now();
     let started = SystemTime::now().duration_since(UNIX_EPOCH);
     let mut machine = Machine::this();
-    let steps = chosen
-        .iter()
-        .flat_map(|workload| (workload.cases)(settings))
-        .map(|case| case.steps(settings))
-        .sum();
-    observer.begin(steps);
-
+    let mut progress = Progress::of(chosen, settings);
     let mut reports: Vec<WorkloadReport> = Vec::new();
     let mut complete = true;
     for workload in chosen {
-        let (report, failure) = run_workload(workload, context, observer);
+        let (report, failure) = run_workload(workload, context, &mut progress, observer);
         complete &= failure.is_none();
         let is_empty = report.cases.is_empty() && report.missing.is_empty();
         if !is_empty || report.error.is_some() {
@@ -137,7 +155,12 @@ pub fn run(chosen: &[Workload], context: &Context, observer: &mut dyn Observer) 
         rounds: settings.rounds,
         machine,
         missing_peers: locks::missing().iter().map(MissingPeer::from).collect(),
-        bars: bars::judge(&reports),
+        // Twins are named otherwise, and compared with each other only.
+        bars: if settings.twice {
+            Vec::new()
+        } else {
+            bars::judge(&reports)
+        },
         workloads: reports,
     }
 }
@@ -145,6 +168,7 @@ pub fn run(chosen: &[Workload], context: &Context, observer: &mut dyn Observer) 
 fn run_workload(
     workload: &Workload,
     context: &Context,
+    progress: &mut Progress,
     observer: &mut dyn Observer,
 ) -> (WorkloadReport, Option<Failure>) {
     let mut report = WorkloadReport {
@@ -157,7 +181,7 @@ fn run_workload(
     };
     let failure = match Watchdog::start(workload.name, context) {
         Err(error) => Some(Failure::new(format!("no thread for the watchdog: {error}"))),
-        Ok(_watchdog) => run_cases(workload, context, observer, &mut report),
+        Ok(_watchdog) => run_cases(workload, context, progress, observer, &mut report),
     };
     if let Some(Failure::Failed(message)) = &failure {
         report.error = Some(message.clone());
@@ -169,13 +193,17 @@ fn run_workload(
 fn run_cases(
     workload: &Workload,
     context: &Context,
+    progress: &mut Progress,
     observer: &mut dyn Observer,
     report: &mut WorkloadReport,
 ) -> Option<Failure> {
     let mut failures: Vec<String> = Vec::new();
-    for case in (workload.cases)(&context.settings) {
+    for case in cases_of(workload, &context.settings) {
         observer.case(workload.name, &case.name);
-        let (case, failure) = run_case(case, context, &mut || observer.step());
+        let weight = weight(workload, &case);
+        let done = |part: f64| observer.progress(progress.with(weight * part));
+        let (case, failure) = run_case(case, context, &mut { done });
+        progress.done += weight;
         report.cases.extend(case);
         match failure {
             None => {}
@@ -185,6 +213,46 @@ fn run_cases(
         }
     }
     (!failures.is_empty()).then(|| Failure::Failed(failures.join("\n")))
+}
+
+/// The workload's cases; each variant twice, if the user wants that.
+fn cases_of(workload: &Workload, settings: &Settings) -> Vec<Case> {
+    let cases = (workload.cases)(settings);
+    if !settings.twice {
+        return cases;
+    }
+    let again = (workload.cases)(settings);
+    let both = cases.into_iter().zip(again);
+    both.map(|(case, again)| case.twice(again)).collect()
+}
+
+/// How much of the run has been done.
+struct Progress {
+    done: f64,
+    all: f64,
+}
+
+impl Progress {
+    fn of(chosen: &[Workload], settings: &Settings) -> Self {
+        let weights = |workload: &Workload| -> f64 {
+            let cases = cases_of(workload, settings);
+            cases.iter().map(|case| weight(workload, case)).sum()
+        };
+        Self {
+            done: 0.0,
+            all: chosen.iter().map(weights).sum(),
+        }
+    }
+
+    /// The part that has been done, with this in addition.
+    fn with(&self, weight: f64) -> f64 {
+        (self.done + weight) / self.all
+    }
+}
+
+/// How long a round of it takes, roughly: for the time left.
+fn weight(workload: &Workload, case: &Case) -> f64 {
+    case.contenders as f64 * f64::from(workload.milliseconds)
 }
 
 #[cfg(test)]
@@ -197,9 +265,8 @@ mod tests {
     struct Nobody;
 
     impl Observer for Nobody {
-        fn begin(&mut self, _: u64) {}
         fn case(&mut self, _: &str, _: &str) {}
-        fn step(&mut self) {}
+        fn progress(&mut self, _: f64) {}
         fn workload(&mut self, _: &WorkloadReport) {}
     }
 
@@ -232,6 +299,7 @@ mod tests {
             name: "some",
             about: "some",
             patch: None,
+            milliseconds: 1,
             cases,
         };
         let context = Context::new(Settings::default(), Arc::default());

@@ -120,6 +120,12 @@ impl LoadWatch {
         }
     }
 
+    /// Whether it has been watching for long enough to see what others use.
+    pub fn can_tell(&self) -> bool {
+        // What is forgiven is then a tenth.
+        self.started.elapsed().as_secs_f64() >= 20.0 * self.tick
+    }
+
     /// Whether others used more than a tenth of the machine since [`LoadWatch::start`]. Two ticks a CPU
     /// are forgiven: the kernel counts in whole ticks.
     pub fn was_disturbed(&self) -> bool {

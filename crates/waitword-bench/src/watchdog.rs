@@ -13,6 +13,8 @@ use waitword::table::{self, Waiter};
 
 /// How long nothing may get done.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How often the progress is looked at, at least.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// The exit status of a process that hung.
 pub const HUNG: i32 = 70;
 /// So many waiters and threads are named; of the others only the number is.
@@ -29,17 +31,27 @@ impl Watchdog {
     /// # Errors
     /// If no thread can be started.
     pub fn start(name: &str, context: &Context) -> std::io::Result<Self> {
+        Self::with_patience(PATIENCE, name, context)
+    }
+
+    /// The same, for a process that may do nothing for so long.
+    pub(crate) fn with_patience(
+        patience: Duration,
+        name: &str,
+        context: &Context,
+    ) -> std::io::Result<Self> {
         let (name, context) = (name.to_owned(), context.clone());
+        let look_again = (patience / 4).min(LOOK_AGAIN);
         let (stop, stopped) = channel::<()>();
         let watch = move || {
             let mut seen = context.progress();
             let mut since = Instant::now();
-            while stopped.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
+            while stopped.recv_timeout(look_again) == Err(RecvTimeoutError::Timeout) {
                 if context.progress() != seen {
                     seen = context.progress();
                     since = Instant::now();
-                } else if since.elapsed() > PATIENCE {
-                    give_up(&name, &context);
+                } else if since.elapsed() > patience {
+                    give_up(&name, patience, &context);
                 }
             }
         };
@@ -50,8 +62,9 @@ impl Watchdog {
     }
 }
 
-fn give_up(name: &str, context: &Context) -> ! {
-    let message = format!("\n{}\n{}", who_hangs(name, context), who_waits_on_what());
+fn give_up(name: &str, patience: Duration, context: &Context) -> ! {
+    let hangs = who_hangs(name, patience, context);
+    let message = format!("\n{hangs}\n{}", who_waits_on_what());
     let mut stderr = std::io::stderr().lock();
     let _ = stderr.write_all(message.as_bytes());
     let _ = stderr.flush();
@@ -59,8 +72,8 @@ fn give_up(name: &str, context: &Context) -> ! {
     unsafe { libc::_exit(HUNG) }
 }
 
-fn who_hangs(name: &str, context: &Context) -> String {
-    let patience = PATIENCE.as_secs();
+fn who_hangs(name: &str, patience: Duration, context: &Context) -> String {
+    let patience = patience.as_secs();
     let measured = match context.measured() {
         nothing if nothing.is_empty() => String::new(),
         measured => format!(" in \"{measured}\""),
@@ -109,10 +122,10 @@ mod tests {
     #[test]
     fn the_message_names_the_contender() {
         let context = Context::new(crate::run::Settings::default(), std::sync::Arc::default());
-        let before = who_hangs("signal", &context);
+        let before = who_hangs("signal", PATIENCE, &context);
         assert!(before.starts_with("`signal` hangs: nothing"), "{before}");
         context.measures("one CPU: some lock".to_owned());
-        let message = who_hangs("signal", &context);
+        let message = who_hangs("signal", PATIENCE, &context);
         assert!(message.contains("in \"one CPU: some lock\""), "{message}");
     }
 

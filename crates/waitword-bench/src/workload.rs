@@ -4,30 +4,42 @@
 //! mean. The definitions are ours where the original program is lost or counts on something that no futex
 //! promises.
 
+pub mod barrier;
 pub mod calls;
 pub mod cond_perf;
+pub mod event;
 pub mod hand_over;
 pub mod hash;
+pub mod lockhammer;
 pub mod memory;
 pub mod mutex;
 pub mod ping_pong;
 pub mod pp;
 pub mod programs;
+pub mod queue;
+pub mod rates;
 pub mod requeue;
 pub mod rwlock;
 pub mod scale;
+pub mod semaphore;
 pub mod shared;
 pub mod shifting;
 pub mod uncontended;
 pub mod wake;
 pub mod wake_parallel;
 
+mod crowd;
+#[cfg(test)]
+mod faults;
 mod game;
 mod guarded;
 mod herd;
+mod pairs;
 mod patch;
 pub(crate) mod pause;
+mod proof;
 mod race;
+mod spread;
 mod words;
 
 pub use patch::Patch;

@@ -1,6 +1,6 @@
 //! `waitword bench`: arguments, progress bar, Ctrl-C; the tables are in [`tables`].
 
-mod tables;
+pub(crate) mod tables;
 
 use crate::out_file::OutFile;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -10,13 +10,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use waitword_bench::compare::compare;
 use waitword_bench::harness::Context;
-use waitword_bench::report::WorkloadReport;
+use waitword_bench::report::{Report, WorkloadReport};
+use waitword_bench::stats::ROUNDS_TO_TELL;
 use waitword_bench::workload::programs;
-use waitword_bench::{Observer, Settings, Workload, workloads};
+use waitword_bench::{Observer, Settings, Workload, has, locks, workloads};
 
-/// Fewer rounds than this are good for a quick look only.
-const ROUNDS_TO_QUOTE: usize = 5;
 const STOPPED: u8 = 130;
 const MOST_THREADS: u32 = 30_000;
 
@@ -32,7 +33,7 @@ pub(crate) struct Args {
     list: bool,
 
     /// How often every variant is measured
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = at_least_one)]
     rounds: usize,
 
     /// How many threads wait, in the workloads where many do; one case each
@@ -53,6 +54,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     programs: Vec<String>,
 
+    /// Beside ours and what it is compared with, only the peers with one of these in their names (`none`: no peers)
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    peers: Option<Vec<String>>,
+
+    /// Measure every variant beside a twin that differs in nothing: how often is noise taken for a difference?
+    #[arg(long)]
+    twice: bool,
+
     /// Name the Debian packages of the whole programs that are not installed, one a line, and end
     #[arg(long)]
     missing_packages: bool,
@@ -61,9 +70,17 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
+    /// Say what has changed since the run whose report (of --json) this is
+    #[arg(long, value_name = "OLD.json")]
+    compare: Option<PathBuf>,
+
     /// Write it as a page for a browser, too: the published tables beside today's, plots, every figure
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+
+    /// Write what is won and what is lost, and why, as Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
@@ -111,28 +128,39 @@ fn settings(args: &Args) -> Settings {
         naps: args.naps,
         full: args.full,
         programs: args.programs.clone(),
+        peers: args.peers.clone(),
+        twice: args.twice,
     }
 }
 
 fn measure(args: &Args) -> Result<ExitCode, String> {
     let chosen = choose(&args.names, args.full)?;
+    check_peers(args.peers.as_deref().unwrap_or_default())?;
     // Before the run, so that a mistyped path does not cost minutes.
+    let old = args.compare.as_deref().map(Report::read).transpose()?;
     let json = args.json.as_deref().map(OutFile::open).transpose()?;
     let html = args.html.as_deref().map(OutFile::open).transpose()?;
+    let markdown = args.markdown.as_deref().map(OutFile::open).transpose()?;
     let stop = stop_on_signals().map_err(|error| format!("signal handlers: {error}"))?;
     let context = Context::new(settings(args), stop.clone());
     let mut screen = Screen::new();
     // Where it cannot be written or loaded, the rest is measured without it.
-    if let Err(error) = load_drop_in() {
+    if let Err(error) = crate::drop_in::library::load_beside_the_c_library() {
         eprintln!("waitword: the drop-in is not measured: {error:#}");
     }
     let report = waitword_bench::run(&chosen, &context, &mut screen);
     screen.bar.finish_and_clear();
 
     println!("{}", tables::bars(&report.bars));
+    if args.twice {
+        println!("{}", tables::twins(&report));
+    }
+    if let Some(old) = old {
+        println!("{}", tables::comparison(&compare(&old, &report)));
+    }
     println!("{}", tables::header(&report));
-    if args.rounds < ROUNDS_TO_QUOTE {
-        println!("Fewer than {ROUNDS_TO_QUOTE} rounds: for a quick look, not to be quoted.");
+    if args.rounds < ROUNDS_TO_TELL {
+        println!("Fewer than {ROUNDS_TO_TELL} rounds: for a quick look, not to be quoted.");
     }
     if let Some(json) = json {
         let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
@@ -140,6 +168,9 @@ fn measure(args: &Args) -> Result<ExitCode, String> {
     }
     if let Some(html) = html {
         html.write(&waitword_report::html(&report))?;
+    }
+    if let Some(markdown) = markdown {
+        markdown.write(&waitword_report::markdown(&report))?;
     }
     Ok(if stop.load(Relaxed) {
         println!("Stopped before the end: this is what there is.");
@@ -149,12 +180,6 @@ fn measure(args: &Args) -> Result<ExitCode, String> {
     } else {
         ExitCode::FAILURE
     })
-}
-
-/// Makes the drop-in a contender, beside the C library whose names it defines.
-fn load_drop_in() -> anyhow::Result<()> {
-    let library = crate::drop_in::library::put_in_place()?;
-    Ok(waitword_bench::locks::pthread::load(&library)?)
 }
 
 /// The workloads of these names, in the benchmark's order; the usual ones if there are no names.
@@ -174,6 +199,21 @@ fn choose(names: &[String], full: bool) -> Result<Vec<Workload>, String> {
     Ok(workloads().iter().filter(wanted).copied().collect())
 }
 
+/// Every part of a name must be in some name.
+fn check_peers(parts: &[String]) -> Result<(), String> {
+    let names = locks::names();
+    let known = |part: &str| names.iter().any(|name| has(name, part));
+    match parts.iter().find(|part| *part != "none" && !known(part)) {
+        None => Ok(()),
+        Some(unknown) => {
+            let ours = |name: &&String| !locks::is_ours(name);
+            let names: Vec<&str> = names.iter().filter(ours).map(String::as_str).collect();
+            let names = names.join("; ");
+            Err(format!("no peer is called '{unknown}'; there are: {names}"))
+        }
+    }
+}
+
 /// The first Ctrl-C asks the run to stop, the second ends the process.
 fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -187,30 +227,47 @@ fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
 /// The progress bar below, the tables above it as they come.
 struct Screen {
     bar: ProgressBar,
+    began: Instant,
+}
+
+/// In so many parts the progress bar counts.
+const PARTS: f64 = 1000.0;
+
+/// What has been done tells what is left; but not at once.
+fn time_left(part: f64, left: Duration) -> String {
+    let seconds = left.as_secs();
+    match seconds {
+        _ if part < 0.02 => String::new(),
+        0..60 => format!("{seconds} s left"),
+        _ => format!("{} min {:02} s left", seconds / 60, seconds % 60),
+    }
 }
 
 impl Screen {
     fn new() -> Self {
-        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {elapsed}  {msg}");
+        let bar = ProgressBar::with_draw_target(Some(PARTS as u64), ProgressDrawTarget::stderr());
+        let style =
+            ProgressStyle::with_template("{bar:30} {percent:>3} %  {elapsed}  {prefix}  {msg}");
         // No thread draws it: a measurement is not to be disturbed by its own progress bar.
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self { bar }
+        Self {
+            bar,
+            began: Instant::now(),
+        }
     }
 }
 
 impl Observer for Screen {
-    fn begin(&mut self, steps: u64) {
-        self.bar.set_length(steps);
-    }
-
     fn case(&mut self, workload: &str, case: &str) {
         self.bar.set_message(format!("{workload}: {case}"));
         self.bar.tick();
     }
 
-    fn step(&mut self) {
-        self.bar.inc(1);
+    fn progress(&mut self, part: f64) {
+        let part = part.clamp(0.0, 1.0);
+        let left = self.began.elapsed().mul_f64((1.0 - part) / part.max(1e-3));
+        self.bar.set_prefix(time_left(part, left));
+        self.bar.set_position((part * PARTS) as u64);
     }
 
     fn workload(&mut self, report: &WorkloadReport) {
@@ -246,6 +303,34 @@ mod tests {
         assert!(!has(choose(&[], false).unwrap()));
         assert!(has(choose(&[], true).unwrap()));
         assert!(has(choose(&["programs".to_owned()], false).unwrap()));
+    }
+
+    #[test]
+    fn an_unknown_peer_is_answered_with_the_known_ones() {
+        let check = |parts: &[&str]| {
+            check_peers(
+                &parts
+                    .iter()
+                    .map(|part| (*part).to_owned())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(check(&["Parking", "std", "futex(2)"]), Ok(()));
+        assert_eq!(check(&["none"]), Ok(()));
+        let error = check(&["std", "abseil"]).unwrap_err();
+        assert!(
+            error.contains("'abseil'") && error.contains("parking_lot"),
+            "{error}"
+        );
+        assert!(!error.contains("waitword"), "{error}");
+    }
+
+    #[test]
+    fn the_time_left_is_told_when_something_is_known() {
+        let left = |part, seconds| time_left(part, Duration::from_secs(seconds));
+        assert_eq!(left(0.01, 900), "");
+        assert_eq!(left(0.5, 9), "9 s left");
+        assert_eq!(left(0.5, 69), "1 min 09 s left");
     }
 
     #[test]

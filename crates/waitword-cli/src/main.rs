@@ -1,6 +1,7 @@
 //! The command `waitword`.
 
 mod bench;
+mod costs;
 mod doctor;
 mod drop_in;
 mod memory_child;
@@ -28,6 +29,8 @@ enum Command {
     Bench(bench::Args),
     /// Make a page of a report that `bench --json` wrote: plots, every figure, the published tables beside today's
     Report(report::Args),
+    /// Count what each operation costs: instructions, atomic operations, system calls
+    Costs(costs::Args),
     /// Show what this machine offers, and what waitword does with it
     Doctor(doctor::Args),
     /// Try to make a wake-up get lost, and see that none is
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Command::Preload => drop_in::preload(),
         Command::Bench(args) => bench::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Costs(args) => costs::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Torture(args) => waitword_torture::run(&args),
         Command::MemoryChild(args) => memory_child::run(&args),

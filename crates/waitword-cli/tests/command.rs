@@ -9,6 +9,11 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs `waitword` with these arguments; kills it, and fails, if it does not end.
 fn waitword(arguments: &[&str]) -> Output {
+    waitword_while(arguments, |_| ())
+}
+
+/// The same; `meanwhile` is called once it has started.
+fn waitword_while(arguments: &[&str], meanwhile: impl FnOnce(u32)) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_waitword"))
         .args(arguments)
         .stdin(Stdio::null())
@@ -23,6 +28,7 @@ fn waitword(arguments: &[&str]) -> Output {
         streams.1.read_to_end(&mut texts.1).unwrap();
         texts
     });
+    meanwhile(child.id());
     let started = Instant::now();
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
@@ -89,6 +95,98 @@ fn a_short_run_measures_and_writes_its_report() {
     assert_eq!(report["workloads"][1]["cases"][0]["rounds"], 1);
 }
 
+/// A contender that fails to show that it does its work (a futex at any width, the drop-in) ends the run with an error.
+#[test]
+fn every_contender_is_shown_to_do_its_work() {
+    let workloads = ["calls", "hash", "shared", "semaphore", "barrier", "event"];
+    let arguments = [
+        &["bench"],
+        &workloads[..],
+        &["--rounds", "1", "--threads", "2,5"],
+    ]
+    .concat();
+    let output = waitword(&arguments);
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{stdout}{stderr}");
+    for contender in ["waitword 8 ", "waitword, latch", "drop-in "] {
+        assert!(stdout.contains(contender), "no {contender}: {stdout}");
+    }
+}
+
+/// Waits until it has handlers for Ctrl-C, and sends it one.
+fn interrupt(process: u32) {
+    let started = Instant::now();
+    let has_handler = || {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
+        caught & (1 << (libc::SIGINT - 1)) != 0
+    };
+    while !has_handler() {
+        assert!(started.elapsed() < PATIENCE, "it never handles Ctrl-C");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // Time for some rounds.
+    std::thread::sleep(Duration::from_secs(2));
+    // SAFETY: a signal to our own child, which is not reaped before this returns.
+    let sent = unsafe { libc::kill(process as libc::pid_t, libc::SIGINT) };
+    assert_eq!(sent, 0);
+}
+
+#[test]
+fn ctrl_c_ends_the_run_with_what_there_is() {
+    let file = std::env::temp_dir().join(format!("waitword-stopped-{}.json", std::process::id()));
+    let arguments = [
+        "bench", "calls", "--peers", "none", "--rounds", "100000", "--json",
+    ];
+    let output = waitword_while(
+        &[&arguments[..], &[file.to_str().unwrap()]].concat(),
+        interrupt,
+    );
+    let stdout = text(&output.stdout);
+    assert_eq!(
+        output.status.code(),
+        Some(130),
+        "{stdout}{}",
+        text(&output.stderr)
+    );
+    assert!(stdout.contains("Stopped before the end"), "{stdout}");
+    assert!(
+        stdout.contains("wait, wrong value, private, one word"),
+        "{stdout}"
+    );
+    let report = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["complete"], false);
+    let rounds = report["workloads"][0]["cases"][0]["rounds"]
+        .as_u64()
+        .unwrap();
+    assert!((1..100_000).contains(&rounds), "{rounds}");
+}
+
+#[test]
+fn a_run_is_compared_with_an_older_one_and_a_variant_with_its_twin() {
+    let file = std::env::temp_dir().join(format!("waitword-old-{}.json", std::process::id()));
+    let path = file.to_str().unwrap();
+    let run = |more: &[&str]| {
+        let usual = ["bench", "requeue", "--threads", "3", "--rounds", "6"];
+        let output = waitword(&[&usual[..], more].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    run(&["--json", path]);
+    let compared = run(&["--compare", path]);
+    std::fs::remove_file(&file).unwrap();
+    assert!(compared.contains("8 figures compared: "), "{compared}");
+    let twins = run(&["--twice"]);
+    assert!(twins.contains("| waitword 32, again"), "{twins}");
+    assert!(
+        twins.contains("of 12 ratios of a variant to itself"),
+        "{twins}"
+    );
+}
+
 #[test]
 fn bad_input_is_answered_before_anything_is_measured() {
     for (arguments, answer) in [
@@ -96,12 +194,23 @@ fn bad_input_is_answered_before_anything_is_measured() {
         (&["bench", "--rounds", "0"], "at least 1"),
         (&["bench", "--threads", "2,x"], "numbers from 1"),
         (&["bench", "--json", "/no/such/folder/x"], "cannot write"),
+        (&["bench", "--compare", "/no/such/x"], "cannot read"),
+        (&["bench", "--compare", "/dev/null"], "is no report"),
+        (
+            &["bench", "--peers", "std,nobody"],
+            "no peer is called 'nobody'",
+        ),
         (&["bench", "--html", "/no/such/folder/x"], "cannot write"),
         (
             &["report", "/no/such/x", "--html", "/dev/null"],
             "cannot read",
         ),
-        (&["report", "/dev/null", "--html", "/dev/null"], "not JSON"),
+        (
+            &["report", "/dev/null", "--html", "/dev/null"],
+            "is no report",
+        ),
+        (&["costs", "--check", "/no/such/file"], "cannot read"),
+        (&["costs", "--check", "/dev/null"], "not a table of costs"),
     ] {
         let output = waitword(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
@@ -109,6 +218,44 @@ fn bad_input_is_answered_before_anything_is_measured() {
         assert!(stderr.contains(answer), "{stderr}");
         assert!(output.stdout.is_empty(), "{arguments:?}");
     }
+}
+
+#[test]
+fn a_cost_that_differs_from_the_table_is_named() {
+    let table = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/costs.md");
+    let output = waitword(&["costs", "--only", "fetch_add", "--check", table]);
+    let stdout = text(&output.stdout);
+    assert!(output.status.success(), "{stdout}");
+    if stdout.contains("not counted") {
+        return;
+    }
+    assert!(stdout.contains("says: 1 rows"), "{stdout}");
+
+    // Name, instructions, atomic operations.
+    let planted = |line: &str| {
+        let mut cells: Vec<&str> = line.split('|').collect();
+        cells[3] = " 1 ";
+        cells.join("|")
+    };
+    let changed: String = std::fs::read_to_string(table)
+        .unwrap()
+        .lines()
+        .map(|line| match line.contains("fetch_add") {
+            true => planted(line) + "\n",
+            false => format!("{line}\n"),
+        })
+        .collect();
+    let file = std::env::temp_dir().join(format!("waitword-costs-{}.md", std::process::id()));
+    std::fs::write(&file, changed).unwrap();
+    let path = file.to_str().unwrap();
+    let output = waitword(&["costs", "--only", "fetch_add", "--check", path]);
+    std::fs::remove_file(&file).unwrap();
+    let stdout = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{stdout}");
+    assert!(
+        stdout.contains("fetch_add on two words\": atomic: was 1, is 2"),
+        "{stdout}"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A report of `waitword bench` as one HTML page.
+//! A report of `waitword bench` as one HTML page, and its summary as Markdown.
 //!
 //! The terminal's tables are for whoever runs the benchmark. The page is for whoever doubts it: what was published for
 //! each of the five patches stands beside what this machine says today, every plot has its data beneath, every variant is
@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`html`] | the page: head, contents, the order of things |
 //! | `machine`, `bars` | on what it was measured; what must be reached |
+//! | [`markdown`] | the summary: won, lost and why |
 //! | `published`, `patches` | the mails' figures; today's for the same rows |
 //! | `workload` | each workload, case by case: tables, and which plots fit |
 //! | `plot` | the plots, as SVG |
@@ -24,6 +25,7 @@ mod anchor;
 mod bars;
 mod looks;
 mod machine;
+mod markdown;
 mod number;
 mod page;
 mod patches;
@@ -32,5 +34,6 @@ mod published;
 mod table;
 mod workload;
 
+pub use markdown::markdown;
 pub use number::figure;
 pub use page::html;

@@ -33,22 +33,33 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
     notes
 }
 
-/// The header of the page.
-pub(crate) fn section(report: &Report) -> Markup {
+/// Line by line: what, and its value.
+pub(crate) fn lines(report: &Report) -> Vec<(&'static str, String)> {
     let cases = || report.workloads.iter().flat_map(|workload| &workload.cases);
     let repeated: usize = cases().map(|case| case.repeated).sum();
     let disturbed: usize = cases().map(|case| case.disturbed).sum();
+    let took = format!(
+        "{}, in {} s",
+        when(report.started),
+        figure(report.seconds.round())
+    );
+    let rounds = format!(
+        "{}; {repeated} repeated because other load was seen, {disturbed} kept in spite of it",
+        report.rounds
+    );
+    let mut lines = report.machine.lines();
+    lines.push(("waitword", report.version.clone()));
+    lines.push(("measured", took));
+    lines.push(("rounds", rounds));
+    lines
+}
+
+/// The header of the page.
+pub(crate) fn section(report: &Report) -> Markup {
     html! {
         @for note in notes(report) { p.note role="note" { (note) } }
         dl {
-            @for (what, value) in report.machine.lines() { dt { (what) } dd { (value) } }
-            dt { "waitword" } dd { (report.version) }
-            dt { "measured" } dd { (when(report.started)) ", in " (figure(report.seconds.round())) " s" }
-            dt { "rounds" }
-            dd {
-                (report.rounds) "; " (repeated) " repeated because other load was seen, "
-                (disturbed) " kept in spite of it"
-            }
+            @for (what, value) in lines(report) { dt { (what) } dd { (value) } }
             @for peer in &report.missing_peers {
                 dt { "peer missing" }
                 dd { (peer.name) ": not in this build; " code { (peer.install) } ", and build again" }

@@ -7,6 +7,8 @@ mod rwlock;
 mod today;
 mod wanted;
 
+pub(crate) use wanted::about;
+
 use crate::published::{Published, Shown};
 use crate::table::Table;
 use maud::{Markup, html};
@@ -15,23 +17,31 @@ use waitword_bench::workload::Patch;
 
 /// Today's table, and what is to be said of it.
 pub(crate) struct Today {
-    table: Table,
-    notes: Vec<String>,
+    pub(crate) table: Table,
+    pub(crate) notes: Vec<String>,
     /// How the rows that are missing can be had.
-    missing: Vec<String>,
+    pub(crate) missing: Vec<String>,
 }
 
-pub(crate) fn section(patch: Patch, anchor: &str, report: &Report) -> Markup {
+/// Then and now.
+pub(crate) fn both(patch: Patch, report: &Report) -> (Shown, Today) {
     let published = Published::load();
-    let Shown {
-        source,
-        table,
-        note,
-    } = published.of(patch);
     let today = match patch {
         Patch::Wide => rwlock::today(report, &published.wide),
         _ => today::of(wanted::columns(patch, report)),
     };
+    (published.of(patch), today)
+}
+
+pub(crate) fn section(patch: Patch, anchor: &str, report: &Report) -> Markup {
+    let (
+        Shown {
+            source,
+            table,
+            note,
+        },
+        today,
+    ) = both(patch, report);
     html! {
         section.patch id=(anchor) {
             h2 { (patch.title()) a.self href=(format!("#{anchor}")) aria-label="link" { "#" } }
@@ -55,7 +65,7 @@ pub(crate) fn section(patch: Patch, anchor: &str, report: &Report) -> Markup {
                     }
                 }
             }
-            @if patch == Patch::ThroughputOptimized { (claims(&published, report)) }
+            @if patch == Patch::ThroughputOptimized { (claims(&Published::load(), report)) }
         }
     }
 }

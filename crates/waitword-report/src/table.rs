@@ -29,6 +29,16 @@ impl Cell {
         Self::Text(text.into())
     }
 
+    fn markdown(&self) -> String {
+        match self {
+            Self::Empty => String::new(),
+            Self::Variant(name) if is_ours(name) => format!("**{name}**"),
+            Self::Text(text) | Self::Variant(text) | Self::Numbers(text) => text.clone(),
+            Self::Number(value) => figure(*value),
+            Self::Told(told) => format!("*{told}*"),
+        }
+    }
+
     fn markup(&self) -> Markup {
         html! {
             @match self {
@@ -99,6 +109,45 @@ impl Table {
             .any(|cell| matches!(cell, Cell::Number(_) | Cell::Numbers(_)))
     }
 
+    /// As Markdown, which has one row of headings: what stands over several columns stands before each of these.
+    pub(crate) fn markdown(&self) -> String {
+        let width = self
+            .heads
+            .iter()
+            .map(|heads| heads.iter().map(|head| head.columns).sum());
+        let mut heads = vec![String::new(); width.max().unwrap_or(0)];
+        for row in &self.heads {
+            let texts = row.iter().flat_map(|head| vec![&head.text; head.columns]);
+            for (head, text) in heads.iter_mut().zip(texts) {
+                let between = if head.is_empty() || text.is_empty() {
+                    ""
+                } else {
+                    ": "
+                };
+                *head += &format!("{between}{text}");
+            }
+        }
+        let line = |cells: &mut dyn Iterator<Item = String>| -> String {
+            cells
+                .map(|cell| format!("| {} ", cell.replace('|', "\\|")))
+                .collect::<String>()
+                + "|\n"
+        };
+        let numbers = |column| {
+            if self.is_of_numbers(column) {
+                "---:"
+            } else {
+                "---"
+            }
+        };
+        let mut text = line(&mut heads.iter().cloned());
+        text += &line(&mut (0..heads.len()).map(|column| numbers(column).to_owned()));
+        for row in &self.rows {
+            text += &line(&mut row.iter().map(Cell::markdown));
+        }
+        text
+    }
+
     pub(crate) fn markup(&self) -> Markup {
         html! {
             @if !self.rows.is_empty() {
@@ -144,6 +193,19 @@ pub(crate) fn ratio(ratio: Option<&Ratio>, better: Better) -> [Cell; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn markdown_has_one_row_of_headings() {
+        let mut table = Table::new(&["a|b", "c", "d"]);
+        let groups = vec![Head::over(1, ""), Head::over(2, "both")];
+        table.heads.insert(0, groups);
+        let name = Cell::Variant("waitword".to_owned());
+        table
+            .rows
+            .push(vec![name, Cell::Number(0.5), Cell::Told("same")]);
+        let wanted = "| a\\|b | both: c | both: d |\n| --- | ---: | --- |\n| **waitword** | 0.500 | *same* |\n";
+        assert_eq!(table.markdown(), wanted);
+    }
 
     #[test]
     fn texts_are_escaped_and_numbers_whole() {

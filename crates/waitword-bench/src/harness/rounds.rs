@@ -1,13 +1,15 @@
 //! Rounds: every variant of a case once, one after the other, in an order that turns from round to round.
 //!
 //! A round during which somebody else used the machine is thrown away and done again, as often as the case
-//! has rounds; if the load does not go away, the disturbed rounds are kept from then on, and the report
+//! has rounds (short rounds together: the kernel counts in ticks, of which there must be some); if the load does not go away, the disturbed rounds are kept from then on, and the report
 //! says how many.
 
+use super::contender::only;
 use super::{Case, Contender, Context, Failure, Measured, Metric};
 use crate::report::{CaseReport, MetricReport, VariantReport};
 use crate::stats::{Ratio, Summary};
 use crate::usage::{LoadWatch, Usage};
+use std::time::Instant;
 
 /// The whole rounds of a case, as far as they got.
 struct Rounds {
@@ -17,18 +19,21 @@ struct Rounds {
     disturbed: usize,
 }
 
-/// Measures all variants of a case, interleaved. What was measured before a failure is reported with it.
+/// Measures all variants of a case that the user wants, interleaved. What was measured before a failure is reported
+/// with it. `progress` is told which part of the case has been done.
 pub fn run_case(
     case: Case,
     context: &Context,
-    step: &mut dyn FnMut(),
+    progress: &mut dyn FnMut(f64),
 ) -> (Option<CaseReport>, Option<Failure>) {
-    let mut contenders = match (case.prepare)(context) {
+    let began = Instant::now();
+    let contenders = match (case.prepare)(context) {
         Ok(contenders) => contenders,
         Err(failure) => return (None, Some(failure)),
     };
     debug_assert_eq!(contenders.len(), case.contenders, "{}", case.name);
-    let (rounds, failure) = run_rounds(&case.name, &mut contenders, context, step);
+    let mut contenders = only(contenders, |name| context.settings.wants_variant(name));
+    let (rounds, failure) = run_rounds(&case.name, &mut contenders, context, progress);
     let failure = failure.map(|failure| match failure {
         Failure::Failed(message) => Failure::Failed(format!("{}: {message}", case.name)),
         other => other,
@@ -36,7 +41,8 @@ pub fn run_case(
     if rounds.kept.is_empty() {
         return (None, failure);
     }
-    let report = summarize(case.name, &case.metrics, &contenders, &rounds);
+    let mut report = summarize(case.name, &case.metrics, &contenders, &rounds);
+    report.seconds = began.elapsed().as_secs_f64();
     (Some(report), failure)
 }
 
@@ -44,7 +50,7 @@ fn run_rounds(
     case: &str,
     contenders: &mut [Contender],
     context: &Context,
-    step: &mut dyn FnMut(),
+    progress: &mut dyn FnMut(f64),
 ) -> (Rounds, Option<Failure>) {
     let wanted = context.settings.rounds;
     let mut rounds = Rounds {
@@ -52,24 +58,29 @@ fn run_rounds(
         repeated: 0,
         disturbed: 0,
     };
+    let (mut watch, mut unjudged) = (LoadWatch::start(), 0);
     while rounds.kept.len() < wanted {
         let turn = rounds.kept.len() + rounds.repeated;
-        let watch = LoadWatch::start();
-        let round = match run_round(case, contenders, turn, context) {
+        let so_far = rounds.kept.len() as f64;
+        let mut of_round = |part: f64| progress((so_far + part) / wanted as f64);
+        let round = match run_round(case, contenders, turn, context, &mut of_round) {
             Ok(round) => round,
             Err(failure) => return (rounds, Some(failure)),
         };
+        rounds.kept.push(round);
+        unjudged += 1;
+        if !watch.can_tell() && rounds.kept.len() < wanted {
+            continue;
+        }
         if watch.was_disturbed() {
             if rounds.repeated < wanted {
-                rounds.repeated += 1;
-                continue;
+                rounds.repeated += unjudged;
+                rounds.kept.truncate(rounds.kept.len() - unjudged);
+            } else {
+                rounds.disturbed += unjudged;
             }
-            rounds.disturbed += 1;
         }
-        rounds.kept.push(round);
-        for _ in 0..contenders.len() {
-            step();
-        }
+        (watch, unjudged) = (LoadWatch::start(), 0);
     }
     (rounds, None)
 }
@@ -80,6 +91,7 @@ fn run_round(
     contenders: &mut [Contender],
     turn: usize,
     context: &Context,
+    progress: &mut dyn FnMut(f64),
 ) -> Result<Vec<Measured>, Failure> {
     let count = contenders.len();
     let mut round: Vec<Option<Measured>> = vec![None; count];
@@ -99,6 +111,7 @@ fn run_round(
         })?;
         round[index] = Some(measured);
         context.progressed();
+        progress((place + 1) as f64 / count as f64);
     }
     for (index, contender) in contenders.iter().enumerate() {
         let best = best_of(contender.best_of.iter().map(|&other| &round[other]));
@@ -165,6 +178,7 @@ fn summarize(
         name,
         variants: variants.collect(),
         rounds: rounds.kept.len(),
+        seconds: 0.0,
         repeated: rounds.repeated,
         disturbed: rounds.disturbed,
     }
@@ -212,7 +226,7 @@ mod tests {
             };
             Ok(["A", "B", "C"].map(contender).into())
         });
-        let (report, failure) = run_case(case, &context(3), &mut || ());
+        let (report, failure) = run_case(case, &context(3), &mut |_| ());
         assert_eq!(failure, None);
         // A round is repeated if this machine is busy: the pattern holds all the same.
         assert!("ABCBCACABABCBCACAB".starts_with(seen.borrow().as_str()));
@@ -235,7 +249,7 @@ mod tests {
                 }),
             ])
         });
-        let report = run_case(case, &context(4), &mut || ()).0.unwrap();
+        let report = run_case(case, &context(4), &mut |_| ()).0.unwrap();
         assert_eq!(report.variants[0].baseline, None);
         assert_eq!(report.variants[0].metrics[0].ratio, None);
         let ratio = report.variants[1].metrics[0].ratio.unwrap().summary;
@@ -257,7 +271,7 @@ mod tests {
                 Contender::best_of("best of two", vec![0, 1]),
             ])
         });
-        let report = run_case(case, &context(2), &mut || ()).0.unwrap();
+        let report = run_case(case, &context(2), &mut |_| ()).0.unwrap();
         let best = &report.variants[3];
         // A round is repeated if this machine is busy: two that follow each other, whichever.
         let values = &best.metrics[0].values;
@@ -277,7 +291,7 @@ mod tests {
                 Ok(measured(1.0))
             })])
         });
-        let (report, failure) = run_case(case, &context(50), &mut || ());
+        let (report, failure) = run_case(case, &context(50), &mut |_| ());
         assert_eq!(
             failure,
             Some(Failure::new("some case: bad: lost a wake-up"))
@@ -292,7 +306,7 @@ mod tests {
         let case = Case::new("stopped", TIME, 1, |_| {
             Ok(vec![Contender::named("never", |_| unreachable!())])
         });
-        let (report, failure) = run_case(case, &context, &mut || ());
+        let (report, failure) = run_case(case, &context, &mut |_| ());
         assert!(report.is_none());
         assert_eq!(failure, Some(Failure::Stopped));
     }

@@ -1,31 +1,48 @@
 //! The lists of contenders: a new lock is named here, and every workload has it.
 //!
 //! A list is a macro, since each entry is a type: `every_mutex!(contender(threads, &crew))` is the `Vec` of
-//! `contender::<M>(threads, &crew)` for each mutex `M`, the baseline first. `contender` is a generic function of
-//! whatever arguments; the arguments are evaluated anew for each.
+//! `contender::<M>(threads, &crew)` for each mutex `M`: the baseline first and what else the C library has, the old ways, the
+//! peers, ours, the drop-in. `contender` is a generic function of whatever arguments; the arguments are evaluated anew for
+//! each.
+
+use std::sync::LazyLock;
 
 /// Calls a function that is generic over a [`BenchMutex`](super::BenchMutex) for each there is; the results as a `Vec`.
 macro_rules! every_mutex {
     ($build:ident $arguments:tt) => {{
-        use crate::locks::{glibc, ours, parking_lot, stdlib};
+        use crate::locks::{futex, futex_pi, glibc, ours, parking_lot, pthread, stdlib};
         let mut all = vec![
             $build::<glibc::Mutex<glibc::Normal>> $arguments,
             $build::<glibc::Mutex<glibc::Adaptive>> $arguments,
             $build::<glibc::Mutex<glibc::Inherit>> $arguments,
+            $build::<futex::Mutex> $arguments,
+            $build::<futex_pi::Mutex> $arguments,
             $build::<stdlib::Mutex> $arguments,
             $build::<parking_lot::Mutex> $arguments,
-            $build::<ours::Mutex<ours::Adaptive>> $arguments,
-            $build::<ours::Mutex<ours::Throughput>> $arguments,
-            $build::<ours::Mutex<ours::WaitWake>> $arguments,
-            $build::<ours::Mutex<ours::Inherit>> $arguments,
         ];
-        if crate::locks::pthread::is_loaded() {
-            all.push($build::<glibc::Mutex<glibc::Normal, crate::locks::pthread::DropIn>> $arguments);
+        #[cfg(has_cpp)]
+        {
+            use crate::locks::cpp;
+            all.push($build::<cpp::Mutex> $arguments);
+            all.push($build::<cpp::AtomicMutex> $arguments);
+        }
+        #[cfg(has_tbb)]
+        if crate::locks::tbb::is_there() {
+            use crate::locks::tbb;
+            all.push($build::<tbb::Mutex> $arguments);
+            all.push($build::<tbb::queuing::QueuingMutex> $arguments);
         }
         #[cfg(has_nsync)]
         all.push($build::<crate::locks::nsync::Mu> $arguments);
         #[cfg(has_absl)]
         all.push($build::<crate::locks::absl::Mu> $arguments);
+        all.push($build::<ours::Mutex<ours::Adaptive>> $arguments);
+        all.push($build::<ours::Mutex<ours::Throughput>> $arguments);
+        all.push($build::<ours::Mutex<ours::WaitWake>> $arguments);
+        all.push($build::<ours::Mutex<ours::Inherit>> $arguments);
+        if pthread::is_loaded() {
+            all.push($build::<glibc::Mutex<glibc::Normal, pthread::DropIn>> $arguments);
+        }
         all
     }};
 }
@@ -33,22 +50,29 @@ macro_rules! every_mutex {
 /// Calls a function that is generic over a [`BenchCondvar`](super::BenchCondvar) for each there is; the results as a `Vec`.
 macro_rules! every_condvar {
     ($build:ident $arguments:tt) => {{
-        use crate::locks::{glibc, ours, parking_lot, stdlib};
+        use crate::locks::{glibc, nptl, ours, parking_lot, pthread, requeue, stdlib};
         let mut all = vec![
             $build::<glibc::Condvar> $arguments,
+            $build::<requeue::WakeAll> $arguments,
+            $build::<requeue::Requeue> $arguments,
+            $build::<nptl::Condvar<nptl::Orig>> $arguments,
+            $build::<nptl::Condvar<nptl::Requeue>> $arguments,
+            $build::<nptl::Condvar<nptl::WakeOp>> $arguments,
             $build::<stdlib::Condvar> $arguments,
             $build::<parking_lot::Condvar> $arguments,
-            $build::<ours::Condvar<ours::Adaptive>> $arguments,
-            $build::<ours::Condvar<ours::WaitWake>> $arguments,
-            $build::<ours::Condvar<ours::Inherit>> $arguments,
         ];
-        if crate::locks::pthread::is_loaded() {
-            all.push($build::<glibc::Condvar<crate::locks::pthread::DropIn>> $arguments);
-        }
+        #[cfg(has_cpp)]
+        all.push($build::<crate::locks::cpp::Condvar> $arguments);
         #[cfg(has_nsync)]
         all.push($build::<crate::locks::nsync::Cv> $arguments);
         #[cfg(has_absl)]
         all.push($build::<crate::locks::absl::Cv> $arguments);
+        all.push($build::<ours::Condvar<ours::Adaptive>> $arguments);
+        all.push($build::<ours::Condvar<ours::WaitWake>> $arguments);
+        all.push($build::<ours::Condvar<ours::Inherit>> $arguments);
+        if pthread::is_loaded() {
+            all.push($build::<glibc::Condvar<pthread::DropIn>> $arguments);
+        }
         all
     }};
 }
@@ -56,51 +80,87 @@ macro_rules! every_condvar {
 /// Calls a function that is generic over a [`BenchRwLock`](super::BenchRwLock) for each there is; the results as a `Vec`.
 macro_rules! every_rwlock {
     ($build:ident $arguments:tt) => {{
-        use crate::locks::{glibc, ours, parking_lot, stdlib};
+        use crate::locks::{glibc, nptl_rwlock, ours, parking_lot, pthread, stdlib};
         let mut all = vec![
             $build::<glibc::RwLock<glibc::PreferReader>> $arguments,
             $build::<glibc::RwLock<glibc::PreferWriter>> $arguments,
+            $build::<nptl_rwlock::PreferReader> $arguments,
+            $build::<nptl_rwlock::PreferWriter> $arguments,
             $build::<stdlib::RwLock> $arguments,
             $build::<parking_lot::RwLock> $arguments,
-            $build::<ours::RwLock<ours::PreferReaders>> $arguments,
-            $build::<ours::RwLock<ours::PreferWriters>> $arguments,
         ];
-        if crate::locks::pthread::is_loaded() {
-            use crate::locks::pthread::DropIn;
-            all.push($build::<glibc::RwLock<glibc::PreferReader, DropIn>> $arguments);
-            all.push($build::<glibc::RwLock<glibc::PreferWriter, DropIn>> $arguments);
+        #[cfg(has_cpp)]
+        all.push($build::<crate::locks::cpp::SharedMutex> $arguments);
+        #[cfg(has_tbb)]
+        if crate::locks::tbb::is_there() {
+            use crate::locks::tbb;
+            all.push($build::<tbb::RwMutex> $arguments);
+            all.push($build::<tbb::queuing::QueuingRwMutex> $arguments);
         }
         #[cfg(has_nsync)]
         all.push($build::<crate::locks::nsync::Mu> $arguments);
         #[cfg(has_absl)]
         all.push($build::<crate::locks::absl::Mu> $arguments);
+        all.push($build::<ours::RwLock<ours::PreferReaders>> $arguments);
+        all.push($build::<ours::RwLock<ours::PreferWriters>> $arguments);
+        if pthread::is_loaded() {
+            use pthread::DropIn;
+            all.push($build::<glibc::RwLock<glibc::PreferReader, DropIn>> $arguments);
+            all.push($build::<glibc::RwLock<glibc::PreferWriter, DropIn>> $arguments);
+        }
         all
     }};
 }
 
 pub(crate) use {every_condvar, every_mutex, every_rwlock};
 
-/// A peer that this build does not have.
+/// A peer that cannot be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// As the report would call it.
     pub name: &'static str,
-    /// The command that installs it on Debian; the next build has it.
+    /// The command that installs it on Debian; the next build has it, or the next run.
     pub install: &'static str,
 }
 
-/// The peers that were not there, or that could not be compiled and linked, when this was built.
+/// The peers that were not there, or that could not be compiled and linked, when this was built; and those that were, but
+/// cannot be loaded now.
 pub fn missing() -> &'static [Missing] {
-    &[
-        #[cfg(not(has_nsync))]
-        Missing {
-            name: "nsync",
-            install: "apt-get install gcc libnsync-dev",
-        },
-        #[cfg(not(has_absl))]
-        Missing {
-            name: "absl",
-            install: "apt-get install g++ libabsl-dev",
-        },
-    ]
+    static ALL: LazyLock<Vec<Missing>> =
+        LazyLock::new(|| NOT_BUILT.iter().copied().chain(not_loaded()).collect());
+    &ALL
+}
+
+const NOT_BUILT: &[Missing] = &[
+    #[cfg(not(has_cpp))]
+    Missing {
+        name: "C++ std",
+        install: "apt-get install g++",
+    },
+    #[cfg(not(has_tbb))]
+    Missing {
+        name: "tbb",
+        install: "apt-get install g++ libtbb-dev",
+    },
+    #[cfg(not(has_nsync))]
+    Missing {
+        name: "nsync",
+        install: "apt-get install gcc libnsync-dev",
+    },
+    #[cfg(not(has_absl))]
+    Missing {
+        name: "absl",
+        install: "apt-get install g++ libabsl-dev",
+    },
+];
+
+fn not_loaded() -> Option<Missing> {
+    #[cfg(has_tbb)]
+    if !super::tbb::is_there() {
+        return Some(Missing {
+            name: "tbb",
+            install: "apt-get install libtbb12",
+        });
+    }
+    None
 }

@@ -6,7 +6,7 @@
 
 use super::pthread::{CLibrary, Library};
 use super::{BenchCondvar, BenchMutex, BenchRwLock};
-use core::cell::UnsafeCell;
+use core::cell::{Cell, UnsafeCell};
 use core::ffi::c_int;
 use core::marker::PhantomData;
 
@@ -286,24 +286,47 @@ fn done(error: c_int) {
 /// `sem_t`.
 pub struct Semaphore<L: Library = CLibrary>(UnsafeCell<libc::sem_t>, PhantomData<L>);
 
+// SAFETY: made to be used by many threads.
+unsafe impl<L: Library> Send for Semaphore<L> {}
+// SAFETY: as above.
+unsafe impl<L: Library> Sync for Semaphore<L> {}
+
 impl<L: Library> Semaphore<L> {
     /// One of value 1.
     pub fn new() -> Self {
+        Self::with_value(1)
+    }
+
+    /// One of this value.
+    pub fn with_value(value: u32) -> Self {
         // SAFETY: bytes, which are initialized next; nobody else knows them yet.
         let semaphore = unsafe { Self(core::mem::zeroed(), PhantomData) };
         // SAFETY: as above.
-        done(unsafe { (L::functions().sem_init)(semaphore.0.get(), 0, 1) });
+        done(unsafe { (L::functions().sem_init)(semaphore.0.get(), 0, value) });
         semaphore
+    }
+
+    /// Takes a token, waiting for it.
+    #[inline]
+    pub fn wait(&self) {
+        // SAFETY: an initialized semaphore.
+        let error = unsafe { (L::functions().sem_wait)(self.0.get()) };
+        debug_assert_eq!(error, 0);
+    }
+
+    /// Gives a token.
+    #[inline]
+    pub fn post(&self) {
+        // SAFETY: an initialized semaphore.
+        let error = unsafe { (L::functions().sem_post)(self.0.get()) };
+        debug_assert_eq!(error, 0);
     }
 
     /// Takes a token that is there, and gives it back.
     #[inline]
     pub fn wait_and_post(&self) {
-        // SAFETY: an initialized semaphore.
-        unsafe {
-            (L::functions().sem_wait)(self.0.get());
-            (L::functions().sem_post)(self.0.get());
-        }
+        self.wait();
+        self.post();
     }
 }
 
@@ -322,6 +345,23 @@ impl<L: Library> Once<L> {
         let once = Self(UnsafeCell::new(libc::PTHREAD_ONCE_INIT), PhantomData);
         once.ask();
         once
+    }
+
+    /// Whether one is done when it is first asked for, and not a second time.
+    pub fn is_one() -> bool {
+        thread_local! {
+            static DONE: Cell<u32> = const { Cell::new(0) };
+        }
+        extern "C" fn count() {
+            DONE.set(DONE.get() + 1);
+        }
+        let once = Self(UnsafeCell::new(libc::PTHREAD_ONCE_INIT), PhantomData);
+        let before = DONE.get();
+        for _ in 0..2 {
+            // SAFETY: an initialized one.
+            unsafe { (L::functions().once)(once.0.get(), count) };
+        }
+        DONE.get() - before == 1
     }
 
     /// Asks for it to be done.

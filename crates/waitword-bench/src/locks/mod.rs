@@ -1,4 +1,5 @@
-//! What a lock must offer to be measured, and the contenders: ours in each flavour, and the peers.
+//! What a lock must offer to be measured, and the contenders: ours in each flavour, the peers, and the old ways, which is what
+//! there was before each of the futex patches that this project takes up.
 //!
 //! The loops of the workloads are generic over these traits, so that they are the same for every contender. In
 //! every contender each operation is *one call of a function that is not inlined* (libc's and the C++ libraries' are so
@@ -8,27 +9,48 @@
 //! |---|---|
 //! | [`glibc`] | the C library's: mutex normal (the baseline), adaptive, PI; condvar; rwlock in both preferences |
 //! | [`pthread`] | whose functions serve these: the C library's, or the drop-in's, beside it in this process |
+//! | [`semaphore`], [`barrier`], [`event`] | what is no lock, with a trait of its own each, and the contenders |
+//! | [`futex`], [`futex_pi`] | the textbook's mutex, directly on futex(2); a plain PI futex |
+//! | [`requeue`] | the condvar before and after the patch of 2003: wakes all, or requeues |
+//! | [`nptl`] | NPTL's condvar before and after the patch of 2005, in three manners |
+//! | [`nptl_rwlock`] | NPTL's rwlock, which the patch of 2008 was to replace |
 //! | [`stdlib`], [`parking_lot`] | Rust's standard library; the crate of that name |
-//! | `nsync`, `absl` | C and C++; there if the build script found them |
+//! | `cpp` | the C++ standard library's, and a mutex of `std::atomic::wait`; there if the build script found a compiler |
+//! | `tbb` | oneTBB's, adaptive and queuing; there if the build script found it, and if it can be loaded |
+//! | `nsync`, `absl` | Google's, in C and C++; there if the build script found them |
 //! | `every` | the lists of all contenders, for workloads to walk |
 //!
 //! A peer that this build does not have (its library was not installed) is named in the report, not silently left
 //! out: [`missing`].
 
 mod every;
+mod names;
 
 #[cfg(has_absl)]
 pub mod absl;
+pub mod barrier;
+#[cfg(has_cpp)]
+pub mod cpp;
+pub mod event;
+pub mod futex;
+pub mod futex_pi;
 pub mod glibc;
+pub mod nptl;
+pub mod nptl_rwlock;
 #[cfg(has_nsync)]
 pub mod nsync;
 pub mod ours;
 pub mod parking_lot;
 pub mod pthread;
+pub mod requeue;
+pub mod semaphore;
 pub mod stdlib;
+#[cfg(has_tbb)]
+pub mod tbb;
 
 pub use every::{Missing, missing};
 pub(crate) use every::{every_condvar, every_mutex, every_rwlock};
+pub use names::{DROP_IN, is_ours, is_peer, names};
 
 /// A mutual-exclusion lock. All zeros need not be one; one that nobody holds may be moved.
 ///

@@ -1,7 +1,8 @@
-//! nsync's (Google's C library, of the author of absl's locks): a queue of waiters that the lock's word guards, a
+//! nsync's (Google's C library, of the author of absl's locks; Debian 12: 1.25): a queue of waiters that the lock's word guards, a
 //! designated waker, and a condition variable that moves its waiters to the lock.
 //!
-//! The C functions are declared here; Debian has them in a shared library only.
+//! Used as `nsync_mu.h` and `nsync_cv.h` say: `nsync_mu_lock` and `nsync_cv_wait` with conditions looked at in a loop, not the
+//! conditional critical sections that it has, too. The C functions are declared here; Debian has them in a shared library only.
 
 use super::{BenchCondvar, BenchMutex, BenchRwLock};
 use core::cell::UnsafeCell;

@@ -3,8 +3,8 @@
 
 use core::ffi::{c_int, c_uint};
 use libc::{
-    pthread_cond_t, pthread_mutex_t, pthread_mutexattr_t, pthread_once_t, pthread_rwlock_t,
-    pthread_rwlockattr_t, sem_t,
+    pthread_barrier_t, pthread_barrierattr_t, pthread_cond_t, pthread_mutex_t, pthread_mutexattr_t,
+    pthread_once_t, pthread_rwlock_t, pthread_rwlockattr_t, sem_t,
 };
 use std::path::Path;
 use std::ptr::null_mut;
@@ -59,6 +59,8 @@ functions! {
     sem_init: sem_init(*mut sem_t, c_int, c_uint);
     sem_wait: sem_wait(*mut sem_t);
     sem_post: sem_post(*mut sem_t);
+    barrier_init: pthread_barrier_init(*mut pthread_barrier_t, *const pthread_barrierattr_t, c_uint);
+    barrier_wait: pthread_barrier_wait(*mut pthread_barrier_t);
     once: pthread_once(*mut pthread_once_t, extern "C" fn());
 }
 

@@ -7,24 +7,23 @@
 //! **Redraws** the table in Eric Dumazet's mail of 2007 (PRIVATE futexes: cycles of a FUTEX_WAIT whose value
 //! does not match, one word and "mixing 2 words", with getppid and others for reference).
 //!
-//! Before that one thread has slept on each futex and was woken, so that whatever table there is exists.
+//! Before that one thread has slept on each futex and was woken by each call (`workload::proof`): so whatever table there
+//! is exists, and a call that always finds nobody, since it does not look, is found out.
 //!
 //! **Figures.** Nanoseconds a call, the median of five batches of some milliseconds. The kernel has 32-bit
 //! words only: every width of ours is compared with those. Each call is a function that is called and
-//! returns ([`Called`]); *futex(2), inlined* shows what the bare instruction costs in a loop that never
+//! returns ([`Called`](crate::ops::Called)); *futex(2), inlined* shows what the bare instruction costs in a loop that never
 //! returns. `getppid`, a function too, is the floor of any system call.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
-use crate::ops::{BenchWord, Called, Futexes, Inlined, Kernel, Ours, Waited};
+use crate::ops::{BenchWord, Futexes, Inlined, Kernel, Waited};
 use crate::run::{Settings, Workload};
 use crate::stats::median;
 use crate::usage::Usage;
-use crate::workload::herd::Herd;
-use crate::workload::{Spacing, Words, calibrate, kernel_and_all_widths, nanoseconds};
+use crate::workload::{Spacing, Words, calibrate, kernel_and_all_widths, nanoseconds, proof};
 use std::hint::black_box;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::rc::Rc;
 use std::time::Instant;
 use syscalls::{Sysno, syscall0};
 
@@ -33,6 +32,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "calls",
     about: "one call that has nothing to do: wrong value, nobody waiting",
     patch: Some(crate::workload::Patch::Private),
+    milliseconds: 20,
     cases,
 };
 
@@ -42,7 +42,7 @@ const BATCH_NANOSECONDS: f64 = 2e6;
 
 /// The calls that are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Call {
+pub(super) enum Call {
     Wait,
     Wake,
     Requeue,
@@ -93,16 +93,17 @@ fn contenders<const PRIVATE: bool>(
     words: usize,
     context: &Context,
 ) -> Result<Vec<Contender>, Failure> {
-    let crew = Crew::new(1, context)?;
-    sleep_once(Called(Kernel::<PRIVATE>), &crew, PRIVATE, context)?;
-    sleep_once(
-        Called(Ours::<AtomicU32, PRIVATE>::new()),
-        &crew,
-        PRIVATE,
-        context,
-    )?;
-    let mut all = kernel_and_all_widths!(PRIVATE, |futex| contender(futex, call, words, PRIVATE));
-    all.push(contender(Inlined(Kernel::<PRIVATE>), call, words, PRIVATE));
+    let crew = Rc::new(Crew::new(1, context)?);
+    fn one<F: Futexes, const PRIVATE: bool>(
+        futex: F,
+        (call, words): (Call, usize),
+        crew: &Rc<Crew>,
+    ) -> Contender {
+        contender(futex, crew, call, words, PRIVATE)
+    }
+    let what = (call, words);
+    let mut all = kernel_and_all_widths!(PRIVATE, |futex| one::<_, PRIVATE>(futex, what, &crew));
+    all.push(one::<_, PRIVATE>(Inlined(Kernel::<PRIVATE>), what, &crew));
     all.push(Contender::named("getppid", |context: &Context| {
         measure(context, |calls| {
             for _ in 0..calls {
@@ -120,21 +121,17 @@ fn getppid() -> usize {
     unsafe { syscall0(Sysno::getppid) }.unwrap_or(0)
 }
 
-fn sleep_once<F: Futexes>(
+pub(super) fn contender<F: Futexes>(
     futex: F,
-    crew: &Crew,
+    crew: &Rc<Crew>,
+    call: Call,
+    words: usize,
     private: bool,
-    context: &Context,
-) -> Result<(), Failure> {
-    let words = Arc::new(Words::new(1, Spacing::Apart, private));
-    let herd = Herd::asleep(crew, futex, &words, 1, context)?;
-    let woken = futex.wake(&words[0], 1);
-    herd.finish(woken, context)
-}
-
-fn contender<F: Futexes>(futex: F, call: Call, words: usize, private: bool) -> Contender {
+) -> Contender {
     let memory = Words::<F::Word>::new(2, Spacing::Apart, private);
-    Contender::named(futex.name(), move |context: &Context| {
+    let crew = crew.clone();
+    let proof = move |context: &Context| proof::futex(futex, private, &crew, context);
+    proof::proved(futex.name(), proof, move |context| {
         let (one, other) = (&memory[0], &memory[words - 1]);
         measure(context, |calls| match call {
             Call::Wait => wait_wrong_value(futex, one, other, calls),

@@ -24,7 +24,7 @@ use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check}
 use crate::locks::{BenchCondvar, BenchMutex, every_condvar};
 use crate::run::{Settings, Workload};
 use crate::usage::Usage;
-use crate::workload::nanoseconds;
+use crate::workload::{nanoseconds, proof};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,6 +35,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "cond-perf",
     about: "a broadcast wakes n workers, which take the mutex one by one and wait again",
     patch: Some(crate::workload::Patch::Requeue),
+    milliseconds: 20,
     cases,
 };
 
@@ -88,9 +89,11 @@ fn case(workers: usize, rounds: usize, keep: bool) -> Case {
 
 fn nothing<C: BenchCondvar>() {}
 
-fn contender<C: BenchCondvar>(crew: &Rc<Crew>, rounds: usize, keep: bool) -> Contender {
+pub(super) fn contender<C: BenchCondvar>(crew: &Rc<Crew>, rounds: usize, keep: bool) -> Contender {
     let crew = crew.clone();
-    Contender::named(C::NAME, move |context: &Context| {
+    let provers = crew.clone();
+    let proof = move |context: &Context| proof::condvar::<C>(&provers, context);
+    proof::proved(C::NAME, proof, move |context| {
         measure::<C>(&crew, rounds, keep, context)
     })
 }
@@ -264,7 +267,7 @@ mod tests {
         for keep in [false, true] {
             let case = case(9, 30, keep);
             let count = case.contenders;
-            let (report, failure) = run_case(case, &context(), &mut || ());
+            let (report, failure) = run_case(case, &context(), &mut |_| ());
             assert_eq!(failure, None);
             let report = report.unwrap();
             assert_eq!(report.variants.len(), count);

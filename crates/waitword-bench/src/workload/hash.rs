@@ -15,7 +15,7 @@ use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check}
 use crate::ops::{Futexes, Waited};
 use crate::run::{Settings, Workload};
 use crate::usage::Usage;
-use crate::workload::{KERNEL, OURS, OURS_WIDE, Spacing, Words, calibrate};
+use crate::workload::{KERNEL, OURS, OURS_WIDE, Spacing, Words, calibrate, proof};
 use std::hint::black_box;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,6 +27,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "hash",
     about: "t threads walk 1024 words each, waiting with a wrong value (more is better)",
     patch: Some(crate::workload::Patch::Private),
+    milliseconds: 20,
     cases,
 };
 
@@ -48,11 +49,13 @@ fn cases(settings: &Settings) -> Vec<Case> {
     settings.threads.iter().map(case).collect()
 }
 
-fn contender<F: Futexes>(futex: F, crew: &Rc<Crew>) -> Contender {
+pub(super) fn contender<F: Futexes>(futex: F, crew: &Rc<Crew>) -> Contender {
     let crew = crew.clone();
     let count = crew.size() * WORDS_EACH;
     let words = Arc::new(Words::<F::Word>::new(count, Spacing::Packed, true));
-    Contender::named(futex.name(), move |context: &Context| {
+    let provers = crew.clone();
+    let proof = move |context: &Context| proof::futex(futex, true, &provers, context);
+    proof::proved(futex.name(), proof, move |context| {
         measure(futex, &crew, &words, context)
     })
 }

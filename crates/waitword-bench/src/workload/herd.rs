@@ -1,5 +1,5 @@
-//! Threads put to sleep on one word or on a word each, seen asleep, and woken exactly once: what the wake,
-//! requeue and scale workloads have in common.
+//! Threads put to sleep on one word, on a word each or on anything else, seen asleep, and woken exactly once: what the
+//! wake, requeue, scale and event workloads have in common.
 
 use crate::crew::{Crew, wait_to_be_woken};
 use crate::harness::{Context, Failure, check};
@@ -40,6 +40,36 @@ impl<'a> Herd<'a> {
         context: &Context,
     ) -> Result<Self, Failure> {
         let size = crew.size();
+        let strangers = futex.queued().unwrap_or(0);
+        let words = words.clone();
+        let sleep = move |number: usize| wait_to_be_woken(futex, &words[number % distinct], 0);
+        let herd = Self::in_bed(crew, sleep, context)?;
+        let all_queued = || {
+            futex
+                .queued()
+                .is_none_or(|queued| queued == strangers + size)
+        };
+        crew.until(context, || all_queued() || herd.woken() > 0)?;
+        herd.check_asleep()
+    }
+
+    /// The same by any way to `sleep`: each thread of `crew` does it once, until it is woken. They are seen asleep; on the way
+    /// into a queue they may sleep, too.
+    pub(super) fn asleep_by(
+        crew: &'a Crew,
+        sleep: impl Fn(usize) + Send + Sync + 'static,
+        context: &Context,
+    ) -> Result<Self, Failure> {
+        Self::in_bed(crew, sleep, context)?.check_asleep()
+    }
+
+    /// All have been seen asleep, and some may have got up since.
+    fn in_bed(
+        crew: &'a Crew,
+        sleep: impl Fn(usize) + Send + Sync + 'static,
+        context: &Context,
+    ) -> Result<Self, Failure> {
+        let size = crew.size();
         let shared = Arc::new(Shared {
             size,
             arrived: AtomicUsize::new(0),
@@ -48,26 +78,22 @@ impl<'a> Herd<'a> {
             base: Instant::now(),
             done: AtomicU32::new(0),
         });
-        let strangers = futex.queued().unwrap_or(0);
-        let (theirs, words) = (shared.clone(), words.clone());
+        let theirs = shared.clone();
         crew.start(move |number| {
             theirs.arrived.fetch_add(1, SeqCst);
-            wait_to_be_woken(futex, &words[number % distinct], 0);
+            sleep(number);
             theirs.ran();
         });
         crew.until(context, || shared.arrived.load(SeqCst) == size)?;
         crew.until_all_sleep(size, context)?;
-        let all_queued = || {
-            futex
-                .queued()
-                .is_none_or(|queued| queued == strangers + size)
-        };
-        crew.until(context, all_queued)?;
-        let herd = Self { crew, shared };
-        check(herd.woken() == 0, || {
+        Ok(Self { crew, shared })
+    }
+
+    fn check_asleep(self) -> Result<Self, Failure> {
+        check(self.woken() == 0, || {
             "a thread that nobody woke ran".to_owned()
         })?;
-        Ok(herd)
+        Ok(self)
     }
 
     /// How many have run since they slept.
@@ -85,12 +111,23 @@ impl<'a> Herd<'a> {
         self.shared.base + since
     }
 
-    /// After the waking: `counted` is the sum of what the wakes returned.
-    pub(super) fn finish(self, counted: usize, context: &Context) -> Result<(), Failure> {
+    /// As [`Herd::wait_until_all_ran`], if the wakes' sum is such that they can.
+    pub(super) fn when_all_ran(&self, counted: usize) -> Result<Instant, Failure> {
+        self.check_sum(counted)?;
+        Ok(self.wait_until_all_ran())
+    }
+
+    fn check_sum(&self, counted: usize) -> Result<(), Failure> {
         let size = self.shared.size;
         check(counted == size, || {
             format!("the wakes of {size} sleepers say that they woke {counted}")
-        })?;
+        })
+    }
+
+    /// After the waking: `counted` is the sum of what the wakes returned.
+    pub(super) fn finish(self, counted: usize, context: &Context) -> Result<(), Failure> {
+        self.check_sum(counted)?;
+        let size = self.shared.size;
         self.crew.finish(context)?;
         let woken = self.woken();
         check(woken == size, || format!("{woken} of {size} ran"))

@@ -8,7 +8,7 @@
 //! for its sleepers is not counted on either side.
 
 use crate::crew::Crew;
-use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
 use crate::ops::Futexes;
 use crate::run::{Settings, Workload};
 use crate::usage::Usage;
@@ -24,6 +24,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "memory",
     about: "bytes of the table and parkers after n threads have waited",
     patch: Some(crate::workload::Patch::Private),
+    milliseconds: 20,
     cases,
 };
 
@@ -86,11 +87,21 @@ fn ask_a_child(threads: usize) -> Result<usize, Failure> {
 pub fn bytes_after(threads: usize) -> Result<usize, Failure> {
     let context = Context::new(Settings::default(), Arc::default());
     let _watchdog = Watchdog::start(CHILD, &context).map_err(Failure::new)?;
-    let futex = OURS;
+    bytes_after_waiting(OURS, threads, &context)
+}
+
+pub(super) fn bytes_after_waiting<F: Futexes>(
+    futex: F,
+    threads: usize,
+    context: &Context,
+) -> Result<usize, Failure> {
+    check(futex.queued().is_some(), || {
+        "these futexes have no table to be measured".to_owned()
+    })?;
     let words = Arc::new(Words::new(threads, Spacing::Apart, true));
-    let crew = Crew::new(threads, &context)?;
-    let herd = Herd::asleep(&crew, futex, &words, threads, &context)?;
+    let crew = Crew::new(threads, context)?;
+    let herd = Herd::asleep(&crew, futex, &words, threads, context)?;
     let woken = (0..threads).map(|index| futex.wake(&words[index], 1)).sum();
-    herd.finish(woken, &context)?;
+    herd.finish(woken, context)?;
     Ok(table::mapped_bytes())
 }

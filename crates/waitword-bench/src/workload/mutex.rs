@@ -30,15 +30,15 @@
 //! until its time is over (some 4 ms), and not each of 64 has had a turn before the run's end. That is what a
 //! user of such a lock sees in that time.
 
-mod crowd;
 mod figures;
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured};
 use crate::locks::{BenchMutex, every_mutex};
 use crate::run::{Settings, Workload};
+use crate::workload::crowd::{self, OUT_OF, Until, Work};
 use crate::workload::guarded::Guarded;
-use crowd::{OUT_OF, Until, Work};
+use crate::workload::proof;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +48,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "mutex",
     about: "t threads on one mutex, L pauses inside, D outside: throughput, fairness, waits",
     patch: Some(crate::workload::Patch::ThroughputOptimized),
+    milliseconds: 20,
     cases,
 };
 
@@ -136,9 +137,11 @@ fn for_a_time(threads: usize, inside: u32, outside: u32, naps: u32) -> Case {
     })
 }
 
-fn timed<M: BenchMutex>(crew: &Rc<Crew>, work: Work, times: [Duration; 2]) -> Contender {
+pub(super) fn timed<M: BenchMutex>(crew: &Rc<Crew>, work: Work, times: [Duration; 2]) -> Contender {
     let (crew, guarded) = (crew.clone(), Arc::new(Guarded::<M>::new()));
-    Contender::named(M::NAME, move |context: &Context| {
+    let provers = crew.clone();
+    let proof = move |context: &Context| proof::mutex::<M>(&provers, context);
+    proof::proved(M::NAME, proof, move |context| {
         let [throughput, latency] = times.map(Until::Time);
         let throughput = crowd::run(&crew, &guarded, work, throughput, false, context)?;
         let latency = crowd::run(&crew, &guarded, work, latency, true, context)?;
@@ -161,7 +164,9 @@ fn worst_case(threads: usize, sections: u64) -> Case {
 
 fn counted<M: BenchMutex>(crew: &Rc<Crew>, work: Work, sections: u64) -> Contender {
     let (crew, guarded) = (crew.clone(), Arc::new(Guarded::<M>::new()));
-    Contender::named(M::NAME, move |context: &Context| {
+    let provers = crew.clone();
+    let proof = move |context: &Context| proof::mutex::<M>(&provers, context);
+    proof::proved(M::NAME, proof, move |context| {
         let outcome = run_counted(&crew, &guarded, work, sections, context)?;
         Ok(Measured {
             values: figures::of_sections(&outcome),

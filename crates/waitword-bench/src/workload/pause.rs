@@ -30,6 +30,11 @@ pub(crate) fn lasting(wanted: f64) -> u32 {
     ((wanted / nanoseconds()).round() as u32).max(1)
 }
 
+/// As [`lasting`], but nothing at all for 0.
+pub(crate) fn for_nanoseconds(wanted: f64) -> u32 {
+    if wanted == 0.0 { 0 } else { lasting(wanted) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,7 +46,8 @@ mod tests {
             "{} ns",
             nanoseconds()
         );
-        assert_eq!(lasting(0.0), 1);
+        assert_eq!((lasting(0.0), for_nanoseconds(0.0)), (1, 0));
+        assert_eq!(for_nanoseconds(1e6), lasting(1e6));
         assert!(lasting(1e6) > 100);
     }
 }

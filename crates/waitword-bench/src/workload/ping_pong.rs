@@ -19,7 +19,7 @@ use crate::run::{Settings, Workload};
 use crate::stats::median;
 use crate::usage::Usage;
 use crate::workload::{
-    KERNEL, OURS, OURS_WIDE, Spacing, Words, allowed_cpus, calibrate, nanoseconds, run_on,
+    KERNEL, OURS, OURS_WIDE, Spacing, Words, allowed_cpus, calibrate, nanoseconds, proof, run_on,
 };
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,6 +31,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "ping-pong",
     about: "two threads wait for and wake each other; spin off and on",
     patch: Some(crate::workload::Patch::Private),
+    milliseconds: 20,
     cases,
 };
 
@@ -134,7 +135,9 @@ pub(super) fn contender<F: Futexes>(
     let crew = crew.clone();
     let words = Arc::new(Words::<F::Word>::new(1, Spacing::Apart, private));
     let name = format!("{}{remark}", futex.name());
-    Contender::named(name, move |context: &Context| {
+    let provers = crew.clone();
+    let proof = move |context: &Context| proof::futex(futex, private, &provers, context);
+    proof::proved(name, proof, move |context| {
         let _spin = spin.set();
         measure(context, |handovers| {
             play(futex, &crew, &words, 0, placement, handovers, context)

@@ -19,6 +19,7 @@ use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check}
 use crate::locks::{BenchCondvar, every_condvar};
 use crate::run::{Settings, Workload};
 use crate::workload::game::{Game, Signal};
+use crate::workload::proof;
 use crate::workload::race::{Place, race};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "pp",
     about: "many pairs of threads signal each other, each pair with a mutex of its own",
     patch: Some(crate::workload::Patch::Requeue),
+    milliseconds: 20,
     cases,
 };
 
@@ -70,10 +72,12 @@ fn case(size: Size) -> Case {
 
 fn nothing<C: BenchCondvar>() {}
 
-fn contender<C: BenchCondvar>(crew: &Rc<Crew>, exchanges: u64) -> Contender {
+pub(super) fn contender<C: BenchCondvar>(crew: &Rc<Crew>, exchanges: u64) -> Contender {
     let crew = crew.clone();
     let games: Arc<[Game<C>]> = (0..crew.size() / 2).map(|_| Game::new()).collect();
-    Contender::named(C::NAME, move |context: &Context| {
+    let provers = crew.clone();
+    let proof = move |context: &Context| proof::condvar::<C>(&provers, context);
+    proof::proved(C::NAME, proof, move |context| {
         measure(&crew, &games, exchanges, context)
     })
 }
@@ -123,7 +127,7 @@ mod tests {
         let context = Context::new(settings, Arc::default());
         let case = case(size(8, 20));
         let count = case.contenders;
-        let (report, failure) = run_case(case, &context, &mut || ());
+        let (report, failure) = run_case(case, &context, &mut |_| ());
         assert_eq!(failure, None);
         let report = report.unwrap();
         assert_eq!(report.variants.len(), count);

@@ -23,6 +23,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "programs",
     about: "whole programs, plain and under the pthread drop-in: the same output, and what it cost",
     patch: None,
+    milliseconds: 20,
     cases,
 };
 
@@ -186,7 +187,7 @@ mod tests {
             .find(|program| program.name.contains("Rust"))
             .expect("it is on the list");
         let case = case(program, Size::Short, || Ok(vec!["env".into()]));
-        let (report, failure) = run_case(case, &context, &mut || ());
+        let (report, failure) = run_case(case, &context, &mut |_| ());
         assert_eq!(failure, None);
         let report = report.unwrap();
         for (variant, name) in report.variants.iter().zip(NAMES) {

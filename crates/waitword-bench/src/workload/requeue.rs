@@ -26,6 +26,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "requeue",
     about: "t threads asleep on one word, moved to another one at a time or all at once",
     patch: Some(crate::workload::Patch::Private),
+    milliseconds: 20,
     cases,
 };
 
@@ -52,7 +53,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
     cases
 }
 
-fn contender<F: Futexes>(futex: F, crew: &Rc<Crew>, at_once: usize) -> Contender {
+pub(super) fn contender<F: Futexes>(futex: F, crew: &Rc<Crew>, at_once: usize) -> Contender {
     let crew = crew.clone();
     let words = Arc::new(Words::<F::Word>::new(2, Spacing::Apart, true));
     Contender::named(futex.name(), move |context: &Context| {

@@ -25,8 +25,8 @@
 //! 80 ms with 100 threads; four times as long with `--full`) is one that ended only since the other class left off:
 //! that is starvation. Where threads are more than CPUs, a wait for the lock can contain one for the CPU.
 
-mod classes;
-mod mixed;
+pub(super) mod classes;
+pub(super) mod mixed;
 
 use crate::harness::{Case, Failure, check};
 use crate::locks::BenchRwLock;
@@ -38,6 +38,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "rwlock",
     about: "t threads read and seldom write under one rwlock; readers against writers: throughput, waits",
     patch: Some(crate::workload::Patch::Wide),
+    milliseconds: 20,
     cases,
 };
 

@@ -21,7 +21,7 @@ use crate::usage::Usage;
 use crate::workload::calls;
 use crate::workload::herd::Herd;
 use crate::workload::ping_pong::{Placement, Spin, play};
-use crate::workload::{KERNEL, OURS, Spacing, Words, nanoseconds};
+use crate::workload::{KERNEL, OURS, Spacing, Words, nanoseconds, proof};
 use std::hint::black_box;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -33,6 +33,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "scale",
     about: "one operation while N other threads sleep, each on its own word (ratio: to N = 16)",
     patch: Some(crate::workload::Patch::Private),
+    milliseconds: 20,
     cases,
 };
 
@@ -76,10 +77,25 @@ fn cases(settings: &Settings) -> Vec<Case> {
 }
 
 /// The threads: those that sleep, two that play, one that is woken.
-struct Crews {
+pub(super) struct Crews {
     sleepers: Crew,
     players: Rc<Crew>,
     single: Rc<Crew>,
+}
+
+impl Crews {
+    pub(super) fn new(
+        sleepers: usize,
+        players: &Rc<Crew>,
+        single: &Rc<Crew>,
+        context: &Context,
+    ) -> Result<Rc<Self>, Failure> {
+        Ok(Rc::new(Self {
+            sleepers: Crew::new(sleepers, context)?,
+            players: players.clone(),
+            single: single.clone(),
+        }))
+    }
 }
 
 fn prepare(context: &Context) -> Result<Vec<Contender>, Failure> {
@@ -87,11 +103,7 @@ fn prepare(context: &Context) -> Result<Vec<Contender>, Failure> {
     let single = Rc::new(Crew::new(1, context)?);
     let mut crews = Vec::new();
     for size in SLEEPERS {
-        crews.push(Rc::new(Crews {
-            sleepers: Crew::new(size, context)?,
-            players: players.clone(),
-            single: single.clone(),
-        }));
+        crews.push(Crews::new(size, &players, &single, context)?);
     }
     let mut contenders = Vec::new();
     for crews in &crews {
@@ -104,14 +116,19 @@ fn prepare(context: &Context) -> Result<Vec<Contender>, Failure> {
     Ok(contenders)
 }
 
-fn contender<F: Futexes>(futex: F, crews: &Rc<Crews>, baseline: usize) -> Contender {
+pub(super) fn contender<F: Futexes>(futex: F, crews: &Rc<Crews>, baseline: usize) -> Contender {
     let crews = crews.clone();
     let size = crews.sleepers.size();
     let beds = Arc::new(Words::<F::Word>::new(size, Spacing::Apart, true));
     let words = Arc::new(Words::<F::Word>::new(WORKED_ON, Spacing::Apart, true));
     let name = format!("{}, N = {size}", futex.name());
+    let mut proved = false;
     let body = move |context: &Context| {
         let _spin = Spin::Off.set();
+        if !proved {
+            proof::futex(futex, true, &crews.single, context)?;
+            proved = true;
+        }
         let herd = Herd::asleep(&crews.sleepers, futex, &beds, size, context)?;
         let before = Usage::now();
         let work = Work {
@@ -235,7 +252,7 @@ fn herd_contender<F: Futexes>(futex: F, crew: &Rc<Crew>, distinct: usize) -> Con
         let woken = (0..distinct)
             .map(|index| futex.wake(&words[index], usize::MAX))
             .sum();
-        let took = nanoseconds(start, herd.wait_until_all_ran());
+        let took = nanoseconds(start, herd.when_all_ran(woken)?);
         let usage = Usage::now() - before;
         herd.finish(woken, context)?;
         Ok(Measured {

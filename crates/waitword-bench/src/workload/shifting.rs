@@ -22,7 +22,7 @@ use crate::run::{Settings, Workload};
 use crate::usage::Usage;
 use crate::workload::guarded::Guarded;
 use crate::workload::pause::{self, pause};
-use crate::workload::{allowed_cpus, run_on};
+use crate::workload::{allowed_cpus, proof, run_on};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,6 +34,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "shifting",
     about: "100 mutexes under a load that changes: 1 to 64 threads, short and long sections (more is better)",
     patch: Some(crate::workload::Patch::ThroughputOptimized),
+    milliseconds: 20,
     cases,
 };
 
@@ -118,10 +119,12 @@ fn name<M: BenchMutex>() -> &'static str {
     M::NAME
 }
 
-fn contender<M: BenchMutex>(crew: &Rc<Crew>, phase: Duration) -> Contender {
+pub(super) fn contender<M: BenchMutex>(crew: &Rc<Crew>, phase: Duration) -> Contender {
     let crew = crew.clone();
     let locks: Arc<[Guarded<M>]> = (0..LOCKS).map(|_| Guarded::new()).collect();
-    Contender::named(M::NAME, move |context: &Context| {
+    let provers = crew.clone();
+    let proof = move |context: &Context| proof::mutex::<M>(&provers, context);
+    proof::proved(M::NAME, proof, move |context| {
         measure(&crew, &locks, phase, context)
     })
 }

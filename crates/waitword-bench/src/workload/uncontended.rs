@@ -1,28 +1,40 @@
 //! `uncontended`: what a lock costs that nobody else wants.
 //!
-//! **Work.** One thread locks and unlocks, over and over, with nothing between: a mutex, also of the C library's kinds that keep their owner; a
-//! reader-writer lock for reading, and for writing. It takes a semaphore's token, which is there, and gives it back; it asks for something to be done once that has been
-//! done.
+//! **Work.** One thread, over and over, with nothing between:
+//!
+//! | cases | what it does |
+//! |---|---|
+//! | *mutex*, and the C library's kinds that keep their owner | lock; unlock |
+//! | *trylock, taken* | try to lock a mutex that is locked |
+//! | *rwlock, reading*, *writing* | lock for reading, or for writing; unlock |
+//! | *semaphore* | take its token, which is there; give it back |
+//! | *once* | ask for something to be done once that has been done |
+//! | *filler, ...* (with `--full`) | lock, a little arithmetic, unlock: what of the lock's cost the CPU can hide behind work |
 //!
 //! **Redraws** the single-threaded shapes of glibc's benchtests. Other threads of the process are there, asleep: some
 //! C libraries leave out the atomic instructions of a process with one thread, which is not what is asked here.
 //!
-//! **Figures.** Nanoseconds for a lock and an unlock together, two calls, the median of five batches of two
-//! milliseconds.
+//! **Figures.** Nanoseconds for a lock and an unlock together, two calls (of *trylock*: for its one), the median of five batches
+//! of two milliseconds. One thread cannot tell a lock from nothing: each is first shown to keep out another (`workload::proof`).
 
-use crate::harness::{Case, Contender, Context, Metric};
-use crate::locks::glibc::{self, ErrorChecking, Inherit, MutexKind, Once, Recursive, Semaphore};
+use crate::crew::Crew;
+use crate::harness::{Case, Contender, Context, Failure, Metric, check};
+use crate::locks::glibc::{self, ErrorChecking, Inherit, MutexKind, Once, Recursive};
 use crate::locks::pthread::{self, CLibrary, DropIn, Library};
+use crate::locks::semaphore::{BenchSemaphore, every_semaphore};
 use crate::locks::{BenchMutex, BenchRwLock, every_mutex, every_rwlock};
 use crate::run::{Settings, Workload};
 use crate::workload::calls::measure;
+use crate::workload::proof::{self, proved};
 use std::hint::black_box;
+use std::rc::Rc;
 
 /// What the user calls by name.
 pub const WORKLOAD: Workload = Workload {
     name: "uncontended",
-    about: "one thread locks and unlocks: mutex; rwlock for reading and for writing; semaphore; once",
+    about: "one thread locks and unlocks: mutex, trylock; rwlock for reading and for writing; semaphore; once",
     patch: None,
+    milliseconds: 20,
     cases,
 };
 
@@ -32,105 +44,229 @@ const METRICS: &[Metric] = &[Metric::less("", "ns")];
 #[repr(align(128))]
 struct Apart<L>(L);
 
-fn cases(_: &Settings) -> Vec<Case> {
+/// What is done with the lock held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Section {
+    Empty,
+    Filler,
+}
+
+/// A little work, of some ten nanoseconds, that touches no memory.
+#[inline(always)]
+fn fill() {
+    let mut number = black_box(1_u64);
+    for _ in 0..8 {
+        number ^= number << 7;
+        number ^= number >> 9;
+    }
+    black_box(number);
+}
+
+/// One who proves the others' locks.
+type Prover = Rc<Crew>;
+
+/// A case whose contenders are made for a prover.
+fn case(
+    name: &'static str,
+    contenders: usize,
+    prepare: impl FnOnce(&Prover) -> Vec<Contender> + 'static,
+) -> Case {
+    Case::new(name, METRICS, contenders, move |context| {
+        Ok(prepare(&Rc::new(Crew::new(1, context)?)))
+    })
+}
+
+fn cases(settings: &Settings) -> Vec<Case> {
     let mutexes = every_mutex!(nothing()).len();
     let rwlocks = every_rwlock!(nothing()).len();
+    let semaphores = every_semaphore!(nothing()).len();
     let libraries = 1 + usize::from(pthread::is_loaded());
-    vec![
-        Case::new("mutex", METRICS, mutexes, |_| Ok(every_mutex!(mutex()))),
+    let mut cases = vec![
+        case("mutex", mutexes, |prover| {
+            every_mutex!(mutex(prover, Section::Empty))
+        }),
         of_kind::<Recursive>("mutex, recursive", libraries),
         of_kind::<ErrorChecking>("mutex, error-checking", libraries),
         of_kind::<Inherit>("mutex, priority-inheriting", libraries),
-        Case::new("rwlock, reading", METRICS, rwlocks, |_| {
-            Ok(every_rwlock!(reader()))
+        case("trylock, taken", mutexes, |prover| {
+            every_mutex!(failing_trylock(prover))
         }),
-        Case::new("rwlock, writing", METRICS, rwlocks, |_| {
-            Ok(every_rwlock!(writer()))
+        case("rwlock, reading", rwlocks, |prover| {
+            every_rwlock!(reader(prover, Section::Empty))
         }),
-        Case::new("semaphore", METRICS, libraries, |_| {
-            Ok(every_library(semaphore::<CLibrary>, semaphore::<DropIn>))
+        case("rwlock, writing", rwlocks, |prover| {
+            every_rwlock!(writer(prover, Section::Empty))
         }),
-        Case::new("once", METRICS, libraries, |_| {
-            Ok(every_library(once::<CLibrary>, once::<DropIn>))
+        case("semaphore", semaphores, |prover| {
+            every_semaphore!(semaphore(prover, Section::Empty))
         }),
-    ]
+        case("once", libraries, |_| {
+            every_library(once::<CLibrary>, once::<DropIn>)
+        }),
+    ];
+    if settings.full {
+        cases.extend([
+            case("filler, locked", mutexes, |prover| {
+                every_mutex!(mutex(prover, Section::Filler))
+            }),
+            case("filler, locked for reading", rwlocks, |prover| {
+                every_rwlock!(reader(prover, Section::Filler))
+            }),
+            case("filler, locked for writing", rwlocks, |prover| {
+                every_rwlock!(writer(prover, Section::Filler))
+            }),
+            case("filler, semaphore", semaphores, |prover| {
+                every_semaphore!(semaphore(prover, Section::Filler))
+            }),
+        ]);
+    }
+    cases
 }
 
 /// A mutex of the C library's and of the drop-in's.
 fn of_kind<K: MutexKind>(name: &'static str, libraries: usize) -> Case {
-    Case::new(name, METRICS, libraries, |_| {
-        Ok(every_library(
-            mutex_of_kind::<K, CLibrary>,
-            mutex_of_kind::<K, DropIn>,
-        ))
+    case(name, libraries, |prover| {
+        every_library(
+            || mutex_named::<glibc::Mutex<K, CLibrary>>(library::<CLibrary>(), prover),
+            || mutex_named::<glibc::Mutex<K, DropIn>>(library::<DropIn>(), prover),
+        )
     })
 }
 
 /// The C library's, and the drop-in's if it is there.
-fn every_library(theirs: fn() -> Contender, ours: fn() -> Contender) -> Vec<Contender> {
+fn every_library(
+    theirs: impl FnOnce() -> Contender,
+    ours: impl FnOnce() -> Contender,
+) -> Vec<Contender> {
     let ours = pthread::is_loaded().then(ours);
     [theirs()].into_iter().chain(ours).collect()
 }
 
-fn name<L: Library>() -> &'static str {
+fn library<L: Library>() -> &'static str {
     if L::IS_DROP_IN { "drop-in" } else { "glibc" }
-}
-
-fn semaphore<L: Library>() -> Contender {
-    contender(
-        name::<L>(),
-        Semaphore::<L>::new(),
-        |semaphore: &Semaphore<L>| {
-            semaphore.wait_and_post();
-        },
-    )
-}
-
-fn once<L: Library>() -> Contender {
-    contender(name::<L>(), Once::<L>::done(), |once: &Once<L>| once.ask())
 }
 
 fn nothing<L>() {}
 
-fn mutex<M: BenchMutex>() -> Contender {
-    contender(M::NAME, M::new(), |lock: &M| {
-        lock.lock();
-        // SAFETY: locked above; borrowed all the while, it does not move.
-        unsafe { lock.unlock() };
-    })
+fn once<L: Library>() -> Contender {
+    let proof = |_: &Context| {
+        check(Once::<L>::is_one(), || {
+            "what was to be done once was not done once".to_owned()
+        })
+    };
+    contender(
+        library::<L>(),
+        Once::<L>::done(),
+        Section::Empty,
+        proof,
+        |once| once.ask(),
+        |_| (),
+    )
 }
 
-fn mutex_of_kind<K: MutexKind, L: Library>() -> Contender {
-    type Mutex<K, L> = glibc::Mutex<K, L>;
-    contender(name::<L>(), Mutex::<K, L>::new(), |lock: &Mutex<K, L>| {
-        lock.lock();
-        // SAFETY: locked above; borrowed all the while, it does not move.
-        unsafe { lock.unlock() };
-    })
+pub(super) fn mutex<M: BenchMutex>(prover: &Prover, section: Section) -> Contender {
+    locked::<M>(M::NAME, prover, section)
 }
 
-fn reader<L: BenchRwLock>() -> Contender {
-    contender(L::NAME, L::new(), |lock: &L| {
-        lock.read_lock();
-        // SAFETY: locked above; borrowed all the while, it does not move; there is no other.
-        unsafe { lock.read_unlock() };
-    })
+fn mutex_named<M: BenchMutex>(name: &str, prover: &Prover) -> Contender {
+    locked::<M>(name, prover, Section::Empty)
 }
 
-fn writer<L: BenchRwLock>() -> Contender {
-    contender(L::NAME, L::new(), |lock: &L| {
-        lock.write_lock();
-        // SAFETY: locked above; borrowed all the while, it does not move.
-        unsafe { lock.write_unlock() };
-    })
+fn locked<M: BenchMutex>(name: &str, prover: &Prover, section: Section) -> Contender {
+    let prover = prover.clone();
+    contender(
+        name,
+        M::new(),
+        section,
+        move |context| proof::mutex::<M>(&prover, context),
+        |lock: &M| lock.lock(),
+        // SAFETY: locked just before; borrowed all the while, it does not move.
+        |lock: &M| unsafe { lock.unlock() },
+    )
 }
 
-fn contender<L: 'static>(name: &str, lock: L, both: impl Fn(&L) + Copy + 'static) -> Contender {
-    let lock = Box::new(Apart(lock));
-    Contender::named(name, move |context: &Context| {
+pub(super) fn failing_trylock<M: BenchMutex>(prover: &Prover) -> Contender {
+    let (lock, prover) = (Box::new(Apart(M::new())), prover.clone());
+    let proof = move |context: &Context| proof::mutex::<M>(&prover, context);
+    proved(M::NAME, proof, move |context| {
         measure(context, |times| {
+            let lock = &lock.0;
+            lock.lock();
+            let mut taken = 0;
             for _ in 0..times {
-                both(black_box(&lock.0));
+                taken += u64::from(black_box(lock).try_lock());
+            }
+            // SAFETY: locked above; borrowed all the while, it does not move.
+            unsafe { lock.unlock() };
+            check(taken == 0, || {
+                format!("a locked mutex was taken {taken} times")
+            })
+        })
+    })
+}
+
+pub(super) fn reader<L: BenchRwLock>(prover: &Prover, section: Section) -> Contender {
+    let prover = prover.clone();
+    contender(
+        L::NAME,
+        L::new(),
+        section,
+        move |context| proof::rwlock::<L>(&prover, context),
+        |lock: &L| lock.read_lock(),
+        // SAFETY: locked just before; borrowed all the while, it does not move; there is no other.
+        |lock: &L| unsafe { lock.read_unlock() },
+    )
+}
+
+pub(super) fn writer<L: BenchRwLock>(prover: &Prover, section: Section) -> Contender {
+    let prover = prover.clone();
+    contender(
+        L::NAME,
+        L::new(),
+        section,
+        move |context| proof::rwlock::<L>(&prover, context),
+        |lock: &L| lock.write_lock(),
+        // SAFETY: locked just before; borrowed all the while, it does not move.
+        |lock: &L| unsafe { lock.write_unlock() },
+    )
+}
+
+pub(super) fn semaphore<S: BenchSemaphore>(prover: &Prover, section: Section) -> Contender {
+    let prover = prover.clone();
+    contender(
+        S::NAME,
+        S::new(1),
+        section,
+        move |context| proof::semaphore::<S>(&prover, context),
+        S::wait,
+        S::post,
+    )
+}
+
+/// `enter`, the section, `leave`: on one lock, over and over.
+fn contender<L: 'static>(
+    name: &str,
+    lock: L,
+    section: Section,
+    proof: impl Fn(&Context) -> Result<(), Failure> + 'static,
+    enter: impl Fn(&L) + Copy + 'static,
+    leave: impl Fn(&L) + Copy + 'static,
+) -> Contender {
+    let lock = Box::new(Apart(lock));
+    proved(name, proof, move |context| {
+        measure(context, |times| {
+            match section {
+                Section::Empty => (0..times).for_each(|_| {
+                    let lock = black_box(&lock.0);
+                    enter(lock);
+                    leave(lock);
+                }),
+                Section::Filler => (0..times).for_each(|_| {
+                    let lock = black_box(&lock.0);
+                    enter(lock);
+                    fill();
+                    leave(lock);
+                }),
             }
             Ok(())
         })
@@ -148,18 +284,39 @@ mod tests {
         let _guard = watchdog::guard("uncontended");
         let settings = Settings {
             rounds: 1,
+            full: true,
             ..Settings::default()
         };
         let context = Context::new(settings.clone(), std::sync::Arc::default());
         for case in cases(&settings) {
-            let (count, mut steps) = (case.contenders, 0);
-            let (report, failure) = run_case(case, &context, &mut || steps += 1);
+            let count = case.contenders;
+            let (report, failure) = run_case(case, &context, &mut |_| ());
             assert_eq!(failure, None);
-            assert_eq!(steps, count);
-            for variant in report.unwrap().variants {
+            let report = report.unwrap();
+            assert_eq!(report.variants.len(), count);
+            for variant in report.variants {
                 let nanoseconds = variant.metrics[0].summary.median;
                 assert!(nanoseconds > 0.0, "{}: {nanoseconds} ns", variant.name);
             }
         }
+    }
+
+    #[test]
+    fn fillers_are_for_the_full_run_and_judged_by_no_bar_of_the_empty_section() {
+        let names = |full| -> Vec<String> {
+            let settings = Settings {
+                full,
+                ..Settings::default()
+            };
+            cases(&settings).into_iter().map(|case| case.name).collect()
+        };
+        let fillers = |names: &[String]| {
+            let filler = |name: &&String| name.starts_with("filler, ");
+            names.iter().filter(filler).count()
+        };
+        assert_eq!((fillers(&names(false)), fillers(&names(true))), (0, 4));
+        let with = names(true);
+        let judged = |name: &&String| name.contains("mutex") || name.contains("rwlock");
+        assert_eq!(with.iter().filter(judged).count(), 6, "{with:?}");
     }
 }

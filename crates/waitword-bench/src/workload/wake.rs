@@ -28,6 +28,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "wake",
     about: "t threads asleep on one word, woken one at a time or all at once",
     patch: Some(crate::workload::Patch::Private),
+    milliseconds: 20,
     cases,
 };
 
@@ -54,7 +55,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
     cases
 }
 
-fn contender<F: Futexes>(futex: F, crew: &Rc<Crew>, at_once: usize) -> Contender {
+pub(super) fn contender<F: Futexes>(futex: F, crew: &Rc<Crew>, at_once: usize) -> Contender {
     let crew = crew.clone();
     let words = Arc::new(Words::<F::Word>::new(1, Spacing::Apart, true));
     Contender::named(futex.name(), move |context: &Context| {
@@ -78,7 +79,7 @@ fn measure<F: Futexes>(
         let start = Instant::now();
         let woken = wake_all(futex, &words[0], size, at_once);
         let returned = Instant::now();
-        let last_ran = herd.wait_until_all_ran();
+        let last_ran = herd.when_all_ran(woken)?;
         usage += Usage::now() - before;
         calls.push(nanoseconds(start, returned) / 1e3);
         all_run.push(nanoseconds(start, last_ran) / 1e3);

@@ -27,6 +27,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "wake-parallel",
     about: "t threads asleep on one word, woken by w wakers, t/w each",
     patch: Some(crate::workload::Patch::Private),
+    milliseconds: 20,
     cases,
 };
 
@@ -54,7 +55,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
     cases
 }
 
-fn contender<F: Futexes>(futex: F, sleepers: &Rc<Crew>, wakers: &Rc<Crew>) -> Contender {
+pub(super) fn contender<F: Futexes>(futex: F, sleepers: &Rc<Crew>, wakers: &Rc<Crew>) -> Contender {
     let (sleepers, wakers) = (sleepers.clone(), wakers.clone());
     let words = Arc::new(Words::<F::Word>::new(1, Spacing::Apart, true));
     Contender::named(futex.name(), move |context: &Context| {

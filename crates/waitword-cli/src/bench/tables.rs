@@ -1,33 +1,18 @@
 //! The report as tables for a terminal, in a form that also reads well pasted into a text.
 
+mod compare;
 mod programs;
 mod wide;
+
+pub(crate) use compare::comparison;
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use waitword_bench::bars::{BarReport, Verdict};
 use waitword_bench::report::{
     CaseReport, MetricReport, MissingPeer, Report, VariantReport, WorkloadReport,
 };
-use waitword_bench::stats::{Interval, Ratio, Summary, Verdict as Told};
-
-/// A number with three significant digits, millions as such.
-fn figure(value: f64) -> String {
-    let size = value.abs();
-    if !value.is_finite() {
-        return "-".to_owned();
-    }
-    match size {
-        // A count.
-        0.0..1e6 if value.fract() == 0.0 => format!("{value:.0}"),
-        1e6.. => format!("{}M", figure(value / 1e6)),
-        100.0.. => format!("{value:.0}"),
-        10.0.. => format!("{value:.1}"),
-        1.0.. => format!("{value:.2}"),
-        _ if size < 5e-5 => "0".to_owned(),
-        0.1.. => format!("{value:.3}"),
-        _ => format!("{value:.4}"),
-    }
-}
+use waitword_bench::stats::{Interval, ROUNDS_TO_TELL, Ratio, Summary, Verdict as Told};
+use waitword_report::figure;
 
 fn range(summary: Summary) -> String {
     format!("{}–{}", figure(summary.min), figure(summary.max))
@@ -237,6 +222,28 @@ pub(super) fn bars(bars: &[BarReport]) -> String {
     text
 }
 
+/// How many of the ratios of a variant to its twin were taken for a difference.
+pub(super) fn twins(report: &Report) -> String {
+    let cases = report.workloads.iter().flat_map(|workload| &workload.cases);
+    let variants = cases.flat_map(|case| &case.variants);
+    let ratios = variants
+        .flat_map(|variant| &variant.metrics)
+        .filter_map(|metric| metric.ratio);
+    let verdicts: Vec<Told> = ratios.map(|ratio| ratio.verdict).collect();
+    let same = verdicts.iter().filter(|told| **told == Told::Same).count();
+    match verdicts.len() {
+        all if verdicts.contains(&Told::TooFewRounds) || all == 0 => {
+            format!(
+                "\nTwins: at least {ROUNDS_TO_TELL} rounds are needed to tell same from other.\n"
+            )
+        }
+        all => format!(
+            "\nTwins: {same} of {all} ratios of a variant to itself are \"same\": {:.1} %.\n",
+            100.0 * same as f64 / all as f64
+        ),
+    }
+}
+
 fn limit(bar: &BarReport) -> String {
     let sign = if bar.at_least { "≥" } else { "≤" };
     format!("{sign} {}", figure(bar.limit))
@@ -274,17 +281,6 @@ fn missing(peers: &[MissingPeer]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn figures_have_three_digits() {
-        let texts = [0.0, 0.01234, 0.5, 2.71, 27.12, 271.2, 27123.9, 2.71e7];
-        let shown = [
-            "0", "0.0123", "0.500", "2.71", "27.1", "271", "27124", "27.1M",
-        ];
-        assert_eq!(texts.map(figure), shown);
-        assert_eq!(figure(f64::NAN), "-");
-        assert_eq!(figure(f64::INFINITY), "-");
-    }
 
     #[test]
     fn a_ratio_that_may_be_1_is_same_and_one_of_few_rounds_is_in_question() {

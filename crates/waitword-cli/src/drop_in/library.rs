@@ -29,6 +29,14 @@ pub(crate) fn put_in_place() -> Result<PathBuf> {
     bail!("no place for the drop-in library: {}", reasons.join("; "))
 }
 
+/// Makes it a contender of the benchmark in this process, beside the C library whose names it defines.
+///
+/// # Errors
+/// As [`put_in_place`], or it cannot be loaded.
+pub(crate) fn load_beside_the_c_library() -> Result<()> {
+    Ok(waitword_bench::locks::pthread::load(&put_in_place()?)?)
+}
+
 /// Where it may lie, the best place first.
 fn directories() -> impl Iterator<Item = PathBuf> {
     let from = |name: &str, below: &str| {

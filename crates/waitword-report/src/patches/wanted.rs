@@ -9,7 +9,7 @@ use waitword_bench::stats::Ratio;
 use waitword_bench::workload::{Patch, calls, cond_perf, hand_over, mutex, pp};
 
 /// What is to be known of today's figures.
-pub(super) fn about(patch: Patch) -> &'static str {
+pub(crate) fn about(patch: Patch) -> &'static str {
     match patch {
         Patch::Requeue => {
             "cond-perf: the time of one round, times the mail's number of rounds. pp: its source is lost, \

@@ -242,6 +242,7 @@ fn case(name: &str, variants: &[&str], metrics: &[(&str, &str, Better)]) -> Case
         },
     };
     CaseReport {
+        seconds: 1.0,
         name: name.to_owned(),
         rounds: ROUNDS,
         repeated: 0,

@@ -1,9 +1,9 @@
 //! What is made of a crowd's [`Outcome`]: the figures, in the order of the metrics.
 
-use super::crowd::{Outcome, Served};
 use crate::harness::Metric;
 use crate::ticks;
 use crate::usage::Usage;
+use crate::workload::crowd::{Outcome, Served};
 
 /// Of a run for a time.
 pub(super) const OF_TIME: &[Metric] = &[

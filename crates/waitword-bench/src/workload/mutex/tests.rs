@@ -114,7 +114,7 @@ fn every_contender_is_measured() {
     let context = context();
     for case in [for_a_time(2, 5, 1, 0), worst_case(3, 5)] {
         let count = case.contenders;
-        let (report, failure) = run_case(case, &context, &mut || ());
+        let (report, failure) = run_case(case, &context, &mut |_| ());
         assert_eq!(failure, None);
         let report = report.unwrap();
         assert_eq!(report.variants.len(), count);

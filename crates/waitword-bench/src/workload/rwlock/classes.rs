@@ -6,8 +6,8 @@ use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
 use crate::locks::{BenchRwLock, every_rwlock};
 use crate::run::Settings;
 use crate::ticks;
-use crate::workload::nanoseconds;
 use crate::workload::race::{Place, Took, race};
+use crate::workload::{nanoseconds, proof};
 use hdrhistogram::Histogram;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
@@ -37,9 +37,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// How many threads of each class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Classes {
-    pub(super) readers: usize,
-    pub(super) writers: usize,
+pub(in crate::workload) struct Classes {
+    pub(in crate::workload) readers: usize,
+    pub(in crate::workload) writers: usize,
 }
 
 /// Readers' share: 50, 90 and 99 %.
@@ -73,9 +73,15 @@ pub(super) fn case(classes: Classes, time: Duration) -> Case {
 
 fn nothing<L: BenchRwLock>() {}
 
-fn contender<L: BenchRwLock>(crew: &Rc<Crew>, classes: Classes, time: Duration) -> Contender {
+pub(in crate::workload) fn contender<L: BenchRwLock>(
+    crew: &Rc<Crew>,
+    classes: Classes,
+    time: Duration,
+) -> Contender {
     let (crew, guarded) = (crew.clone(), Arc::new(Guarded::<L>::new()));
-    Contender::named(L::NAME, move |context: &Context| {
+    let provers = crew.clone();
+    let proof = move |context: &Context| proof::rwlock::<L>(&provers, context);
+    proof::proved(L::NAME, proof, move |context| {
         measure(&crew, &guarded, classes, time, context)
     })
 }

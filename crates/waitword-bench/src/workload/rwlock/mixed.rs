@@ -9,8 +9,8 @@ use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
 use crate::locks::{BenchRwLock, every_rwlock};
 use crate::run::Settings;
 use crate::usage::Usage;
-use crate::workload::nanoseconds;
 use crate::workload::race::{Place, Took, race};
+use crate::workload::{nanoseconds, proof};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -74,9 +74,15 @@ pub(super) fn case(threads: usize, period: u64, time: Duration) -> Case {
 
 fn nothing<L: BenchRwLock>() {}
 
-fn contender<L: BenchRwLock>(crew: &Rc<Crew>, period: u64, time: Duration) -> Contender {
+pub(in crate::workload) fn contender<L: BenchRwLock>(
+    crew: &Rc<Crew>,
+    period: u64,
+    time: Duration,
+) -> Contender {
     let (crew, guarded) = (crew.clone(), Arc::new(Guarded::<L>::new()));
-    Contender::named(L::NAME, move |context: &Context| {
+    let provers = crew.clone();
+    let proof = move |context: &Context| proof::rwlock::<L>(&provers, context);
+    proof::proved(L::NAME, proof, move |context| {
         let outcome = run(&crew, &guarded, period, time, context)?;
         let (operations, nanoseconds) = (outcome.done.operations, outcome.nanoseconds);
         let all = operations as f64;

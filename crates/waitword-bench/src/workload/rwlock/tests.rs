@@ -5,6 +5,7 @@ use crate::harness::{Context, run_case};
 use crate::locks::{glibc, stdlib};
 use crate::watchdog;
 use crate::workload::allowed_cpus;
+use crate::workload::guarded::open::Open;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ fn every_contender_is_measured() {
     ];
     for case in cases {
         let count = case.contenders;
-        let (report, failure) = run_case(case, &context(), &mut || ());
+        let (report, failure) = run_case(case, &context(), &mut |_| ());
         assert_eq!(failure, None);
         let report = report.unwrap();
         assert_eq!(report.variants.len(), count);
@@ -91,21 +92,6 @@ fn each_class_has_its_waits() {
         guarded.writes()[0] as f64 >= writes * 0.02 * 0.9,
         "{measured:?}"
     );
-}
-
-/// A lock that is none.
-struct Open;
-
-// SAFETY: a lie, told to those only who guard nothing but atomic numbers.
-unsafe impl BenchRwLock for Open {
-    const NAME: &'static str = "open";
-    fn new() -> Self {
-        Self
-    }
-    fn read_lock(&self) {}
-    unsafe fn read_unlock(&self) {}
-    fn write_lock(&self) {}
-    unsafe fn write_unlock(&self) {}
 }
 
 #[test]

@@ -136,6 +136,7 @@ mod tests {
         };
         CaseReport {
             name: "a case".to_owned(),
+            seconds: 0.0,
             rounds: 1,
             repeated: 0,
             disturbed: 0,

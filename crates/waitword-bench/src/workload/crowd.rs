@@ -1,4 +1,4 @@
-//! The loop of `mutex`: some threads on one lock, for a time or for a number of sections each.
+//! Some threads on one lock, for a time or for a number of sections each: the loop of `mutex`, `lockhammer` and `rates`.
 //!
 //! ```text
 //! main                                  thread i, on CPU i mod n

@@ -1,0 +1,98 @@
+//! The same operations of every lock there is, through the benchmark's traits: ours beside the others.
+//!
+//! Each operation is one call of a function, or two (`locks/mod.rs`). It has been done before, so that what a library does
+//! once only is not counted: binding a function, the memory of a thread's first wait.
+//!
+//! | of | the fast paths | the slow paths |
+//! |---|---|---|
+//! | mutex | lock, unlock; a `try_lock` in vain | a lock that sleeps; an unlock for 1 and 3 who sleep |
+//! | condvar | signal, broadcast for nobody | a wait; signal and broadcast, with the mutex free and held |
+//! | rwlock | read, write | the end of a write for 1 and 8 readers who sleep; of a read for a writer |
+//! | futex | the calls that change nothing | wake, requeue |
+//! | semaphore, once | both | |
+
+mod condvar;
+mod futex;
+mod mutex;
+mod others;
+mod rwlock;
+
+use super::Operation;
+use crate::locks::glibc::{self, ErrorChecking, Inherit, Recursive};
+use crate::locks::pthread::{CLibrary, DropIn, is_loaded};
+use crate::locks::{every_condvar, every_mutex, every_rwlock};
+use crate::ops::{Called, Kernel, Ours};
+use condvar::condvar;
+use futex::futex;
+use mutex::mutex;
+use others::others;
+use rwlock::rwlock;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
+
+/// All of them, in the order of the table.
+pub(super) fn operations() -> Vec<Operation> {
+    let mut all = every_mutex!(mutex());
+    all.push(mutex::<glibc::Mutex<Recursive>>());
+    all.push(mutex::<glibc::Mutex<ErrorChecking>>());
+    if is_loaded() {
+        all.push(mutex::<glibc::Mutex<glibc::Adaptive, DropIn>>());
+        all.push(mutex::<glibc::Mutex<Inherit, DropIn>>());
+        all.push(mutex::<glibc::Mutex<Recursive, DropIn>>());
+        all.push(mutex::<glibc::Mutex<ErrorChecking, DropIn>>());
+    }
+    let mut chapters = vec![
+        side_by_side("mutex, beside the peers'", all),
+        side_by_side(
+            "condition variable, beside the peers'",
+            every_condvar!(condvar()),
+        ),
+        side_by_side("rwlock, beside the peers'", every_rwlock!(rwlock())),
+    ];
+    let mut all = vec![others::<CLibrary>("glibc")];
+    if is_loaded() {
+        all.push(others::<DropIn>("drop-in"));
+    }
+    chapters.push(side_by_side(
+        "semaphore and once, beside the C library's",
+        all,
+    ));
+    let all = vec![
+        futex::<Called<Kernel<true>>>(),
+        futex::<Called<Ours<AtomicU8, true>>>(),
+        futex::<Called<Ours<AtomicU16, true>>>(),
+        futex::<Called<Ours<AtomicU32, true>>>(),
+        futex::<Called<Ours<AtomicU64, true>>>(),
+    ];
+    chapters.push(side_by_side("futex, beside the kernel's", all));
+    chapters.into_iter().flatten().collect()
+}
+
+/// What one lock can do.
+struct Lock {
+    name: String,
+    rows: Vec<Row>,
+}
+
+/// What is done, the operation, and what is done before.
+type Row = (&'static str, fn(), fn());
+
+/// Operation by operation, each with all locks beneath each other.
+fn side_by_side(chapter: &'static str, locks: Vec<Lock>) -> Vec<Operation> {
+    let rows = locks.iter().map(|lock| lock.rows.len()).max().unwrap_or(0);
+    let operations = (0..rows).flat_map(|row| {
+        let there = locks.iter().filter(move |lock| lock.rows.len() > row);
+        there.map(move |lock| {
+            let (what, operation, prepare) = lock.rows[row];
+            Operation {
+                chapter,
+                what: format!("{what}: {}", lock.name),
+                is_ours: ["waitword", "drop-in"]
+                    .iter()
+                    .any(|ours| lock.name.starts_with(ours)),
+                prepare,
+                operation,
+            }
+        })
+    });
+    operations.collect()
+}

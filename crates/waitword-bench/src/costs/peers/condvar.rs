@@ -1,0 +1,112 @@
+//! A condition variable: signal and broadcast, for nobody and for those who wait, with the mutex free and held; a wait.
+//!
+//! Of one with a priority-inheriting mutex, the fast paths only: a signal ends the wait in the kernel for good, so its waiters cannot be
+//! held where they are.
+
+use super::mutex::{cycle, unlock};
+use super::{Lock, Row};
+use crate::costs::scene::{Apart, asleep, long_ago, on_stage, once_asleep, put};
+use crate::locks::{BenchCondvar, BenchMutex};
+
+/// So many need no waiters.
+const FAST: usize = 3;
+
+/// Its operations.
+pub(super) fn condvar<C: BenchCondvar>() -> Lock {
+    let rows: [Row; 8] = [
+        (
+            "signal, nobody waits",
+            || pair::<C>().0.signal(),
+            new_pair::<C>,
+        ),
+        (
+            "broadcast, nobody waits",
+            || pair::<C>().0.broadcast(),
+            new_pair::<C>,
+        ),
+        ("wait, sleeps until it is signalled", wait::<C>, || {
+            new_pair::<C>();
+            pair::<C>().1.lock();
+            once_asleep(|| pair::<C>().0.signal());
+            wait::<C>();
+            long_ago();
+            once_asleep(|| pair::<C>().0.signal());
+        }),
+        (
+            "signal, 1 waits, mutex free",
+            || pair::<C>().0.signal(),
+            waiting::<C, 1>,
+        ),
+        (
+            "broadcast, 8 wait, mutex free",
+            || pair::<C>().0.broadcast(),
+            waiting::<C, 8>,
+        ),
+        (
+            "signal, 1 waits, mutex held, and unlock",
+            || {
+                pair::<C>().0.signal();
+                unlock(&*pair::<C>().1);
+            },
+            || {
+                waiting::<C, 1>();
+                pair::<C>().1.lock();
+            },
+        ),
+        (
+            "broadcast, 8 wait, mutex held, and unlock",
+            || {
+                pair::<C>().0.broadcast();
+                unlock(&*pair::<C>().1);
+            },
+            || {
+                waiting::<C, 8>();
+                pair::<C>().1.lock();
+            },
+        ),
+        (
+            "broadcast, 64 wait, mutex held",
+            || pair::<C>().0.broadcast(),
+            || {
+                waiting::<C, 64>();
+                pair::<C>().1.lock();
+            },
+        ),
+    ];
+    let inherits = C::NAME.ends_with("PI");
+    let rows = if inherits { &rows[..FAST] } else { &rows };
+    Lock {
+        name: C::NAME.to_owned(),
+        rows: rows.into(),
+    }
+}
+
+/// A condition variable and its mutex.
+type Pair<C> = (Apart<C>, Apart<<C as BenchCondvar>::Mutex>);
+
+/// New ones on the stage, which have been used.
+fn new_pair<C: BenchCondvar>() {
+    put::<Pair<C>>((Apart(C::new()), Apart(C::Mutex::new())));
+    cycle(&*pair::<C>().1);
+    pair::<C>().0.signal();
+    pair::<C>().0.broadcast();
+}
+
+#[inline(always)]
+fn pair<C: BenchCondvar>() -> &'static Pair<C> {
+    // SAFETY: every row of a condition variable puts both there first.
+    unsafe { on_stage::<Pair<C>>() }
+}
+
+fn wait<C: BenchCondvar>() {
+    // SAFETY: all who call this have locked the mutex, which is the only one.
+    unsafe { pair::<C>().0.wait(&pair::<C>().1) };
+}
+
+fn waiting<C: BenchCondvar, const WAITERS: usize>() {
+    new_pair::<C>();
+    asleep(WAITERS, || {
+        pair::<C>().1.lock();
+        wait::<C>();
+    });
+}

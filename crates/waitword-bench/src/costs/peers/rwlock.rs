@@ -1,0 +1,75 @@
+//! A reader/writer lock: read, write; the end of a write for readers who sleep, and of a read for a writer.
+
+use super::{Lock, Row};
+use crate::costs::scene::{Apart, asleep, on_stage, put};
+use crate::locks::BenchRwLock;
+
+/// Its operations.
+pub(super) fn rwlock<L: BenchRwLock>() -> Lock {
+    let rows: [Row; 5] = [
+        ("read, give back", read::<L>, new_rwlock::<L>),
+        ("write, give back", write::<L>, new_rwlock::<L>),
+        (
+            "give back, 1 reader sleeps",
+            end_write::<L>,
+            written::<L, 1>,
+        ),
+        (
+            "give back, 8 readers sleep",
+            end_write::<L>,
+            written::<L, 8>,
+        ),
+        ("give back, 1 writer sleeps", end_read::<L>, || {
+            new_rwlock::<L>();
+            rw::<L>().read_lock();
+            asleep(1, write::<L>);
+        }),
+    ];
+    Lock {
+        name: L::NAME.to_owned(),
+        rows: rows.into(),
+    }
+}
+
+/// A new one on the stage, which has been used.
+fn new_rwlock<L: BenchRwLock>() {
+    put(Apart(L::new()));
+    read::<L>();
+    write::<L>();
+}
+
+#[inline(always)]
+fn rw<L: BenchRwLock>() -> &'static L {
+    // SAFETY: every row of a rwlock puts one there first.
+    unsafe { on_stage::<Apart<L>>() }
+}
+
+#[inline(always)]
+fn read<L: BenchRwLock>() {
+    rw::<L>().read_lock();
+    end_read::<L>();
+}
+
+#[inline(always)]
+fn end_read<L: BenchRwLock>() {
+    // SAFETY: all who call this read, and nothing else.
+    unsafe { rw::<L>().read_unlock() };
+}
+
+#[inline(always)]
+fn write<L: BenchRwLock>() {
+    rw::<L>().write_lock();
+    end_write::<L>();
+}
+
+#[inline(always)]
+fn end_write<L: BenchRwLock>() {
+    // SAFETY: all who call this write.
+    unsafe { rw::<L>().write_unlock() };
+}
+
+fn written<L: BenchRwLock, const READERS: usize>() {
+    new_rwlock::<L>();
+    rw::<L>().write_lock();
+    asleep(READERS, read::<L>);
+}

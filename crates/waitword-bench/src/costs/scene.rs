@@ -1,0 +1,324 @@
+//! What the operations act on, and the other threads, which sleep, hold locks, or wake the one that is watched.
+//!
+//! A sleeper that is to stay where it is gets a signal whose handler does not return. It stands in its queue as before, and
+//! whoever wakes it does all that a wake-up takes; only it does not get on, as if its CPU had been taken from it.
+//!
+//! All of this runs in a forked child of a process that may have many threads, so threads are started by the C library alone:
+//! std has a lock of its own at the start and end of each, which another thread of the parent may have held.
+
+use super::trace::AWAKE;
+use crate::crew;
+use crate::locks::glibc;
+use crate::locks::pthread::{self, DropIn};
+use crate::workload::{allowed_cpus, run_on};
+use rustix::mm::{MapFlags, ProtFlags};
+use std::ops::{Deref, RangeInclusive};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+use waitword::lock_api::RawRwLock as _;
+use waitword::{
+    AutoEvent, Barrier, Event, Flavour, Kind, Latch, MutexOptions, Once, RawCondvar, RawMutex,
+    RawRobustMutex, RawRwLock, RobustKind, RobustProtocol, Scope, Semaphore,
+};
+
+macro_rules! scene {
+    ($($name:ident: $type:ty = $value:expr;)*) => {
+        /// All that our own operations act on. Every one finds it untouched, in its process's copy.
+        pub(super) struct Scene {
+            $(pub(super) $name: Apart<$type>,)*
+        }
+
+        pub(super) static IT: Scene = Scene {
+            $($name: Apart($value),)*
+        };
+    };
+}
+
+scene! {
+    word: AtomicU32 = AtomicU32::new(0);
+    other_word: AtomicU32 = AtomicU32::new(0);
+    adaptive: RawMutex = RawMutex::new();
+    throughput: RawMutex = of(Flavour::Throughput).build_raw();
+    wait_wake: RawMutex = of(Flavour::WaitWake).build_raw();
+    inheriting: RawMutex = of(Flavour::PriorityInheriting).build_raw();
+    recursive: RawMutex = MutexOptions::new().kind(Kind::Recursive).build_raw();
+    checking: RawMutex = MutexOptions::new().kind(Kind::ErrorChecking).build_raw();
+    shared: RawMutex = MutexOptions::new().scope(Scope::Shared).build_raw();
+    robust: RawRobustMutex = RawRobustMutex::new(RobustKind::Normal, RobustProtocol::None);
+    condvar: RawCondvar = RawCondvar::new();
+    rwlock: RawRwLock = RawRwLock::new();
+    semaphore: Semaphore = Semaphore::new(0);
+    event: Event = Event::new();
+    auto_event: AutoEvent = AutoEvent::new();
+    latch: Latch = Latch::new(1);
+    barrier: Barrier = Barrier::new(4);
+    once: Once = Once::new();
+}
+
+/// In cache lines of its own.
+#[derive(Default)]
+#[repr(align(64))]
+pub(super) struct Apart<T>(pub(super) T);
+
+impl<T> Deref for Apart<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+const fn of(flavour: Flavour) -> MutexOptions {
+    MutexOptions::new().flavour(flavour)
+}
+
+/// Where the lock of an operation on a type of lock lies: the same place in every run, so that what is found by its address is found
+/// in the same way. Nothing else is ever put there: programs lie at 0x55.., libraries at 0x7f...
+const STAGE: usize = 0x1000_0000_0000;
+const STAGE_BYTES: usize = 4096;
+
+/// Puts a lock on the stage.
+pub(super) fn put<T>(lock: T) {
+    const { assert!(size_of::<T>() <= STAGE_BYTES) };
+    // SAFETY: mapped by `set`, and nobody else's; a page is aligned for any lock.
+    unsafe { std::ptr::with_exposed_provenance_mut::<T>(STAGE).write(lock) };
+}
+
+/// The lock on the stage.
+///
+/// # Safety
+/// [`put`] has put one of this type there.
+#[inline(always)]
+pub(super) unsafe fn on_stage<T>() -> &'static T {
+    // SAFETY: as the caller says; it stays.
+    unsafe { &*std::ptr::with_exposed_provenance::<T>(STAGE) }
+}
+
+/// Where all that lies.
+pub(super) fn places() -> [RangeInclusive<u64>; 2] {
+    let start = (&raw const IT).addr() as u64;
+    [
+        start..=start + size_of::<Scene>() as u64 - 1,
+        STAGE as u64..=(STAGE + STAGE_BYTES - 1) as u64,
+    ]
+}
+
+/// The thread that is watched: its number.
+static SUBJECT: AtomicI32 = AtomicI32::new(0);
+/// Where the other threads run.
+static ELSEWHERE: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets the scene for the calling thread, the one to be watched.
+pub(super) fn set() {
+    /// So many that two keys have the same one in one run of 40,000, whatever their addresses are.
+    const BUCKETS: usize = 1 << 18;
+    let cpus = allowed_cpus();
+    ELSEWHERE.store(cpus[1], SeqCst);
+    run_on(&cpus[..1]);
+    SUBJECT.store(thread_number(), SeqCst);
+    // SAFETY: this process has one thread. The drop-in reads these at its first lock, which is yet to come.
+    unsafe {
+        libc::setenv(c"WAITWORD_SPIN".as_ptr(), c"0".as_ptr(), 1);
+        for name in [c"WAITWORD", c"WAITWORD_MUTEX", c"WAITWORD_SUMMARY"] {
+            libc::unsetenv(name.as_ptr());
+        }
+    }
+    // SAFETY: a place where nothing is, else it fails.
+    let stage = unsafe {
+        rustix::mm::mmap_anonymous(
+            std::ptr::with_exposed_provenance_mut(STAGE),
+            STAGE_BYTES,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE,
+        )
+    };
+    assert_eq!(
+        stage.expect("memory for the stage").expose_provenance(),
+        STAGE
+    );
+    waitword::spin::set_budget(Duration::ZERO);
+    waitword::table::reserve(BUCKETS).expect("memory for the table");
+    // Whoever asks first for the generation of forks maps a page for it.
+    Once::new().call_once(|| {});
+    if pthread::is_loaded() {
+        glibc::Once::<DropIn>::done();
+    }
+    // The C library leaves out the atomic instructions of a process with one thread.
+    elsewhere(pause);
+}
+
+/// For ever.
+fn pause() {
+    loop {
+        // SAFETY: waits for signals.
+        unsafe { libc::pause() };
+    }
+}
+
+/// The number that the kernel has for the calling thread.
+fn thread_number() -> i32 {
+    rustix::thread::gettid().as_raw_nonzero().get()
+}
+
+/// Starts a thread elsewhere.
+pub(super) fn elsewhere(work: impl FnOnce() + Send + 'static) {
+    type Work = Box<dyn FnOnce() + Send>;
+    extern "C" fn run(work: *mut libc::c_void) -> *mut libc::c_void {
+        // SAFETY: boxed below for this thread alone.
+        let work = unsafe { Box::from_raw(work.cast::<Work>()) };
+        run_on(&[ELSEWHERE.load(SeqCst)]);
+        work();
+        std::ptr::null_mut()
+    }
+    let work: Work = Box::new(work);
+    let work = Box::into_raw(Box::new(work)).cast();
+    // SAFETY: zeros are overwritten by pthread_create; `run` takes over the box.
+    let result = unsafe {
+        let mut thread = std::mem::zeroed();
+        libc::pthread_create(&raw mut thread, std::ptr::null(), run, work)
+    };
+    assert_eq!(result, 0, "no thread");
+}
+
+/// Waits until `condition` holds. If it does not for very long, whoever should sleep does not, and the process ends.
+pub(super) fn until(condition: impl Fn() -> bool) {
+    const PATIENCE: Duration = Duration::from_secs(20);
+    let begin = Instant::now();
+    while !condition() {
+        if begin.elapsed() > PATIENCE {
+            // SAFETY: nothing of the copied process is run down.
+            unsafe { libc::_exit(AWAKE) };
+        }
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}
+
+/// Whether a thread of this process is queued and asleep in a futex call. Two files together say so:
+///
+/// * `syscall` gives the number of the call that a thread sleeps in, once it is off its CPU. State `S` in `stat` does not
+///   say that it has queued: the kernel sets it before.
+/// * `stat` gives state `S` for a thread that nobody has woken. One whose wake-up is on the way to another CPU still looks asleep
+///   in the other file.
+fn sleeps(thread: i32) -> bool {
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/self/task/{thread}/{file}"));
+    let (Ok(call), Ok(stat)) = (read("syscall"), read("stat")) else {
+        return false;
+    };
+    let number = call.split(' ').next().and_then(|word| word.parse().ok());
+    number == Some(libc::SYS_futex) && crew::state(&stat) == Some('S')
+}
+
+type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+
+/// How many sleepers are held.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+/// Holds the thread that it interrupts if that slept in a futex call.
+extern "C" fn hold(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel passes the interrupted thread's registers.
+    let registers = unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
+    let result = registers[libc::REG_RAX as usize];
+    let code =
+        std::ptr::with_exposed_provenance::<[u8; 2]>(registers[libc::REG_RIP as usize] as usize);
+    // Only who sleeps: then it is the sleep that the signal has just ended, or that is to be begun anew after the handler (as the
+    // wait for a priority-inheriting mutex is).
+    let has_ended = result == i64::from(-libc::EINTR);
+    // SAFETY: the thread was about to execute what is there.
+    let begins_anew = || result == libc::SYS_futex && unsafe { code.read() } == SYSCALL;
+    if has_ended || begins_anew() {
+        HELD.fetch_add(1, SeqCst);
+        pause();
+    }
+}
+
+/// The instruction.
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+/// Has threads do `work` elsewhere until all of them sleep in it and are held there: nothing brings them in, neither a wake-up
+/// nor an alarm of their own. They come together, since some locks ask how long others have waited before.
+pub(super) fn asleep(count: usize, work: fn()) {
+    install(libc::SIGUSR1, hold);
+    let held_before = HELD.load(SeqCst);
+    let numbers: &[AtomicI32] = (0..count)
+        .map(|_| AtomicI32::new(0))
+        .collect::<Vec<_>>()
+        .leak();
+    let gate: &AtomicBool = Box::leak(Box::default());
+    for number in numbers {
+        elsewhere(move || {
+            number.store(thread_number(), SeqCst);
+            while !gate.load(SeqCst) {
+                std::thread::yield_now();
+            }
+            work();
+        });
+        until(|| number.load(SeqCst) != 0);
+    }
+    gate.store(true, SeqCst);
+    until(|| numbers.iter().all(|number| sleeps(number.load(SeqCst))));
+    until(|| {
+        for number in numbers {
+            // SAFETY: signals a thread of this process, which stays.
+            unsafe {
+                let number = number.load(SeqCst);
+                libc::syscall(libc::SYS_tgkill, std::process::id(), number, libc::SIGUSR1)
+            };
+        }
+        HELD.load(SeqCst) == held_before + count
+    });
+}
+
+fn install(signal: i32, handler: Handler) {
+    // SAFETY: a whole `sigaction`; with SA_SIGINFO the kernel calls the handler as it is.
+    let result = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO;
+        libc::sigaction(signal, &raw const action, std::ptr::null_mut())
+    };
+    assert_eq!(result, 0, "no handler for signal {signal}");
+}
+
+/// Waits until the thread that is watched sleeps in a futex call.
+pub(super) fn until_asleep() {
+    until(|| sleeps(SUBJECT.load(SeqCst)));
+}
+
+/// Has `work` done elsewhere once the thread that is watched sleeps in a futex call.
+pub(super) fn once_asleep(work: fn()) {
+    elsewhere(move || {
+        until_asleep();
+        work();
+    });
+}
+
+/// A lock of ours asks for its thread's priority every 10 ms at most: so long ago it was that the next one does.
+pub(super) fn long_ago() {
+    std::thread::sleep(Duration::from_millis(20));
+}
+
+/// Has readers on two CPUs overlap until the lock lets them hold it by slots.
+pub(super) fn make_fast(lock: &'static RawRwLock) {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    static GONE: AtomicBool = AtomicBool::new(false);
+    let read_for_a_while = || {
+        for _ in 0..100 {
+            lock.lock_shared();
+            (0..20).for_each(|_| std::hint::spin_loop());
+            // SAFETY: just locked.
+            unsafe { lock.unlock_shared() };
+        }
+    };
+    elsewhere(move || {
+        while !DONE.load(SeqCst) {
+            read_for_a_while();
+        }
+        GONE.store(true, SeqCst);
+    });
+    while !format!("{lock:?}").contains("FAST") {
+        read_for_a_while();
+    }
+    DONE.store(true, SeqCst);
+    until(|| GONE.load(SeqCst));
+}

@@ -1,0 +1,246 @@
+//! Events, which are set once and let all waiters go: a flag under any mutex and condition variable, nsync's note, absl's
+//! notification, and our event and latch.
+//!
+//! The C library has none: a flag, a mutex and a broadcast are what a C program has, and so have a Rust program
+//! and one with parking_lot.
+
+use super::{BenchCondvar, BenchMutex};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// What threads wait for.
+pub trait BenchEvent: Send + Sync + Sized + 'static {
+    /// As the report calls it.
+    fn name() -> String;
+    /// One that has not happened.
+    fn new() -> Self;
+    /// Waits until it has happened.
+    fn wait(&self);
+    /// Lets it happen: all who wait, now and later, go on.
+    fn set(&self);
+}
+
+/// A flag under a mutex, and a condition variable that is broadcast to.
+pub struct Flag<C: BenchCondvar> {
+    mutex: C::Mutex,
+    condvar: C,
+    /// Relaxed: the mutex brings the order.
+    is_set: AtomicBool,
+}
+
+impl<C: BenchCondvar> BenchEvent for Flag<C> {
+    fn name() -> String {
+        format!("{}, condvar", C::NAME)
+    }
+
+    fn new() -> Self {
+        Self {
+            mutex: C::Mutex::new(),
+            condvar: C::new(),
+            is_set: AtomicBool::new(false),
+        }
+    }
+
+    #[inline(never)]
+    fn wait(&self) {
+        self.mutex.lock();
+        while !self.is_set.load(Relaxed) {
+            // SAFETY: locked above, and again whenever this returns; borrowed all the while, it does not move.
+            unsafe { self.condvar.wait(&self.mutex) };
+        }
+        // SAFETY: as above.
+        unsafe { self.mutex.unlock() };
+    }
+
+    #[inline(never)]
+    fn set(&self) {
+        self.mutex.lock();
+        self.is_set.store(true, Relaxed);
+        // SAFETY: locked above; borrowed all the while, it does not move.
+        unsafe { self.mutex.unlock() };
+        self.condvar.broadcast();
+    }
+}
+
+/// Our event.
+#[derive(Debug)]
+pub struct Event(waitword::Event);
+
+impl BenchEvent for Event {
+    fn name() -> String {
+        "waitword, event".to_owned()
+    }
+
+    fn new() -> Self {
+        Self(waitword::Event::new())
+    }
+
+    #[inline(never)]
+    fn wait(&self) {
+        self.0.wait();
+    }
+
+    #[inline(never)]
+    fn set(&self) {
+        self.0.set();
+    }
+}
+
+/// Our latch, of which one is counted down.
+#[derive(Debug)]
+pub struct Latch(waitword::Latch);
+
+impl BenchEvent for Latch {
+    fn name() -> String {
+        "waitword, latch".to_owned()
+    }
+
+    fn new() -> Self {
+        Self(waitword::Latch::new(1))
+    }
+
+    #[inline(never)]
+    fn wait(&self) {
+        self.0.wait();
+    }
+
+    #[inline(never)]
+    fn set(&self) {
+        let counted = self.0.count_down(1);
+        debug_assert!(counted.is_ok());
+    }
+}
+
+/// `nsync_note`.
+#[cfg(has_nsync)]
+pub use note::Note;
+
+#[cfg(has_nsync)]
+mod note {
+    use super::BenchEvent;
+    use core::ffi::{c_int, c_void};
+    use core::ptr::{NonNull, null_mut};
+
+    unsafe extern "C" {
+        static nsync_time_no_deadline: libc::timespec;
+        fn nsync_note_new(parent: *mut c_void, deadline: libc::timespec) -> *mut c_void;
+        fn nsync_note_free(note: *mut c_void);
+        fn nsync_note_notify(note: *mut c_void);
+        fn nsync_note_wait(note: *mut c_void, deadline: libc::timespec) -> c_int;
+    }
+
+    /// `nsync_note`, without parent and deadline.
+    #[derive(Debug)]
+    pub struct Note(NonNull<c_void>);
+
+    // SAFETY: made to be used by many threads.
+    unsafe impl Send for Note {}
+    // SAFETY: as above.
+    unsafe impl Sync for Note {}
+
+    impl BenchEvent for Note {
+        fn name() -> String {
+            "nsync, note".to_owned()
+        }
+
+        fn new() -> Self {
+            // SAFETY: no parent; a constant of the library's.
+            let note = unsafe { nsync_note_new(null_mut(), nsync_time_no_deadline) };
+            Self(NonNull::new(note).expect("memory for a note"))
+        }
+
+        #[inline]
+        fn wait(&self) {
+            // SAFETY: a note made by `new`; a constant of the library's.
+            let notified = unsafe { nsync_note_wait(self.0.as_ptr(), nsync_time_no_deadline) };
+            debug_assert_ne!(notified, 0);
+        }
+
+        #[inline]
+        fn set(&self) {
+            // SAFETY: a note made by `new`.
+            unsafe { nsync_note_notify(self.0.as_ptr()) };
+        }
+    }
+
+    impl Drop for Note {
+        fn drop(&mut self) {
+            // SAFETY: nobody has a reference to it any more.
+            unsafe { nsync_note_free(self.0.as_ptr()) };
+        }
+    }
+}
+
+/// `absl::Notification`.
+#[cfg(has_absl)]
+pub use notification::Notification;
+
+#[cfg(has_absl)]
+mod notification {
+    use super::BenchEvent;
+    use core::ffi::c_void;
+    use core::ptr::NonNull;
+
+    unsafe extern "C" {
+        fn waitword_absl_notification_new() -> NonNull<c_void>;
+        fn waitword_absl_notification_delete(notification: NonNull<c_void>);
+        fn waitword_absl_notification_wait(notification: NonNull<c_void>);
+        fn waitword_absl_notification_notify(notification: NonNull<c_void>);
+    }
+
+    /// `absl::Notification`.
+    #[derive(Debug)]
+    pub struct Notification(NonNull<c_void>);
+
+    // SAFETY: made to be used by many threads.
+    unsafe impl Send for Notification {}
+    // SAFETY: as above.
+    unsafe impl Sync for Notification {}
+
+    impl BenchEvent for Notification {
+        fn name() -> String {
+            "absl, notification".to_owned()
+        }
+
+        fn new() -> Self {
+            // SAFETY: makes a new one; C++'s `new` never returns null.
+            Self(unsafe { waitword_absl_notification_new() })
+        }
+
+        #[inline]
+        fn wait(&self) {
+            // SAFETY: made by `new`.
+            unsafe { waitword_absl_notification_wait(self.0) }
+        }
+
+        #[inline]
+        fn set(&self) {
+            // SAFETY: made by `new`; set once, as it asks.
+            unsafe { waitword_absl_notification_notify(self.0) }
+        }
+    }
+
+    impl Drop for Notification {
+        fn drop(&mut self) {
+            // SAFETY: nobody has a reference to it any more.
+            unsafe { waitword_absl_notification_delete(self.0) };
+        }
+    }
+}
+
+/// Calls a function that is generic over a [`BenchEvent`] for each that is no [`Flag`]; the results as a `Vec`.
+macro_rules! every_event {
+    ($build:ident $arguments:tt) => {{
+        use crate::locks::event;
+        #[allow(unused_mut, reason = "where neither nsync nor absl was found")]
+        let mut all = vec![
+            $build::<event::Event> $arguments,
+            $build::<event::Latch> $arguments,
+        ];
+        #[cfg(has_nsync)]
+        all.push($build::<event::Note> $arguments);
+        #[cfg(has_absl)]
+        all.push($build::<event::Notification> $arguments);
+        all
+    }};
+}
+pub(crate) use every_event;

@@ -1,0 +1,150 @@
+//! A mutex that is a PI futex and nothing else: the kernel passes it from owner to waiter.
+//!
+//! As futex(2) and its `Documentation/locking/pi-futex.rst` have it: the word holds the owner's thread id, or 0. Who finds 0
+//! takes it, and who is alone gives it back, without a call; all else is `FUTEX_LOCK_PI` and `FUTEX_UNLOCK_PI`. The kernel
+//! lends the owner the priority of the most urgent waiter and hands the lock to that one, who owns it before it runs: with
+//! threads of one priority, a strict hand-over, which is what the mail of 2016 (throughput-optimized futexes) found slow. glibc's PI mutex
+//! does the same beneath its checks of what kind of mutex it is.
+//!
+//! The thread's id is asked for once a thread: glibc has it in the thread's control block.
+
+use super::BenchMutex;
+use core::cell::Cell;
+use std::sync::atomic::{
+    AtomicU32,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use syscalls::{Errno, Sysno, syscall4};
+
+const LOCK_PI_PRIVATE: usize = 6 | 128;
+const UNLOCK_PI_PRIVATE: usize = 7 | 128;
+const FREE: u32 = 0;
+
+thread_local! {
+    /// 0: not yet asked for.
+    static ID: Cell<u32> = const { Cell::new(0) };
+}
+
+#[inline(always)]
+fn thread_id() -> u32 {
+    match ID.get() {
+        0 => ask_for_thread_id(),
+        id => id,
+    }
+}
+
+#[cold]
+fn ask_for_thread_id() -> u32 {
+    let id = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    ID.set(id);
+    id
+}
+
+/// The mutex. Its owner's locking it again is an error that is not found without a wait: the kernel says so, and this panics.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Mutex(AtomicU32);
+
+impl Mutex {
+    fn call(&self, operation: usize) -> Result<usize, Errno> {
+        // SAFETY: a borrowed word that only the kernel and the locks below change; no timeout.
+        unsafe { syscall4(Sysno::futex, self.0.as_ptr().addr(), operation, 0, 0) }
+    }
+
+    /// The call orders what comes after it, as an acquiring operation does.
+    #[cold]
+    fn lock_in_kernel(&self) {
+        loop {
+            match self.call(LOCK_PI_PRIVATE) {
+                Ok(_) => return,
+                // A signal handler ran; or the owner is about to exit, and will be gone the next time.
+                Err(Errno::EINTR | Errno::EAGAIN) => {}
+                Err(error) => panic!("futex(2), lock_pi: {error}"),
+            }
+        }
+    }
+
+    #[cold]
+    fn unlock_in_kernel(&self) {
+        if let Err(error) = self.call(UNLOCK_PI_PRIVATE) {
+            panic!("futex(2), unlock_pi: {error}");
+        }
+    }
+}
+
+// SAFETY: the word holds the owner's id from before its `lock` returns until it unlocks; the kernel, too, only ever gives it
+// to one.
+unsafe impl BenchMutex for Mutex {
+    const NAME: &'static str = "futex(2) PI";
+
+    fn new() -> Self {
+        Self(AtomicU32::new(FREE))
+    }
+
+    #[inline(never)]
+    fn lock(&self) {
+        if !self.take() {
+            self.lock_in_kernel();
+        }
+    }
+
+    #[inline(never)]
+    fn try_lock(&self) -> bool {
+        self.take()
+    }
+
+    #[inline(never)]
+    unsafe fn unlock(&self) {
+        // Fails if the kernel has noted in the word that somebody waits.
+        let alone = self
+            .0
+            .compare_exchange(thread_id(), FREE, Release, Relaxed)
+            .is_ok();
+        if !alone {
+            self.unlock_in_kernel();
+        }
+    }
+}
+
+impl Mutex {
+    #[inline(always)]
+    fn take(&self) -> bool {
+        self.0
+            .compare_exchange(FREE, thread_id(), Acquire, Relaxed)
+            .is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watchdog;
+    use std::sync::atomic::Ordering::SeqCst;
+    use std::thread;
+
+    #[test]
+    fn the_word_names_the_owner_and_the_kernel_passes_it_on() {
+        let _guard = watchdog::guard("futex(2) PI");
+        let mutex = Mutex::new();
+        mutex.lock();
+        let me = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        assert_eq!(mutex.0.load(SeqCst), me);
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                mutex.lock();
+                let owner = mutex.0.load(SeqCst);
+                // SAFETY: locked above.
+                unsafe { mutex.unlock() };
+                (owner, thread_id())
+            });
+            while mutex.0.load(SeqCst) & libc::FUTEX_WAITERS == 0 {
+                thread::yield_now();
+            }
+            // SAFETY: locked above.
+            unsafe { mutex.unlock() };
+            let (owner, id) = waiter.join().unwrap();
+            assert_eq!(owner & libc::FUTEX_TID_MASK, id);
+        });
+        assert_eq!(mutex.0.load(SeqCst), FREE);
+    }
+}

@@ -1,0 +1,43 @@
+//! What the variants are called, for those who want to choose among them.
+
+use super::{BenchCondvar, BenchMutex, BenchRwLock, every_condvar, every_mutex, every_rwlock};
+use crate::ops::{Futexes as _, Kernel};
+use std::collections::BTreeSet;
+
+/// How the drop-in's names begin.
+pub const DROP_IN: &str = "drop-in";
+
+/// Whether the variant of this name is ours: the library's, or the drop-in.
+pub fn is_ours(name: &str) -> bool {
+    name.starts_with("waitword") || name.starts_with(DROP_IN)
+}
+
+/// Whether it is what ours is measured against: somebody else's, of today, that does the same. What the patches replaced is not of
+/// today, and a priority-inheriting lock does more.
+pub fn is_peer(name: &str) -> bool {
+    const OLD_WAYS: &[&str] = &["nptl", "futex(2), wake all"];
+    let is_old = OLD_WAYS.iter().any(|old| name.starts_with(old));
+    !is_ours(name) && !is_old && !name.ends_with("PI")
+}
+
+/// The names of all variants that are locks, and the kernel's futex. There are more: the lengths and widths of ours, for instance.
+pub fn names() -> BTreeSet<String> {
+    fn mutex<M: BenchMutex>() -> &'static str {
+        M::NAME
+    }
+    fn condvar<C: BenchCondvar>() -> &'static str {
+        C::NAME
+    }
+    fn rwlock<L: BenchRwLock>() -> &'static str {
+        L::NAME
+    }
+    let mut names: BTreeSet<String> = BTreeSet::from([Kernel::<true>.name()]);
+    for list in [
+        every_mutex!(mutex()),
+        every_condvar!(condvar()),
+        every_rwlock!(rwlock()),
+    ] {
+        names.extend(list.into_iter().map(str::to_owned));
+    }
+    names
+}

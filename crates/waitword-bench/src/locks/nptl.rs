@@ -1,0 +1,310 @@
+//! NPTL's condition variable as it was from 2003 to 2016 (glibc 2.3.3 to 2.24): an internal lock, and a signal in three
+//! manners.
+//!
+//! **Redraws** the three columns of Jakub Jelinek's mail of 2005 (`FUTEX_WAKE_OP`), by their names there. His patches to
+//! glibc and his benchmark are lost, and that glibc cannot run beside today's: this is written here after the mail's text and
+//! what is known of NPTL's protocol.
+//!
+//! | | a signal |
+//! |---|---|
+//! | `nptl-orig` | takes the internal lock, wakes a waiter, unlocks: the woken runs into the lock, sleeps again, is woken again |
+//! | `nptl-requeue` | moves a waiter to the internal lock, where the unlocking wakes it |
+//! | `nptl-wake_op` | one call unlocks the internal lock and wakes the waiter |
+//!
+//! With requeue, the waiter has not noted in the lock that it waits there. So the unlocking wakes whatever the lock's state
+//! says, and whoever has slept takes the lock as contended: a call more for every wait, as the mail says.
+//!
+//! **The protocol**, in all three. Four counters, under the lock: how many have begun to wait (`total`), how many of these are
+//! free to go (`wakeup`), how many have gone (`woken`), how often there was a broadcast. A word that moves on with each wait
+//! and each signal is what waiters sleep on. A broadcast frees all, wakes one and moves the others to the mutex; who has
+//! waited takes the mutex as contended. What is left out serves nobody here: `pthread_cond_destroy`'s counting, clocks, cancellation.
+//!
+//! As the original, it may let a thread that waits only now take the place of one that was signalled before (glibc's bug
+//! 13165): harmless to who waits in a loop for a condition that any waiter may take, as all here do.
+
+use super::BenchCondvar;
+use super::futex::{ALL, FUTEX, LowLevelLock, Mutex, cmp_requeue};
+use crate::ops::Futexes;
+use core::marker::PhantomData;
+use core::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// How a signal wakes a waiter and unlocks.
+pub trait Manner: Send + Sync + 'static {
+    /// As the mail calls it.
+    const NAME: &'static str;
+    /// Whether who has slept may have been moved to the internal lock.
+    const MOVES_TO_LOCK: bool;
+    /// Wakes one that sleeps on `word`, and unlocks `lock`, which the caller holds.
+    fn wake_and_unlock(word: &AtomicU32, lock: &LowLevelLock);
+}
+
+/// A call that wakes, and then the unlocking.
+#[derive(Debug)]
+pub struct Orig;
+/// A call that moves, and an unlocking that wakes.
+#[derive(Debug)]
+pub struct Requeue;
+/// One call.
+#[derive(Debug)]
+pub struct WakeOp;
+
+impl Manner for Orig {
+    const NAME: &'static str = "nptl-orig";
+    const MOVES_TO_LOCK: bool = false;
+
+    fn wake_and_unlock(word: &AtomicU32, lock: &LowLevelLock) {
+        FUTEX.wake(word, 1);
+        lock.unlock();
+    }
+}
+
+impl Manner for Requeue {
+    const NAME: &'static str = "nptl-requeue";
+    const MOVES_TO_LOCK: bool = true;
+
+    fn wake_and_unlock(word: &AtomicU32, lock: &LowLevelLock) {
+        if FUTEX.requeue(word, lock.word(), 0, 1) > 0 {
+            lock.unlock_and_wake();
+        } else {
+            // Nobody sleeps yet: who is about to will find that the word has moved on.
+            lock.unlock();
+        }
+    }
+}
+
+impl Manner for WakeOp {
+    const NAME: &'static str = "nptl-wake_op";
+    const MOVES_TO_LOCK: bool = false;
+
+    fn wake_and_unlock(word: &AtomicU32, lock: &LowLevelLock) {
+        // Sets the lock free, wakes one here and, if the lock was contended, one there.
+        FUTEX.wake_op(word, lock.word());
+    }
+}
+
+/// The condition variable.
+///
+/// All but `lock` is changed and read under it: `Relaxed`, and an addition is a load and a store.
+#[derive(Debug)]
+pub struct Condvar<M> {
+    lock: LowLevelLock,
+    /// What waiters sleep on.
+    word: AtomicU32,
+    total: AtomicU64,
+    wakeup: AtomicU64,
+    woken: AtomicU64,
+    broadcasts: AtomicU32,
+    /// Where the mutex's waiters sleep, once there was a waiter here.
+    mutex: AtomicPtr<AtomicU32>,
+    manner: PhantomData<M>,
+}
+
+/// Under the lock only.
+#[inline(always)]
+fn add_one(counter: &AtomicU64) {
+    counter.store(counter.load(Relaxed).wrapping_add(1), Relaxed);
+}
+
+impl<M: Manner> Condvar<M> {
+    /// Under the lock only.
+    #[inline(always)]
+    fn move_on(&self) {
+        let next = self.word.load(Relaxed).wrapping_add(1);
+        self.word.store(next, Relaxed);
+    }
+
+    /// Whether somebody waits whom no signal has freed.
+    #[inline(always)]
+    fn somebody_waits(&self) -> bool {
+        self.total.load(Relaxed) > self.wakeup.load(Relaxed)
+    }
+}
+
+// SAFETY: the mutex is the textbook's; `wait` unlocks and locks it.
+unsafe impl<M: Manner> BenchCondvar for Condvar<M> {
+    type Mutex = Mutex;
+    const NAME: &'static str = M::NAME;
+
+    fn new() -> Self {
+        Self {
+            lock: LowLevelLock::new(),
+            word: AtomicU32::new(0),
+            total: AtomicU64::new(0),
+            wakeup: AtomicU64::new(0),
+            woken: AtomicU64::new(0),
+            broadcasts: AtomicU32::new(0),
+            mutex: AtomicPtr::new(ptr::null_mut()),
+            manner: PhantomData,
+        }
+    }
+
+    #[inline(never)]
+    unsafe fn wait(&self, mutex: &Mutex) {
+        self.lock.lock();
+        mutex.0.unlock();
+        add_one(&self.total);
+        self.move_on();
+        self.mutex
+            .store(ptr::from_ref(mutex.0.word()).cast_mut(), Relaxed);
+        let before = self.wakeup.load(Relaxed);
+        let broadcasts = self.broadcasts.load(Relaxed);
+        loop {
+            let seen = self.word.load(Relaxed);
+            self.lock.unlock();
+            FUTEX.wait(&self.word, seen.into());
+            if M::MOVES_TO_LOCK {
+                self.lock.lock_contended();
+            } else {
+                self.lock.lock();
+            }
+            if self.broadcasts.load(Relaxed) != broadcasts {
+                break;
+            }
+            let wakeup = self.wakeup.load(Relaxed);
+            if wakeup != before && wakeup != self.woken.load(Relaxed) {
+                add_one(&self.woken);
+                break;
+            }
+        }
+        self.lock.unlock();
+        // A broadcast may have moved others there.
+        mutex.0.lock_contended();
+    }
+
+    #[inline(never)]
+    fn signal(&self) {
+        self.lock.lock();
+        if self.somebody_waits() {
+            add_one(&self.wakeup);
+            self.move_on();
+            M::wake_and_unlock(&self.word, &self.lock);
+        } else {
+            self.lock.unlock();
+        }
+    }
+
+    #[inline(never)]
+    fn broadcast(&self) {
+        self.lock.lock();
+        if !self.somebody_waits() {
+            self.lock.unlock();
+            return;
+        }
+        let total = self.total.load(Relaxed);
+        self.wakeup.store(total, Relaxed);
+        self.woken.store(total, Relaxed);
+        self.move_on();
+        let word = self.word.load(Relaxed);
+        let broadcasts = self.broadcasts.load(Relaxed).wrapping_add(1);
+        self.broadcasts.store(broadcasts, Relaxed);
+        let mutex = self.mutex.load(Relaxed);
+        self.lock.unlock();
+        // Fails if somebody has begun to wait, or has signalled, meanwhile.
+        if cmp_requeue(&self.word, (1, ALL), mutex, word).is_none() {
+            FUTEX.wake(&self.word, ALL as usize);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::BenchMutex;
+    use super::super::futex::asleep;
+    use super::*;
+    use crate::watchdog;
+    use std::sync::atomic::Ordering::SeqCst;
+    use std::thread;
+
+    /// One waiter asleep and nobody else: what a signal leaves behind.
+    fn one_is_woken<M: Manner>() {
+        let (condvar, mutex) = (Condvar::<M>::new(), Mutex::new());
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                mutex.lock();
+                // SAFETY: locked above.
+                unsafe { condvar.wait(&mutex) };
+                // SAFETY: `wait` has locked it.
+                unsafe { mutex.unlock() };
+            });
+            while asleep(&condvar.word) < 1 {
+                thread::yield_now();
+            }
+            condvar.signal();
+        });
+        let counts = [&condvar.total, &condvar.wakeup, &condvar.woken];
+        assert_eq!(
+            counts.map(|count| count.load(SeqCst)),
+            [1; 3],
+            "{}",
+            M::NAME
+        );
+        assert_eq!(condvar.lock.word().load(SeqCst), 0, "{}", M::NAME);
+        condvar.signal();
+        assert_eq!(condvar.wakeup.load(SeqCst), 1, "{}: nobody waits", M::NAME);
+    }
+
+    #[test]
+    fn a_signal_frees_one_and_unlocks() {
+        let _guard = watchdog::guard("nptl: signal");
+        one_is_woken::<Orig>();
+        one_is_woken::<Requeue>();
+        one_is_woken::<WakeOp>();
+    }
+
+    /// Somebody has come to the internal lock after the waiter was moved there, and sleeps behind it.
+    #[test]
+    fn who_was_moved_to_the_lock_wakes_the_next() {
+        let _guard = watchdog::guard("nptl: requeue");
+        let (condvar, mutex) = (Condvar::<Requeue>::new(), Mutex::new());
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                mutex.lock();
+                // SAFETY: locked above.
+                unsafe { condvar.wait(&mutex) };
+                // SAFETY: `wait` has locked it.
+                unsafe { mutex.unlock() };
+            });
+            while asleep(&condvar.word) < 1 {
+                thread::yield_now();
+            }
+            condvar.lock.lock();
+            add_one(&condvar.wakeup);
+            condvar.move_on();
+            assert_eq!(FUTEX.requeue(&condvar.word, condvar.lock.word(), 0, 1), 1);
+            scope.spawn(|| condvar.signal());
+            while asleep(condvar.lock.word()) < 2 {
+                thread::yield_now();
+            }
+            condvar.lock.unlock_and_wake();
+        });
+        assert_eq!(condvar.woken.load(SeqCst), 1);
+    }
+
+    #[test]
+    fn a_broadcast_moves_all_but_one_to_the_mutex() {
+        const THREADS: usize = 4;
+        let _guard = watchdog::guard("nptl: broadcast");
+        let (condvar, mutex) = (Condvar::<WakeOp>::new(), Mutex::new());
+        thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    mutex.lock();
+                    // SAFETY: locked above.
+                    unsafe { condvar.wait(&mutex) };
+                    // SAFETY: `wait` has locked it.
+                    unsafe { mutex.unlock() };
+                });
+            }
+            while asleep(&condvar.word) < THREADS {
+                thread::yield_now();
+            }
+            mutex.lock();
+            condvar.broadcast();
+            let moved = asleep(mutex.0.word());
+            // SAFETY: locked above.
+            unsafe { mutex.unlock() };
+            assert!(moved >= THREADS - 1, "{moved} of {THREADS}");
+        });
+    }
+}

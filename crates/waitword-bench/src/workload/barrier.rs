@@ -1,0 +1,266 @@
+//! `barrier`: n threads wait for each other, round after round.
+//!
+//! **Work.** Thread i, on CPU i mod n, over and over: say that it is there; wait at the barrier; look whether its neighbour was
+//! there. Nothing between.
+//!
+//! **Redraws** no public benchmark in particular: the loop of any program that works in steps.
+//!
+//! **Figures**, the median of three batches of some milliseconds each. *round*: microseconds from one round's end to the next
+//! one's. *switches*: context switches of the process, voluntary and not, for one thread and round; with more threads
+//! than CPUs, each but the last goes to sleep once: a little less than 1. *CPU*: microseconds of the process for one round.
+//!
+//! The looking costs each thread a cache line of another's, the same for all contenders. In each round one thread, and one only, must be
+//! told that it was the one.
+
+use crate::crew::Crew;
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
+use crate::locks::barrier::{BenchBarrier, every_barrier};
+use crate::run::{Settings, Workload};
+use crate::stats::median;
+use crate::usage::Usage;
+use crate::workload::race::{Place, Took, race};
+use crate::workload::{calibrate, proof};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What the user calls by name.
+pub const WORKLOAD: Workload = Workload {
+    name: "barrier",
+    about: "n threads wait for each other at a barrier, round after round",
+    patch: None,
+    milliseconds: 30,
+    cases,
+};
+
+const METRICS: &[Metric] = &[
+    Metric::less("round", "µs"),
+    Metric::less("switches", "/thread/round"),
+    Metric::less("CPU", "µs/round"),
+];
+
+const THREADS: [usize; 3] = [2, 8, 64];
+const THREADS_FULL: [usize; 6] = [2, 4, 8, 16, 64, 256];
+const BATCHES: usize = 3;
+const BATCH_NANOSECONDS: f64 = 6e6;
+const BATCH_NANOSECONDS_FULL: f64 = 60e6;
+/// Rounds of the first batch by which the others are sized.
+const FIRST: u64 = 8;
+
+fn cases(settings: &Settings) -> Vec<Case> {
+    let threads: &[usize] = if settings.threads != Settings::default().threads {
+        &settings.threads
+    } else if settings.full {
+        &THREADS_FULL
+    } else {
+        &THREADS
+    };
+    let batch = if settings.full {
+        BATCH_NANOSECONDS_FULL
+    } else {
+        BATCH_NANOSECONDS
+    };
+    threads
+        .iter()
+        .map(|&threads| case(threads, batch))
+        .collect()
+}
+
+fn case(threads: usize, batch: f64) -> Case {
+    fn nothing<B: BenchBarrier>() {}
+    let contenders = every_barrier!(nothing()).len();
+    Case::new(
+        format!("n = {threads}"),
+        METRICS,
+        contenders,
+        move |context| {
+            let crew = Rc::new(Crew::new(threads, context)?);
+            Ok(every_barrier!(contender(&crew, batch)))
+        },
+    )
+}
+
+pub(super) fn contender<B: BenchBarrier>(crew: &Rc<Crew>, batch: f64) -> Contender {
+    let (crew, step) = (crew.clone(), Arc::new(Step::<B>::new(crew.size())));
+    let provers = crew.clone();
+    let mut rounds = None;
+    proof::proved(
+        B::NAME,
+        move |context| proof::barrier::<B>(&provers, context),
+        move |context: &Context| {
+            // In the first round: one takes what it takes in the others.
+            let rounds = match rounds {
+                Some(rounds) => rounds,
+                None => *rounds.insert(calibrate(batch, FIRST, context, |rounds| {
+                    Ok(run(&crew, &step, rounds, context)?.nanoseconds)
+                })?),
+            };
+            measure(&crew, &step, rounds, context)
+        },
+    )
+}
+
+fn measure<B: BenchBarrier>(
+    crew: &Crew,
+    step: &Arc<Step<B>>,
+    rounds: u64,
+    context: &Context,
+) -> Result<Measured, Failure> {
+    let (mut times, mut switches, mut cpu) = (Vec::new(), Vec::new(), Vec::new());
+    let mut usage = Usage::default();
+    for _ in 0..BATCHES {
+        let took = run(crew, step, rounds, context)?;
+        let each = rounds as f64;
+        times.push(took.nanoseconds / each / 1e3);
+        switches.push(took.usage.switches() as f64 / each / crew.size() as f64);
+        cpu.push(took.usage.cpu_seconds * 1e6 / each);
+        usage += took.usage;
+    }
+    Ok(Measured {
+        values: vec![median(&times), median(&switches), median(&cpu)],
+        operations: rounds * BATCHES as u64,
+        usage,
+    })
+}
+
+/// A barrier, and what its threads know of each other.
+struct Step<B> {
+    barrier: B,
+    threads: Box<[Thread]>,
+}
+
+/// On cache lines of its own. All relaxed: the barrier brings the order.
+#[derive(Default)]
+#[repr(align(128))]
+struct Thread {
+    /// Rounds in which it was there.
+    there: AtomicU64,
+    /// Rounds in which its neighbour was not.
+    alone: AtomicU64,
+    /// Rounds in which it was told that it was the one.
+    led: AtomicU64,
+}
+
+fn add_one(count: &AtomicU64) {
+    // A load and a store: each has one writer.
+    count.store(count.load(Relaxed) + 1, Relaxed);
+}
+
+impl<B: BenchBarrier> Step<B> {
+    fn new(threads: usize) -> Self {
+        Self {
+            barrier: B::new(threads as u32),
+            threads: (0..threads).map(|_| Thread::default()).collect(),
+        }
+    }
+
+    /// What is measured: the same for every contender.
+    #[inline(never)]
+    fn round_after_round(&self, number: usize, rounds: u64) {
+        let me = &self.threads[number];
+        let neighbour = &self.threads[(number + 1) % self.threads.len()];
+        for _ in 0..rounds {
+            add_one(&me.there);
+            if self.barrier.wait() {
+                add_one(&me.led);
+            }
+            if neighbour.there.load(Relaxed) < me.there.load(Relaxed) {
+                add_one(&me.alone);
+            }
+        }
+    }
+
+    fn sum(&self, count: impl Fn(&Thread) -> &AtomicU64) -> u64 {
+        let threads = self.threads.iter();
+        threads.map(|thread| count(thread).load(Relaxed)).sum()
+    }
+}
+
+/// So many rounds of all threads.
+fn run<B: BenchBarrier>(
+    crew: &Crew,
+    step: &Arc<Step<B>>,
+    rounds: u64,
+    context: &Context,
+) -> Result<Took, Failure> {
+    let theirs = step.clone();
+    let before = step.sum(|thread| &thread.led);
+    let go = move |number: usize| theirs.round_after_round(number, rounds);
+    let took = race(crew, Place::Spread, context, |_| (), go, || ())?;
+    let led = step.sum(|thread| &thread.led) - before;
+    let alone = step.sum(|thread| &thread.alone);
+    check(alone == 0 && led == rounds, || {
+        format!(
+            "{alone} times a thread went on before its neighbour was there; {led} threads were the one in {rounds} rounds"
+        )
+    })?;
+    Ok(took)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::run_case;
+    use crate::watchdog;
+
+    fn context() -> Context {
+        let settings = Settings {
+            rounds: 1,
+            ..Settings::default()
+        };
+        Context::new(settings, Arc::default())
+    }
+
+    #[test]
+    fn every_contender_is_measured() {
+        let _guard = watchdog::guard("barrier");
+        for threads in [1, 2, 9] {
+            let case = case(threads, 2e5);
+            let count = case.contenders;
+            let (report, failure) = run_case(case, &context(), &mut |_| ());
+            assert_eq!(failure, None);
+            let report = report.unwrap();
+            assert_eq!(report.variants.len(), count);
+            for variant in &report.variants {
+                assert!(variant.metrics[0].summary.median > 0.0, "{variant:?}");
+            }
+        }
+    }
+
+    /// Waits for nobody.
+    struct Open;
+
+    impl BenchBarrier for Open {
+        const NAME: &'static str = "open";
+        fn new(_: u32) -> Self {
+            Self
+        }
+        fn wait(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_barrier_that_is_none_is_found_out() {
+        let _guard = watchdog::guard("barrier, none");
+        let context = context();
+        let crew = Crew::new(3, &context).unwrap();
+        let step = Arc::new(Step::<Open>::new(3));
+        let failure = run(&crew, &step, 1000, &context).err().unwrap().to_string();
+        assert!(failure.contains("0 threads were the one"), "{failure}");
+        assert!(!failure.starts_with("0 times"), "{failure}");
+    }
+
+    #[test]
+    fn the_user_decides_how_many_cells_there_are() {
+        let names = |settings: Settings| -> Vec<String> {
+            cases(&settings).into_iter().map(|case| case.name).collect()
+        };
+        assert_eq!(names(Settings::default()), ["n = 2", "n = 8", "n = 64"]);
+        let chosen = Settings {
+            threads: vec![5],
+            ..Settings::default()
+        };
+        assert_eq!(names(chosen), ["n = 5"]);
+    }
+}

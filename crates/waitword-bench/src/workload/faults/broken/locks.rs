@@ -1,0 +1,193 @@
+//! Mutexes, reader-writer locks and condition variables with a fault.
+
+use super::{Spared, sleep_for_ever};
+use crate::locks::{BenchCondvar, BenchMutex, BenchRwLock, glibc};
+use crate::workload::guarded::open::Open;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+/// A lock whose waiters sleep on, but for the first so many of the process. If there are such, whoever has locked it is
+/// slow, so that others come to wait.
+pub(in crate::workload::faults) struct SleepsOnLock<const SPARED: u32>(AtomicBool);
+
+/// How often somebody had to wait for one of them.
+static WAITED: AtomicU32 = AtomicU32::new(0);
+
+impl<const SPARED: u32> SleepsOnLock<SPARED> {
+    const HELD: Duration = Duration::from_micros(100);
+    const LOOK_AGAIN: Duration = Duration::from_micros(20);
+
+    fn take(&self) -> bool {
+        !self.0.swap(true, SeqCst)
+    }
+
+    fn wait_for_it(&self) {
+        if !self.take() {
+            if WAITED.fetch_add(1, SeqCst) >= SPARED {
+                sleep_for_ever();
+            }
+            while !self.take() {
+                thread::sleep(Self::LOOK_AGAIN);
+            }
+        }
+        if SPARED > 0 {
+            thread::sleep(Self::HELD);
+        }
+    }
+
+    fn give_back(&self) {
+        self.0.store(false, SeqCst);
+    }
+
+    fn unlocked() -> Self {
+        Self(AtomicBool::new(false))
+    }
+}
+
+// SAFETY: taken by one swap at a time.
+unsafe impl<const SPARED: u32> BenchMutex for SleepsOnLock<SPARED> {
+    const NAME: &'static str = "sleeps on";
+    fn new() -> Self {
+        Self::unlocked()
+    }
+    fn lock(&self) {
+        self.wait_for_it();
+    }
+    fn try_lock(&self) -> bool {
+        self.take()
+    }
+    unsafe fn unlock(&self) {
+        self.give_back();
+    }
+}
+
+// SAFETY: as above; readers keep each other out, too.
+unsafe impl<const SPARED: u32> BenchRwLock for SleepsOnLock<SPARED> {
+    const NAME: &'static str = "sleeps on";
+    fn new() -> Self {
+        Self::unlocked()
+    }
+    fn read_lock(&self) {
+        self.wait_for_it();
+    }
+    unsafe fn read_unlock(&self) {
+        self.give_back();
+    }
+    fn write_lock(&self) {
+        self.wait_for_it();
+    }
+    unsafe fn write_unlock(&self) {
+        self.give_back();
+    }
+}
+
+type PlainMutex = glibc::Mutex<glibc::Normal>;
+
+/// A mutex that is not to be had without waiting.
+pub(in crate::workload::faults) struct NeverHad(PlainMutex);
+
+// SAFETY: the C library's, but for a `try_lock` that takes nothing.
+unsafe impl BenchMutex for NeverHad {
+    const NAME: &'static str = "never had";
+    fn new() -> Self {
+        Self(BenchMutex::new())
+    }
+    fn lock(&self) {
+        self.0.lock();
+    }
+    fn try_lock(&self) -> bool {
+        false
+    }
+    unsafe fn unlock(&self) {
+        // SAFETY: the caller holds it, as it says.
+        unsafe { self.0.unlock() }
+    }
+}
+
+/// Keeps writers from each other, and nobody else.
+pub(in crate::workload::faults) struct OpenToReaders(PlainMutex);
+
+// SAFETY: a lie, told to those only who guard nothing but atomic numbers.
+unsafe impl BenchRwLock for OpenToReaders {
+    const NAME: &'static str = "open to readers";
+    fn new() -> Self {
+        Self(BenchMutex::new())
+    }
+    fn read_lock(&self) {}
+    unsafe fn read_unlock(&self) {}
+    fn write_lock(&self) {
+        self.0.lock();
+    }
+    unsafe fn write_unlock(&self) {
+        // SAFETY: the caller holds it, as it says.
+        unsafe { self.0.unlock() }
+    }
+}
+
+/// A condition variable that is sound but for its mutex, which is none.
+pub(in crate::workload::faults) struct OpenCondvar;
+
+// SAFETY: as for `Open`.
+unsafe impl BenchCondvar for OpenCondvar {
+    type Mutex = Open;
+    fn new() -> Self {
+        Self
+    }
+    unsafe fn wait(&self, _: &Open) {
+        thread::yield_now();
+    }
+    fn signal(&self) {}
+    fn broadcast(&self) {}
+}
+
+/// A condition variable whose waiters sleep on, after eight that do not.
+pub(in crate::workload::faults) struct SleepsOnCondvar {
+    condvar: glibc::Condvar,
+    spared: Spared,
+}
+
+// SAFETY: the C library's, or one that never returns from its wait.
+unsafe impl BenchCondvar for SleepsOnCondvar {
+    type Mutex = PlainMutex;
+    fn new() -> Self {
+        Self {
+            condvar: BenchCondvar::new(),
+            spared: Spared::new(8),
+        }
+    }
+    unsafe fn wait(&self, mutex: &PlainMutex) {
+        if self.spared.is_lost() {
+            // SAFETY: the caller holds it, as it says.
+            unsafe { mutex.unlock() };
+            sleep_for_ever();
+        }
+        // SAFETY: as the caller says.
+        unsafe { self.condvar.wait(mutex) };
+    }
+    fn signal(&self) {
+        self.condvar.signal();
+    }
+    fn broadcast(&self) {
+        self.condvar.broadcast();
+    }
+}
+
+/// A condition variable on which nobody sleeps, and whose signal has nothing to do.
+pub(in crate::workload::faults) struct NeverWaits;
+
+// SAFETY: gives the mutex back, and takes it again.
+unsafe impl BenchCondvar for NeverWaits {
+    type Mutex = PlainMutex;
+    fn new() -> Self {
+        Self
+    }
+    unsafe fn wait(&self, mutex: &PlainMutex) {
+        // SAFETY: the caller holds it, as it says.
+        unsafe { mutex.unlock() };
+        thread::yield_now();
+        mutex.lock();
+    }
+    fn signal(&self) {}
+    fn broadcast(&self) {}
+}

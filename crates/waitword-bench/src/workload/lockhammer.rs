@@ -1,0 +1,241 @@
+//! `lockhammer`: what a lock adds to the work that it guards.
+//!
+//! **Work.** t threads, thread i on CPU i mod n, over and over: lock; hold it for h nanoseconds of busy work; unlock; busy work for a gap of
+//! g nanoseconds. For a time. The busy work is pause instructions, calibrated.
+//!
+//! **Redraws** the shape of Arm's lockhammer: hold and gap given in time and not in instructions, so that two machines are asked the
+//! same. (It does a number of sections for each thread; here it is for a time, so that a slow thread does not run alone in the end.)
+//!
+//! **Figures.**
+//!
+//! | metric | |
+//! |---|---|
+//! | section | the run's time by the sections of all threads |
+//! | over the ideal | what of that is the lock's doing: less the time that the work itself needs |
+//! | CPU | the threads' CPU time for a section: its work, and all the spinning and sleeping |
+//! | spread | standard deviation of the threads' counts, in hundredths of their mean: 0 if all have done the same |
+//!
+//! The ideal: on n CPUs, t threads of which one at a time holds the lock can do no better than one section in max(h, (h + g) /
+//! min(t, n)). It is taken of the busy work as calibrated, which is whole pauses.
+
+use crate::crew::Crew;
+use crate::harness::{Case, Contender, Context, Measured, Metric};
+use crate::locks::{BenchMutex, every_mutex};
+use crate::run::{Settings, Workload};
+use crate::usage::Usage;
+use crate::workload::crowd::{self, Outcome, Until, Work};
+use crate::workload::guarded::Guarded;
+use crate::workload::spread::Spread;
+use crate::workload::{allowed_cpus, pause, proof};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the user calls by name.
+pub const WORKLOAD: Workload = Workload {
+    name: "lockhammer",
+    about: "t threads hold one mutex for h ns and stay away for g ns: overhead over the ideal, spread",
+    patch: None,
+    milliseconds: 10,
+    cases,
+};
+
+const METRICS: &[Metric] = &[
+    Metric::less("section", "ns"),
+    Metric::less("over the ideal", "ns"),
+    Metric::less("CPU", "ns/op"),
+    Metric::less("spread", "%"),
+];
+
+/// How long the lock is held, and let alone: nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Load {
+    pub(super) hold: f64,
+    pub(super) gap: f64,
+}
+
+const fn load(hold: f64, gap: f64) -> Load {
+    Load { hold, gap }
+}
+
+/// As hard as it can be hammered, and what two CPUs just can do at once.
+const HARD: Load = load(0.0, 0.0);
+const EVEN: Load = load(200.0, 200.0);
+const LOADS_FULL: [Load; 5] = [
+    HARD,
+    EVEN,
+    load(200.0, 2000.0),
+    load(1000.0, 0.0),
+    load(1000.0, 10_000.0),
+];
+const USUAL: [(usize, Load); 3] = [(2, HARD), (2, EVEN), (16, EVEN)];
+const ALL_THREADS: [usize; 5] = [1, 2, 4, 16, 64];
+
+fn cases(settings: &Settings) -> Vec<Case> {
+    let of_user = settings.threads != Settings::default().threads;
+    if !settings.full && !of_user {
+        return USUAL.map(|(threads, load)| case(threads, load)).into();
+    }
+    let threads: &[usize] = if of_user {
+        &settings.threads
+    } else {
+        &ALL_THREADS
+    };
+    let loads: &[Load] = if settings.full {
+        &LOADS_FULL
+    } else {
+        &LOADS_FULL[..2]
+    };
+    let of_threads = |&threads| loads.iter().map(move |&load| case(threads, load));
+    threads.iter().flat_map(of_threads).collect()
+}
+
+/// The scheduler turns slowly: more threads, more time.
+fn time(threads: usize) -> Duration {
+    Duration::from_millis(if threads <= 4 { 6 } else { 12 })
+}
+
+fn case(threads: usize, load: Load) -> Case {
+    fn nothing<M: BenchMutex>() {}
+    let Load { hold, gap } = load;
+    let name = format!("t = {threads}, hold {hold} ns, gap {gap} ns");
+    let contenders = every_mutex!(nothing()).len();
+    Case::new(name, METRICS, contenders, move |context| {
+        let crew = Rc::new(Crew::new(threads, context)?);
+        Ok(every_mutex!(contender(&crew, load, time(threads))))
+    })
+}
+
+pub(super) fn contender<M: BenchMutex>(crew: &Rc<Crew>, load: Load, time: Duration) -> Contender {
+    let (crew, guarded) = (crew.clone(), Arc::new(Guarded::<M>::new()));
+    let provers = crew.clone();
+    let work = Work {
+        inside: pause::for_nanoseconds(load.hold),
+        outside: pause::for_nanoseconds(load.gap),
+        naps: 0,
+    };
+    proof::proved(
+        M::NAME,
+        move |context| proof::mutex::<M>(&provers, context),
+        move |context: &Context| {
+            let outcome = crowd::run(&crew, &guarded, work, Until::Time(time), false, context)?;
+            Ok(figures(&outcome, work, allowed_cpus().len()))
+        },
+    )
+}
+
+fn figures(outcome: &Outcome, work: Work, cpus: usize) -> Measured {
+    let counts = outcome.threads.iter().map(|thread| thread.sections as f64);
+    let counts: Vec<f64> = counts.collect();
+    let sections = counts.iter().sum::<f64>().max(1.0);
+    let mut usage = Usage::default();
+    for thread in &outcome.threads {
+        usage += thread.usage;
+    }
+    let section = outcome.took / sections;
+    Measured {
+        values: vec![
+            section,
+            section - ideal(work, pause::nanoseconds(), counts.len().min(cpus)),
+            usage.cpu_seconds * 1e9 / sections,
+            Spread::of(&counts).percent(),
+        ],
+        operations: sections as u64,
+        usage,
+    }
+}
+
+/// Nanoseconds for a section if the lock cost nothing: a pause takes `pause`, and so many threads run at once.
+fn ideal(work: Work, pause: f64, at_once: usize) -> f64 {
+    let hold = f64::from(work.inside) * pause;
+    let gap = f64::from(work.outside) * pause;
+    hold.max((hold + gap) / at_once as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::run_case;
+    use crate::watchdog;
+    use crate::workload::crowd::{Served, run};
+
+    #[test]
+    fn the_ideal_is_what_the_holders_need_or_what_the_cpus_can_do() {
+        let work = |inside, outside| Work {
+            inside,
+            outside,
+            naps: 0,
+        };
+        // One after the other; or all at once, but for the CPUs.
+        assert_eq!(ideal(work(10, 0), 2.0, 4), 20.0);
+        assert_eq!(ideal(work(10, 90), 2.0, 4), 50.0);
+        assert_eq!(ideal(work(10, 90), 2.0, 1), 200.0);
+    }
+
+    #[test]
+    fn what_is_over_the_ideal_and_how_far_threads_are_apart() {
+        let _guard = watchdog::guard("lockhammer, figures");
+        let context = Context::new(Settings::default(), Arc::default());
+        let crew = Crew::new(2, &context).unwrap();
+        let guarded = Arc::new(Guarded::<crate::locks::stdlib::Mutex>::new());
+        let work = Work {
+            inside: 1,
+            outside: 0,
+            naps: 0,
+        };
+        let mut outcome = run(&crew, &guarded, work, Until::Sections(5), false, &context).unwrap();
+        let served = |sections| Served {
+            sections,
+            ..outcome.threads[0]
+        };
+        outcome.threads = vec![served(10), served(30)];
+        outcome.took = 4e6;
+        let [section, over, _, spread] = figures(&outcome, work, 1).values[..] else {
+            unreachable!("four metrics")
+        };
+        assert_eq!((section, spread), (1e5, 50.0));
+        assert_eq!(over, 1e5 - pause::nanoseconds());
+    }
+
+    #[test]
+    fn every_contender_is_measured() {
+        let _guard = watchdog::guard("lockhammer");
+        let settings = Settings {
+            rounds: 1,
+            ..Settings::default()
+        };
+        let context = Context::new(settings, Arc::default());
+        let case = case(3, EVEN);
+        let count = case.contenders;
+        let (report, failure) = run_case(case, &context, &mut |_| ());
+        assert_eq!(failure, None);
+        let report = report.unwrap();
+        assert_eq!(report.variants.len(), count);
+        for variant in &report.variants {
+            assert!(variant.metrics[0].summary.median > 0.0, "{variant:?}");
+        }
+    }
+
+    #[test]
+    fn the_user_decides_how_many_cells_there_are() {
+        let count = |settings: Settings| cases(&settings).len();
+        let (threads, full) = (vec![3, 5], true);
+        assert_eq!(count(Settings::default()), USUAL.len());
+        let chosen = Settings {
+            threads: threads.clone(),
+            ..Settings::default()
+        };
+        assert_eq!(count(chosen), 2 * 2);
+        let all = Settings {
+            full,
+            ..Settings::default()
+        };
+        assert_eq!(count(all), ALL_THREADS.len() * LOADS_FULL.len());
+        let both = Settings {
+            threads,
+            full,
+            ..Settings::default()
+        };
+        assert_eq!(count(both), 2 * LOADS_FULL.len());
+    }
+}

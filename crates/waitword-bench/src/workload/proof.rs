@@ -1,0 +1,345 @@
+//! Whether a contender does its work at all, before it is measured: a lock that locks nothing would be the fastest.
+//!
+//! What a workload counts tells only what went wrong in what it did: one thread that locks a lock which nobody else
+//! wants cannot tell it from nothing, and two that hand a turn to each other do not need a wait that waits. So a
+//! thread does here what must keep it waiting, and is seen asleep (or, at a lock that never sleeps, spinning). Then what
+//! must let it through is done, and it must come. If it never does, nothing gets done any more, and the watchdog says so.
+//!
+//! Once for each contender, outside of what is timed.
+
+use crate::crew::Crew;
+use crate::harness::{Contender, Context, Failure, Measured, check};
+use crate::locks::barrier::BenchBarrier;
+use crate::locks::semaphore::BenchSemaphore;
+use crate::locks::{BenchCondvar, BenchMutex, BenchRwLock};
+use crate::ops::{BenchWord, Futexes, Waited};
+use crate::workload::herd::Herd;
+use crate::workload::{Spacing, Words};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+/// A contender that has to pass `proof` before it is measured for the first time.
+pub(super) fn proved(
+    name: impl Into<String>,
+    proof: impl Fn(&Context) -> Result<(), Failure> + 'static,
+    mut body: impl FnMut(&Context) -> Result<Measured, Failure> + 'static,
+) -> Contender {
+    let mut passed = false;
+    Contender::named(name, move |context: &Context| {
+        if !passed {
+            proof(context)?;
+            passed = true;
+        }
+        body(context)
+    })
+}
+
+/// Who never sleeps while it waits is let through when it has spun for so long, of its own CPU time.
+const SPIN: Duration = Duration::from_millis(10);
+/// The same by the clock, where the kernel does not say who had the CPU.
+const SPIN_BY_THE_CLOCK: Duration = Duration::from_secs(1);
+
+/// The first thread of `crew` does `enter`, which must keep it until `let_in` is called.
+fn keeps_out(
+    crew: &Crew,
+    context: &Context,
+    what: &str,
+    enter: impl Fn() + Send + Sync + 'static,
+    let_in: impl FnOnce(),
+) -> Result<(), Failure> {
+    let seen = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
+    let theirs = seen.clone();
+    crew.start(move |number| {
+        if number == 0 {
+            let [arrived, came_in] = &*theirs;
+            arrived.store(true, SeqCst);
+            enter();
+            came_in.store(true, SeqCst);
+        }
+    });
+    let [arrived, came_in] = &*seen;
+    crew.until(context, || arrived.load(SeqCst))?;
+    let (since, before) = (Instant::now(), crew.ran_for(0));
+    let spun = || match before.zip(crew.ran_for(0)) {
+        Some((before, now)) => now - before > SPIN,
+        None => since.elapsed() > SPIN_BY_THE_CLOCK,
+    };
+    crew.until_all_sleep_or(1, context, || came_in.load(SeqCst) || spun())?;
+    let too_early = came_in.load(SeqCst);
+    let_in();
+    crew.finish(context)?;
+    check(!too_early, || format!("{what} kept nobody waiting"))
+}
+
+/// A mutex keeps out, and its `try_lock` says so.
+pub(super) fn mutex<M: BenchMutex>(crew: &Crew, context: &Context) -> Result<(), Failure> {
+    let lock = Arc::new(M::new());
+    check(lock.try_lock(), || {
+        "a mutex that nobody held was not to be had".to_owned()
+    })?;
+    // SAFETY: locked above; in an `Arc`, it does not move.
+    unsafe { lock.unlock() };
+    lock.lock();
+    let was_had = Arc::new(AtomicBool::new(false));
+    let (theirs, had) = (lock.clone(), was_had.clone());
+    let enter = move || {
+        if theirs.try_lock() {
+            had.store(true, SeqCst);
+        } else {
+            theirs.lock();
+        }
+        // SAFETY: locked above; in an `Arc`, it does not move.
+        unsafe { theirs.unlock() };
+    };
+    // SAFETY: locked above; in an `Arc`, it does not move.
+    let let_in = || unsafe { lock.unlock() };
+    keeps_out(crew, context, "a locked mutex", enter, let_in)?;
+    check(!was_had.load(SeqCst), || {
+        "a locked mutex was to be had".to_owned()
+    })
+}
+
+/// A writer keeps out readers and writers, and a reader writers.
+pub(super) fn rwlock<L: BenchRwLock>(crew: &Crew, context: &Context) -> Result<(), Failure> {
+    fn read<L: BenchRwLock>(lock: &L) {
+        lock.read_lock();
+        // SAFETY: locked above; borrowed all the while, it does not move; this thread has no other.
+        unsafe { lock.read_unlock() };
+    }
+    fn write<L: BenchRwLock>(lock: &L) {
+        lock.write_lock();
+        // SAFETY: locked above; borrowed all the while, it does not move.
+        unsafe { lock.write_unlock() };
+    }
+    let lock = Arc::new(L::new());
+    for (enter, what) in [
+        (read::<L> as fn(&L), "a writer, of readers,"),
+        (write::<L>, "a writer, of writers,"),
+    ] {
+        let theirs = lock.clone();
+        lock.write_lock();
+        // SAFETY: locked above; in an `Arc`, it does not move.
+        let let_in = || unsafe { lock.write_unlock() };
+        keeps_out(crew, context, what, move || enter(&theirs), let_in)?;
+    }
+    let theirs = lock.clone();
+    lock.read_lock();
+    // SAFETY: locked above; in an `Arc`, it does not move; this thread has no other.
+    let let_in = || unsafe { lock.read_unlock() };
+    let enter = move || write(&*theirs);
+    keeps_out(crew, context, "a reader, of writers,", enter, let_in)
+}
+
+/// How often a wait may return for no reason until its thread is seen asleep.
+const SPURIOUS: u64 = 100;
+
+/// A condition variable's mutex keeps out; who waits sleeps, and is woken by a signal and by a broadcast.
+pub(super) fn condvar<C: BenchCondvar>(crew: &Crew, context: &Context) -> Result<(), Failure> {
+    mutex::<C::Mutex>(crew, context)?;
+    wakes::<C>(crew, context, C::signal)?;
+    wakes::<C>(crew, context, C::broadcast)
+}
+
+/// A condition variable, its mutex, and what is waited for.
+struct Wait<C: BenchCondvar> {
+    mutex: C::Mutex,
+    condvar: C,
+    go: AtomicBool,
+    /// How often the wait was begun.
+    waits: AtomicU64,
+}
+
+fn wakes<C: BenchCondvar>(crew: &Crew, context: &Context, wake: fn(&C)) -> Result<(), Failure> {
+    let wait = Arc::new(Wait::<C> {
+        mutex: C::Mutex::new(),
+        condvar: C::new(),
+        go: AtomicBool::new(false),
+        waits: AtomicU64::new(0),
+    });
+    let theirs = wait.clone();
+    crew.start(move |number| {
+        if number == 0 {
+            let wait = &*theirs;
+            wait.mutex.lock();
+            while !wait.go.load(SeqCst) {
+                wait.waits.fetch_add(1, SeqCst);
+                // SAFETY: locked above, and again whenever this returns; in an `Arc`, it does not move.
+                unsafe { wait.condvar.wait(&wait.mutex) };
+            }
+            // SAFETY: as above.
+            unsafe { wait.mutex.unlock() };
+        }
+    });
+    let waits = || wait.waits.load(SeqCst);
+    crew.until(context, || waits() > 0)?;
+    // One that never sleeps is not waited for.
+    crew.until_all_sleep_or(1, context, || waits() > SPURIOUS)?;
+    let returned = waits() - 1;
+    wait.mutex.lock();
+    wait.go.store(true, SeqCst);
+    // SAFETY: locked above; in an `Arc`, it does not move.
+    unsafe { wait.mutex.unlock() };
+    wake(&wait.condvar);
+    crew.finish(context)?;
+    check(returned < SPURIOUS, || {
+        format!("a wait that nobody signalled returned {returned} times")
+    })
+}
+
+/// A semaphore of value 0 keeps waiting until it is posted.
+pub(super) fn semaphore<S: BenchSemaphore>(crew: &Crew, context: &Context) -> Result<(), Failure> {
+    let semaphore = Arc::new(S::new(1));
+    semaphore.wait();
+    let theirs = semaphore.clone();
+    let enter = move || theirs.wait();
+    let let_in = || semaphore.post();
+    keeps_out(crew, context, "a semaphore of value 0", enter, let_in)
+}
+
+/// The first at a barrier for two waits for the second.
+pub(super) fn barrier<B: BenchBarrier>(crew: &Crew, context: &Context) -> Result<(), Failure> {
+    let barrier = Arc::new(B::new(2));
+    let theirs = barrier.clone();
+    let enter = move || {
+        theirs.wait();
+    };
+    let let_in = || {
+        barrier.wait();
+    };
+    keeps_out(crew, context, "a barrier", enter, let_in)
+}
+
+/// A futex's wait sleeps while the word holds the value, and does not when it holds another; wake, requeue and wake_op find
+/// those who sleep.
+pub(super) fn futex<F: Futexes>(
+    futex: F,
+    private: bool,
+    crew: &Crew,
+    context: &Context,
+) -> Result<(), Failure> {
+    let size = crew.size();
+    let words = Arc::new(Words::<F::Word>::new(2, Spacing::Apart, private));
+    let (first, second) = (&words[0], &words[1]);
+    let asleep = || Herd::asleep(crew, futex, &words, 1, context);
+
+    check(futex.wait(first, 1) == Waited::Mismatch, || {
+        "a wait with a wrong value did not say so".to_owned()
+    })?;
+    let herd = asleep()?;
+    let woken = futex.wake(first, usize::MAX);
+    herd.finish(woken, context)?;
+
+    let herd = asleep()?;
+    let moved = futex.requeue(first, second, 0, usize::MAX);
+    let left = futex.wake(first, usize::MAX);
+    let woken = futex.wake(second, usize::MAX);
+    // The kernel can't move the waiters of a part of its 32 bits: they are woken instead.
+    let is_part = !private && F::Word::BITS < u32::BITS;
+    check(left == 0 && (woken == size || is_part), || {
+        format!(
+            "of {size} sleepers {moved} were moved, they say; {left} had stayed, {woken} had come"
+        )
+    })?;
+    herd.finish(moved, context)?;
+
+    // One by the first word, the others by hand.
+    second.store(2);
+    let herd = asleep()?;
+    let woken = futex.wake_op(first, second);
+    let others = futex.wake(first, usize::MAX);
+    check(woken == 1 && second.load() == 0, || {
+        format!(
+            "wake_op woke {woken} of {size} and left {} in the other word",
+            second.load()
+        )
+    })?;
+    herd.finish(woken + others, context)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::Kernel;
+    use crate::run::Settings;
+    use crate::watchdog;
+    use crate::workload::kernel_and_all_widths;
+
+    const SHARED: bool = false;
+
+    fn context() -> Context {
+        Context::new(Settings::default(), Arc::default())
+    }
+
+    fn is_one<F: Futexes>(one: F, private: bool) {
+        let context = context();
+        for size in [1, 4] {
+            let crew = Crew::new(size, &context).unwrap();
+            let proved = futex(one, private, &crew, &context);
+            assert_eq!(proved, Ok(()), "{}, {size} threads", one.name());
+        }
+    }
+
+    #[test]
+    fn the_kernels_futex_is_one_and_every_shared_one_is() {
+        let _guard = watchdog::guard("proof, futexes");
+        // Not ours: other tests' threads stand in its table, too, and come and go.
+        is_one(Kernel::<true>, true);
+        kernel_and_all_widths!(SHARED, |futex| is_one(futex, SHARED));
+    }
+
+    /// Waits without ever going to sleep.
+    struct Spins(AtomicBool);
+
+    // SAFETY: taken by one swap at a time.
+    unsafe impl BenchMutex for Spins {
+        const NAME: &'static str = "spins";
+        fn new() -> Self {
+            Self(AtomicBool::new(false))
+        }
+        fn lock(&self) {
+            while !self.try_lock() {
+                std::thread::yield_now();
+            }
+        }
+        fn try_lock(&self) -> bool {
+            !self.0.swap(true, SeqCst)
+        }
+        unsafe fn unlock(&self) {
+            self.0.store(false, SeqCst);
+        }
+    }
+
+    #[test]
+    fn a_lock_that_never_sleeps_is_a_lock() {
+        let _guard = watchdog::guard("proof, a spinning lock");
+        let context = context();
+        let crew = Crew::new(1, &context).unwrap();
+        assert_eq!(mutex::<Spins>(&crew, &context), Ok(()));
+    }
+
+    #[test]
+    fn only_what_passes_is_measured_and_passes_once() {
+        let context = context();
+        let proofs = Arc::new(AtomicU64::new(0));
+        let theirs = proofs.clone();
+        let measured = || {
+            Ok(Measured {
+                values: Vec::new(),
+                operations: 0,
+                usage: crate::usage::Usage::default(),
+            })
+        };
+        let proof = move |_: &Context| {
+            let passed = theirs.fetch_add(1, SeqCst) > 0;
+            check(passed, || "not yet".to_owned())
+        };
+        let mut contender = proved("some", proof, move |_| measured());
+        let failure = contender.variant.measure(&context).unwrap_err();
+        assert_eq!(failure, Failure::new("not yet"));
+        for _ in 0..3 {
+            assert_eq!(contender.variant.measure(&context), measured());
+        }
+        assert_eq!(proofs.load(SeqCst), 2);
+    }
+}

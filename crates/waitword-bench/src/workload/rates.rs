@@ -1,0 +1,197 @@
+//! `rates`: how fast each of t threads gets on that share a lock.
+//!
+//! **Work.** Thread i, on CPU i mod n, over and over: lock; some work; unlock; some work. For a time. The work is
+//! pause instructions.
+//!
+//! **Redraws** the mutex benchmark of the parking_lot crate: threads × work inside × work between, and of the threads' rates
+//! average, median and deviation. (Its work is additions and multiplications of a number; a pause is somewhat longer.)
+//!
+//! **Figures.** Of the threads' rates, sections a second: *average* (t times that is the throughput) and *median*; *more is
+//! better*. Where the median is far below the average, a few threads have the lock most of the time. *deviation*: the rates'
+//! standard deviation, in hundredths of the average: 0 if all threads get on alike. How long a thread waits, and what that
+//! costs, is in `mutex`.
+
+use crate::crew::Crew;
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
+use crate::locks::{BenchMutex, every_mutex};
+use crate::run::{Settings, Workload};
+use crate::usage::Usage;
+use crate::workload::crowd::{self, Outcome, Until, Work};
+use crate::workload::guarded::Guarded;
+use crate::workload::proof;
+use crate::workload::spread::Spread;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the user calls by name.
+pub const WORKLOAD: Workload = Workload {
+    name: "rates",
+    about: "t threads on one mutex, work inside and between: average, median, deviation of their rates",
+    patch: None,
+    milliseconds: 10,
+    cases,
+};
+
+const METRICS: &[Metric] = &[
+    Metric::more("average", "ops/s/thread"),
+    Metric::more("median", "ops/s/thread"),
+    Metric::less("deviation", "%"),
+];
+
+/// Pauses inside and between.
+type Pauses = (u32, u32);
+
+const SHORT: Pauses = (1, 0);
+const USUAL_LOAD: Pauses = (10, 100);
+const LOADS_FULL: [Pauses; 5] = [SHORT, USUAL_LOAD, (10, 0), (10, 10), (100, 100)];
+const USUAL: [(usize, Pauses); 3] = [(4, SHORT), (4, USUAL_LOAD), (16, USUAL_LOAD)];
+const ALL_THREADS: [usize; 5] = [1, 2, 4, 16, 64];
+
+fn cases(settings: &Settings) -> Vec<Case> {
+    let of_user = settings.threads != Settings::default().threads;
+    if !settings.full && !of_user {
+        return USUAL.map(|(threads, load)| case(threads, load)).into();
+    }
+    let threads: &[usize] = if of_user {
+        &settings.threads
+    } else {
+        &ALL_THREADS
+    };
+    let loads: &[Pauses] = if settings.full {
+        &LOADS_FULL
+    } else {
+        &LOADS_FULL[..2]
+    };
+    let of_threads = |&threads| loads.iter().map(move |&load| case(threads, load));
+    threads.iter().flat_map(of_threads).collect()
+}
+
+/// The scheduler turns slowly: more threads, more time.
+fn time(threads: usize) -> Duration {
+    Duration::from_millis(if threads <= 4 { 6 } else { 12 })
+}
+
+fn case(threads: usize, load: Pauses) -> Case {
+    fn nothing<M: BenchMutex>() {}
+    let (inside, between) = load;
+    let name = format!("t = {threads}, {inside} inside, {between} between");
+    let contenders = every_mutex!(nothing()).len();
+    Case::new(name, METRICS, contenders, move |context| {
+        let crew = Rc::new(Crew::new(threads, context)?);
+        Ok(every_mutex!(contender(&crew, load, time(threads))))
+    })
+}
+
+pub(super) fn contender<M: BenchMutex>(crew: &Rc<Crew>, load: Pauses, time: Duration) -> Contender {
+    let (crew, guarded) = (crew.clone(), Arc::new(Guarded::<M>::new()));
+    let provers = crew.clone();
+    let work = Work {
+        inside: load.0,
+        outside: load.1,
+        naps: 0,
+    };
+    proof::proved(
+        M::NAME,
+        move |context| proof::mutex::<M>(&provers, context),
+        move |context: &Context| measure(&crew, &guarded, work, time, context),
+    )
+}
+
+fn measure<M: BenchMutex>(
+    crew: &Crew,
+    guarded: &Arc<Guarded<M>>,
+    work: Work,
+    time: Duration,
+    context: &Context,
+) -> Result<Measured, Failure> {
+    let outcome = crowd::run(crew, guarded, work, Until::Time(time), false, context)?;
+    Ok(figures(&outcome))
+}
+
+fn figures(outcome: &Outcome) -> Measured {
+    let mut usage = Usage::default();
+    let mut sections = 0;
+    let mut rates = Vec::new();
+    for thread in &outcome.threads {
+        usage += thread.usage;
+        sections += thread.sections;
+        rates.push(thread.sections as f64 / (outcome.took / 1e9));
+    }
+    let spread = Spread::of(&rates);
+    Measured {
+        values: vec![spread.mean, spread.median, spread.percent()],
+        operations: sections,
+        usage,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::run_case;
+    use crate::locks::stdlib;
+    use crate::watchdog;
+    use crate::workload::crowd::Served;
+
+    #[test]
+    fn rates_are_by_the_time_of_all() {
+        let _guard = watchdog::guard("rates, figures");
+        let context = Context::new(Settings::default(), Arc::default());
+        let crew = Crew::new(1, &context).unwrap();
+        let guarded = Arc::new(Guarded::<stdlib::Mutex>::new());
+        let work = Work {
+            inside: 1,
+            outside: 1,
+            naps: 0,
+        };
+        let until = Until::Sections(7);
+        let mut outcome = crowd::run(&crew, &guarded, work, until, false, &context).unwrap();
+        assert_eq!(outcome.threads[0].sections, 7);
+        let served = |sections| Served {
+            sections,
+            ..outcome.threads[0]
+        };
+        outcome.threads = vec![served(0), served(100), served(200)];
+        outcome.took = 5e8;
+        let measured = figures(&outcome);
+        assert_eq!(measured.operations, 300);
+        assert_eq!(measured.values[..2], [200.0, 200.0]);
+        assert!((measured.values[2] - 100.0 * (2.0_f64 / 3.0).sqrt()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn every_contender_is_measured() {
+        let _guard = watchdog::guard("rates");
+        let settings = Settings {
+            rounds: 1,
+            ..Settings::default()
+        };
+        let context = Context::new(settings, Arc::default());
+        let case = case(3, USUAL_LOAD);
+        let count = case.contenders;
+        let (report, failure) = run_case(case, &context, &mut |_| ());
+        assert_eq!(failure, None);
+        let report = report.unwrap();
+        assert_eq!(report.variants.len(), count);
+        for variant in &report.variants {
+            assert!(variant.metrics[0].summary.median > 0.0, "{variant:?}");
+        }
+    }
+
+    #[test]
+    fn the_user_decides_how_many_cells_there_are() {
+        let count = |settings: Settings| cases(&settings).len();
+        assert_eq!(count(Settings::default()), USUAL.len());
+        let chosen = Settings {
+            threads: vec![3],
+            ..Settings::default()
+        };
+        assert_eq!(count(chosen), 2);
+        let full = Settings {
+            full: true,
+            ..Settings::default()
+        };
+        assert_eq!(count(full), ALL_THREADS.len() * LOADS_FULL.len());
+    }
+}

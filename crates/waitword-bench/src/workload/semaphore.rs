@@ -1,0 +1,149 @@
+//! `semaphore`: two threads hand over to each other by semaphores.
+//!
+//! **Work.** Two semaphores, one a direction; only the first has a token. Each thread, over and over: take its own
+//! semaphore's token, waiting for it; take its turn; post the other's. Both on one CPU; on a CPU each; and with `--full` 16 pairs
+//! of threads, each pair with semaphores of its own, wherever the scheduler likes.
+//!
+//! **Redraws** no public benchmark in particular: it is `signal` and `ping-pong` for semaphores. What a wait and a post
+//! cost where nobody must wait is in `uncontended`.
+//!
+//! **Figures.** *time*: nanoseconds for one hand-over; *switches*: context switches of the process for one (see
+//! `workload::pairs`). On one CPU the ideal is 1.
+//!
+//! nsync, absl, parking_lot and Rust's standard library have no semaphore.
+
+use crate::crew::Crew;
+use crate::harness::{Case, Contender};
+use crate::locks::semaphore::{BenchSemaphore, every_semaphore};
+use crate::run::{Settings, Workload};
+use crate::workload::pairs::{self, MANY, ONE_CPU, Players, Plays, TWO_CPUS};
+use crate::workload::proof;
+use crate::workload::race::Place;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What the user calls by name.
+pub const WORKLOAD: Workload = Workload {
+    name: "semaphore",
+    about: "two threads, a semaphore a direction: one hand-over by post",
+    patch: None,
+    milliseconds: 30,
+    cases,
+};
+
+fn cases(settings: &Settings) -> Vec<Case> {
+    let mut all = vec![ONE_CPU, TWO_CPUS];
+    if settings.full {
+        all.push(MANY);
+    }
+    let batch = pairs::batch_nanoseconds(settings);
+    let case = |players: Players| case(players, batch);
+    all.into_iter().filter(Players::fit).map(case).collect()
+}
+
+fn case(players: Players, batch: f64) -> Case {
+    fn nothing<S: BenchSemaphore>() {}
+    let contenders = every_semaphore!(nothing()).len();
+    pairs::case(players.name.to_owned(), players, contenders, move |crew| {
+        every_semaphore!(contender(crew, players.place, batch))
+    })
+}
+
+pub(super) fn contender<S: BenchSemaphore>(crew: &Rc<Crew>, place: Place, batch: f64) -> Contender {
+    let game = Posted::<S>::new;
+    pairs::contender(S::NAME, crew, place, batch, game, proof::semaphore::<S>)
+}
+
+/// One game.
+#[repr(align(128))]
+struct Posted<S> {
+    semaphores: [S; 2],
+    /// How many turns were taken: whose turn it is, is its last bit.
+    turns: AtomicU64,
+}
+
+impl<S: BenchSemaphore> Posted<S> {
+    /// Of which nothing has been played: it is player 0's turn.
+    fn new() -> Self {
+        Self {
+            semaphores: [S::new(1), S::new(0)],
+            turns: AtomicU64::new(0),
+        }
+    }
+}
+
+impl<S: BenchSemaphore> Plays for Posted<S> {
+    #[inline(never)]
+    fn play(&self, player: usize, turns: u64) {
+        let [mine, others] = [&self.semaphores[player], &self.semaphores[1 - player]];
+        for _ in 0..turns {
+            mine.wait();
+            // Relaxed, a load and a store: the semaphores bring the order. Out of turn, it is no turn, and the sum tells.
+            let so_far = self.turns.load(Relaxed);
+            if so_far % 2 == player as u64 {
+                self.turns.store(so_far + 1, Relaxed);
+            }
+            others.post();
+        }
+    }
+
+    fn turns(&self) -> u64 {
+        self.turns.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crew::Crew;
+    use crate::harness::{Context, run_case};
+    use crate::watchdog;
+    use crate::workload::pairs::Pairs;
+    use std::sync::Arc;
+
+    fn context() -> Context {
+        let settings = Settings {
+            rounds: 1,
+            ..Settings::default()
+        };
+        Context::new(settings, Arc::default())
+    }
+
+    #[test]
+    fn every_contender_hands_over_in_every_place() {
+        let _guard = watchdog::guard("semaphore");
+        for players in [ONE_CPU, TWO_CPUS, MANY] {
+            let case = case(players, 2e5);
+            let count = case.contenders;
+            let (report, failure) = run_case(case, &context(), &mut |_| ());
+            assert_eq!(failure, None);
+            let report = report.unwrap();
+            assert_eq!(report.variants.len(), count);
+            for variant in &report.variants {
+                assert!(variant.metrics[0].summary.median > 0.0, "{variant:?}");
+            }
+        }
+    }
+
+    /// One that always has a token.
+    struct Bottomless;
+
+    impl BenchSemaphore for Bottomless {
+        const NAME: &'static str = "bottomless";
+        fn new(_: u32) -> Self {
+            Self
+        }
+        fn wait(&self) {}
+        fn post(&self) {}
+    }
+
+    #[test]
+    fn a_semaphore_that_lets_anybody_through_is_found_out_by_the_turns() {
+        let _guard = watchdog::guard("semaphore, bottomless");
+        let context = context();
+        let crew = Rc::new(Crew::new(2, &context).unwrap());
+        let pairs = Pairs::new(&crew, Place::OneCpu, Posted::<Bottomless>::new);
+        let failure = pairs.measure(1000, &context).unwrap_err().to_string();
+        assert!(failure.contains("instead of 2000"), "{failure}");
+    }
+}

@@ -1,0 +1,165 @@
+//! `waitword costs`: what each operation costs, counted; and whether it still costs what a table says.
+
+use anyhow::{Context as _, Result, bail};
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use waitword_bench::costs::table::{Change, Difference};
+use waitword_bench::costs::{Counted, Table, Which, count};
+
+/// What the user can ask for.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Write the table to FILE
+    #[arg(long, value_name = "FILE", conflicts_with = "check")]
+    write: Option<PathBuf>,
+
+    /// Count our own operations again and say where they differ from the table in FILE; exit status 1 if they do
+    #[arg(long, value_name = "FILE")]
+    check: Option<PathBuf>,
+
+    /// Only the operations with TEXT in their names
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        conflicts_with = "write"
+    )]
+    only: String,
+
+    /// Write the rows to FILE as JSON, too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Without optimization the instructions say nothing, and are not compared; the rest is the same.
+const IS_OPTIMIZED: bool = !cfg!(debug_assertions);
+
+/// How often what differs is counted again.
+const AGAIN: usize = 2;
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let done = match &args.check {
+        Some(path) => check(path, &args.only, args.json.as_deref()),
+        None => show(args.write.as_deref(), &args.only, args.json.as_deref()),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::from(2)
+    })
+}
+
+/// Counts everything; the table goes to a file, or to the screen.
+fn show(write: Option<&Path>, only: &str, json: Option<&Path>) -> Result<ExitCode> {
+    if write.is_some() && !IS_OPTIMIZED {
+        bail!(
+            "the table is written by an optimized build: cargo run --release -- costs --write FILE"
+        );
+    }
+    load_drop_in();
+    let counted = count_named(Which::All, only)?;
+    say_what_is_missing(&counted);
+    if counted.refused.is_some() {
+        return Ok(ExitCode::FAILURE);
+    }
+    match write {
+        Some(path) => {
+            put(path, &counted.table.to_markdown())?;
+            println!(
+                "{} rows written to {}",
+                counted.table.rows.len(),
+                path.display()
+            );
+        }
+        None => print!("{}", counted.table.to_markdown()),
+    }
+    write_json(json, &counted.table)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check(path: &Path, only: &str, json: Option<&Path>) -> Result<ExitCode> {
+    let file = path.display();
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
+    let mut old = Table::from_markdown(&text).with_context(|| file.to_string())?;
+    old.rows.retain(|row| row.what.contains(only));
+    load_drop_in();
+    let counted = count_named(Which::Ours, only)?;
+    say_what_is_missing(&counted);
+    write_json(json, &counted.table)?;
+    let mut differences = differences_from(&old, &counted);
+    // A machine that stops a thread at a bad moment can make it sleep once more; not three times at the same place.
+    for _ in 0..AGAIN {
+        if differences.is_empty() {
+            break;
+        }
+        let again = differences_from(&old, &count_named(Which::Ours, only)?);
+        differences.retain(|one| again.iter().any(|other| one.is_about_the_same_as(other)));
+    }
+    if !IS_OPTIMIZED {
+        println!("instructions are not compared: this build is not optimized");
+    }
+    if differences.is_empty() {
+        println!("as {file} says: {} rows", counted.table.rows.len());
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("{} differences from {file}:", differences.len());
+    for difference in differences {
+        println!("  {difference}");
+    }
+    if old.counted_with != counted.table.counted_with {
+        println!(
+            "the table was counted with {}, this with {}",
+            old.counted_with, counted.table.counted_with
+        );
+    }
+    println!("if this is meant to be so: cargo run --release -- costs --write {file}");
+    Ok(ExitCode::FAILURE)
+}
+
+fn differences_from(old: &Table, counted: &Counted) -> Vec<Difference> {
+    let mut differences = counted.table.differences_from(old, IS_OPTIMIZED);
+    if counted.refused.is_some() {
+        // What this machine does not let us count is no difference.
+        differences.retain(|difference| difference.change != Change::Gone);
+    }
+    differences
+}
+
+fn load_drop_in() {
+    if let Err(error) = crate::drop_in::library::load_beside_the_c_library() {
+        eprintln!("waitword: the drop-in's operations are not counted: {error:#}");
+    }
+}
+
+fn count_named(which: Which, only: &str) -> Result<Counted> {
+    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+    let counted = count(which, only, |done, of| {
+        bar.set_length(of as u64);
+        bar.set_position(done as u64);
+    });
+    bar.finish_and_clear();
+    if counted.refused.is_none() && counted.table.rows.is_empty() {
+        bail!("no operation that could be counted has '{only}' in its name");
+    }
+    Ok(counted)
+}
+
+fn say_what_is_missing(counted: &Counted) {
+    if let Some(why) = &counted.refused {
+        println!("not counted: {why}");
+    }
+    for (operation, why) in &counted.left_out {
+        println!("not counted: \"{operation}\": {why}");
+    }
+}
+
+fn write_json(path: Option<&Path>, table: &Table) -> Result<()> {
+    path.map_or(Ok(()), |path| {
+        put(path, &(serde_json::to_string_pretty(table)? + "\n"))
+    })
+}
+
+fn put(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,95 @@
+//! A report as Markdown, for a repository: on what it was measured, the five patches then and now, what must be reached, what is won and
+//! what is lost, and why. Every other figure is on the page ([`html`](crate::html)) and in the JSON.
+
+mod standing;
+
+use crate::number::{figure, range};
+use crate::table::{Cell, Table};
+use crate::{machine, patches};
+use waitword_bench::bars::{BarReport, Verdict};
+use waitword_bench::report::Report;
+use waitword_bench::workload::Patch;
+
+/// The report as Markdown.
+pub fn markdown(report: &Report) -> String {
+    let mut text = String::from(
+        "# Results\n\nMade by `waitword bench --markdown`: nothing here is written by hand but the reasons, which are part of the program.\n\
+         A ratio is the median of the rounds' ratios, with the interval in which it lies with 99 % certainty. Where 1 lies in it, no difference was \
+         seen: *same*.\n",
+    );
+    for note in machine::notes(report) {
+        text += &format!("\n**{note}**\n");
+    }
+    text += "\n## Measured on\n\n";
+    for (what, value) in machine::lines(report) {
+        text += &format!("- {what}: {value}\n");
+    }
+    for patch in Patch::ALL {
+        text += &patch_of(patch, report);
+    }
+    text += &bars(&report.bars);
+    text + &standing::standing(report)
+}
+
+fn patch_of(patch: Patch, report: &Report) -> String {
+    let (published, today) = patches::both(patch, report);
+    let mut text = format!(
+        "\n## {}\n\nPublished: {}.\n\n",
+        patch.title(),
+        published.source
+    );
+    text += &published.table.markdown();
+    if let Some(note) = published.note {
+        text += &format!("\n{note}\n");
+    }
+    text += &format!("\nToday, medians: {}\n", patches::about(patch));
+    if !today.table.rows.is_empty() {
+        text += &format!("\n{}", today.table.markdown());
+    }
+    for note in &today.notes {
+        text += &format!("\n{note}\n");
+    }
+    for missing in &today.missing {
+        text += &format!("\nNot measured in this run: {missing}.\n");
+    }
+    text
+}
+
+fn bars(bars: &[BarReport]) -> String {
+    if bars.is_empty() {
+        return String::new();
+    }
+    let met = bars.iter().filter(|bar| bar.verdict == Verdict::Met);
+    let mut text = format!(
+        "\n## What must be reached\n\n{} of {} met. Each is judged by the worst of its figures, which is shown.\n\n",
+        met.count(),
+        bars.len()
+    );
+    let mut table = Table::new(&[
+        "what",
+        "limit",
+        "median",
+        "min–max",
+        "",
+        "where it is worst",
+    ]);
+    for bar in bars {
+        let sign = if bar.at_least { "≥" } else { "≤" };
+        let verdict = match bar.verdict {
+            Verdict::Met => "met",
+            Verdict::NotMet => "**not met**",
+            Verdict::NotMeasured => "not measured",
+        };
+        let worst = bar.cells.first();
+        table.rows.push(vec![
+            Cell::text(&bar.what),
+            Cell::Numbers(format!("{sign} {}", figure(bar.limit))),
+            worst.map_or(Cell::Empty, |cell| Cell::Number(cell.figure.median)),
+            worst.map_or(Cell::Empty, |cell| Cell::Numbers(range(cell.figure))),
+            Cell::text(verdict),
+            worst.map_or(Cell::Empty, |cell| Cell::text(&cell.label)),
+        ]);
+    }
+    text += &table.markdown();
+    text
+}
