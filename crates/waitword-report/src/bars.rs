@@ -13,15 +13,15 @@ pub(crate) fn section(bars: &[BarReport]) -> Markup {
         } @else {
             p {
                 (count(Verdict::Met)) " of " (bars.len()) " met, " (count(Verdict::NotMet)) " not met, "
-                (count(Verdict::NotMeasured)) " not measured. Each is judged by the worst of its figures, which is shown."
+                (count(Verdict::NotMeasured)) " not measured. "
+                "Each is judged by the worst of its figures, which is shown."
             }
             div.wide tabindex="0" {
                 table.bars {
                     thead { tr {
                         th scope="col" { "what" }
-                        @for head in ["limit", "median", "min–max"] { th.n scope="col" { (head) } }
                         th scope="col" {}
-                        th.n scope="col" { "of" }
+                        @for head in ["limit", "median", "min–max", "of"] { th.n scope="col" { (head) } }
                         th scope="col" { "where it is worst" }
                     } }
                     tbody { @for bar in bars { (row(bar)) } }
@@ -42,6 +42,7 @@ fn row(bar: &BarReport) -> Markup {
     html! {
         tr {
             th scope="row" { (bar.what) }
+            td class=(format!("verdict {class}")) { (verdict) }
             td.n { (if bar.at_least { "≥ " } else { "≤ " }) (figure(bar.limit)) }
             @if let Some(worst) = worst {
                 td.n data-value=(worst.figure.median) { (figure(worst.figure.median)) }
@@ -49,14 +50,15 @@ fn row(bar: &BarReport) -> Markup {
             } @else {
                 td {} td {}
             }
-            td class=(format!("verdict {class}")) { (verdict) }
             td.n { @if worst.is_some() { (bar.cells.len()) } }
             td {
                 @if let Some(worst) = worst { (worst.label) }
                 @if !others.is_empty() {
                     details {
                         summary { (others.len()) " more not met" }
-                        ul { @for cell in others { li { (cell.label) ": " (figure(cell.figure.median)) " (" (range(cell.figure)) ")" } } }
+                        ul { @for cell in others {
+                            li { (cell.label) ": " (figure(cell.figure.median)) " (" (range(cell.figure)) ")" }
+                        } }
                     }
                 }
             }

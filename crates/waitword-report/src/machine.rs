@@ -11,8 +11,8 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
     let mut notes = Vec::new();
     if report.rounds < ROUNDS_TO_TELL {
         notes.push(format!(
-            "Of {} rounds only: nothing is told of so few. A ratio has an interval, and a verdict, from {ROUNDS_TO_TELL} rounds on \
-             (bench --rounds {ROUNDS_TO_TELL}).",
+            "Of {} rounds only: nothing is told of so few. A ratio has an interval, and a verdict, \
+             from {ROUNDS_TO_TELL} rounds on (bench --rounds {ROUNDS_TO_TELL}).",
             report.rounds
         ));
     }
@@ -61,7 +61,8 @@ pub(crate) fn section(report: &Report) -> Markup {
         dl {
             @for (what, value) in lines(report) { dt { (what) } dd { (value) } }
             @for peer in &report.missing_peers {
-                dt { "peer missing" } dd { (peer.name) ": not in this build; " code { (peer.install) } ", and build again" }
+                dt { "peer missing" }
+                dd { (peer.name) ": not in this build; " code { (peer.install) } ", and build again" }
             }
         }
     }

@@ -22,6 +22,20 @@ pub fn figure(value: f64) -> String {
     }
 }
 
+/// The same for an axis: without zeros at its end.
+pub(crate) fn tick(value: f64) -> String {
+    let text = figure(value);
+    let (digits, millions) = text
+        .strip_suffix('M')
+        .map_or((&text[..], ""), |digits| (digits, "M"));
+    let digits = if digits.contains('.') {
+        digits.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        digits
+    };
+    format!("{digits}{millions}")
+}
+
 /// From the least to the greatest.
 pub(crate) fn range(summary: Summary) -> String {
     format!("{}–{}", figure(summary.min), figure(summary.max))
@@ -60,6 +74,12 @@ mod tests {
         for none in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(figure(none), "–");
         }
+    }
+
+    #[test]
+    fn an_axis_has_no_more_digits_than_it_needs() {
+        let texts = [0.25, 0.5, 1.5e6, 2e6, 100.0, 0.0].map(tick);
+        assert_eq!(texts, ["0.25", "0.5", "1.5M", "2M", "100", "0"]);
     }
 
     #[test]

@@ -8,6 +8,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use waitword_bench::report::Report;
 use waitword_bench::workload::Patch;
 
+const ABOUT: &str = "Futexes and locks: the kernel's, other libraries' and waitword's, measured in one interleaved run. A ratio is the median of \
+     the rounds' ratios, with the interval in which it lies with 99 % certainty; where 1 lies in it, no difference was seen: “same”.";
 const STYLE: &str = include_str!("style.css");
 
 /// The report as a page, complete in itself.
@@ -35,8 +37,7 @@ pub fn html(report: &Report) -> String {
                 (contents(&[(&machine, "Measured on"), (&bars, "What must be reached")], &patches, &workloads))
                 main {
                     h1 { "waitword bench" }
-                    p { "Futexes and locks: the kernel's, other libraries' and waitword's, measured in one interleaved run. A ratio is the median of the "
-                        "rounds' ratios, with the interval in which it lies with 99 % certainty; where 1 lies in it, no difference was seen: “same”." }
+                    p { (ABOUT) }
                     section id=(machine) { h2 { "Measured on" } (machine::section(report)) }
                     section id=(bars) { h2 { "What must be reached" } (bars::section(&report.bars)) }
                     @for (patch, anchor) in &patches { (patches::section(*patch, anchor, report)) }

@@ -57,7 +57,12 @@ pub(crate) fn section(patch: Patch, anchor: &str, report: &Report) -> Markup {
                     p.s { "This machine; medians. " (wanted::about(patch)) }
                     (today.table.markup())
                     @for note in &today.notes { p.s { (note) } }
-                    @for missing in &today.missing { p.note role="note" { "Not measured in this run: " (missing) } }
+                    @if !today.missing.is_empty() {
+                        div.note role="note" {
+                            "Not measured in this run:"
+                            ul { @for missing in &today.missing { li { (missing) } } }
+                        }
+                    }
                 }
             }
             @if patch == Patch::ThroughputOptimized { (claims(&Published::load(), report)) }

@@ -8,7 +8,7 @@ mod marks;
 mod panels;
 
 pub(crate) use lines::{Line, Lines, Point};
-pub(crate) use panels::{Mark, Panel, Panels};
+pub(crate) use panels::{Mark, Panel, Panels, Row};
 
 use crate::looks::{Look, Looks};
 use crate::table::Table;
@@ -49,7 +49,7 @@ impl Figure {
         html! {
             figure {
                 figcaption { (self.caption.what) span.s { (self.caption.how) } }
-                div.picture tabindex="0" { (PreEscaped(&self.svg)) }
+                div.picture.fits[!self.keys.is_empty()] tabindex="0" { (PreEscaped(&self.svg)) }
                 @if !self.keys.is_empty() {
                     ul.keys { @for name in &self.keys { (key(name, looks.get(name))) } }
                 }

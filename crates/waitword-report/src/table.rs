@@ -150,12 +150,12 @@ impl Table {
 
     pub(crate) fn markup(&self) -> Markup {
         html! {
-            div.wide tabindex="0" {
-                table {
-                    thead {
-                        @for head in &self.heads { tr { (self.head(head)) } }
+            @if !self.rows.is_empty() {
+                div.wide tabindex="0" {
+                    table {
+                        thead { @for head in &self.heads { tr { (self.head(head)) } } }
+                        tbody { @for row in &self.rows { tr { @for cell in row { (cell.markup()) } } } }
                     }
-                    tbody { @for row in &self.rows { tr { @for cell in row { (cell.markup()) } } } }
                 }
             }
         }

@@ -2,6 +2,8 @@
 
 mod case;
 mod curves;
+mod plots;
+mod programs;
 
 pub(crate) use curves::threads_and_kind;
 
@@ -9,6 +11,8 @@ use crate::anchor::Anchors;
 use crate::looks::Looks;
 use maud::{Markup, html};
 use waitword_bench::report::{CaseReport, WorkloadReport};
+
+const PROGRAMS: &str = waitword_bench::workload::programs::WORKLOAD.name;
 
 /// A workload, and where on the page it and its cases are.
 pub(crate) struct Placed<'a> {
@@ -35,7 +39,8 @@ impl<'a> Placed<'a> {
 
     pub(crate) fn section(&self, looks: &Looks) -> Markup {
         let workload = self.workload;
-        let curves = curves::of(&workload.cases);
+        let curves = curves::of(&workload.cases).into_iter();
+        let curves: Vec<_> = curves.filter_map(|curve| curve.figure(looks)).collect();
         html! {
             section.workload id=(self.anchor) {
                 h2 { (workload.name) a.self href=(format!("#{}", self.anchor)) aria-label="link" { "#" } }
@@ -44,7 +49,11 @@ impl<'a> Placed<'a> {
                 @if let Some(error) = &workload.error { p.note role="note" { "Failed: " (error) } }
                 @for what in &workload.missing { p.note role="note" { "Not measured, not installed: " (what) } }
                 @if !curves.is_empty() {
-                    div.figures { @for curve in curves { @if let Some(figure) = curve.figure(looks) { (figure.markup(looks)) } } }
+                    div.figures { @for curve in &curves { (curve.markup(looks)) } }
+                }
+                @if workload.name == PROGRAMS {
+                    (programs::table(&workload.cases).markup())
+                    @if let Some(figure) = programs::figure(&workload.cases, looks) { (figure.markup(looks)) }
                 }
                 @for (case, anchor) in &self.cases { (case::section(case, anchor, looks)) }
             }

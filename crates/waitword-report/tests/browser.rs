@@ -16,25 +16,36 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use waitword_bench::Settings;
+use waitword_bench::harness::Context;
 use waitword_bench::report::{CaseReport, Report};
+use waitword_bench::watchdog::Watchdog;
 use waitword_report::{figure, html};
 
-/// A busy machine starts a browser slowly.
-const PATIENCE: Duration = Duration::from_secs(120);
-const HOW: &str = "no browser to look at the page with: `apt-get install chromium`, or CHROME=/path/to/it; or WAITWORD_NO_BROWSER=1 to leave this test out";
+/// A busy machine starts a browser slowly. Less than the watchdog's: the browser's own message says more.
+const PATIENCE: Duration = Duration::from_secs(50);
+const HOW: &str = "no browser to look at the page with: `apt-get install chromium`, \
+                   or CHROME=/path/to/it; or WAITWORD_NO_BROWSER=1 to leave this test out";
 
 #[test]
 fn the_page_is_as_it_should_be_in_a_browser() {
     let Some(browser) = path() else { return };
+    let context = Context::new(Settings::default(), Arc::default());
+    let _watchdog = Watchdog::start("the page in a browser", &context).unwrap();
     let report = sample::whole();
     let page = Page::open(browser, &html(&report));
 
-    nothing_is_loaded_and_nothing_is_wrong(&page);
-    every_plot_is_drawn(&page, &report);
-    the_tables_have_the_reports_numbers(&page, &report);
-    light_and_dark_differ(&page);
-    nothing_overflows(&page);
-    on_paper_all_is_open(&page);
+    for check in [
+        nothing_is_loaded_and_nothing_is_wrong,
+        every_plot_is_drawn,
+        the_tables_have_the_reports_numbers,
+        light_and_dark_differ,
+        nothing_overflows,
+        on_paper_all_is_open,
+    ] {
+        context.progressed();
+        check(&page, &report);
+    }
 }
 
 /// The browser's; `None` if this test is to be left out.
@@ -143,13 +154,15 @@ impl Page {
     }
 
     fn set_width(&self, width: u32) {
-        let metrics = serde_json::json!({"width": width, "height": 900, "deviceScaleFactor": 1.0, "mobile": width < 500});
+        let metrics = serde_json::json!({
+            "width": width, "height": 900, "deviceScaleFactor": 1.0, "mobile": width < 500,
+        });
         let metrics: SetDeviceMetricsOverride = serde_json::from_value(metrics).unwrap();
         self.tab.call_method(metrics).unwrap();
     }
 }
 
-fn nothing_is_loaded_and_nothing_is_wrong(page: &Page) {
+fn nothing_is_loaded_and_nothing_is_wrong(page: &Page, _: &Report) {
     assert_eq!(page.eval::<String>("document.readyState"), "complete");
     assert_eq!(
         page.eval::<String>("document.title.slice(0, 14)"),
@@ -207,8 +220,8 @@ fn every_plot_is_drawn(page: &Page, report: &Report) {
         .flat_map(|workload| &workload.cases)
         .map(plots_of)
         .sum();
-    // The curves: of the mutex, and of the rwlock.
-    assert_eq!(sizes.len(), cases + 2);
+    // The curves of the mutex and of the rwlock; the programs.
+    assert_eq!(sizes.len(), cases + 2 + 1);
 
     // A line and a key for each variant; three marks, one for each number of threads, and a whisker for each.
     let curve = "#mutex > .figures > figure";
@@ -252,14 +265,20 @@ fn every_plot_is_drawn(page: &Page, report: &Report) {
     assert_eq!(without, 0);
 }
 
-/// Of each case, every row of the table of all figures: variant, metric, and the cells that have a number, as number and as text.
+/// Of each case, every row of the table of all figures: variant, metric, and the cells that have a number, both as number
+/// and as text.
 fn the_tables_have_the_reports_numbers(page: &Page, report: &Report) {
     type Row = (String, String, Vec<(String, String)>);
     let shown: Vec<Vec<Row>> = page.each(
         "section.case",
-        "[...[...e.querySelectorAll(':scope > .wide, :scope > details .wide')].at(-1).querySelectorAll('tbody tr')].map(row => [
-            row.cells[0].textContent, row.cells[1].textContent,
-            [...row.querySelectorAll('[data-value]')].map(cell => [cell.dataset.value, cell.textContent])])",
+        "(() => {
+            const table = [...e.querySelectorAll(':scope > .wide table, :scope > details table')].at(-1);
+            const figure = [...table.tHead.rows[0].cells].findIndex(cell => cell.textContent == 'figure');
+            return [...table.tBodies[0].rows].map(row => [
+                row.cells[0].textContent,
+                figure < 0 ? '' : row.cells[figure].textContent,
+                [...row.querySelectorAll('[data-value]')].map(cell => [cell.dataset.value, cell.textContent])]);
+        })()",
     );
     let number = |value: f64| (value.to_string(), figure(value));
     let row = |case: &CaseReport, metric: usize, variant: usize| -> Row {
@@ -286,7 +305,7 @@ fn the_tables_have_the_reports_numbers(page: &Page, report: &Report) {
     assert_eq!(shown, expected);
 }
 
-fn light_and_dark_differ(page: &Page) {
+fn light_and_dark_differ(page: &Page, _: &Report) {
     let colours = |scheme: &str| -> Vec<String> {
         page.show_as("screen", scheme);
         let of = |selector: &str, property: &str| -> String {
@@ -310,7 +329,7 @@ fn light_and_dark_differ(page: &Page) {
     page.show_as("screen", "light");
 }
 
-fn nothing_overflows(page: &Page) {
+fn nothing_overflows(page: &Page, _: &Report) {
     for width in [1280, 390] {
         page.set_width(width);
         let widths: [u32; 2] =
@@ -326,9 +345,12 @@ fn nothing_overflows(page: &Page) {
     page.set_width(1280);
 }
 
-fn on_paper_all_is_open(page: &Page) {
+fn on_paper_all_is_open(page: &Page, _: &Report) {
     let heights = || -> Vec<f64> {
-        page.each("main details table", "e.checkVisibility({contentVisibilityAuto: true}) ? e.getBoundingClientRect().height : 0")
+        page.each(
+            "main details table",
+            "e.checkVisibility({contentVisibilityAuto: true}) ? e.getBoundingClientRect().height : 0",
+        )
     };
     page.show_as("screen", "light");
     assert!(

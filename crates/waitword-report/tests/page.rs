@@ -113,10 +113,10 @@ fn what_was_not_measured_is_said_with_how_to_measure_it() {
             "waitword bench rwlock --threads 3,5,6,7,8,9,",
         ),
     ] {
-        let note = format!("Not measured in this run: {missing}");
+        let note = format!("<li>{missing}");
         let rest = page.split(&note).nth(1).unwrap_or_else(|| panic!("{note}"));
         assert!(
-            rest.split("</p>").next().unwrap().contains(how),
+            rest.split("</li>").next().unwrap().contains(how),
             "{missing}"
         );
     }
@@ -206,4 +206,36 @@ fn bars_are_counted_and_all_that_are_not_met_are_named() {
     assert!(page.contains("1 of 3 met, 1 not met, 1 not measured"));
     assert!(page.contains("1 more not met") && page.contains("somebody: 2: 2 (2–2)"));
     assert!(!page.contains("somebody: 0.5: "));
+}
+
+/// Each program is a case; the table above them has both ways in a row.
+#[test]
+fn a_program_stands_in_one_row_plain_and_on_waitword() {
+    let report = whole();
+    let programs = report
+        .workloads
+        .iter()
+        .find(|workload| workload.name == "programs")
+        .unwrap();
+    let [plain, ours] = &programs.cases[0].variants[..] else {
+        panic!("both")
+    };
+    let median = |of: &waitword_bench::report::VariantReport| of.metrics[0].summary.median;
+    let row = format!(
+        "<td>xz, 4 threads</td><td>MB/s</td><td class=\"n\" data-value=\"{}\">",
+        median(plain)
+    );
+    let page = html(&report);
+    let rest = page.split(&row).nth(1).unwrap_or_else(|| panic!("{row}"));
+    let rest = rest.split("</tr>").next().unwrap();
+    assert!(
+        rest.contains(&format!("data-value=\"{}\"", median(ours))),
+        "{rest}"
+    );
+    let ratios = ours.metrics.iter().filter_map(|metric| metric.ratio);
+    let missing = ratios
+        .take(3)
+        .map(|ratio| ratio.summary.median)
+        .find(|ratio| !rest.contains(&format!("data-value=\"{ratio}\"")));
+    assert_eq!(missing, None, "{rest}");
 }

@@ -12,6 +12,8 @@ use waitword_bench::workload::rwlock;
 /// The kind of cases whose work is the mail's: read sections of trivial work.
 const KIND: &str = "no writes";
 
+const LEAST: &str = "The mail shows the least of ten runs; the least of all rounds is in the tables of the workload rwlock.";
+
 pub(super) fn today(report: &Report, published: &Mail<Threads>) -> Today {
     let of_threads = |threads: u32| {
         let is_it = move |case: &&CaseReport| {
@@ -38,7 +40,7 @@ pub(super) fn today(report: &Report, published: &Mail<Threads>) -> Today {
     for (name, has_ratio) in &columns {
         heads[0].push(Head::over(1 + usize::from(*has_ratio), *name));
         heads[1].push(Head::over(1, "ns/op"));
-        heads[1].extend(has_ratio.then(|| Head::over(1, "gain %")));
+        heads[1].extend(has_ratio.then(|| Head::over(1, "gain\u{a0}%")));
     }
     let row = |(threads, case): &(u32, Option<&CaseReport>)| {
         let cells = columns
@@ -64,11 +66,14 @@ pub(super) fn today(report: &Report, published: &Mail<Threads>) -> Today {
                 rows: rows.iter().map(row).collect(),
             }
         },
-        notes: vec!["The mail shows the least of ten runs; the least of all rounds is in the table of the workload rwlock.".to_owned()],
+        notes: vec![LEAST.to_owned()],
         missing: if missing.is_empty() {
             Vec::new()
         } else {
-            vec![format!("{} threads (waitword bench rwlock --threads {threads})", missing.join(", "))]
+            vec![format!(
+                "{} threads (waitword bench rwlock --threads {threads})",
+                missing.join(", ")
+            )]
         },
     }
 }

@@ -12,20 +12,24 @@ use waitword_bench::workload::{Patch, calls, cond_perf, hand_over, mutex, pp};
 pub(crate) fn about(patch: Patch) -> &'static str {
     match patch {
         Patch::Requeue => {
-            "cond-perf: the time of one round, times the mail's number of rounds. pp: its source is lost, the definition is ours. Ratios to glibc, \
-             whose broadcast wakes all, as the mail's “default” does."
+            "cond-perf: the time of one round, times the mail's number of rounds. pp: its source is lost, \
+             the definition is ours. Ratios to glibc, whose broadcast wakes all, as the mail's “default” does."
         }
         Patch::WakeOp => {
-            "The program is lost, the definition is ours: one hand-over between two threads. Ratios to glibc, whose signal no longer uses wake_op."
+            "The program is lost, the definition is ours: one hand-over between two threads. \
+             Ratios to glibc, whose signal no longer uses wake_op."
         }
         Patch::Private => {
-            "Ratios to the kernel's futex in the same scope. A tick is one of the time-stamp counter, which need not be a cycle."
+            "Ratios to the kernel's futex in the same scope. A tick is one of the time-stamp counter, \
+             which need not be a cycle."
         }
         Patch::Wide => {
-            "One operation, of all threads together. glibc is the old lock; the gain is what the new one saves of its time."
+            "One operation, of all threads together. glibc is the old lock; \
+             the gain is what the new one saves of its time."
         }
         Patch::ThroughputOptimized => {
-            "The mail's columns are rows here: wait-wake (WW), PI and TO are flavours of ours beside its adaptive one. Ratios to glibc."
+            "The mail's columns are rows here: wait-wake (WW), PI and TO are flavours of ours \
+             beside its adaptive one. Ratios to glibc."
         }
     }
 }
@@ -191,7 +195,7 @@ fn throughput(report: &Report) -> Vec<Column<'_>> {
 
 /// The claims of the throughput-optimized futexes, and what today's TO has over wait-wake.
 pub(super) fn claims(claims: &[(String, f64, String)], report: &Report) -> Table {
-    let mut table = Table::new(&["what", "published", "today: TO / WW", "99 %", "case"]);
+    let mut table = Table::new(&["what", "published", "today, TO/WW", "99 %", "case"]);
     for (what, published, unit) in claims {
         let text = Cell::text(what);
         let figure = Cell::Numbers(format!("{} {unit}", figure(*published)));
@@ -200,7 +204,7 @@ pub(super) fn claims(claims: &[(String, f64, String)], report: &Report) -> Table
             .strip_prefix("TO over wait-wake, ")
             .and_then(|rest| rest.strip_suffix(" pauses"));
         let Some(pauses) = pauses else {
-            let note = "a time for so many sections: here the sections in a fixed time, “least” and “most” of the workload mutex";
+            let note = "here: sections in a fixed time; see mutex, least and most";
             table.rows.push(vec![
                 text,
                 figure,

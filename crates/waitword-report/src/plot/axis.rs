@@ -1,6 +1,6 @@
 //! Axes: from where to where, and where the numbers stand.
 
-use crate::number::figure;
+use crate::number::tick;
 
 /// An axis on which values lie.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +22,8 @@ pub(crate) enum Scale {
     Logarithmic,
 }
 
+/// A linear axis goes at least so far: less than that is nothing, and its numbers would be all 0.
+const LEAST: f64 = 0.01;
 /// Numbers before which an axis has no more room.
 const MOST_TICKS: usize = 8;
 /// Which multiples of powers of ten have a number: the first of these that make enough of them.
@@ -49,7 +51,7 @@ impl Axis {
 
     /// From 0 to this.
     fn linear(most: f64) -> Self {
-        let most = if most > 0.0 { most } else { 1.0 };
+        let most = most.max(LEAST);
         let decade = 10f64.powf(most.log10().floor());
         let steps = [0.25, 0.5, 1.0, 2.0, 2.5].map(|step| step * decade);
         let step = steps
@@ -64,7 +66,7 @@ impl Axis {
             from: 0.0,
             // Room for the number at the end of the longest bar.
             to: most * 1.28,
-            ticks: ticks.map(|value| (value, figure(value))).collect(),
+            ticks: ticks.map(|value| (value, tick(value))).collect(),
         }
     }
 
@@ -96,7 +98,7 @@ impl Axis {
             to,
             ticks: ticks
                 .into_iter()
-                .map(|value| (value, figure(value)))
+                .map(|value| (value, tick(value)))
                 .collect(),
         }
     }
@@ -104,10 +106,7 @@ impl Axis {
     /// One of powers of two, with a number at each of these.
     pub(crate) fn of_counts(counts: &[f64]) -> Option<Self> {
         let mut axis = Self::of(Scale::Logarithmic, counts.iter().copied())?;
-        axis.ticks = counts
-            .iter()
-            .map(|count| (*count, figure(*count)))
-            .collect();
+        axis.ticks = counts.iter().map(|count| (*count, tick(*count))).collect();
         Some(axis)
     }
 

@@ -17,8 +17,9 @@ const LEFT: i32 = 110;
 const RIGHT: i32 = SIZE.0 as i32 - 16;
 const TOP: i32 = 16;
 const BOTTOM: i32 = SIZE.1 as i32 - 52;
-/// How far the lines' points stand beside each other, so that one's range does not hide another's.
+/// How far the lines' points stand beside each other, so that one's range does not hide another's; and at most all of them.
 const APART: i32 = 5;
+const MOST_APART: i32 = 64;
 
 /// One variant's points.
 #[derive(Clone, Debug)]
@@ -68,11 +69,12 @@ impl Lines {
             .map(|line| (line, looks.get(&line.variant)))
             .collect();
         lines.sort_by_key(|(_, look)| look.is_ours);
-        let middle = lines.len() as i32 / 2;
+        let count = lines.len() as i32;
+        let spread = (count * APART).min(MOST_APART);
         draw(SIZE, |area| {
             frame.draw(area)?;
             for ((line, look), number) in lines.into_iter().zip(0..) {
-                frame.draw_line(area, line, look, (number - middle) * APART)?;
+                frame.draw_line(area, line, look, number * spread / count - spread / 2)?;
             }
             Ok(())
         })

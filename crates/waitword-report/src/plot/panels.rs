@@ -1,5 +1,5 @@
-//! A row for each variant, named at its left, and one or more panels beside each other: bars from 0, points with
-//! their interval, spans.
+//! A row for each variant or whatever is compared, named at its left, and one or more panels beside each other: bars from 0, points
+//! with their interval, spans.
 
 use super::axis::{Axis, Scale};
 use super::marks::{self, Area, Broken, GRID, ONE};
@@ -9,15 +9,37 @@ use crate::number::figure;
 use crate::table::{Cell, Head, Table};
 use plotters::style::Color;
 use plotters::style::text_anchor::HPos;
+use waitword_bench::report::VariantReport;
 
-const NAMES: i32 = 310;
-const PANEL: i32 = 420;
-const GAP: i32 = 44;
+/// A letter of a name is at most so wide, in the mean; and the names have at most so much room.
+const LETTER: i32 = 13;
+const MOST_NAMES: i32 = 420;
+const PANEL: i32 = 290;
+const GAP: i32 = 56;
 const ROW: i32 = 34;
 const ABOVE: i32 = 48;
 const BELOW: i32 = 48;
 
-/// What is drawn of one variant in one panel.
+/// What stands at the left.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    /// The variant as which it is drawn.
+    pub(crate) variant: String,
+}
+
+impl Row {
+    /// A variant's own.
+    pub(crate) fn of(variant: &VariantReport) -> Self {
+        let name = variant.name.clone();
+        Self {
+            variant: name.clone(),
+            name,
+        }
+    }
+}
+
+/// What is drawn in one row of one panel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Mark {
     /// From 0.
@@ -34,14 +56,14 @@ pub(crate) struct Panel {
     pub(crate) scale: Scale,
     /// A value that all are held against.
     pub(crate) line: Option<f64>,
-    /// One for each variant.
+    /// One for each row.
     pub(crate) marks: Vec<Option<Mark>>,
 }
 
 /// All quantities of a plot.
 pub(crate) struct Panels {
     pub(crate) caption: Caption,
-    pub(crate) variants: Vec<String>,
+    pub(crate) rows: Vec<Row>,
     pub(crate) panels: Vec<Panel>,
 }
 
@@ -71,17 +93,23 @@ impl Panels {
     }
 
     fn svg(&self, axes: &[Option<Axis>], looks: &Looks) -> String {
-        let rows = self.variants.len() as i32;
+        let rows = self.rows.len() as i32;
         let panels = self.panels.len() as i32;
-        let size = (NAMES + panels * (PANEL + GAP), ABOVE + rows * ROW + BELOW);
+        let longest = self.rows.iter().map(|row| row.name.chars().count()).max();
+        let names = (longest.unwrap_or(0) as i32 * LETTER + 32).min(MOST_NAMES);
+        let size = (names + panels * (PANEL + GAP), ABOVE + rows * ROW + BELOW);
         draw((size.0 as u32, size.1 as u32), |area| {
-            let looks: Vec<Look> = self.variants.iter().map(|name| looks.get(name)).collect();
-            for ((name, look), row) in self.variants.iter().zip(&looks).zip(0..) {
-                marks::name(area, name, (NAMES - 16, middle(row)), *look)?;
+            let looks: Vec<Look> = self
+                .rows
+                .iter()
+                .map(|row| looks.get(&row.variant))
+                .collect();
+            for ((row, look), number) in self.rows.iter().zip(&looks).zip(0..) {
+                marks::name(area, &row.name, (names - 16, middle(number)), *look)?;
             }
             for ((panel, axis), column) in self.panels.iter().zip(axes).zip(0..) {
                 if let Some(axis) = axis {
-                    panel.draw(area, axis, NAMES + column * (PANEL + GAP), rows, &looks)?;
+                    panel.draw(area, axis, names + column * (PANEL + GAP), rows, &looks)?;
                 }
             }
             Ok(())
@@ -89,22 +117,32 @@ impl Panels {
     }
 
     fn data(&self) -> Table {
-        let panels = self
+        let titles = self
             .panels
             .iter()
-            .map(|panel| Head::over(panel.columns(), panel.title.as_str()));
-        let row = |(number, name): (usize, &String)| {
-            let mut cells = vec![Cell::Variant(name.clone())];
+            .map(|panel| Head::over(panel.parts().len(), panel.title.as_str()));
+        let parts = self
+            .panels
+            .iter()
+            .flat_map(Panel::parts)
+            .map(|part| Head::over(1, *part));
+        let name = || [Head::over(1, "")].into_iter();
+        let row = |(number, row): (usize, &Row)| {
+            let mut cells = vec![Cell::Variant(row.name.clone())];
             for panel in &self.panels {
                 let values = panel.marks[number].map_or(Vec::new(), Mark::values);
                 cells.extend(values.iter().map(|value| Cell::Number(*value)));
-                cells.extend((values.len()..panel.columns()).map(|_| Cell::Empty));
+                cells.extend((values.len()..panel.parts().len()).map(|_| Cell::Empty));
             }
             cells
         };
+        let mut heads = vec![name().chain(titles).collect()];
+        if self.panels.iter().any(|panel| panel.parts().len() > 1) {
+            heads.push(name().chain(parts).collect());
+        }
         Table {
-            heads: vec![[Head::over(1, "")].into_iter().chain(panels).collect()],
-            rows: self.variants.iter().enumerate().map(row).collect(),
+            heads,
+            rows: self.rows.iter().enumerate().map(row).collect(),
         }
     }
 }
@@ -115,10 +153,13 @@ impl Panel {
         Axis::of(self.scale, values.chain(self.line))
     }
 
-    /// How many values a mark has.
-    fn columns(&self) -> usize {
-        let marks = self.marks.iter().flatten();
-        marks.map(|mark| mark.values().len()).max().unwrap_or(1)
+    /// What the values of a mark are called.
+    fn parts(&self) -> &'static [&'static str] {
+        match self.marks.iter().flatten().next() {
+            Some(Mark::Point { .. }) => &["median", "from", "to"],
+            Some(Mark::Span { .. }) => &["least", "most"],
+            Some(Mark::Bar(_)) | None => &[""],
+        }
     }
 
     fn draw(
@@ -135,10 +176,15 @@ impl Panel {
                 .map(|place| left + (place * f64::from(PANEL)).round() as i32)
         };
         marks::text(area, &self.title, (left, ABOVE / 2), HPos::Left)?;
+        let mut free_from = i32::MIN;
         for (value, number) in &axis.ticks {
             let Some(x) = x_of(*value) else { continue };
             marks::line(area, (x, ABOVE), (x, bottom), GRID.stroke_width(1))?;
-            marks::text(area, number, (x, bottom + 24), HPos::Center)?;
+            let half = number.chars().count() as i32 * LETTER / 2;
+            if x - half >= free_from {
+                marks::text(area, number, (x, bottom + 24), HPos::Center)?;
+                free_from = x + half + LETTER;
+            }
         }
         if let Some(x) = self.line.and_then(x_of) {
             marks::line(area, (x, ABOVE), (x, bottom), ONE.stroke_width(2))?;

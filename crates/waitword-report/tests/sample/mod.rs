@@ -43,6 +43,13 @@ const OF_TIME: [(&str, &str, Better); 9] = [
     ("wait max", "ns", Better::Less),
 ];
 
+const OF_PROGRAM: [(&str, &str, Better); 4] = [
+    ("throughput", "MB/s", Better::More),
+    ("CPU", "ns/op", Better::Less),
+    ("switches", "/op", Better::Less),
+    ("output compared", "bytes", Better::Neither),
+];
+
 /// Everything that the page has a place for.
 pub(crate) fn whole() -> Report {
     let time = ("time", "ns/op", Better::Less);
@@ -97,7 +104,14 @@ pub(crate) fn whole() -> Report {
             WorkloadReport {
                 missing: vec!["x264 (apt-get install x264)".to_owned()],
                 error: Some(format!("it broke: {HOSTILE}")),
-                ..workload("programs", None, vec![odd()])
+                ..workload(
+                    "programs",
+                    None,
+                    vec![
+                        case("xz, 4 threads", &["plain", "waitword"], &OF_PROGRAM),
+                        odd(),
+                    ],
+                )
             },
         ],
         ..empty()
