@@ -125,7 +125,7 @@ fn the_user_decides_how_many_cells_there_are() {
         cases(&settings).into_iter().map(|case| case.name).collect()
     };
     let usual = names(Settings::default());
-    assert_eq!(usual.len(), 4 * 3 + 3);
+    assert_eq!(usual.len(), 4 * 2 + 1);
     let full = names(Settings {
         full: true,
         ..Settings::default()
@@ -143,5 +143,5 @@ fn the_user_decides_how_many_cells_there_are() {
         threads: vec![3],
         ..Settings::default()
     });
-    assert_eq!(chosen.len(), 3 + 3);
+    assert_eq!(chosen.len(), 2 + 1);
 }
