@@ -36,9 +36,9 @@
 //! 4. Ours do not spin: the budget is zero. Peers do as they do.
 //! 5. What is done once only (memory of a thread's first wait, the binding of a function) is done before.
 //!
-//! Three things still depend on the moment, and change the instructions by 3 in a hundred at most: which of two branches the
-//! arithmetic of clocks takes, how long others have waited, where in a group of parkers a sleeper stands. The other columns are the
-//! same in every run. The kernel's code that reads the clock without a call (vDSO) is not counted: it repeats itself as it likes.
+//! What still depends on the moment is the arithmetic of clocks (which of two branches it takes) and how long others have waited, if the
+//! machine keeps them from their CPU. It changes the instructions of some rows by up to 3 in a hundred, seldom 7; the other columns are
+//! the same in every run. So what differs from a table is counted again. The kernel's code that reads the clock without a call (vDSO) is not counted: it repeats itself as it likes.
 //!
 //! # Another's count
 //!
@@ -100,13 +100,17 @@ pub struct Counted {
     pub refused: Option<String>,
 }
 
-/// Counts the operations that have `part` in their names; `progress` hears how many of how many are done.
+/// Counts the operations whose chapter and name are `wanted`; `progress` hears how many of how many are done.
 #[cfg(target_arch = "x86_64")]
-pub fn count(which: Which, part: &str, progress: impl FnMut(usize, usize)) -> Counted {
+pub fn count(
+    which: Which,
+    wanted: impl Fn(&str, &str) -> bool,
+    progress: impl FnMut(usize, usize),
+) -> Counted {
     let mut operations = ours::operations();
     operations.extend(peers::operations());
     operations.retain(|operation| which == Which::All || operation.is_ours);
-    operations.retain(|operation| operation.what.contains(part));
+    operations.retain(|operation| wanted(operation.chapter, &operation.what));
     count_each(operations, progress)
 }
 
@@ -155,7 +159,7 @@ fn count_each(operations: Vec<Operation>, mut progress: impl FnMut(usize, usize)
 
 /// Counts nothing: this processor's instructions are not known here.
 #[cfg(not(target_arch = "x86_64"))]
-pub fn count(_: Which, _: &str, _: impl FnMut(usize, usize)) -> Counted {
+pub fn count(_: Which, _: impl Fn(&str, &str) -> bool, _: impl FnMut(usize, usize)) -> Counted {
     Counted {
         table: Table::new(),
         left_out: Vec::new(),

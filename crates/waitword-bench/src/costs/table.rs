@@ -1,6 +1,6 @@
 //! The table of costs: Markdown that people read and a later run is compared with.
 //!
-//! What is exact and what may vary stands in the file itself ([`ABOUT`]). It ends with the number of its rows, so that half
+//! What is exact and what may vary stands in the file itself (`ABOUT`). It ends with the number of its rows, so that half
 //! a file is not taken for a whole one.
 
 use core::fmt::{self, Write as _};
@@ -33,7 +33,7 @@ const COLUMNS: [&str; 6] = [
 ];
 /// Of the columns, the one that another compiler changes.
 const INSTRUCTIONS: usize = 0;
-/// Instructions may differ by so many in a hundred, or by [`FEW`].
+/// Instructions may differ by so many in a hundred, or by `FEW`.
 const PERCENT: u64 = 5;
 const FEW: u64 = 3;
 
@@ -277,8 +277,10 @@ pub enum Change {
 /// A row, and how it is not what it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Chapter and operation.
-    pub row: String,
+    /// What the row stands under.
+    pub chapter: String,
+    /// The operation.
+    pub what: String,
     /// How it differs.
     pub change: Change,
 }
@@ -290,13 +292,14 @@ impl Difference {
             Change::Differs(column, ..) => column,
             Change::Gone | Change::New => "",
         };
-        self.row == other.row && column(self.change) == column(other.change)
+        (&self.chapter, &self.what, column(self.change))
+            == (&other.chapter, &other.what, column(other.change))
     }
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.row)?;
+        write!(f, "{}, \"{}\": ", self.chapter, self.what)?;
         match self.change {
             Change::Gone => write!(f, "in the table, but not counted"),
             Change::New => write!(f, "not in the table: write it anew"),
@@ -315,25 +318,23 @@ impl Table {
     /// How our rows here differ from those of an older table, and which are not in both. Instructions are compared only if
     /// `instructions` says so: a build without optimization has others.
     pub fn differences_from(&self, old: &Self, instructions: bool) -> Vec<Difference> {
-        let ours = |table: &Self| {
+        let ours = |table: &Self| -> Vec<Row> {
             let rows = table.rows.iter().filter(|row| row.is_ours);
-            rows.map(|row| (format!("{}, \"{}\"", row.chapter, row.what), row.costs))
-                .collect::<Vec<_>>()
+            rows.cloned().collect()
         };
         let (old, new) = (ours(old), ours(self));
+        let find = |rows: &[Row], row: &Row| {
+            let mut rows = rows.iter();
+            let found = rows.find(|one| (&one.chapter, &one.what) == (&row.chapter, &row.what));
+            found.map(|row| row.costs)
+        };
         let mut differences = Vec::new();
-        for (row, costs) in &new {
-            let mut add = |change| {
-                differences.push(Difference {
-                    row: row.clone(),
-                    change,
-                })
-            };
-            let Some((_, before)) = old.iter().find(|(name, _)| name == row) else {
-                add(Change::New);
+        for row in &new {
+            let Some(before) = find(&old, row) else {
+                differences.push(row.with(Change::New));
                 continue;
             };
-            let values = before.values().into_iter().zip(costs.values());
+            let values = before.values().into_iter().zip(row.costs.values());
             for (column, (was, is)) in values.enumerate() {
                 let is_same = if column == INSTRUCTIONS {
                     !instructions || was.abs_diff(is) <= FEW.max(was * PERCENT / 100)
@@ -341,18 +342,23 @@ impl Table {
                     was == is
                 };
                 if !is_same {
-                    add(Change::Differs(COLUMNS[column], was, is));
+                    differences.push(row.with(Change::Differs(COLUMNS[column], was, is)));
                 }
             }
         }
-        let is_gone = |row: &String| new.iter().all(|(name, _)| name != row);
-        for (row, _) in old.into_iter().filter(|(row, _)| is_gone(row)) {
-            differences.push(Difference {
-                row,
-                change: Change::Gone,
-            });
-        }
+        let gone = old.iter().filter(|row| find(&new, row).is_none());
+        differences.extend(gone.map(|row| row.with(Change::Gone)));
         differences
+    }
+}
+
+impl Row {
+    fn with(&self, change: Change) -> Difference {
+        Difference {
+            chapter: self.chapter.clone(),
+            what: self.what.clone(),
+            change,
+        }
     }
 }
 

@@ -29,7 +29,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "barrier",
     about: "n threads wait for each other at a barrier, round after round",
     patch: None,
-    milliseconds: 30,
+    milliseconds: 22,
     cases,
 };
 

@@ -32,7 +32,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "calls",
     about: "one call that has nothing to do: wrong value, nobody waiting",
     patch: Some(crate::workload::Patch::Private),
-    milliseconds: 20,
+    milliseconds: 16,
     cases,
 };
 

@@ -33,7 +33,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "signal",
     about: "two threads, one mutex, a condvar a direction: one hand-over by signal",
     patch: Some(crate::workload::Patch::WakeOp),
-    milliseconds: 20,
+    milliseconds: 28,
     cases,
 };
 

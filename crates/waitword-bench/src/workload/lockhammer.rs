@@ -36,7 +36,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "lockhammer",
     about: "t threads hold one mutex for h ns and stay away for g ns: overhead over the ideal, spread",
     patch: None,
-    milliseconds: 10,
+    milliseconds: 15,
     cases,
 };
 

@@ -24,7 +24,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "memory",
     about: "bytes of the table and parkers after n threads have waited",
     patch: Some(crate::workload::Patch::Private),
-    milliseconds: 20,
+    milliseconds: 280,
     cases,
 };
 

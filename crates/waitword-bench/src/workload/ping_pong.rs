@@ -31,7 +31,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "ping-pong",
     about: "two threads wait for and wake each other; spin off and on",
     patch: Some(crate::workload::Patch::Private),
-    milliseconds: 20,
+    milliseconds: 44,
     cases,
 };
 

@@ -29,7 +29,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "pp",
     about: "many pairs of threads signal each other, each pair with a mutex of its own",
     patch: Some(crate::workload::Patch::Requeue),
-    milliseconds: 20,
+    milliseconds: 158,
     cases,
 };
 
@@ -46,7 +46,7 @@ struct Size {
     exchanges: u64,
 }
 
-const USUAL: [Size; 2] = [size(128, 100), size(1024, 10)];
+const USUAL: [Size; 1] = [size(128, 100)];
 /// As the mail has them.
 const FULL: [Size; 2] = [size(128, 1000), size(1024, 10)];
 const STACK_BYTES: usize = 32768;
@@ -56,8 +56,8 @@ const fn size(games: usize, exchanges: u64) -> Size {
 }
 
 fn cases(settings: &Settings) -> Vec<Case> {
-    let sizes = if settings.full { FULL } else { USUAL };
-    sizes.map(case).into()
+    let sizes = if settings.full { &FULL[..] } else { &USUAL[..] };
+    sizes.iter().copied().map(case).collect()
 }
 
 fn case(size: Size) -> Case {

@@ -23,7 +23,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "programs",
     about: "whole programs, plain and under the pthread drop-in: the same output, and what it cost",
     patch: None,
-    milliseconds: 20,
+    milliseconds: 1500,
     cases,
 };
 

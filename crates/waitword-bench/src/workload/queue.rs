@@ -26,7 +26,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "queue",
     about: "producer and consumer by condvars, with room for one item between them",
     patch: None,
-    milliseconds: 30,
+    milliseconds: 41,
     cases,
 };
 

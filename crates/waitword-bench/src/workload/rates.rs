@@ -29,7 +29,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "rates",
     about: "t threads on one mutex, work inside and between: average, median, deviation of their rates",
     patch: None,
-    milliseconds: 10,
+    milliseconds: 23,
     cases,
 };
 

@@ -26,7 +26,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "requeue",
     about: "t threads asleep on one word, moved to another one at a time or all at once",
     patch: Some(crate::workload::Patch::Private),
-    milliseconds: 20,
+    milliseconds: 108,
     cases,
 };
 

@@ -38,7 +38,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "rwlock",
     about: "t threads read and seldom write under one rwlock; readers against writers: throughput, waits",
     patch: Some(crate::workload::Patch::Wide),
-    milliseconds: 20,
+    milliseconds: 51,
     cases,
 };
 

@@ -33,7 +33,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "scale",
     about: "one operation while N other threads sleep, each on its own word (ratio: to N = 16)",
     patch: Some(crate::workload::Patch::Private),
-    milliseconds: 20,
+    milliseconds: 355,
     cases,
 };
 

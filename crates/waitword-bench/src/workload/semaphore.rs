@@ -27,7 +27,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "semaphore",
     about: "two threads, a semaphore a direction: one hand-over by post",
     patch: None,
-    milliseconds: 30,
+    milliseconds: 17,
     cases,
 };
 

@@ -22,7 +22,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "shared",
     about: "two threads wait for and wake each other on a process-shared word",
     patch: Some(crate::workload::Patch::Private),
-    milliseconds: 20,
+    milliseconds: 42,
     cases,
 };
 

@@ -34,7 +34,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "shifting",
     about: "100 mutexes under a load that changes: 1 to 64 threads, short and long sections (more is better)",
     patch: Some(crate::workload::Patch::ThroughputOptimized),
-    milliseconds: 20,
+    milliseconds: 268,
     cases,
 };
 

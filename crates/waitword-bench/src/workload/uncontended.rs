@@ -34,7 +34,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "uncontended",
     about: "one thread locks and unlocks: mutex, trylock; rwlock for reading and for writing; semaphore; once",
     patch: None,
-    milliseconds: 20,
+    milliseconds: 17,
     cases,
 };
 

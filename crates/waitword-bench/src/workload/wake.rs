@@ -28,7 +28,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "wake",
     about: "t threads asleep on one word, woken one at a time or all at once",
     patch: Some(crate::workload::Patch::Private),
-    milliseconds: 20,
+    milliseconds: 131,
     cases,
 };
 

@@ -27,7 +27,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "wake-parallel",
     about: "t threads asleep on one word, woken by w wakers, t/w each",
     patch: Some(crate::workload::Patch::Private),
-    milliseconds: 20,
+    milliseconds: 110,
     cases,
 };
 

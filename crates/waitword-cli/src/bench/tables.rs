@@ -176,7 +176,8 @@ pub(super) fn bars(bars: &[BarReport]) -> String {
         "where",
     ];
     let mut table = table(&header, 1, 3);
-    for bar in bars {
+    let measured = |bar: &&BarReport| bar.verdict != Verdict::NotMeasured;
+    for bar in bars.iter().filter(measured) {
         let verdict = match bar.verdict {
             Verdict::Met => "met",
             Verdict::NotMet => "NOT MET",
@@ -218,7 +219,12 @@ pub(super) fn bars(bars: &[BarReport]) -> String {
         .iter()
         .filter(|bar| bar.verdict == Verdict::Met)
         .count();
-    text += &format!("\n{met} of {} met.\n", bars.len());
+    let all = bars.iter().filter(measured).count();
+    text += &format!("\n{met} of {all} met.\n");
+    if all < bars.len() {
+        let more = bars.len() - all;
+        text += &format!("{more} more are of cases that this run did not have; --full has all.\n");
+    }
     text
 }
 

@@ -42,8 +42,10 @@ pub(in crate::workload) struct Classes {
     pub(in crate::workload) writers: usize,
 }
 
-/// Readers' share: 50, 90 and 99 %.
-const SHARES: [Classes; 3] = [classes(5, 5), classes(9, 1), classes(99, 1)];
+/// Readers' share: 90 %.
+const SHARES: [Classes; 1] = [classes(9, 1)];
+/// 50, 90 and 99 %.
+const SHARES_FULL: [Classes; 3] = [classes(5, 5), classes(9, 1), classes(99, 1)];
 
 const fn classes(readers: usize, writers: usize) -> Classes {
     Classes { readers, writers }
@@ -56,7 +58,12 @@ pub(super) fn cases(settings: &Settings) -> Vec<Case> {
         _ => Duration::from_millis(80 * longer),
     };
     let case = |classes| case(classes, time(classes));
-    SHARES.map(case).into()
+    let shares = if settings.full {
+        &SHARES_FULL[..]
+    } else {
+        &SHARES[..]
+    };
+    shares.iter().copied().map(case).collect()
 }
 
 pub(super) fn case(classes: Classes, time: Duration) -> Case {

@@ -22,7 +22,7 @@ const METRICS: &[Metric] = &[
 ];
 
 /// One write in so many operations; 0: none.
-const PERIODS: [u64; 3] = [0, 10, 2];
+const PERIODS: [u64; 2] = [0, 10];
 const PERIODS_FULL: [u64; 5] = [0, 1000, 100, 10, 2];
 const THREADS: [usize; 4] = [1, 2, 4, 16];
 const THREADS_FULL: [usize; 5] = [1, 2, 4, 8, 16];
