@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
+use waitword_bench::locks::is_ours;
 use waitword_bench::report::Report;
 
 /// What stands at each point of a line.
@@ -112,11 +113,6 @@ impl Looks {
     }
 }
 
-/// What the report calls waitword's own.
-pub(crate) fn is_ours(variant: &str) -> bool {
-    variant.starts_with("waitword") || variant.starts_with("drop-in")
-}
-
 /// The placeholder of a variant's line.
 pub(crate) fn line_placeholder(number: usize) -> (u8, u8, u8) {
     (2, (number >> 8) as u8, number as u8)
@@ -170,15 +166,5 @@ mod tests {
         distinct(false, 140);
         let colours = |ours| (0..50).map(move |count| look(count, count, ours).colour);
         assert!(colours(true).all(|colour| !colours(false).any(|other| other == colour)));
-    }
-
-    #[test]
-    fn ours_are_known_by_their_names() {
-        for ours in ["waitword", "waitword 32, spin off", "drop-in"] {
-            assert!(is_ours(ours), "{ours}");
-        }
-        for other in ["glibc", "futex(2)", "parking_lot", "best peer of each"] {
-            assert!(!is_ours(other), "{other}");
-        }
     }
 }

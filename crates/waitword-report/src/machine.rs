@@ -11,7 +11,7 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
     let mut notes = Vec::new();
     if report.rounds < ROUNDS_TO_TELL {
         notes.push(format!(
-            "Of {} rounds only: nothing is told of so few. A ratio has an interval, and a verdict, \
+            "Too few rounds ({}): nothing is told of so few. A ratio has an interval, and a verdict, \
              from {ROUNDS_TO_TELL} rounds on (bench --rounds {ROUNDS_TO_TELL}).",
             report.rounds
         ));

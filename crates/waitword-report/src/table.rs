@@ -1,9 +1,9 @@
 //! Tables: numbers to the right, names to the left, each in a box of its own in which it can be moved sideways.
 
-use crate::looks::is_ours;
 use crate::number::{figure, interval, range, told};
 use maud::{Markup, html};
 use waitword_bench::harness::Better;
+use waitword_bench::locks::is_ours;
 use waitword_bench::report::MetricReport;
 use waitword_bench::stats::{Ratio, Summary};
 

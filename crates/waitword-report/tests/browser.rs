@@ -39,6 +39,7 @@ fn the_page_is_as_it_should_be_in_a_browser() {
         nothing_is_loaded_and_nothing_is_wrong,
         every_plot_is_drawn,
         the_tables_have_the_reports_numbers,
+        a_key_shows_its_line,
         light_and_dark_differ,
         nothing_overflows,
         on_paper_all_is_open,
@@ -303,6 +304,25 @@ fn the_tables_have_the_reports_numbers(page: &Page, report: &Report) {
         .map(rows)
         .collect();
     assert_eq!(shown, expected);
+}
+
+/// With the pointer on it, the other lines fade.
+fn a_key_shows_its_line(page: &Page, report: &Report) {
+    let curve = "#mutex > .figures > figure";
+    let opacities = || -> Vec<String> {
+        page.each(
+            &format!("{curve} svg.plot [stroke^='#02']"),
+            "getComputedStyle(e).opacity",
+        )
+    };
+    assert!(opacities().iter().all(|opacity| opacity == "1"));
+    let key = page.tab.find_element(&format!("{curve} .keys li")).unwrap();
+    key.move_mouse_over().unwrap();
+    let others = opacities()
+        .iter()
+        .filter(|opacity| *opacity == "0.1")
+        .count();
+    assert_eq!(others, variants_of(report, "mutex").count() - 1);
 }
 
 fn light_and_dark_differ(page: &Page, _: &Report) {

@@ -6,11 +6,14 @@ use super::wanted::cases;
 use crate::published::{Mail, Threads};
 use crate::table::{Cell, Head, Table};
 use crate::workload::threads_and_kind;
-use waitword_bench::report::{CaseReport, Report};
+use waitword_bench::report::{CaseReport, MetricReport, Report};
+use waitword_bench::stats::Ratio;
 use waitword_bench::workload::rwlock;
 
 /// The kind of cases whose work is the mail's: read sections of trivial work.
 const KIND: &str = "no writes";
+/// The mail's old lock, rebuilt.
+const NPTL: &str = "nptl";
 
 const LEAST: &str = "The mail shows the least of ten runs; the least of all rounds is in the tables of the workload rwlock.";
 
@@ -29,23 +32,20 @@ pub(super) fn today(report: &Report, published: &Mail<Threads>) -> Today {
         .collect();
     let measured = || rows.iter().filter_map(|(_, case)| *case);
     let names = variants(measured());
-    let has_ratio = |name: &str| {
-        let variants = measured().flat_map(|case| &case.variants);
-        variants
-            .filter(|variant| variant.name == name)
-            .any(|variant| variant.baseline.is_some())
+    let old = if names.contains(&NPTL) {
+        Some(NPTL)
+    } else {
+        names.first().copied()
     };
-    let columns: Vec<(&str, bool)> = names.iter().map(|name| (*name, has_ratio(name))).collect();
     let mut heads = [vec![Head::over(1, "threads")], vec![Head::over(1, "")]];
-    for (name, has_ratio) in &columns {
-        heads[0].push(Head::over(1 + usize::from(*has_ratio), *name));
+    for name in &names {
+        let has_gain = old != Some(name);
+        heads[0].push(Head::over(1 + usize::from(has_gain), *name));
         heads[1].push(Head::over(1, "ns/op"));
-        heads[1].extend(has_ratio.then(|| Head::over(1, "gain\u{a0}%")));
+        heads[1].extend(has_gain.then(|| Head::over(1, "gain\u{a0}%")));
     }
     let row = |(threads, case): &(u32, Option<&CaseReport>)| {
-        let cells = columns
-            .iter()
-            .flat_map(|(name, has_ratio)| cells(*case, name, *has_ratio));
+        let cells = names.iter().flat_map(|name| cells(*case, name, old));
         [Cell::Numbers(threads.to_string())]
             .into_iter()
             .chain(cells)
@@ -58,7 +58,7 @@ pub(super) fn today(report: &Report, published: &Mail<Threads>) -> Today {
         .collect();
     let threads = missing.join(",");
     Today {
-        table: if columns.is_empty() {
+        table: if names.is_empty() {
             Table::default()
         } else {
             Table {
@@ -78,16 +78,49 @@ pub(super) fn today(report: &Report, published: &Mail<Threads>) -> Today {
     }
 }
 
-fn cells(case: Option<&CaseReport>, variant: &str, has_ratio: bool) -> Vec<Cell> {
-    let variant = case.and_then(|case| case.variants.iter().find(|of| of.name == variant));
-    let time =
-        variant.and_then(|variant| variant.metrics.iter().find(|metric| metric.name == "time"));
+/// The time, and what it is less than the old lock's; that of the old lock itself.
+fn cells(case: Option<&CaseReport>, variant: &str, old: Option<&str>) -> Vec<Cell> {
+    let time_of = |name: &str| -> Option<&MetricReport> {
+        let variant = case?.variants.iter().find(|of| of.name == name)?;
+        variant.metrics.iter().find(|metric| metric.name == "time")
+    };
+    let time = time_of(variant);
     let mut cells = vec![time.map_or(Cell::Empty, |time| Cell::Number(time.summary.median))];
-    if has_ratio {
-        let ratio = time.and_then(|time| time.ratio);
-        cells.push(ratio.map_or(Cell::Empty, |ratio| {
-            Cell::Number(100.0 * (1.0 - ratio.summary.median))
-        }));
+    if old != Some(variant) {
+        let gain = time
+            .zip(old.and_then(time_of))
+            .and_then(|(time, old)| gain(time, old));
+        cells.push(gain.map_or(Cell::Empty, Cell::Number));
     }
     cells
+}
+
+/// In percent, by the rounds' ratios.
+fn gain(time: &MetricReport, old: &MetricReport) -> Option<f64> {
+    let are_pairs = time.values.len() == old.values.len();
+    let ratio = are_pairs.then(|| Ratio::of(&time.values, &old.values))??;
+    Some(100.0 * (1.0 - ratio.summary.median))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use waitword_bench::harness::Better;
+    use waitword_bench::stats::Summary;
+
+    #[test]
+    fn the_gain_is_what_is_saved_round_by_round() {
+        let time = |values: &[f64]| MetricReport {
+            name: "time".to_owned(),
+            unit: "ns/op".to_owned(),
+            better: Better::Less,
+            values: values.to_vec(),
+            summary: Summary::of(values).unwrap(),
+            ratio: None,
+        };
+        let old = time(&[100.0, 200.0, 400.0]);
+        assert_eq!(gain(&time(&[25.0, 50.0, 400.0]), &old), Some(75.0));
+        assert_eq!(gain(&time(&[200.0; 3]), &old), Some(0.0));
+        assert_eq!(gain(&time(&[1.0]), &old), None);
+    }
 }

@@ -1,8 +1,8 @@
 //! Today's table: a row for each variant, a group of columns for each row of the mail.
 
 use super::Today;
-use crate::looks::is_ours;
 use crate::table::{Cell, Head, Table};
+use waitword_bench::locks::{is_ours, is_peer};
 use waitword_bench::report::{CaseReport, VariantReport};
 
 /// One row of the mail: which case redraws it, and what is shown of that.
@@ -73,14 +73,15 @@ impl Figure {
     }
 }
 
-/// The baseline first, then ours, then the others.
+/// The baseline first, then the old ways and those of the kernel alone, then ours, then the peers.
 pub(super) fn variants<'a>(cases: impl Iterator<Item = &'a CaseReport>) -> Vec<&'a str> {
     let mut names: Vec<(u8, &str)> = Vec::new();
     for variant in cases.flat_map(|case| &case.variants) {
-        let rank = match (&variant.baseline, is_ours(&variant.name)) {
-            (None, _) => 0,
-            (_, true) => 1,
-            _ => 2,
+        let rank = match &variant.name {
+            _ if variant.baseline.is_none() => 0,
+            name if is_ours(name) => 2,
+            name if is_peer(name) && !name.starts_with("futex(2)") => 3,
+            _ => 1,
         };
         if names.iter().all(|(_, name)| *name != variant.name) {
             names.push((rank, &variant.name));

@@ -13,23 +13,24 @@ pub(crate) fn about(patch: Patch) -> &'static str {
     match patch {
         Patch::Requeue => {
             "cond-perf: the time of one round, times the mail's number of rounds. pp: its source is lost, \
-             the definition is ours. Ratios to glibc, whose broadcast wakes all, as the mail's “default” does."
+             the definition is ours. The mail's “default” and “requeue” are rebuilt: futex(2), wake all and \
+             futex(2), requeue. Ratios to glibc."
         }
         Patch::WakeOp => {
-            "The program is lost, the definition is ours: one hand-over between two threads. \
-             Ratios to glibc, whose signal no longer uses wake_op."
+            "The program is lost, the definition is ours: one hand-over between two threads. The mail's three \
+             ways are rebuilt under their names. Ratios to glibc."
         }
         Patch::Private => {
             "Ratios to the kernel's futex in the same scope. A tick is one of the time-stamp counter, \
              which need not be a cycle."
         }
         Patch::Wide => {
-            "One operation, of all threads together. glibc is the old lock; \
-             the gain is what the new one saves of its time."
+            "One operation, of all threads together. The mail's old lock is rebuilt: nptl; where that was not \
+             measured, glibc's is the old one. The gain is what a lock saves of the old one's time."
         }
         Patch::ThroughputOptimized => {
-            "The mail's columns are rows here: wait-wake (WW), PI and TO are flavours of ours \
-             beside its adaptive one. Ratios to glibc."
+            "The mail's columns are rows here: wait-wake is futex(2) and our WW, PI is futex(2) PI and our PI, \
+             TO is our TO. Ratios to glibc."
         }
     }
 }

@@ -29,7 +29,8 @@ pub(super) fn section(case: &CaseReport, anchor: &str, looks: &Looks) -> Markup 
 }
 
 fn rounds(case: &CaseReport) -> String {
-    let mut text = format!("{} rounds", case.rounds);
+    let plural = if case.rounds == 1 { "" } else { "s" };
+    let mut text = format!("{} round{plural}", case.rounds);
     if case.repeated > 0 {
         text += &format!(
             "; {} more thrown away, because other load was seen",

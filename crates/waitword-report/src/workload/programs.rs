@@ -3,10 +3,11 @@
 //! Each program is a case of its own, in a unit of its own; what can be looked at together are the ratios.
 
 use super::plots::point;
-use crate::looks::{Looks, is_ours};
+use crate::looks::Looks;
 use crate::plot::axis::Scale;
 use crate::plot::{Caption, Figure, Panel, Panels, Row};
 use crate::table::{Cell, Table, ratio};
+use waitword_bench::locks::is_ours;
 use waitword_bench::report::{CaseReport, MetricReport, VariantReport};
 
 /// The metrics of which ratios are shown.
