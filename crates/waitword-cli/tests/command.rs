@@ -136,8 +136,9 @@ fn interrupt(process: u32) {
 #[test]
 fn ctrl_c_ends_the_run_with_what_there_is() {
     let file = std::env::temp_dir().join(format!("waitword-stopped-{}.json", std::process::id()));
+    // So many cases that it does not end by itself, of rounds so few that some are whole, however busy the machine.
     let arguments = [
-        "bench", "calls", "--peers", "none", "--rounds", "100000", "--json",
+        "bench", "--full", "--peers", "none", "--rounds", "1", "--json",
     ];
     let output = waitword_while(
         &[&arguments[..], &[file.to_str().unwrap()]].concat(),
@@ -159,10 +160,7 @@ fn ctrl_c_ends_the_run_with_what_there_is() {
     std::fs::remove_file(&file).unwrap();
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     assert_eq!(report["complete"], false);
-    let rounds = report["workloads"][0]["cases"][0]["rounds"]
-        .as_u64()
-        .unwrap();
-    assert!((1..100_000).contains(&rounds), "{rounds}");
+    assert_eq!(report["workloads"][0]["cases"][0]["rounds"], 1);
 }
 
 #[test]

@@ -129,7 +129,7 @@ impl Table {
         }
         let line = |cells: &mut dyn Iterator<Item = String>| -> String {
             cells
-                .map(|cell| format!("| {} ", cell.replace('|', "\\|")))
+                .map(|cell| format!("| {} ", cell.replace('|', "\\|").replace('<', "&lt;")))
                 .collect::<String>()
                 + "|\n"
         };

@@ -13,11 +13,18 @@ pub fn is_ours(name: &str) -> bool {
 }
 
 /// Whether it is what ours is measured against: somebody else's, of today, that does the same. What the patches replaced is not of
-/// today, and a priority-inheriting lock does more.
+/// today, a priority-inheriting lock does more, and `getppid` does nothing: it is the floor of any call.
 pub fn is_peer(name: &str) -> bool {
-    const OLD_WAYS: &[&str] = &["nptl", "futex(2), wake all"];
-    let is_old = OLD_WAYS.iter().any(|old| name.starts_with(old));
-    !is_ours(name) && !is_old && !name.ends_with("PI")
+    const NO_PEERS: &[&str] = &[
+        "nptl",
+        "futex(2), wake all",
+        "getppid",
+        // Made of others' figures, and a limit.
+        "best ",
+        "allowed",
+    ];
+    let is_none = NO_PEERS.iter().any(|none| name.starts_with(none));
+    !is_ours(name) && !is_none && !name.ends_with("PI")
 }
 
 /// The names of all variants that are locks, and the kernel's futex. There are more: the lengths and widths of ours, for instance.

@@ -3,8 +3,10 @@
 use crate::number::{figure, interval, range};
 use crate::table::{Cell, Table};
 use std::collections::BTreeMap;
+use waitword_bench::locks::DROP_IN;
 use waitword_bench::report::Report;
 use waitword_bench::standing::{Outcome, Standing, reason, standings};
+use waitword_bench::workload::programs;
 
 /// So many losses of a workload are listed one by one; of all others the number is told.
 const LISTED: usize = 12;
@@ -41,7 +43,7 @@ fn won_and_lost(all: &[Standing]) -> String {
     // In the report's order.
     let mut rows: Vec<(&str, &str, [Score; 2])> = Vec::new();
     for one in all {
-        let of = ours(&one.ours);
+        let of = ours(one);
         let row = match rows
             .iter_mut()
             .find(|row| (row.0, row.1) == (&*one.workload, of))
@@ -67,7 +69,7 @@ fn won_and_lost(all: &[Standing]) -> String {
         ]);
     }
     let mut peers: BTreeMap<&str, [Score; 2]> = BTreeMap::new();
-    for one in all.iter().filter(|one| ours(&one.ours) == LIBRARY) {
+    for one in all.iter().filter(|one| ours(one) == LIBRARY) {
         let scores = peers.entry(&one.peer).or_default();
         scores[1].add(one.outcome);
         if one.is_first {
@@ -87,8 +89,9 @@ fn won_and_lost(all: &[Standing]) -> String {
 
 const LIBRARY: &str = "the library, against each peer";
 
-fn ours(name: &str) -> &'static str {
-    if name.starts_with(waitword_bench::locks::DROP_IN) {
+fn ours(one: &Standing) -> &'static str {
+    // A whole program is on the drop-in.
+    if one.ours.starts_with(DROP_IN) || one.workload == programs::WORKLOAD.name {
         "the drop-in, against glibc"
     } else {
         LIBRARY
@@ -150,12 +153,13 @@ fn others(losses: &[&Standing]) -> String {
     }
     let mut text = String::new();
     for (metric, (count, one)) in worst {
+        let by = match one.factor {
+            factor if factor.is_finite() => format!("by {} at worst", figure(factor)),
+            _ => "at worst to one who has 0".to_owned(),
+        };
         text += &format!(
-            "- {metric}: {count} lost, by {} at worst ({}, {}, against {}).\n",
-            figure(one.factor),
-            one.case,
-            one.ours,
-            one.peer
+            "- {metric}: {count} lost, {by} ({}, {}, against {}).\n",
+            one.case, one.ours, one.peer
         );
     }
     if text.is_empty() {

@@ -4,6 +4,7 @@ use super::Today;
 use crate::table::{Cell, Head, Table};
 use waitword_bench::locks::{is_ours, is_peer};
 use waitword_bench::report::{CaseReport, VariantReport};
+use waitword_bench::stats::Verdict;
 
 /// One row of the mail: which case redraws it, and what is shown of that.
 pub(super) struct Column<'a> {
@@ -67,7 +68,10 @@ impl Figure {
         })];
         if self.ratio {
             let ratio = metric.and_then(|metric| metric.ratio);
-            cells.push(ratio.map_or(Cell::Empty, |ratio| Cell::Number(ratio.summary.median)));
+            cells.push(ratio.map_or(Cell::Empty, |ratio| match ratio.verdict {
+                Verdict::Same => Cell::Told("same"),
+                _ => Cell::Number(ratio.summary.median),
+            }));
         }
         cells
     }

@@ -180,6 +180,8 @@ impl RawMutex {
     pub fn try_lock_checked(&self) -> Result<(), LockError> {
         match self.try_fast() {
             Ok(()) => Ok(()),
+            // By far the most usual answer to a trylock that fails, whoever else waits.
+            Err(seen) if State(seen).is_plainly_locked() => Err(LockError::Busy),
             Err(seen) => self.try_lock_slow(State(seen)),
         }
     }

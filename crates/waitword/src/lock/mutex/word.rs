@@ -40,6 +40,12 @@ impl State {
         self.0 & LOCKED != 0
     }
 
+    /// Locked, and nothing else has to be asked: of a special one, its owner may be the caller, and a PI one's word says nothing.
+    #[inline]
+    pub(super) fn is_plainly_locked(self) -> bool {
+        self.0 & (LOCKED | SPECIAL) == LOCKED
+    }
+
     #[inline]
     pub(super) fn is_special(self) -> bool {
         self.0 & SPECIAL != 0

@@ -1,0 +1,80 @@
+//! The summary as Markdown: all of it is there, and a table stays a table.
+
+mod sample;
+
+use sample::{HOSTILE, empty, whole};
+use waitword_bench::standing::{Outcome, standings};
+use waitword_bench::workload::Patch;
+use waitword_report::markdown;
+
+fn place(text: &str, part: &str) -> usize {
+    text.find(part)
+        .unwrap_or_else(|| panic!("no '{part}' in:\n{text}"))
+}
+
+#[test]
+fn its_chapters_stand_in_order() {
+    let text = markdown(&whole());
+    let patches = Patch::ALL.map(Patch::title);
+    let rest = [
+        "What must be reached",
+        "Won and lost",
+        "Where we lose, and why",
+    ];
+    let chapters = ["Measured on"].iter().chain(&patches).chain(&rest);
+    let places: Vec<usize> = chapters
+        .map(|of| place(&text, &format!("\n## {of}\n")))
+        .collect();
+    assert!(places.is_sorted(), "{places:?}");
+    // Published, and measured.
+    place(&text, "237.407");
+    place(&text, "| **waitword** |");
+}
+
+#[test]
+fn all_rows_of_a_table_have_as_many_columns() {
+    let mut report = whole();
+    for variant in &mut report.workloads[1].cases[0].variants {
+        if variant.name == HOSTILE {
+            variant.name = "a | b".to_owned();
+        }
+    }
+    let text = markdown(&report);
+    let columns = |line: &str| line.replace("\\|", "").matches('|').count();
+    for (line, next) in text.lines().zip(text.lines().skip(1)) {
+        if line.starts_with('|') && next.starts_with('|') {
+            assert_eq!(columns(line), columns(next), "{line}\n{next}");
+        }
+    }
+    place(&text, "a \\| b");
+}
+
+#[test]
+fn every_win_and_loss_is_counted() {
+    let report = whole();
+    let all = standings(&report);
+    let count = |outcome| all.iter().filter(|one| one.outcome == outcome).count();
+    let wanted = [Outcome::Win, Outcome::Same, Outcome::Loss].map(count);
+    assert!(wanted[0] > 0 && wanted[2] > 0, "{wanted:?}");
+    let text = markdown(&report);
+    let table = &text[place(&text, "| workload | ours |")..];
+    let mut counted = [0; 3];
+    for row in table
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'))
+    {
+        let figures = row.trim_end_matches(" |").rsplit('|').next().unwrap();
+        for (sum, part) in counted.iter_mut().zip(figures.split('/')) {
+            *sum += part.trim().parse::<usize>().unwrap();
+        }
+    }
+    assert_eq!(counted, wanted);
+}
+
+#[test]
+fn of_nothing_nothing_is_told() {
+    let text = markdown(&empty());
+    place(&text, "**Nothing was measured.**");
+    place(&text, "Of so few rounds nothing can be told.");
+}
