@@ -59,11 +59,12 @@ fn bars(bars: &[BarReport]) -> String {
     if bars.is_empty() {
         return String::new();
     }
-    let met = bars.iter().filter(|bar| bar.verdict == Verdict::Met);
+    let count = |verdict| bars.iter().filter(|bar| bar.verdict == verdict).count();
     let mut text = format!(
-        "\n## What must be reached\n\n{} of {} met. Each is judged by the worst of its figures, which is shown.\n\n",
-        met.count(),
-        bars.len()
+        "\n## What must be reached\n\n{} met, {} not met, {} not measured. Each is judged by the worst of its figures, which is shown.\n\n",
+        count(Verdict::Met),
+        count(Verdict::NotMet),
+        count(Verdict::NotMeasured)
     );
     let mut table = Table::new(&[
         "what",
