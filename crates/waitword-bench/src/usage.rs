@@ -197,6 +197,15 @@ mod tests {
     }
 
     #[test]
+    fn some_ticks_must_have_passed_before_other_load_is_told() {
+        let watch = LoadWatch::start();
+        assert!(!watch.can_tell());
+        let earlier = Duration::from_secs_f64(20.0 * watch.tick);
+        let started = watch.started.checked_sub(earlier).expect("up for longer");
+        assert!(LoadWatch { started, ..watch }.can_tell());
+    }
+
+    #[test]
     fn a_thread_is_not_charged_for_another() {
         let spin = |time: Duration| {
             let started = Instant::now();

@@ -27,7 +27,7 @@ enum Command {
     Preload,
     /// Measure waitword against the kernel's futex, both in one interleaved run
     Bench(bench::Args),
-    /// Make a page of a report that `bench --json` wrote: plots, every figure, the published tables beside today's
+    /// Show a report that `bench --json` wrote: as a page with plots, as Markdown, or beside an older one
     Report(report::Args),
     /// Count what each operation costs: instructions, atomic operations, system calls
     Costs(costs::Args),

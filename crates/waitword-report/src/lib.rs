@@ -35,5 +35,5 @@ mod table;
 mod workload;
 
 pub use markdown::markdown;
-pub use number::figure;
+pub use number::{figure, interval, range};
 pub use page::html;

@@ -62,7 +62,7 @@ pub(crate) fn section(report: &Report) -> Markup {
             @for (what, value) in lines(report) { dt { (what) } dd { (value) } }
             @for peer in &report.missing_peers {
                 dt { "peer missing" }
-                dd { (peer.name) ": not in this build; " code { (peer.install) } ", and build again" }
+                dd { (peer.name) ": not to be had; " code { (peer.install) } ", and build again" }
             }
         }
     }

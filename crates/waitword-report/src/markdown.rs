@@ -24,6 +24,12 @@ pub fn markdown(report: &Report) -> String {
     for (what, value) in machine::lines(report) {
         text += &format!("- {what}: {value}\n");
     }
+    for peer in &report.missing_peers {
+        text += &format!(
+            "- peer missing: {}: not to be had; `{}`, and build again\n",
+            peer.name, peer.install
+        );
+    }
     for patch in Patch::ALL {
         text += &patch_of(patch, report);
     }

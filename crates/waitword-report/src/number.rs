@@ -37,12 +37,12 @@ pub(crate) fn tick(value: f64) -> String {
 }
 
 /// From the least to the greatest.
-pub(crate) fn range(summary: Summary) -> String {
+pub fn range(summary: Summary) -> String {
     format!("{}–{}", figure(summary.min), figure(summary.max))
 }
 
 /// From one end to the other.
-pub(crate) fn interval(interval: Option<Interval>) -> String {
+pub fn interval(interval: Option<Interval>) -> String {
     interval.map_or_else(String::new, |of| {
         format!("{}–{}", figure(of.low), figure(of.high))
     })

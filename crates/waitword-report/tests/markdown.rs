@@ -26,6 +26,10 @@ fn its_chapters_stand_in_order() {
         .map(|of| place(&text, &format!("\n## {of}\n")))
         .collect();
     assert!(places.is_sorted(), "{places:?}");
+    place(
+        &text,
+        "- peer missing: nsync: not to be had; `apt-get install libnsync-dev`",
+    );
     // Published, and measured.
     place(&text, "237.407");
     place(&text, "| **waitword** |");

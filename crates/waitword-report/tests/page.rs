@@ -160,7 +160,7 @@ fn what_a_reader_must_know_stands_first() {
     assert!(notes(&few)[0].contains("nothing is told of so few"));
     assert!(notes(&few)[1].contains("the run was stopped"));
     let page = html(&few);
-    assert!(page.contains("nsync: not in this build; <code>apt-get install libnsync-dev</code>"));
+    assert!(page.contains("nsync: not to be had; <code>apt-get install libnsync-dev</code>"));
     assert!(page.contains("2026-01-01 00:00 UTC, in 72 s"));
     assert!(page.contains("3 repeated because other load was seen, 1 kept in spite of it"));
     assert!(page.contains("Not measured, not installed: x264 (apt-get install x264)"));

@@ -19,6 +19,18 @@ struct Rounds {
     disturbed: usize,
 }
 
+impl Rounds {
+    /// The last so many were disturbed: they are to be done again, unless that was done often enough.
+    fn disturb(&mut self, last: usize, wanted: usize) {
+        if self.repeated < wanted {
+            self.repeated += last;
+            self.kept.truncate(self.kept.len() - last);
+        } else {
+            self.disturbed += last;
+        }
+    }
+}
+
 /// Measures all variants of a case that the user wants, interleaved. What was measured before a failure is reported
 /// with it. `progress` is told which part of the case has been done.
 pub fn run_case(
@@ -73,12 +85,7 @@ fn run_rounds(
             continue;
         }
         if watch.was_disturbed() {
-            if rounds.repeated < wanted {
-                rounds.repeated += unjudged;
-                rounds.kept.truncate(rounds.kept.len() - unjudged);
-            } else {
-                rounds.disturbed += unjudged;
-            }
+            rounds.disturb(unjudged, wanted);
         }
         (watch, unjudged) = (LoadWatch::start(), 0);
     }
@@ -208,6 +215,29 @@ mod tests {
             operations: 1,
             usage: Usage::default(),
         }
+    }
+
+    #[test]
+    fn disturbed_rounds_are_done_again_until_that_was_often_enough() {
+        let mut rounds = Rounds {
+            kept: (0..5)
+                .map(|value| vec![measured(f64::from(value))])
+                .collect(),
+            repeated: 0,
+            disturbed: 0,
+        };
+        rounds.disturb(2, 3);
+        assert_eq!(
+            (rounds.kept.len(), rounds.repeated, rounds.disturbed),
+            (3, 2, 0)
+        );
+        assert_eq!(rounds.kept[2][0].values, [2.0], "the last ones go");
+        rounds.disturb(2, 3);
+        rounds.disturb(1, 3);
+        assert_eq!(
+            (rounds.kept.len(), rounds.repeated, rounds.disturbed),
+            (1, 4, 1)
+        );
     }
 
     const TIME: &[Metric] = &[Metric::less("", "ns")];

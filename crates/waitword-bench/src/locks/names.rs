@@ -48,3 +48,46 @@ pub fn names() -> BTreeSet<String> {
     }
     names
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_ways_floors_and_what_does_more_are_no_peers() {
+        for name in [
+            "glibc",
+            "std",
+            "futex(2)",
+            "futex(2), requeue",
+            "C++ std",
+            "plain",
+        ] {
+            assert!(is_peer(name) && !is_ours(name), "{name}");
+        }
+        for name in [
+            "nptl-orig",
+            "nptl, prefer writer",
+            "futex(2), wake all",
+            "glibc, PI",
+        ] {
+            assert!(!is_peer(name) && !is_ours(name), "{name}");
+        }
+        assert!(!is_peer("getppid") && !is_peer("best peer of each"));
+        assert!(is_ours("waitword TO") && is_ours("drop-in, PI"));
+    }
+
+    #[test]
+    fn names_are_of_mutexes_condvars_and_rwlocks() {
+        let names = names();
+        for name in [
+            "glibc",
+            "futex(2)",
+            "nptl-wake_op",
+            "std",
+            "waitword, readers first",
+        ] {
+            assert!(names.contains(name), "{name}: {names:?}");
+        }
+    }
+}

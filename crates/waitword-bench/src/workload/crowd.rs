@@ -14,8 +14,9 @@
 //! counts. What a thread does outside of the loop is not in its CPU time.
 
 use crate::crew::Crew;
-use crate::harness::{Context, Failure, check};
+use crate::harness::{Case, Context, Failure, check};
 use crate::locks::BenchMutex;
+use crate::run::Settings;
 use crate::ticks;
 use crate::usage::Usage;
 use crate::workload::guarded::Guarded;
@@ -35,6 +36,39 @@ const NAP: Duration = Duration::from_micros(1);
 const LONGEST: u64 = 1 << 40;
 /// Two digits: 64 threads' histograms are a megabyte together, and what a thread touches of its own is a few lines.
 const DIGITS: u8 = 2;
+
+/// Half of two CPUs to 32 times as many.
+pub(super) const ALL_THREADS: [usize; 5] = [1, 2, 4, 16, 64];
+
+/// The cells of a workload of threads and loads: the usual ones; or with the threads that the user asks for, or with all
+/// threads and all loads where everything is asked for. Of a user's threads alone, the first two loads.
+pub(super) fn cells<L: Copy>(
+    settings: &Settings,
+    usual: &[(usize, L)],
+    loads: &[L],
+    case: fn(usize, L) -> Case,
+) -> Vec<Case> {
+    let of_user = settings.threads != Settings::default().threads;
+    if !settings.full && !of_user {
+        return usual
+            .iter()
+            .map(|&(threads, load)| case(threads, load))
+            .collect();
+    }
+    let threads = if of_user {
+        &settings.threads[..]
+    } else {
+        &ALL_THREADS
+    };
+    let loads = if settings.full { loads } else { &loads[..2] };
+    let of_threads = |&threads| loads.iter().map(move |&load| case(threads, load));
+    threads.iter().flat_map(of_threads).collect()
+}
+
+/// For many short cells. The scheduler turns slowly: more threads, more time.
+pub(super) fn short_time(threads: usize) -> Duration {
+    Duration::from_millis(if threads <= 4 { 6 } else { 12 })
+}
 
 /// What each thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

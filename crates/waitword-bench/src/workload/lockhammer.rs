@@ -61,6 +61,7 @@ const fn load(hold: f64, gap: f64) -> Load {
 /// As hard as it can be hammered, and what two CPUs just can do at once.
 const HARD: Load = load(0.0, 0.0);
 const EVEN: Load = load(200.0, 200.0);
+/// The first two also where the user asks for other threads.
 const LOADS_FULL: [Load; 5] = [
     HARD,
     EVEN,
@@ -69,30 +70,9 @@ const LOADS_FULL: [Load; 5] = [
     load(1000.0, 10_000.0),
 ];
 const USUAL: [(usize, Load); 3] = [(2, HARD), (2, EVEN), (16, EVEN)];
-const ALL_THREADS: [usize; 5] = [1, 2, 4, 16, 64];
 
 fn cases(settings: &Settings) -> Vec<Case> {
-    let of_user = settings.threads != Settings::default().threads;
-    if !settings.full && !of_user {
-        return USUAL.map(|(threads, load)| case(threads, load)).into();
-    }
-    let threads: &[usize] = if of_user {
-        &settings.threads
-    } else {
-        &ALL_THREADS
-    };
-    let loads: &[Load] = if settings.full {
-        &LOADS_FULL
-    } else {
-        &LOADS_FULL[..2]
-    };
-    let of_threads = |&threads| loads.iter().map(move |&load| case(threads, load));
-    threads.iter().flat_map(of_threads).collect()
-}
-
-/// The scheduler turns slowly: more threads, more time.
-fn time(threads: usize) -> Duration {
-    Duration::from_millis(if threads <= 4 { 6 } else { 12 })
+    crowd::cells(settings, &USUAL, &LOADS_FULL, case)
 }
 
 fn case(threads: usize, load: Load) -> Case {
@@ -102,7 +82,11 @@ fn case(threads: usize, load: Load) -> Case {
     let contenders = every_mutex!(nothing()).len();
     Case::new(name, METRICS, contenders, move |context| {
         let crew = Rc::new(Crew::new(threads, context)?);
-        Ok(every_mutex!(contender(&crew, load, time(threads))))
+        Ok(every_mutex!(contender(
+            &crew,
+            load,
+            crowd::short_time(threads)
+        )))
     })
 }
 
@@ -230,7 +214,7 @@ mod tests {
             full,
             ..Settings::default()
         };
-        assert_eq!(count(all), ALL_THREADS.len() * LOADS_FULL.len());
+        assert_eq!(count(all), crowd::ALL_THREADS.len() * LOADS_FULL.len());
         let both = Settings {
             threads,
             full,

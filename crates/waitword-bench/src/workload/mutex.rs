@@ -58,7 +58,6 @@ const OUTSIDE: [u32; 2] = [1, 50];
 
 /// Threads and pauses inside, unless the user asks for others: as many as a minute is enough for.
 const USUAL: [(usize, u32); 2] = [(2, 5), (16, 50)];
-const ALL_THREADS: [usize; 5] = [1, 2, 4, 16, 64];
 
 const WORST: Work = Work {
     inside: 0,
@@ -77,7 +76,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
         let threads: &[usize] = if of_user {
             &settings.threads
         } else {
-            &ALL_THREADS
+            &crowd::ALL_THREADS
         };
         let outside = if settings.full {
             &OUTSIDE[..]

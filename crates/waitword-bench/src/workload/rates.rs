@@ -44,32 +44,12 @@ type Pauses = (u32, u32);
 
 const SHORT: Pauses = (1, 0);
 const USUAL_LOAD: Pauses = (10, 100);
+/// The first two also where the user asks for other threads.
 const LOADS_FULL: [Pauses; 5] = [SHORT, USUAL_LOAD, (10, 0), (10, 10), (100, 100)];
 const USUAL: [(usize, Pauses); 3] = [(4, SHORT), (4, USUAL_LOAD), (16, USUAL_LOAD)];
-const ALL_THREADS: [usize; 5] = [1, 2, 4, 16, 64];
 
 fn cases(settings: &Settings) -> Vec<Case> {
-    let of_user = settings.threads != Settings::default().threads;
-    if !settings.full && !of_user {
-        return USUAL.map(|(threads, load)| case(threads, load)).into();
-    }
-    let threads: &[usize] = if of_user {
-        &settings.threads
-    } else {
-        &ALL_THREADS
-    };
-    let loads: &[Pauses] = if settings.full {
-        &LOADS_FULL
-    } else {
-        &LOADS_FULL[..2]
-    };
-    let of_threads = |&threads| loads.iter().map(move |&load| case(threads, load));
-    threads.iter().flat_map(of_threads).collect()
-}
-
-/// The scheduler turns slowly: more threads, more time.
-fn time(threads: usize) -> Duration {
-    Duration::from_millis(if threads <= 4 { 6 } else { 12 })
+    crowd::cells(settings, &USUAL, &LOADS_FULL, case)
 }
 
 fn case(threads: usize, load: Pauses) -> Case {
@@ -79,7 +59,11 @@ fn case(threads: usize, load: Pauses) -> Case {
     let contenders = every_mutex!(nothing()).len();
     Case::new(name, METRICS, contenders, move |context| {
         let crew = Rc::new(Crew::new(threads, context)?);
-        Ok(every_mutex!(contender(&crew, load, time(threads))))
+        Ok(every_mutex!(contender(
+            &crew,
+            load,
+            crowd::short_time(threads)
+        )))
     })
 }
 
@@ -192,6 +176,6 @@ mod tests {
             full: true,
             ..Settings::default()
         };
-        assert_eq!(count(full), ALL_THREADS.len() * LOADS_FULL.len());
+        assert_eq!(count(full), crowd::ALL_THREADS.len() * LOADS_FULL.len());
     }
 }

@@ -11,12 +11,8 @@ use waitword_bench::bars::{BarReport, Verdict};
 use waitword_bench::report::{
     CaseReport, MetricReport, MissingPeer, Report, VariantReport, WorkloadReport,
 };
-use waitword_bench::stats::{Interval, ROUNDS_TO_TELL, Ratio, Summary, Verdict as Told};
-use waitword_report::figure;
-
-fn range(summary: Summary) -> String {
-    format!("{}–{}", figure(summary.min), figure(summary.max))
-}
+use waitword_bench::stats::{ROUNDS_TO_TELL, Ratio, Verdict as Told};
+use waitword_report::{figure, interval, range};
 
 /// A ratio, the interval in which it lies with 99 % certainty, and the rounds' range. One of which the interval has 1 in it is
 /// no difference, and one of few rounds stands with a question mark.
@@ -27,9 +23,7 @@ fn ratio(ratio: &Ratio) -> [String; 3] {
         Told::Less | Told::More => median,
         Told::TooFewRounds => median + "?",
     };
-    let interval = |of: Interval| format!("{}–{}", figure(of.low), figure(of.high));
-    let interval = ratio.interval.map_or_else(String::new, interval);
-    [told, interval, range(ratio.summary)]
+    [told, interval(ratio.interval), range(ratio.summary)]
 }
 
 fn table(header: &[&str], first_number: usize, numbers: usize) -> Table {
@@ -277,7 +271,7 @@ pub(super) fn header(report: &Report) -> String {
 fn missing(peers: &[MissingPeer]) -> String {
     let line = |peer: &MissingPeer| {
         format!(
-            "{:20} {}: not in this build; `{}`, and build again\n",
+            "{:20} {}: not to be had; `{}`, and build again\n",
             "peer missing", peer.name, peer.install
         )
     };
@@ -304,7 +298,7 @@ mod tests {
             install: "apt-get install libnsync-dev".to_owned(),
         };
         let text = missing(&[peer]);
-        assert!(text.contains("nsync: not in this build"), "{text}");
+        assert!(text.contains("nsync: not to be had"), "{text}");
         assert!(text.contains("`apt-get install libnsync-dev`"), "{text}");
         assert_eq!(missing(&[]), "");
     }
@@ -312,6 +306,7 @@ mod tests {
     #[test]
     fn a_bar_shows_the_worst_cell_and_every_cell_that_is_not_met() {
         use waitword_bench::bars::CellReport;
+        use waitword_bench::stats::Summary;
         let cell = |label: &str, median, met| CellReport {
             label: label.to_owned(),
             figure: Summary {

@@ -103,7 +103,7 @@ fn the_user_decides_how_many_cells_there_are() {
     assert_eq!(count(&chosen), INSIDE.len() + 1);
     assert_eq!(
         count(&full),
-        ALL_THREADS.len() * INSIDE.len() * OUTSIDE.len() + 1
+        crowd::ALL_THREADS.len() * INSIDE.len() * OUTSIDE.len() + 1
     );
     assert!(cases(&chosen)[0].name.starts_with("t = 3, "));
 }

@@ -1,6 +1,6 @@
 //! What has changed since an older run.
 
-use super::{figure, table};
+use super::{figure, interval, table};
 use waitword_bench::compare::{Change, Comparison, Direction};
 
 const HEADER: [&str; 9] = [
@@ -44,13 +44,10 @@ pub(crate) fn comparison(comparison: &Comparison) -> String {
     if comparison.alone > 0 {
         text += &format!("; {} are in one of the runs only", comparison.alone);
     }
-    text + ".\nOf a hundred figures that have not changed, one or two are told all the same: what another run does not show again was noise.\n"
+    text + ".\nOf a hundred figures that have not changed, two or three are told all the same: what another run does not show again was noise.\n"
 }
 
 fn row(change: &Change) -> [String; 9] {
-    let interval = change.interval.map_or_else(String::new, |interval| {
-        format!("{}–{}", figure(interval.low), figure(interval.high))
-    });
     let baseline = change.baseline.as_deref();
     [
         change.workload.clone(),
@@ -61,7 +58,7 @@ fn row(change: &Change) -> [String; 9] {
         figure(change.old),
         figure(change.new),
         figure(change.factor()),
-        interval,
+        interval(change.interval),
     ]
 }
 
