@@ -70,6 +70,7 @@ impl Store {
     fn lock(&self, actor: &mut Actor) {
         let seen = self.lock.spot.word.load();
         actor.wait_at(self.lock.spot, seen, false, || self.lock.mutex().lock());
+        actor.holds(self.lock.spot);
     }
 
     /// With the mutex held: one wait.
@@ -80,9 +81,11 @@ impl Store {
             unsafe { condvar.wait(self.lock.mutex(), deadline) }
         };
         let seen = bell.spot.word.load();
+        actor.releases(self.lock.spot);
         let waited = actor.wait_at(bell.spot, seen, deadline.is_some(), || {
             wait(bell.condvar(), deadline.as_ref())
         });
+        actor.holds(self.lock.spot);
         if in_time(actor, waited)? {
             actor.count(Count::Woken, 1);
             self.signalled.fetch_add(1, Relaxed);
@@ -143,6 +146,7 @@ impl Store {
         if with_mutex {
             self.signal(actor, tell);
         }
+        actor.releases(self.lock.spot);
         // SAFETY: locked above.
         unsafe {
             match actor.dice.u32(0..8) {

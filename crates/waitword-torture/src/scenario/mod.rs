@@ -22,6 +22,7 @@ mod wake_op;
 
 use crate::actor::Verdict;
 use crate::context::Context;
+use crate::fault::Fault;
 use std::time::Duration;
 
 /// A scenario, run in a process of its own.
@@ -30,8 +31,10 @@ pub(crate) struct Scenario {
     /// For a reader of the list.
     pub(crate) about: &'static str,
     pub(crate) run: fn(&'static Context) -> Verdict,
-    /// The longest that one process is used for, where a fresh one matters.
-    pub(crate) slice: Option<Duration>,
+    /// The longest that one process is used for: then comes a fresh one, with other faults.
+    pub(crate) slice: Duration,
+    /// Faults that it cannot bear, for a reason of its own.
+    pub(crate) without: &'static [Fault],
     pub(crate) environment: &'static [(&'static str, &'static str)],
 }
 
@@ -44,7 +47,8 @@ const fn scenario(
         name,
         about,
         run,
-        slice: None,
+        slice: Duration::from_secs(4),
+        without: &[],
         environment: &[],
     }
 }
@@ -100,11 +104,15 @@ pub(crate) const ALL: [Scenario; 17] = [
         "Takers wait on many words, of all sizes, private and shared mixed",
         wait_any::run,
     ),
-    scenario(
-        "order",
-        "Order of arrival, masks, requeues and counts against a model, one operation at a time",
-        order::run,
-    ),
+    Scenario {
+        // Real-time threads stand before others.
+        without: &[Fault::Priority],
+        ..scenario(
+            "order",
+            "Order of arrival, masks, requeues and counts against a model, one operation at a time",
+            order::run,
+        )
+    },
     scenario(
         "herd",
         "All threads asleep on one word, woken at once, in batches, by mask, after a requeue: the \
@@ -117,7 +125,7 @@ pub(crate) const ALL: [Scenario; 17] = [
         threads::run,
     ),
     Scenario {
-        slice: Some(Duration::from_millis(700)),
+        slice: Duration::from_millis(700),
         environment: &[("WAITWORD_BUCKETS", "1")],
         ..scenario(
             "growth",
