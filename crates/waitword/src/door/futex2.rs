@@ -216,6 +216,10 @@ pub unsafe fn futex_requeue(
     let (Ok(wake), Ok(moved)) = (usize::try_from(nr_wake), usize::try_from(nr_requeue)) else {
         return Err(Errno::INVAL);
     };
+    // Before either address, as in the kernel.
+    if from.futex.scope != to.futex.scope {
+        return Err(Errno::INVAL);
+    }
     check_address(from.futex, Access::Key)?;
     check_address(to.futex, Access::Key)?;
     check_address(from.futex, Access::Read)?;
