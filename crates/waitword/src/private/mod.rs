@@ -34,6 +34,8 @@ mod table;
 #[cfg(not(loom))]
 pub(crate) mod fork;
 mod grow;
+#[cfg(all(test, not(loom)))]
+mod placement;
 #[cfg(not(loom))]
 mod snapshot;
 
@@ -115,9 +117,9 @@ impl Repository {
             .unwrap_or_else(|| self.make_first_table())
     }
 
-    /// The position of NUMA node `number` in the table; `None` if the machine has no such node.
-    pub(crate) fn node_position(&self, number: u32) -> Option<u32> {
-        self.table().nodes().position(number)
+    /// Whether the table has memory on NUMA node `number`.
+    pub(crate) fn has_node(&self, number: u32) -> bool {
+        self.table().nodes().position(number).is_some()
     }
 
     /// Where the waiters of `key` stand, if there may be any. With the fence that a waker needs after its
