@@ -1,17 +1,23 @@
 //! The scenarios: what is tortured, and the invariant that each checks.
 
+mod atomic_wait;
+mod barrier;
 mod cond;
 mod condvar;
+mod events;
 mod fork;
 mod growth;
 mod herd;
 mod kills;
 mod locks;
 mod mutex;
+mod object;
+mod once;
 mod order;
 mod requeue;
 mod ring;
 mod rwlock;
+mod semaphore;
 mod shared;
 mod signals;
 mod threads;
@@ -53,7 +59,7 @@ const fn scenario(
     }
 }
 
-pub(crate) const ALL: [Scenario; 17] = [
+pub(crate) const ALL: [Scenario; 22] = [
     scenario(
         "tokens",
         "Semaphores of all sizes, tiny deadlines, masks: tokens given are tokens taken, waits that \
@@ -93,6 +99,31 @@ pub(crate) const ALL: [Scenario; 17] = [
         "Tokens through condvars with mutexes of every sort: none lost, none doubled, and a wait says whether \
          it was signalled",
         cond::run,
+    ),
+    scenario(
+        "semaphore",
+        "Semaphores, posted once and often, waited for with deadlines and interrupters: every post is taken once",
+        semaphore::run,
+    ),
+    scenario(
+        "barrier",
+        "Barriers, with some who give up and come again: nobody passes early, one leader each time",
+        barrier::run,
+    ),
+    scenario(
+        "events",
+        "Events, auto events and latches: all pass each time, nobody twice, nobody early",
+        events::run,
+    ),
+    scenario(
+        "once",
+        "Many come to the same Once, and some leave it by unwinding: each is done once",
+        once::run,
+    ),
+    scenario(
+        "atomic",
+        "C++20's wait and notify on atomics of all kinds: a change of the partner's is always seen",
+        atomic_wait::run,
     ),
     scenario(
         "wake_op",
