@@ -36,6 +36,8 @@ pub(crate) enum Count {
     /// Threads started.
     Threads,
     Rounds,
+    /// Holders of a robust mutex whose death was announced.
+    Deaths,
     /// Faults injected, see [`crate::fault`].
     Holds,
     Shuffles,
@@ -303,6 +305,7 @@ impl std::fmt::Display for Totals {
             "kills",
             "threads",
             "rounds",
+            "deaths",
             "holds",
             "shuffles",
             "priorities",

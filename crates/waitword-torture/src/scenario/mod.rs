@@ -1,5 +1,6 @@
 //! The scenarios: what is tortured, and the invariant that each checks.
 
+mod across;
 mod atomic_wait;
 mod barrier;
 mod cond;
@@ -16,6 +17,7 @@ mod once;
 mod order;
 mod requeue;
 mod ring;
+mod robust;
 mod rwlock;
 mod semaphore;
 mod shared;
@@ -59,7 +61,7 @@ const fn scenario(
     }
 }
 
-pub(crate) const ALL: [Scenario; 22] = [
+pub(crate) const ALL: [Scenario; 24] = [
     scenario(
         "tokens",
         "Semaphores of all sizes, tiny deadlines, masks: tokens given are tokens taken, waits that \
@@ -126,6 +128,11 @@ pub(crate) const ALL: [Scenario; 22] = [
         atomic_wait::run,
     ),
     scenario(
+        "robust",
+        "Robust mutexes whose holders die, threads that end and processes that are killed: each death is announced",
+        robust::run,
+    ),
+    scenario(
         "wake_op",
         "glibc's old condition variable: signal and unlock in one wake_op, counts add up",
         wake_op::run,
@@ -181,6 +188,11 @@ pub(crate) const ALL: [Scenario; 22] = [
         "Words of all sizes between processes that map them at different addresses: tokens and \
          counts as between threads",
         shared::run,
+    ),
+    scenario(
+        "across",
+        "Mutexes, rwlocks, condvars and semaphores in memory that several processes map, each at another address",
+        across::run,
     ),
     scenario(
         "kills",
