@@ -102,10 +102,14 @@ impl Context {
 
     /// A private word of `bits` bits, named for the report.
     pub(crate) fn private_word(&self, name: &str, bits: u32) -> Spot {
+        self.name_word(name, Self::new_word(bits), Scope::Private)
+    }
+
+    /// A word of `bits` bits, in a line of its own.
+    pub(crate) fn new_word(bits: u32) -> Word {
         let memory: &'static mut [u64; 8] = Box::leak(Box::new([0; 8]));
         // SAFETY: leaked, aligned for all sizes, and used as this word only.
-        let word = unsafe { Word::at(memory.as_mut_ptr().cast(), bits) };
-        self.name_word(name, word, Scope::Private)
+        unsafe { Word::at(memory.as_mut_ptr().cast(), bits) }
     }
 
     /// Private words of these sizes that stand in one bucket of the table.

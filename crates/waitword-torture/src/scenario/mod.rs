@@ -5,6 +5,7 @@ mod atomic_wait;
 mod barrier;
 mod cond;
 mod condvar;
+mod door;
 mod events;
 mod fork;
 mod growth;
@@ -61,7 +62,7 @@ const fn scenario(
     }
 }
 
-pub(crate) const ALL: [Scenario; 24] = [
+pub(crate) const ALL: [Scenario; 25] = [
     scenario(
         "tokens",
         "Semaphores of all sizes, tiny deadlines, masks: tokens given are tokens taken, waits that \
@@ -141,6 +142,11 @@ pub(crate) const ALL: [Scenario; 24] = [
         "wait_any",
         "Takers wait on many words, of all sizes, private and shared mixed",
         wait_any::run,
+    ),
+    scenario(
+        "door",
+        "futex(2) and futex2 by their own calls, on shared words mixed with the kernel's: a baton comes round",
+        door::run,
     ),
     Scenario {
         // Real-time threads stand before others.
