@@ -26,6 +26,8 @@ pub(crate) struct Context {
     pub(crate) choices: Choices,
     pub(crate) ends: Instant,
     pub(crate) board: &'static Board,
+    /// The file that it lies in.
+    pub(crate) board_file: i32,
     /// The round under way.
     pub(crate) round: AtomicU64,
     /// By number; 0 stands for none.
@@ -35,7 +37,7 @@ pub(crate) struct Context {
 }
 
 /// A fraction of a second of torture; at its end the books are balanced.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Round {
     pub(crate) number: u64,
     pub(crate) threads: usize,

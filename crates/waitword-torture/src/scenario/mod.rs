@@ -7,6 +7,7 @@ mod cond;
 mod condvar;
 mod door;
 mod events;
+pub(crate) mod exec;
 mod fork;
 mod growth;
 mod herd;
@@ -62,7 +63,7 @@ const fn scenario(
     }
 }
 
-pub(crate) const ALL: [Scenario; 25] = [
+pub(crate) const ALL: [Scenario; 26] = [
     scenario(
         "tokens",
         "Semaphores of all sizes, tiny deadlines, masks: tokens given are tokens taken, waits that \
@@ -200,6 +201,15 @@ pub(crate) const ALL: [Scenario; 25] = [
         "Mutexes, rwlocks, condvars and semaphores in memory that several processes map, each at another address",
         across::run,
     ),
+    Scenario {
+        // Of the filter's handler nothing is left in the new program.
+        without: &[Fault::Memory],
+        ..scenario(
+            "exec",
+            "Processes on shared words go on as another program, in the middle of everything: the others go on,              too, and no word is corrupted",
+            exec::run,
+        )
+    },
     scenario(
         "kills",
         "Processes on shared words are killed at any moment: the others go on, and no word is \
