@@ -235,9 +235,19 @@ impl Actor {
         };
         self.place.set(doing, spot.number, seen);
         let result = what();
-        self.place.set(Doing::Other, 0, 0);
+        self.is_elsewhere();
         self.count(Count::Waits, 1);
         result
+    }
+
+    /// Says that the thread may wait for a word, seen in this state, where a closure cannot be given.
+    pub(crate) fn is_about(&self, spot: Spot, seen: u64) {
+        self.place.set(Doing::Waiting, spot.number, seen);
+    }
+
+    /// That it does not any more.
+    pub(crate) fn is_elsewhere(&self) {
+        self.place.set(Doing::Other, 0, 0);
     }
 
     /// Goes on on one CPU, or wherever the scheduler likes.

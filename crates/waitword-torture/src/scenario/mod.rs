@@ -1,17 +1,27 @@
 //! The scenarios: what is tortured, and the invariant that each checks.
 
+mod across;
+mod atomic_wait;
+mod barrier;
 mod cond;
 mod condvar;
+mod door;
+mod events;
+pub(crate) mod exec;
 mod fork;
 mod growth;
 mod herd;
 mod kills;
 mod locks;
 mod mutex;
+mod object;
+mod once;
 mod order;
 mod requeue;
 mod ring;
+mod robust;
 mod rwlock;
+mod semaphore;
 mod shared;
 mod signals;
 mod threads;
@@ -53,7 +63,7 @@ const fn scenario(
     }
 }
 
-pub(crate) const ALL: [Scenario; 17] = [
+pub(crate) const ALL: [Scenario; 26] = [
     scenario(
         "tokens",
         "Semaphores of all sizes, tiny deadlines, masks: tokens given are tokens taken, waits that \
@@ -95,6 +105,36 @@ pub(crate) const ALL: [Scenario; 17] = [
         cond::run,
     ),
     scenario(
+        "semaphore",
+        "Semaphores, posted once and often, waited for with deadlines and interrupters: every post is taken once",
+        semaphore::run,
+    ),
+    scenario(
+        "barrier",
+        "Barriers, with some who give up and come again: nobody passes early, one leader each time",
+        barrier::run,
+    ),
+    scenario(
+        "events",
+        "Events, auto events and latches: all pass each time, nobody twice, nobody early",
+        events::run,
+    ),
+    scenario(
+        "once",
+        "Many come to the same Once, and some leave it by unwinding: each is done once",
+        once::run,
+    ),
+    scenario(
+        "atomic",
+        "C++20's wait and notify on atomics of all kinds: a change of the partner's is always seen",
+        atomic_wait::run,
+    ),
+    scenario(
+        "robust",
+        "Robust mutexes whose holders die, threads that end and processes that are killed: each death is announced",
+        robust::run,
+    ),
+    scenario(
         "wake_op",
         "glibc's old condition variable: signal and unlock in one wake_op, counts add up",
         wake_op::run,
@@ -103,6 +143,11 @@ pub(crate) const ALL: [Scenario; 17] = [
         "wait_any",
         "Takers wait on many words, of all sizes, private and shared mixed",
         wait_any::run,
+    ),
+    scenario(
+        "door",
+        "futex(2) and futex2 by their own calls, on shared words mixed with the kernel's: a baton comes round",
+        door::run,
     ),
     Scenario {
         // Real-time threads stand before others.
@@ -151,6 +196,20 @@ pub(crate) const ALL: [Scenario; 17] = [
          counts as between threads",
         shared::run,
     ),
+    scenario(
+        "across",
+        "Mutexes, rwlocks, condvars and semaphores in memory that several processes map, each at another address",
+        across::run,
+    ),
+    Scenario {
+        // Of the filter's handler nothing is left in the new program.
+        without: &[Fault::Memory],
+        ..scenario(
+            "exec",
+            "Processes on shared words go on as another program, in the middle of everything: the others go on,              too, and no word is corrupted",
+            exec::run,
+        )
+    },
     scenario(
         "kills",
         "Processes on shared words are killed at any moment: the others go on, and no word is \
