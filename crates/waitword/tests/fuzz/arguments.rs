@@ -16,16 +16,13 @@ const WAIT_BITSET: i32 = 9;
 pub(crate) struct Prepared {
     pub(crate) call: Sysno,
     pub(crate) arguments: [usize; 6],
-    _time: Box<Timespec>,
+    _time: Box<[Timespec; 2]>,
     _list: Vec<Waitv>,
 }
 
 impl Call {
     pub(crate) fn prepare(&self, memory: &Memory) -> Prepared {
-        let mut time = Box::new(Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        });
+        let mut time = Box::new([ZERO; 2]);
         let mut entries = Vec::new();
         let (call, arguments) = match *self {
             Self::Futex {
@@ -144,7 +141,7 @@ impl Call {
         };
         matches!(
             time,
-            Time::Past | Time::Soon | Time::Wrong(..) | Time::At(_)
+            Time::Past | Time::Askew | Time::Soon | Time::Wrong(..) | Time::At(_)
         )
     }
 
@@ -157,6 +154,11 @@ impl Call {
         operation == WAKE_OP && val3.number(word, memory) >> 24 & 15 > 5
     }
 }
+
+const ZERO: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
 
 fn is_wait(op: i32) -> bool {
     matches!(
@@ -192,10 +194,7 @@ impl Clock {
 
     fn after(self, seconds: i64, nanoseconds: i64) -> Timespec {
         let now = match self {
-            Self::Relative => Timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
-            },
+            Self::Relative => ZERO,
             Self::Absolute(clock) => clock_gettime(clock),
         };
         let nanoseconds = now.tv_nsec + nanoseconds;
@@ -207,20 +206,19 @@ impl Clock {
 }
 
 impl Time {
-    fn argument(self, clock: Clock, memory: &Memory, time: &mut Timespec) -> usize {
-        *time = match self {
+    fn argument(self, clock: Clock, memory: &Memory, time: &mut [Timespec; 2]) -> usize {
+        time[0] = match self {
             Time::None => return 0,
             Time::At(address) => return memory.number(address),
             Time::Number(number) => return number as usize,
-            Time::Past => Timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
-            },
+            // Both are 0.
+            Time::Askew => return time.as_ptr().expose_provenance() + 1,
+            Time::Past => ZERO,
             Time::Soon => clock.after(0, 300_000),
             Time::Far => clock.after(3600, 0),
             Time::Wrong(tv_sec, tv_nsec) => Timespec { tv_sec, tv_nsec },
         };
-        (&raw const *time).expose_provenance()
+        time.as_ptr().expose_provenance()
     }
 }
 
@@ -233,10 +231,19 @@ impl List {
             flags: entry.flags,
             reserved: entry.reserved,
         }));
-        let truth = entries.as_ptr().expose_provenance();
         let length = entries.len() as u32;
+        if let Said::Odd = self.said {
+            // Room to lie one byte further.
+            entries.extend(entries.last().copied());
+            let start = entries.as_mut_ptr().cast::<u8>();
+            let bytes = length as usize * size_of::<Waitv>();
+            // SAFETY: inside the list, which is one entry longer.
+            unsafe { start.copy_to(start.add(1), bytes) };
+        }
+        let truth = entries.as_ptr().expose_provenance();
         match self.said {
             Said::Truth => (truth, length),
+            Said::Odd => (truth + 1, length),
             Said::Length(length) => (truth, length),
             Said::Start(address) => (memory.number(address), length),
         }

@@ -44,3 +44,51 @@ fn requeue_between_scopes_and_a_bad_address() {
         })],
     );
 }
+
+/// The kernel copies times and lists, wherever they begin.
+#[test]
+fn a_time_and_a_list_at_odd_addresses() {
+    if !sides::has_futex2() {
+        return;
+    }
+    let entry = |word| Entry {
+        word: Word(word),
+        val: Current,
+        flags: 130,
+        reserved: 0,
+    };
+    let list = || List {
+        entries: vec![entry(0), entry(1)],
+        said: Odd,
+    };
+    let wait = |op| Futex {
+        op,
+        word: Word(0),
+        val: Current,
+        time: Askew,
+        second: Null,
+        val3: Is(1),
+    };
+    same_as_the_kernel(
+        [0, 0, 0],
+        vec![
+            Wait(0, wait(128)),
+            Wait(0, wait(137)),
+            Wait(
+                0,
+                Futex2Waitv {
+                    list: list(),
+                    flags: 0,
+                    time: Askew,
+                    clock: 1,
+                },
+            ),
+            Do(Futex2Requeue {
+                list: list(),
+                flags: 0,
+                wake: 0,
+                moved: 1,
+            }),
+        ],
+    );
+}

@@ -93,6 +93,8 @@ pub(crate) enum Time {
     Soon,
     /// Will not pass.
     Far,
+    /// Has passed already, and lies at an odd address.
+    Askew,
     /// These seconds and nanoseconds, which are no time or have passed.
     Wrong(i64, i64),
     At(Address),
@@ -109,6 +111,8 @@ pub(crate) struct List {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Said {
     Truth,
+    /// And it lies at an odd address.
+    Odd,
     /// Another length.
     Length(u32),
     /// Another address.

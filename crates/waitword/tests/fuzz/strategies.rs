@@ -135,6 +135,7 @@ fn time(contents: Contents) -> BoxedStrategy<Time> {
         3 => Just(Time::Far),
     ];
     let wrong = prop_oneof![
+        Just(Time::Askew),
         Just(Time::Wrong(0, 1_000_000_000)),
         Just(Time::Wrong(0, -1)),
         Just(Time::Wrong(-1, 0)),
@@ -300,6 +301,7 @@ fn list(contents: Contents, length: std::ops::RangeInclusive<usize>) -> BoxedStr
             reserved,
         });
     let lie = prop_oneof![
+        Just(Said::Odd),
         prop_oneof![Just(0), Just(129), Just(u32::MAX)].prop_map(Said::Length),
         Just(Said::Start(Address::Null)),
         nowhere(contents).prop_map(Said::Start),
@@ -399,10 +401,38 @@ fn other(contents: Contents) -> BoxedStrategy<Call> {
     .boxed()
 }
 
+/// Without an unmapped word where that is documented to be undefined, or which of two errors comes first is.
+fn defined(mut call: Call, contents: Contents) -> Call {
+    let is_private = |flags: u32| flags & PRIVATE as u32 != 0;
+    let mapped = |word: &mut Address| {
+        if *word == Address::Unmapped {
+            *word = Address::Null;
+        }
+    };
+    match &mut call {
+        // A shared word is to be mapped, even if nobody is to be woken.
+        Call::Futex2Wake { word, flags, .. } if !contents.bad_memory && !is_private(*flags) => {
+            mapped(word);
+        }
+        // Private words beside shared ones are not the kernel's, and are compared last.
+        Call::Futex2Waitv { list, .. } | Call::Futex2Requeue { list, .. } => {
+            let entries = &mut list.entries;
+            let private = entries.iter().filter(|entry| is_private(entry.flags));
+            if (1..entries.len()).contains(&private.count()) {
+                entries.iter_mut().for_each(|entry| mapped(&mut entry.word));
+            }
+        }
+        _ => {}
+    }
+    call
+}
+
 fn step(contents: Contents) -> BoxedStrategy<Step> {
+    let wait = wait(contents).prop_map(move |call| defined(call, contents));
+    let other = other(contents).prop_map(move |call| defined(call, contents));
     prop_oneof![
-        10 => (any::<u8>(), wait(contents)).prop_map(|(thread, call)| Step::Wait(thread, call)),
-        10 => other(contents).prop_map(Step::Do),
+        10 => (any::<u8>(), wait).prop_map(|(thread, call)| Step::Wait(thread, call)),
+        10 => other.prop_map(Step::Do),
         1 => (0..WORDS, value()).prop_map(|(word, value)| Step::Store(word, value)),
         1 => any::<u8>().prop_map(Step::Interrupt),
     ]
