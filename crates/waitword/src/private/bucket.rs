@@ -87,6 +87,15 @@ impl Bucket {
         self.waiters[lane].load(Ordering::Relaxed) != 0
     }
 
+    /// How many are counted, on all lanes.
+    #[cfg(not(loom))]
+    pub(super) fn counted(&self) -> usize {
+        let lanes = self.waiters.iter();
+        lanes
+            .map(|lane| lane.load(Ordering::Relaxed) as usize)
+            .sum()
+    }
+
     pub(super) fn lock(&self) {
         self.lock.lock();
     }
