@@ -6,10 +6,12 @@
 use crate::args::Sabotage;
 use crate::board::Board;
 use crate::context::{Context, mix};
+use crate::drop_in::{self, DropIn};
 use crate::scenario;
 use crate::watchdog::Watchdog;
 use crate::{process, report};
 use clap::ValueEnum;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::Mutex;
@@ -33,6 +35,9 @@ pub(crate) struct Order {
     pub(crate) sabotage: Option<Sabotage>,
     /// Which of several processes that the scenario is run in, one after the other.
     pub(crate) slice: u64,
+    pub(crate) drop_in: Option<DropIn>,
+    /// The drop-in, if that is tortured.
+    pub(crate) preload: Option<PathBuf>,
 }
 
 impl Order {
@@ -48,6 +53,10 @@ impl Order {
             self.patience.to_string(),
             sabotage,
             self.slice.to_string(),
+            DropIn::to_text(self.drop_in),
+            self.preload
+                .as_ref()
+                .map_or(String::new(), |path| path.display().to_string()),
         ]
         .join(";")
     }
@@ -69,6 +78,11 @@ impl Order {
                 name => Some(Sabotage::from_str(name, false).ok()?),
             },
             slice: number(next()?)?,
+            drop_in: DropIn::from_text(next()?)?,
+            preload: match next()? {
+                "" => None,
+                path => Some(path.into()),
+            },
         })
     }
 }
@@ -86,7 +100,12 @@ pub fn run_if_child() -> Option<ExitCode> {
 
 fn run_scenario(order: &Order) -> ExitCode {
     process::die_with_parent();
-    let Some(scenario) = scenario::ALL.iter().find(|one| one.name == order.scenario) else {
+    if let Err(error) = drop_in::verify(order) {
+        eprintln!("torture: {error}");
+        return ExitCode::FAILURE;
+    }
+    let mut all = scenario::all(order.drop_in).iter();
+    let Some(scenario) = all.find(|one| one.name == order.scenario) else {
         eprintln!("torture: no scenario `{}`", order.scenario);
         return ExitCode::FAILURE;
     };
@@ -99,10 +118,12 @@ fn run_scenario(order: &Order) -> ExitCode {
         threads: order.threads.clone(),
         patience: Duration::from_secs_f64(order.patience),
         sabotage: order.sabotage,
+        drop_in: order.drop_in,
         ends: Instant::now() + Duration::from_secs_f64(order.seconds),
         board: Board::new(),
         round: AtomicU64::new(0),
         words: Mutex::default(),
+        objects: Mutex::default(),
         children: [const { AtomicI32::new(0) }; 64],
     }));
     let watchdog = Watchdog::start(context);
@@ -132,9 +153,13 @@ mod tests {
             patience: 20.0,
             sabotage: None,
             slice: 3,
+            drop_in: None,
+            preload: None,
         };
         assert_eq!(Order::from_text(&order.to_text()), Some(order.clone()));
         order.sabotage = Some(Sabotage::SkipWake);
+        order.drop_in = Some(DropIn::On);
+        order.preload = Some("/cache/drop-in.so".into());
         assert_eq!(Order::from_text(&order.to_text()), Some(order));
         assert_eq!(Order::from_text("tokens"), None);
     }

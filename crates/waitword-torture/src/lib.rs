@@ -27,7 +27,9 @@ mod args;
 mod board;
 mod child;
 mod context;
+mod drop_in;
 mod process;
+mod pthread;
 mod report;
 mod scenario;
 mod spot;
@@ -38,9 +40,10 @@ mod watchdog;
 
 pub use args::{Args, Sabotage};
 pub use child::run_if_child;
+pub use drop_in::DropIn;
 pub use supervisor::run;
 
-/// The names of all scenarios, in the order in which they run.
-pub fn scenario_names() -> impl Iterator<Item = &'static str> {
-    scenario::ALL.iter().map(|scenario| scenario.name)
+/// The names of all scenarios, of the library or of the drop-in, in the order in which they run.
+pub fn scenario_names(drop_in: Option<DropIn>) -> impl Iterator<Item = &'static str> {
+    scenario::all(drop_in).iter().map(|scenario| scenario.name)
 }

@@ -22,6 +22,8 @@ mod wake_op;
 
 use crate::actor::Verdict;
 use crate::context::Context;
+use crate::drop_in::DropIn;
+use crate::pthread;
 use std::time::Duration;
 
 /// A scenario, run in a process of its own.
@@ -35,7 +37,15 @@ pub(crate) struct Scenario {
     pub(crate) environment: &'static [(&'static str, &'static str)],
 }
 
-const fn scenario(
+/// The scenarios of the library, or of the drop-in.
+pub(crate) fn all(drop_in: Option<DropIn>) -> &'static [Scenario] {
+    match drop_in {
+        None => &ALL,
+        Some(_) => &pthread::ALL,
+    }
+}
+
+pub(crate) const fn scenario(
     name: &'static str,
     about: &'static str,
     run: fn(&'static Context) -> Verdict,
@@ -49,7 +59,7 @@ const fn scenario(
     }
 }
 
-pub(crate) const ALL: [Scenario; 17] = [
+static ALL: [Scenario; 17] = [
     scenario(
         "tokens",
         "Semaphores of all sizes, tiny deadlines, masks: tokens given are tokens taken, waits that \

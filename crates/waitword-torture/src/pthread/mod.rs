@@ -1,0 +1,81 @@
+//! The scenarios of `--drop-in`: they call the C library's functions by their names, and so torture whatever is loaded, the
+//! drop-in or, to compare with, the C library itself.
+//!
+//! What they check must hold for both: it is what POSIX promises.
+
+mod abi;
+mod bare;
+mod barrier;
+mod bell;
+mod cancel;
+mod cond;
+mod lock;
+mod mutex;
+mod object;
+mod once;
+mod owners;
+mod real_time;
+mod rwlock;
+mod sem;
+mod until;
+
+use crate::scenario::{Scenario, scenario};
+use std::time::Duration;
+
+/// How long one process is used: each has other settings of the drop-in.
+const SLICE: Duration = Duration::from_secs(4);
+
+const fn pthread(
+    name: &'static str,
+    about: &'static str,
+    run: fn(&'static crate::context::Context) -> crate::actor::Verdict,
+) -> Scenario {
+    Scenario {
+        slice: Some(SLICE),
+        ..scenario(name, about, run)
+    }
+}
+
+pub(crate) static ALL: [Scenario; 8] = [
+    pthread(
+        "pthread-mutex",
+        "Mutexes of every type, protocol, robustness and scope, C11's, and spin locks: one holder at a time, no turn \
+         lost, no deadline early, owners and strangers told apart",
+        mutex::run,
+    ),
+    pthread(
+        "pthread-cond",
+        "Tokens through condition variables of every sort with mutexes of every sort, another mutex in each round: none          lost, none doubled, no deadline early",
+        cond::run,
+    ),
+    pthread(
+        "pthread-cancel",
+        "Waiters for tokens are cancelled and replaced: cleanup handlers find the mutex held, no token and no signal          is lost with a cancelled thread",
+        cancel::run,
+    ),
+    pthread(
+        "pthread-rwlock",
+        "Reader/writer locks of all kinds: nobody beside a writer, no write lost, no deadline early",
+        rwlock::run,
+    ),
+    pthread(
+        "pthread-sem",
+        "Semaphores, private, shared and named, posted by threads and by signal handlers: counts are exact, EINTR as          in signal(7)",
+        sem::run,
+    ),
+    pthread(
+        "pthread-barrier",
+        "Barriers that are destroyed and made anew as soon as they have been passed: nobody passes early, one serial          thread each time",
+        barrier::run,
+    ),
+    pthread(
+        "pthread-once",
+        "Routines to be called once that call others, unwind, or end their thread: each comes to its end once, and          nobody returns before",
+        once::run,
+    ),
+    pthread(
+        "pthread-owners",
+        "Owners of robust mutexes end, are cancelled or killed with them: exactly one is told of each",
+        owners::run,
+    ),
+];
