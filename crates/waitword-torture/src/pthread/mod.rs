@@ -9,14 +9,17 @@ mod barrier;
 mod bell;
 mod cancel;
 mod cond;
+mod fork;
 mod lock;
 mod mutex;
 mod object;
 mod once;
 mod owners;
 mod real_time;
+mod reuse;
 mod rwlock;
 mod sem;
+mod threads;
 mod until;
 
 use crate::scenario::{Scenario, scenario};
@@ -36,7 +39,7 @@ const fn pthread(
     }
 }
 
-pub(crate) static ALL: [Scenario; 8] = [
+pub(crate) static ALL: [Scenario; 11] = [
     pthread(
         "pthread-mutex",
         "Mutexes of every type, protocol, robustness and scope, C11's, and spin locks: one holder at a time, no turn \
@@ -77,5 +80,22 @@ pub(crate) static ALL: [Scenario; 8] = [
         "pthread-owners",
         "Owners of robust mutexes end, are cancelled or killed with them: exactly one is told of each",
         owners::run,
+    ),
+    pthread(
+        "pthread-reuse",
+        "Objects that end as soon as they may, and whose memory is taken away: nobody touches them any more",
+        reuse::run,
+    ),
+    pthread(
+        "pthread-threads",
+        "Threads that come and go, whose destructors lock and signal, while others allocate and load libraries: nothing is \
+         lost",
+        threads::run,
+    ),
+    pthread(
+        "pthread-fork",
+        "Forks in the middle of everything, with fork handlers that lock; children use the objects with threads of their own, or \
+         execute another program",
+        fork::run,
     ),
 ];

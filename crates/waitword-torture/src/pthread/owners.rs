@@ -210,6 +210,7 @@ fn kill_processes(
             other => return Err(format!("process {victim} has ended by itself: {other:?}")),
         }
         killer.count(Count::Kills, 1);
+        wake_all(store);
         // The others go on.
         let before = store.protected.turns.load(Relaxed);
         while store.protected.turns.load(Relaxed) < before + 20 {
@@ -225,6 +226,14 @@ fn kill_processes(
         }
     }
     Ok(killed)
+}
+
+/// What the one who sees a process die owes to the others: a waiter that the kernel has woken, and that is killed before it has the
+/// mutex, takes that wake-up with it if a third has locked meanwhile. (So it is with glibc's robust mutexes and Linux 6.18.)
+fn wake_all(store: &Store) {
+    let word = store.lock.object.at::<u32>();
+    // SAFETY: the mutex's futex; waiters look again.
+    unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, i32::MAX) };
 }
 
 /// When all are gone. The last one that died has told nobody yet.

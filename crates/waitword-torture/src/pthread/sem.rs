@@ -76,7 +76,9 @@ impl Sem {
         // SAFETY: nobody uses it.
         unsafe {
             if self.sort == Sort::Named {
-                (0..initial).for_each(|_| drop(libc::sem_post(self.at)));
+                for _ in 0..initial {
+                    libc::sem_post(self.at);
+                }
                 return Ok(());
             }
             self.object.fill(0xa5);
