@@ -5,8 +5,10 @@
 
 use crate::args::Sabotage;
 use crate::board::Board;
+use crate::choices::Choices;
 use crate::context::{Context, mix};
 use crate::drop_in::{self, DropIn};
+use crate::fault::{self, Fault, Injector};
 use crate::scenario;
 use crate::watchdog::Watchdog;
 use crate::{process, report};
@@ -20,6 +22,9 @@ use std::time::{Duration, Instant};
 
 /// The environment variable that makes a process a scenario's.
 pub(crate) const VARIABLE: &str = "WAITWORD_TORTURE_SCENARIO";
+
+/// The environment variable with the name of the file in which choices are written down.
+pub(crate) const CHOICES: &str = "WAITWORD_TORTURE_CHOICES";
 
 /// The exit status of a scenario that found something wrong.
 pub(crate) const VIOLATED: u8 = 71;
@@ -38,6 +43,9 @@ pub(crate) struct Order {
     pub(crate) drop_in: Option<DropIn>,
     /// The drop-in, if that is tortured.
     pub(crate) preload: Option<PathBuf>,
+    pub(crate) faults: Vec<Fault>,
+    /// How many rounds at most; 0: as many as there is time for.
+    pub(crate) rounds: u64,
 }
 
 impl Order {
@@ -57,8 +65,55 @@ impl Order {
             self.preload
                 .as_ref()
                 .map_or(String::new(), |path| path.display().to_string()),
+            self.faults_text(),
+            self.rounds.to_string(),
         ]
         .join(";")
+    }
+
+    /// What all choices of the slice come from.
+    pub(crate) fn seed_of_slice(&self) -> u64 {
+        match self.slice {
+            0 => self.seed,
+            slice => mix(self.seed ^ slice),
+        }
+    }
+
+    /// The command that runs this slice again, with the same choices.
+    pub(crate) fn command(&self) -> String {
+        let threads: Vec<_> = self.threads.iter().map(usize::to_string).collect();
+        let faults = match &self.faults[..] {
+            [] => "none".to_owned(),
+            _ => self.faults_text(),
+        };
+        let mut command = format!(
+            "waitword torture --seed {} --only {} --threads {} --slice {} --seconds {} --faults {faults} --patience {}",
+            self.seed,
+            self.scenario,
+            threads.join(","),
+            self.slice,
+            self.seconds,
+            self.patience,
+        );
+        if self.faults.contains(&Fault::Clock) {
+            command += " --clock-steps";
+        }
+        if let Some(drop_in) = self.drop_in {
+            command += &format!(" --drop-in={}", DropIn::to_text(Some(drop_in)));
+        }
+        if self.rounds > 0 {
+            command += &format!(" --rounds {}", self.rounds);
+        }
+        if let Some(sabotage) = self.sabotage.and_then(|name| name.to_possible_value()) {
+            command += &format!(" --sabotage {}", sabotage.get_name());
+        }
+        command
+    }
+
+    /// The faults' names, separated by commas.
+    pub(crate) fn faults_text(&self) -> String {
+        let names: Vec<_> = self.faults.iter().map(|fault| fault.name()).collect();
+        names.join(",")
     }
 
     pub(crate) fn from_text(text: &str) -> Option<Self> {
@@ -83,6 +138,13 @@ impl Order {
                 "" => None,
                 path => Some(path.into()),
             },
+            faults: match next()? {
+                "" => Vec::new(),
+                names => (names.split(','))
+                    .map(|name| Fault::from_str(name, false).ok())
+                    .collect::<Option<_>>()?,
+            },
+            rounds: number(next()?)?,
         })
     }
 }
@@ -111,14 +173,14 @@ fn run_scenario(order: &Order) -> ExitCode {
     };
     let context: &'static Context = Box::leak(Box::new(Context {
         scenario: scenario.name,
-        seed: match order.slice {
-            0 => order.seed,
-            slice => mix(order.seed ^ slice),
-        },
+        seed: order.seed_of_slice(),
         threads: order.threads.clone(),
         patience: Duration::from_secs_f64(order.patience),
         sabotage: order.sabotage,
         drop_in: order.drop_in,
+        faults: order.faults.clone(),
+        rounds: order.rounds,
+        choices: Choices::from_environment(),
         ends: Instant::now() + Duration::from_secs_f64(order.seconds),
         board: Board::new(),
         round: AtomicU64::new(0),
@@ -126,8 +188,13 @@ fn run_scenario(order: &Order) -> ExitCode {
         objects: Mutex::default(),
         children: [const { AtomicI32::new(0) }; 64],
     }));
+    if context.has(Fault::Memory) {
+        fault::memory::install(context);
+    }
     let watchdog = Watchdog::start(context);
+    let injector = Injector::start(context);
     let verdict = (scenario.run)(context);
+    injector.stop();
     watchdog.stop();
     match verdict {
         Ok(()) => ExitCode::SUCCESS,
@@ -155,9 +222,12 @@ mod tests {
             slice: 3,
             drop_in: None,
             preload: None,
+            faults: Vec::new(),
+            rounds: 0,
         };
         assert_eq!(Order::from_text(&order.to_text()), Some(order.clone()));
         order.sabotage = Some(Sabotage::SkipWake);
+        order.faults = vec![Fault::Stop, Fault::Memory];
         order.drop_in = Some(DropIn::On);
         order.preload = Some("/cache/drop-in.so".into());
         assert_eq!(Order::from_text(&order.to_text()), Some(order));

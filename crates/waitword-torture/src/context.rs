@@ -3,7 +3,9 @@
 use crate::actor::{Actor, Verdict};
 use crate::args::Sabotage;
 use crate::board::{Board, Count, Totals};
+use crate::choices::Choices;
 use crate::drop_in::DropIn;
+use crate::fault::Fault;
 use crate::process;
 use crate::spot::{Spot, Word};
 use std::sync::Mutex;
@@ -20,6 +22,10 @@ pub(crate) struct Context {
     pub(crate) patience: Duration,
     pub(crate) sabotage: Option<Sabotage>,
     pub(crate) drop_in: Option<DropIn>,
+    pub(crate) faults: Vec<Fault>,
+    /// How many rounds at most; 0: as many as there is time for.
+    pub(crate) rounds: u64,
+    pub(crate) choices: Choices,
     pub(crate) ends: Instant,
     pub(crate) board: &'static Board,
     /// The round under way.
@@ -75,11 +81,16 @@ pub(crate) fn mix(value: u64) -> u64 {
 }
 
 impl Context {
+    pub(crate) fn has(&self, fault: Fault) -> bool {
+        self.faults.contains(&fault)
+    }
+
     /// The next round, until time is up. There is always a first one. How long waiters spin is one of the
     /// round's choices.
     pub(crate) fn next_round(&self) -> Option<Round> {
         let number = self.round.fetch_add(1, SeqCst);
-        if number > 0 && Instant::now() >= self.ends {
+        let is_last = Instant::now() >= self.ends || number == self.rounds;
+        if number > 0 && is_last {
             return None;
         }
         if number > 0 {
@@ -99,6 +110,8 @@ impl Context {
         // Asleep at once, after a short spin, after one that outlasts most waits.
         let spin = [0, 10, 10, 100][round.dice().usize(0..4)];
         waitword::spin::set_budget(Duration::from_micros(spin));
+        self.choices
+            .note(format_args!("{round:?}, waiters spin for {spin} µs"));
         Some(round)
     }
 
@@ -235,11 +248,15 @@ impl<'scope> Crew<'scope, '_> {
     ) {
         let (context, round) = (self.context, self.round);
         let name = format!("{role} {index}");
+        let seed = round.seed_of(role, index);
+        context
+            .choices
+            .note(format_args!("round {}: {name} has {seed}", round.number));
         let handle = Builder::new()
             .stack_size(192 << 10)
             .name(name.clone())
             .spawn_scoped(self.scope, move || {
-                let mut actor = Actor::new(context, &name, round.seed_of(role, index));
+                let mut actor = Actor::new(context, &name, seed);
                 let verdict = work(&mut actor);
                 if let Err(complaint) = &verdict {
                     context.complain(&format!("{name}: {complaint}"));

@@ -23,6 +23,12 @@ pub(crate) fn shared_memory(bytes: usize) -> *mut u8 {
     memory.cast()
 }
 
+/// The kernel's number of the calling thread.
+pub(crate) fn thread_number() -> u32 {
+    // SAFETY: asks for a number.
+    (unsafe { libc::syscall(libc::SYS_gettid) }) as u32
+}
+
 /// Has this process killed when the thread that started it ends. Async-signal-safe.
 pub(crate) fn die_with_parent() {
     // SAFETY: sets a property of the process.
@@ -80,12 +86,10 @@ pub(crate) fn kill(child: i32) {
 /// It hung.
 pub(crate) fn reap(context: &Context, child: i32) -> Result<Ended, String> {
     let since = Instant::now();
-    let mut status = 0;
     let mut hung = false;
     // Longer than the watchdog's patience, whose report says more.
     let longest = context.patience + context.patience / 2;
-    // SAFETY: writes the status of a child of ours.
-    while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
+    while !has_ended(child) {
         if !hung && since.elapsed() > longest {
             hung = true;
             kill(child);
@@ -96,6 +100,10 @@ pub(crate) fn reap(context: &Context, child: i32) -> Result<Ended, String> {
         // A failure: another child's.
         let _ = place.compare_exchange(child, 0, SeqCst, SeqCst);
     }
+    // Only now may its number become another's: whoever finds it in `children` still means this one.
+    let mut status = 0;
+    // SAFETY: writes the status of a child of ours, which has ended.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
     context.board.forget(child as u32);
     if hung {
         return Err(format!("process {child} hung"));
@@ -105,6 +113,16 @@ pub(crate) fn reap(context: &Context, child: i32) -> Result<Ended, String> {
     } else {
         Ended::Exited(libc::WEXITSTATUS(status))
     })
+}
+
+/// Whether a child has ended; it must still be waited for.
+fn has_ended(child: i32) -> bool {
+    // SAFETY: zeros are overwritten; a child of ours that has not been waited for.
+    unsafe {
+        let mut about: libc::siginfo_t = std::mem::zeroed();
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        libc::waitid(libc::P_PID, child as u32, &raw mut about, options) != 0 || about.si_pid() != 0
+    }
 }
 
 /// How a process ended.

@@ -23,76 +23,61 @@ mod threads;
 mod until;
 
 use crate::scenario::{Scenario, scenario};
-use std::time::Duration;
-
-/// How long one process is used: each has other settings of the drop-in.
-const SLICE: Duration = Duration::from_secs(4);
-
-const fn pthread(
-    name: &'static str,
-    about: &'static str,
-    run: fn(&'static crate::context::Context) -> crate::actor::Verdict,
-) -> Scenario {
-    Scenario {
-        slice: Some(SLICE),
-        ..scenario(name, about, run)
-    }
-}
 
 pub(crate) static ALL: [Scenario; 11] = [
-    pthread(
+    scenario(
         "pthread-mutex",
         "Mutexes of every type, protocol, robustness and scope, C11's, and spin locks: one holder at a time, no turn \
          lost, no deadline early, owners and strangers told apart",
         mutex::run,
     ),
-    pthread(
+    scenario(
         "pthread-cond",
         "Tokens through condition variables of every sort with mutexes of every sort, another mutex in each round: none          lost, none doubled, no deadline early",
         cond::run,
     ),
-    pthread(
+    scenario(
         "pthread-cancel",
         "Waiters for tokens are cancelled and replaced: cleanup handlers find the mutex held, no token and no signal          is lost with a cancelled thread",
         cancel::run,
     ),
-    pthread(
+    scenario(
         "pthread-rwlock",
         "Reader/writer locks of all kinds: nobody beside a writer, no write lost, no deadline early",
         rwlock::run,
     ),
-    pthread(
+    scenario(
         "pthread-sem",
         "Semaphores, private, shared and named, posted by threads and by signal handlers: counts are exact, EINTR as          in signal(7)",
         sem::run,
     ),
-    pthread(
+    scenario(
         "pthread-barrier",
         "Barriers that are destroyed and made anew as soon as they have been passed: nobody passes early, one serial          thread each time",
         barrier::run,
     ),
-    pthread(
+    scenario(
         "pthread-once",
         "Routines to be called once that call others, unwind, or end their thread: each comes to its end once, and          nobody returns before",
         once::run,
     ),
-    pthread(
+    scenario(
         "pthread-owners",
         "Owners of robust mutexes end, are cancelled or killed with them: exactly one is told of each",
         owners::run,
     ),
-    pthread(
+    scenario(
         "pthread-reuse",
         "Objects that end as soon as they may, and whose memory is taken away: nobody touches them any more",
         reuse::run,
     ),
-    pthread(
+    scenario(
         "pthread-threads",
         "Threads that come and go, whose destructors lock and signal, while others allocate and load libraries: nothing is \
          lost",
         threads::run,
     ),
-    pthread(
+    scenario(
         "pthread-fork",
         "Forks in the middle of everything, with fork handlers that lock; children use the objects with threads of their own, or \
          execute another program",
