@@ -234,6 +234,7 @@ impl Actor {
             Doing::Waiting
         };
         self.place.set(doing, spot.number, seen);
+        self.handled_before.set(HANDLED.with(Cell::get));
         let result = what();
         self.is_elsewhere();
         self.count(Count::Waits, 1);
@@ -275,7 +276,15 @@ impl Actor {
 
 impl Drop for Actor {
     fn drop(&mut self) {
-        HERE.with(|here| here.set(None));
+        // Of a thread that was cancelled another sees to this.
+        HERE.with(|here| {
+            if here
+                .get()
+                .is_some_and(|place| std::ptr::eq(place, self.place))
+            {
+                here.set(None);
+            }
+        });
         self.place.leave();
     }
 }

@@ -29,6 +29,7 @@ mod filter {
     use super::super::{Fault, noted_choices, pause};
     use super::*;
     use crate::board::{Board, Count};
+    use crate::drop_in::DropIn;
     use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::SeqCst};
 
     /// Which calls fail: of those since the pattern was set, the ones from the first of these numbers to the
@@ -67,7 +68,7 @@ mod filter {
 
     /// Before the scenario's first call of the library, on its main thread, before there are others.
     pub(crate) fn install(context: &'static Context) {
-        let Some((start, end)) = own_code() else {
+        let Some((start, end)) = code(context) else {
             return;
         };
         BOARD.store(std::ptr::from_ref(context.board).cast_mut(), SeqCst);
@@ -91,9 +92,15 @@ mod filter {
         }
     }
 
-    /// Where this program's own code lies.
-    fn own_code() -> Option<(u64, u64)> {
-        let here = (install as *const ()).addr() as u64;
+    /// Where the code of the library lies: in this program, or in the drop-in.
+    fn code(context: &Context) -> Option<(u64, u64)> {
+        let here = match context.drop_in {
+            None => (install as *const ()).addr(),
+            Some(DropIn::On) => (libc::pthread_cancel as *const ()).addr(),
+            // There is none of it.
+            Some(DropIn::Off) => return None,
+        };
+        let here = here as u64;
         let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
         let ranges = maps.lines().filter_map(|line| {
             let (start, end) = line.split_once(' ')?.0.split_once('-')?;
