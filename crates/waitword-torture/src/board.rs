@@ -38,6 +38,8 @@ pub(crate) enum Count {
     Rounds,
     /// Holders of a robust mutex whose death was announced.
     Deaths,
+    /// Processes that have gone on as another program.
+    Execs,
     /// Faults injected, see [`crate::fault`].
     Holds,
     Shuffles,
@@ -126,10 +128,16 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    /// A board in memory shared with all processes forked from now on.
-    pub(crate) fn new() -> &'static Self {
-        let memory = process::shared_memory(size_of::<Self>());
-        // SAFETY: zeroed, page-aligned, large enough and never unmapped; all zeros is an empty board.
+    /// A new board's file.
+    pub(crate) fn new_file() -> i32 {
+        process::file_in_memory(size_of::<Self>())
+    }
+
+    /// The board in this file, shared with all processes that map it, and with those forked from now on.
+    pub(crate) fn of_file(file: i32) -> &'static Self {
+        let memory = process::map_file(file, size_of::<Self>());
+        // SAFETY: page-aligned, large enough and never unmapped; the zeros of a new file are an empty board, and
+        // everything in it is atomic.
         unsafe { &*memory.cast::<Self>() }
     }
 
@@ -306,6 +314,7 @@ impl std::fmt::Display for Totals {
             "threads",
             "rounds",
             "deaths",
+            "execs",
             "holds",
             "shuffles",
             "priorities",
@@ -329,7 +338,7 @@ mod tests {
 
     #[test]
     fn counts_outlive_those_who_counted() {
-        let board = Board::new();
+        let board = Board::of_file(Board::new_file());
         let place = board.join("first");
         place.count(Count::Waits, 3);
         place.set(Doing::Waiting, 7, 9);

@@ -9,7 +9,7 @@ use crate::choices::Choices;
 use crate::context::{Context, mix};
 use crate::drop_in::{self, DropIn};
 use crate::fault::{self, Fault, Injector};
-use crate::scenario;
+use crate::scenario::{self, exec::Passed};
 use crate::watchdog::Watchdog;
 use crate::{process, report};
 use clap::ValueEnum;
@@ -171,6 +171,8 @@ fn run_scenario(order: &Order) -> ExitCode {
         eprintln!("torture: no scenario `{}`", order.scenario);
         return ExitCode::FAILURE;
     };
+    let passed = Passed::from_environment();
+    let board_file = (passed.as_ref()).map_or_else(Board::new_file, |passed| passed.board);
     let context: &'static Context = Box::leak(Box::new(Context {
         scenario: scenario.name,
         seed: order.seed_of_slice(),
@@ -182,12 +184,17 @@ fn run_scenario(order: &Order) -> ExitCode {
         rounds: order.rounds,
         choices: Choices::from_environment(),
         ends: Instant::now() + Duration::from_secs_f64(order.seconds),
-        board: Board::new(),
+        board: Board::of_file(board_file),
+        board_file,
         round: AtomicU64::new(0),
         words: Mutex::default(),
         objects: Mutex::default(),
         children: [const { AtomicI32::new(0) }; 64],
     }));
+    if let Some(passed) = passed {
+        // The process that was forked for the scenario is watched by another one.
+        return ExitCode::from(scenario::exec::go_on(context, &passed));
+    }
     if context.has(Fault::Memory) {
         fault::memory::install(context);
     }

@@ -28,6 +28,8 @@ pub(crate) struct Context {
     pub(crate) choices: Choices,
     pub(crate) ends: Instant,
     pub(crate) board: &'static Board,
+    /// The file that it lies in.
+    pub(crate) board_file: i32,
     /// The round under way.
     pub(crate) round: AtomicU64,
     /// By number; 0 stands for none.
@@ -50,7 +52,7 @@ pub(crate) struct NamedObject {
 }
 
 /// A fraction of a second of torture; at its end the books are balanced.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Round {
     pub(crate) number: u64,
     pub(crate) threads: usize,
@@ -117,10 +119,14 @@ impl Context {
 
     /// A private word of `bits` bits, named for the report.
     pub(crate) fn private_word(&self, name: &str, bits: u32) -> Spot {
+        self.name_word(name, Self::new_word(bits), Scope::Private)
+    }
+
+    /// A word of `bits` bits, in a line of its own.
+    pub(crate) fn new_word(bits: u32) -> Word {
         let memory: &'static mut [u64; 8] = Box::leak(Box::new([0; 8]));
         // SAFETY: leaked, aligned for all sizes, and used as this word only.
-        let word = unsafe { Word::at(memory.as_mut_ptr().cast(), bits) };
-        self.name_word(name, word, Scope::Private)
+        unsafe { Word::at(memory.as_mut_ptr().cast(), bits) }
     }
 
     /// Private words of these sizes that stand in one bucket of the table.

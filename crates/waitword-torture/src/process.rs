@@ -6,6 +6,36 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
+/// A file in memory, of so many zeros, that ends with the last process that has it open.
+pub(crate) fn file_in_memory(bytes: usize) -> i32 {
+    // SAFETY: a new file, which nobody else knows.
+    unsafe {
+        let file = libc::memfd_create(c"waitword-torture".as_ptr(), libc::MFD_CLOEXEC);
+        assert!(file >= 0, "no file in memory");
+        let sized = libc::ftruncate(file, bytes as i64);
+        assert_eq!(sized, 0, "no memory for a file");
+        file
+    }
+}
+
+/// Memory of such a file, at a new address; never unmapped.
+pub(crate) fn map_file(file: i32, bytes: usize) -> *mut u8 {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let anywhere = std::ptr::null_mut();
+    // SAFETY: a new mapping of our file, wherever the kernel likes.
+    let memory = unsafe { libc::mmap(anywhere, bytes, access, libc::MAP_SHARED, file, 0) };
+    assert_ne!(memory, libc::MAP_FAILED, "cannot map shared memory");
+    memory.cast()
+}
+
+/// The same file under another number, which stays open in a program that this process runs in its place.
+pub(crate) fn keep_open(file: i32) -> i32 {
+    // SAFETY: passes a number.
+    let kept = unsafe { libc::dup(file) };
+    assert!(kept >= 0, "no number for a file");
+    kept
+}
+
 /// Zeroed memory that forked processes share with this one; never unmapped.
 pub(crate) fn shared_memory(bytes: usize) -> *mut u8 {
     // SAFETY: a new mapping, wherever the kernel likes.

@@ -5,7 +5,9 @@ mod atomic_wait;
 mod barrier;
 mod cond;
 mod condvar;
+mod door;
 mod events;
+pub(crate) mod exec;
 mod fork;
 mod growth;
 mod herd;
@@ -71,7 +73,7 @@ pub(crate) const fn scenario(
     }
 }
 
-static ALL: [Scenario; 24] = [
+pub(crate) const ALL: [Scenario; 26] = [
     scenario(
         "tokens",
         "Semaphores of all sizes, tiny deadlines, masks: tokens given are tokens taken, waits that \
@@ -152,6 +154,11 @@ static ALL: [Scenario; 24] = [
         "Takers wait on many words, of all sizes, private and shared mixed",
         wait_any::run,
     ),
+    scenario(
+        "door",
+        "futex(2) and futex2 by their own calls, on shared words mixed with the kernel's: a baton comes round",
+        door::run,
+    ),
     Scenario {
         // Real-time threads stand before others.
         without: &[Fault::Priority],
@@ -204,6 +211,15 @@ static ALL: [Scenario; 24] = [
         "Mutexes, rwlocks, condvars and semaphores in memory that several processes map, each at another address",
         across::run,
     ),
+    Scenario {
+        // Of the filter's handler nothing is left in the new program.
+        without: &[Fault::Memory],
+        ..scenario(
+            "exec",
+            "Processes on shared words go on as another program, in the middle of everything: the others go on,              too, and no word is corrupted",
+            exec::run,
+        )
+    },
     scenario(
         "kills",
         "Processes on shared words are killed at any moment: the others go on, and no word is \
