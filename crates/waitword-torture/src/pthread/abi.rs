@@ -48,7 +48,6 @@ unsafe extern "C-unwind" {
         argument: *mut c_void,
     ) -> c_int;
     pub(super) fn pthread_cancel(thread: pthread_t) -> c_int;
-    pub(super) fn pthread_testcancel();
     pub(super) fn pthread_setcancelstate(new: c_int, old: *mut c_int) -> c_int;
     pub(super) fn pthread_setcanceltype(new: c_int, old: *mut c_int) -> c_int;
     pub(super) fn _pthread_cleanup_push(

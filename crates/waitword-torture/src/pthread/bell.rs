@@ -103,7 +103,7 @@ impl Bell {
         lock.object.held();
         match (answer, until) {
             (0, _) => actor.count(Count::Woken, 1),
-            (_, Some(until)) if until.has_passed() => {
+            (_, Some(until)) if until.has_passed(actor) => {
                 actor.count(Count::Timeouts, 1);
             }
             _ => return Err("a wait has timed out too early".to_owned()),

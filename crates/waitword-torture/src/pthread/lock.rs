@@ -311,7 +311,7 @@ impl Lock {
         });
         match self.taken(answer) {
             Ok(()) => Ok(true),
-            Err(libc::ETIMEDOUT) if !until.has_passed() => {
+            Err(libc::ETIMEDOUT) if !until.has_passed(actor) => {
                 Err(format!("{} has timed out too early", self.sort.name()))
             }
             Err(libc::ETIMEDOUT) => {

@@ -22,15 +22,20 @@ mod sem;
 mod threads;
 mod until;
 
+use crate::fault::Fault;
 use crate::scenario::{Scenario, scenario};
 
 pub(crate) static ALL: [Scenario; 11] = [
-    scenario(
-        "pthread-mutex",
-        "Mutexes of every type, protocol, robustness and scope, C11's, and spin locks: one holder at a time, no turn \
-         lost, no deadline early, owners and strangers told apart",
-        mutex::run,
-    ),
+    Scenario {
+        // A mutex with a priority ceiling is for those whose priority is below it.
+        without: &[Fault::Priority],
+        ..scenario(
+            "pthread-mutex",
+            "Mutexes of every type, protocol, robustness and scope, C11's, and spin locks: one holder at a time, no turn \
+             lost, no deadline early, owners and strangers told apart",
+            mutex::run,
+        )
+    },
     scenario(
         "pthread-cond",
         "Tokens through condition variables of every sort with mutexes of every sort, another mutex in each round: none          lost, none doubled, no deadline early",

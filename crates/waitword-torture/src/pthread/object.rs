@@ -71,13 +71,6 @@ impl Object {
         unsafe { self.address.write_bytes(byte, BYTES) };
     }
 
-    /// That nobody has touched it since it was filled.
-    pub(super) fn is_still(&self, byte: u8) -> bool {
-        // SAFETY: nobody uses it.
-        let bytes = unsafe { std::slice::from_raw_parts(self.address, BYTES) };
-        bytes.iter().all(|&now| now == byte)
-    }
-
     /// For the report: the calling thread holds it from now on.
     pub(super) fn held(&self) {
         // SAFETY: it cannot fail.
@@ -87,12 +80,6 @@ impl Object {
 
     pub(super) fn given_back(&self) {
         self.holder.store(0, Relaxed);
-    }
-
-    /// Whether the calling thread holds it, as far as those who take it have said.
-    pub(super) fn is_held_by_me(&self) -> bool {
-        // SAFETY: it cannot fail.
-        self.holder.load(Relaxed) == unsafe { libc::pthread_self() } as usize
     }
 
     /// Does `what`, which may wait for it.

@@ -137,7 +137,7 @@ impl Guarded {
         match (answer, until) {
             (0, _) => Ok(true),
             (EBUSY, None) if way == 0 => Ok(false),
-            (ETIMEDOUT, Some(until)) if until.has_passed() => {
+            (ETIMEDOUT, Some(until)) if until.has_passed(actor) => {
                 actor.count(Count::Timeouts, 1);
                 Ok(false)
             }

@@ -124,7 +124,7 @@ impl Sem {
             let error = std::io::Error::last_os_error();
             match (error.raw_os_error(), until) {
                 (Some(EAGAIN), None) if way == 0 => std::thread::yield_now(),
-                (Some(ETIMEDOUT), Some(until)) if until.has_passed() => {
+                (Some(ETIMEDOUT), Some(until)) if until.has_passed(actor) => {
                     actor.count(Count::Timeouts, 1);
                 }
                 (Some(EINTR), _) if !actor.was_interrupted() => {
