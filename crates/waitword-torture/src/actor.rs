@@ -3,6 +3,7 @@
 use crate::args::Sabotage;
 use crate::board::{Count, Doing, Place};
 use crate::context::Context;
+use crate::fault::{Cpus, Fault, hold, stutter};
 use crate::spot::{How, Spot};
 use std::cell::Cell;
 use std::time::{Duration, SystemTime};
@@ -62,9 +63,15 @@ impl Actor {
         HANDLED.with(Cell::get) != self.handled_before.get()
     }
 
+    /// Whether such faults are injected.
+    pub(crate) fn has(&self, fault: Fault) -> bool {
+        self.context.has(fault)
+    }
+
     /// Something has got done.
     pub(crate) fn step(&self) {
         self.count(Count::Operations, 1);
+        stutter::pause_with_all(self.context.board);
     }
 
     pub(crate) fn count(&self, what: Count, by: usize) {
@@ -81,8 +88,25 @@ impl Actor {
         }
     }
 
-    /// Lets others run for a moment, now and then.
+    /// Says, for the report, that the thread has the lock whose word is `spot`.
+    pub(crate) fn holds(&self, spot: Spot) {
+        self.place.hold(spot.number);
+    }
+
+    /// That it will give it back now.
+    pub(crate) fn releases(&self, spot: Spot) {
+        self.place.release(spot.number);
+    }
+
+    /// Lets others run for a moment, now and then; often with a lock in hand.
     pub(crate) fn dawdle(&mut self) {
+        stutter::pause_with_all(self.context.board);
+        if self.context.has(Fault::Hold)
+            && let Some((time, asleep)) = hold::choose(&mut self.dice)
+        {
+            self.count(Count::Holds, 1);
+            return hold::hold(time, asleep);
+        }
         match self.dice.u32(0..64) {
             0 => nap(self.dice.u64(0..100)),
             1..8 => std::thread::yield_now(),
@@ -211,33 +235,30 @@ impl Actor {
         };
         self.place.set(doing, spot.number, seen);
         let result = what();
-        self.place.set(Doing::Other, 0, 0);
+        self.is_elsewhere();
         self.count(Count::Waits, 1);
         result
     }
 
-    /// Goes on on one CPU, on any other, or wherever the scheduler likes.
+    /// Says that the thread may wait for a word, seen in this state, where a closure cannot be given.
+    pub(crate) fn is_about(&self, spot: Spot, seen: u64) {
+        self.place.set(Doing::Waiting, spot.number, seen);
+    }
+
+    /// That it does not any more.
+    pub(crate) fn is_elsewhere(&self) {
+        self.place.set(Doing::Other, 0, 0);
+    }
+
+    /// Goes on on one CPU, or wherever the scheduler likes.
     pub(crate) fn move_to_some_cpu(&mut self) {
-        // SAFETY: zeros are an empty set; the kernel reads and writes whole sets.
-        unsafe {
-            let mut allowed: libc::cpu_set_t = std::mem::zeroed();
-            // The main thread's, which is never moved: a thread that has been may have one left only.
-            let size = size_of::<libc::cpu_set_t>();
-            if libc::sched_getaffinity(libc::getpid(), size, &raw mut allowed) != 0 {
-                return;
-            }
-            let count = libc::CPU_COUNT(&allowed) as u32;
-            let chosen = self.dice.u32(0..=count);
-            if chosen < count {
-                let mut cpus =
-                    (0..libc::CPU_SETSIZE as usize).filter(|&cpu| libc::CPU_ISSET(cpu, &allowed));
-                let Some(cpu) = cpus.nth(chosen as usize) else {
-                    return;
-                };
-                allowed = std::mem::zeroed();
-                libc::CPU_SET(cpu, &mut allowed);
-            }
-            libc::sched_setaffinity(0, size, &raw const allowed);
+        // The main thread's, which is never moved: a thread that has been may have one left only.
+        let Some(allowed) = Cpus::of(std::process::id() as i32) else {
+            return;
+        };
+        match self.dice.u32(0..4) {
+            0 => allowed.set_for(0),
+            _ => allowed.pick(&mut self.dice).set_for(0),
         }
     }
 
@@ -261,10 +282,10 @@ impl Drop for Actor {
 
 /// Sleeps so many microseconds at most: a signal ends it. Sleeping on for the rest, as the standard
 /// library does, never ends in a storm of signals: the kernel adds its slack of 50 µs to the rest each time.
-fn nap(microseconds: u64) {
+pub(crate) fn nap(microseconds: u64) {
     let time = libc::timespec {
         tv_sec: 0,
-        tv_nsec: microseconds as i64 * 1000,
+        tv_nsec: microseconds.min(999_999) as i64 * 1000,
     };
     // SAFETY: reads a whole `timespec`.
     unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };

@@ -1,7 +1,9 @@
 //! What the torture is told on the command line.
 
+use crate::fault::{Fault, Wanted};
 use crate::scenario;
 use clap::ValueEnum;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Torture the futexes: no wake-up may be lost, whatever else goes on.
@@ -23,13 +25,35 @@ pub struct Args {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = scenario_name())]
     pub only: Vec<String>,
 
-    /// List the scenarios and what each checks
+    /// Which faults to inject meanwhile: `auto` (in each slice those that the seed chooses), `none`, `all`, or
+    /// names, separated by commas
+    #[arg(long, value_name = "LIST", default_value = "auto")]
+    pub faults: Faults,
+
+    /// Also set the system's clock up to 3 seconds forwards and back, for the whole machine; it is set right in
+    /// the end
+    #[arg(long)]
+    pub clock_steps: bool,
+
+    /// Run only this slice of each scenario: with the same seed, threads and faults, it makes the same choices
+    #[arg(long, value_name = "K")]
+    pub slice: Option<u64>,
+
+    /// List the scenarios, what each checks, and the faults
     #[arg(long)]
     pub list: bool,
 
     /// After how many seconds without progress a scenario counts as hung
     #[arg(long, value_name = "N", default_value_t = 20.0)]
     pub patience: f64,
+
+    /// End each slice after so many rounds, if its time is not up before; 0: no such end
+    #[arg(long, value_name = "N", default_value_t = 0, hide = true)]
+    pub rounds: u64,
+
+    /// Write down every choice that comes from the seed alone
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub choices: Option<PathBuf>,
 
     /// Break the scenarios on purpose, to see that the torture notices
     #[arg(long, value_name = "NAME", hide = true)]
@@ -48,6 +72,33 @@ pub enum Sabotage {
     SkipWake,
     /// Now and then one more waiter is counted as woken than was
     Miscount,
+}
+
+/// Which faults to inject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Faults(pub(crate) Wanted);
+
+impl FromStr for Faults {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let one = |name: &str| {
+            let known = || Fault::all().iter().map(|fault| fault.name());
+            Fault::from_str(name.trim(), false).map_err(|_| {
+                let known: Vec<_> = known().collect();
+                format!(
+                    "`{name}` is not one of auto, none, all, {}",
+                    known.join(", ")
+                )
+            })
+        };
+        Ok(Self(match text {
+            "auto" => Wanted::BySeed,
+            "none" => Wanted::These(Vec::new()),
+            "all" => Wanted::These(Fault::all().to_vec()),
+            names => Wanted::These(names.split(',').map(one).collect::<Result<_, _>>()?),
+        }))
+    }
 }
 
 /// The numbers of threads that rounds go through in turn.
@@ -93,6 +144,19 @@ impl std::fmt::Display for Threads {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn faults_are_a_word_or_a_list() {
+        let parse = |text: &str| text.parse::<Faults>().map(|faults| faults.0);
+        assert_eq!(parse("auto"), Ok(Wanted::BySeed));
+        assert_eq!(parse("none"), Ok(Wanted::These(Vec::new())));
+        assert_eq!(
+            parse("stop,hold"),
+            Ok(Wanted::These(vec![Fault::Stop, Fault::Hold]))
+        );
+        assert!(parse("stop,nothing").is_err());
+        assert!(parse("").is_err());
+    }
 
     #[test]
     fn thread_counts_are_a_list_or_a_maximum() {

@@ -5,8 +5,10 @@
 
 use crate::args::Sabotage;
 use crate::board::Board;
+use crate::choices::Choices;
 use crate::context::{Context, mix};
-use crate::scenario;
+use crate::fault::{self, Fault, Injector};
+use crate::scenario::{self, exec::Passed};
 use crate::watchdog::Watchdog;
 use crate::{process, report};
 use clap::ValueEnum;
@@ -18,6 +20,9 @@ use std::time::{Duration, Instant};
 
 /// The environment variable that makes a process a scenario's.
 pub(crate) const VARIABLE: &str = "WAITWORD_TORTURE_SCENARIO";
+
+/// The environment variable with the name of the file in which choices are written down.
+pub(crate) const CHOICES: &str = "WAITWORD_TORTURE_CHOICES";
 
 /// The exit status of a scenario that found something wrong.
 pub(crate) const VIOLATED: u8 = 71;
@@ -33,6 +38,9 @@ pub(crate) struct Order {
     pub(crate) sabotage: Option<Sabotage>,
     /// Which of several processes that the scenario is run in, one after the other.
     pub(crate) slice: u64,
+    pub(crate) faults: Vec<Fault>,
+    /// How many rounds at most; 0: as many as there is time for.
+    pub(crate) rounds: u64,
 }
 
 impl Order {
@@ -48,8 +56,52 @@ impl Order {
             self.patience.to_string(),
             sabotage,
             self.slice.to_string(),
+            self.faults_text(),
+            self.rounds.to_string(),
         ]
         .join(";")
+    }
+
+    /// What all choices of the slice come from.
+    pub(crate) fn seed_of_slice(&self) -> u64 {
+        match self.slice {
+            0 => self.seed,
+            slice => mix(self.seed ^ slice),
+        }
+    }
+
+    /// The command that runs this slice again, with the same choices.
+    pub(crate) fn command(&self) -> String {
+        let threads: Vec<_> = self.threads.iter().map(usize::to_string).collect();
+        let faults = match &self.faults[..] {
+            [] => "none".to_owned(),
+            _ => self.faults_text(),
+        };
+        let mut command = format!(
+            "waitword torture --seed {} --only {} --threads {} --slice {} --seconds {} --faults {faults} --patience {}",
+            self.seed,
+            self.scenario,
+            threads.join(","),
+            self.slice,
+            self.seconds,
+            self.patience,
+        );
+        if self.faults.contains(&Fault::Clock) {
+            command += " --clock-steps";
+        }
+        if self.rounds > 0 {
+            command += &format!(" --rounds {}", self.rounds);
+        }
+        if let Some(sabotage) = self.sabotage.and_then(|name| name.to_possible_value()) {
+            command += &format!(" --sabotage {}", sabotage.get_name());
+        }
+        command
+    }
+
+    /// The faults' names, separated by commas.
+    pub(crate) fn faults_text(&self) -> String {
+        let names: Vec<_> = self.faults.iter().map(|fault| fault.name()).collect();
+        names.join(",")
     }
 
     pub(crate) fn from_text(text: &str) -> Option<Self> {
@@ -69,6 +121,13 @@ impl Order {
                 name => Some(Sabotage::from_str(name, false).ok()?),
             },
             slice: number(next()?)?,
+            faults: match next()? {
+                "" => Vec::new(),
+                names => (names.split(','))
+                    .map(|name| Fault::from_str(name, false).ok())
+                    .collect::<Option<_>>()?,
+            },
+            rounds: number(next()?)?,
         })
     }
 }
@@ -90,23 +149,35 @@ fn run_scenario(order: &Order) -> ExitCode {
         eprintln!("torture: no scenario `{}`", order.scenario);
         return ExitCode::FAILURE;
     };
+    let passed = Passed::from_environment();
+    let board_file = (passed.as_ref()).map_or_else(Board::new_file, |passed| passed.board);
     let context: &'static Context = Box::leak(Box::new(Context {
         scenario: scenario.name,
-        seed: match order.slice {
-            0 => order.seed,
-            slice => mix(order.seed ^ slice),
-        },
+        seed: order.seed_of_slice(),
         threads: order.threads.clone(),
         patience: Duration::from_secs_f64(order.patience),
         sabotage: order.sabotage,
+        faults: order.faults.clone(),
+        rounds: order.rounds,
+        choices: Choices::from_environment(),
         ends: Instant::now() + Duration::from_secs_f64(order.seconds),
-        board: Board::new(),
+        board: Board::of_file(board_file),
+        board_file,
         round: AtomicU64::new(0),
         words: Mutex::default(),
         children: [const { AtomicI32::new(0) }; 64],
     }));
+    if let Some(passed) = passed {
+        // The process that was forked for the scenario is watched by another one.
+        return ExitCode::from(scenario::exec::go_on(context, &passed));
+    }
+    if context.has(Fault::Memory) {
+        fault::memory::install(context);
+    }
     let watchdog = Watchdog::start(context);
+    let injector = Injector::start(context);
     let verdict = (scenario.run)(context);
+    injector.stop();
     watchdog.stop();
     match verdict {
         Ok(()) => ExitCode::SUCCESS,
@@ -132,9 +203,12 @@ mod tests {
             patience: 20.0,
             sabotage: None,
             slice: 3,
+            faults: Vec::new(),
+            rounds: 0,
         };
         assert_eq!(Order::from_text(&order.to_text()), Some(order.clone()));
         order.sabotage = Some(Sabotage::SkipWake);
+        order.faults = vec![Fault::Stop, Fault::Memory];
         assert_eq!(Order::from_text(&order.to_text()), Some(order));
         assert_eq!(Order::from_text("tokens"), None);
     }

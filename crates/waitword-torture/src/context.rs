@@ -3,6 +3,8 @@
 use crate::actor::{Actor, Verdict};
 use crate::args::Sabotage;
 use crate::board::{Board, Count, Totals};
+use crate::choices::Choices;
+use crate::fault::Fault;
 use crate::process::complain;
 use crate::spot::{Spot, Word};
 use std::sync::Mutex;
@@ -18,8 +20,14 @@ pub(crate) struct Context {
     pub(crate) threads: Vec<usize>,
     pub(crate) patience: Duration,
     pub(crate) sabotage: Option<Sabotage>,
+    pub(crate) faults: Vec<Fault>,
+    /// How many rounds at most; 0: as many as there is time for.
+    pub(crate) rounds: u64,
+    pub(crate) choices: Choices,
     pub(crate) ends: Instant,
     pub(crate) board: &'static Board,
+    /// The file that it lies in.
+    pub(crate) board_file: i32,
     /// The round under way.
     pub(crate) round: AtomicU64,
     /// By number; 0 stands for none.
@@ -29,7 +37,7 @@ pub(crate) struct Context {
 }
 
 /// A fraction of a second of torture; at its end the books are balanced.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Round {
     pub(crate) number: u64,
     pub(crate) threads: usize,
@@ -60,11 +68,16 @@ pub(crate) fn mix(value: u64) -> u64 {
 }
 
 impl Context {
+    pub(crate) fn has(&self, fault: Fault) -> bool {
+        self.faults.contains(&fault)
+    }
+
     /// The next round, until time is up. There is always a first one. How long waiters spin is one of the
     /// round's choices.
     pub(crate) fn next_round(&self) -> Option<Round> {
         let number = self.round.fetch_add(1, SeqCst);
-        if number > 0 && Instant::now() >= self.ends {
+        let is_last = Instant::now() >= self.ends || number == self.rounds;
+        if number > 0 && is_last {
             return None;
         }
         if number > 0 {
@@ -84,15 +97,21 @@ impl Context {
         // Asleep at once, after a short spin, after one that outlasts most waits.
         let spin = [0, 10, 10, 100][round.dice().usize(0..4)];
         waitword::spin::set_budget(Duration::from_micros(spin));
+        self.choices
+            .note(format_args!("{round:?}, waiters spin for {spin} µs"));
         Some(round)
     }
 
     /// A private word of `bits` bits, named for the report.
     pub(crate) fn private_word(&self, name: &str, bits: u32) -> Spot {
+        self.name_word(name, Self::new_word(bits), Scope::Private)
+    }
+
+    /// A word of `bits` bits, in a line of its own.
+    pub(crate) fn new_word(bits: u32) -> Word {
         let memory: &'static mut [u64; 8] = Box::leak(Box::new([0; 8]));
         // SAFETY: leaked, aligned for all sizes, and used as this word only.
-        let word = unsafe { Word::at(memory.as_mut_ptr().cast(), bits) };
-        self.name_word(name, word, Scope::Private)
+        unsafe { Word::at(memory.as_mut_ptr().cast(), bits) }
     }
 
     /// Private words of these sizes that stand in one bucket of the table.
@@ -196,11 +215,15 @@ impl<'scope> Crew<'scope, '_> {
     ) {
         let (context, round) = (self.context, self.round);
         let name = format!("{role} {index}");
+        let seed = round.seed_of(role, index);
+        context
+            .choices
+            .note(format_args!("round {}: {name} has {seed}", round.number));
         let handle = Builder::new()
             .stack_size(192 << 10)
             .name(name.clone())
             .spawn_scoped(self.scope, move || {
-                let mut actor = Actor::new(context, &name, round.seed_of(role, index));
+                let mut actor = Actor::new(context, &name, seed);
                 let verdict = work(&mut actor);
                 if let Err(complaint) = &verdict {
                     complain(&format!(

@@ -1,4 +1,5 @@
-//! Who waits on what, as text: threads by role, words by name, what they hold and what is expected of them.
+//! Who waits on what, as text: threads by role, words by name, what they hold and what is expected of them, who has the
+//! lock that is waited for, and what the kernel says that each thread does.
 
 use crate::board::{Doing, Entry};
 use crate::context::Context;
@@ -35,6 +36,17 @@ pub(crate) fn who_waits_on_what(context: &Context, head: &str) -> String {
 fn name_of(words: &[(String, Spot)], number: u32) -> &str {
     let index = (number as usize).wrapping_sub(1);
     words.get(index).map_or("an unnamed word", |(name, _)| name)
+}
+
+/// A word by name, with its address and what it holds.
+fn described(words: &[(String, Spot)], number: u32) -> String {
+    let index = (number as usize).wrapping_sub(1);
+    words
+        .get(index)
+        .map_or("an unnamed word".to_owned(), |(name, spot)| {
+            let (address, value) = (spot.word.address(), spot.word.load());
+            format!("{name} at {address:#x}, which holds {value:#x}")
+        })
 }
 
 /// The library's own table: where each waiter of this process stands.
@@ -76,7 +88,7 @@ fn write_table(text: &mut String, words: &[(String, Spot)], entries: &[Entry]) {
 fn write_threads(text: &mut String, words: &[(String, Spot)], entries: &[Entry]) {
     let _ = writeln!(text, "threads: {}", entries.len());
     let lines = entries.iter().map(|entry| {
-        let word = name_of(words, entry.word);
+        let word = described(words, entry.word);
         let about = match entry.doing {
             Doing::Other => "does something else".to_owned(),
             Doing::Waiting => format!("waits on {word}, expecting {:#x}", entry.expected),
@@ -90,9 +102,55 @@ fn write_threads(text: &mut String, words: &[(String, Spot)], entries: &[Entry])
             Doing::Waking => format!("is in a wake of {word}"),
             Doing::Requeueing => format!("is in a requeue from {word}"),
         };
-        format!("{} (process {}) {about}", entry.name, entry.process)
+        let held: Vec<_> = (entry.held.iter())
+            .map(|&number| name_of(words, number))
+            .collect();
+        let holding = match &held[..] {
+            [] => String::new(),
+            _ => format!(", holding {}", held.join(" and ")),
+        };
+        let holder = match entry.doing {
+            Doing::Waiting | Doing::WaitingUntil => holder_of(entry.word, entries),
+            _ => String::new(),
+        };
+        format!(
+            "{} (process {}, thread {}, {}) {about}{holder}{holding}",
+            entry.name,
+            entry.process,
+            entry.thread,
+            in_kernel(entry),
+        )
     });
     write_lines(text, lines);
+}
+
+/// Who has the lock that is waited for, and what he is about.
+fn holder_of(word: u32, entries: &[Entry]) -> String {
+    let holders = entries.iter().filter(|entry| entry.held.contains(&word));
+    let holders: Vec<_> = holders
+        .map(|holder| format!("{} (thread {})", holder.name, holder.thread))
+        .collect();
+    match &holders[..] {
+        [] => String::new(),
+        _ => format!(", held by {}", holders.join(" and ")),
+    }
+}
+
+/// The kernel's word for what a thread is doing, and where in the kernel it does that, if it may be read.
+fn in_kernel(entry: &Entry) -> String {
+    let read = |name| {
+        let path = format!("/proc/{}/task/{}/{name}", entry.process, entry.thread);
+        std::fs::read_to_string(path)
+    };
+    let Ok(status) = read("status") else {
+        return "gone".to_owned();
+    };
+    let state = (status.lines().find_map(|line| line.strip_prefix("State:"))).unwrap_or_default();
+    let place = read("wchan").unwrap_or_default();
+    match place.trim() {
+        "" | "0" => state.trim().to_owned(),
+        place => format!("{} in {place}", state.trim()),
+    }
 }
 
 fn write_words(text: &mut String, words: &[(String, Spot)], entries: &[Entry]) {

@@ -1,6 +1,7 @@
 //! What a run comes to, as a table.
 
 use crate::board::{Count, Totals};
+use crate::fault::Fault;
 use crate::scenario;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Cell, CellAlignment, Table};
@@ -86,4 +87,26 @@ pub(crate) fn list() -> Table {
         table.add_row([scenario.name, scenario.about]);
     }
     table
+}
+
+/// The faults that may be injected meanwhile.
+pub(crate) fn list_of_faults() -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_HORIZONTAL_ONLY);
+    table.set_header(["fault", "what is done meanwhile"]);
+    for fault in Fault::all() {
+        table.add_row([fault.name(), fault.about()]);
+    }
+    table
+}
+
+/// How many faults there were of each kind, in one line.
+pub(crate) fn faults(lines: &[Line]) -> String {
+    let of = |fault: &Fault| {
+        let count = |line: &Line| line.totals.of(fault.count());
+        let sum = lines.iter().map(count).sum::<u64>();
+        format!("{} {}", HumanCount(sum), fault.name())
+    };
+    let each: Vec<_> = Fault::all().iter().map(of).collect();
+    format!("faults injected: {}", each.join(", "))
 }

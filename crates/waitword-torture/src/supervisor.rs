@@ -2,13 +2,15 @@
 
 use crate::args::Args;
 use crate::board::{Count, Totals};
-use crate::child::{self, Order, VARIABLE, VIOLATED};
+use crate::child::{self, CHOICES, Order, VARIABLE, VIOLATED};
+use crate::fault::{self, Clock, Fault, Outside};
 use crate::scenario::{self, Scenario};
 use crate::summary::{self, Line};
 use crate::watchdog::{COUNTS_LINE, HUNG};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -23,12 +25,13 @@ pub fn run(args: &Args) -> ExitCode {
         return code;
     }
     if args.list {
-        println!("{}", summary::list());
+        println!("{}\n{}", summary::list(), summary::list_of_faults());
         return ExitCode::SUCCESS;
     }
     match run_all(args) {
         Ok(lines) => {
             println!("{}", summary::table(&lines));
+            println!("{}", summary::faults(&lines));
             let failed: Vec<_> = lines.iter().filter(|line| line.failure.is_some()).collect();
             for line in &failed {
                 let why = line.failure.as_deref().unwrap_or_default();
@@ -74,7 +77,9 @@ fn run_all(args: &Args) -> std::io::Result<Vec<Line>> {
             threads: args.threads.0.clone(),
             patience: args.patience,
             sabotage: args.sabotage,
-            slice: 0,
+            slice: args.slice.unwrap_or(0),
+            faults: Vec::new(),
+            rounds: args.rounds,
         };
         let show = |share: f64, totals: &Totals| {
             bar.set_position(index as u64 * 1000 + (share.min(1.0) * 1000.0) as u64);
@@ -86,7 +91,7 @@ fn run_all(args: &Args) -> std::io::Result<Vec<Line>> {
                 HumanCount(totals.of(Count::Wakes)),
             ));
         };
-        let line = run_scenario(scenario, order, &show)?;
+        let line = run_scenario(scenario, order, args, &show)?;
         if bar.is_hidden() {
             println!("{}", summary::one(&line));
         }
@@ -96,10 +101,11 @@ fn run_all(args: &Args) -> std::io::Result<Vec<Line>> {
     Ok(lines)
 }
 
-/// Runs one scenario for its time, in several processes one after the other if it wants that.
+/// Runs one scenario for its time, in several processes one after the other, each with its own faults.
 fn run_scenario(
     scenario: &Scenario,
     order: Order,
+    args: &Args,
     show: &dyn Fn(f64, &Totals),
 ) -> std::io::Result<Line> {
     let started = Instant::now();
@@ -109,34 +115,41 @@ fn run_scenario(
         took: Duration::ZERO,
         failure: None,
     };
-    for slice in 0.. {
+    for slice in order.slice.. {
         let left = order.seconds - started.elapsed().as_secs_f64();
-        if (slice > 0 && left <= 0.0) || line.failure.is_some() {
+        let is_first = slice == order.slice;
+        if (!is_first && (left <= 0.0 || args.slice.is_some())) || line.failure.is_some() {
             break;
         }
-        let seconds = match scenario.slice {
-            Some(longest) => left.min(longest.as_secs_f64()),
-            None => left,
-        };
+        let mut faults = fault::chosen(
+            &args.faults.0,
+            args.clock_steps,
+            order.seed,
+            scenario.name,
+            slice,
+        );
+        faults.retain(|fault| !scenario.without.contains(fault));
         let order = Order {
             slice,
-            seconds,
+            seconds: left.min(scenario.slice.as_secs_f64()),
+            faults,
             ..order.clone()
         };
         let before = line.totals;
-        let (totals, failure) = run_process(scenario, &order, &|totals| {
-            let mut all = before;
-            all.add(totals);
-            show(
-                started.elapsed().as_secs_f64() / order.seconds.max(0.001),
-                &all,
-            );
-        })?;
+        let (totals, failure) =
+            run_process(scenario, &order, args.choices.as_deref(), &|totals| {
+                let mut all = before;
+                all.add(totals);
+                show(
+                    started.elapsed().as_secs_f64() / order.seconds.max(0.001),
+                    &all,
+                );
+            })?;
         line.totals.add(&totals);
-        line.failure = failure;
-        if scenario.slice.is_none() {
-            break;
+        if failure.is_some() {
+            println!("again, with the same choices: {}", order.command());
         }
+        line.failure = failure;
     }
     line.took = started.elapsed();
     Ok(line)
@@ -145,16 +158,41 @@ fn run_scenario(
 fn run_process(
     scenario: &Scenario,
     order: &Order,
+    choices: Option<&Path>,
     show: &dyn Fn(&Totals),
 ) -> std::io::Result<(Totals, Option<String>)> {
     let mut child = Command::new(std::env::current_exe()?)
         .args(std::env::args_os().skip(1))
         .env(VARIABLE, order.to_text())
         .envs(scenario.environment.iter().copied())
+        .envs(choices.map(|file| (CHOICES, file)))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()?;
-    let lines = lines_of(&mut child);
+    let outside = (order.faults.contains(&Fault::Stop))
+        .then(|| Outside::start(child.id(), order.seed_of_slice()));
+    let clock = match order.faults.contains(&Fault::Clock) {
+        true => Some(Clock::start(order.seed_of_slice())?),
+        false => None,
+    };
+    let (totals, silent) = listen(&mut child, order, show);
+    // Before the child is waited for: it must still have its number. And it must not stay stopped.
+    let mut counted = Totals::default();
+    counted.0[Count::Stops as usize] = outside.map_or(0, Outside::end);
+    counted.0[Count::ClockSteps as usize] = clock.map_or(0, Clock::end);
+    counted.add(&totals);
+    if silent {
+        child.kill()?;
+        child.wait()?;
+        let failure = "its process fell silent, watchdog and all, and was killed";
+        return Ok((counted, Some(failure.to_owned())));
+    }
+    Ok((counted, failure_of(child.wait()?)))
+}
+
+/// Hears what a scenario's process has to say, to its end; whether it fell silent instead.
+fn listen(child: &mut Child, order: &Order, show: &dyn Fn(&Totals)) -> (Totals, bool) {
+    let lines = lines_of(child);
     let silence = Duration::from_secs_f64(order.patience) + GRACE;
     let mut totals = Totals::default();
     loop {
@@ -166,16 +204,8 @@ fn run_process(
                 }
                 None => eprintln!("{line}"),
             },
-            Err(RecvTimeoutError::Disconnected) => {
-                let failure = failure_of(child.wait()?);
-                return Ok((totals, failure));
-            }
-            Err(RecvTimeoutError::Timeout) => {
-                child.kill()?;
-                child.wait()?;
-                let failure = "its process fell silent, watchdog and all, and was killed";
-                return Ok((totals, Some(failure.to_owned())));
-            }
+            Err(RecvTimeoutError::Disconnected) => return (totals, false),
+            Err(RecvTimeoutError::Timeout) => return (totals, true),
         }
     }
 }

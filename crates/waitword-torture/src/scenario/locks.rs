@@ -46,11 +46,11 @@ impl Sort {
         self.is_pi() || self.kind != Kind::Normal
     }
 
-    fn name(self) -> String {
+    pub(super) fn name(self) -> String {
         format!("{:?} {:?} {:?} mutex", self.scope, self.kind, self.flavour)
     }
 
-    fn make(self) -> RawMutex {
+    pub(super) fn make(self) -> RawMutex {
         let Self {
             flavour,
             kind,

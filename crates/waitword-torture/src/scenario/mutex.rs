@@ -67,6 +67,7 @@ impl Guarded {
                 }
             })
         }
+        actor.releases(self.lock.spot);
         // SAFETY: every caller has locked it.
         unsafe {
             match actor.dice.u32(0..16) {
@@ -82,6 +83,7 @@ impl Guarded {
 
     /// With the mutex held.
     fn change(&self, actor: &mut Actor) -> Verdict {
+        actor.holds(self.lock.spot);
         let [first, second] = &self.pair;
         let before = first.load(Relaxed);
         first.store(before + 1, Relaxed);
