@@ -34,6 +34,7 @@ mod choices;
 mod context;
 mod fault;
 mod process;
+mod record;
 mod report;
 mod scenario;
 mod spot;

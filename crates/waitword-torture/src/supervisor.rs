@@ -4,6 +4,7 @@ use crate::args::Args;
 use crate::board::{Count, Totals};
 use crate::child::{self, CHOICES, Order, VARIABLE, VIOLATED};
 use crate::fault::{self, Clock, Fault, Outside};
+use crate::record::{self, Record};
 use crate::scenario::{self, Scenario};
 use crate::summary::{self, Line};
 use crate::watchdog::{COUNTS_LINE, HUNG};
@@ -28,8 +29,27 @@ pub fn run(args: &Args) -> ExitCode {
         println!("{}\n{}", summary::list(), summary::list_of_faults());
         return ExitCode::SUCCESS;
     }
-    match run_all(args) {
+    if let Some(file) = &args.records {
+        return match record::table_of(file) {
+            Ok(table) => {
+                print!("{table}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("torture: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
+    match run_all(args, seed) {
         Ok(lines) => {
+            if let Some(file) = &args.record
+                && let Err(error) = Record::new(seed, &lines).append_to(file)
+            {
+                eprintln!("torture: {}: {error}", file.display());
+                return ExitCode::FAILURE;
+            }
             println!("{}", summary::table(&lines));
             println!("{}", summary::faults(&lines));
             let failed: Vec<_> = lines.iter().filter(|line| line.failure.is_some()).collect();
@@ -51,12 +71,11 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn run_all(args: &Args) -> std::io::Result<Vec<Line>> {
+fn run_all(args: &Args, seed: u64) -> std::io::Result<Vec<Line>> {
     let chosen: Vec<&Scenario> = scenario::ALL
         .iter()
         .filter(|one| args.only.is_empty() || args.only.iter().any(|name| name == one.name))
         .collect();
-    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
     let each = args.seconds.max(0.0) / chosen.len() as f64;
     println!(
         "torture: {} scenarios, {each:.1} s each, threads {}, seed {seed}",
