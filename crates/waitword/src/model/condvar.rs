@@ -371,10 +371,7 @@ fn a_signal_does_not_move_a_waiter_to_the_mutex_of_an_earlier_wait() {
                     store.take();
                 })
             };
-            earlier.lock();
             store.condvar.notify_one();
-            // SAFETY: locked just above.
-            unsafe { earlier.unlock() };
             store.add(1);
             store.condvar.notify_one();
             taker.join().unwrap();
