@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::fault::{Cpus, Fault, hold, stutter};
 use crate::spot::{How, Spot};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 use waitword::{Cmp, Deadline, Error, Op, wait_any};
 
@@ -276,6 +277,52 @@ impl Actor {
     /// Sabotage: whether something is to be counted that was not.
     pub(crate) fn miscounts(&mut self) -> bool {
         self.context.sabotage == Some(Sabotage::Miscount) && self.sabotage_dice.u32(0..200) == 0
+    }
+}
+
+/// When a wait that is promised to be bounded began.
+pub(crate) struct Since {
+    /// Of the time that the process has run.
+    ran: u64,
+    turns: usize,
+}
+
+/// How often others may have had their turn meanwhile, at least, before a wait counts as starved.
+const TURNS_OF_OTHERS: usize = 500;
+
+impl Actor {
+    /// Before a wait of bounded length, for one of the turns that this counts.
+    pub(crate) fn begins(&mut self, turns: &AtomicUsize) -> Since {
+        let since = Since {
+            ran: self.context.board.ran.load(Relaxed),
+            turns: turns.load(Relaxed),
+        };
+        if self.context.sabotage == Some(Sabotage::Starve) && self.sabotage_dice.u32(0..1000) == 0 {
+            let waited = || self.context.board.ran.load(Relaxed) - since.ran;
+            while waited() <= self.longest() && !self.context.board.is_violated() {
+                nap(1_000);
+            }
+        }
+        since
+    }
+
+    /// After it: that it has not waited for long while others had turn after turn. A slow machine makes waits long, but
+    /// not for one alone.
+    pub(crate) fn was_bounded(&self, since: &Since, turns: &AtomicUsize) -> Verdict {
+        let waited = self.context.board.ran.load(Relaxed) - since.ran;
+        let others = turns.load(Relaxed).wrapping_sub(since.turns);
+        if waited <= self.longest() || others < TURNS_OF_OTHERS {
+            return Ok(());
+        }
+        let (busiest, had) = self.context.board.busiest();
+        Err(format!(
+            "starved: it waited for {waited} ms, while others had {others} turns; most steps: {busiest}, {had}"
+        ))
+    }
+
+    /// In milliseconds.
+    fn longest(&self) -> u64 {
+        self.context.patience.as_millis() as u64 / 2
     }
 }
 

@@ -56,6 +56,14 @@ pub struct Args {
     #[arg(long, value_name = "K")]
     pub slice: Option<u64>,
 
+    /// Append what the run has come to, as a line of JSON, to this file
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+
+    /// Print the runs recorded in this file as a table in Markdown
+    #[arg(long, value_name = "FILE")]
+    pub records: Option<PathBuf>,
+
     /// List the scenarios, what each checks, and the faults
     #[arg(long)]
     pub list: bool,
@@ -90,6 +98,8 @@ pub enum Sabotage {
     SkipWake,
     /// Now and then one more waiter is counted as woken than was
     Miscount,
+    /// Now and then a waiter does not come to its turn for as long as it counts as starved
+    Starve,
 }
 
 /// Which faults to inject.

@@ -36,6 +36,7 @@ mod drop_in;
 mod fault;
 mod process;
 mod pthread;
+mod record;
 mod report;
 mod scenario;
 mod spot;

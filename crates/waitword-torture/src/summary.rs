@@ -109,5 +109,11 @@ pub(crate) fn faults(lines: &[Line]) -> String {
         format!("{} {}", HumanCount(sum), fault.name())
     };
     let each: Vec<_> = Fault::all().iter().map(of).collect();
-    format!("faults injected: {}", each.join(", "))
+    let sum = |what| (lines.iter().map(|line| line.totals.of(what))).sum::<u64>();
+    format!(
+        "faults injected: {}; {} owners died, {} processes went on as another program",
+        each.join(", "),
+        HumanCount(sum(Count::Deaths)),
+        HumanCount(sum(Count::Execs)),
+    )
 }

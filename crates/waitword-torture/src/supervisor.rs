@@ -5,6 +5,7 @@ use crate::board::{Count, Totals};
 use crate::child::{self, CHOICES, Order, VARIABLE, VIOLATED};
 use crate::drop_in::{self, DropIn};
 use crate::fault::{self, Clock, Fault, Outside};
+use crate::record::{self, Record};
 use crate::scenario::{self, Scenario};
 use crate::summary::{self, Line};
 use crate::watchdog::{COUNTS_LINE, HUNG};
@@ -35,6 +36,19 @@ pub fn run(args: &Args, drop_in: &dyn Fn() -> Result<PathBuf, String>) -> ExitCo
         );
         return ExitCode::SUCCESS;
     }
+    if let Some(file) = &args.records {
+        return match record::table_of(file) {
+            Ok(table) => {
+                print!("{table}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("torture: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
     let preload = match (&args.drop_in, &args.drop_in_library) {
         (Some(DropIn::On), Some(path)) => Ok(Some(path.clone())),
         (Some(DropIn::On), None) => drop_in().map(Some),
@@ -42,9 +56,15 @@ pub fn run(args: &Args, drop_in: &dyn Fn() -> Result<PathBuf, String>) -> ExitCo
     };
     let lines = preload
         .map_err(std::io::Error::other)
-        .and_then(|preload| run_all(args, preload.as_deref()));
+        .and_then(|preload| run_all(args, preload.as_deref(), seed));
     match lines {
         Ok(lines) => {
+            if let Some(file) = &args.record
+                && let Err(error) = Record::new(seed, &lines).append_to(file)
+            {
+                eprintln!("torture: {}: {error}", file.display());
+                return ExitCode::FAILURE;
+            }
             println!("{}", summary::table(&lines));
             println!("{}", summary::faults(&lines));
             let failed: Vec<_> = lines.iter().filter(|line| line.failure.is_some()).collect();
@@ -66,7 +86,7 @@ pub fn run(args: &Args, drop_in: &dyn Fn() -> Result<PathBuf, String>) -> ExitCo
     }
 }
 
-fn run_all(args: &Args, preload: Option<&Path>) -> std::io::Result<Vec<Line>> {
+fn run_all(args: &Args, preload: Option<&Path>, seed: u64) -> std::io::Result<Vec<Line>> {
     let chosen: Vec<&Scenario> = scenario::all(args.drop_in)
         .iter()
         .filter(|one| args.only.is_empty() || args.only.iter().any(|name| name == one.name))
@@ -75,7 +95,6 @@ fn run_all(args: &Args, preload: Option<&Path>) -> std::io::Result<Vec<Line>> {
         let error = "none of these scenarios: those of the drop-in need --drop-in, the others must not have it";
         return Err(std::io::Error::other(error));
     }
-    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
     let each = args.seconds.max(0.0) / chosen.len() as f64;
     println!(
         "torture: {} scenarios, {each:.1} s each, threads {}, seed {seed}",
