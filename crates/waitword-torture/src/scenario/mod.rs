@@ -73,7 +73,7 @@ pub(crate) const fn scenario(
     }
 }
 
-pub(crate) const ALL: [Scenario; 26] = [
+static ALL: [Scenario; 26] = [
     scenario(
         "tokens",
         "Semaphores of all sizes, tiny deadlines, masks: tokens given are tokens taken, waits that \
