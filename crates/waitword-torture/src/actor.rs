@@ -64,6 +64,11 @@ impl Actor {
         HANDLED.with(Cell::get) != self.handled_before.get()
     }
 
+    /// Whether futexes are to be called as programs call them, by `syscall`: with the drop-in.
+    pub(crate) fn calls(&self) -> bool {
+        self.context.drop_in.is_some()
+    }
+
     /// Whether such faults are injected.
     pub(crate) fn has(&self, fault: Fault) -> bool {
         self.context.has(fault)

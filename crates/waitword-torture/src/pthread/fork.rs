@@ -23,7 +23,7 @@ use std::sync::atomic::{
 };
 use std::time::Duration;
 
-const FORKS: usize = 24;
+const FORKS: usize = 12;
 const MOST_THREADS: usize = 32;
 /// Tokens that the child's threads hand over.
 const TOKENS: usize = 40;
@@ -227,7 +227,7 @@ impl Program {
     fn new(context: &Context) -> Option<Self> {
         let path = std::env::current_exe().ok()?;
         let order = std::env::var(VARIABLE).ok()?;
-        let order = order.replacen(context.scenario, "pthread-cond", 1);
+        let order = order.replacen(context.scenario, "pthread-once", 1);
         let mut parts: Vec<_> = order.split(';').map(str::to_owned).collect();
         // For no longer than a round, with few threads.
         *parts.get_mut(1)? = "0".to_owned();

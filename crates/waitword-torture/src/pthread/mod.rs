@@ -23,9 +23,9 @@ mod threads;
 mod until;
 
 use crate::fault::Fault;
-use crate::scenario::{Scenario, scenario};
+use crate::scenario::{Scenario, door, scenario};
 
-pub(crate) static ALL: [Scenario; 11] = [
+pub(crate) static ALL: [Scenario; 12] = [
     Scenario {
         // A mutex with a priority ceiling is for those whose priority is below it.
         without: &[Fault::Priority],
@@ -87,5 +87,11 @@ pub(crate) static ALL: [Scenario; 11] = [
         "Forks in the middle of everything, with fork handlers that lock; children use the objects with threads of their own, or \
          execute another program",
         fork::run,
+    ),
+    scenario(
+        "raw-futex",
+        "Batons go round by each operation of futex(2) and futex2, called through `syscall`, on private and on shared words: \
+         none is lost",
+        door::run,
     ),
 ];

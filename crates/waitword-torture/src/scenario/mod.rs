@@ -5,7 +5,7 @@ mod atomic_wait;
 mod barrier;
 mod cond;
 mod condvar;
-mod door;
+pub(crate) mod door;
 mod events;
 pub(crate) mod exec;
 mod fork;
