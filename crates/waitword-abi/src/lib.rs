@@ -60,10 +60,11 @@ pub fn clock(clock: c_int) -> Result<Clock, Number> {
 /// # Safety
 /// NULL, or a time.
 pub unsafe fn deadline(clock: Clock, time: *const timespec) -> Result<Deadline, Number> {
-    // SAFETY: the caller's promise.
-    let Some(time) = (unsafe { time.as_ref() }) else {
+    if time.is_null() {
         return Err(INVALID);
-    };
+    }
+    // SAFETY: the caller's promise.
+    let time = unsafe { time.read_unaligned() };
     let nanoseconds = u32::try_from(time.tv_nsec).map_err(|_| INVALID)?;
     if nanoseconds >= 1_000_000_000 {
         return Err(INVALID);

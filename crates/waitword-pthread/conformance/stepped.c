@@ -312,6 +312,60 @@ LONG_CASE(freed_in_between, 60) {
     }
 }
 
+/* The first use of a lock that a static initialiser has made, by two threads: one comes between any two instructions of the other's
+ * call. */
+static pthread_rwlock_t first_used;
+static int comes, came;
+static void let_the_other_come(int signal) {
+    (void)signal;
+    if (++steps != (unsigned)every) return;
+    SET(comes, 1);
+    while (!GET(came)) sched_yield();
+}
+
+static void *come(void *unused) {
+    (void)unused;
+    while (!GET(stop)) {
+        sched_yield();
+        if (!GET(comes)) continue;
+        int result = pthread_rwlock_tryrdlock(&first_used);
+        if (result == 0) {
+            OK(pthread_rwlock_unlock(&first_used));
+        } else {
+            EQ(result, EBUSY);
+        }
+        SET(comes, 0);
+        SET(came, 1);
+    }
+    return NULL;
+}
+
+LONG_CASE(first_used_by_two, 60) {
+    struct thread other;
+    handle_steps(let_the_other_come);
+    start(&other, come, NULL);
+    for (int writes = 0; writes <= 1; writes++) {
+        every = 0;
+        do {
+            first_used = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
+            SET(came, 0);
+            steps = 0;
+            every++;
+            STEP_ON();
+            int result = writes ? pthread_rwlock_wrlock(&first_used) : pthread_rwlock_rdlock(&first_used);
+            STEP_OFF();
+            OK(result);
+            EQ(pthread_rwlock_trywrlock(&first_used), EBUSY);
+            OK(pthread_rwlock_unlock(&first_used));
+            OK(pthread_rwlock_trywrlock(&first_used));
+            OK(pthread_rwlock_unlock(&first_used));
+        } while (GET(came));
+        CHECK(every > 5);
+    }
+    SET(stop, 1);
+    join(&other);
+}
+
 /* fork, while others are held up at any instruction: the child has all it needs. */
 static void *use_on(void *number) {
     seed = (unsigned)(long)number;

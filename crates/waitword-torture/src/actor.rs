@@ -64,6 +64,11 @@ impl Actor {
         HANDLED.with(Cell::get) != self.handled_before.get()
     }
 
+    /// Whether futexes are to be called as programs call them, by `syscall`: with the drop-in.
+    pub(crate) fn calls(&self) -> bool {
+        self.context.drop_in.is_some()
+    }
+
     /// Whether such faults are injected.
     pub(crate) fn has(&self, fault: Fault) -> bool {
         self.context.has(fault)
@@ -235,6 +240,7 @@ impl Actor {
             Doing::Waiting
         };
         self.place.set(doing, spot.number, seen);
+        self.handled_before.set(HANDLED.with(Cell::get));
         let result = what();
         self.is_elsewhere();
         self.count(Count::Waits, 1);
@@ -322,7 +328,15 @@ impl Actor {
 
 impl Drop for Actor {
     fn drop(&mut self) {
-        HERE.with(|here| here.set(None));
+        // Of a thread that was cancelled another sees to this.
+        HERE.with(|here| {
+            if here
+                .get()
+                .is_some_and(|place| std::ptr::eq(place, self.place))
+            {
+                here.set(None);
+            }
+        });
         self.place.leave();
     }
 }

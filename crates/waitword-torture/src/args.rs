@@ -1,5 +1,6 @@
 //! What the torture is told on the command line.
 
+use crate::drop_in::DropIn;
 use crate::fault::{Fault, Wanted};
 use crate::scenario;
 use clap::ValueEnum;
@@ -24,6 +25,22 @@ pub struct Args {
     /// Only these scenarios, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = scenario_name())]
     pub only: Vec<String>,
+
+    /// Torture the pthread functions and the raw futexes of the drop-in; `off`: those of the C library and the kernel, to
+    /// compare with
+    #[arg(
+        long,
+        value_name = "on|off",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "on",
+        value_enum
+    )]
+    pub drop_in: Option<DropIn>,
+
+    /// Another drop-in than the one that the command carries
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub drop_in_library: Option<PathBuf>,
 
     /// Which faults to inject meanwhile: `auto` (in each slice those that the seed chooses), `none`, `all`, or
     /// names, separated by commas
@@ -69,7 +86,8 @@ pub struct Args {
 }
 
 fn scenario_name() -> clap::builder::PossibleValuesParser {
-    clap::builder::PossibleValuesParser::new(scenario::ALL.iter().map(|scenario| scenario.name))
+    let all = [None, Some(DropIn::On)].into_iter().flat_map(scenario::all);
+    clap::builder::PossibleValuesParser::new(all.map(|scenario| scenario.name))
 }
 
 /// How the scenarios can be broken on purpose. The library is left alone: it is the torture that is

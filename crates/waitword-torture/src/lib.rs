@@ -32,8 +32,10 @@ mod board;
 mod child;
 mod choices;
 mod context;
+mod drop_in;
 mod fault;
 mod process;
+mod pthread;
 mod record;
 mod report;
 mod scenario;
@@ -45,10 +47,11 @@ mod watchdog;
 
 pub use args::{Args, Sabotage};
 pub use child::run_if_child;
+pub use drop_in::DropIn;
 pub use fault::Fault;
 pub use supervisor::run;
 
-/// The names of all scenarios, in the order in which they run.
-pub fn scenario_names() -> impl Iterator<Item = &'static str> {
-    scenario::ALL.iter().map(|scenario| scenario.name)
+/// The names of all scenarios, of the library or of the drop-in, in the order in which they run.
+pub fn scenario_names(drop_in: Option<DropIn>) -> impl Iterator<Item = &'static str> {
+    scenario::all(drop_in).iter().map(|scenario| scenario.name)
 }

@@ -1,6 +1,7 @@
 //! What runs have come to, for the table in the documentation: a line of JSON for each, appended to a file.
 
 use crate::board::{Count, Totals};
+use crate::drop_in::DropIn;
 use crate::fault::Fault;
 use crate::summary::Line;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,8 @@ pub(crate) struct Record {
     pub(crate) version: String,
     /// Of the source, if it is in a repository; with a `+` if that was changed since.
     pub(crate) commit: String,
+    /// What was tortured: "library", "drop-in", or "C library".
+    pub(crate) tortured: String,
     pub(crate) seed: u64,
     pub(crate) seconds: f64,
     pub(crate) scenarios: usize,
@@ -30,7 +33,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn new(seed: u64, lines: &[Line]) -> Self {
+    pub(crate) fn new(drop_in: Option<DropIn>, seed: u64, lines: &[Line]) -> Self {
         let mut totals = Totals::default();
         lines.iter().for_each(|line| totals.add(&line.totals));
         let faults = Fault::all()
@@ -41,6 +44,12 @@ impl Record {
             date: now(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: commit(),
+            tortured: match drop_in {
+                None => "library",
+                Some(DropIn::On) => "drop-in",
+                Some(DropIn::Off) => "C library",
+            }
+            .to_owned(),
             seed,
             seconds: lines.iter().map(|line| line.took.as_secs_f64()).sum(),
             scenarios: lines.len(),
@@ -77,9 +86,9 @@ pub(crate) fn table_of(file: &Path) -> Result<String> {
 
 fn table(records: &[Record]) -> String {
     let mut text =
-        "| date (UTC) | commit | seed | hours | operations | faults injected | found |\n"
+        "| date (UTC) | commit | tortured | seed | hours | operations | faults injected | found |\n"
             .to_owned();
-    text += "|---|---|---|---|---|---|---|\n";
+    text += "|---|---|---|---|---|---|---|---|\n";
     let (mut seconds, mut operations, mut found) = (0.0, 0, 0);
     let mut all = BTreeMap::new();
     for record in records {
@@ -96,9 +105,10 @@ fn table(records: &[Record]) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {:.2} | {} | {} | {what} |",
+            "| {} | {} | {} | {} | {:.2} | {} | {} | {what} |",
             record.date,
             record.commit,
+            record.tortured,
             record.seed,
             record.seconds / 3600.0,
             grouped(record.operations),
@@ -107,7 +117,7 @@ fn table(records: &[Record]) -> String {
     }
     let _ = writeln!(
         text,
-        "| **all** | | {} runs | {:.2} | {} | {} | {found} |",
+        "| **all** | | | {} runs | {:.2} | {} | {} | {found} |",
         records.len(),
         seconds / 3600.0,
         grouped(operations),
@@ -168,6 +178,7 @@ mod tests {
             date: now(),
             version: "1".to_owned(),
             commit: "abc".to_owned(),
+            tortured: "library".to_owned(),
             seed: 7,
             seconds: 5400.0,
             scenarios: 26,
@@ -179,8 +190,8 @@ mod tests {
         record.append_to(&file).expect("a line");
         record.append_to(&file).expect("another");
         let text = table_of(&file).expect("a table");
-        assert!(text.contains("| abc | 7 | 1.50 | 1,234,567 | 12 stop | ring: hung |"));
-        assert!(text.contains("| **all** | | 2 runs | 3.00 | 2,469,134 | 24 stop | 2 |"));
+        assert!(text.contains("| abc | library | 7 | 1.50 | 1,234,567 | 12 stop | ring: hung |"));
+        assert!(text.contains("| **all** | | | 2 runs | 3.00 | 2,469,134 | 24 stop | 2 |"));
         std::fs::write(&file, "no record\n").expect("a file");
         assert!(table_of(&file).is_err());
         std::fs::remove_file(&file).expect("removed");

@@ -1,6 +1,7 @@
 //! What a run comes to, as a table.
 
 use crate::board::{Count, Totals};
+use crate::drop_in::DropIn;
 use crate::fault::Fault;
 use crate::scenario;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
@@ -73,17 +74,17 @@ pub(crate) fn one(line: &Line) -> String {
     let seconds = line.took.as_secs_f64();
     let operations = HumanCount(line.totals.of(Count::Operations)).to_string();
     format!(
-        "{:10} {seconds:5.1} s {operations:>12} operations  {result}",
+        "{:15} {seconds:5.1} s {operations:>12} operations  {result}",
         line.scenario
     )
 }
 
 /// The scenarios and what each checks.
-pub(crate) fn list() -> Table {
+pub(crate) fn list(drop_in: Option<DropIn>) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_HORIZONTAL_ONLY);
     table.set_header(["scenario", "what is tortured, and what must hold"]);
-    for scenario in &scenario::ALL {
+    for scenario in scenario::all(drop_in) {
         table.add_row([scenario.name, scenario.about]);
     }
     table

@@ -25,9 +25,11 @@ fn main() -> ExitCode {
     }
     let arguments: Vec<_> = std::env::args_os().collect();
     if arguments.get(1).is_some_and(|first| first == AS_TORTURE) {
-        return waitword_torture::run(&Torture::parse_from(&arguments[1..]).args);
+        return waitword_torture::run(&Torture::parse_from(&arguments[1..]).args, &|| {
+            Err("the command carries it, this test does not".to_owned())
+        });
     }
-    let scenarios = waitword_torture::scenario_names();
+    let scenarios = waitword_torture::scenario_names(None);
     let mut trials: Vec<_> = scenarios
         .map(|name| Trial::test(format!("scenario::{name}"), move || holds(name)))
         .collect();
@@ -214,7 +216,7 @@ fn seed_is_printed() -> Result<(), Failed> {
 fn all_are_listed() -> Result<(), Failed> {
     let output = torture(&["--list"])?;
     let list = text(&output.stdout);
-    match waitword_torture::scenario_names().find(|name| !list.contains(name)) {
+    match waitword_torture::scenario_names(None).find(|name| !list.contains(name)) {
         None => Ok(()),
         Some(name) => Err(format!("`{name}` is not in the list:\n{list}").into()),
     }

@@ -1,5 +1,6 @@
 //! The C ABI from the outside: what `install.sh` installs is used as a C or C++ programmer would use it.
 
+mod bad_arguments;
 mod header_alone;
 mod install;
 mod installed;

@@ -155,17 +155,16 @@ unsafe fn deadline(
     timeout: usize,
 ) -> Result<Option<Deadline>, Errno> {
     let timeout = core::ptr::with_exposed_provenance::<Timespec>(timeout);
-    if !timeout.is_null() {
-        check_argument(timeout)?;
-    }
-    // SAFETY: the caller's promise.
-    let Some(time) = (unsafe { timeout.as_ref() }) else {
+    if timeout.is_null() {
         return Ok(None);
-    };
+    }
+    check_argument(timeout)?;
+    // SAFETY: the caller's promise.
+    let time = unsafe { timeout.read_unaligned() };
     let deadline = match command {
-        WAIT => Deadline::from_relative(*time),
-        _ if realtime => Deadline::from_timespec(Clock::Realtime, *time),
-        _ => Deadline::from_timespec(Clock::Monotonic, *time),
+        WAIT => Deadline::from_relative(time),
+        _ if realtime => Deadline::from_timespec(Clock::Realtime, time),
+        _ => Deadline::from_timespec(Clock::Monotonic, time),
     };
     deadline.map(Some).ok_or(Errno::INVAL)
 }

@@ -86,7 +86,7 @@ unsafe fn deadline(timeout: *const Timespec, clockid: i32) -> Result<Option<Dead
     };
     check_argument(timeout)?;
     // SAFETY: the caller's promise.
-    let time = unsafe { *timeout };
+    let time = unsafe { timeout.read_unaligned() };
     Deadline::from_timespec(clock, time)
         .map(Some)
         .ok_or(Errno::INVAL)
@@ -198,7 +198,7 @@ pub unsafe fn futex_requeue(
     }
     check_argument(waiters)?;
     // SAFETY: the caller's promise.
-    let pair = unsafe { core::slice::from_raw_parts(waiters, 2) };
+    let pair = unsafe { waiters.cast::<[Waitv; 2]>().read_unaligned() };
     let (from, expected) = entry(&pair[0])?;
     let (to, _) = entry(&pair[1])?;
     if from.for_kernel || to.for_kernel {
@@ -216,6 +216,10 @@ pub unsafe fn futex_requeue(
     let (Ok(wake), Ok(moved)) = (usize::try_from(nr_wake), usize::try_from(nr_requeue)) else {
         return Err(Errno::INVAL);
     };
+    // Before either address, as in the kernel.
+    if from.futex.scope != to.futex.scope {
+        return Err(Errno::INVAL);
+    }
     check_address(from.futex, Access::Key)?;
     check_address(to.futex, Access::Key)?;
     check_address(from.futex, Access::Read)?;
@@ -248,8 +252,6 @@ pub unsafe fn futex_waitv(
     // SAFETY: the caller's promise.
     let deadline = unsafe { deadline(timeout, clockid)? };
     check_argument(waiters)?;
-    // SAFETY: the caller's promise.
-    let entries = unsafe { core::slice::from_raw_parts(waiters, count) };
     let nothing = RawFutex {
         word: WordPtr {
             address: core::ptr::null_mut(),
@@ -260,8 +262,10 @@ pub unsafe fn futex_waitv(
     };
     let mut words = [Expecting::raw(nothing, 0); WAIT_ANY_MAX];
     let mut any_for_kernel = false;
-    for (word, waiter) in words.iter_mut().zip(entries) {
-        let (named, value) = entry(waiter)?;
+    for (index, word) in words[..count].iter_mut().enumerate() {
+        // SAFETY: the caller's promise: one of `count` entries.
+        let waiter = unsafe { waiters.add(index).read_unaligned() };
+        let (named, value) = entry(&waiter)?;
         any_for_kernel |= named.for_kernel;
         *word = Expecting::raw(named.futex, value);
     }

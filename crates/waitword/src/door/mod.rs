@@ -71,7 +71,7 @@ fn check_address(futex: RawFutex, access: Access) -> Result<(), Errno> {
 
 const FIRST_PAGE: usize = 4096;
 
-/// The same for a time or a list, which is not null.
+/// The same for a time or a list, which is not null. It may be misaligned: the kernel copies it.
 fn check_argument<T>(argument: *const T) -> Result<(), Errno> {
     let readable = (FIRST_PAGE..=isize::MAX as usize).contains(&argument.addr());
     readable.then_some(()).ok_or(Errno::FAULT)

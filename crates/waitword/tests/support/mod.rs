@@ -6,6 +6,7 @@
 pub(crate) mod atomic;
 pub(crate) mod cases;
 pub(crate) mod crew;
+pub(crate) mod fuzz;
 pub(crate) mod memory;
 pub(crate) mod processes;
 pub(crate) mod sleep;

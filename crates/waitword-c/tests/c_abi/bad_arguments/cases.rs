@@ -1,0 +1,292 @@
+//! What is tried of a function, from the kinds of its parameters.
+
+use super::header::{Function, Parameter};
+use super::values::{KINDS, Kind, State, Value};
+use libc::{EINVAL, EOVERFLOW, ETIMEDOUT};
+use std::fmt;
+
+/// A call, and what must come of it.
+#[derive(Debug)]
+pub(crate) struct Case<'a> {
+    pub(crate) function: &'a Function,
+    pub(crate) arguments: Vec<Value>,
+    pub(crate) expect: Expect,
+    /// Whether it is right that this call does not come back.
+    pub(crate) may_wait: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expect {
+    Error(i32),
+    /// Whatever such a function answers.
+    Anything,
+}
+
+impl fmt::Display for Case<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:?}", self.function.name, self.arguments)
+    }
+}
+
+const PAST: Value = Value::Time(1, 0);
+/// Flags of no object, alone and with others.
+const UNKNOWN_FLAGS: [u64; 5] = [1 << 9, 1 << 16, 1 << 31, 0xffff_ffff, 1 << 9 | 256];
+const UNKNOWN_CLOCKS: [i32; 6] = [-1, 2, 3, 7, 11, i32::MAX];
+const ODD_NUMBERS: [u64; 8] = [
+    0,
+    1,
+    -1i64 as u64,
+    0x7fff_ffff,
+    0x8000_0000,
+    0xffff_ffff,
+    1 << 32,
+    u64::MAX >> 1,
+];
+/// Times that are none.
+const NO_TIMES: [Value; 6] = [
+    Value::Null,
+    Value::Time(1, 1_000_000_000),
+    Value::Time(1, -1),
+    Value::Time(0, i64::MAX),
+    Value::Time(0, i64::MIN),
+    Value::Time(i64::MAX, 1_000_000_000),
+];
+/// Times that have passed on every clock.
+const PAST_TIMES: [Value; 4] = [
+    PAST,
+    Value::Time(0, 0),
+    Value::Time(-1, 999_999_999),
+    Value::Time(i64::MIN, 0),
+];
+/// How many objects of chance bytes each function sees.
+const CHANCES: u64 = 48;
+
+/// What a parameter is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Object(Kind),
+    Time,
+    Clock,
+    Flags,
+    Number,
+    /// `int*`.
+    Result,
+    /// A futex's word.
+    Word,
+    List,
+    Routine,
+    /// Handed on and not looked at.
+    Opaque,
+}
+
+fn role(function: &Function, parameter: &Parameter) -> Role {
+    if let Some(&(_, kind, _, _)) = KINDS.iter().find(|(name, ..)| *name == parameter.kind) {
+        return Role::Object(kind);
+    }
+    match (&*parameter.kind, &*parameter.name) {
+        ("const struct timespec*", _) => Role::Time,
+        ("const struct ww_futex_waitv*", _) => Role::List,
+        ("int", "clock") => Role::Clock,
+        ("unsigned int", "flags") => Role::Flags,
+        ("int" | "unsigned int" | "uint32_t" | "uint64_t" | "size_t", _) => Role::Number,
+        ("int*", _) => Role::Result,
+        ("void*", "uaddr" | "uaddr2") => Role::Word,
+        ("void*", "argument") => Role::Opaque,
+        ("function", _) => Role::Routine,
+        (kind, name) => panic!(
+            "{}: nothing is known of a parameter `{kind} {name}`: what is to be tried?",
+            function.name
+        ),
+    }
+}
+
+/// Right arguments, on objects that nobody has, or on such as one must wait for.
+fn right(roles: &[Role], function: &Function, state: State) -> Vec<Value> {
+    let value = |&role: &Role| match role {
+        // Of a condition variable's wait, the mutex is the caller's.
+        Role::Object(kind) => Value::Object(kind, state),
+        Role::Time => PAST,
+        Role::Clock | Role::Opaque => Value::Number(libc::CLOCK_MONOTONIC as u64),
+        // Private words of 32 bits.
+        Role::Flags if is_futex(function) && !takes_list(roles) => Value::Number(130),
+        Role::Flags => Value::Number(0),
+        Role::Number if function.name == "ww_futex" => Value::Number(128),
+        Role::Number => Value::Number(1),
+        Role::Result | Role::Word => Value::Word,
+        Role::List => Value::List(0),
+        Role::Routine => Value::Routine,
+    };
+    roles.iter().map(value).collect()
+}
+
+fn is_futex(function: &Function) -> bool {
+    function.name.starts_with("ww_futex")
+}
+
+fn takes_list(roles: &[Role]) -> bool {
+    roles.contains(&Role::List)
+}
+
+/// Adds what is tried of this function.
+pub(crate) fn of<'a>(function: &'a Function, cases: &mut Vec<Case<'a>>) {
+    let roles: Vec<Role> = function
+        .parameters
+        .iter()
+        .map(|parameter| role(function, parameter))
+        .collect();
+    let mut tried = Tried {
+        function,
+        ready: right(&roles, function, State::Ready),
+        busy: right(&roles, function, State::Busy),
+        is_timed: roles.contains(&Role::Time),
+        cases,
+    };
+    for (index, &role) in roles.iter().enumerate() {
+        match role {
+            Role::Object(kind) => tried.object(index, kind),
+            Role::Time => tried.time(index),
+            Role::Clock => tried.clock(index),
+            Role::Flags => tried.flags(index),
+            Role::Number => tried.number(index),
+            Role::Result => {
+                tried.error(index, Value::Null);
+                for bytes in 1..4 {
+                    tried.error(index, Value::IntoWord(bytes));
+                }
+            }
+            Role::Word | Role::List => tried.address(index),
+            Role::Routine => tried.error(index, Value::Null),
+            Role::Opaque => tried.anything(index, Value::Untouchable),
+        }
+    }
+}
+
+struct Tried<'a, 'c> {
+    function: &'a Function,
+    ready: Vec<Value>,
+    busy: Vec<Value>,
+    is_timed: bool,
+    cases: &'c mut Vec<Case<'a>>,
+}
+
+impl Tried<'_, '_> {
+    fn add(&mut self, mut arguments: Vec<Value>, index: usize, value: Value, expect: Expect) {
+        arguments[index] = value;
+        let may_wait = expect == Expect::Anything && self.function.blocks && !self.is_timed;
+        self.cases.push(Case {
+            function: self.function,
+            arguments,
+            expect,
+            may_wait,
+        });
+    }
+
+    /// Wrong in this place, and so refused.
+    fn error(&mut self, index: usize, value: Value) {
+        self.add(self.ready.clone(), index, value, Expect::Error(EINVAL));
+    }
+
+    fn anything(&mut self, index: usize, value: Value) {
+        self.add(self.ready.clone(), index, value, Expect::Anything);
+    }
+
+    fn name_is(&self, start: &str, end: &str) -> bool {
+        self.function.name.starts_with(start) && self.function.name.ends_with(end)
+    }
+
+    fn object(&mut self, index: usize, kind: Kind) {
+        self.error(index, Value::Null);
+        for bytes in 1..kind.align() {
+            self.error(index, Value::Into(kind, bytes));
+        }
+        let states = [State::Zeros, State::Ones, State::Destroyed, State::Busy];
+        for state in states {
+            self.anything(index, Value::Object(kind, state));
+        }
+        // Those who wait for ever, and rightly, are given less time to do so.
+        let chances = if self.function.blocks && !self.is_timed {
+            CHANCES / 12
+        } else {
+            CHANCES
+        };
+        for seed in 0..chances {
+            self.anything(index, Value::Object(kind, State::Chance(seed)));
+        }
+    }
+
+    fn time(&mut self, index: usize) {
+        if is_futex(self.function) {
+            // Undefined is only what is not there: NULL is no limit.
+            for value in NO_TIMES.into_iter().chain(PAST_TIMES).skip(1) {
+                self.anything(index, value);
+            }
+            return;
+        }
+        for value in NO_TIMES {
+            self.add(self.busy.clone(), index, value, Expect::Error(EINVAL));
+            self.anything(index, value);
+        }
+        for value in PAST_TIMES {
+            self.add(self.busy.clone(), index, value, Expect::Error(ETIMEDOUT));
+            self.anything(index, value);
+        }
+    }
+
+    fn clock(&mut self, index: usize) {
+        for clock in UNKNOWN_CLOCKS {
+            let value = Value::Number(clock as u64);
+            self.error(index, value);
+            self.add(self.busy.clone(), index, value, Expect::Error(EINVAL));
+        }
+    }
+
+    fn flags(&mut self, index: usize) {
+        for flags in UNKNOWN_FLAGS {
+            self.error(index, Value::Number(flags));
+        }
+    }
+
+    fn number(&mut self, index: usize) {
+        if self.name_is("ww_set_spin", "") || self.name_is("ww_table", "") {
+            // 1 << 32 buckets would be had, on a machine with memory for them.
+            self.anything(index, Value::Number(u64::MAX));
+            self.anything(index, Value::Number(0));
+            return;
+        }
+        let most = match () {
+            () if self.name_is("ww_sem", "_init") => i32::MAX as u64,
+            () if self.name_is("ww_barrier", "_init") => i32::MAX as u64,
+            () if self.name_is("ww_latch", "_init") => (1 << 30) - 1,
+            () => u64::MAX,
+        };
+        let none = self.name_is("ww_barrier", "_init");
+        for number in ODD_NUMBERS {
+            // What the function sees of it.
+            let seen = number & 0xffff_ffff;
+            let refused = most != u64::MAX && (seen > most || none && seen == 0);
+            let expect = match () {
+                () if refused => Expect::Error(EINVAL),
+                // The latch of 1 and the semaphore of 1 in these places.
+                () if self.name_is("ww_latch", "count_down") && seen > 1 => Expect::Error(EINVAL),
+                () if self.name_is("ww_sem", "post_many") && seen >= i32::MAX as u64 => {
+                    Expect::Error(EOVERFLOW)
+                }
+                () => Expect::Anything,
+            };
+            self.add(self.ready.clone(), index, Value::Number(number), expect);
+        }
+    }
+
+    /// A word, or a list of them.
+    fn address(&mut self, index: usize) {
+        self.anything(index, Value::Null);
+        self.anything(index, Value::Kernels);
+        for bytes in 1..4 {
+            let value = match self.ready[index] {
+                Value::List(_) => Value::List(bytes),
+                _ => Value::IntoWord(bytes),
+            };
+            self.anything(index, value);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Random system calls, argument by argument, made to the kernel's futex and to ours: the same answers, and the
+//! same threads woken in the same order.
+//!
+//! `differential.rs` compares what a program *means*, at every width and through every door. Here a call is its bare
+//! numbers (futex(2) and the four calls of futex2, 32 bits), and one in eight is wrong in some way: misaligned, unmapped,
+//! null or the kernel's own addresses, unknown operations, flags, clocks and comparisons, counts below 0, values
+//! wider than the word, times that are none, lists that lie about their length.
+//!
+//! ```text
+//!   program ──► a side: fn(number, six arguments) -> answer ──► events ─┐
+//!                 the kernel                                            │
+//!                 waitword::door                                        ├── the same
+//!                 libwaitword.so             (if named)                 │
+//!                 `syscall` of the drop-in   (if named)                ─┘
+//! ```
+//!
+//! What differs is shrunk, and printed as a test to paste into `fuzz/found.rs`.
+//!
+//! | variable | |
+//! |---|---|
+//! | `WAITWORD_FUZZ_SECONDS` | how long each test here runs (2) |
+//! | `WAITWORD_FUZZ_SEED` | the first programs' seed; a failure names its own |
+//! | `WAITWORD_FUZZ_C`, `WAITWORD_FUZZ_DROP_IN` | the built libraries, as `scripts/fuzz` names them |
+//!
+//! # What is not compared
+//!
+//! * FUTEX_WAKE_OP with an unknown comparison: the kernel has changed the word before it says ENOSYS, ours has not. The
+//!   word is put back on every side.
+//! * Unmapped memory that ours reads: a SIGSEGV, as documented. The drop-in answers EFAULT, and is compared.
+//! * The PI operations, which go to the kernel as they are.
+
+mod support;
+
+#[path = "fuzz/arguments.rs"]
+mod arguments;
+#[path = "fuzz/found.rs"]
+mod found;
+#[path = "fuzz/memory.rs"]
+mod memory;
+#[path = "fuzz/planted.rs"]
+mod planted;
+#[path = "fuzz/program.rs"]
+mod program;
+#[path = "fuzz/run.rs"]
+mod run;
+#[path = "fuzz/sides.rs"]
+mod sides;
+#[path = "fuzz/strategies.rs"]
+mod strategies;
+
+use memory::Memory;
+use program::Program;
+use run::{difference, run};
+use sides::Side;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Duration;
+use strategies::{Contents, programs};
+use support::crew::Crew;
+use support::fuzz::Fuzz;
+use support::watchdog::{Watchdog, watch};
+
+/// Threads that wait.
+const THREADS: usize = 5;
+
+/// The kernel, those who are compared with it, and the threads that make the calls.
+struct Comparison {
+    others: Vec<Arc<dyn Side>>,
+    memory: Memory,
+    crew: RefCell<Crew>,
+    watchdog: Watchdog,
+}
+
+impl Comparison {
+    fn new(test: &'static str, others: Vec<Arc<dyn Side>>) -> Self {
+        let watchdog = watch(test);
+        // Who is queued is to be asleep too: only then does a signal end the wait.
+        waitword::spin::set_budget(Duration::ZERO);
+        let mut crew = Crew::new(THREADS);
+        let memory = Memory::new(&mut crew);
+        Self {
+            others,
+            memory,
+            crew: RefCell::new(crew),
+            watchdog,
+        }
+    }
+
+    /// The first difference, for people.
+    fn compare(&self, program: &Program) -> Result<(), String> {
+        self.watchdog.pat();
+        let crew = &mut self.crew.borrow_mut();
+        let kernel: Arc<dyn Side> = Arc::new(sides::Kernel);
+        let expected = run(program, &kernel, &self.memory, crew);
+        for side in &self.others {
+            let found = run(program, side, &self.memory, crew);
+            if found != expected {
+                return Err(difference(program, &expected, side.name(), &found));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn fuzz(test: &'static str, others: Vec<Arc<dyn Side>>, contents: Contents) {
+    if others.is_empty() {
+        println!("{test}: nothing to compare with: no library is named");
+        return;
+    }
+    let comparison = Comparison::new(test, others);
+    let found =
+        Fuzz::from_environment().run(&programs(contents), |program| comparison.compare(program));
+    if let Err(failure) = found {
+        panic!("{}", failure.text(Program::source));
+    }
+}
+
+#[test]
+fn fuzz_the_doors() {
+    let sides = [Some(sides::doors()), sides::c_library()];
+    fuzz(
+        "fuzz_the_doors",
+        sides.into_iter().flatten().collect(),
+        Contents::default(),
+    );
+}
+
+#[test]
+fn fuzz_the_drop_in_with_bad_memory() {
+    let contents = Contents { bad_memory: true };
+    fuzz(
+        "fuzz_the_drop_in_with_bad_memory",
+        sides::drop_in().into_iter().collect(),
+        contents,
+    );
+}

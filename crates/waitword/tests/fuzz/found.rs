@@ -1,0 +1,94 @@
+//! Programs that the fuzzer has found, and that stay: each differed once.
+
+use super::Comparison;
+#[allow(
+    unused_imports,
+    reason = "what a program may be made of, for the next one to be pasted"
+)]
+use super::program::{
+    Address::*, Call::*, Entry, List, Program, Said::*, Step, Step::*, Time::*, Value::*, WORDS,
+};
+use super::sides;
+
+fn same_as_the_kernel(initial: [u32; WORDS], steps: Vec<Step>) {
+    let program = Program { initial, steps };
+    let others = [Some(sides::doors()), sides::c_library()];
+    let comparison = Comparison::new("found", others.into_iter().flatten().collect());
+    if let Err(difference) = comparison.compare(&program) {
+        panic!("{difference}");
+    }
+}
+
+/// The kernel looks at the scopes of both words before it looks at either address.
+#[test]
+fn requeue_between_scopes_and_a_bad_address() {
+    if !sides::has_futex2() {
+        return;
+    }
+    let entry = |word, flags| Entry {
+        word,
+        val: Current,
+        flags,
+        reserved: 0,
+    };
+    same_as_the_kernel(
+        [0, 0, 0],
+        vec![Do(Futex2Requeue {
+            list: List {
+                entries: vec![entry(Word(0), 2), entry(Kernels, 130)],
+                said: Truth,
+            },
+            flags: 0,
+            wake: 0,
+            moved: 0,
+        })],
+    );
+}
+
+/// The kernel copies times and lists, wherever they begin.
+#[test]
+fn a_time_and_a_list_at_odd_addresses() {
+    if !sides::has_futex2() {
+        return;
+    }
+    let entry = |word| Entry {
+        word: Word(word),
+        val: Current,
+        flags: 130,
+        reserved: 0,
+    };
+    let list = || List {
+        entries: vec![entry(0), entry(1)],
+        said: Odd,
+    };
+    let wait = |op| Futex {
+        op,
+        word: Word(0),
+        val: Current,
+        time: Askew,
+        second: Null,
+        val3: Is(1),
+    };
+    same_as_the_kernel(
+        [0, 0, 0],
+        vec![
+            Wait(0, wait(128)),
+            Wait(0, wait(137)),
+            Wait(
+                0,
+                Futex2Waitv {
+                    list: list(),
+                    flags: 0,
+                    time: Askew,
+                    clock: 1,
+                },
+            ),
+            Do(Futex2Requeue {
+                list: list(),
+                flags: 0,
+                wake: 0,
+                moved: 1,
+            }),
+        ],
+    );
+}
