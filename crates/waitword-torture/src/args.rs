@@ -72,7 +72,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 20.0)]
     pub patience: f64,
 
-    /// End each slice after so many rounds, if its time is not up before; 0: no such end
+    /// End each slice after so many rounds, whatever the time; 0: when its time is up
     #[arg(long, value_name = "N", default_value_t = 0, hide = true)]
     pub rounds: u64,
 

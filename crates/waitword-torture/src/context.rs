@@ -91,7 +91,10 @@ impl Context {
     /// round's choices.
     pub(crate) fn next_round(&self) -> Option<Round> {
         let number = self.round.fetch_add(1, SeqCst);
-        let is_last = Instant::now() >= self.ends || number == self.rounds;
+        let is_last = match self.rounds {
+            0 => Instant::now() >= self.ends,
+            rounds => number >= rounds,
+        };
         if number > 0 && is_last {
             return None;
         }

@@ -191,7 +191,7 @@ impl Group {
             zero("lock", libc::pthread_mutex_lock(mutex))?;
             free.store(1, Relaxed);
             zero("broadcast", libc::pthread_cond_broadcast(cond))?;
-            let with_mutex = turn % 2 == 0;
+            let with_mutex = turn.is_multiple_of(2);
             if !with_mutex {
                 zero("unlock", libc::pthread_mutex_unlock(mutex))?;
             }

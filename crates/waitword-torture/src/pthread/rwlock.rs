@@ -99,10 +99,10 @@ impl Guarded {
             let clock = some_clock(&mut actor.dice);
             Until::tiny(&mut actor.dice, clock)
         });
-        // SAFETY: it was made, and the time is there.
         let answer = self
             .object
             .wait(actor, until.is_some(), || match (&until, way) {
+                // SAFETY: it was made, and the time is there.
                 (None, 0) => unsafe {
                     match to_write {
                         true => libc::pthread_rwlock_trywrlock(lock),

@@ -101,10 +101,10 @@ impl Sem {
                 let clock = some_clock(&mut actor.dice);
                 Until::tiny(&mut actor.dice, clock)
             });
-            // SAFETY: it was made, and the time is there.
             let answer = self
                 .object
                 .wait(actor, until.is_some(), || match (&until, way) {
+                    // SAFETY: it was made, and the time is there.
                     (None, 0) => unsafe { libc::sem_trywait(self.at) },
                     // SAFETY: as above.
                     (None, _) => unsafe { abi::sem_wait(self.at) },

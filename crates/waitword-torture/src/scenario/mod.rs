@@ -216,7 +216,7 @@ static ALL: [Scenario; 26] = [
         without: &[Fault::Memory],
         ..scenario(
             "exec",
-            "Processes on shared words go on as another program, in the middle of everything: the others go on,              too, and no word is corrupted",
+            "Processes on shared words go on as another program, in the middle of everything: the others go on, too, and no word is corrupted",
             exec::run,
         )
     },
