@@ -130,7 +130,7 @@ impl Ground {
             None => {}
             Some(Leak::Memory) => drop(vec![1u8; 256 << 10].leak()),
             Some(Leak::Mapping) => (0..4).for_each(|one| leave_a_mapping(number + one)),
-            Some(Leak::Waiter) if number % 64 == 0 => leave_a_waiter(),
+            Some(Leak::Waiter) if number.is_multiple_of(64) => leave_a_waiter(),
             Some(Leak::Waiter) => {}
         }
         // SAFETY: all members are gone; the page is not used again.
