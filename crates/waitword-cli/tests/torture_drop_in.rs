@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 fn torture(arguments: &[&str]) -> Output {
     // A hang ends by the torture's own watchdogs; should these hang too, the limit ends it.
     Command::new("timeout")
-        .arg("200")
+        .arg("400")
         .arg(env!("CARGO_BIN_EXE_waitword"))
         .arg("torture")
         .args(arguments)

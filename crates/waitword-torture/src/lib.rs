@@ -23,6 +23,9 @@
 //! in each slice of a scenario. What the scheduler makes of them is not repeatable; a slice that fails says by
 //! which command it is run again with the same choices.
 //!
+//! The scenarios of `pthread` call the C library's functions, and with `--drop-in` so torture the pthread drop-in, which the
+//! supervisor has loaded into their processes (`drop_in.rs`).
+//!
 //! A tool that cannot fail proves nothing: [`Sabotage`] makes the scenarios themselves leave out a wake or
 //! misstate a count now and then, and the tests see to it that this is caught.
 

@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Threads that pass, counted over all turns of a round.
-const PASSES: usize = 8_000;
+const PASSES: usize = 4_000;
 const GROUPS: usize = 4;
 
 /// Two barriers, and what they keep apart.

@@ -17,7 +17,7 @@ use crate::drop_in::DropIn;
 use libc::{c_void, sem_t};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
-const TOKENS: usize = 3_000;
+const TOKENS: usize = 1_200;
 /// No more tokens than this wait for takers, so that most takers wait for tokens.
 const AHEAD: usize = 4;
 

@@ -12,7 +12,7 @@ use crate::board::Count;
 use crate::context::{Context, mix};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-const TOKENS: usize = 4_000;
+const TOKENS: usize = 1_500;
 const ROOM: usize = 3;
 /// How many stores there are in a round, at most.
 const AT_ONCE: usize = 4;

@@ -13,7 +13,7 @@ use crate::context::Context;
 use libc::{EBUSY, EDEADLK, EPERM};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-const TURNS: usize = 6_000;
+const TURNS: usize = 2_500;
 /// How many mutexes there are in a round, at most.
 const AT_ONCE: usize = 5;
 /// How many threads may be real-time ones: they leave others little of the machine.

@@ -16,7 +16,7 @@ use libc::EOWNERDEAD;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Duration;
 
-const TURNS: usize = 2_000;
+const TURNS: usize = 1_000;
 const MOST_THREADS: usize = 32;
 const PROCESSES: usize = 3;
 const KILLS: usize = 6;

@@ -15,7 +15,7 @@ use libc::{pthread_cond_t, pthread_mutex_t, pthread_rwlock_t, sem_t};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use waitword::Scope;
 
-const TURNS: usize = 3_000;
+const TURNS: usize = 1_500;
 const PAGE: usize = 4096;
 /// Pages of a group, used in turns.
 const PAGES: usize = 4;

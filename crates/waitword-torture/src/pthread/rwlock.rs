@@ -15,7 +15,7 @@ use libc::{EBUSY, EDEADLK, ETIMEDOUT, c_int, pthread_rwlock_t};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-const TURNS: usize = 8_000;
+const TURNS: usize = 3_000;
 /// How many locks there are in a round, at most.
 const AT_ONCE: usize = 3;
 /// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`: one that reads must not read again.

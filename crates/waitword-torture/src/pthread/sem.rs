@@ -15,7 +15,7 @@ use std::ffi::CString;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-const TOKENS: usize = 4_000;
+const TOKENS: usize = 1_500;
 const SEMAPHORES: usize = 6;
 const SIGNAL: i32 = libc::SIGUSR1;
 const MOST_INITIAL: u32 = 2;
