@@ -5,8 +5,7 @@
 //! of every type, each wait with a deadline, and threads that use a private mutex and condvar, whose counts must be exact. This process is the
 //! hostile one: it scribbles numbers, random and nasty, and ends when the victim does.
 //!
-//! What is not scribbled is what SECURITY.md excepts: robust mutexes, which lead through links in shared memory, as glibc's do, and
-//! which kind of condvar a condvar is.
+//! What is not there is what SECURITY.md excepts: robust mutexes, which lead through links in shared memory, as glibc's do.
 //!
 //! In a build with debug assertions the library answers misuse with a panic, and what a hostile process makes of a lock
 //! looks like misuse: `cargo test --release -p waitword --test hostile`.
@@ -23,7 +22,7 @@ use waitword::{
     Preference, RawCondvar, RawMutex, RawRwLock, Scope, Semaphore, thread_number,
 };
 
-/// What the hostile process writes to. Its last field is the condvar, of which the last word says what kind it is.
+/// What the hostile process writes to.
 #[repr(C)]
 struct Scribbled {
     mutexes: [RawMutex; 12],
@@ -37,7 +36,10 @@ struct Scribbled {
     condvar: RawCondvar,
 }
 
-const TARGETS: usize = (offset_of!(Scribbled, condvar) + 12) / 4;
+const TARGETS: usize = size_of::<Scribbled>() / 4;
+/// Where a private condvar says who its mutex is, and where a condvar says that it is not private.
+const MUTEX_OF_CONDVAR: usize = offset_of!(Scribbled, condvar) / 4;
+const KIND_OF_CONDVAR: usize = MUTEX_OF_CONDVAR + 3;
 
 /// What it does not.
 #[repr(C)]
@@ -229,7 +231,11 @@ fn victim(memory: &Mapping) {
 
 /// One number, at one place.
 fn scribble(targets: &[AtomicU32], victim: u32, random: &mut Random) {
-    let target = &targets[random.below(targets.len())];
+    let target = &targets[match random.below(16) {
+        0 => MUTEX_OF_CONDVAR + random.below(2),
+        1 => KIND_OF_CONDVAR,
+        _ => random.below(targets.len()),
+    }];
     let seen = target.load(Relaxed);
     let value = match random.below(12) {
         0 => 0,
@@ -238,10 +244,10 @@ fn scribble(targets: &[AtomicU32], victim: u32, random: &mut Random) {
         3 => i32::MAX as u32,
         // The numbers of the victim's threads, with and without the kernel's bits.
         4 => victim + random.below(THREADS + 3) as u32,
-        5 => victim + random.below(THREADS + 3) as u32 | 0xc000_0000,
+        5 => (victim + random.below(THREADS + 3) as u32) | 0xc000_0000,
         6 => seen.wrapping_add(1),
         7 => seen.wrapping_sub(1),
-        8..11 => seen ^ 1 << random.below(32),
+        8..11 => seen ^ (1 << random.below(32)),
         _ => random.next() as u32,
     };
     target.store(value, Relaxed);
@@ -284,7 +290,7 @@ fn a_hostile_process_breaks_nothing_but_what_it_shares() {
         .unwrap();
     let began = Instant::now();
     // Another one each time: what comes of it depends on the moment anyway.
-    let seed = u64::from(std::process::id()) << 32 | 0x4f6c_dd1d;
+    let seed = (u64::from(std::process::id()) << 32) | 0x4f6c_dd1d;
     let mut random = Random(seed);
     let mut written = 0;
     let status = loop {

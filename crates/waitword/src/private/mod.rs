@@ -514,6 +514,34 @@ impl Pair<'_> {
         has_waiters(key, found)
     }
 
+    /// Whether any who waits on the first word, a condvar, goes from there to this mutex.
+    pub(crate) fn has_bound_to(&self, mutex: usize) -> bool {
+        let (key, found) = self.from;
+        // SAFETY: the bucket is locked.
+        unsafe {
+            found
+                .bucket
+                .chain(|chain| chain.has(key, |node| node.is_bound_to(mutex)))
+        }
+    }
+
+    /// [`claim_from`](Self::claim_from) with those who go to this mutex.
+    pub(crate) fn claim_bound_to(
+        &self,
+        mutex: usize,
+        count: usize,
+        claimed: &mut Claimed,
+    ) -> usize {
+        let (key, Found { bucket, lane, .. }) = self.from;
+        let chosen = |node: &Node| node.is_bound_to(mutex);
+        // SAFETY: the bucket is locked.
+        let taken = unsafe {
+            bucket.chain(|chain| chain.take_those(key, count, chosen, |node| claimed.push(node)))
+        };
+        bucket.count(lane, -(taken as isize));
+        taken
+    }
+
     /// [`claim_from`](Self::claim_from) with waiters of the second word.
     pub(crate) fn claim_to(&self, count: usize, mask: u64, claimed: &mut Claimed) -> usize {
         let (key, found) = self.to;
@@ -523,6 +551,15 @@ impl Pair<'_> {
     /// Moves up to `count` waiters of the first word behind those of the second; how many. Onto the
     /// same word nobody moves, but those who would have are counted: the kernel's answer.
     pub(crate) fn move_over(&self, count: usize) -> usize {
+        self.move_those(count, |_| true)
+    }
+
+    /// [`move_over`](Self::move_over) of those who go to this mutex, at the second word.
+    pub(crate) fn move_bound_to(&self, mutex: usize, count: usize) -> usize {
+        self.move_those(count, |node| node.is_bound_to(mutex))
+    }
+
+    fn move_those(&self, count: usize, chosen: impl Fn(&Node) -> bool) -> usize {
         let (from, from_found) = self.from;
         let (to, to_found) = self.to;
         let (from_bucket, to_bucket) = (from_found.bucket, to_found.bucket);
@@ -533,7 +570,7 @@ impl Pair<'_> {
                 from_bucket.chain(|chain| chain.count(from, count))
             } else if ptr::eq(from_bucket, to_bucket) {
                 from_bucket.chain(|chain| {
-                    chain.take(from, count, u64::MAX, |node| {
+                    chain.take_those(from, count, &chosen, |node| {
                         node.set_key(to);
                         chain.push(node);
                     })
@@ -541,7 +578,7 @@ impl Pair<'_> {
             } else {
                 from_bucket.chain(|from_chain| {
                     to_bucket.chain(|to_chain| {
-                        from_chain.take(from, count, u64::MAX, |node| {
+                        from_chain.take_those(from, count, &chosen, |node| {
                             node.set_key(to);
                             to_chain.push(node);
                         })
