@@ -51,6 +51,8 @@ impl Fuzz {
                 cases: BATCH,
                 failure_persistence: None,
                 max_shrink_iters: 4096,
+                // Milliseconds; an input that hangs is not tried for ever.
+                max_shrink_time: 30_000,
                 ..Config::default()
             };
             let mut bytes = [0; 32];
