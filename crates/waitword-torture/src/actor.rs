@@ -3,8 +3,10 @@
 use crate::args::Sabotage;
 use crate::board::{Count, Doing, Place};
 use crate::context::Context;
+use crate::fault::{Cpus, Fault, hold, stutter};
 use crate::spot::{How, Spot};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 use waitword::{Cmp, Deadline, Error, Op, wait_any};
 
@@ -62,9 +64,20 @@ impl Actor {
         HANDLED.with(Cell::get) != self.handled_before.get()
     }
 
+    /// Whether futexes are to be called as programs call them, by `syscall`: with the drop-in.
+    pub(crate) fn calls(&self) -> bool {
+        self.context.drop_in.is_some()
+    }
+
+    /// Whether such faults are injected.
+    pub(crate) fn has(&self, fault: Fault) -> bool {
+        self.context.has(fault)
+    }
+
     /// Something has got done.
     pub(crate) fn step(&self) {
         self.count(Count::Operations, 1);
+        stutter::pause_with_all(self.context.board);
     }
 
     pub(crate) fn count(&self, what: Count, by: usize) {
@@ -81,8 +94,25 @@ impl Actor {
         }
     }
 
-    /// Lets others run for a moment, now and then.
+    /// Says, for the report, that the thread has the lock whose word is `spot`.
+    pub(crate) fn holds(&self, spot: Spot) {
+        self.place.hold(spot.number);
+    }
+
+    /// That it will give it back now.
+    pub(crate) fn releases(&self, spot: Spot) {
+        self.place.release(spot.number);
+    }
+
+    /// Lets others run for a moment, now and then; often with a lock in hand.
     pub(crate) fn dawdle(&mut self) {
+        stutter::pause_with_all(self.context.board);
+        if self.context.has(Fault::Hold)
+            && let Some((time, asleep)) = hold::choose(&mut self.dice)
+        {
+            self.count(Count::Holds, 1);
+            return hold::hold(time, asleep);
+        }
         match self.dice.u32(0..64) {
             0 => nap(self.dice.u64(0..100)),
             1..8 => std::thread::yield_now(),
@@ -210,34 +240,32 @@ impl Actor {
             Doing::Waiting
         };
         self.place.set(doing, spot.number, seen);
+        self.handled_before.set(HANDLED.with(Cell::get));
         let result = what();
-        self.place.set(Doing::Other, 0, 0);
+        self.is_elsewhere();
         self.count(Count::Waits, 1);
         result
     }
 
-    /// Goes on on one CPU, on any other, or wherever the scheduler likes.
+    /// Says that the thread may wait for a word, seen in this state, where a closure cannot be given.
+    pub(crate) fn is_about(&self, spot: Spot, seen: u64) {
+        self.place.set(Doing::Waiting, spot.number, seen);
+    }
+
+    /// That it does not any more.
+    pub(crate) fn is_elsewhere(&self) {
+        self.place.set(Doing::Other, 0, 0);
+    }
+
+    /// Goes on on one CPU, or wherever the scheduler likes.
     pub(crate) fn move_to_some_cpu(&mut self) {
-        // SAFETY: zeros are an empty set; the kernel reads and writes whole sets.
-        unsafe {
-            let mut allowed: libc::cpu_set_t = std::mem::zeroed();
-            // The main thread's, which is never moved: a thread that has been may have one left only.
-            let size = size_of::<libc::cpu_set_t>();
-            if libc::sched_getaffinity(libc::getpid(), size, &raw mut allowed) != 0 {
-                return;
-            }
-            let count = libc::CPU_COUNT(&allowed) as u32;
-            let chosen = self.dice.u32(0..=count);
-            if chosen < count {
-                let mut cpus =
-                    (0..libc::CPU_SETSIZE as usize).filter(|&cpu| libc::CPU_ISSET(cpu, &allowed));
-                let Some(cpu) = cpus.nth(chosen as usize) else {
-                    return;
-                };
-                allowed = std::mem::zeroed();
-                libc::CPU_SET(cpu, &mut allowed);
-            }
-            libc::sched_setaffinity(0, size, &raw const allowed);
+        // The main thread's, which is never moved: a thread that has been may have one left only.
+        let Some(allowed) = Cpus::of(std::process::id() as i32) else {
+            return;
+        };
+        match self.dice.u32(0..4) {
+            0 => allowed.set_for(0),
+            _ => allowed.pick(&mut self.dice).set_for(0),
         }
     }
 
@@ -252,19 +280,73 @@ impl Actor {
     }
 }
 
+/// When a wait that is promised to be bounded began.
+pub(crate) struct Since {
+    /// Of the time that the process has run.
+    ran: u64,
+    turns: usize,
+}
+
+/// How often others may have had their turn meanwhile, at least, before a wait counts as starved.
+const TURNS_OF_OTHERS: usize = 500;
+
+impl Actor {
+    /// Before a wait of bounded length, for one of the turns that this counts.
+    pub(crate) fn begins(&mut self, turns: &AtomicUsize) -> Since {
+        let since = Since {
+            ran: self.context.board.ran.load(Relaxed),
+            turns: turns.load(Relaxed),
+        };
+        if self.context.sabotage == Some(Sabotage::Starve) && self.sabotage_dice.u32(0..1000) == 0 {
+            let waited = || self.context.board.ran.load(Relaxed) - since.ran;
+            while waited() <= self.longest() && !self.context.board.is_violated() {
+                nap(1_000);
+            }
+        }
+        since
+    }
+
+    /// After it: that it has not waited for long while others had turn after turn. A slow machine makes waits long, but
+    /// not for one alone.
+    pub(crate) fn was_bounded(&self, since: &Since, turns: &AtomicUsize) -> Verdict {
+        let waited = self.context.board.ran.load(Relaxed) - since.ran;
+        let others = turns.load(Relaxed).wrapping_sub(since.turns);
+        if waited <= self.longest() || others < TURNS_OF_OTHERS {
+            return Ok(());
+        }
+        let (busiest, had) = self.context.board.busiest();
+        Err(format!(
+            "starved: it waited for {waited} ms, while others had {others} turns; most steps: {busiest}, {had}"
+        ))
+    }
+
+    /// In milliseconds.
+    fn longest(&self) -> u64 {
+        self.context.patience.as_millis() as u64 / 2
+    }
+}
+
 impl Drop for Actor {
     fn drop(&mut self) {
-        HERE.with(|here| here.set(None));
+        // Of a thread that was cancelled another sees to this.
+        HERE.with(|here| {
+            if here
+                .get()
+                .is_some_and(|place| std::ptr::eq(place, self.place))
+            {
+                here.set(None);
+            }
+        });
         self.place.leave();
     }
 }
 
 /// Sleeps so many microseconds at most: a signal ends it. Sleeping on for the rest, as the standard
 /// library does, never ends in a storm of signals: the kernel adds its slack of 50 µs to the rest each time.
-fn nap(microseconds: u64) {
+pub(crate) fn nap(microseconds: u64) {
     let time = libc::timespec {
         tv_sec: 0,
-        tv_nsec: microseconds as i64 * 1000,
+        tv_nsec: microseconds.min(999_999) as i64 * 1000,
     };
     // SAFETY: reads a whole `timespec`.
     unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };

@@ -1,7 +1,10 @@
 //! What the torture is told on the command line.
 
+use crate::drop_in::DropIn;
+use crate::fault::{Fault, Wanted};
 use crate::scenario;
 use clap::ValueEnum;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Torture the futexes: no wake-up may be lost, whatever else goes on.
@@ -23,7 +26,45 @@ pub struct Args {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = scenario_name())]
     pub only: Vec<String>,
 
-    /// List the scenarios and what each checks
+    /// Torture the pthread functions and the raw futexes of the drop-in; `off`: those of the C library and the kernel, to
+    /// compare with
+    #[arg(
+        long,
+        value_name = "on|off",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "on",
+        value_enum
+    )]
+    pub drop_in: Option<DropIn>,
+
+    /// Another drop-in than the one that the command carries
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub drop_in_library: Option<PathBuf>,
+
+    /// Which faults to inject meanwhile: `auto` (in each slice those that the seed chooses), `none`, `all`, or
+    /// names, separated by commas
+    #[arg(long, value_name = "LIST", default_value = "auto")]
+    pub faults: Faults,
+
+    /// Also set the system's clock up to 3 seconds forwards and back, for the whole machine; it is set right in
+    /// the end
+    #[arg(long)]
+    pub clock_steps: bool,
+
+    /// Run only this slice of each scenario: with the same seed, threads and faults, it makes the same choices
+    #[arg(long, value_name = "K")]
+    pub slice: Option<u64>,
+
+    /// Append what the run has come to, as a line of JSON, to this file
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+
+    /// Print the runs recorded in this file as a table in Markdown
+    #[arg(long, value_name = "FILE")]
+    pub records: Option<PathBuf>,
+
+    /// List the scenarios, what each checks, and the faults
     #[arg(long)]
     pub list: bool,
 
@@ -31,13 +72,22 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 20.0)]
     pub patience: f64,
 
+    /// End each slice after so many rounds, whatever the time; 0: when its time is up
+    #[arg(long, value_name = "N", default_value_t = 0, hide = true)]
+    pub rounds: u64,
+
+    /// Write down every choice that comes from the seed alone
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub choices: Option<PathBuf>,
+
     /// Break the scenarios on purpose, to see that the torture notices
     #[arg(long, value_name = "NAME", hide = true)]
     pub sabotage: Option<Sabotage>,
 }
 
 fn scenario_name() -> clap::builder::PossibleValuesParser {
-    clap::builder::PossibleValuesParser::new(scenario::ALL.iter().map(|scenario| scenario.name))
+    let all = [None, Some(DropIn::On)].into_iter().flat_map(scenario::all);
+    clap::builder::PossibleValuesParser::new(all.map(|scenario| scenario.name))
 }
 
 /// How the scenarios can be broken on purpose. The library is left alone: it is the torture that is
@@ -48,6 +98,35 @@ pub enum Sabotage {
     SkipWake,
     /// Now and then one more waiter is counted as woken than was
     Miscount,
+    /// Now and then a waiter does not come to its turn for as long as it counts as starved
+    Starve,
+}
+
+/// Which faults to inject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Faults(pub(crate) Wanted);
+
+impl FromStr for Faults {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let one = |name: &str| {
+            let known = || Fault::all().iter().map(|fault| fault.name());
+            Fault::from_str(name.trim(), false).map_err(|_| {
+                let known: Vec<_> = known().collect();
+                format!(
+                    "`{name}` is not one of auto, none, all, {}",
+                    known.join(", ")
+                )
+            })
+        };
+        Ok(Self(match text {
+            "auto" => Wanted::BySeed,
+            "none" => Wanted::These(Vec::new()),
+            "all" => Wanted::These(Fault::all().to_vec()),
+            names => Wanted::These(names.split(',').map(one).collect::<Result<_, _>>()?),
+        }))
+    }
 }
 
 /// The numbers of threads that rounds go through in turn.
@@ -93,6 +172,19 @@ impl std::fmt::Display for Threads {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn faults_are_a_word_or_a_list() {
+        let parse = |text: &str| text.parse::<Faults>().map(|faults| faults.0);
+        assert_eq!(parse("auto"), Ok(Wanted::BySeed));
+        assert_eq!(parse("none"), Ok(Wanted::These(Vec::new())));
+        assert_eq!(
+            parse("stop,hold"),
+            Ok(Wanted::These(vec![Fault::Stop, Fault::Hold]))
+        );
+        assert!(parse("stop,nothing").is_err());
+        assert!(parse("").is_err());
+    }
 
     #[test]
     fn thread_counts_are_a_list_or_a_maximum() {

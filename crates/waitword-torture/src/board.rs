@@ -4,6 +4,7 @@
 //! its last entry behind. A thread writes its own place only; nothing here waits or locks, so a signal handler
 //! may write too.
 
+use crate::process;
 use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed,
 };
@@ -35,9 +36,22 @@ pub(crate) enum Count {
     /// Threads started.
     Threads,
     Rounds,
+    /// Holders of a robust mutex whose death was announced.
+    Deaths,
+    /// Processes that have gone on as another program.
+    Execs,
+    /// Faults injected, see [`crate::fault`].
+    Holds,
+    Shuffles,
+    Priorities,
+    Stutters,
+    Stops,
+    /// Calls for memory that were refused.
+    Refusals,
+    ClockSteps,
 }
 
-pub(crate) const COUNTS: usize = Count::Rounds as usize + 1;
+pub(crate) const COUNTS: usize = Count::ClockSteps as usize + 1;
 
 /// What a thread is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +79,8 @@ impl Doing {
 }
 
 const NAME: usize = 32;
+/// So many locks of one thread are noted; the report shows no more.
+const HELD: usize = 6;
 
 /// One thread's place. All zeros: free.
 #[repr(C, align(128))]
@@ -76,7 +92,11 @@ pub(crate) struct Place {
     word: AtomicU32,
     /// `pthread_self()`.
     handle: AtomicUsize,
+    /// The kernel's number of the thread.
+    thread: AtomicU32,
     expected: AtomicU64,
+    /// The numbers of the words of locks that it holds; 0: none.
+    held: [AtomicU32; HELD],
     name: [AtomicU8; NAME],
     counts: [AtomicU64; COUNTS],
 }
@@ -86,10 +106,13 @@ pub(crate) struct Place {
 pub(crate) struct Entry {
     pub(crate) process: u32,
     pub(crate) handle: usize,
+    pub(crate) thread: u32,
     pub(crate) name: String,
     pub(crate) doing: Doing,
     pub(crate) word: u32,
     pub(crate) expected: u64,
+    /// The words of the locks that it holds.
+    pub(crate) held: Vec<u32>,
 }
 
 /// See the module above.
@@ -98,13 +121,25 @@ pub(crate) struct Board {
     cursor: AtomicUsize,
     /// Some thread has found something wrong; others may now wait for it for ever.
     violated: AtomicBool,
+    /// Counted by nobody who has a place.
+    apart: [AtomicU64; COUNTS],
+    /// For how long the scenario's process has run so far, in milliseconds: without the time that it was stopped.
+    pub(crate) ran: AtomicU64,
+    /// Not 0: everybody pauses (see [`crate::fault::stutter`]).
+    pub(crate) pause: AtomicU32,
 }
 
 impl Board {
-    /// A board in memory shared with all processes forked from now on.
-    pub(crate) fn new() -> &'static Self {
-        let memory = crate::process::shared_memory(size_of::<Self>());
-        // SAFETY: zeroed, page-aligned, large enough and never unmapped; all zeros is an empty board.
+    /// A new board's file.
+    pub(crate) fn new_file() -> i32 {
+        process::file_in_memory(size_of::<Self>())
+    }
+
+    /// The board in this file, shared with all processes that map it, and with those forked from now on.
+    pub(crate) fn of_file(file: i32) -> &'static Self {
+        let memory = process::map_file(file, size_of::<Self>());
+        // SAFETY: page-aligned, large enough and never unmapped; the zeros of a new file are an empty board, and
+        // everything in it is atomic.
         unsafe { &*memory.cast::<Self>() }
     }
 
@@ -128,6 +163,8 @@ impl Board {
         // SAFETY: reads the thread pointer.
         let handle = unsafe { libc::pthread_self() };
         place.handle.store(handle as usize, Relaxed);
+        place.thread.store(process::thread_number(), Relaxed);
+        place.held.iter().for_each(|held| held.store(0, Relaxed));
         place.set(Doing::Other, 0, 0);
         place
     }
@@ -152,12 +189,31 @@ impl Board {
     /// Everything counted so far, by those who have left too.
     pub(crate) fn totals(&self) -> Totals {
         let mut totals = Totals::default();
-        for place in &self.places {
-            for (total, count) in totals.0.iter_mut().zip(&place.counts) {
+        let places = self.places.iter().map(|place| &place.counts);
+        for counts in places.chain([&self.apart]) {
+            for (total, count) in totals.0.iter_mut().zip(counts) {
                 *total += count.load(Relaxed);
             }
         }
         totals
+    }
+
+    /// Who of those that are there has done most.
+    pub(crate) fn busiest(&self) -> (String, u64) {
+        let steps = |place: &&Place| place.counts[Count::Operations as usize].load(Relaxed);
+        let there = self
+            .places
+            .iter()
+            .filter(|place| place.process.load(Relaxed) != 0);
+        let busiest = there.max_by_key(steps);
+        busiest.map_or_else(Default::default, |place| {
+            (place.entry().name, steps(&place))
+        })
+    }
+
+    /// Counts for one who has no place. Async-signal-safe.
+    pub(crate) fn count(&self, what: Count, by: usize) {
+        self.apart[what as usize].fetch_add(by as u64, Relaxed);
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
@@ -179,6 +235,22 @@ impl Place {
         self.doing.store(doing as u8, Relaxed);
     }
 
+    /// Notes that the thread has got the lock with this word.
+    pub(crate) fn hold(&self, word: u32) {
+        self.change_held(0, word);
+    }
+
+    pub(crate) fn release(&self, word: u32) {
+        self.change_held(word, 0);
+    }
+
+    fn change_held(&self, from: u32, to: u32) {
+        // Only the thread itself writes here; no place free: not noted, and then not found.
+        if let Some(held) = self.held.iter().find(|held| held.load(Relaxed) == from) {
+            held.store(to, Relaxed);
+        }
+    }
+
     pub(crate) fn count(&self, what: Count, by: usize) {
         // One step: a signal handler counts here too. Counts stay when the place changes hands.
         self.counts[what as usize].fetch_add(by as u64, Relaxed);
@@ -194,6 +266,10 @@ impl Place {
             doing: Doing::from_number(self.doing.load(Relaxed)),
             word: self.word.load(Relaxed),
             expected: self.expected.load(Relaxed),
+            thread: self.thread.load(Relaxed),
+            held: (self.held.iter().map(|held| held.load(Relaxed)))
+                .filter(|&word| word != 0)
+                .collect(),
         }
     }
 }
@@ -252,9 +328,19 @@ impl std::fmt::Display for Totals {
             "kills",
             "threads",
             "rounds",
+            "deaths",
+            "execs",
+            "holds",
+            "shuffles",
+            "priorities",
+            "stutters",
+            "stops",
+            "refusals",
+            "clock steps",
         ];
         let counts = NAMES.iter().zip(self.0);
         let words: Vec<_> = counts
+            .filter(|&(_, count)| count > 0)
             .map(|(name, count)| format!("{count} {name}"))
             .collect();
         f.write_str(&words.join(", "))
@@ -267,7 +353,7 @@ mod tests {
 
     #[test]
     fn counts_outlive_those_who_counted() {
-        let board = Board::new();
+        let board = Board::of_file(Board::new_file());
         let place = board.join("first");
         place.count(Count::Waits, 3);
         place.set(Doing::Waiting, 7, 9);

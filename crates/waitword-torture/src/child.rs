@@ -5,11 +5,15 @@
 
 use crate::args::Sabotage;
 use crate::board::Board;
+use crate::choices::Choices;
 use crate::context::{Context, mix};
-use crate::scenario;
+use crate::drop_in::{self, DropIn};
+use crate::fault::{self, Fault, Injector};
+use crate::scenario::{self, exec::Passed};
 use crate::watchdog::Watchdog;
 use crate::{process, report};
 use clap::ValueEnum;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::Mutex;
@@ -18,6 +22,9 @@ use std::time::{Duration, Instant};
 
 /// The environment variable that makes a process a scenario's.
 pub(crate) const VARIABLE: &str = "WAITWORD_TORTURE_SCENARIO";
+
+/// The environment variable with the name of the file in which choices are written down.
+pub(crate) const CHOICES: &str = "WAITWORD_TORTURE_CHOICES";
 
 /// The exit status of a scenario that found something wrong.
 pub(crate) const VIOLATED: u8 = 71;
@@ -33,6 +40,12 @@ pub(crate) struct Order {
     pub(crate) sabotage: Option<Sabotage>,
     /// Which of several processes that the scenario is run in, one after the other.
     pub(crate) slice: u64,
+    pub(crate) drop_in: Option<DropIn>,
+    /// The drop-in, if that is tortured.
+    pub(crate) preload: Option<PathBuf>,
+    pub(crate) faults: Vec<Fault>,
+    /// How many rounds at most; 0: as many as there is time for.
+    pub(crate) rounds: u64,
 }
 
 impl Order {
@@ -48,8 +61,59 @@ impl Order {
             self.patience.to_string(),
             sabotage,
             self.slice.to_string(),
+            DropIn::to_text(self.drop_in),
+            self.preload
+                .as_ref()
+                .map_or(String::new(), |path| path.display().to_string()),
+            self.faults_text(),
+            self.rounds.to_string(),
         ]
         .join(";")
+    }
+
+    /// What all choices of the slice come from.
+    pub(crate) fn seed_of_slice(&self) -> u64 {
+        match self.slice {
+            0 => self.seed,
+            slice => mix(self.seed ^ slice),
+        }
+    }
+
+    /// The command that runs this slice again, with the same choices.
+    pub(crate) fn command(&self) -> String {
+        let threads: Vec<_> = self.threads.iter().map(usize::to_string).collect();
+        let faults = match &self.faults[..] {
+            [] => "none".to_owned(),
+            _ => self.faults_text(),
+        };
+        let mut command = format!(
+            "waitword torture --seed {} --only {} --threads {} --slice {} --seconds {} --faults {faults} --patience {}",
+            self.seed,
+            self.scenario,
+            threads.join(","),
+            self.slice,
+            self.seconds,
+            self.patience,
+        );
+        if self.faults.contains(&Fault::Clock) {
+            command += " --clock-steps";
+        }
+        if let Some(drop_in) = self.drop_in {
+            command += &format!(" --drop-in={}", DropIn::to_text(Some(drop_in)));
+        }
+        if self.rounds > 0 {
+            command += &format!(" --rounds {}", self.rounds);
+        }
+        if let Some(sabotage) = self.sabotage.and_then(|name| name.to_possible_value()) {
+            command += &format!(" --sabotage {}", sabotage.get_name());
+        }
+        command
+    }
+
+    /// The faults' names, separated by commas.
+    pub(crate) fn faults_text(&self) -> String {
+        let names: Vec<_> = self.faults.iter().map(|fault| fault.name()).collect();
+        names.join(",")
     }
 
     pub(crate) fn from_text(text: &str) -> Option<Self> {
@@ -69,6 +133,18 @@ impl Order {
                 name => Some(Sabotage::from_str(name, false).ok()?),
             },
             slice: number(next()?)?,
+            drop_in: DropIn::from_text(next()?)?,
+            preload: match next()? {
+                "" => None,
+                path => Some(path.into()),
+            },
+            faults: match next()? {
+                "" => Vec::new(),
+                names => (names.split(','))
+                    .map(|name| Fault::from_str(name, false).ok())
+                    .collect::<Option<_>>()?,
+            },
+            rounds: number(next()?)?,
         })
     }
 }
@@ -86,27 +162,46 @@ pub fn run_if_child() -> Option<ExitCode> {
 
 fn run_scenario(order: &Order) -> ExitCode {
     process::die_with_parent();
-    let Some(scenario) = scenario::ALL.iter().find(|one| one.name == order.scenario) else {
+    if let Err(error) = drop_in::verify(order) {
+        eprintln!("torture: {error}");
+        return ExitCode::FAILURE;
+    }
+    let mut all = scenario::all(order.drop_in).iter();
+    let Some(scenario) = all.find(|one| one.name == order.scenario) else {
         eprintln!("torture: no scenario `{}`", order.scenario);
         return ExitCode::FAILURE;
     };
+    let passed = Passed::from_environment();
+    let board_file = (passed.as_ref()).map_or_else(Board::new_file, |passed| passed.board);
     let context: &'static Context = Box::leak(Box::new(Context {
         scenario: scenario.name,
-        seed: match order.slice {
-            0 => order.seed,
-            slice => mix(order.seed ^ slice),
-        },
+        seed: order.seed_of_slice(),
         threads: order.threads.clone(),
         patience: Duration::from_secs_f64(order.patience),
         sabotage: order.sabotage,
+        drop_in: order.drop_in,
+        faults: order.faults.clone(),
+        rounds: order.rounds,
+        choices: Choices::from_environment(),
         ends: Instant::now() + Duration::from_secs_f64(order.seconds),
-        board: Board::new(),
+        board: Board::of_file(board_file),
+        board_file,
         round: AtomicU64::new(0),
         words: Mutex::default(),
+        objects: Mutex::default(),
         children: [const { AtomicI32::new(0) }; 64],
     }));
+    if let Some(passed) = passed {
+        // The process that was forked for the scenario is watched by another one.
+        return ExitCode::from(scenario::exec::go_on(context, &passed));
+    }
+    if context.has(Fault::Memory) {
+        fault::memory::install(context);
+    }
     let watchdog = Watchdog::start(context);
+    let injector = Injector::start(context);
     let verdict = (scenario.run)(context);
+    injector.stop();
     watchdog.stop();
     match verdict {
         Ok(()) => ExitCode::SUCCESS,
@@ -132,9 +227,16 @@ mod tests {
             patience: 20.0,
             sabotage: None,
             slice: 3,
+            drop_in: None,
+            preload: None,
+            faults: Vec::new(),
+            rounds: 0,
         };
         assert_eq!(Order::from_text(&order.to_text()), Some(order.clone()));
         order.sabotage = Some(Sabotage::SkipWake);
+        order.faults = vec![Fault::Stop, Fault::Memory];
+        order.drop_in = Some(DropIn::On);
+        order.preload = Some("/cache/drop-in.so".into());
         assert_eq!(Order::from_text(&order.to_text()), Some(order));
         assert_eq!(Order::from_text("tokens"), None);
     }

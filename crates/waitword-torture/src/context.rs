@@ -3,10 +3,13 @@
 use crate::actor::{Actor, Verdict};
 use crate::args::Sabotage;
 use crate::board::{Board, Count, Totals};
-use crate::process::complain;
+use crate::choices::Choices;
+use crate::drop_in::DropIn;
+use crate::fault::Fault;
+use crate::process;
 use crate::spot::{Spot, Word};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::thread::{Builder, Scope as ThreadScope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 use waitword::Scope;
@@ -18,18 +21,38 @@ pub(crate) struct Context {
     pub(crate) threads: Vec<usize>,
     pub(crate) patience: Duration,
     pub(crate) sabotage: Option<Sabotage>,
+    pub(crate) drop_in: Option<DropIn>,
+    pub(crate) faults: Vec<Fault>,
+    /// How many rounds at most; 0: as many as there is time for.
+    pub(crate) rounds: u64,
+    pub(crate) choices: Choices,
     pub(crate) ends: Instant,
     pub(crate) board: &'static Board,
+    /// The file that it lies in.
+    pub(crate) board_file: i32,
     /// The round under way.
     pub(crate) round: AtomicU64,
     /// By number; 0 stands for none.
     pub(crate) words: Mutex<Vec<(String, Spot)>>,
+    /// The words that are the first of an object of the C library's.
+    pub(crate) objects: Mutex<Vec<NamedObject>>,
     /// Forked processes that live: killed on the way out.
     pub(crate) children: [AtomicI32; 64],
 }
 
-/// A fraction of a second of torture; at its end the books are balanced.
+/// An object of the C library's, for the report.
 #[derive(Clone, Copy, Debug)]
+pub(crate) struct NamedObject {
+    /// That of its first word.
+    pub(crate) number: u32,
+    pub(crate) address: usize,
+    pub(crate) bytes: usize,
+    /// `pthread_self()` of the thread that holds it, or 0.
+    pub(crate) holder: &'static AtomicUsize,
+}
+
+/// A fraction of a second of torture; at its end the books are balanced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Round {
     pub(crate) number: u64,
     pub(crate) threads: usize,
@@ -60,11 +83,19 @@ pub(crate) fn mix(value: u64) -> u64 {
 }
 
 impl Context {
+    pub(crate) fn has(&self, fault: Fault) -> bool {
+        self.faults.contains(&fault)
+    }
+
     /// The next round, until time is up. There is always a first one. How long waiters spin is one of the
     /// round's choices.
     pub(crate) fn next_round(&self) -> Option<Round> {
         let number = self.round.fetch_add(1, SeqCst);
-        if number > 0 && Instant::now() >= self.ends {
+        let is_last = match self.rounds {
+            0 => Instant::now() >= self.ends,
+            rounds => number >= rounds,
+        };
+        if number > 0 && is_last {
             return None;
         }
         if number > 0 {
@@ -84,15 +115,21 @@ impl Context {
         // Asleep at once, after a short spin, after one that outlasts most waits.
         let spin = [0, 10, 10, 100][round.dice().usize(0..4)];
         waitword::spin::set_budget(Duration::from_micros(spin));
+        self.choices
+            .note(format_args!("{round:?}, waiters spin for {spin} µs"));
         Some(round)
     }
 
     /// A private word of `bits` bits, named for the report.
     pub(crate) fn private_word(&self, name: &str, bits: u32) -> Spot {
+        self.name_word(name, Self::new_word(bits), Scope::Private)
+    }
+
+    /// A word of `bits` bits, in a line of its own.
+    pub(crate) fn new_word(bits: u32) -> Word {
         let memory: &'static mut [u64; 8] = Box::leak(Box::new([0; 8]));
         // SAFETY: leaked, aligned for all sizes, and used as this word only.
-        let word = unsafe { Word::at(memory.as_mut_ptr().cast(), bits) };
-        self.name_word(name, word, Scope::Private)
+        unsafe { Word::at(memory.as_mut_ptr().cast(), bits) }
     }
 
     /// Private words of these sizes that stand in one bucket of the table.
@@ -137,6 +174,24 @@ impl Context {
         spot
     }
 
+    /// Says of a word that it is the first of an object.
+    pub(crate) fn name_object(
+        &self,
+        number: u32,
+        address: *const u8,
+        bytes: usize,
+        holder: &'static AtomicUsize,
+    ) {
+        let object = NamedObject {
+            number,
+            address: address.expose_provenance(),
+            bytes,
+            holder,
+        };
+        let mut objects = self.objects.lock().expect("nobody panics with it");
+        objects.push(object);
+    }
+
     /// Runs a crew of threads to their end; the first complaint of any.
     pub(crate) fn crew<'env>(
         &'static self,
@@ -159,6 +214,12 @@ impl Context {
             }
             verdict
         })
+    }
+
+    /// Says that something is wrong, and has the watchdog end it all.
+    pub(crate) fn complain(&self, complaint: &str) {
+        process::complain(&format!("torture: {}: {complaint}\n", self.scenario));
+        self.board.violate();
     }
 
     pub(crate) fn totals(&self) -> Totals {
@@ -196,18 +257,18 @@ impl<'scope> Crew<'scope, '_> {
     ) {
         let (context, round) = (self.context, self.round);
         let name = format!("{role} {index}");
+        let seed = round.seed_of(role, index);
+        context
+            .choices
+            .note(format_args!("round {}: {name} has {seed}", round.number));
         let handle = Builder::new()
             .stack_size(192 << 10)
             .name(name.clone())
             .spawn_scoped(self.scope, move || {
-                let mut actor = Actor::new(context, &name, round.seed_of(role, index));
+                let mut actor = Actor::new(context, &name, seed);
                 let verdict = work(&mut actor);
                 if let Err(complaint) = &verdict {
-                    complain(&format!(
-                        "torture: {}: {name}: {complaint}\n",
-                        context.scenario
-                    ));
-                    context.board.violate();
+                    context.complain(&format!("{name}: {complaint}"));
                 }
                 verdict
             })

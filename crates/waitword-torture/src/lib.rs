@@ -16,8 +16,12 @@
 //!                      counts them, and writes on the Board what it is about
 //! ```
 //!
-//! All random choices come from the seed: the same seed makes the same choices in each thread. What the
-//! scheduler makes of them is not repeatable.
+//! Meanwhile faults are injected ([`Fault`]): threads are shuffled among CPUs, get other priorities, hold locks for
+//! long, are stopped, get no memory. No invariant depends on their absence.
+//!
+//! All random choices come from the seed: the same seed makes the same choices in each thread, and the same faults
+//! in each slice of a scenario. What the scheduler makes of them is not repeatable; a slice that fails says by
+//! which command it is run again with the same choices.
 //!
 //! A tool that cannot fail proves nothing: [`Sabotage`] makes the scenarios themselves leave out a wake or
 //! misstate a count now and then, and the tests see to it that this is caught.
@@ -26,8 +30,13 @@ mod actor;
 mod args;
 mod board;
 mod child;
+mod choices;
 mod context;
+mod drop_in;
+mod fault;
 mod process;
+mod pthread;
+mod record;
 mod report;
 mod scenario;
 mod spot;
@@ -38,9 +47,11 @@ mod watchdog;
 
 pub use args::{Args, Sabotage};
 pub use child::run_if_child;
+pub use drop_in::DropIn;
+pub use fault::Fault;
 pub use supervisor::run;
 
-/// The names of all scenarios, in the order in which they run.
-pub fn scenario_names() -> impl Iterator<Item = &'static str> {
-    scenario::ALL.iter().map(|scenario| scenario.name)
+/// The names of all scenarios, of the library or of the drop-in, in the order in which they run.
+pub fn scenario_names(drop_in: Option<DropIn>) -> impl Iterator<Item = &'static str> {
+    scenario::all(drop_in).iter().map(|scenario| scenario.name)
 }

@@ -6,6 +6,36 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
+/// A file in memory, of so many zeros, that ends with the last process that has it open.
+pub(crate) fn file_in_memory(bytes: usize) -> i32 {
+    // SAFETY: a new file, which nobody else knows.
+    unsafe {
+        let file = libc::memfd_create(c"waitword-torture".as_ptr(), libc::MFD_CLOEXEC);
+        assert!(file >= 0, "no file in memory");
+        let sized = libc::ftruncate(file, bytes as i64);
+        assert_eq!(sized, 0, "no memory for a file");
+        file
+    }
+}
+
+/// Memory of such a file, at a new address; never unmapped.
+pub(crate) fn map_file(file: i32, bytes: usize) -> *mut u8 {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let anywhere = std::ptr::null_mut();
+    // SAFETY: a new mapping of our file, wherever the kernel likes.
+    let memory = unsafe { libc::mmap(anywhere, bytes, access, libc::MAP_SHARED, file, 0) };
+    assert_ne!(memory, libc::MAP_FAILED, "cannot map shared memory");
+    memory.cast()
+}
+
+/// The same file under another number, which stays open in a program that this process runs in its place.
+pub(crate) fn keep_open(file: i32) -> i32 {
+    // SAFETY: passes a number.
+    let kept = unsafe { libc::dup(file) };
+    assert!(kept >= 0, "no number for a file");
+    kept
+}
+
 /// Zeroed memory that forked processes share with this one; never unmapped.
 pub(crate) fn shared_memory(bytes: usize) -> *mut u8 {
     // SAFETY: a new mapping, wherever the kernel likes.
@@ -21,6 +51,12 @@ pub(crate) fn shared_memory(bytes: usize) -> *mut u8 {
     };
     assert_ne!(memory, libc::MAP_FAILED, "no memory to share");
     memory.cast()
+}
+
+/// The kernel's number of the calling thread.
+pub(crate) fn thread_number() -> u32 {
+    // SAFETY: asks for a number.
+    (unsafe { libc::syscall(libc::SYS_gettid) }) as u32
 }
 
 /// Has this process killed when the thread that started it ends. Async-signal-safe.
@@ -80,12 +116,10 @@ pub(crate) fn kill(child: i32) {
 /// It hung.
 pub(crate) fn reap(context: &Context, child: i32) -> Result<Ended, String> {
     let since = Instant::now();
-    let mut status = 0;
     let mut hung = false;
     // Longer than the watchdog's patience, whose report says more.
     let longest = context.patience + context.patience / 2;
-    // SAFETY: writes the status of a child of ours.
-    while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
+    while !has_ended(child) {
         if !hung && since.elapsed() > longest {
             hung = true;
             kill(child);
@@ -96,6 +130,10 @@ pub(crate) fn reap(context: &Context, child: i32) -> Result<Ended, String> {
         // A failure: another child's.
         let _ = place.compare_exchange(child, 0, SeqCst, SeqCst);
     }
+    // Only now may its number become another's: whoever finds it in `children` still means this one.
+    let mut status = 0;
+    // SAFETY: writes the status of a child of ours, which has ended.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
     context.board.forget(child as u32);
     if hung {
         return Err(format!("process {child} hung"));
@@ -105,6 +143,16 @@ pub(crate) fn reap(context: &Context, child: i32) -> Result<Ended, String> {
     } else {
         Ended::Exited(libc::WEXITSTATUS(status))
     })
+}
+
+/// Whether a child has ended; it must still be waited for.
+fn has_ended(child: i32) -> bool {
+    // SAFETY: zeros are overwritten; a child of ours that has not been waited for.
+    unsafe {
+        let mut about: libc::siginfo_t = std::mem::zeroed();
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        libc::waitid(libc::P_PID, child as u32, &raw mut about, options) != 0 || about.si_pid() != 0
+    }
 }
 
 /// How a process ended.

@@ -1,6 +1,8 @@
 //! What a run comes to, as a table.
 
 use crate::board::{Count, Totals};
+use crate::drop_in::DropIn;
+use crate::fault::Fault;
 use crate::scenario;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Cell, CellAlignment, Table};
@@ -72,18 +74,46 @@ pub(crate) fn one(line: &Line) -> String {
     let seconds = line.took.as_secs_f64();
     let operations = HumanCount(line.totals.of(Count::Operations)).to_string();
     format!(
-        "{:10} {seconds:5.1} s {operations:>12} operations  {result}",
+        "{:15} {seconds:5.1} s {operations:>12} operations  {result}",
         line.scenario
     )
 }
 
 /// The scenarios and what each checks.
-pub(crate) fn list() -> Table {
+pub(crate) fn list(drop_in: Option<DropIn>) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_HORIZONTAL_ONLY);
     table.set_header(["scenario", "what is tortured, and what must hold"]);
-    for scenario in &scenario::ALL {
+    for scenario in scenario::all(drop_in) {
         table.add_row([scenario.name, scenario.about]);
     }
     table
+}
+
+/// The faults that may be injected meanwhile.
+pub(crate) fn list_of_faults() -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_HORIZONTAL_ONLY);
+    table.set_header(["fault", "what is done meanwhile"]);
+    for fault in Fault::all() {
+        table.add_row([fault.name(), fault.about()]);
+    }
+    table
+}
+
+/// How many faults there were of each kind, in one line.
+pub(crate) fn faults(lines: &[Line]) -> String {
+    let of = |fault: &Fault| {
+        let count = |line: &Line| line.totals.of(fault.count());
+        let sum = lines.iter().map(count).sum::<u64>();
+        format!("{} {}", HumanCount(sum), fault.name())
+    };
+    let each: Vec<_> = Fault::all().iter().map(of).collect();
+    let sum = |what| (lines.iter().map(|line| line.totals.of(what))).sum::<u64>();
+    format!(
+        "faults injected: {}; {} owners died, {} processes went on as another program",
+        each.join(", "),
+        HumanCount(sum(Count::Deaths)),
+        HumanCount(sum(Count::Execs)),
+    )
 }

@@ -2,13 +2,17 @@
 
 use crate::args::Args;
 use crate::board::{Count, Totals};
-use crate::child::{self, Order, VARIABLE, VIOLATED};
+use crate::child::{self, CHOICES, Order, VARIABLE, VIOLATED};
+use crate::drop_in::{self, DropIn};
+use crate::fault::{self, Clock, Fault, Outside};
+use crate::record::{self, Record};
 use crate::scenario::{self, Scenario};
 use crate::summary::{self, Line};
 use crate::watchdog::{COUNTS_LINE, HUNG};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -18,17 +22,51 @@ use std::time::{Duration, Instant};
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Runs the torture; success if no scenario has failed.
-pub fn run(args: &Args) -> ExitCode {
+///
+/// `drop_in` says where the drop-in lies as a file, and is asked if it is that which is tortured.
+pub fn run(args: &Args, drop_in: &dyn Fn() -> Result<PathBuf, String>) -> ExitCode {
     if let Some(code) = child::run_if_child() {
         return code;
     }
     if args.list {
-        println!("{}", summary::list());
+        println!(
+            "{}\n{}",
+            summary::list(args.drop_in),
+            summary::list_of_faults()
+        );
         return ExitCode::SUCCESS;
     }
-    match run_all(args) {
+    if let Some(file) = &args.records {
+        return match record::table_of(file) {
+            Ok(table) => {
+                print!("{table}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("torture: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let preload = match (&args.drop_in, &args.drop_in_library) {
+        (Some(DropIn::On), Some(path)) => Ok(Some(path.clone())),
+        (Some(DropIn::On), None) => drop_in().map(Some),
+        _ => Ok(None),
+    };
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
+    let lines = preload
+        .map_err(std::io::Error::other)
+        .and_then(|preload| run_all(args, seed, preload.as_deref()));
+    match lines {
         Ok(lines) => {
+            if let Some(file) = &args.record
+                && let Err(error) = Record::new(args.drop_in, seed, &lines).append_to(file)
+            {
+                eprintln!("torture: {}: {error}", file.display());
+                return ExitCode::FAILURE;
+            }
             println!("{}", summary::table(&lines));
+            println!("{}", summary::faults(&lines));
             let failed: Vec<_> = lines.iter().filter(|line| line.failure.is_some()).collect();
             for line in &failed {
                 let why = line.failure.as_deref().unwrap_or_default();
@@ -48,12 +86,15 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn run_all(args: &Args) -> std::io::Result<Vec<Line>> {
-    let chosen: Vec<&Scenario> = scenario::ALL
+fn run_all(args: &Args, seed: u64, preload: Option<&Path>) -> std::io::Result<Vec<Line>> {
+    let chosen: Vec<&Scenario> = scenario::all(args.drop_in)
         .iter()
         .filter(|one| args.only.is_empty() || args.only.iter().any(|name| name == one.name))
         .collect();
-    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
+    if chosen.is_empty() {
+        let error = "none of these scenarios: those of the drop-in need --drop-in, the others must not have it";
+        return Err(std::io::Error::other(error));
+    }
     let each = args.seconds.max(0.0) / chosen.len() as f64;
     println!(
         "torture: {} scenarios, {each:.1} s each, threads {}, seed {seed}",
@@ -74,7 +115,11 @@ fn run_all(args: &Args) -> std::io::Result<Vec<Line>> {
             threads: args.threads.0.clone(),
             patience: args.patience,
             sabotage: args.sabotage,
-            slice: 0,
+            slice: args.slice.unwrap_or(0),
+            faults: Vec::new(),
+            rounds: args.rounds,
+            drop_in: args.drop_in,
+            preload: preload.map(Path::to_owned),
         };
         let show = |share: f64, totals: &Totals| {
             bar.set_position(index as u64 * 1000 + (share.min(1.0) * 1000.0) as u64);
@@ -86,7 +131,7 @@ fn run_all(args: &Args) -> std::io::Result<Vec<Line>> {
                 HumanCount(totals.of(Count::Wakes)),
             ));
         };
-        let line = run_scenario(scenario, order, &show)?;
+        let line = run_scenario(scenario, order, args, &show)?;
         if bar.is_hidden() {
             println!("{}", summary::one(&line));
         }
@@ -96,10 +141,11 @@ fn run_all(args: &Args) -> std::io::Result<Vec<Line>> {
     Ok(lines)
 }
 
-/// Runs one scenario for its time, in several processes one after the other if it wants that.
+/// Runs one scenario for its time, in several processes one after the other, each with its own faults.
 fn run_scenario(
     scenario: &Scenario,
     order: Order,
+    args: &Args,
     show: &dyn Fn(f64, &Totals),
 ) -> std::io::Result<Line> {
     let started = Instant::now();
@@ -109,34 +155,41 @@ fn run_scenario(
         took: Duration::ZERO,
         failure: None,
     };
-    for slice in 0.. {
+    for slice in order.slice.. {
         let left = order.seconds - started.elapsed().as_secs_f64();
-        if (slice > 0 && left <= 0.0) || line.failure.is_some() {
+        let is_first = slice == order.slice;
+        if (!is_first && (left <= 0.0 || args.slice.is_some())) || line.failure.is_some() {
             break;
         }
-        let seconds = match scenario.slice {
-            Some(longest) => left.min(longest.as_secs_f64()),
-            None => left,
-        };
+        let mut faults = fault::chosen(
+            &args.faults.0,
+            args.clock_steps,
+            order.seed,
+            scenario.name,
+            slice,
+        );
+        faults.retain(|fault| !scenario.without.contains(fault));
         let order = Order {
             slice,
-            seconds,
+            seconds: left.min(scenario.slice.as_secs_f64()),
+            faults,
             ..order.clone()
         };
         let before = line.totals;
-        let (totals, failure) = run_process(scenario, &order, &|totals| {
-            let mut all = before;
-            all.add(totals);
-            show(
-                started.elapsed().as_secs_f64() / order.seconds.max(0.001),
-                &all,
-            );
-        })?;
+        let (totals, failure) =
+            run_process(scenario, &order, args.choices.as_deref(), &|totals| {
+                let mut all = before;
+                all.add(totals);
+                show(
+                    started.elapsed().as_secs_f64() / order.seconds.max(0.001),
+                    &all,
+                );
+            })?;
         line.totals.add(&totals);
-        line.failure = failure;
-        if scenario.slice.is_none() {
-            break;
+        if failure.is_some() {
+            println!("again, with the same choices: {}", order.command());
         }
+        line.failure = failure;
     }
     line.took = started.elapsed();
     Ok(line)
@@ -145,16 +198,46 @@ fn run_scenario(
 fn run_process(
     scenario: &Scenario,
     order: &Order,
+    choices: Option<&Path>,
     show: &dyn Fn(&Totals),
 ) -> std::io::Result<(Totals, Option<String>)> {
-    let mut child = Command::new(std::env::current_exe()?)
+    let mut command = Command::new(std::env::current_exe()?);
+    if order.drop_in == Some(DropIn::Off) {
+        command.env_remove(drop_in::PRELOAD);
+    }
+    let mut child = command
         .args(std::env::args_os().skip(1))
         .env(VARIABLE, order.to_text())
         .envs(scenario.environment.iter().copied())
+        .envs(drop_in::environment(order))
+        .envs(choices.map(|file| (CHOICES, file)))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()?;
-    let lines = lines_of(&mut child);
+    let outside = (order.faults.contains(&Fault::Stop))
+        .then(|| Outside::start(child.id(), order.seed_of_slice()));
+    let clock = match order.faults.contains(&Fault::Clock) {
+        true => Some(Clock::start(order.seed_of_slice())?),
+        false => None,
+    };
+    let (totals, silent) = listen(&mut child, order, show);
+    // Before the child is waited for: it must still have its number. And it must not stay stopped.
+    let mut counted = Totals::default();
+    counted.0[Count::Stops as usize] = outside.map_or(0, Outside::end);
+    counted.0[Count::ClockSteps as usize] = clock.map_or(0, Clock::end);
+    counted.add(&totals);
+    if silent {
+        child.kill()?;
+        child.wait()?;
+        let failure = "its process fell silent, watchdog and all, and was killed";
+        return Ok((counted, Some(failure.to_owned())));
+    }
+    Ok((counted, failure_of(child.wait()?)))
+}
+
+/// Hears what a scenario's process has to say, to its end; whether it fell silent instead.
+fn listen(child: &mut Child, order: &Order, show: &dyn Fn(&Totals)) -> (Totals, bool) {
+    let lines = lines_of(child);
     let silence = Duration::from_secs_f64(order.patience) + GRACE;
     let mut totals = Totals::default();
     loop {
@@ -166,16 +249,8 @@ fn run_process(
                 }
                 None => eprintln!("{line}"),
             },
-            Err(RecvTimeoutError::Disconnected) => {
-                let failure = failure_of(child.wait()?);
-                return Ok((totals, failure));
-            }
-            Err(RecvTimeoutError::Timeout) => {
-                child.kill()?;
-                child.wait()?;
-                let failure = "its process fell silent, watchdog and all, and was killed";
-                return Ok((totals, Some(failure.to_owned())));
-            }
+            Err(RecvTimeoutError::Disconnected) => return (totals, false),
+            Err(RecvTimeoutError::Timeout) => return (totals, true),
         }
     }
 }

@@ -8,7 +8,9 @@
 use crate::board::{Count, Totals};
 use crate::child::VIOLATED;
 use crate::context::Context;
+use crate::fault::{Fault, stay_above};
 use crate::{process, report};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -33,9 +35,19 @@ impl Watchdog {
         let (stop, stopped) = channel();
         let watch = move || {
             block_signals();
+            if context.has(Fault::Priority) {
+                // Where it is not permitted, no thread under torture is above us either.
+                stay_above();
+            }
             let mut seen = Totals::default();
-            let mut since = Instant::now();
+            let mut looked = Instant::now();
+            let mut idle = Duration::ZERO;
             while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
+                // While the process is stopped nobody can do anything, so that does not count.
+                let ran = looked.elapsed().min(4 * PERIOD);
+                idle += ran;
+                (context.board.ran).fetch_add(ran.as_millis() as u64, Relaxed);
+                looked = Instant::now();
                 let now = context.totals();
                 tell(&now);
                 if context.board.is_violated() {
@@ -44,8 +56,8 @@ impl Watchdog {
                 }
                 if progress(&now) != progress(&seen) {
                     seen = now;
-                    since = Instant::now();
-                } else if since.elapsed() > context.patience {
+                    idle = Duration::ZERO;
+                } else if idle > context.patience {
                     let seconds = context.patience.as_secs_f32();
                     give_up(context, &format!("nothing got done for {seconds} s"), HUNG);
                 }
@@ -75,12 +87,14 @@ fn tell(totals: &Totals) {
     println!("{COUNTS_LINE}{}", totals.to_line());
 }
 
-/// The signals of a storm are for those whom it is meant for.
-fn block_signals() {
+/// The signals of a storm are for those whom it is meant for. (SIGSYS cannot be blocked: it answers the thread's own
+/// call.)
+pub(crate) fn block_signals() {
     // SAFETY: fills a set, and changes this thread's mask.
     unsafe {
         let mut all = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
+        libc::sigdelset(&raw mut all, libc::SIGSYS);
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
     }
 }

@@ -25,6 +25,17 @@ use waitword::Error;
 
 const LENGTH: usize = 4096;
 
+/// Whether this kernel cannot wait for shared words of this size, by itself or among others: before Linux 5.16 not for 64 bits. That
+/// it is refused then is shown in `old_kernel.rs`.
+fn cannot_wait<A: Atomic>() -> bool {
+    A::BITS == 64 && !waitword::probe::futex_waitv().is_there()
+}
+
+/// Whether this kernel cannot wait for several words of which some are shared.
+fn cannot_wait_for_many() -> bool {
+    !waitword::probe::futex_waitv().is_there()
+}
+
 /// A file in memory, and this process's view of it.
 struct SharedFile {
     file: OwnedFd,

@@ -114,6 +114,7 @@ programs! {
     once: "once.c",
     once_with_exceptions: "once_throws.cpp",
     spin_locks: "spin.c",
+    counters_at_their_ends: "counters.c",
     mutexes_of_c11: "c11_mutex.c",
     conditions_of_c11: "c11_cond.c",
     old_names: "old_names.c",

@@ -1,6 +1,8 @@
 //! Tortured: condvars of both scopes with mutexes of every sort: tokens are passed through a small store, whose givers and
 //! takers wait for each other, with deadlines and without, and are signalled with the mutex held and without it.
 //!
+//! Those who wait on private ones are interrupted now and then, as cancellation does.
+//!
 //! Checked: everybody comes to an end, every token arrives once, never two threads have the mutex, and a wait says that
 //! it was signalled if and only if a signal was spent on it (by priority: no such promise; in the kernel: at least then).
 
@@ -8,8 +10,9 @@ use super::locks::{Bell, Lock, Sort, in_time};
 use crate::actor::{Actor, Verdict};
 use crate::board::Count;
 use crate::context::{Context, mix};
+use crate::fault::Fault;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use waitword::{Deadline, Kind, LockError, RawCondvar, Scope};
+use waitword::{Deadline, Interrupter, Kind, LockError, RawCondvar, Scope, Wakeup};
 
 const TOKENS: usize = 5_000;
 const ROOM: usize = 3;
@@ -70,23 +73,44 @@ impl Store {
     fn lock(&self, actor: &mut Actor) {
         let seen = self.lock.spot.word.load();
         actor.wait_at(self.lock.spot, seen, false, || self.lock.mutex().lock());
+        actor.holds(self.lock.spot);
     }
 
     /// With the mutex held: one wait.
-    fn wait(&self, actor: &mut Actor, bell: &Bell) -> Verdict {
+    fn wait(&self, actor: &mut Actor, bell: &Bell, by: &Interrupter) -> Verdict {
         let deadline = (actor.dice.u32(0..6) == 0).then(|| actor.tiny_deadline());
+        let interruptible = actor.dice.u32(0..4) == 0;
         let wait = |condvar: &RawCondvar, deadline: Option<&Deadline>| {
+            let mutex = self.lock.mutex();
             // SAFETY: the mutex is held, and all who wait here do so with it.
-            unsafe { condvar.wait(self.lock.mutex(), deadline) }
+            unsafe {
+                match interruptible {
+                    true => condvar.wait_interruptible(mutex, deadline, by),
+                    false => condvar.wait(mutex, deadline).map(|()| Wakeup::Signalled),
+                }
+            }
         };
         let seen = bell.spot.word.load();
+        actor.releases(self.lock.spot);
         let waited = actor.wait_at(bell.spot, seen, deadline.is_some(), || {
             wait(bell.condvar(), deadline.as_ref())
         });
-        if in_time(actor, waited)? {
+        actor.holds(self.lock.spot);
+        if waited == Ok(Wakeup::Interrupted) {
+            if !interruptible || !by.is_interrupted() {
+                return Err("a wait was interrupted by nobody".to_owned());
+            }
+            by.clear();
+            actor.count(Count::Interrupted, 1);
+            return Ok(());
+        }
+        if in_time(actor, waited.map(drop))? {
             actor.count(Count::Woken, 1);
             self.signalled.fetch_add(1, Relaxed);
-        } else if !deadline.is_some_and(|deadline| deadline.has_passed()) {
+        } else if !deadline.is_some_and(|deadline| deadline.has_passed())
+            // Which may have been set back since.
+            && !actor.has(Fault::Clock)
+        {
             return Err("a wait has timed out too early".to_owned());
         }
         Ok(())
@@ -105,7 +129,7 @@ impl Store {
     }
 
     /// Gives a token if there is one to give, else takes one.
-    fn pass(&self, actor: &mut Actor, token: Option<u64>) -> Verdict {
+    fn pass(&self, actor: &mut Actor, token: Option<u64>, by: &Interrupter) -> Verdict {
         let (wait_for, tell, unfit) = match token {
             Some(_) => {
                 let room = self.room.load(Relaxed);
@@ -115,7 +139,7 @@ impl Store {
         };
         self.lock(actor);
         while self.held.load(Relaxed) == unfit {
-            self.wait(actor, wait_for)?;
+            self.wait(actor, wait_for, by)?;
         }
         let held = self.held.load(Relaxed);
         let after = match token {
@@ -143,6 +167,7 @@ impl Store {
         if with_mutex {
             self.signal(actor, tell);
         }
+        actor.releases(self.lock.spot);
         // SAFETY: locked above.
         unsafe {
             match actor.dice.u32(0..8) {
@@ -212,26 +237,37 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         chosen.truncate(dice.usize(1..=AT_ONCE.min(pairs)));
         let chosen = &chosen;
         let quota = (TOKENS / pairs).max(2);
+        let interrupters: Vec<_> = (0..pairs * 2).map(|_| Interrupter::new()).collect();
+        let (interrupters, left) = (&interrupters, &AtomicUsize::new(pairs * 2));
         context.crew(round, |crew| {
             for pair in 0..pairs {
                 // As many givers as takers of each.
                 let store = chosen[pair % chosen.len()];
                 for gives in [true, false] {
                     let role = if gives { "giver" } else { "taker" };
+                    let by = &interrupters[pair * 2 + usize::from(gives)];
                     crew.spawn(role, pair, move |actor| {
                         for number in 0..quota {
                             let token = mix((pair * quota + number) as u64);
-                            store.pass(actor, gives.then_some(token))?;
+                            store.pass(actor, gives.then_some(token), by)?;
                             match actor.dice.u32(0..256) {
                                 0 => actor.move_to_some_cpu(),
                                 1 => store.ask_as_stranger()?,
                                 _ => {}
                             }
                         }
+                        left.fetch_sub(1, Relaxed);
                         Ok(())
                     });
                 }
             }
+            crew.spawn("interrupter", 0, move |actor| {
+                while left.load(Relaxed) > 0 {
+                    interrupters[actor.dice.usize(0..interrupters.len())].interrupt();
+                    crate::actor::nap(actor.dice.u64(0..200));
+                }
+                Ok(())
+            });
             Ok(())
         })?;
         chosen.iter().try_for_each(|store| store.over())?;

@@ -6,8 +6,9 @@
 use super::traffic::{Plan, kinds, nothing_left, private_words};
 use crate::actor::{Actor, Verdict};
 use crate::context::Context;
+use crate::fault::Fault;
 use std::time::Duration;
-use waitword::table;
+use waitword::{Error, table};
 
 const TOKENS: usize = 4_000;
 /// 16 MiB of buckets.
@@ -39,7 +40,12 @@ fn grow(actor: &mut Actor) -> Verdict {
         std::thread::sleep(Duration::from_micros(actor.dice.u64(0..3_000)));
         let had = table::buckets();
         let wanted = (had * 2).clamp(64, MOST_BUCKETS);
-        let has = table::reserve(wanted).map_err(|error| format!("no growth: {error}"))?;
+        let has = match table::reserve(wanted) {
+            Ok(has) => has,
+            // The present table goes on.
+            Err(Error::OutOfMemory) if actor.has(Fault::Memory) => continue,
+            Err(error) => return Err(format!("no growth: {error}")),
+        };
         if has < wanted || table::buckets() < has {
             let now = table::buckets();
             return Err(format!(

@@ -107,7 +107,7 @@ fn run_round(
 }
 
 /// What the one who sees a process die owes to the others.
-fn wake_all(master: &mut Actor, shared: &SharedWords) -> Verdict {
+pub(super) fn wake_all(master: &mut Actor, shared: &SharedWords) -> Verdict {
     for tokens in &shared.words {
         master.wake(tokens.spot, usize::MAX, u64::MAX)?;
     }
@@ -115,7 +115,7 @@ fn wake_all(master: &mut Actor, shared: &SharedWords) -> Verdict {
 }
 
 /// Until the survivors have done something. Should they not, the watchdog sees to it.
-fn wait_for_progress(context: &Context) {
+pub(super) fn wait_for_progress(context: &Context) {
     let done = || context.totals().of(Count::Operations);
     let before = done();
     while done() < before + STEPS_BETWEEN {
@@ -123,7 +123,7 @@ fn wait_for_progress(context: &Context) {
     }
 }
 
-fn give_on(actor: &mut Actor, kinds: &[Kind], ledger: &[AtomicI64]) -> Verdict {
+pub(super) fn give_on(actor: &mut Actor, kinds: &[Kind], ledger: &[AtomicI64]) -> Verdict {
     loop {
         let kind = actor.dice.usize(0..kinds.len());
         let (tokens, colour) = kinds[kind];
@@ -143,7 +143,7 @@ fn give_on(actor: &mut Actor, kinds: &[Kind], ledger: &[AtomicI64]) -> Verdict {
     }
 }
 
-fn take_on(actor: &mut Actor, kinds: &[Kind], ledger: &[AtomicI64]) -> Verdict {
+pub(super) fn take_on(actor: &mut Actor, kinds: &[Kind], ledger: &[AtomicI64]) -> Verdict {
     loop {
         let kind = actor.dice.usize(0..kinds.len());
         let (tokens, colour) = kinds[kind];

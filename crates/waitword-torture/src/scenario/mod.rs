@@ -1,17 +1,27 @@
 //! The scenarios: what is tortured, and the invariant that each checks.
 
+mod across;
+mod atomic_wait;
+mod barrier;
 mod cond;
 mod condvar;
+pub(crate) mod door;
+mod events;
+pub(crate) mod exec;
 mod fork;
 mod growth;
 mod herd;
 mod kills;
 mod locks;
 mod mutex;
+mod object;
+mod once;
 mod order;
 mod requeue;
 mod ring;
+mod robust;
 mod rwlock;
+mod semaphore;
 mod shared;
 mod signals;
 mod threads;
@@ -22,6 +32,9 @@ mod wake_op;
 
 use crate::actor::Verdict;
 use crate::context::Context;
+use crate::drop_in::DropIn;
+use crate::fault::Fault;
+use crate::pthread;
 use std::time::Duration;
 
 /// A scenario, run in a process of its own.
@@ -30,12 +43,22 @@ pub(crate) struct Scenario {
     /// For a reader of the list.
     pub(crate) about: &'static str,
     pub(crate) run: fn(&'static Context) -> Verdict,
-    /// The longest that one process is used for, where a fresh one matters.
-    pub(crate) slice: Option<Duration>,
+    /// The longest that one process is used for: then comes a fresh one, with other faults.
+    pub(crate) slice: Duration,
+    /// Faults that it cannot bear, for a reason of its own.
+    pub(crate) without: &'static [Fault],
     pub(crate) environment: &'static [(&'static str, &'static str)],
 }
 
-const fn scenario(
+/// The scenarios of the library, or of the drop-in.
+pub(crate) fn all(drop_in: Option<DropIn>) -> &'static [Scenario] {
+    match drop_in {
+        None => &ALL,
+        Some(_) => &pthread::ALL,
+    }
+}
+
+pub(crate) const fn scenario(
     name: &'static str,
     about: &'static str,
     run: fn(&'static Context) -> Verdict,
@@ -44,12 +67,13 @@ const fn scenario(
         name,
         about,
         run,
-        slice: None,
+        slice: Duration::from_secs(4),
+        without: &[],
         environment: &[],
     }
 }
 
-pub(crate) const ALL: [Scenario; 17] = [
+static ALL: [Scenario; 26] = [
     scenario(
         "tokens",
         "Semaphores of all sizes, tiny deadlines, masks: tokens given are tokens taken, waits that \
@@ -91,6 +115,36 @@ pub(crate) const ALL: [Scenario; 17] = [
         cond::run,
     ),
     scenario(
+        "semaphore",
+        "Semaphores, posted once and often, waited for with deadlines and interrupters: every post is taken once",
+        semaphore::run,
+    ),
+    scenario(
+        "barrier",
+        "Barriers, with some who give up and come again: nobody passes early, one leader each time",
+        barrier::run,
+    ),
+    scenario(
+        "events",
+        "Events, auto events and latches: all pass each time, nobody twice, nobody early",
+        events::run,
+    ),
+    scenario(
+        "once",
+        "Many come to the same Once, and some leave it by unwinding: each is done once",
+        once::run,
+    ),
+    scenario(
+        "atomic",
+        "C++20's wait and notify on atomics of all kinds: a change of the partner's is always seen",
+        atomic_wait::run,
+    ),
+    scenario(
+        "robust",
+        "Robust mutexes whose holders die, threads that end and processes that are killed: each death is announced",
+        robust::run,
+    ),
+    scenario(
         "wake_op",
         "glibc's old condition variable: signal and unlock in one wake_op, counts add up",
         wake_op::run,
@@ -101,10 +155,19 @@ pub(crate) const ALL: [Scenario; 17] = [
         wait_any::run,
     ),
     scenario(
-        "order",
-        "Order of arrival, masks, requeues and counts against a model, one operation at a time",
-        order::run,
+        "door",
+        "futex(2) and futex2 by their own calls, on shared words mixed with the kernel's: a baton comes round",
+        door::run,
     ),
+    Scenario {
+        // Real-time threads stand before others.
+        without: &[Fault::Priority],
+        ..scenario(
+            "order",
+            "Order of arrival, masks, requeues and counts against a model, one operation at a time",
+            order::run,
+        )
+    },
     scenario(
         "herd",
         "All threads asleep on one word, woken at once, in batches, by mask, after a requeue: the \
@@ -117,7 +180,7 @@ pub(crate) const ALL: [Scenario; 17] = [
         threads::run,
     ),
     Scenario {
-        slice: Some(Duration::from_millis(700)),
+        slice: Duration::from_millis(700),
         environment: &[("WAITWORD_BUCKETS", "1")],
         ..scenario(
             "growth",
@@ -143,6 +206,20 @@ pub(crate) const ALL: [Scenario; 17] = [
          counts as between threads",
         shared::run,
     ),
+    scenario(
+        "across",
+        "Mutexes, rwlocks, condvars and semaphores in memory that several processes map, each at another address",
+        across::run,
+    ),
+    Scenario {
+        // Of the filter's handler nothing is left in the new program.
+        without: &[Fault::Memory],
+        ..scenario(
+            "exec",
+            "Processes on shared words go on as another program, in the middle of everything: the others go on, too, and no word is corrupted",
+            exec::run,
+        )
+    },
     scenario(
         "kills",
         "Processes on shared words are killed at any moment: the others go on, and no word is \

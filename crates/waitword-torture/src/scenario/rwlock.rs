@@ -191,6 +191,7 @@ impl Guarded {
                 }
             })
         }
+        actor.releases(self.spot);
         let fairly = actor.dice.u32(0..16) == 0;
         let lock = self.lock();
         // SAFETY: the caller holds it so.
@@ -213,6 +214,7 @@ impl Guarded {
         let Some(mut held) = self.enter(actor, readers_in_16)? else {
             return Ok(());
         };
+        actor.holds(self.spot);
         self.stay(actor, held)?;
         while actor.dice.u32(0..4) == 0 {
             held = self.change(actor, held)?;

@@ -38,7 +38,7 @@ const PAGE: usize = 4096;
 /// Shared words as this process sees them.
 pub(super) struct SharedWords {
     memory: *mut u8,
-    file: i32,
+    pub(super) file: i32,
     pub(super) words: Vec<Tokens>,
 }
 
@@ -48,18 +48,12 @@ unsafe impl Sync for SharedWords {}
 impl SharedWords {
     /// Makes the memory, and names the words.
     pub(super) fn new(context: &Context) -> Self {
-        // SAFETY: a new file in memory of one page, which nobody else knows.
-        let file = unsafe {
-            let file = libc::memfd_create(c"waitword-torture".as_ptr(), libc::MFD_CLOEXEC);
-            assert!(file >= 0, "no file in memory");
-            assert_eq!(
-                libc::ftruncate(file, PAGE as i64),
-                0,
-                "no memory for a file"
-            );
-            file
-        };
-        let memory = map(file, std::ptr::null_mut());
+        Self::of_file(context, process::file_in_memory(PAGE))
+    }
+
+    /// Names the words in such a file.
+    pub(super) fn of_file(context: &Context, file: i32) -> Self {
+        let memory = process::map_file(file, PAGE);
         let name = |(offset, bits)| {
             let name = format!("shared word at {offset}");
             context.name_word(&name, word_at(memory, offset, bits), Scope::Shared)
@@ -78,7 +72,7 @@ impl SharedWords {
     /// The same words at another address, for a forked process.
     pub(super) fn map_elsewhere(&self) -> Self {
         // The old mapping stays, so the new one is elsewhere.
-        let memory = map(self.file, std::ptr::null_mut());
+        let memory = process::map_file(self.file, PAGE);
         assert_ne!(memory, self.memory);
         let move_over = |(&(offset, bits), tokens): (&(usize, u32), &Tokens)| Tokens {
             spot: Spot {
@@ -120,14 +114,6 @@ impl SharedWords {
         let same = self.words.iter().find(|word| word.spot.number == number);
         (*same.expect("the same words in each process"), colour)
     }
-}
-
-fn map(file: i32, wish: *mut libc::c_void) -> *mut u8 {
-    let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a new mapping of our file, where there is none yet.
-    let memory = unsafe { libc::mmap(wish, PAGE, access, libc::MAP_SHARED, file, 0) };
-    assert_ne!(memory, libc::MAP_FAILED, "cannot map shared memory");
-    memory.cast()
 }
 
 fn word_at(memory: *mut u8, offset: usize, bits: u32) -> Word {

@@ -11,6 +11,7 @@ use super::traffic::{nothing_left, take_all};
 use crate::actor::{Actor, Verdict};
 use crate::board::Count;
 use crate::context::Context;
+use crate::fault::Fault;
 use crate::process::shared_memory;
 use crate::spot::{SIZES, Spot, Word};
 use crate::tokens::Tokens;
@@ -113,6 +114,8 @@ fn take_any(actor: &mut Actor, set: &[Tokens], index: usize) -> Verdict {
             Ok(woken) if woken < wanted.len() => {}
             Ok(woken) => return Err(format!("word {woken} of {} was woken", wanted.len())),
             Err(Error::Mismatch) => {}
+            // For private and shared words mixed it needs memory, and says so.
+            Err(Error::OutOfMemory) if actor.has(Fault::Memory) => std::thread::yield_now(),
             Err(Error::TimedOut) if deadline.is_some() => {}
             Err(error) => return Err(format!("a wait_any has failed: {error}")),
         }

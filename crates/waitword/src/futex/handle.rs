@@ -147,11 +147,11 @@ impl RawFutex {
             node = unsafe { node_word.replace(node, here) };
         }
         let number = u32::try_from(node).map_err(|_| Error::NoSuchNode)?;
-        match repository().node_position(number) {
-            Some(position) => Ok(Place::OnNode(position)),
-            // A node that the table has no memory on: because it must not, or for its high number.
-            None if sys::numa::exists(number) => Ok(Place::Anywhere),
-            None => Err(Error::NoSuchNode),
+        // A node may exist that the table has no memory on: because it must not, or for its high number.
+        if repository().has_node(number) || sys::numa::exists(number) {
+            Ok(Place::OnNode(number))
+        } else {
+            Err(Error::NoSuchNode)
         }
     }
 }

@@ -273,4 +273,26 @@ mod tests {
         event.set();
         assert!(event.wait_for(Duration::ZERO));
     }
+
+    #[test]
+    fn whoever_waits_while_turns_wrap_around_is_released() {
+        for shared in [0, SHARED] {
+            let event = Event {
+                word: AtomicU64::new(shared | (TURNS - 5)),
+            };
+            for _ in 0..6 {
+                std::thread::scope(|threads| {
+                    let waiter = threads.spawn(|| event.wait_for(Duration::from_secs(60)));
+                    while event.word.load(Ordering::Relaxed) & SLEEPERS == 0 {
+                        std::thread::yield_now();
+                    }
+                    // Both at once: the waiter finds it by the turn alone.
+                    event.set();
+                    event.reset();
+                    assert!(waiter.join().unwrap());
+                });
+            }
+            assert_eq!(event.word.load(Ordering::Relaxed), shared | 6);
+        }
+    }
 }

@@ -53,3 +53,23 @@ fn two_growers_and_a_waiter() {
         }
     });
 }
+
+/// A requeue that found its buckets in the old table moves those who stand in the new one.
+#[test]
+fn a_requeue_finds_the_waiter_in_whichever_table() {
+    check(2, || {
+        let repository = repository();
+        let (from, to) = (TestWord::new(0), TestWord::new(1));
+        let waiter = {
+            let (repository, from) = (repository.clone(), from.clone());
+            thread::spawn(move || from.wait(&repository).is_ok())
+        };
+        let grower = grow(&repository);
+        from.set(1);
+        let moved = super::requeue::move_all(&repository, &from, &to);
+        let counted = to.wake(&repository, 1);
+        assert_eq!(moved, counted);
+        assert_eq!(waiter.join().unwrap(), counted == 1);
+        grower.join().unwrap();
+    });
+}

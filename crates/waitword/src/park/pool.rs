@@ -155,6 +155,13 @@ impl Pool {
         (0..self.len.load(Ordering::Acquire)).map(chunk_bytes).sum()
     }
 
+    /// How many parkers threads have taken.
+    #[cfg(not(loom))]
+    pub(crate) fn in_use(&self) -> usize {
+        let is_in_use = |&index: &usize| !self.place(ParkerId::from_index(index)).slot.is_free();
+        (0..self.capacity()).filter(is_in_use).count()
+    }
+
     /// A group by its number.
     #[inline]
     pub(super) fn group(&self, number: usize) -> &Group {

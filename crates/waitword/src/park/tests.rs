@@ -106,3 +106,48 @@ fn one_batch_reaches_sleepers_of_many_groups() {
         }
     });
 }
+
+/// The count of a group's calls passes its end while everybody sleeps, over a number that must not be zero (`batch.rs`), whichever
+/// way they are woken: one by one, and two whole groups by one call.
+#[test]
+fn sleepers_are_woken_while_calls_pass_their_end() {
+    const GROUPS: usize = 3;
+    const SLEEPERS: usize = GROUP * GROUPS;
+    let pool = Pool::new();
+    let all: Vec<_> = (0..SLEEPERS).map(|_| pool.take(|_| {})).collect();
+    drop(all);
+    for singly in [0, 1, 5] {
+        for group in 0..GROUPS {
+            // Odd, as `begin` makes it, and two calls before the end.
+            pool.group(group)
+                .calls
+                .store(u32::MAX - 4, Ordering::Relaxed);
+        }
+        let notices: Vec<_> = (0..SLEEPERS).map(|_| Notice::new()).collect();
+        let (send, receive) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            for notice in &notices {
+                let (pool, send) = (&pool, send.clone());
+                scope.spawn(move || {
+                    let parker = pool.take(|_| {});
+                    send.send((notice, parker.id().unwrap())).unwrap();
+                    parker.park_uninterrupted(notice);
+                });
+            }
+            let sleepers: Vec<_> = receive.iter().take(SLEEPERS).collect();
+            std::thread::sleep(core::time::Duration::from_millis(20));
+            let mut calls = WakeCalls::new(&pool);
+            for (n, (notice, id)) in sleepers.into_iter().enumerate() {
+                if n < singly * GROUPS {
+                    pool.wake_one(Some(id), notice.give());
+                } else {
+                    calls.add(Some(id), notice.give());
+                }
+            }
+        });
+        for group in 0..GROUPS {
+            let calls = pool.group(group).calls.load(Ordering::Relaxed);
+            assert_eq!(calls % 2, 1, "{calls}");
+        }
+    }
+}

@@ -97,7 +97,7 @@ impl Repository {
 
     /// Moves everything from `old` into `new` and makes that the current table. False if `old` was no
     /// longer the current one.
-    fn replace(&self, old: &Table, mut new: NonNull<Table>) -> bool {
+    pub(super) fn replace(&self, old: &Table, mut new: NonNull<Table>) -> bool {
         let _section = Section::enter(self);
         for bucket in old.all() {
             bucket.lock();

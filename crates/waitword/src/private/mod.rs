@@ -34,6 +34,8 @@ mod table;
 #[cfg(not(loom))]
 pub(crate) mod fork;
 mod grow;
+#[cfg(all(test, not(loom)))]
+mod placement;
 #[cfg(not(loom))]
 mod snapshot;
 
@@ -44,7 +46,7 @@ pub(crate) use section::{is_inside, leave_note};
 pub use snapshot::{Snapshot, Waiter};
 pub(crate) use table::{Found, Key, Place};
 
-use crate::atomic::{AtomicPtr, AtomicUsize, Ordering, full_fence};
+use crate::atomic::{AtomicPtr, AtomicUsize, Ordering, fence, full_fence};
 use crate::park::{Parker, Pool};
 use crate::stats::{self, Event};
 use crate::sys::numa::Nodes;
@@ -115,9 +117,9 @@ impl Repository {
             .unwrap_or_else(|| self.make_first_table())
     }
 
-    /// The position of NUMA node `number` in the table; `None` if the machine has no such node.
-    pub(crate) fn node_position(&self, number: u32) -> Option<u32> {
-        self.table().nodes().position(number)
+    /// Whether the table has memory on NUMA node `number`.
+    pub(crate) fn has_node(&self, number: u32) -> bool {
+        self.table().nodes().position(number).is_some()
     }
 
     /// Where the waiters of `key` stand, if there may be any. With the fence that a waker needs after its
@@ -129,14 +131,28 @@ impl Repository {
     #[inline]
     pub(crate) fn find_waiters(&self, key: Key) -> Option<Found<'_>> {
         full_fence();
-        self.find_waiters_after_fence(key)
-    }
-
-    /// The same for a second key, behind the one fence.
-    #[inline]
-    pub(crate) fn find_waiters_after_fence(&self, key: Key) -> Option<Found<'_>> {
         let found = self.existing_table()?.find(key);
         found.bucket.may_have_waiters(found.lane).then_some(found)
+    }
+
+    /// Whether any may wait on one of two words, for a waker of both: nobody is missed who is moved from one to the other
+    /// meanwhile (`bucket.rs`). With the fence, as in [`find_waiters`](Self::find_waiters).
+    #[inline]
+    pub(crate) fn may_have_waiters(&self, first: Key, second: Key) -> bool {
+        full_fence();
+        let Some(table) = self.existing_table() else {
+            return false;
+        };
+        let both = [table.find(first), table.find(second)];
+        let moves = || both.map(|found| found.bucket.moves());
+        let before = moves();
+        let counted = |found: &Found<'_>| found.bucket.may_have_waiters(found.lane);
+        if both.iter().any(counted) {
+            return true;
+        }
+        // Whoever was counted off as moved was noted before.
+        fence(Ordering::Acquire);
+        moves() != before
     }
 
     /// A parker for the calling thread, which is about to wait. The table keeps step with the number of
@@ -533,8 +549,9 @@ impl Pair<'_> {
                 })
             }
         };
-        if from != to {
+        if from != to && moved > 0 {
             to_bucket.count(to_found.lane, moved as isize);
+            from_bucket.note_move();
             from_bucket.count(from_found.lane, -(moved as isize));
             stats::count_many(Event::Requeues, moved);
         }

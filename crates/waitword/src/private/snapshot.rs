@@ -19,6 +19,11 @@ pub struct Waiter {
 pub struct Snapshot {
     /// How many stand in the table, whether or not there was room to list them.
     pub waiters: usize,
+    /// How many the buckets count, and wakes look for. Those who are about to wait or to leave are in it; while nobody is, it is
+    /// [`waiters`](Self::waiters).
+    pub counted: usize,
+    /// How many threads have a place to sleep in: those that wait, on whatever, but for those in the kernel.
+    pub parkers: usize,
     /// Buckets whose lock could not be had in a reasonable time; their waiters are not counted.
     pub locked_buckets: usize,
 }
@@ -29,7 +34,10 @@ const PATIENCE: u32 = 10_000;
 impl Repository {
     /// Lists waiters into `out` as far as there is room. Bucket by bucket: others come and go meanwhile.
     pub(crate) fn snapshot(&self, out: &mut [Waiter]) -> Snapshot {
-        let mut found = Snapshot::default();
+        let mut found = Snapshot {
+            parkers: self.parkers.in_use(),
+            ..Snapshot::default()
+        };
         let Some(table) = self.existing_table() else {
             return found;
         };
@@ -43,6 +51,7 @@ impl Repository {
                 found.locked_buckets += 1;
                 continue;
             }
+            found.counted += bucket.counted();
             // SAFETY: the bucket is locked.
             unsafe {
                 bucket.chain(|chain| {

@@ -25,7 +25,8 @@ pub(crate) enum Place {
     /// The same, for what waits on a mutex at that address: a wake that comes late, when the mutex has become
     /// something else, must not find that one's waiters.
     AtMutex,
-    /// On the node at this position among the table's nodes, because the word asks for it.
+    /// On the node with this number, because the word asks for it. The number, and not its position among a table's nodes: a
+    /// later table may have others (`cpuset(7)`), and its waiters must be found all the same.
     OnNode(u32),
 }
 
@@ -34,7 +35,7 @@ impl Place {
         match self {
             Place::Anywhere => 0,
             Place::AtMutex => 1,
-            Place::OnNode(position) => position + 2,
+            Place::OnNode(number) => number + 2,
         }
     }
 
@@ -42,7 +43,7 @@ impl Place {
         match bits {
             0 => Place::Anywhere,
             1 => Place::AtMutex,
-            position => Place::OnNode(position - 2),
+            number => Place::OnNode(number - 2),
         }
     }
 }
@@ -104,11 +105,11 @@ impl Table {
         let hash = (key.address as u64).wrapping_mul(GOLDEN);
         let index = (hash >> 32 >> (32 - self.bits)) as usize;
         let lane = (hash >> 29) as usize % LANES;
+        let spread = ((hash >> 13 & 0xffff) as u32 * self.nodes.count()) >> 16;
         let position = match key.place {
-            Place::OnNode(position) => position.min(self.nodes.count() - 1),
-            Place::Anywhere | Place::AtMutex => {
-                ((hash >> 13 & 0xffff) as u32 * self.nodes.count()) >> 16
-            }
+            // A node without memory of ours is served by all.
+            Place::OnNode(number) => self.nodes.position(number).unwrap_or(spread),
+            Place::Anywhere | Place::AtMutex => spread,
         };
         let index = ((position as usize) << self.bits) + index;
         debug_assert!(index < self.len());
@@ -300,12 +301,21 @@ mod tests {
     #[test]
     fn a_word_that_names_a_node_stands_in_that_node_s_memory() {
         let table = four_nodes();
-        for position in 0..4 {
+        for (position, number) in table.nodes.numbers().enumerate() {
             for word in 0..1000 {
-                let index = index_of(table, key(0x5000 + word, Place::OnNode(position)));
-                assert_eq!(index >> table.bits, position as usize);
+                let index = index_of(table, key(0x5000 + word, Place::OnNode(number)));
+                assert_eq!(index >> table.bits, position);
             }
         }
+    }
+
+    #[test]
+    fn a_node_that_the_table_has_no_memory_on_is_served_by_all() {
+        let table = four_nodes();
+        let served_by = (0..1000)
+            .map(|word| index_of(table, key(0x5000 + word * 4, Place::OnNode(2))) >> table.bits)
+            .collect::<std::collections::HashSet<_>>();
+        assert_eq!(served_by.len(), 4);
     }
 
     #[test]

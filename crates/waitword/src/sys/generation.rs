@@ -88,18 +88,44 @@ mod tests {
         let parents = generation();
         assert_ne!(parents as u8, 0);
         assert_eq!(generation(), parents);
-        // SAFETY: the child only reads a word and exits.
+        in_child(|| generation() != parents && generation() == generation());
+        assert_eq!(generation(), parents);
+    }
+
+    /// Four billion forks of forks, or the last few of them.
+    #[test]
+    fn generations_begin_anew_without_a_zero_in_the_low_byte() {
+        fn descend(steps: u32, mother: u32) -> bool {
+            let here = generation();
+            let sound = here != mother && here as u8 != 0;
+            sound && (steps == 0 || ends_well(|| descend(steps - 1, here)))
+        }
+        for last in [0xfd, u32::MAX - 3] {
+            in_child(|| {
+                // Before this child has asked.
+                LAST.store(last, Ordering::Relaxed);
+                descend(6, 0)
+            });
+        }
+    }
+
+    /// Whether `check` holds in a child.
+    fn ends_well(check: impl FnOnce() -> bool) -> bool {
+        // SAFETY: the child reads and writes some words, forks and exits.
         let child = unsafe { libc::fork() };
         assert!(child >= 0);
         if child == 0 {
-            let differs = generation() != parents && generation() == generation();
             // SAFETY: ends the child without running anything of the parent's.
-            unsafe { libc::_exit(i32::from(!differs)) };
+            unsafe { libc::_exit(i32::from(!check())) };
         }
         let mut status = 0;
         // SAFETY: waits for the child made above.
         unsafe { libc::waitpid(child, &raw mut status, 0) };
-        assert_eq!(status, 0);
-        assert_eq!(generation(), parents);
+        status == 0
+    }
+
+    #[track_caller]
+    fn in_child(check: impl FnOnce() -> bool) {
+        assert!(ends_well(check));
     }
 }

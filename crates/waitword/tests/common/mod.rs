@@ -10,8 +10,12 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use waitword::table::{self, Waiter};
 
-/// How long a test may take. Ample: this is not to measure anything.
-const LIMIT: Duration = Duration::from_secs(120);
+/// `usually`, or as many seconds as `WATCHDOG_SECONDS` says: for slow machines.
+pub(crate) fn limit(usually: u64) -> Duration {
+    let wanted = std::env::var("WATCHDOG_SECONDS").ok();
+    let seconds = wanted.and_then(|seconds| seconds.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(usually))
+}
 
 /// Ends the process, saying who waits on what, unless dropped in time. A hang then fails the test run
 /// instead of stopping it for ever.
@@ -19,11 +23,16 @@ pub(crate) struct Watchdog {
     _done: Sender<()>,
 }
 
-/// Watches over a test until the result is dropped.
+/// Watches over a test until the result is dropped. Two minutes are ample: this is not to measure anything.
 pub(crate) fn watchdog(test: &'static str) -> Watchdog {
+    watchdog_for(test, limit(120))
+}
+
+/// The same with another limit.
+pub(crate) fn watchdog_for(test: &'static str, limit: Duration) -> Watchdog {
     let (done, ended) = channel::<()>();
     std::thread::spawn(move || {
-        if ended.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
+        if ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
             let mut waiters = vec![Waiter::default(); 20];
             let snapshot = table::snapshot(&mut waiters);
             waiters.truncate(snapshot.waiters);

@@ -5,9 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-/// The most that a forked child may take.
-const LIMIT: Duration = Duration::from_secs(60);
-
 /// How a child is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -45,11 +42,11 @@ pub(crate) fn in_child(way: Way, check: impl FnOnce() -> i32) {
 /// Waits for a child to end with 0; kills it if it hangs.
 #[track_caller]
 pub(crate) fn expect_success(child: i32) {
-    let started = Instant::now();
+    let (started, limit) = (Instant::now(), super::limit(60));
     let mut status = 0;
     // SAFETY: writes the status of our own child.
     while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
-        if started.elapsed() > LIMIT {
+        if started.elapsed() > limit {
             // SAFETY: our own child, not waited for yet.
             unsafe { libc::kill(child, libc::SIGKILL) };
         }

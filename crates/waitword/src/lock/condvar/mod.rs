@@ -41,6 +41,8 @@ mod robust;
 #[cfg(not(loom))]
 mod shared;
 mod table;
+#[cfg(all(test, not(loom)))]
+mod wraps;
 
 #[cfg(not(loom))]
 pub use api::{Condvar, WaitTimeoutResult};

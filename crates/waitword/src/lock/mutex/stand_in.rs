@@ -62,13 +62,16 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    while Instant::now() < until {
+                    loop {
                         MUTEX.lock();
                         let seen = SECTIONS.load(SeqCst);
                         std::hint::spin_loop();
                         SECTIONS.store(seen + 1, SeqCst);
                         // SAFETY: locked just above.
                         unsafe { MUTEX.unlock() };
+                        if Instant::now() >= until {
+                            break;
+                        }
                     }
                 });
             }

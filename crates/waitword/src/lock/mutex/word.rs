@@ -231,4 +231,19 @@ mod tests {
         assert!(later.has_heir() && later.turn() != waiting.turn());
         assert!(!waiting.holder_is_off_cpu());
     }
+
+    #[test]
+    fn turns_begin_anew_and_touch_nothing_else() {
+        let waiting = State(LOCKED).with_parked(true).with_heir();
+        let mut state = waiting;
+        let turns: Vec<u32> = (0..16)
+            .map(|_| {
+                assert_eq!(state.0 & !(TURN | CPU), waiting.0);
+                state = state.released().taken();
+                state.turn()
+            })
+            .collect();
+        assert_eq!(turns[15], waiting.turn());
+        assert!(turns[..15].iter().all(|&turn| turn != waiting.turn()));
+    }
 }

@@ -466,13 +466,12 @@ fn between_processes() {
     if child == 0 {
         let fine = lock(word, Scope::Shared) == Ok(Acquired::Clean);
         stage.store(1, SeqCst);
-        let second = Deadline::after(Duration::from_secs(1));
-        while word.load(SeqCst) & WAITERS == 0 && !second.has_passed() {
+        let minute = Deadline::after(Duration::from_secs(60));
+        while word.load(SeqCst) & WAITERS == 0 && !minute.has_passed() {
             std::hint::spin_loop();
         }
         let fine = fine && unlock(word, Scope::Shared) == Ok(());
         // Once more, and dies with it.
-        let minute = Deadline::after(Duration::from_secs(60));
         let fine = fine && lock_until(word, Scope::Shared, &minute).is_ok();
         // SAFETY: ends the child.
         unsafe { libc::_exit(if fine { 0 } else { 1 }) };

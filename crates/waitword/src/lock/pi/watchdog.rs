@@ -9,11 +9,14 @@ pub(crate) struct Watchdog {
     _done: Sender<()>,
 }
 
-/// Ends the process, unless the result is dropped within two minutes.
+/// Ends the process, unless the result is dropped within two minutes, or as many seconds as `WATCHDOG_SECONDS` says.
 pub(crate) fn watch(test: &'static str) -> Watchdog {
+    let wanted = std::env::var("WATCHDOG_SECONDS").ok();
+    let seconds = wanted.and_then(|seconds| seconds.parse().ok());
+    let patience = Duration::from_secs(seconds.unwrap_or(120));
     let (done, ended) = channel::<()>();
     std::thread::spawn(move || {
-        if ended.recv_timeout(Duration::from_secs(120)) == Err(RecvTimeoutError::Timeout) {
+        if ended.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
             // Not `eprintln`: the test harness would keep it.
             let _ = writeln!(std::io::stderr(), "\n`{test}` hangs");
             std::process::abort();

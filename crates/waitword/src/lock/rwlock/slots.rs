@@ -50,7 +50,7 @@
 //!    the lock.
 //! 4. `SLOTS` is set in the word whenever a slot may stand for the lock, so without it nobody looks here.
 
-use crate::atomic::{AtomicU32, AtomicU64, Ordering, full_fence};
+use crate::atomic::{AtomicU64, Ordering, full_fence};
 use crate::futex::private::{wait, wake};
 use crate::lock::key_of;
 use crate::private::repository;
@@ -72,21 +72,22 @@ struct Line([AtomicU64; SLOTS_IN_LINE]);
 
 struct Table {
     lines: [Line; LINES],
-    /// Threads that have a number so far: as many lines are in use, and no more are looked at.
-    threads: AtomicU32,
+    /// Threads that have a number so far: as many lines are in use, and no more are looked at. 64 bits: from zero again, it would
+    /// hide the lines from whoever wants to write.
+    threads: AtomicU64,
 }
 
 #[cfg(not(loom))]
 static TABLE: Table = Table {
     lines: [const { Line([const { AtomicU64::new(FREE) }; SLOTS_IN_LINE]) }; LINES],
-    threads: AtomicU32::new(0),
+    threads: AtomicU64::new(0),
 };
 
 #[cfg(loom)]
 loom::lazy_static! {
     static ref TABLE: Table = Table {
         lines: core::array::from_fn(|_| Line(core::array::from_fn(|_| AtomicU64::new(FREE)))),
-        threads: AtomicU32::new(0),
+        threads: AtomicU64::new(0),
     };
 }
 
@@ -108,7 +109,7 @@ struct Place {
 
 impl Place {
     /// Of the thread with this number: 0, 1, ...
-    fn of(number: u32) -> Self {
+    fn of(number: u64) -> Self {
         let index = number as usize;
         Self {
             line: line(index % LINES),
@@ -144,15 +145,14 @@ mod thread {
     pub(super) fn place() -> Place {
         match PLACE.get() {
             0 => first(),
-            known => Place::of((known - 1) as u32),
+            known => Place::of(known - 1),
         }
     }
 
     #[cold]
     fn first() -> Place {
-        // After 2^32 threads numbers come again (invariant 3).
         let number = TABLE.threads.fetch_add(1, Ordering::Relaxed);
-        PLACE.set(u64::from(number) + 1);
+        PLACE.set(number + 1);
         Place::of(number)
     }
 }
@@ -398,6 +398,22 @@ mod tests {
         }
         assert!(publish(NOWHERE + 8).is_none());
         assert!(locks.into_iter().all(retract));
+    }
+
+    /// A server with a thread for each request gets there in weeks.
+    #[test]
+    fn whoever_comes_after_two_to_the_32_threads_is_seen() {
+        const LOCK: usize = NOWHERE + 0x2000;
+        TABLE
+            .threads
+            .fetch_max(u64::from(u32::MAX) - 1, Ordering::Relaxed);
+        for _ in 0..4 {
+            let reads = || {
+                let _ = publish(LOCK).unwrap();
+                (any(LOCK), retract(LOCK))
+            };
+            assert_eq!(std::thread::spawn(reads).join().unwrap(), (true, true));
+        }
     }
 
     #[test]

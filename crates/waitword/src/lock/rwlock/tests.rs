@@ -411,3 +411,28 @@ fn a_lock_of_several_processes_or_of_one_thread_never_becomes_fast() {
     let kinds = [0, PREFER_WRITER, SHARED, PREFER_WRITER | SHARED];
     assert!(kinds.iter().all(|kind| kind & (FAST | SLOTS) == 0));
 }
+
+/// Turns and overlaps are counted in four bits each, in the middle of the word.
+#[test]
+fn what_is_counted_in_the_word_stays_in_its_bits() {
+    let around = State(!(state::TURN | state::OVERLAPS));
+    let mut turned = around;
+    for turn in [1, 14, 15, 16, 31, u32::MAX] {
+        turned = turned.with_turn(turn);
+        assert_eq!(turned.turn(), turn.min(15));
+        assert_eq!(turned.without(state::TURN), around);
+        // It never falls.
+        assert_eq!(turned.with_turn(0), turned);
+    }
+    let mut overlapped = around;
+    let enough_after = (1..100).find(|_| {
+        let (next, enough) = overlapped.with_overlap(true);
+        overlapped = next;
+        assert_eq!(overlapped.without(state::OVERLAPS), around);
+        enough
+    });
+    assert_eq!(enough_after, Some(4));
+    // Begins anew, and does not fall below nothing.
+    assert_eq!(overlapped, around);
+    assert_eq!(overlapped.with_overlap(false), (around, false));
+}

@@ -1,0 +1,242 @@
+//! Faults: what a machine, a scheduler or an administrator may do to threads while they wait and wake.
+//!
+//! ```text
+//!   seed, scenario, slice ──► which faults there are in this slice          (chosen)
+//!   seed, fault, number   ──► how long until the next one, and what it does (choices)
+//!
+//!   in the scenario's own process            outside, in the supervisor's
+//!     Injector: a thread for each fault        Outside: stops the whole process; steps the clock
+//!     Actor::dawdle: holds                     (whoever does that must not be stopped himself)
+//!     SIGSYS handler: memory refused
+//! ```
+//!
+//! So the same seed injects the same faults in the same order; when they strike is for the scheduler. Each is
+//! counted on the board. None may break what the library promises: all invariants hold under all faults.
+
+mod clock;
+pub(crate) mod hold;
+pub(crate) mod memory;
+mod priority;
+mod shuffle;
+mod stop;
+pub(crate) mod stutter;
+mod tasks;
+
+pub(crate) use clock::Clock;
+pub(crate) use priority::stay_above;
+pub(crate) use shuffle::Cpus;
+pub(crate) use stop::Outside;
+
+use crate::board::Count;
+use crate::context::{Context, mix};
+use clap::ValueEnum;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Each kind of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Fault {
+    /// Locks are held, and threads dawdle, for anything from a nanosecond to milliseconds, awake or asleep
+    Hold,
+    /// All threads are moved to one CPU, to another, each to some CPU, anywhere, in turns
+    Shuffle,
+    /// Single threads get another priority or policy for a while: nice, batch, idle, FIFO, round robin
+    Priority,
+    /// Everybody pauses for some milliseconds and is let go at once
+    Stutter,
+    /// The process, or one of a scenario's processes, is stopped by SIGSTOP for a while
+    Stop,
+    /// The library's calls for memory (mmap, mremap, madvise) fail: the n-th, every n-th, all
+    Memory,
+    /// The system's clock is set some seconds forwards and back (needs --clock-steps)
+    Clock,
+}
+
+impl Fault {
+    pub(crate) fn all() -> &'static [Self] {
+        Self::value_variants()
+    }
+
+    pub(crate) fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or(String::new(), |value| value.get_name().to_owned())
+    }
+
+    /// What is said of it in the list.
+    pub(crate) fn about(self) -> String {
+        let value = self.to_possible_value();
+        let help = value.as_ref().and_then(|value| value.get_help());
+        help.map_or(String::new(), ToString::to_string)
+    }
+
+    /// Under what it is counted.
+    pub(crate) fn count(self) -> Count {
+        match self {
+            Self::Hold => Count::Holds,
+            Self::Shuffle => Count::Shuffles,
+            Self::Priority => Count::Priorities,
+            Self::Stutter => Count::Stutters,
+            Self::Stop => Count::Stops,
+            Self::Memory => Count::Refusals,
+            Self::Clock => Count::ClockSteps,
+        }
+    }
+}
+
+/// Which faults there may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// In each slice those that the seed chooses.
+    BySeed,
+    /// In each slice these.
+    These(Vec<Fault>),
+}
+
+/// The faults of one slice of a scenario: a function of its arguments alone.
+pub(crate) fn chosen(
+    wanted: &Wanted,
+    clock: bool,
+    seed: u64,
+    name: &str,
+    slice: u64,
+) -> Vec<Fault> {
+    let by_name = name
+        .bytes()
+        .fold(seed, |mixed, byte| mix(mixed ^ u64::from(byte)));
+    let mut dice = fastrand::Rng::with_seed(mix(by_name ^ slice.rotate_left(17)));
+    let mut faults: Vec<Fault> = match wanted {
+        // Some slices have none: what goes wrong only on a machine that is left alone is found, too.
+        Wanted::BySeed => (Fault::all().iter().copied())
+            .filter(|_| dice.u32(0..3) == 0)
+            .collect(),
+        Wanted::These(these) => these.clone(),
+    };
+    faults.retain(|&fault| fault != Fault::Clock || clock);
+    faults
+}
+
+/// The choices of the `number`-th fault of a kind, in a scenario's own process.
+fn noted_choices(context: &Context, fault: Fault, number: u64) -> fastrand::Rng {
+    let dice = choices(context.seed, fault, number);
+    let first = dice.clone().u64(..);
+    (context.choices).note(format_args!("fault {} {number}: {first}", fault.name()));
+    dice
+}
+
+/// The choices of the `number`-th fault of a kind, whatever became of those before.
+pub(crate) fn choices(seed: u64, fault: Fault, number: u64) -> fastrand::Rng {
+    fastrand::Rng::with_seed(mix(mix(seed ^ ((fault as u64 + 1) << 48)) ^ number))
+}
+
+/// A pause until the next fault: from a fraction of a millisecond to so many milliseconds.
+fn pause(dice: &mut fastrand::Rng, most: u64) -> Duration {
+    Duration::from_micros(dice.u64(200..most * 1000))
+}
+
+/// What tells a thread of faults that it is time to go.
+#[derive(Clone, Default)]
+pub(crate) struct Flag(Arc<AtomicBool>);
+
+impl Flag {
+    pub(crate) fn raise(&self) {
+        self.0.store(true, SeqCst);
+    }
+
+    pub(crate) fn is_raised(&self) -> bool {
+        self.0.load(SeqCst)
+    }
+
+    /// Sleeps, but not long after it is raised; whether it is not.
+    pub(crate) fn sleep(&self, time: Duration) -> bool {
+        const STEP: Duration = Duration::from_millis(10);
+        let until = std::time::Instant::now() + time;
+        while !self.is_raised() {
+            let left = until.saturating_duration_since(std::time::Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            std::thread::sleep(left.min(STEP));
+        }
+        false
+    }
+}
+
+/// The threads that inject faults in a scenario's own process, one for each kind.
+pub(crate) struct Injector {
+    over: Flag,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What a thread of faults does until it is told to stop.
+type Work = fn(&'static Context, &Flag);
+
+impl Injector {
+    pub(crate) fn start(context: &'static Context) -> Self {
+        let over = Flag::default();
+        let works = context.faults.iter().filter_map(|fault| {
+            let work: Work = match fault {
+                Fault::Shuffle => shuffle::run,
+                Fault::Priority => priority::run,
+                Fault::Stutter => stutter::run,
+                Fault::Stop => stop::run,
+                Fault::Memory => memory::run,
+                Fault::Hold | Fault::Clock => return None,
+            };
+            Some((fault.name(), work))
+        });
+        let start = |(name, work): (String, Work)| {
+            let flag = over.clone();
+            std::thread::Builder::new()
+                .name(format!("{}{name}", tasks::OURS))
+                .spawn(move || {
+                    crate::watchdog::block_signals();
+                    work(context, &flag);
+                })
+                .expect("a thread for faults")
+        };
+        let threads = works.map(start).collect();
+        Self { over, threads }
+    }
+
+    /// Stops, with everything undone that can be.
+    pub(crate) fn stop(self) {
+        self.over.raise();
+        for thread in self.threads {
+            // It has panicked: said so, and nothing is left to undo.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_a_function_of_the_seed() {
+        let of = |seed, name, slice| chosen(&Wanted::BySeed, true, seed, name, slice);
+        let some: Vec<_> = (0..64).map(|slice| of(7, "ring", slice)).collect();
+        let again: Vec<_> = (0..64).map(|slice| of(7, "ring", slice)).collect();
+        assert_eq!(some, again);
+        assert!(
+            Fault::all()
+                .iter()
+                .all(|fault| some.iter().any(|set| set.contains(fault)))
+        );
+        assert!(some.iter().any(Vec::is_empty));
+        let others: Vec<_> = (0..64).map(|slice| of(8, "ring", slice)).collect();
+        assert_ne!(some, others);
+        let no_clock = chosen(&Wanted::These(Fault::all().to_vec()), false, 7, "ring", 0);
+        assert!(!no_clock.contains(&Fault::Clock) && no_clock.len() == Fault::all().len() - 1);
+    }
+
+    #[test]
+    fn each_fault_has_its_own_choices() {
+        let draw = |seed, fault, number| choices(seed, fault, number).u64(..);
+        assert_eq!(draw(1, Fault::Stop, 5), draw(1, Fault::Stop, 5));
+        assert_ne!(draw(1, Fault::Stop, 5), draw(1, Fault::Stutter, 5));
+        assert_ne!(draw(1, Fault::Stop, 5), draw(1, Fault::Stop, 6));
+    }
+}

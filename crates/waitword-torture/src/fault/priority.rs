@@ -1,0 +1,79 @@
+//! Priorities: single threads become nicer, batch, idle, or real-time for some milliseconds, then ordinary again.
+//!
+//! A real-time thread that spins or yields until an ordinary one goes on can keep a CPU to itself. So those who
+//! inject and watch run above all others where that is permitted, and no thread stays real-time for long. Where
+//! it is not permitted (no `CAP_SYS_NICE`), only what every thread may do is done.
+
+use super::{Fault, Flag, noted_choices, pause, tasks};
+use crate::board::Count;
+use crate::context::Context;
+use std::time::Duration;
+
+/// Of real-time threads under torture; those who watch have more.
+const REAL_TIME: i32 = 1;
+const ABOVE: i32 = 20;
+
+/// Raises the calling thread above those under torture; whether that is permitted.
+pub(crate) fn stay_above() -> bool {
+    set_policy(0, libc::SCHED_FIFO, ABOVE)
+}
+
+pub(super) fn run(context: &'static Context, over: &Flag) {
+    let permitted = stay_above();
+    for number in 0.. {
+        let mut dice = noted_choices(context, Fault::Priority, number);
+        if !over.sleep(pause(&mut dice, 20)) {
+            break;
+        }
+        let (share, stay) = (dice.u32(1..6), Duration::from_micros(dice.u64(100..6_000)));
+        let mut changed = Vec::new();
+        tasks::for_each(context, |task| {
+            let way = dice.u32(0..5);
+            if dice.u32(0..share) == 0 {
+                changed.push(task);
+                change(task, way, permitted, &mut dice);
+            }
+        });
+        std::thread::sleep(stay);
+        changed
+            .iter()
+            .for_each(|&task| make_ordinary(task, permitted));
+        context.board.count(Count::Priorities, changed.len());
+    }
+    tasks::for_each(context, |task| make_ordinary(task, permitted));
+}
+
+fn change(task: i32, way: u32, permitted: bool, dice: &mut fastrand::Rng) {
+    let nice = dice.i32(1..=19);
+    match way {
+        // From idle nobody comes back who is not permitted to.
+        0 if permitted => drop(set_policy(task, libc::SCHED_IDLE, 0)),
+        1 if permitted => drop(set_policy(task, libc::SCHED_FIFO, REAL_TIME)),
+        2 if permitted => drop(set_policy(task, libc::SCHED_RR, REAL_TIME)),
+        3 if permitted => set_nice(task, nice),
+        _ => drop(set_policy(task, libc::SCHED_BATCH, 0)),
+    }
+}
+
+fn make_ordinary(task: i32, permitted: bool) {
+    set_policy(task, libc::SCHED_OTHER, 0);
+    if permitted {
+        set_nice(task, 0);
+    }
+}
+
+fn set_nice(task: i32, nice: i32) {
+    // SAFETY: passes numbers. A thread that has gone needs none.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, task as u32, nice) };
+}
+
+/// Its children begin as ordinary threads.
+fn set_policy(task: i32, policy: i32, priority: i32) -> bool {
+    // SAFETY: zeros are valid; reads a whole structure. A thread that has gone needs none.
+    unsafe {
+        let mut parameters: libc::sched_param = std::mem::zeroed();
+        parameters.sched_priority = priority;
+        let policy = policy | libc::SCHED_RESET_ON_FORK;
+        libc::sched_setscheduler(task, policy, &raw const parameters) == 0
+    }
+}

@@ -1,0 +1,112 @@
+//! Stopped processes: SIGSTOP and, some milliseconds later, SIGCONT. To a single process of a scenario while
+//! the others go on; or, from outside, to the scenario's own with all its threads, its watchdog among them.
+
+use super::{Fault, Flag, choices, noted_choices, pause};
+use crate::board::Count;
+use crate::context::Context;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Stops one forked process after the other.
+pub(super) fn run(context: &'static Context, over: &Flag) {
+    for number in 0.. {
+        let mut dice = noted_choices(context, Fault::Stop, number);
+        if !over.sleep(pause(&mut dice, 60)) {
+            break;
+        }
+        let place = &context.children[dice.usize(0..context.children.len().min(8))];
+        let child = place.load(SeqCst);
+        if child <= 0 {
+            continue;
+        }
+        let process = Handle::open(child);
+        // Still there: it had not been waited for when it was opened, so the number was its own.
+        if let Some(process) = process
+            && place.load(SeqCst) == child
+        {
+            process.signal(libc::SIGSTOP);
+            std::thread::sleep(stay(&mut dice));
+            process.signal(libc::SIGCONT);
+            context.board.count(Count::Stops, 1);
+        }
+    }
+}
+
+fn stay(dice: &mut fastrand::Rng) -> Duration {
+    Duration::from_micros(dice.u64(100..15_000))
+}
+
+/// A process by file descriptor: it cannot be mistaken for another that has its number later.
+struct Handle(i32);
+
+impl Handle {
+    fn open(process: i32) -> Option<Self> {
+        // SAFETY: passes numbers.
+        let file = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) } as i32;
+        (file >= 0).then_some(Self(file))
+    }
+
+    /// To one that has ended: nothing.
+    fn signal(&self, signal: i32) {
+        let none = std::ptr::null::<libc::siginfo_t>();
+        // SAFETY: passes numbers and a null pointer.
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.0, signal, none, 0) };
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: opened by `open`, closed once.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+/// Stops a scenario's whole process now and then, from the supervisor's.
+pub(crate) struct Outside {
+    over: Flag,
+    stops: Arc<AtomicU64>,
+    thread: JoinHandle<()>,
+}
+
+impl Outside {
+    /// `child` is not waited for before [`end`](Self::end) has returned.
+    pub(crate) fn start(child: u32, seed: u64) -> Self {
+        let over = Flag::default();
+        let stops = Arc::new(AtomicU64::new(0));
+        let (flag, count) = (over.clone(), stops.clone());
+        let work = move || {
+            for number in 0.. {
+                // Other choices than those inside.
+                let mut dice = choices(!seed, Fault::Stop, number);
+                if !flag.sleep(pause(&mut dice, 120)) {
+                    break;
+                }
+                signal(child, libc::SIGSTOP);
+                std::thread::sleep(stay(&mut dice));
+                signal(child, libc::SIGCONT);
+                count.fetch_add(1, SeqCst);
+            }
+        };
+        let thread = std::thread::spawn(work);
+        Self {
+            over,
+            stops,
+            thread,
+        }
+    }
+
+    /// Stops it no more, and it goes on; how often it was stopped.
+    pub(crate) fn end(self) -> u64 {
+        self.over.raise();
+        // It cannot have panicked: nothing in it does.
+        let _ = self.thread.join();
+        self.stops.load(SeqCst)
+    }
+}
+
+fn signal(child: u32, signal: i32) {
+    // SAFETY: a child that has not been waited for, so the number is its own.
+    unsafe { libc::kill(child as i32, signal) };
+}

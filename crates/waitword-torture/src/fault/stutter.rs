@@ -1,0 +1,53 @@
+//! Stutter: everybody pauses where he is, with whatever lock in hand, and all are let go at the same moment.
+//!
+//! Those who pause sleep in the kernel on a word of the board, without the library.
+
+use super::{Fault, Flag, noted_choices, pause};
+use crate::board::{Board, Count};
+use crate::context::Context;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
+
+/// Nobody pauses for longer, even if whoever lets go were killed.
+static LONGEST: libc::timespec = libc::timespec {
+    tv_sec: 0,
+    tv_nsec: 200_000_000,
+};
+
+pub(super) fn run(context: &'static Context, over: &Flag) {
+    let word = &context.board.pause;
+    for number in 0.. {
+        let mut dice = noted_choices(context, Fault::Stutter, number);
+        if !over.sleep(pause(&mut dice, 40)) {
+            break;
+        }
+        word.store(1, SeqCst);
+        std::thread::sleep(Duration::from_micros(dice.u64(100..8_000)));
+        word.store(0, SeqCst);
+        wake_all(word);
+        context.board.count(Count::Stutters, 1);
+    }
+}
+
+/// Pauses if everybody does. For each step of each thread: a load if nobody does.
+pub(crate) fn pause_with_all(board: &Board) {
+    if board.pause.load(SeqCst) != 0 {
+        let word = &raw const board.pause;
+        // SAFETY: a word that lives as long as the process, and a whole timespec.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                word,
+                libc::FUTEX_WAIT,
+                1,
+                &raw const LONGEST,
+            )
+        };
+    }
+}
+
+fn wake_all(word: &AtomicU32) {
+    let word = std::ptr::from_ref(word);
+    // SAFETY: passes an address and numbers. All processes of a scenario share the word.
+    unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, i32::MAX) };
+}

@@ -1,0 +1,33 @@
+//! The threads of a scenario, in all its processes, but for those that watch and inject.
+
+use crate::context::Context;
+use std::sync::atomic::Ordering::SeqCst;
+
+/// What the names of the injector's own threads begin with.
+pub(super) const OURS: &str = "fault ";
+const WATCHDOG: &str = "watchdog";
+
+/// Calls `act` with the number of each thread. Threads that come meanwhile are left out; one that has gone
+/// makes the call that is made with its number fail.
+///
+/// The main thread of the scenario's process is none of them: it starts the others, which inherit from it.
+pub(super) fn for_each(context: &Context, mut act: impl FnMut(i32)) {
+    let main = std::process::id() as i32;
+    let children = context.children.iter().map(|place| place.load(SeqCst));
+    for process in std::iter::once(main).chain(children.filter(|&child| child > 0)) {
+        let Ok(tasks) = std::fs::read_dir(format!("/proc/{process}/task")) else {
+            continue;
+        };
+        for task in tasks.flatten() {
+            let name = std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+            let number = task.file_name().to_string_lossy().parse();
+            if let Ok(number) = number
+                && number != main
+                && !name.starts_with(OURS)
+                && !name.starts_with(WATCHDOG)
+            {
+                act(number);
+            }
+        }
+    }
+}

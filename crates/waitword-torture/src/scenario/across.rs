@@ -1,0 +1,364 @@
+//! Tortured: process-shared locks in memory that several processes map, each at another address: mutexes of every flavour
+//! and kind, rwlocks, a store with condvars, semaphores.
+//!
+//! Checked: one holder at a time and nobody beside a writer, over all processes; no turn, write or token is lost; all come
+//! to an end.
+
+use super::locks::{Sort, in_time};
+use crate::actor::{Actor, Verdict};
+use crate::context::{Context, Round};
+use crate::process::{self, Ended, shared_memory};
+use crate::spot::{Spot, Word};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use waitword::{
+    Deadline, Preference, RawCondvar, RawMutex, RawRwLock, RwLockError, Scope, Semaphore,
+};
+
+const PROCESSES: usize = 3;
+const TURNS: usize = 3_000;
+const MOST_THREADS: usize = 96;
+const MUTEXES: usize = 12;
+const ROOM: u64 = 2;
+
+/// What a lock protects.
+#[derive(Default)]
+#[repr(C)]
+struct Books {
+    /// Changed by plain loads and stores, one after the other.
+    pair: [AtomicU64; 2],
+    /// The changes, by those who made them.
+    changes: AtomicU64,
+}
+
+/// All of it, as it lies in memory.
+#[repr(C)]
+struct World {
+    mutexes: [(RawMutex, Books); MUTEXES],
+    rwlocks: [(RawRwLock, Books); 2],
+    /// A store for tokens.
+    lock: RawMutex,
+    not_empty: RawCondvar,
+    not_full: RawCondvar,
+    held: AtomicU64,
+    /// How many there is room for, and how many there are.
+    room: Semaphore,
+    stock: Semaphore,
+}
+
+impl World {
+    fn new(round: Round) -> Self {
+        let mut sorts = sorts();
+        let number = round.dice().usize(0..MUTEXES);
+        let room = 1 + round.dice().u32(0..3);
+        let lock = sorts.nth(number).map(Sort::make).unwrap_or_default();
+        let mut sorts = self::sorts();
+        let mut mutex = || sorts.next().map(Sort::make).unwrap_or_default();
+        Self {
+            mutexes: [(); MUTEXES].map(|()| (mutex(), Books::default())),
+            rwlocks: [Preference::Reader, Preference::Writer]
+                .map(|preference| (RawRwLock::with(preference, Scope::Shared), Books::default())),
+            lock,
+            not_empty: RawCondvar::with_scope(Scope::Shared),
+            not_full: RawCondvar::with_scope(Scope::Shared),
+            held: AtomicU64::new(0),
+            room: Semaphore::with_scope(room, Scope::Shared),
+            stock: Semaphore::with_scope(0, Scope::Shared),
+        }
+    }
+}
+
+fn sorts() -> impl Iterator<Item = Sort> {
+    Sort::all().filter(|sort| sort.scope == Scope::Shared)
+}
+
+/// The world as one process sees it, with the names that the report has for its objects.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    world: &'a World,
+    names: &'a Names,
+}
+
+struct Names {
+    mutexes: Vec<Spot>,
+    rwlocks: Vec<Spot>,
+    lock: Spot,
+    bells: [Spot; 2],
+    semaphores: [Spot; 2],
+}
+
+pub(super) fn run(context: &'static Context) -> Verdict {
+    let memory = NonNull::new(shared_memory(size_of::<World>()).cast::<World>());
+    let memory = memory.expect("memory is not at null");
+    let names = &Names::new(context, memory);
+    while let Some(now) = context.next_round() {
+        // SAFETY: a mapping that is large enough, aligned to a page; all processes of the round before have ended.
+        unsafe { memory.write(World::new(now)) };
+        let each = (now.threads.min(MOST_THREADS) / PROCESSES).max(4) / 4;
+        run_processes(context, &|process| {
+            let view = View {
+                world: map_elsewhere(memory),
+                names,
+            };
+            work(context, now, process * each, each, view)
+        })?;
+        // SAFETY: written above, and changed by nobody any more.
+        over(unsafe { memory.as_ref() })?;
+    }
+    Ok(())
+}
+
+/// The same memory at another address of a forked process.
+fn map_elsewhere(memory: NonNull<World>) -> &'static World {
+    // SAFETY: a shared mapping; with an old size of 0 it stays, and the new one is elsewhere.
+    unsafe {
+        let flags = libc::MREMAP_MAYMOVE;
+        let elsewhere = libc::mremap(memory.as_ptr().cast(), 0, size_of::<World>(), flags);
+        assert_ne!(elsewhere, libc::MAP_FAILED, "cannot map the memory again");
+        assert_ne!(elsewhere.cast(), memory.as_ptr());
+        &*elsewhere.cast::<World>()
+    }
+}
+
+fn run_processes(context: &'static Context, work: &dyn Fn(usize) -> Verdict) -> Verdict {
+    let children: Vec<_> = (0..PROCESSES)
+        .map(|process| super::shared::start(context, process, work))
+        .collect();
+    let mut verdict = Ok(());
+    for child in children {
+        let ended = process::reap(context, child)?;
+        if ended != Ended::Exited(0) {
+            verdict = verdict.and(Err(format!("process {child} has ended so: {ended:?}")));
+        }
+    }
+    verdict
+}
+
+/// Four roles of so many threads each.
+fn work(
+    context: &'static Context,
+    round: Round,
+    first: usize,
+    each: usize,
+    view: View<'_>,
+) -> Verdict {
+    let quota = (TURNS / (each * PROCESSES * 4)).max(4);
+    context.crew(round, |crew| {
+        for index in first..first + each {
+            crew.spawn("locker", index, move |actor| {
+                (0..quota).try_for_each(|_| view.lock(actor))
+            });
+            crew.spawn("sharer", index, move |actor| {
+                (0..quota).try_for_each(|_| view.share(actor))
+            });
+            for gives in [true, false] {
+                let role = if gives { "giver" } else { "taker" };
+                crew.spawn(role, index, move |actor| {
+                    for _ in 0..quota {
+                        view.store(actor, gives)?;
+                        view.count(actor, gives)?;
+                        actor.step();
+                    }
+                    Ok(())
+                });
+            }
+        }
+        Ok(())
+    })
+}
+
+/// When all are gone.
+fn over(world: &World) -> Verdict {
+    let mutexes = world.mutexes.iter().map(|(_, books)| books);
+    for books in mutexes.chain(world.rwlocks.iter().map(|(_, books)| books)) {
+        let counted = books.pair.each_ref().map(|half| half.load(Relaxed));
+        let changes = books.changes.load(Relaxed);
+        if counted != [changes; 2] {
+            return Err(format!("{changes} changes were made, counted: {counted:?}"));
+        }
+    }
+    if world.held.load(Relaxed) != 0 || world.stock.value() != 0 {
+        return Err("tokens are left over".to_owned());
+    }
+    let error = |error| format!("in use by nobody: {error}");
+    world.not_empty.destroy().map_err(error)?;
+    world.not_full.destroy().map_err(error)
+}
+
+impl Books {
+    fn change(&self, actor: &mut Actor) -> Verdict {
+        let [first, second] = &self.pair;
+        let before = first.load(Relaxed);
+        first.store(before + 1, Relaxed);
+        actor.dawdle();
+        if second.load(Relaxed) != before {
+            return Err("two have changed the same at once".to_owned());
+        }
+        second.store(before + 1, Relaxed);
+        let changes = if actor.miscounts() { 2 } else { 1 };
+        self.changes.fetch_add(changes, Relaxed);
+        Ok(())
+    }
+}
+
+impl View<'_> {
+    fn lock(&self, actor: &mut Actor) -> Verdict {
+        let index = actor.dice.usize(0..MUTEXES);
+        let (mutex, books) = &self.world.mutexes[index];
+        let spot = self.names.mutexes[index];
+        let deadline = (actor.dice.u32(0..4) == 0).then(|| actor.tiny_deadline());
+        let locked = actor.wait_at(spot, 0, deadline.is_some(), || match deadline {
+            Some(deadline) => mutex.lock_until(deadline),
+            None => mutex.lock_checked(),
+        });
+        if in_time(actor, locked)? {
+            actor.holds(spot);
+            books.change(actor)?;
+            if actor.leaves_out() {
+                // And goes nowhere: others wait for ever.
+                std::thread::park();
+            }
+            actor.releases(spot);
+            // SAFETY: locked just above.
+            unsafe { mutex.unlock() };
+        }
+        actor.step();
+        Ok(())
+    }
+
+    fn share(&self, actor: &mut Actor) -> Verdict {
+        let index = actor.dice.usize(0..2);
+        let (lock, books) = &self.world.rwlocks[index];
+        let spot = self.names.rwlocks[index];
+        let writes = actor.dice.u32(0..4) == 0;
+        let deadline = (actor.dice.u32(0..4) == 0).then(|| actor.tiny_deadline());
+        let until: Option<&Deadline> = deadline.as_ref();
+        let locked = actor.wait_at(spot, 0, until.is_some(), || match writes {
+            true => lock.write(0, until),
+            false => lock.read(0, until),
+        });
+        match locked {
+            Ok(()) => {}
+            Err(RwLockError::TimedOut) if until.is_some() => return Ok(()),
+            Err(error) => return Err(format!("not taken: {error}")),
+        }
+        actor.holds(spot);
+        if writes {
+            books.change(actor)?;
+        } else {
+            let read = || books.pair.each_ref().map(|half| half.load(Relaxed));
+            let before = read();
+            actor.dawdle();
+            if before[0] != before[1] || read() != before {
+                return Err("somebody wrote beside a reader".to_owned());
+            }
+        }
+        actor.releases(spot);
+        // SAFETY: taken above, in this way.
+        unsafe {
+            use waitword::lock_api::RawRwLock as _;
+            match writes {
+                true => lock.unlock_exclusive(),
+                false => lock.unlock_shared(),
+            }
+        }
+        actor.step();
+        Ok(())
+    }
+
+    /// Gives a token to the store, or takes one.
+    fn store(&self, actor: &mut Actor, gives: bool) -> Verdict {
+        let world = self.world;
+        let (wait_for, tell, unfit) = match gives {
+            true => (&world.not_full, &world.not_empty, ROOM),
+            false => (&world.not_empty, &world.not_full, 0),
+        };
+        let bell = self.names.bells[usize::from(gives)];
+        actor.wait_at(self.names.lock, 0, false, || world.lock.lock());
+        actor.holds(self.names.lock);
+        while world.held.load(Relaxed) == unfit {
+            let deadline = (actor.dice.u32(0..6) == 0).then(|| actor.tiny_deadline());
+            actor.releases(self.names.lock);
+            let waited = actor.wait_at(bell, 0, deadline.is_some(), || {
+                // SAFETY: the mutex is held, and all who wait here do so with it.
+                unsafe { wait_for.wait(&world.lock, deadline.as_ref()) }
+            });
+            actor.holds(self.names.lock);
+            in_time(actor, waited)?;
+        }
+        let held = world.held.load(Relaxed);
+        actor.dawdle();
+        if world.held.load(Relaxed) != held {
+            return Err("two have the store's mutex".to_owned());
+        }
+        let after = if gives { held + 1 } else { held - 1 };
+        world.held.store(after, Relaxed);
+        match actor.dice.u32(0..4) {
+            0 => drop(tell.notify_all()),
+            _ => drop(tell.notify_one()),
+        }
+        actor.releases(self.names.lock);
+        // SAFETY: locked above.
+        unsafe { world.lock.unlock() };
+        Ok(())
+    }
+
+    /// The same without a lock: one semaphore counts the tokens, the other the room for them.
+    fn count(&self, actor: &mut Actor, gives: bool) -> Verdict {
+        let (take, give) = match gives {
+            true => (&self.world.room, &self.world.stock),
+            false => (&self.world.stock, &self.world.room),
+        };
+        let spot = self.names.semaphores[usize::from(gives)];
+        let soon = actor.tiny_deadline();
+        let is_short = actor.dice.u32(0..4) == 0;
+        if !is_short || !actor.wait_at(spot, 0, true, || take.wait_until(soon)) {
+            actor.wait_at(spot, 0, false, || take.wait());
+        }
+        give.post().map_err(|error| error.to_string())
+    }
+}
+
+impl Names {
+    fn new(context: &Context, memory: NonNull<World>) -> Self {
+        let name = |name: &str, place: *mut u8, bits| {
+            // SAFETY: never unmapped, and an atomic of this size.
+            context.name_word(name, unsafe { Word::at(place, bits) }, Scope::Shared)
+        };
+        let world = memory.as_ptr();
+        // SAFETY: addresses inside of the mapping; nothing is read.
+        unsafe {
+            Self {
+                mutexes: (sorts().enumerate())
+                    .map(|(index, sort)| {
+                        let mutex = &raw mut (*world).mutexes[index].0;
+                        name(&sort.name(), mutex.cast(), 32)
+                    })
+                    .collect(),
+                rwlocks: (0..2)
+                    .map(|index| {
+                        let lock = &raw mut (*world).rwlocks[index].0;
+                        name("shared rwlock", lock.cast(), 64)
+                    })
+                    .collect(),
+                lock: name("store's mutex", (&raw mut (*world).lock).cast(), 32),
+                bells: [
+                    name(
+                        "condvar `not empty`",
+                        (&raw mut (*world).not_empty).cast(),
+                        64,
+                    ),
+                    name(
+                        "condvar `not full`",
+                        (&raw mut (*world).not_full).cast(),
+                        64,
+                    ),
+                ],
+                semaphores: [
+                    name("semaphore of stock", (&raw mut (*world).stock).cast(), 64),
+                    name("semaphore of room", (&raw mut (*world).room).cast(), 64),
+                ],
+            }
+        }
+    }
+}

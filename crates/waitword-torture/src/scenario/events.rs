@@ -1,0 +1,203 @@
+//! Tortured: events that stay set, events that let one pass, and latches, of both scopes.
+//!
+//! * Gate: an event is set, all pass, it is reset, for the next time. Now and then it is set and reset at once, again and
+//!   again until all have passed.
+//! * Ring: each member waits for its own auto event and then sets the next one's; one set that goes lost stops it.
+//! * Latch: each counts off and waits for the others.
+//!
+//! Checked: all pass each time, nobody twice, nobody before the set or the last one's count.
+
+use super::object::Object;
+use crate::actor::{Actor, Verdict};
+use crate::board::Count;
+use crate::context::Context;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use waitword::{AutoEvent, Event, Latch, Scope};
+
+const PASSES: usize = 5_000;
+const MEMBERS: usize = 4;
+/// More threads behind one gate take too long.
+const MOST: usize = 128;
+
+/// A gate for a number of threads, and who has passed it.
+struct Gate {
+    event: Object<Event>,
+    /// How often it was opened, and was passed, since the beginning of the round.
+    opened: AtomicUsize,
+    passed: AtomicUsize,
+    /// In turns: one is spent after one use.
+    latches: [Object<Latch>; 2],
+}
+
+/// Auto events, in a circle, and whose turn it is.
+struct Ring {
+    events: [Object<AutoEvent>; MEMBERS],
+    turn: AtomicUsize,
+}
+
+pub(super) fn run(context: &'static Context) -> Verdict {
+    let scopes = [Scope::Private, Scope::Shared];
+    let gates = scopes.map(|scope| Gate {
+        event: Object::new(context, "event", 64, scope, Event::with_scope(false, scope)),
+        opened: AtomicUsize::new(0),
+        passed: AtomicUsize::new(0),
+        latches: [(); 2]
+            .map(|()| Object::new(context, "latch", 32, scope, Latch::with_scope(0, scope))),
+    });
+    let rings = scopes.map(|scope| Ring {
+        events: [(); MEMBERS].map(|()| {
+            let event = AutoEvent::with_scope(false, scope);
+            Object::new(context, "auto event", 64, scope, event)
+        }),
+        turn: AtomicUsize::new(0),
+    });
+    let (gates, rings) = (&gates, &rings);
+    while let Some(round) = context.next_round() {
+        let crowd = (round.threads.min(MOST) / 4).max(2);
+        let times = (PASSES / crowd).min(200);
+        for gate in gates {
+            gate.renew(crowd);
+        }
+        context.crew(round, |crew| {
+            for (number, gate) in gates.iter().enumerate() {
+                for index in 0..crowd {
+                    crew.spawn("passer", number * crowd + index, move |actor| {
+                        (0..times).try_for_each(|time| gate.pass(actor, time, crowd))
+                    });
+                }
+                crew.spawn("porter", number, move |actor| {
+                    (0..times).try_for_each(|time| gate.open(actor, time, crowd))
+                });
+            }
+            for (number, ring) in rings.iter().enumerate() {
+                for index in 0..MEMBERS {
+                    crew.spawn("member", number * MEMBERS + index, move |actor| {
+                        (0..PASSES / 20).try_for_each(|time| ring.pass(actor, index, time))
+                    });
+                }
+            }
+            Ok(())
+        })?;
+        for ring in rings {
+            // The last one has set the first one's.
+            ring.events[0].get().reset();
+            ring.turn.store(0, SeqCst);
+        }
+    }
+    Ok(())
+}
+
+impl Gate {
+    fn renew(&self, crowd: usize) {
+        self.event.renew(Event::with_scope(false, self.event.scope));
+        self.opened.store(0, SeqCst);
+        self.passed.store(0, SeqCst);
+        for latch in &self.latches {
+            self.renew_latch(latch, crowd);
+        }
+    }
+
+    /// For all who pass, and for the porter.
+    fn renew_latch(&self, latch: &Object<Latch>, crowd: usize) {
+        latch.renew(Latch::with_scope(crowd as u32 + 1, latch.scope));
+    }
+
+    fn pass(&self, actor: &mut Actor, time: usize, crowd: usize) -> Verdict {
+        let (event, spot) = (self.event.get(), self.event.spot);
+        actor.dawdle();
+        loop {
+            let seen = spot.word.load();
+            if actor.dice.u32(0..4) > 0 {
+                actor.wait_at(spot, seen, false, || event.wait());
+                break;
+            }
+            let soon = actor.tiny_deadline();
+            if actor.wait_at(spot, seen, true, || event.wait_until(soon)) {
+                break;
+            }
+            actor.count(Count::Timeouts, 1);
+        }
+        if self.opened.load(SeqCst) != time + 1 {
+            return Err("passed an event before it was set".to_owned());
+        }
+        let passes = if actor.miscounts() { 2 } else { 1 };
+        self.passed.fetch_add(passes, SeqCst);
+        self.meet(actor, time, crowd)
+    }
+
+    /// All wait for each other, and for the porter, who has closed the gate. Only then may one come to it again.
+    fn meet(&self, actor: &mut Actor, time: usize, crowd: usize) -> Verdict {
+        let latch = &self.latches[time % 2];
+        let seen = latch.spot.word.load();
+        let met = actor.wait_at(latch.spot, seen, false, || latch.get().arrive_and_wait());
+        met.map_err(|error| format!("one too many at a latch: {error}"))?;
+        let (passed, least) = (self.passed.load(SeqCst), (time + 1) * crowd);
+        if passed < least {
+            return Err(format!("passed a latch after {passed} counts, not {least}"));
+        }
+        actor.count(Count::Woken, 1);
+        actor.step();
+        Ok(())
+    }
+
+    fn open(&self, actor: &mut Actor, time: usize, crowd: usize) -> Verdict {
+        let event = self.event.get();
+        if time > 0 && self.passed.load(SeqCst) != time * crowd {
+            return Err("somebody has passed an event twice".to_owned());
+        }
+        self.opened.fetch_add(1, SeqCst);
+        actor.dawdle();
+        let all = (time + 1) * crowd;
+        if actor.leaves_out() {
+            // Nobody passes.
+        } else if actor.dice.u32(0..3) == 0 {
+            while self.passed.load(SeqCst) < all {
+                event.set();
+                event.reset();
+                std::thread::yield_now();
+            }
+        } else {
+            event.set();
+            while self.passed.load(SeqCst) < all {
+                crate::actor::nap(20);
+            }
+            event.reset();
+        }
+        // All have passed, and so have left the latch of the time before.
+        self.renew_latch(&self.latches[(time + 1) % 2], crowd);
+        self.meet(actor, time, crowd)?;
+        if self.passed.load(SeqCst) != all {
+            return Err("somebody has passed an event twice".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Ring {
+    fn pass(&self, actor: &mut Actor, index: usize, time: usize) -> Verdict {
+        let (own, next) = (&self.events[index], &self.events[(index + 1) % MEMBERS]);
+        if (index, time) != (0, 0) {
+            loop {
+                let seen = own.spot.word.load();
+                if actor.dice.u32(0..8) > 0 {
+                    actor.wait_at(own.spot, seen, false, || own.get().wait());
+                    break;
+                }
+                let soon = actor.tiny_deadline();
+                if actor.wait_at(own.spot, seen, true, || own.get().wait_until(soon)) {
+                    break;
+                }
+                actor.count(Count::Timeouts, 1);
+            }
+        }
+        let turn = self.turn.fetch_add(1, SeqCst);
+        if turn != time * MEMBERS + index {
+            return Err(format!("passed an auto event out of turn, at turn {turn}"));
+        }
+        if !actor.leaves_out() {
+            next.get().set();
+        }
+        actor.step();
+        Ok(())
+    }
+}

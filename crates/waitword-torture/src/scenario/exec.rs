@@ -1,0 +1,248 @@
+//! Tortured: processes on shared words that run another program in their place (execve), with threads of theirs asleep, in
+//! the middle of a wake, wherever. The new program is this one again: it maps the words and goes on, and after a while
+//! does the same.
+//!
+//! The threads of the old program are gone as if they had been killed, and with them the wakes that they were about to make or
+//! had just been given. So the new program first wakes all waiters, as in `kills.rs`.
+//!
+//! Checked: the processes that go on get something done after each exec; all come to their end; no word and no canary is corrupted;
+//! tokens add up but for those in the hands of threads that are gone.
+
+use super::kills::{give_on, take_on, wait_for_progress, wake_all};
+use super::shared::{SharedWords, start};
+use super::traffic::kinds;
+use crate::actor::{Actor, Verdict};
+use crate::board::Count;
+use crate::context::{Context, Round};
+use crate::process::{self, Ended, complain};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+use std::time::Duration;
+
+const PROCESSES: usize = 3;
+const MOST_THREADS: usize = 48;
+/// In a round, all processes together.
+const EXECS: u64 = 12;
+/// More kinds of tokens than the words have.
+const LEDGER: usize = 64;
+
+/// The environment variable in which the old program leaves a note for the new one.
+const VARIABLE: &str = "WAITWORD_TORTURE_EXEC";
+
+/// What a program passes on to the one that takes its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Passed {
+    /// Files in memory.
+    pub(crate) board: i32,
+    words: i32,
+    ledger: i32,
+    /// Which process it is, and how many threads it has.
+    process: usize,
+    threads: usize,
+    /// How many programs there were before.
+    generation: u64,
+    round: Round,
+}
+
+impl Passed {
+    pub(crate) fn from_environment() -> Option<Self> {
+        Self::from_text(&std::env::var(VARIABLE).ok()?)
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let mut numbers = text.split(' ').map(|number| number.parse::<u64>().ok());
+        let mut next = || numbers.next().flatten();
+        Some(Self {
+            board: next()? as i32,
+            words: next()? as i32,
+            ledger: next()? as i32,
+            process: next()? as usize,
+            threads: next()? as usize,
+            generation: next()?,
+            round: Round {
+                number: next()?,
+                threads: next()? as usize,
+                seed: next()?,
+            },
+        })
+    }
+
+    fn to_text(self) -> String {
+        let Round {
+            number,
+            threads,
+            seed,
+        } = self.round;
+        format!(
+            "{} {} {} {} {} {} {number} {threads} {seed}",
+            self.board, self.words, self.ledger, self.process, self.threads, self.generation
+        )
+    }
+}
+
+pub(super) fn run(context: &'static Context) -> Verdict {
+    let shared = SharedWords::new(context);
+    let kinds = kinds(&shared.words);
+    let bytes = size_of::<AtomicI64>() * LEDGER;
+    let file = process::file_in_memory(bytes);
+    let ledger = ledger_of(file);
+    while let Some(round) = context.next_round() {
+        for tokens in &shared.words {
+            tokens.reset();
+        }
+        ledger.iter().for_each(|sum| sum.store(0, SeqCst));
+        let passed = Passed {
+            board: context.board_file,
+            words: shared.file,
+            ledger: file,
+            process: 0,
+            threads: (round.threads.min(MOST_THREADS) / PROCESSES).max(2),
+            generation: 0,
+            round,
+        };
+        run_round(context, &shared, passed)?;
+        shared.inspect()?;
+        // A process may be one exec beyond.
+        let gone = (EXECS as usize + PROCESSES) * passed.threads;
+        for (&(tokens, colour), sum) in kinds.iter().zip(ledger) {
+            let held = tokens.held(tokens.spot.word.load(), colour) as i64;
+            let off = (sum.load(SeqCst) - held).unsigned_abs() as usize;
+            if off > gone {
+                return Err(format!("{off} tokens appeared or vanished: {tokens:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn ledger_of(file: i32) -> &'static [AtomicI64] {
+    let memory = process::map_file(file, size_of::<AtomicI64>() * LEDGER);
+    // SAFETY: aligned, large enough, never unmapped, and only ever these atomics.
+    unsafe { std::slice::from_raw_parts(memory.cast(), LEDGER) }
+}
+
+fn run_round(context: &'static Context, shared: &SharedWords, passed: Passed) -> Verdict {
+    let mut master = Actor::new(context, "master", passed.round.seed_of("master", 0));
+    let before = context.totals();
+    let children: Vec<_> = (0..PROCESSES)
+        .map(|process| {
+            start(context, process, &|process| {
+                work(context, Passed { process, ..passed })
+            })
+        })
+        .collect();
+    while context.totals().since(&before).of(Count::Execs) < EXECS {
+        wait_for_progress(context);
+        shared.inspect()?;
+        if context.board.is_violated() {
+            return Err("one of the processes has found something wrong".to_owned());
+        }
+    }
+    for tokens in &shared.words {
+        tokens.close(&mut master)?;
+    }
+    for child in children {
+        let ended = process::reap(context, child)?;
+        if ended != Ended::Exited(0) {
+            return Err(format!("process {child} has ended so: {ended:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// The new program's `main`; its exit status.
+pub(crate) fn go_on(context: &'static Context, passed: &Passed) -> u8 {
+    context.board.forget(std::process::id());
+    context.board.count(Count::Execs, 1);
+    match work(context, *passed) {
+        Ok(()) => 0,
+        Err(complaint) => {
+            complain(&format!("process {}: {complaint}\n", passed.process));
+            context.board.violate();
+            1
+        }
+    }
+}
+
+/// Gives and takes, until the words are closed or the process runs the next program.
+fn work(context: &'static Context, passed: Passed) -> Verdict {
+    let shared = SharedWords::of_file(context, passed.words);
+    let ledger = ledger_of(passed.ledger);
+    let kinds = &kinds(&shared.words)[..];
+    let Passed {
+        process,
+        threads,
+        generation,
+        round,
+        ..
+    } = passed;
+    let first = (generation as usize * PROCESSES + process) * (threads + 1);
+    if generation > 0 {
+        let mut newcomer = Actor::new(context, "newcomer", round.seed_of("newcomer", first));
+        wake_all(&mut newcomer, &shared)?;
+    }
+    let shared = &shared;
+    context.crew(round, |crew| {
+        for index in 0..threads {
+            if index % 2 == 0 {
+                crew.spawn("giver", first + index, move |actor| {
+                    give_on(actor, kinds, ledger)
+                });
+            } else {
+                crew.spawn("taker", first + index, move |actor| {
+                    take_on(actor, kinds, ledger)
+                });
+            }
+        }
+        crew.spawn("changer", first + threads, move |actor| {
+            std::thread::sleep(Duration::from_micros(actor.dice.u64(0..8_000)));
+            if shared.words.iter().any(|tokens| tokens.is_closing()) {
+                return Ok(());
+            }
+            run_next(passed)
+        });
+        Ok(())
+    })
+}
+
+/// Runs this program once more, in the place of this process.
+fn run_next(passed: Passed) -> Verdict {
+    let next = Passed {
+        board: process::keep_open(passed.board),
+        words: process::keep_open(passed.words),
+        ledger: process::keep_open(passed.ledger),
+        generation: passed.generation + 1,
+        ..passed
+    };
+    let failed = Command::new("/proc/self/exe")
+        .args(std::env::args_os().skip(1))
+        .env(VARIABLE, next.to_text())
+        .exec();
+    Err(format!("no exec: {failed}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_survives_the_exec() {
+        let round = Round {
+            number: 7,
+            threads: 64,
+            seed: u64::MAX,
+        };
+        let passed = Passed {
+            board: 3,
+            words: 4,
+            ledger: 5,
+            process: 1,
+            threads: 16,
+            generation: 9,
+            round,
+        };
+        assert_eq!(Passed::from_text(&passed.to_text()), Some(passed));
+        assert_eq!(Passed::from_text("1 2"), None);
+    }
+}

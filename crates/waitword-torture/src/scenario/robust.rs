@@ -1,0 +1,301 @@
+//! Tortured: robust mutexes of every kind, with and without priority inheritance, whose holders die: threads that end with
+//! the mutex in hand, in every other round; processes that are killed anywhere, in the others.
+//!
+//! Checked: never two have a mutex, also while one dies. What a dead holder left half done is always announced: whoever is told
+//! that all is well finds it whole. Of threads' deaths each is announced once, and no turn is lost.
+
+use super::object::Object;
+use super::shared::start;
+use crate::actor::{Actor, Verdict};
+use crate::board::Count;
+use crate::context::{Context, Round};
+use crate::process::{self, Ended, shared_memory};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use waitword::{RawRobustMutex, RobustError, RobustKind, RobustLocked, RobustProtocol, Scope};
+
+const TURNS: usize = 4_000;
+const MOST_THREADS: usize = 64;
+const PROCESSES: usize = 3;
+const KILLS: usize = 10;
+
+/// What a mutex protects, in shared memory.
+#[derive(Default)]
+#[repr(C)]
+struct Books {
+    /// Changed by plain loads and stores, one after the other.
+    pair: [AtomicU64; 2],
+    /// Turns, by those who took them.
+    turns: AtomicU64,
+    /// Holders that have died, by themselves just before; and those of which somebody was told.
+    deaths: AtomicU64,
+    told: AtomicU64,
+}
+
+struct Guarded {
+    mutex: Object<RawRobustMutex>,
+    kind: RobustKind,
+    protocol: RobustProtocol,
+    books: &'static Books,
+}
+
+pub(super) fn run(context: &'static Context) -> Verdict {
+    let protocols = [RobustProtocol::None, RobustProtocol::Inherit];
+    let kinds = [
+        RobustKind::Normal,
+        RobustKind::Recursive,
+        RobustKind::ErrorChecking,
+    ];
+    let all: Vec<Guarded> = (protocols.into_iter())
+        .flat_map(|protocol| kinds.map(|kind| Guarded::new(context, kind, protocol)))
+        .collect();
+    while let Some(round) = context.next_round() {
+        let mut chosen: Vec<&Guarded> = all.iter().collect();
+        let mut dice = round.dice();
+        dice.shuffle(&mut chosen);
+        chosen.truncate(dice.usize(1..=3));
+        let threads = round.threads.min(MOST_THREADS);
+        match round.number % 2 {
+            0 => by_threads(context, round, &chosen, threads)?,
+            _ => by_processes(context, round, &chosen, threads.div_ceil(4))?,
+        }
+        let kills = if round.number % 2 == 0 { 0 } else { KILLS };
+        let mut master = Actor::new(context, "master", round.seed_of("master", 0));
+        (chosen.iter()).try_for_each(|guarded| guarded.over(&mut master, kills))?;
+    }
+    Ok(())
+}
+
+/// Threads that take turns, some of which send another one that dies.
+fn by_threads(
+    context: &'static Context,
+    round: Round,
+    chosen: &[&Guarded],
+    threads: usize,
+) -> Verdict {
+    let quota = (TURNS / threads).max(2);
+    context.crew(round, |crew| {
+        for index in 0..threads {
+            crew.spawn("worker", index, move |actor| {
+                for _ in 0..quota {
+                    let guarded = chosen[actor.dice.usize(0..chosen.len())];
+                    guarded.turn(actor, false)?;
+                    if actor.dice.u32(0..32) == 0 {
+                        die(context, actor, guarded)?;
+                    }
+                }
+                Ok(())
+            });
+        }
+        Ok(())
+    })
+}
+
+/// Processes that take turns until they are killed.
+fn by_processes(
+    context: &'static Context,
+    round: Round,
+    chosen: &[&Guarded],
+    threads: usize,
+) -> Verdict {
+    let work = |process: usize| {
+        context.crew(round, |crew| {
+            for index in 0..threads {
+                crew.spawn("worker", process * threads + index, move |actor| {
+                    loop {
+                        chosen[actor.dice.usize(0..chosen.len())].turn(actor, false)?;
+                    }
+                });
+            }
+            Ok(())
+        })
+    };
+    let mut master = Actor::new(context, "killer", round.seed_of("killer", 0));
+    let mut children: Vec<i32> = (0..PROCESSES)
+        .map(|process| start(context, process, &work))
+        .collect();
+    for turn in 0..KILLS {
+        std::thread::sleep(Duration::from_micros(master.dice.u64(0..5_000)));
+        let victim = children.swap_remove(master.dice.usize(0..children.len()));
+        kill(context, &master, victim)?;
+        children.push(start(context, PROCESSES + turn, &work));
+        wait_for_progress(context);
+    }
+    (children.into_iter()).try_for_each(|child| kill(context, &master, child))
+}
+
+fn kill(context: &Context, master: &Actor, victim: i32) -> Verdict {
+    process::kill(victim);
+    match process::reap(context, victim)? {
+        Ended::Killed(libc::SIGKILL) => {
+            master.count(Count::Kills, 1);
+            Ok(())
+        }
+        other => Err(format!("process {victim} has ended by itself: {other:?}")),
+    }
+}
+
+/// Until the survivors have taken some turns. Should they not, the watchdog sees to it.
+fn wait_for_progress(context: &Context) {
+    let done = || context.totals().of(Count::Operations);
+    let before = done();
+    while done() < before + 20 {
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// Has another thread die with the mutex in hand.
+fn die(context: &'static Context, actor: &mut Actor, guarded: &Guarded) -> Verdict {
+    let seed = actor.dice.u64(..);
+    let last = || guarded.turn(&mut Actor::new(context, "mortal", seed), true);
+    std::thread::scope(|scope| {
+        let mortal = std::thread::Builder::new()
+            .stack_size(192 << 10)
+            .spawn_scoped(scope, last);
+        let ended = mortal.expect("a thread").join();
+        ended.unwrap_or_else(|_| Err("a mortal has panicked".to_owned()))
+    })
+}
+
+impl Guarded {
+    fn new(context: &Context, kind: RobustKind, protocol: RobustProtocol) -> Self {
+        let name = format!("robust mutex {kind:?} {protocol:?}");
+        let mutex = RawRobustMutex::new(kind, protocol);
+        let books = shared_memory(size_of::<Books>()).cast::<Books>();
+        Self {
+            mutex: Object::new(context, &name, 32, Scope::Shared, mutex),
+            kind,
+            protocol,
+            // SAFETY: zeroed, aligned, large enough, never unmapped; zeros are empty books.
+            books: unsafe { &*books },
+        }
+    }
+
+    /// Takes the mutex in one way or another; `None`: it could not be had.
+    fn lock(&self, actor: &mut Actor) -> Result<Option<RobustLocked>, String> {
+        let (mutex, spot) = (self.mutex.get(), self.mutex.spot);
+        let seen = spot.word.load();
+        let way = actor.dice.u32(0..8);
+        let soon = actor.tiny_deadline();
+        let until = way == 1 || way == 2;
+        // SAFETY: the mutex stays where it is for ever.
+        let locked = actor.wait_at(spot, seen, until, || unsafe {
+            match way {
+                0 => mutex.try_lock(),
+                1 | 2 => mutex.lock_until(soon),
+                _ => mutex.lock(),
+            }
+        });
+        match locked {
+            Ok(how) => {
+                actor.holds(spot);
+                Ok(Some(how))
+            }
+            Err(RobustError::Busy) if way == 0 => Ok(None),
+            Err(RobustError::TimedOut) if until => {
+                actor.count(Count::Timeouts, 1);
+                Ok(None)
+            }
+            Err(error) => Err(format!("not locked: {error}")),
+        }
+    }
+
+    /// A turn; the thread's last one, if it `dies` with the mutex in hand.
+    fn turn(&self, actor: &mut Actor, dies: bool) -> Verdict {
+        let Some(how) = self.lock(actor)? else {
+            return Ok(());
+        };
+        if actor.leaves_out() {
+            // And goes nowhere: all others wait, since nobody has died.
+            std::thread::park();
+        }
+        self.enter(actor, how)?;
+        let [first, second] = &self.books.pair;
+        let before = first.load(Relaxed);
+        first.store(before + 1, Relaxed);
+        actor.dawdle();
+        if dies && actor.dice.bool() {
+            // Half done.
+            self.books.turns.fetch_add(1, Relaxed);
+            return self.perish(actor);
+        }
+        if second.load(Relaxed) != before {
+            return Err("two have a mutex".to_owned());
+        }
+        second.store(before + 1, Relaxed);
+        let turns = if actor.miscounts() { 2 } else { 1 };
+        self.books.turns.fetch_add(turns, Relaxed);
+        actor.step();
+        if dies {
+            return self.perish(actor);
+        }
+        if self.kind == RobustKind::Recursive && actor.dice.u32(0..8) == 0 {
+            // SAFETY: as ever.
+            let again = unsafe { self.mutex.get().lock() };
+            if again != Ok(RobustLocked::Clean) {
+                return Err(format!("not locked again: {again:?}"));
+            }
+            self.unlock()?;
+        }
+        actor.releases(self.mutex.spot);
+        self.unlock()
+    }
+
+    /// With the mutex in hand: what the one before has left.
+    fn enter(&self, actor: &Actor, how: RobustLocked) -> Verdict {
+        let [first, second] = &self.books.pair;
+        match how {
+            RobustLocked::Clean => {
+                let [first, second] = [first.load(Relaxed), second.load(Relaxed)];
+                if first != second {
+                    return Err(format!(
+                        "nobody has died, they say, and left {first} and {second}"
+                    ));
+                }
+            }
+            RobustLocked::OwnerDied => {
+                second.store(first.load(Relaxed), Relaxed);
+                self.books.told.fetch_add(1, Relaxed);
+                actor.count(Count::Deaths, 1);
+                let marked = self.mutex.get().mark_consistent();
+                marked.map_err(|error| format!("not marked: {error}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn perish(&self, actor: &Actor) -> Verdict {
+        self.books.deaths.fetch_add(1, Relaxed);
+        actor.step();
+        Ok(())
+    }
+
+    fn unlock(&self) -> Verdict {
+        let unlocked = self.mutex.get().unlock();
+        unlocked.map_err(|error| format!("not unlocked: {error}"))
+    }
+
+    /// When all are gone.
+    fn over(&self, master: &mut Actor, kills: usize) -> Verdict {
+        // SAFETY: as ever.
+        let locked = unsafe { self.mutex.get().lock() };
+        let how = locked.map_err(|error| format!("not locked in the end: {error}"))?;
+        self.enter(master, how)?;
+        self.unlock()?;
+        let books = self.books;
+        let counted = books.pair.each_ref().map(|half| half.swap(0, Relaxed));
+        let turns = books.turns.swap(0, Relaxed);
+        let (deaths, told) = (books.deaths.swap(0, Relaxed), books.told.swap(0, Relaxed));
+        self.mutex
+            .renew(RawRobustMutex::new(self.kind, self.protocol));
+        // Whoever is killed may have counted, or not yet; nobody else may.
+        let most = (kills + PROCESSES * kills.min(1)) as u64;
+        if counted[0] != counted[1] || counted[0].abs_diff(turns) > most {
+            return Err(format!("{turns} turns were taken, counted: {counted:?}"));
+        }
+        if kills == 0 && deaths != told {
+            return Err(format!("{deaths} holders died, {told} were announced"));
+        }
+        Ok(())
+    }
+}

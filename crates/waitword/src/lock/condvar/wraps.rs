@@ -1,0 +1,106 @@
+//! The number of signals passes its end, 2^32, while others wait: nobody is left behind, by signals or by broadcasts, in the
+//! kinds of condvar whose waiters sleep on that number.
+
+use super::RawCondvar;
+use crate::atomic::Ordering;
+use crate::futex::Scope;
+use crate::lock::{Flavour, MutexOptions, RawMutex};
+use crate::sys::clock::Deadline;
+use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use core::time::Duration;
+
+const WAITERS: u32 = 3;
+/// Signals before the end, when it begins.
+const BEFORE: u32 = 5;
+
+/// What waiters wait for, under the mutex.
+struct Scene {
+    mutex: RawMutex,
+    condvar: RawCondvar,
+    waiting: AtomicU32,
+    tokens: AtomicU32,
+}
+
+impl Scene {
+    fn locked<R>(&self, section: impl FnOnce() -> R) -> R {
+        self.mutex.lock();
+        let result = section();
+        // SAFETY: locked just above.
+        unsafe { self.mutex.unlock() };
+        result
+    }
+
+    /// Takes a token.
+    fn wait(&self) {
+        let deadline = Deadline::after(Duration::from_secs(60));
+        self.locked(|| {
+            self.waiting.fetch_add(1, SeqCst);
+            while self.tokens.load(SeqCst) == 0 {
+                // SAFETY: the mutex is held, and it is the only one here.
+                unsafe { self.condvar.wait(&self.mutex, Some(&deadline)) }
+                    .expect("somebody was left behind");
+            }
+            self.tokens.fetch_sub(1, SeqCst);
+        });
+    }
+
+    /// Once everybody waits, leaves a token for each.
+    fn signal(&self, all_at_once: bool) {
+        while self.locked(|| self.waiting.load(SeqCst)) != WAITERS {
+            std::thread::yield_now();
+        }
+        self.locked(|| self.waiting.store(0, SeqCst));
+        if all_at_once {
+            self.locked(|| self.tokens.store(WAITERS, SeqCst));
+            self.condvar.notify_all();
+            return;
+        }
+        for _ in 0..WAITERS {
+            self.locked(|| self.tokens.fetch_add(1, SeqCst));
+            self.condvar.notify_one();
+        }
+    }
+}
+
+fn passes_the_end(scope: Scope, mutex: RawMutex) {
+    let scene = Scene {
+        mutex,
+        condvar: RawCondvar::with_scope(scope),
+        waiting: AtomicU32::new(0),
+        tokens: AtomicU32::new(0),
+    };
+    let round = |all_at_once| {
+        std::thread::scope(|threads| {
+            for _ in 0..WAITERS {
+                threads.spawn(|| scene.wait());
+            }
+            scene.signal(all_at_once);
+        });
+    };
+    // The first wait with a mutex may move the number.
+    round(true);
+    let sequence = &scene.condvar.sequence;
+    sequence.store(u32::MAX - BEFORE, Ordering::Relaxed);
+    for all_at_once in [false, true, false, true] {
+        round(all_at_once);
+    }
+    let now = sequence.load(Ordering::Relaxed);
+    assert!(now < BEFORE, "{now}: has not passed the end");
+}
+
+#[test]
+fn a_shared_condvar_s_signals_pass_their_end() {
+    let mutex = MutexOptions::new().scope(Scope::Shared).build_raw();
+    passes_the_end(Scope::Shared, mutex);
+}
+
+#[test]
+fn a_shared_condvar_s_signals_pass_their_end_with_a_private_mutex() {
+    passes_the_end(Scope::Shared, RawMutex::new());
+}
+
+#[test]
+fn a_priority_condvar_s_signals_pass_their_end() {
+    let mutex = MutexOptions::new().flavour(Flavour::PriorityInheriting);
+    passes_the_end(Scope::Private, mutex.build_raw());
+}

@@ -1,0 +1,278 @@
+//! Kernels that lack what newer ones have, on whatever kernel this is: a filter of system calls (seccomp(2)) answers as Linux 5.10
+//! does, and everything works that can; what cannot is refused at once. `scripts/qemu old` runs all tests on a real one.
+//!
+//! | since | what | here |
+//! |-------|------|------|
+//! | 5.14 | FUTEX_LOCK_PI2 | `ENOSYS` |
+//! | 5.16 | futex_waitv | `ENOSYS` |
+//! | 6.7 | futex_wait, futex_wake, futex_requeue | `ENOSYS` |
+//! | 6.16 | PR_FUTEX_HASH | `EINVAL` |
+
+mod common;
+
+use common::process::in_fresh_process;
+use common::{until_waiting, watchdog};
+use libc::{
+    BPF_ABS, BPF_ALU, BPF_AND, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, SECCOMP_RET_ALLOW,
+    SECCOMP_RET_ERRNO, sock_filter, sock_fprog,
+};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+use waitword::probe::{self, Support};
+use waitword::{
+    Deadline, Error, Flavour, Futex, LockError, MutexOptions, RawCondvar, Scope, door, wait_any,
+};
+
+const FUTEX_LOCK_PI2: u32 = 13;
+const PR_FUTEX_HASH: u32 = 78;
+/// Offsets in `struct seccomp_data`: the call's number, and the low halves of its first arguments.
+const NUMBER: u32 = 0;
+const FIRST: u32 = if cfg!(target_endian = "little") {
+    16
+} else {
+    20
+};
+const SECOND: u32 = FIRST + 8;
+
+const fn step(code: u32, k: u32, yes: u8, no: u8) -> sock_filter {
+    sock_filter {
+        code: code as u16,
+        jt: yes,
+        jf: no,
+        k,
+    }
+}
+
+const fn load(offset: u32) -> sock_filter {
+    step(BPF_LD | BPF_W | BPF_ABS, offset, 0, 0)
+}
+
+const fn answer(error: i32) -> sock_filter {
+    step(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error as u32, 0, 0)
+}
+
+/// If the call's number is this: the answer.
+const fn refuse(call: libc::c_long, error: i32) -> [sock_filter; 2] {
+    [
+        step(BPF_JMP | BPF_JEQ | BPF_K, call as u32, 0, 1),
+        answer(error),
+    ]
+}
+
+/// From here on this thread, and those that it starts, see Linux 5.10's futexes.
+fn become_old() {
+    const ALLOW: sock_filter = step(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+    let mut filter = vec![load(NUMBER)];
+    filter.extend(refuse(libc::SYS_futex_waitv, libc::ENOSYS));
+    // futex_wake, futex_wait, futex_requeue: the same numbers everywhere.
+    for call in [454, 455, 456] {
+        filter.extend(refuse(call, libc::ENOSYS));
+    }
+    let among = |call: libc::c_long, rest: [sock_filter; 4]| {
+        let skip = step(BPF_JMP | BPF_JEQ | BPF_K, call as u32, 0, 5);
+        [&[skip][..], &rest, &[ALLOW]].concat()
+    };
+    filter.extend(among(
+        libc::SYS_futex,
+        [
+            load(SECOND),
+            step(BPF_ALU | BPF_AND | BPF_K, 127, 0, 0),
+            step(BPF_JMP | BPF_JEQ | BPF_K, FUTEX_LOCK_PI2, 0, 1),
+            answer(libc::ENOSYS),
+        ],
+    ));
+    filter.extend([
+        step(BPF_JMP | BPF_JEQ | BPF_K, libc::SYS_prctl as u32, 0, 3),
+        load(FIRST),
+        step(BPF_JMP | BPF_JEQ | BPF_K, PR_FUTEX_HASH, 0, 1),
+        answer(libc::EINVAL),
+        ALLOW,
+    ]);
+    let program = sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_mut_ptr(),
+    };
+    // SAFETY: sets a flag, and hands the kernel a program that it checks and copies.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        let set = libc::prctl(
+            libc::PR_SET_SECCOMP,
+            libc::SECCOMP_MODE_FILTER,
+            &raw const program,
+        );
+        assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
+    }
+}
+
+/// Runs a test in a process of its own that is old from its first futex on.
+fn on_an_old_kernel(test: &'static str, check: impl FnOnce()) {
+    in_fresh_process(test, || {
+        become_old();
+        let _watchdog = watchdog(test);
+        check();
+    });
+}
+
+fn soon() -> Deadline {
+    Deadline::after(Duration::from_millis(20))
+}
+
+#[test]
+fn the_probes_say_so() {
+    on_an_old_kernel("the_probes_say_so", || {
+        let missing = Support::No(rustix::io::Errno::NOSYS);
+        assert_eq!(probe::futex(), Support::Yes);
+        for support in [
+            probe::futex_waitv(),
+            probe::futex2_wait_call(),
+            probe::futex2_wake_call(),
+            probe::futex2_requeue_call(),
+            probe::futex2_numa(),
+        ] {
+            assert_eq!(support, missing);
+        }
+        assert_eq!(probe::private_hash_slots(), Err(rustix::io::Errno::INVAL));
+    });
+}
+
+#[test]
+fn what_needs_futex_waitv_is_refused_and_the_rest_works() {
+    let test = "what_needs_futex_waitv_is_refused_and_the_rest_works";
+    on_an_old_kernel(test, || {
+        let (byte, word, wide) = (AtomicU8::new(0), AtomicU32::new(0), AtomicU64::new(0));
+        // Refused at once: without a deadline, these would be hangs.
+        assert_eq!(Futex::shared(&wide).wait(0), Err(Error::Unsupported));
+        let mixed = [
+            Futex::private(&byte).expecting(0),
+            Futex::shared(&word).expecting(0),
+        ];
+        assert_eq!(wait_any(&mixed, None), Err(Error::Unsupported));
+        assert_eq!(waitword::table::snapshot(&mut []).counted, 0);
+        // Wakes and the other sizes are as ever.
+        assert_eq!(Futex::shared(&wide).wake(1), Ok(0));
+        assert_eq!(
+            Futex::shared(&word).wait_until(0, soon()),
+            Err(Error::TimedOut)
+        );
+        assert_eq!(
+            Futex::shared(&byte).wait_until(0, soon()),
+            Err(Error::TimedOut)
+        );
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                let words = [
+                    Futex::private(&byte).expecting(0),
+                    Futex::private(&wide).expecting(0),
+                ];
+                wait_any(&words, None)
+            });
+            until_waiting(&wide, 1);
+            assert_eq!(Futex::private(&wide).wake(1), Ok(1));
+            assert_eq!(waiter.join().unwrap(), Ok(1));
+        });
+    });
+}
+
+/// futex2's own calls, on private words of all sizes.
+#[test]
+fn the_door_has_futex2_where_the_kernel_has_not() {
+    on_an_old_kernel("the_door_has_futex2_where_the_kernel_has_not", || {
+        let wide = AtomicU64::new(0);
+        let flags = door::SIZE_U64 | door::PRIVATE;
+        thread::scope(|scope| {
+            // SAFETY: the word outlives the calls.
+            let waiter = scope.spawn(|| unsafe {
+                door::futex_wait(
+                    wide.as_ptr().cast(),
+                    0,
+                    u64::MAX,
+                    flags,
+                    std::ptr::null(),
+                    libc::CLOCK_MONOTONIC,
+                )
+            });
+            until_waiting(&wide, 1);
+            // SAFETY: as above.
+            let woken = unsafe { door::futex_wake(wide.as_ptr().cast(), u64::MAX, 1, flags) };
+            assert_eq!(woken, Ok(1));
+            assert_eq!(waiter.join().unwrap(), Ok(0));
+        });
+    });
+}
+
+/// FUTEX_LOCK_PI knows the wall clock only.
+#[test]
+fn a_priority_mutex_has_deadlines_on_both_clocks() {
+    let test = "a_priority_mutex_has_deadlines_on_both_clocks";
+    on_an_old_kernel(test, || {
+        let mutex = &MutexOptions::new()
+            .flavour(Flavour::PriorityInheriting)
+            .build_raw();
+        let wall_clock = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+        mutex.lock();
+        thread::scope(|scope| {
+            let timed_out = [
+                soon(),
+                Deadline::at(
+                    waitword::Clock::Realtime,
+                    wall_clock + Duration::from_millis(20),
+                ),
+            ];
+            for deadline in timed_out {
+                let waiter = scope.spawn(move || mutex.lock_until(deadline));
+                assert_eq!(waiter.join().unwrap(), Err(LockError::TimedOut));
+                assert!(deadline.has_passed());
+            }
+            let waiter = scope.spawn(|| {
+                mutex
+                    .lock_until(Deadline::after(Duration::from_secs(60)))
+                    .unwrap();
+                // SAFETY: locked just above.
+                unsafe { mutex.unlock() };
+            });
+            thread::sleep(Duration::from_millis(5));
+            // SAFETY: locked above.
+            unsafe { mutex.unlock() };
+            waiter.join().unwrap();
+        });
+    });
+}
+
+/// With neither the kernel's table nor its futex2: more sleepers than one group, in every kind of wait.
+#[test]
+fn a_herd_is_woken_and_moved() {
+    on_an_old_kernel("a_herd_is_woken_and_moved", || {
+        const HERD: usize = 600;
+        let (word, other) = (AtomicU32::new(0), AtomicU64::new(0));
+        let (mutex, condvar) = (MutexOptions::new().build_raw(), RawCondvar::new());
+        let shared = MutexOptions::new().scope(Scope::Shared).build_raw();
+        let went = AtomicU32::new(0);
+        thread::scope(|scope| {
+            for _ in 0..HERD {
+                thread::Builder::new()
+                    .stack_size(64 << 10)
+                    .spawn_scoped(scope, || {
+                        Futex::private(&word).wait(0).unwrap();
+                        mutex.lock();
+                        went.fetch_add(1, SeqCst);
+                        while went.load(SeqCst) < HERD as u32 {
+                            // SAFETY: the mutex is held, and it is the only one here.
+                            unsafe { condvar.wait(&mutex, None) }.unwrap();
+                        }
+                        condvar.notify_all();
+                        // SAFETY: locked above.
+                        unsafe { mutex.unlock() };
+                        shared.lock();
+                        // SAFETY: locked just above.
+                        unsafe { shared.unlock() };
+                    })
+                    .expect("a thread");
+            }
+            until_waiting(&word, HERD);
+            let moved = Futex::private(&word).requeue(Futex::private(&other), 0, HERD);
+            assert_eq!(moved, Ok(HERD));
+            assert_eq!(Futex::private(&other).wake(HERD), Ok(HERD));
+        });
+    });
+}
