@@ -238,7 +238,7 @@ fn scribble(targets: &[AtomicU32], victim: u32, random: &mut Random) {
         3 => i32::MAX as u32,
         // The numbers of the victim's threads, with and without the kernel's bits.
         4 => victim + random.below(THREADS + 3) as u32,
-        5 => victim + random.below(THREADS + 3) as u32 | 0xc000_0000,
+        5 => (victim + random.below(THREADS + 3) as u32) | 0xc000_0000,
         6 => seen.wrapping_add(1),
         7 => seen.wrapping_sub(1),
         8..11 => seen ^ 1 << random.below(32),
