@@ -128,7 +128,7 @@ impl Ground {
         });
         match leak {
             None => {}
-            Some(Leak::Memory) => drop(vec![1u8; 256 << 10].leak()),
+            Some(Leak::Memory) => drop(std::hint::black_box(vec![1u8; 256 << 10].leak())),
             Some(Leak::Mapping) => (0..4).for_each(|one| leave_a_mapping(number + one)),
             Some(Leak::Waiter) if number.is_multiple_of(64) => leave_a_waiter(),
             Some(Leak::Waiter) => {}
