@@ -40,9 +40,7 @@ pub(super) fn run(context: &'static Context, over: &Flag) {
             }
         });
         std::thread::sleep(stay);
-        changed
-            .iter()
-            .for_each(|&task| ordinary.again(task));
+        changed.iter().for_each(|&task| ordinary.again(task));
         context.board.count(Count::Priorities, changed.len());
     }
     tasks::for_each(context, |task| ordinary.again(task));
