@@ -48,7 +48,9 @@ fn main() -> ExitCode {
         Command::Report(args) => report::run(&args),
         Command::Costs(args) => costs::run(&args),
         Command::Doctor(args) => doctor::run(&args),
-        Command::Torture(args) => waitword_torture::run(&args),
+        Command::Torture(args) => waitword_torture::run(&args, &|| {
+            drop_in::library::put_in_place().map_err(|error| format!("{error:#}"))
+        }),
         Command::MemoryChild(args) => memory_child::run(&args),
     }
 }

@@ -312,6 +312,89 @@ LONG_CASE(freed_in_between, 60) {
     }
 }
 
+/* The first use of a lock that a static initialiser has made, by two threads: one comes between any two instructions of the other's
+ * call. */
+static pthread_rwlock_t first_lock;
+static pthread_mutex_t first_mutex;
+static int comes, came;
+static void let_the_other_come(int signal) {
+    (void)signal;
+    if (++steps != (unsigned)every) return;
+    SET(comes, 1);
+    while (!GET(came)) sched_yield();
+}
+
+static void *come(void *to_the_mutex) {
+    while (!GET(stop)) {
+        sched_yield();
+        if (!GET(comes)) continue;
+        int result = to_the_mutex ? pthread_mutex_trylock(&first_mutex) : pthread_rwlock_tryrdlock(&first_lock);
+        if (result == 0) {
+            OK(to_the_mutex ? pthread_mutex_unlock(&first_mutex) : pthread_rwlock_unlock(&first_lock));
+        } else {
+            EQ(result, EBUSY);
+        }
+        SET(comes, 0);
+        SET(came, 1);
+    }
+    return NULL;
+}
+
+static int use_lock(int writes) {
+    STEP_ON();
+    int result = writes ? pthread_rwlock_wrlock(&first_lock) : pthread_rwlock_rdlock(&first_lock);
+    STEP_OFF();
+    OK(result);
+    EQ(pthread_rwlock_trywrlock(&first_lock), EBUSY);
+    OK(pthread_rwlock_unlock(&first_lock));
+    OK(pthread_rwlock_trywrlock(&first_lock));
+    return pthread_rwlock_unlock(&first_lock);
+}
+
+static int use_mutex(int which) {
+    (void)which;
+    STEP_ON();
+    int result = pthread_mutex_lock(&first_mutex);
+    STEP_OFF();
+    OK(result);
+    OK(pthread_mutex_unlock(&first_mutex));
+    OK(pthread_mutex_trylock(&first_mutex));
+    return pthread_mutex_unlock(&first_mutex);
+}
+
+static void first_used(void *mutex, int many, void (*renew)(int), int (*use)(int)) {
+    struct thread other;
+    handle_steps(let_the_other_come);
+    start(&other, come, mutex);
+    for (int which = 0; which < many; which++) {
+        every = 0;
+        do {
+            renew(which);
+            SET(came, 0);
+            steps = 0;
+            every++;
+            OK(use(which));
+        } while (GET(came));
+        CHECK(every > 5);
+    }
+    SET(stop, 1);
+    join(&other);
+}
+
+static void renew_lock(int writes) {
+    (void)writes;
+    first_lock = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
+}
+
+static void renew_mutex(int which) {
+    const pthread_mutex_t fresh_ones[] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
+                                          PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP, PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP};
+    first_mutex = fresh_ones[which];
+}
+
+LONG_CASE(first_used_by_two, 60) { first_used(NULL, 2, renew_lock, use_lock); }
+LONG_CASE(mutex_first_used_by_two, 60) { first_used(&first_mutex, 4, renew_mutex, use_mutex); }
+
 /* fork, while others are held up at any instruction: the child has all it needs. */
 static void *use_on(void *number) {
     seed = (unsigned)(long)number;

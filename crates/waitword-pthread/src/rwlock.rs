@@ -150,7 +150,8 @@ impl RwLock {
     #[inline(never)]
     fn decide(&self) -> Served<'_> {
         let whose = self.whose.load(Relaxed);
-        if whose == COUNTED {
+        // Not only counted ones: another thread may have decided since the caller looked.
+        if whose == COUNTED || whose == OURS {
             return Served::Ours(&self.raw);
         }
         let is_new = whose == UNDECIDED && self.shared.load(Relaxed) == 0;

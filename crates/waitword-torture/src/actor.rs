@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::fault::{Cpus, Fault, hold, stutter};
 use crate::spot::{How, Spot};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 use waitword::{Cmp, Deadline, Error, Op, wait_any};
 
@@ -61,6 +62,11 @@ impl Actor {
     /// Whether the thread has handled a signal since its last wait began.
     pub(crate) fn was_interrupted(&self) -> bool {
         HANDLED.with(Cell::get) != self.handled_before.get()
+    }
+
+    /// Whether futexes are to be called as programs call them, by `syscall`: with the drop-in.
+    pub(crate) fn calls(&self) -> bool {
+        self.context.drop_in.is_some()
     }
 
     /// Whether such faults are injected.
@@ -234,6 +240,7 @@ impl Actor {
             Doing::Waiting
         };
         self.place.set(doing, spot.number, seen);
+        self.handled_before.set(HANDLED.with(Cell::get));
         let result = what();
         self.is_elsewhere();
         self.count(Count::Waits, 1);
@@ -273,9 +280,63 @@ impl Actor {
     }
 }
 
+/// When a wait that is promised to be bounded began.
+pub(crate) struct Since {
+    /// Of the time that the process has run.
+    ran: u64,
+    turns: usize,
+}
+
+/// How often others may have had their turn meanwhile, at least, before a wait counts as starved.
+const TURNS_OF_OTHERS: usize = 500;
+
+impl Actor {
+    /// Before a wait of bounded length, for one of the turns that this counts.
+    pub(crate) fn begins(&mut self, turns: &AtomicUsize) -> Since {
+        let since = Since {
+            ran: self.context.board.ran.load(Relaxed),
+            turns: turns.load(Relaxed),
+        };
+        if self.context.sabotage == Some(Sabotage::Starve) && self.sabotage_dice.u32(0..1000) == 0 {
+            let waited = || self.context.board.ran.load(Relaxed) - since.ran;
+            while waited() <= self.longest() && !self.context.board.is_violated() {
+                nap(1_000);
+            }
+        }
+        since
+    }
+
+    /// After it: that it has not waited for long while others had turn after turn. A slow machine makes waits long, but
+    /// not for one alone.
+    pub(crate) fn was_bounded(&self, since: &Since, turns: &AtomicUsize) -> Verdict {
+        let waited = self.context.board.ran.load(Relaxed) - since.ran;
+        let others = turns.load(Relaxed).wrapping_sub(since.turns);
+        if waited <= self.longest() || others < TURNS_OF_OTHERS {
+            return Ok(());
+        }
+        let (busiest, had) = self.context.board.busiest();
+        Err(format!(
+            "starved: it waited for {waited} ms, while others had {others} turns; most steps: {busiest}, {had}"
+        ))
+    }
+
+    /// In milliseconds.
+    fn longest(&self) -> u64 {
+        self.context.patience.as_millis() as u64 / 2
+    }
+}
+
 impl Drop for Actor {
     fn drop(&mut self) {
-        HERE.with(|here| here.set(None));
+        // Of a thread that was cancelled another sees to this.
+        HERE.with(|here| {
+            if here
+                .get()
+                .is_some_and(|place| std::ptr::eq(place, self.place))
+            {
+                here.set(None);
+            }
+        });
         self.place.leave();
     }
 }

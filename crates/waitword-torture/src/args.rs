@@ -1,5 +1,6 @@
 //! What the torture is told on the command line.
 
+use crate::drop_in::DropIn;
 use crate::fault::{Fault, Wanted};
 use crate::scenario;
 use clap::ValueEnum;
@@ -25,6 +26,22 @@ pub struct Args {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = scenario_name())]
     pub only: Vec<String>,
 
+    /// Torture the pthread functions and the raw futexes of the drop-in; `off`: those of the C library and the kernel, to
+    /// compare with
+    #[arg(
+        long,
+        value_name = "on|off",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "on",
+        value_enum
+    )]
+    pub drop_in: Option<DropIn>,
+
+    /// Another drop-in than the one that the command carries
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub drop_in_library: Option<PathBuf>,
+
     /// Which faults to inject meanwhile: `auto` (in each slice those that the seed chooses), `none`, `all`, or
     /// names, separated by commas
     #[arg(long, value_name = "LIST", default_value = "auto")]
@@ -39,6 +56,14 @@ pub struct Args {
     #[arg(long, value_name = "K")]
     pub slice: Option<u64>,
 
+    /// Append what the run has come to, as a line of JSON, to this file
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+
+    /// Print the runs recorded in this file as a table in Markdown
+    #[arg(long, value_name = "FILE")]
+    pub records: Option<PathBuf>,
+
     /// List the scenarios, what each checks, and the faults
     #[arg(long)]
     pub list: bool,
@@ -47,7 +72,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 20.0)]
     pub patience: f64,
 
-    /// End each slice after so many rounds, if its time is not up before; 0: no such end
+    /// End each slice after so many rounds, whatever the time; 0: when its time is up
     #[arg(long, value_name = "N", default_value_t = 0, hide = true)]
     pub rounds: u64,
 
@@ -61,7 +86,8 @@ pub struct Args {
 }
 
 fn scenario_name() -> clap::builder::PossibleValuesParser {
-    clap::builder::PossibleValuesParser::new(scenario::ALL.iter().map(|scenario| scenario.name))
+    let all = [None, Some(DropIn::On)].into_iter().flat_map(scenario::all);
+    clap::builder::PossibleValuesParser::new(all.map(|scenario| scenario.name))
 }
 
 /// How the scenarios can be broken on purpose. The library is left alone: it is the torture that is
@@ -72,6 +98,8 @@ pub enum Sabotage {
     SkipWake,
     /// Now and then one more waiter is counted as woken than was
     Miscount,
+    /// Now and then a waiter does not come to its turn for as long as it counts as starved
+    Starve,
 }
 
 /// Which faults to inject.

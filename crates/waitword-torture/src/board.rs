@@ -123,6 +123,8 @@ pub(crate) struct Board {
     violated: AtomicBool,
     /// Counted by nobody who has a place.
     apart: [AtomicU64; COUNTS],
+    /// For how long the scenario's process has run so far, in milliseconds: without the time that it was stopped.
+    pub(crate) ran: AtomicU64,
     /// Not 0: everybody pauses (see [`crate::fault::stutter`]).
     pub(crate) pause: AtomicU32,
 }
@@ -194,6 +196,19 @@ impl Board {
             }
         }
         totals
+    }
+
+    /// Who of those that are there has done most.
+    pub(crate) fn busiest(&self) -> (String, u64) {
+        let steps = |place: &&Place| place.counts[Count::Operations as usize].load(Relaxed);
+        let there = self
+            .places
+            .iter()
+            .filter(|place| place.process.load(Relaxed) != 0);
+        let busiest = there.max_by_key(steps);
+        busiest.map_or_else(Default::default, |place| {
+            (place.entry().name, steps(&place))
+        })
     }
 
     /// Counts for one who has no place. Async-signal-safe.

@@ -7,11 +7,13 @@ use crate::args::Sabotage;
 use crate::board::Board;
 use crate::choices::Choices;
 use crate::context::{Context, mix};
+use crate::drop_in::{self, DropIn};
 use crate::fault::{self, Fault, Injector};
 use crate::scenario::{self, exec::Passed};
 use crate::watchdog::Watchdog;
 use crate::{process, report};
 use clap::ValueEnum;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::Mutex;
@@ -38,6 +40,9 @@ pub(crate) struct Order {
     pub(crate) sabotage: Option<Sabotage>,
     /// Which of several processes that the scenario is run in, one after the other.
     pub(crate) slice: u64,
+    pub(crate) drop_in: Option<DropIn>,
+    /// The drop-in, if that is tortured.
+    pub(crate) preload: Option<PathBuf>,
     pub(crate) faults: Vec<Fault>,
     /// How many rounds at most; 0: as many as there is time for.
     pub(crate) rounds: u64,
@@ -56,6 +61,10 @@ impl Order {
             self.patience.to_string(),
             sabotage,
             self.slice.to_string(),
+            DropIn::to_text(self.drop_in),
+            self.preload
+                .as_ref()
+                .map_or(String::new(), |path| path.display().to_string()),
             self.faults_text(),
             self.rounds.to_string(),
         ]
@@ -89,6 +98,9 @@ impl Order {
         if self.faults.contains(&Fault::Clock) {
             command += " --clock-steps";
         }
+        if let Some(drop_in) = self.drop_in {
+            command += &format!(" --drop-in={}", DropIn::to_text(Some(drop_in)));
+        }
         if self.rounds > 0 {
             command += &format!(" --rounds {}", self.rounds);
         }
@@ -121,6 +133,11 @@ impl Order {
                 name => Some(Sabotage::from_str(name, false).ok()?),
             },
             slice: number(next()?)?,
+            drop_in: DropIn::from_text(next()?)?,
+            preload: match next()? {
+                "" => None,
+                path => Some(path.into()),
+            },
             faults: match next()? {
                 "" => Vec::new(),
                 names => (names.split(','))
@@ -145,7 +162,12 @@ pub fn run_if_child() -> Option<ExitCode> {
 
 fn run_scenario(order: &Order) -> ExitCode {
     process::die_with_parent();
-    let Some(scenario) = scenario::ALL.iter().find(|one| one.name == order.scenario) else {
+    if let Err(error) = drop_in::verify(order) {
+        eprintln!("torture: {error}");
+        return ExitCode::FAILURE;
+    }
+    let mut all = scenario::all(order.drop_in).iter();
+    let Some(scenario) = all.find(|one| one.name == order.scenario) else {
         eprintln!("torture: no scenario `{}`", order.scenario);
         return ExitCode::FAILURE;
     };
@@ -157,6 +179,7 @@ fn run_scenario(order: &Order) -> ExitCode {
         threads: order.threads.clone(),
         patience: Duration::from_secs_f64(order.patience),
         sabotage: order.sabotage,
+        drop_in: order.drop_in,
         faults: order.faults.clone(),
         rounds: order.rounds,
         choices: Choices::from_environment(),
@@ -165,6 +188,7 @@ fn run_scenario(order: &Order) -> ExitCode {
         board_file,
         round: AtomicU64::new(0),
         words: Mutex::default(),
+        objects: Mutex::default(),
         children: [const { AtomicI32::new(0) }; 64],
     }));
     if let Some(passed) = passed {
@@ -203,12 +227,16 @@ mod tests {
             patience: 20.0,
             sabotage: None,
             slice: 3,
+            drop_in: None,
+            preload: None,
             faults: Vec::new(),
             rounds: 0,
         };
         assert_eq!(Order::from_text(&order.to_text()), Some(order.clone()));
         order.sabotage = Some(Sabotage::SkipWake);
         order.faults = vec![Fault::Stop, Fault::Memory];
+        order.drop_in = Some(DropIn::On);
+        order.preload = Some("/cache/drop-in.so".into());
         assert_eq!(Order::from_text(&order.to_text()), Some(order));
         assert_eq!(Order::from_text("tokens"), None);
     }

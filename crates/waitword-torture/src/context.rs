@@ -4,11 +4,12 @@ use crate::actor::{Actor, Verdict};
 use crate::args::Sabotage;
 use crate::board::{Board, Count, Totals};
 use crate::choices::Choices;
+use crate::drop_in::DropIn;
 use crate::fault::Fault;
-use crate::process::complain;
+use crate::process;
 use crate::spot::{Spot, Word};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::thread::{Builder, Scope as ThreadScope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 use waitword::Scope;
@@ -20,6 +21,7 @@ pub(crate) struct Context {
     pub(crate) threads: Vec<usize>,
     pub(crate) patience: Duration,
     pub(crate) sabotage: Option<Sabotage>,
+    pub(crate) drop_in: Option<DropIn>,
     pub(crate) faults: Vec<Fault>,
     /// How many rounds at most; 0: as many as there is time for.
     pub(crate) rounds: u64,
@@ -32,8 +34,21 @@ pub(crate) struct Context {
     pub(crate) round: AtomicU64,
     /// By number; 0 stands for none.
     pub(crate) words: Mutex<Vec<(String, Spot)>>,
+    /// The words that are the first of an object of the C library's.
+    pub(crate) objects: Mutex<Vec<NamedObject>>,
     /// Forked processes that live: killed on the way out.
     pub(crate) children: [AtomicI32; 64],
+}
+
+/// An object of the C library's, for the report.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NamedObject {
+    /// That of its first word.
+    pub(crate) number: u32,
+    pub(crate) address: usize,
+    pub(crate) bytes: usize,
+    /// `pthread_self()` of the thread that holds it, or 0.
+    pub(crate) holder: &'static AtomicUsize,
 }
 
 /// A fraction of a second of torture; at its end the books are balanced.
@@ -76,7 +91,10 @@ impl Context {
     /// round's choices.
     pub(crate) fn next_round(&self) -> Option<Round> {
         let number = self.round.fetch_add(1, SeqCst);
-        let is_last = Instant::now() >= self.ends || number == self.rounds;
+        let is_last = match self.rounds {
+            0 => Instant::now() >= self.ends,
+            rounds => number >= rounds,
+        };
         if number > 0 && is_last {
             return None;
         }
@@ -156,6 +174,24 @@ impl Context {
         spot
     }
 
+    /// Says of a word that it is the first of an object.
+    pub(crate) fn name_object(
+        &self,
+        number: u32,
+        address: *const u8,
+        bytes: usize,
+        holder: &'static AtomicUsize,
+    ) {
+        let object = NamedObject {
+            number,
+            address: address.expose_provenance(),
+            bytes,
+            holder,
+        };
+        let mut objects = self.objects.lock().expect("nobody panics with it");
+        objects.push(object);
+    }
+
     /// Runs a crew of threads to their end; the first complaint of any.
     pub(crate) fn crew<'env>(
         &'static self,
@@ -178,6 +214,12 @@ impl Context {
             }
             verdict
         })
+    }
+
+    /// Says that something is wrong, and has the watchdog end it all.
+    pub(crate) fn complain(&self, complaint: &str) {
+        process::complain(&format!("torture: {}: {complaint}\n", self.scenario));
+        self.board.violate();
     }
 
     pub(crate) fn totals(&self) -> Totals {
@@ -226,11 +268,7 @@ impl<'scope> Crew<'scope, '_> {
                 let mut actor = Actor::new(context, &name, seed);
                 let verdict = work(&mut actor);
                 if let Err(complaint) = &verdict {
-                    complain(&format!(
-                        "torture: {}: {name}: {complaint}\n",
-                        context.scenario
-                    ));
-                    context.board.violate();
+                    context.complain(&format!("{name}: {complaint}"));
                 }
                 verdict
             })

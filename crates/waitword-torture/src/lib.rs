@@ -23,6 +23,9 @@
 //! in each slice of a scenario. What the scheduler makes of them is not repeatable; a slice that fails says by
 //! which command it is run again with the same choices.
 //!
+//! The scenarios of `pthread` call the C library's functions, and with `--drop-in` so torture the pthread drop-in, which the
+//! supervisor has loaded into their processes (`drop_in.rs`).
+//!
 //! A tool that cannot fail proves nothing: [`Sabotage`] makes the scenarios themselves leave out a wake or
 //! misstate a count now and then, and the tests see to it that this is caught.
 
@@ -32,8 +35,11 @@ mod board;
 mod child;
 mod choices;
 mod context;
+mod drop_in;
 mod fault;
 mod process;
+mod pthread;
+mod record;
 mod report;
 mod scenario;
 mod spot;
@@ -44,10 +50,11 @@ mod watchdog;
 
 pub use args::{Args, Sabotage};
 pub use child::run_if_child;
+pub use drop_in::DropIn;
 pub use fault::Fault;
 pub use supervisor::run;
 
-/// The names of all scenarios, in the order in which they run.
-pub fn scenario_names() -> impl Iterator<Item = &'static str> {
-    scenario::ALL.iter().map(|scenario| scenario.name)
+/// The names of all scenarios, of the library or of the drop-in, in the order in which they run.
+pub fn scenario_names(drop_in: Option<DropIn>) -> impl Iterator<Item = &'static str> {
+    scenario::all(drop_in).iter().map(|scenario| scenario.name)
 }

@@ -2,11 +2,15 @@
 //! lock that is waited for, and what the kernel says that each thread does.
 
 use crate::board::{Doing, Entry};
-use crate::context::Context;
+use crate::child::VARIABLE;
+use crate::context::{Context, NamedObject};
 use crate::spot::Spot;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{
+    AtomicU32,
+    Ordering::{Relaxed, SeqCst},
+};
 use waitword::table::{self, Waiter};
 
 /// So many lines of each kind; of the rest only the number is given.
@@ -29,6 +33,10 @@ pub(crate) fn who_waits_on_what(context: &Context, head: &str) -> String {
     write_table(&mut text, &words, &entries);
     write_threads(&mut text, &words, &entries);
     write_words(&mut text, &words, &entries);
+    if let Ok(objects) = context.objects.try_lock() {
+        write_objects(&mut text, &words, &objects, &entries);
+    }
+    write_settings(&mut text);
     let _ = writeln!(text, "counts: {}", context.totals());
     text
 }
@@ -171,6 +179,63 @@ fn write_words(text: &mut String, words: &[(String, Spot)], entries: &[Entry]) {
         .collect();
     lines.sort_by_key(|(threads, _)| std::cmp::Reverse(*threads));
     write_lines(text, lines.into_iter().map(|(_, line)| line));
+}
+
+/// The objects that threads are about or hold: where they lie, what lies there, who holds them.
+fn write_objects(
+    text: &mut String,
+    words: &[(String, Spot)],
+    objects: &[NamedObject],
+    entries: &[Entry],
+) {
+    let lines: Vec<_> = objects
+        .iter()
+        .filter_map(|object| {
+            let about = |entry: &&Entry| entry.word == object.number && entry.doing != Doing::Other;
+            let threads = entries.iter().filter(about).count();
+            let holder = object.holder.load(Relaxed);
+            if threads == 0 && holder == 0 {
+                return None;
+            }
+            let held = match entries.iter().find(|entry| entry.handle == holder) {
+                _ if holder == 0 => "held by nobody".to_owned(),
+                Some(entry) => format!("held by {} ({holder:#x})", entry.name),
+                None => format!("held by a thread that is gone ({holder:#x})"),
+            };
+            let name = name_of(words, object.number);
+            let bytes = hex(object);
+            let address = object.address;
+            Some(format!(
+                "{name} at {address:#x}: {held}; {threads} threads are about it; {bytes}"
+            ))
+        })
+        .collect();
+    if !objects.is_empty() {
+        let _ = writeln!(text, "objects:");
+        write_lines(text, lines.into_iter());
+    }
+}
+
+/// An object's first words.
+fn hex(object: &NamedObject) -> String {
+    let words = object.bytes.min(48) / size_of::<u32>();
+    let first = std::ptr::with_exposed_provenance::<AtomicU32>(object.address);
+    // SAFETY: objects are never freed; whatever lies there, it may be looked at by atomics.
+    let words = unsafe { std::slice::from_raw_parts(first, words) };
+    let words = words
+        .iter()
+        .map(|word| format!("{:08x}", word.load(Relaxed)));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// What this process was told about waitword in its environment.
+fn write_settings(text: &mut String) {
+    let settings = std::env::vars().filter(|(name, _)| {
+        name == crate::drop_in::PRELOAD || name.starts_with("WAITWORD") && name != VARIABLE
+    });
+    for (name, value) in settings {
+        let _ = writeln!(text, "environment: {name}={value}");
+    }
 }
 
 fn write_lines(text: &mut String, lines: impl ExactSizeIterator<Item = String>) {

@@ -1,6 +1,7 @@
 //! What a run comes to, as a table.
 
 use crate::board::{Count, Totals};
+use crate::drop_in::DropIn;
 use crate::fault::Fault;
 use crate::scenario;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
@@ -73,17 +74,17 @@ pub(crate) fn one(line: &Line) -> String {
     let seconds = line.took.as_secs_f64();
     let operations = HumanCount(line.totals.of(Count::Operations)).to_string();
     format!(
-        "{:10} {seconds:5.1} s {operations:>12} operations  {result}",
+        "{:15} {seconds:5.1} s {operations:>12} operations  {result}",
         line.scenario
     )
 }
 
 /// The scenarios and what each checks.
-pub(crate) fn list() -> Table {
+pub(crate) fn list(drop_in: Option<DropIn>) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_HORIZONTAL_ONLY);
     table.set_header(["scenario", "what is tortured, and what must hold"]);
-    for scenario in &scenario::ALL {
+    for scenario in scenario::all(drop_in) {
         table.add_row([scenario.name, scenario.about]);
     }
     table
@@ -108,5 +109,11 @@ pub(crate) fn faults(lines: &[Line]) -> String {
         format!("{} {}", HumanCount(sum), fault.name())
     };
     let each: Vec<_> = Fault::all().iter().map(of).collect();
-    format!("faults injected: {}", each.join(", "))
+    let sum = |what| (lines.iter().map(|line| line.totals.of(what))).sum::<u64>();
+    format!(
+        "faults injected: {}; {} owners died, {} processes went on as another program",
+        each.join(", "),
+        HumanCount(sum(Count::Deaths)),
+        HumanCount(sum(Count::Execs)),
+    )
 }

@@ -3,14 +3,16 @@
 use crate::args::Args;
 use crate::board::{Count, Totals};
 use crate::child::{self, CHOICES, Order, VARIABLE, VIOLATED};
+use crate::drop_in::{self, DropIn};
 use crate::fault::{self, Clock, Fault, Outside};
+use crate::record::{self, Record};
 use crate::scenario::{self, Scenario};
 use crate::summary::{self, Line};
 use crate::watchdog::{COUNTS_LINE, HUNG};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -20,16 +22,49 @@ use std::time::{Duration, Instant};
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Runs the torture; success if no scenario has failed.
-pub fn run(args: &Args) -> ExitCode {
+///
+/// `drop_in` says where the drop-in lies as a file, and is asked if it is that which is tortured.
+pub fn run(args: &Args, drop_in: &dyn Fn() -> Result<PathBuf, String>) -> ExitCode {
     if let Some(code) = child::run_if_child() {
         return code;
     }
     if args.list {
-        println!("{}\n{}", summary::list(), summary::list_of_faults());
+        println!(
+            "{}\n{}",
+            summary::list(args.drop_in),
+            summary::list_of_faults()
+        );
         return ExitCode::SUCCESS;
     }
-    match run_all(args) {
+    if let Some(file) = &args.records {
+        return match record::table_of(file) {
+            Ok(table) => {
+                print!("{table}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("torture: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let preload = match (&args.drop_in, &args.drop_in_library) {
+        (Some(DropIn::On), Some(path)) => Ok(Some(path.clone())),
+        (Some(DropIn::On), None) => drop_in().map(Some),
+        _ => Ok(None),
+    };
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
+    let lines = preload
+        .map_err(std::io::Error::other)
+        .and_then(|preload| run_all(args, seed, preload.as_deref()));
+    match lines {
         Ok(lines) => {
+            if let Some(file) = &args.record
+                && let Err(error) = Record::new(args.drop_in, seed, &lines).append_to(file)
+            {
+                eprintln!("torture: {}: {error}", file.display());
+                return ExitCode::FAILURE;
+            }
             println!("{}", summary::table(&lines));
             println!("{}", summary::faults(&lines));
             let failed: Vec<_> = lines.iter().filter(|line| line.failure.is_some()).collect();
@@ -51,12 +86,15 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn run_all(args: &Args) -> std::io::Result<Vec<Line>> {
-    let chosen: Vec<&Scenario> = scenario::ALL
+fn run_all(args: &Args, seed: u64, preload: Option<&Path>) -> std::io::Result<Vec<Line>> {
+    let chosen: Vec<&Scenario> = scenario::all(args.drop_in)
         .iter()
         .filter(|one| args.only.is_empty() || args.only.iter().any(|name| name == one.name))
         .collect();
-    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
+    if chosen.is_empty() {
+        let error = "none of these scenarios: those of the drop-in need --drop-in, the others must not have it";
+        return Err(std::io::Error::other(error));
+    }
     let each = args.seconds.max(0.0) / chosen.len() as f64;
     println!(
         "torture: {} scenarios, {each:.1} s each, threads {}, seed {seed}",
@@ -80,6 +118,8 @@ fn run_all(args: &Args) -> std::io::Result<Vec<Line>> {
             slice: args.slice.unwrap_or(0),
             faults: Vec::new(),
             rounds: args.rounds,
+            drop_in: args.drop_in,
+            preload: preload.map(Path::to_owned),
         };
         let show = |share: f64, totals: &Totals| {
             bar.set_position(index as u64 * 1000 + (share.min(1.0) * 1000.0) as u64);
@@ -161,10 +201,15 @@ fn run_process(
     choices: Option<&Path>,
     show: &dyn Fn(&Totals),
 ) -> std::io::Result<(Totals, Option<String>)> {
-    let mut child = Command::new(std::env::current_exe()?)
+    let mut command = Command::new(std::env::current_exe()?);
+    if order.drop_in == Some(DropIn::Off) {
+        command.env_remove(drop_in::PRELOAD);
+    }
+    let mut child = command
         .args(std::env::args_os().skip(1))
         .env(VARIABLE, order.to_text())
         .envs(scenario.environment.iter().copied())
+        .envs(drop_in::environment(order))
         .envs(choices.map(|file| (CHOICES, file)))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

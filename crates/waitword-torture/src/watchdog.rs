@@ -10,6 +10,7 @@ use crate::child::VIOLATED;
 use crate::context::Context;
 use crate::fault::{Fault, stay_above};
 use crate::{process, report};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -43,7 +44,9 @@ impl Watchdog {
             let mut idle = Duration::ZERO;
             while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
                 // While the process is stopped nobody can do anything, so that does not count.
-                idle += looked.elapsed().min(4 * PERIOD);
+                let ran = looked.elapsed().min(4 * PERIOD);
+                idle += ran;
+                (context.board.ran).fetch_add(ran.as_millis() as u64, Relaxed);
                 looked = Instant::now();
                 let now = context.totals();
                 tell(&now);

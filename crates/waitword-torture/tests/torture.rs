@@ -5,7 +5,9 @@
 
 use clap::Parser;
 use libtest_mimic::{Arguments, Failed, Trial};
+use std::collections::BTreeMap;
 use std::process::{Command, ExitCode, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// The torture as a program: what tests start, with the arguments that follow this word.
@@ -23,19 +25,48 @@ fn main() -> ExitCode {
     }
     let arguments: Vec<_> = std::env::args_os().collect();
     if arguments.get(1).is_some_and(|first| first == AS_TORTURE) {
-        return waitword_torture::run(&Torture::parse_from(&arguments[1..]).args);
+        return waitword_torture::run(&Torture::parse_from(&arguments[1..]).args, &|| {
+            Err("the command carries it, this test does not".to_owned())
+        });
     }
-    let scenarios = waitword_torture::scenario_names();
+    let scenarios = waitword_torture::scenario_names(None);
     let mut trials: Vec<_> = scenarios
         .map(|name| Trial::test(format!("scenario::{name}"), move || holds(name)))
         .collect();
     // Where one wake that is left out stops somebody for ever.
-    for name in ["ring", "condvar", "shared", "mutex", "rwlock", "cond"] {
+    for name in [
+        "ring",
+        "condvar",
+        "shared",
+        "mutex",
+        "rwlock",
+        "cond",
+        "semaphore",
+        "events",
+        "once",
+        "atomic",
+        "robust",
+        "across",
+        "door",
+    ] {
         let test = move || is_caught(name, "skip-wake", "hung", "=== torture: nothing got done");
         trials.push(Trial::test(format!("sabotage::skip_wake::{name}"), test));
     }
     for name in [
-        "tokens", "condvar", "herd", "order", "mutex", "rwlock", "cond",
+        "tokens",
+        "condvar",
+        "herd",
+        "order",
+        "mutex",
+        "rwlock",
+        "cond",
+        "semaphore",
+        "barrier",
+        "events",
+        "once",
+        "atomic",
+        "robust",
+        "across",
     ] {
         let test = move || {
             is_caught(
@@ -47,6 +78,31 @@ fn main() -> ExitCode {
         };
         trials.push(Trial::test(format!("sabotage::miscount::{name}"), test));
     }
+    let starves = || {
+        let why = "an invariant was violated";
+        is_caught("mutex", "starve", why, "starved: it waited")
+    };
+    trials.push(Trial::test("sabotage::starve::mutex", starves));
+    // Each under a scenario that it can strike.
+    for (fault, name) in [
+        ("hold", "mutex"),
+        ("shuffle", "tokens"),
+        ("priority", "cond"),
+        ("stutter", "rwlock"),
+        ("stop", "shared"),
+        ("memory", "growth"),
+    ] {
+        let test = move || strikes(fault, name);
+        trials.push(Trial::test(format!("fault::{fault}"), test));
+    }
+    trials.push(Trial::test(
+        "the_same_seed_makes_the_same_choices",
+        seed_repeats,
+    ));
+    trials.push(Trial::test(
+        "a_failure_says_how_it_is_run_again",
+        failure_repeats,
+    ));
     trials.push(Trial::test("the_same_seed_is_printed", seed_is_printed));
     trials.push(Trial::test("all_scenarios_are_listed", all_are_listed));
     let mut arguments = Arguments::from_args();
@@ -122,12 +178,15 @@ fn is_caught(scenario: &str, sabotage: &str, why: &str, report: &str) -> Result<
         "20",
         "--patience",
         "2",
+        "--faults",
+        "none",
         "--sabotage",
         sabotage,
     ])?;
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     let complaint = format!("FAILED: {scenario}: {why}");
     let is_whole = stderr.contains(report) && stderr.contains("words:");
+    let is_whole = is_whole && stdout.contains("again, with the same choices: ");
     if output.status.success() || !stdout.contains(&complaint) || !is_whole {
         return Err(format!("not caught as it should be:\n{stdout}\n{stderr}").into());
     }
@@ -157,8 +216,128 @@ fn seed_is_printed() -> Result<(), Failed> {
 fn all_are_listed() -> Result<(), Failed> {
     let output = torture(&["--list"])?;
     let list = text(&output.stdout);
-    match waitword_torture::scenario_names().find(|name| !list.contains(name)) {
+    match waitword_torture::scenario_names(None).find(|name| !list.contains(name)) {
         None => Ok(()),
         Some(name) => Err(format!("`{name}` is not in the list:\n{list}").into()),
     }
+}
+
+/// The scenario holds under the fault, which was injected.
+fn strikes(fault: &str, scenario: &str) -> Result<(), Failed> {
+    let output = torture(&[
+        "--only",
+        scenario,
+        "--seconds",
+        "1",
+        "--threads",
+        "4,64",
+        "--faults",
+        fault,
+    ])?;
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    if !output.status.success() {
+        return Err(format!("{stdout}{stderr}").into());
+    }
+    let none = format!(" 0 {fault}");
+    match stdout
+        .lines()
+        .find(|line| line.starts_with("faults injected:"))
+    {
+        Some(line) if line.contains(fault) && !line.contains(&none) => Ok(()),
+        other => Err(format!("not injected: {other:?}").into()),
+    }
+}
+
+/// What a run wrote down: choices of its own, and those of each fault, of which a slow run makes fewer.
+type Choices = (Vec<String>, BTreeMap<String, String>);
+
+/// Runs the torture with these arguments, and reads what it has chosen.
+fn choices_of(arguments: &[&str]) -> Result<Choices, Failed> {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("waitword-choices-{}-{number}", std::process::id());
+    let file = std::env::temp_dir().join(name);
+    let path = file.to_str().ok_or("a name in UTF-8")?;
+    torture(&[arguments, &["--choices", path]].concat())?;
+    let written = std::fs::read_to_string(&file)?;
+    std::fs::remove_file(&file)?;
+    let (faults, mut own): (Vec<_>, Vec<_>) =
+        (written.lines().map(str::to_owned)).partition(|line| line.starts_with("fault "));
+    own.sort();
+    let split = |line: String| {
+        let (number, choice) = line.split_once(": ")?;
+        Some((number.to_owned(), choice.to_owned()))
+    };
+    Ok((own, faults.into_iter().filter_map(split).collect()))
+}
+
+fn same(first: &Choices, second: &Choices) -> Result<(), Failed> {
+    let (own, faults) = first;
+    if own.is_empty() || *own != second.0 {
+        return Err(format!("{own:#?}\nare not\n{:#?}", second.0).into());
+    }
+    let differs = |(number, choice): (&String, &String)| {
+        (second.1.get(number)).is_some_and(|other| other != choice)
+    };
+    match faults.iter().find(|&fault| differs(fault)) {
+        None => Ok(()),
+        Some(fault) => Err(format!("{fault:?} was another one").into()),
+    }
+}
+
+fn seed_repeats() -> Result<(), Failed> {
+    let run = |seed| {
+        choices_of(&[
+            "--only",
+            "tokens,semaphore",
+            "--seconds",
+            "8",
+            "--rounds",
+            "3",
+            "--threads",
+            "4,16",
+            "--faults",
+            "hold,shuffle,stutter",
+            "--slice",
+            "2",
+            "--seed",
+            seed,
+        ])
+    };
+    let (first, again, other) = (run("42")?, run("42")?, run("43")?);
+    same(&first, &again)?;
+    if first.1.is_empty() {
+        return Err("no fault was written down".into());
+    }
+    match same(&first, &other) {
+        Err(_) => Ok(()),
+        Ok(()) => Err("another seed makes the same choices".into()),
+    }
+}
+
+/// The command that a failing slice prints makes the same choices, and fails again.
+fn failure_repeats() -> Result<(), Failed> {
+    let arguments = [
+        "--only",
+        "order",
+        "--seconds",
+        "9",
+        "--rounds",
+        "2",
+        "--sabotage",
+        "miscount",
+        "--seed",
+        "7",
+        "--slice",
+        "1",
+    ];
+    let stdout = text(&torture(&arguments)?.stdout);
+    let command = (stdout.lines())
+        .find_map(|line| line.strip_prefix("again, with the same choices: waitword torture "))
+        .ok_or("no command")?;
+    let again: Vec<&str> = command.split(' ').collect();
+    if torture(&again)?.status.success() {
+        return Err(format!("it did not fail again: {command}").into());
+    }
+    same(&choices_of(&arguments)?, &choices_of(&again)?)
 }

@@ -11,7 +11,8 @@
 //! the test itself wakes, requeues, stores, interrupts a waiter. After each step all threads are back
 //! or asleep again (`support/crew.rs`), so a run has one outcome, and it can be compared whole.
 //!
-//! `PROPTEST_CASES` sets the number of programs for each test.
+//! `PROPTEST_CASES` sets the number of programs for each test; with `WAITWORD_FUZZ_SECONDS` each runs so long
+//! (`scripts/fuzz`).
 //!
 //! # What is not compared
 //!
@@ -43,6 +44,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 use support::crew::Crew;
+use support::fuzz::Fuzz;
 use support::memory::Mapping;
 use support::watchdog::{Watchdog, watch};
 
@@ -125,6 +127,16 @@ impl Comparison {
             ..ProptestConfig::default()
         };
         let programs = contents.prop_flat_map(programs);
+        if let Some(fuzz) = Fuzz::asked_for() {
+            let found = fuzz.run(&programs, |program| {
+                let compared = self.compare(program);
+                compared.map_err(|error| error.to_string())
+            });
+            if let Err(failure) = found {
+                panic!("{}", failure.text(|program| format!("{program:#?}")));
+            }
+            return;
+        }
         if let Err(failure) =
             TestRunner::new(config).run(&programs, |program| self.compare(&program))
         {

@@ -53,7 +53,7 @@ use program::Program;
 use run::{difference, run};
 use sides::Side;
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use strategies::{Contents, programs};
 use support::crew::Crew;
@@ -69,10 +69,15 @@ struct Comparison {
     memory: Memory,
     crew: RefCell<Crew>,
     watchdog: Watchdog,
+    _alone: MutexGuard<'static, ()>,
 }
+
+/// A thread that waits for the allocator, which another test's threads use, looks asleep like one that waits for a word.
+static ALONE: Mutex<()> = Mutex::new(());
 
 impl Comparison {
     fn new(test: &'static str, others: Vec<Arc<dyn Side>>) -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let watchdog = watch(test);
         // Who is queued is to be asleep too: only then does a signal end the wait.
         waitword::spin::set_budget(Duration::ZERO);
@@ -83,6 +88,7 @@ impl Comparison {
             memory,
             crew: RefCell::new(crew),
             watchdog,
+            _alone: alone,
         }
     }
 

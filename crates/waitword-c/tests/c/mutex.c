@@ -79,6 +79,9 @@ static void alone(void)
         if (keeps_owner(flags)) {
             ANSWERS(EDEADLK, ww_mutex_lock(&mutex));
             ANSWERS(EDEADLK, ww_mutex_timedlock(&mutex, &late));
+            /* It would not wait: the time is not looked at. */
+            ANSWERS(EDEADLK, ww_mutex_timedlock(&mutex, &too_many_ns));
+            ANSWERS(EDEADLK, ww_mutex_clocklock(&mutex, CLOCK_MONOTONIC, NULL));
         } else {
             ANSWERS(ETIMEDOUT, ww_mutex_timedlock(&mutex, &past));
         }

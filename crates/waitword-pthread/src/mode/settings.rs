@@ -2,7 +2,7 @@
 
 use crate::summary::Place;
 use crate::text::Line;
-use core::ffi::CStr;
+use core::ffi::{CStr, c_char};
 use core::fmt::Write as _;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::time::Duration;
@@ -14,6 +14,10 @@ pub(super) struct Settings {
     pub(super) summary: Option<Place>,
     flavour: Option<Flavour>,
     spin: Option<Duration>,
+}
+
+unsafe extern "C" {
+    fn secure_getenv(name: *const c_char) -> *mut c_char;
 }
 
 /// Whether the environment's mistakes have been told.
@@ -43,11 +47,12 @@ impl Settings {
     }
 }
 
-/// What the environment says, as it was when the process began; `None` also if that is nothing.
+/// What the environment says, as it was when the process began; `None` also if that is nothing. A program that runs with more rights than
+/// its caller has (setuid, file capabilities) is told nothing: a summary would be written with those rights into a file of the caller's choice.
 fn variable(name: &CStr) -> Option<&'static CStr> {
     // SAFETY: `name` ends with a zero. Nobody changes the environment while the first lock of a process is taken; the C
     // library's own start-up reads it in the same way.
-    let value = unsafe { libc::getenv(name.as_ptr()) };
+    let value = unsafe { secure_getenv(name.as_ptr()) };
     if value.is_null() {
         return None;
     }

@@ -25,19 +25,17 @@ impl Word {
     }
 }
 
-/// The entries that a call names; none if they cannot be read.
+/// The entries that a call names, wherever they begin: the kernel copies them. None if they cannot be read.
 ///
 /// # Safety
 /// The memory, if it is there, holds entries and nobody writes to it.
-unsafe fn entries<'a>(address: usize, count: usize) -> &'a [Waitv] {
-    let is_readable = count <= WAIT_ANY_MAX
-        && address.is_multiple_of(align_of::<Waitv>())
-        && memory::is_readable(address, count * size_of::<Waitv>());
-    if !is_readable {
-        return &[];
-    }
-    // SAFETY: readable, aligned; the caller's promise.
-    unsafe { core::slice::from_raw_parts(with_exposed_provenance(address), count) }
+unsafe fn entries(address: usize, count: usize) -> impl Iterator<Item = Waitv> {
+    let is_readable =
+        count <= WAIT_ANY_MAX && memory::is_readable(address, count * size_of::<Waitv>());
+    let list = with_exposed_provenance::<Waitv>(address);
+    // SAFETY: readable; the caller's promise.
+    (0..if is_readable { count } else { 0 })
+        .map(move |index| unsafe { list.add(index).read_unaligned() })
 }
 
 fn time_is_readable(time: usize) -> bool {
@@ -59,11 +57,13 @@ pub(super) unsafe fn is_ours(number: usize, arguments: &Arguments) -> bool {
         FUTEX_WAKE => Word::of(fourth as u32) == Word::Private,
         FUTEX_REQUEUE => {
             // SAFETY: the caller's promise.
-            let entries = unsafe { entries(first, 2) };
+            let mut entries = unsafe { entries(first, 2) };
             let is_private = |entry: &Waitv| Word::of(entry.flags) == Word::Private;
-            !entries.is_empty()
-                && entries.iter().all(is_private)
-                && memory::word_is_readable(entries[0].uaddr as usize)
+            let is_read = |entry: &Waitv| memory::word_is_readable(entry.uaddr as usize);
+            entries
+                .next()
+                .is_some_and(|from| is_private(&from) && is_read(&from))
+                && entries.next().is_some_and(|to| is_private(&to))
         }
         FUTEX_WAITV => {
             // SAFETY: the caller's promise.

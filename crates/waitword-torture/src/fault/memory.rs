@@ -29,6 +29,7 @@ mod filter {
     use super::super::{Fault, noted_choices, pause};
     use super::*;
     use crate::board::{Board, Count};
+    use crate::drop_in::DropIn;
     use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::SeqCst};
 
     /// Which calls fail: of those since the pattern was set, the ones from the first of these numbers to the
@@ -67,9 +68,12 @@ mod filter {
 
     /// Before the scenario's first call of the library, on its main thread, before there are others.
     pub(crate) fn install(context: &'static Context) {
-        let Some((start, end)) = own_code() else {
+        let Some((start, end)) = code(context) else {
             return;
         };
+        if !find_syscall() {
+            return;
+        }
         BOARD.store(std::ptr::from_ref(context.board).cast_mut(), SeqCst);
         set_pattern(&mut noted_choices(context, Fault::Memory, 0));
         // SAFETY: whole structures; the handler does only what is async-signal-safe, and comes back to a thread
@@ -91,9 +95,15 @@ mod filter {
         }
     }
 
-    /// Where this program's own code lies.
-    fn own_code() -> Option<(u64, u64)> {
-        let here = (install as *const ()).addr() as u64;
+    /// Where the code of the library lies: in this program, or in the drop-in.
+    fn code(context: &Context) -> Option<(u64, u64)> {
+        let here = match context.drop_in {
+            None => (install as *const ()).addr(),
+            Some(DropIn::On) => (libc::pthread_cancel as *const ()).addr(),
+            // There is none of it.
+            Some(DropIn::Off) => return None,
+        };
+        let here = here as u64;
         let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
         let ranges = maps.lines().filter_map(|line| {
             let (start, end) = line.split_once(' ')?.0.split_once('-')?;
@@ -156,7 +166,7 @@ mod filter {
                 let (d, e, f) = (of(libc::REG_R10), of(libc::REG_R8), of(libc::REG_R9));
                 let errno = libc::__errno_location();
                 let before = *errno;
-                let result = libc::syscall(number, a, b, c, d, e, f);
+                let result = the_c_librarys_syscall()(number, a, b, c, d, e, f);
                 let answer = if result == -1 {
                     -i64::from(*errno)
                 } else {
@@ -167,6 +177,29 @@ mod filter {
             };
             registers[libc::REG_RAX as usize] = answer;
         }
+    }
+
+    type Syscall = unsafe extern "C" fn(libc::c_long, ...) -> libc::c_long;
+
+    /// The C library's function, which is not trapped: by its name the drop-in's may be found, which is.
+    static SYSCALL: AtomicPtr<libc::c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+    fn find_syscall() -> bool {
+        // SAFETY: names that end with zeros; the library is there and stays.
+        let found = unsafe {
+            let library = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+            if library.is_null() {
+                return false;
+            }
+            libc::dlsym(library, c"syscall".as_ptr())
+        };
+        SYSCALL.store(found, SeqCst);
+        !found.is_null()
+    }
+
+    fn the_c_librarys_syscall() -> Syscall {
+        // SAFETY: found before anything was trapped; it is such a function.
+        unsafe { std::mem::transmute::<*mut libc::c_void, Syscall>(SYSCALL.load(SeqCst)) }
     }
 
     fn is_refused() -> bool {

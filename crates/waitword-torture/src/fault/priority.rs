@@ -19,7 +19,12 @@ pub(crate) fn stay_above() -> bool {
 }
 
 pub(super) fn run(context: &'static Context, over: &Flag) {
-    let permitted = stay_above();
+    // SAFETY: asks for a number. What the process was started with.
+    let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, std::process::id()) };
+    let ordinary = Ordinary {
+        permitted: stay_above(),
+        nice,
+    };
     for number in 0.. {
         let mut dice = noted_choices(context, Fault::Priority, number);
         if !over.sleep(pause(&mut dice, 20)) {
@@ -31,16 +36,14 @@ pub(super) fn run(context: &'static Context, over: &Flag) {
             let way = dice.u32(0..5);
             if dice.u32(0..share) == 0 {
                 changed.push(task);
-                change(task, way, permitted, &mut dice);
+                change(task, way, ordinary.permitted, &mut dice);
             }
         });
         std::thread::sleep(stay);
-        changed
-            .iter()
-            .for_each(|&task| make_ordinary(task, permitted));
+        changed.iter().for_each(|&task| ordinary.again(task));
         context.board.count(Count::Priorities, changed.len());
     }
-    tasks::for_each(context, |task| make_ordinary(task, permitted));
+    tasks::for_each(context, |task| ordinary.again(task));
 }
 
 fn change(task: i32, way: u32, permitted: bool, dice: &mut fastrand::Rng) {
@@ -55,10 +58,18 @@ fn change(task: i32, way: u32, permitted: bool, dice: &mut fastrand::Rng) {
     }
 }
 
-fn make_ordinary(task: i32, permitted: bool) {
-    set_policy(task, libc::SCHED_OTHER, 0);
-    if permitted {
-        set_nice(task, 0);
+/// What threads are when nothing is done to them.
+struct Ordinary {
+    permitted: bool,
+    nice: i32,
+}
+
+impl Ordinary {
+    fn again(&self, task: i32) {
+        set_policy(task, libc::SCHED_OTHER, 0);
+        if self.permitted {
+            set_nice(task, self.nice);
+        }
     }
 }
 

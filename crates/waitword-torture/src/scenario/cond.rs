@@ -10,6 +10,7 @@ use super::locks::{Bell, Lock, Sort, in_time};
 use crate::actor::{Actor, Verdict};
 use crate::board::Count;
 use crate::context::{Context, mix};
+use crate::fault::Fault;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use waitword::{Deadline, Interrupter, Kind, LockError, RawCondvar, Scope, Wakeup};
 
@@ -106,7 +107,10 @@ impl Store {
         if in_time(actor, waited.map(drop))? {
             actor.count(Count::Woken, 1);
             self.signalled.fetch_add(1, Relaxed);
-        } else if !deadline.is_some_and(|deadline| deadline.has_passed()) {
+        } else if !deadline.is_some_and(|deadline| deadline.has_passed())
+            // Which may have been set back since.
+            && !actor.has(Fault::Clock)
+        {
             return Err("a wait has timed out too early".to_owned());
         }
         Ok(())

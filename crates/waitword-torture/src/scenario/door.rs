@@ -1,5 +1,6 @@
 //! Tortured: futex(2)'s and futex2's own calls as the library answers them, each operation of both, on private words and on
-//! shared ones; on shared words the kernel's own calls are mixed in, since both stand in one queue there.
+//! shared ones; on shared words the kernel's own calls are mixed in, since both stand in one queue there. With the drop-in all
+//! are made by the C library's `syscall`, which is the drop-in's then.
 //!
 //! Checked: a baton comes round in each ring, which one lost wake-up would stop; errors are futex(2)'s.
 
@@ -13,11 +14,15 @@ use waitword::door::{self, Errno, PRIVATE, SIZE_U32, Timespec, Waitv};
 
 const MEMBERS: usize = 4;
 const PASSES: usize = 8_000;
+/// Calls of Linux 6.7 that the crate `libc` does not know: the same numbers on every machine.
+const FUTEX2_WAKE: libc::c_long = 454;
+const FUTEX2_WAIT: libc::c_long = 455;
+const FUTEX2_REQUEUE: libc::c_long = 456;
 const ALL: u32 = i32::MAX as u32;
 /// "Add 0 to the second word; wake there too if it was less than 0."
 const NEVER: u32 = (libc::FUTEX_OP_ADD as u32) << 28 | (libc::FUTEX_OP_CMP_LT as u32) << 24;
 
-pub(super) fn run(context: &'static Context) -> Verdict {
+pub(crate) fn run(context: &'static Context) -> Verdict {
     let most = context.threads.iter().max().copied().unwrap_or(MEMBERS);
     // Rings are private and shared in turns; each scope has a word to which waiters are moved.
     let scope = |ring: usize| [Scope::Private, Scope::Shared][ring % 2];
@@ -83,21 +88,24 @@ impl Named {
         val3: u32,
     ) -> Result<usize, Errno> {
         let first = self.address();
-        if self.is_private() {
-            let op = op | libc::FUTEX_PRIVATE_FLAG;
-            // SAFETY: words that live for ever, and a whole time where there is one.
-            return unsafe { door::futex(first, op, val, fourth, second, val3) };
-        }
-        if actor.dice.bool() {
-            // SAFETY: as above.
-            return unsafe { door::futex(first, op, val, fourth, second, val3) };
-        }
-        // SAFETY: as above; the call's own way to say what went wrong.
+        let (flag, by_call) = match self.is_private() {
+            true => (libc::FUTEX_PRIVATE_FLAG, actor.calls()),
+            false => (0, actor.calls() || actor.dice.bool()),
+        };
+        let op = op | flag;
+        // SAFETY: words that live for ever, and a whole time where there is one.
         unsafe {
-            let call = libc::SYS_futex;
-            match libc::syscall(call, first, op, val, fourth, second, val3) {
-                -1 => Err(Errno::from_raw_os_error(*libc::__errno_location())),
-                answer => Ok(answer as usize),
+            match by_call {
+                true => answered(libc::syscall(
+                    libc::SYS_futex,
+                    first,
+                    op,
+                    val,
+                    fourth,
+                    second,
+                    val3,
+                )),
+                false => door::futex(first, op, val, fourth, second, val3),
             }
         }
     }
@@ -152,14 +160,42 @@ impl Named {
             20..26 => {
                 let word = self.address().cast();
                 let clock = libc::CLOCK_MONOTONIC;
+                let (mask, flags, never) = (u64::from(ALL), self.flags(), null::<Timespec>());
                 // SAFETY: a word that lives for ever, and no time.
-                unsafe { door::futex_wait(word, 0, ALL.into(), self.flags(), null(), clock) }
+                unsafe {
+                    match actor.calls() {
+                        true => answered(libc::syscall(
+                            FUTEX2_WAIT,
+                            word,
+                            0_u64,
+                            mask,
+                            flags,
+                            never,
+                            clock,
+                        )),
+                        false => door::futex_wait(word, 0, mask, flags, never, clock),
+                    }
+                }
             }
             _ => {
                 // Nobody changes the detour's word.
                 let words = [detour.expecting(0), self.expecting(0)];
+                let (words, never) = (words.as_ptr(), null::<Timespec>());
+                let clock = libc::CLOCK_MONOTONIC;
                 // SAFETY: as above.
-                unsafe { door::futex_waitv(words.as_ptr(), 2, 0, null(), libc::CLOCK_MONOTONIC) }
+                unsafe {
+                    match actor.calls() {
+                        true => answered(libc::syscall(
+                            libc::SYS_futex_waitv,
+                            words,
+                            2_u32,
+                            0_u32,
+                            never,
+                            clock,
+                        )),
+                        false => door::futex_waitv(words, 2, 0, never, clock),
+                    }
+                }
             }
         }
     }
@@ -187,8 +223,16 @@ impl Named {
             0 => self.futex(actor, libc::FUTEX_WAKE, 1, 0, null_mut(), 0),
             1 => self.futex(actor, libc::FUTEX_WAKE_BITSET, 1, 0, null_mut(), u32::MAX),
             2 => self.futex(actor, libc::FUTEX_WAKE_OP, 1, 1, there, NEVER),
-            // SAFETY: a word that lives for ever.
-            3 => unsafe { door::futex_wake(self.address().cast(), ALL.into(), 1, self.flags()) },
+            3 => {
+                let (word, mask, flags) = (self.address().cast(), u64::from(ALL), self.flags());
+                // SAFETY: a word that lives for ever.
+                unsafe {
+                    match actor.calls() {
+                        true => answered(libc::syscall(FUTEX2_WAKE, word, mask, 1_i32, flags)),
+                        false => door::futex_wake(word, mask, 1, flags),
+                    }
+                }
+            }
             4 => {
                 self.futex(actor, libc::FUTEX_REQUEUE, 0, all, there, 0)?;
                 detour.futex(actor, libc::FUTEX_WAKE, ALL, 0, null_mut(), 0)
@@ -199,11 +243,30 @@ impl Named {
             }
             6 => {
                 let words = [self.expecting(1), detour.expecting(0)];
+                let words = words.as_ptr();
                 // SAFETY: words that live for ever.
-                unsafe { door::futex_requeue(words.as_ptr(), 0, 0, i32::MAX) }?;
+                unsafe {
+                    match actor.calls() {
+                        true => {
+                            answered(libc::syscall(FUTEX2_REQUEUE, words, 0_u32, 0_i32, i32::MAX))
+                        }
+                        false => door::futex_requeue(words, 0, 0, i32::MAX),
+                    }
+                }?;
                 detour.futex(actor, libc::FUTEX_WAKE, ALL, 0, null_mut(), 0)
             }
             _ => self.futex(actor, libc::FUTEX_WAKE, ALL, 0, null_mut(), 0),
         }
+    }
+}
+
+/// What the C library's `syscall` has answered.
+fn answered(answer: libc::c_long) -> Result<usize, Errno> {
+    match answer {
+        // SAFETY: the calling thread's own.
+        -1 => Err(Errno::from_raw_os_error(unsafe {
+            *libc::__errno_location()
+        })),
+        answer => Ok(answer as usize),
     }
 }

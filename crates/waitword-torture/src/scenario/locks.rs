@@ -41,6 +41,12 @@ impl Sort {
         self.flavour == Flavour::PriorityInheriting
     }
 
+    /// Whether others may have it past one who waits for a bounded time only.
+    pub(super) fn is_bounded(self) -> bool {
+        matches!(self.flavour, Flavour::Adaptive | Flavour::Throughput)
+            && self.scope == Scope::Private
+    }
+
     /// Whether it knows who holds it.
     pub(super) fn has_owner(self) -> bool {
         self.is_pi() || self.kind != Kind::Normal

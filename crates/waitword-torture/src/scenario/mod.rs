@@ -5,7 +5,7 @@ mod atomic_wait;
 mod barrier;
 mod cond;
 mod condvar;
-mod door;
+pub(crate) mod door;
 mod events;
 pub(crate) mod exec;
 mod fork;
@@ -32,7 +32,9 @@ mod wake_op;
 
 use crate::actor::Verdict;
 use crate::context::Context;
+use crate::drop_in::DropIn;
 use crate::fault::Fault;
+use crate::pthread;
 use std::time::Duration;
 
 /// A scenario, run in a process of its own.
@@ -48,7 +50,15 @@ pub(crate) struct Scenario {
     pub(crate) environment: &'static [(&'static str, &'static str)],
 }
 
-const fn scenario(
+/// The scenarios of the library, or of the drop-in.
+pub(crate) fn all(drop_in: Option<DropIn>) -> &'static [Scenario] {
+    match drop_in {
+        None => &ALL,
+        Some(_) => &pthread::ALL,
+    }
+}
+
+pub(crate) const fn scenario(
     name: &'static str,
     about: &'static str,
     run: fn(&'static Context) -> Verdict,
@@ -63,7 +73,7 @@ const fn scenario(
     }
 }
 
-pub(crate) const ALL: [Scenario; 26] = [
+static ALL: [Scenario; 26] = [
     scenario(
         "tokens",
         "Semaphores of all sizes, tiny deadlines, masks: tokens given are tokens taken, waits that \
@@ -206,7 +216,7 @@ pub(crate) const ALL: [Scenario; 26] = [
         without: &[Fault::Memory],
         ..scenario(
             "exec",
-            "Processes on shared words go on as another program, in the middle of everything: the others go on,              too, and no word is corrupted",
+            "Processes on shared words go on as another program, in the middle of everything: the others go on, too, and no word is corrupted",
             exec::run,
         )
     },

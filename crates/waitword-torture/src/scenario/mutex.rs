@@ -2,7 +2,7 @@
 //! inside another, threads that come for one turn only, and threads that are moved from CPU to CPU.
 //!
 //! Checked: never two threads have a mutex, every turn that was taken is counted once, everybody who waits without a deadline
-//! comes to an end, owners and strangers are told apart, and nothing of the waiters is left in the end.
+//! comes to an end, and, where that is promised, does not wait for long while others have turn after turn, owners and strangers are told apart, and nothing of the waiters is left in the end.
 
 use super::locks::{Lock, Sort, in_time};
 use crate::actor::{Actor, Verdict};
@@ -50,7 +50,13 @@ impl Guarded {
                 in_time(actor, locked)
             }
             _ => {
+                let since = (self.lock.sort.is_bounded()).then(|| actor.begins(&self.turns));
                 actor.wait_at(spot, seen, false, || mutex.lock());
+                if let Some(since) = since
+                    && let Err(complaint) = actor.was_bounded(&since, &self.turns)
+                {
+                    return Err(format!("for a {}: {complaint}", self.lock.sort.name()));
+                }
                 Ok(true)
             }
         }

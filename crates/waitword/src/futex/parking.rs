@@ -92,6 +92,31 @@ pub(crate) fn park<'u>(
     park_queued(repository, key, kind, until, validate, queue, left)
 }
 
+/// [`park`] at a condvar, from which [`unpark_requeue`] may move it to the mutex at this address.
+#[inline]
+#[expect(clippy::too_many_arguments, reason = "each is a step of its own")]
+pub(crate) fn park_bound_to<'u>(
+    repository: &Repository,
+    key: Key,
+    mutex: usize,
+    kind: u64,
+    until: impl Into<Until<'u>>,
+    validate: impl FnOnce() -> bool,
+    before_sleep: impl FnOnce(),
+    left: impl FnOnce(bool),
+) -> Parked {
+    let queue = |registration: Registration<'_>, node: &Node| {
+        // SAFETY: `park_placed` keeps the node where it is until it is notified or withdrawn.
+        unsafe { registration.push(node) };
+        before_sleep();
+    };
+    let left = |queue: &Queue<'_>| left(queue.has_waiters());
+    let place = crate::sys::sched::priority();
+    let node =
+        |parker: &Parker<'_>| Node::new(key, kind, parker.id(), place).bound_to(mutex, parker);
+    park_node(repository, key, kind, node, until, validate, queue, left)
+}
+
 /// [`park`] in front of all who wait on the key, for one who has waited before.
 #[inline]
 pub(crate) fn park_in_front<'u>(
@@ -156,12 +181,28 @@ fn park_placed<'u>(
     queue: impl FnOnce(Registration<'_>, &Node),
     left: impl FnOnce(&Queue<'_>),
 ) -> Parked {
+    let node = |parker: &Parker<'_>| Node::new(key, kind, parker.id(), place);
+    park_node(repository, key, kind, node, until, validate, queue, left)
+}
+
+#[inline]
+#[expect(clippy::too_many_arguments, reason = "each is a step of its own")]
+fn park_node<'u>(
+    repository: &Repository,
+    key: Key,
+    kind: u64,
+    node: impl FnOnce(&Parker<'_>) -> Node,
+    until: impl Into<Until<'u>>,
+    validate: impl FnOnce() -> bool,
+    queue: impl FnOnce(Registration<'_>, &Node),
+    left: impl FnOnce(&Queue<'_>),
+) -> Parked {
     debug_assert!(kind != 0);
     if is_inside() {
         return Parked::Interrupted;
     }
     let parker = repository.take_parker();
-    let node = Node::new(key, kind, parker.id(), place);
+    let node = node(&parker);
     let registration = repository.register(key);
     if !validate() {
         registration.cancel();
@@ -341,15 +382,16 @@ pub(crate) struct Requeued {
     pub(crate) more: bool,
 }
 
-/// Wakes some of `from`'s waiters and moves some behind those of `to`; what came of it.
+/// Wakes some of the waiters of `from`, a condvar, who are [bound to](park_bound_to) `mutex`, and moves some behind those of `to`, that mutex's
+/// key; what came of it.
 ///
-/// `plan` and `change` run under the locks of both buckets: before and after the queues are changed. If nobody waits on
+/// `plan` and `change` run under the locks of both buckets: before and after the queues are changed. If nobody who is bound to it waits on
 /// `from`, `change` alone runs; those who are woken are told the tokens that it returns.
 #[inline]
 pub(crate) fn unpark_requeue<T: Into<Tokens>>(
     repository: &Repository,
     from: Key,
-    to: Key,
+    (mutex, to): (usize, Key),
     plan: impl FnOnce() -> Plan,
     change: impl FnOnce(Requeued) -> T,
 ) -> Requeued {
@@ -362,14 +404,14 @@ pub(crate) fn unpark_requeue<T: Into<Tokens>>(
         change(NOBODY);
         return NOBODY;
     };
-    if !pair.has_waiters() {
+    if !pair.has_bound_to(mutex) {
         change(NOBODY);
         return NOBODY;
     }
     let Plan { wake, moved } = plan();
     let mut claimed = Claimed::new();
-    let woken = pair.claim_from(wake, u64::MAX, &mut claimed);
-    let moved = pair.move_over(moved);
+    let woken = pair.claim_bound_to(mutex, wake, &mut claimed);
+    let moved = pair.move_bound_to(mutex, moved);
     let requeued = Requeued {
         woken,
         moved,

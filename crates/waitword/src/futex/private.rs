@@ -132,13 +132,9 @@ pub(crate) fn wake_op(
     second_count: usize,
     change: impl FnOnce() -> bool,
 ) -> usize {
-    let nobody = || {
-        repository.find_waiters(first).is_none()
-            && repository.find_waiters_after_fence(second).is_none()
-    };
-    if nobody() {
+    if !repository.may_have_waiters(first, second) {
         let wake_second = change();
-        if nobody() {
+        if !repository.may_have_waiters(first, second) {
             return 0;
         }
         return wake_both(repository, first, count, second, second_count, || {

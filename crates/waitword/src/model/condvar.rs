@@ -359,25 +359,19 @@ fn a_signal_does_not_move_a_waiter_to_the_mutex_of_an_earlier_wait() {
     for flavour in FLAVOURS {
         check(2, move || {
             let store = Store::new(flavour, Time::Passes);
-            let earlier = Arc::new(MutexOptions::new().flavour(flavour).build_model());
-            let taker = {
-                let earlier = earlier.clone();
-                spawn(&store, move |store| {
-                    earlier.lock();
-                    // SAFETY: the mutex is held, and nobody else waits.
-                    let _ = unsafe { store.condvar.wait(&earlier, Some(&passed())) };
-                    // SAFETY: locked above.
-                    unsafe { earlier.unlock() };
-                    store.take();
-                })
-            };
+            let earlier = MutexOptions::new().flavour(flavour).build_model();
+            let signaller = spawn(&store, |store| {
+                store.condvar.notify_one();
+                store.add(1);
+                store.condvar.notify_one();
+            });
             earlier.lock();
-            store.condvar.notify_one();
-            // SAFETY: locked just above.
+            // SAFETY: the mutex is held, and nobody else waits.
+            let _ = unsafe { store.condvar.wait(&earlier, Some(&passed())) };
+            // SAFETY: locked above.
             unsafe { earlier.unlock() };
-            store.add(1);
-            store.condvar.notify_one();
-            taker.join().unwrap();
+            store.take();
+            signaller.join().unwrap();
             store.over(0);
             earlier.assert_forgotten();
         });

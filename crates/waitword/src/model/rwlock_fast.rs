@@ -27,6 +27,23 @@ fn a_writer_drives_out_fast_readers() {
 }
 
 #[test]
+fn a_writer_that_tries_does_not_come_in_beside_a_fast_reader() {
+    for preference in PREFERENCES {
+        check(3, move || {
+            let guarded = fast(preference);
+            let reader = start(&guarded, |guarded| drop(guarded.read()));
+            let wrote = guarded.lock.try_write(0).is_ok();
+            if wrote {
+                guarded.change();
+                guarded.unlock();
+            }
+            reader.join().unwrap();
+            guarded.is_left_alone(usize::from(wrote));
+        });
+    }
+}
+
+#[test]
 fn a_fast_reader_leaves_while_two_writers_come() {
     check(1, || {
         let guarded = fast(Preference::Reader);

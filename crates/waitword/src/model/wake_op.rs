@@ -1,5 +1,6 @@
 //! wake_op against waiters of both words.
 
+use super::requeue::move_all;
 use super::*;
 use crate::futex::private;
 
@@ -45,4 +46,37 @@ fn an_old_value_that_does_not_compare_leaves_the_second_word_s_waiters_alone() {
         let late = words[1].wake(&repository, 1);
         assert_eq!(waiter.join().unwrap(), late == 1);
     });
+}
+
+/// Meanwhile a waiter moves from one of the two words to the other: it is woken wherever it stands.
+fn a_waiter_that_moves_is_not_passed_by(from: usize, to: usize, preemptions: usize) {
+    check(preemptions, move || {
+        let repository = repository();
+        let words = [TestWord::new(0), TestWord::new(1)];
+        let waiter = {
+            let (repository, word) = (repository.clone(), words[from].clone());
+            thread::spawn(move || word.wait(&repository).is_ok())
+        };
+        let mover = {
+            let (repository, words) = (repository.clone(), words.clone());
+            thread::spawn(move || move_all(&repository, &words[from], &words[to]))
+        };
+        let [first, second] = &words;
+        let counted = private::wake_op(&repository, first.key, 1, second.key, 1, || {
+            words[from].set(1);
+            true
+        });
+        assert_eq!(waiter.join().unwrap(), counted == 1);
+        mover.join().unwrap();
+    });
+}
+
+#[test]
+fn a_waiter_that_moves_from_the_first_word_to_the_second_is_not_passed_by() {
+    a_waiter_that_moves_is_not_passed_by(0, 1, 2);
+}
+
+#[test]
+fn a_waiter_that_moves_from_the_second_word_to_the_first_is_not_passed_by() {
+    a_waiter_that_moves_is_not_passed_by(1, 0, 2);
 }

@@ -121,6 +121,13 @@ impl Parker<'_> {
         self.place.map(|place| place.id)
     }
 
+    /// Writes down who uses it, for those who look at a program that hangs.
+    pub(crate) fn note_thread(&self, thread: usize) {
+        if let Some(place) = self.place {
+            place.slot.thread.store(thread, Ordering::Relaxed);
+        }
+    }
+
     /// Sleeps, after a short spin, until one of `notices` is given.
     ///
     /// # Errors

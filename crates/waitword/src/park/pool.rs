@@ -8,7 +8,7 @@
 
 use super::spin::SpinHistory;
 use super::{Parker, Place};
-use crate::atomic::{AtomicPtr, AtomicU32, Ordering};
+use crate::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use core::num::NonZeroU32;
 use core::ptr;
 
@@ -41,6 +41,8 @@ pub(super) struct Slot {
     /// Counts the wake calls made for this parker alone; the word it sleeps on among other words.
     pub(super) alone: AtomicU32,
     pub(super) spins: SpinHistory,
+    /// `pthread_self()` of its user, if that has no room for it in its node.
+    pub(super) thread: AtomicUsize,
 }
 
 const FREE: u32 = 0;
@@ -185,6 +187,13 @@ impl Pool {
         }
     }
 
+    /// What the parker's user has [noted](super::Parker::note_thread).
+    #[cfg(not(loom))]
+    pub(crate) fn noted_thread(&self, id: ParkerId) -> usize {
+        // Relaxed: asked under the lock of the bucket in which its user has queued since.
+        self.place(id).slot.thread.load(Ordering::Relaxed)
+    }
+
     pub(super) fn spinners(&self, _in_use: Place<'_>) -> &AtomicU32 {
         &self.place(ParkerId::from_index(0)).group.spinners
     }
@@ -312,6 +321,7 @@ fn map_chunk(_chunk: u32) -> Option<*mut Group> {
         in_use: AtomicU32::new(FREE),
         alone: AtomicU32::new(1),
         spins: SpinHistory::new(),
+        thread: AtomicUsize::new(0),
     };
     let group = Group {
         calls: AtomicU32::new(1),

@@ -25,9 +25,28 @@
 //! With as many waiters as buckets, more than a third of all buckets hold somebody, and a waker of
 //! another word would take the lock of a stranger's bucket that often. Eight counts, chosen by other
 //! bits of the hash than the bucket is, bring that to one in twenty at no cost: the line has room.
+//!
+//! # Two words at once
+//!
+//! `wake_op` reads the counts of two words, one after the other. A waiter that is moved meanwhile from the second to the first is
+//! counted at neither when that is read. So a bucket counts the moves out of it, and who has read two counts of zero looks
+//! whether there was one:
+//!
+//! ```text
+//!   mover, from B to A                  waker of A and B
+//!   ──────────────────                  ────────────────
+//!   w[count A] += 1                     r[moves of A and of B]       (Acquire)
+//!   w[moves of B] += 1  (Release)       r[count A] == 0, r[count B] == 0
+//!   fence(Release)                      fence(Acquire)
+//!   w[count B] -= 1                     r[moves of A and of B]: as before?
+//!                                       ... then nobody to wake
+//! ```
+//!
+//! A waker that reads B's count as lowered finds the move behind it, and if it had found it before, too, then it read A's count
+//! raised. `models/requeue.pml` and `model/wake_op.rs` show that it is needed.
 
 use super::node::Chain;
-use crate::atomic::{AtomicU32, Ordering, UnsafeCell, full_fence};
+use crate::atomic::{AtomicU32, Ordering, UnsafeCell, fence, full_fence};
 use crate::sys;
 
 pub(super) const LANES: usize = if cfg!(loom) { 2 } else { 8 };
@@ -38,6 +57,8 @@ pub(crate) struct Bucket {
     lock: Lock,
     chain: UnsafeCell<Chain>,
     waiters: [AtomicU32; LANES],
+    /// How often waiters were moved out of this bucket. Written under the lock.
+    moves: AtomicU32,
 }
 
 // SAFETY: the chain, and the nodes it leads to, are touched only under the lock.
@@ -54,6 +75,7 @@ impl Bucket {
             },
             chain: UnsafeCell::new(Chain::new()),
             waiters: core::array::from_fn(|_| AtomicU32::new(0)),
+            moves: AtomicU32::new(0),
         }
     }
 
@@ -94,6 +116,21 @@ impl Bucket {
         lanes
             .map(|lane| lane.load(Ordering::Relaxed) as usize)
             .sum()
+    }
+
+    /// Says, under the lock, that waiters are being moved out of this bucket. They have been counted in at the target, and are not
+    /// yet counted off here.
+    pub(super) fn note_move(&self) {
+        let moves = self.moves.load(Ordering::Relaxed).wrapping_add(1);
+        // Release: the target's count. The fence: the count here, which is lowered next.
+        self.moves.store(moves, Ordering::Release);
+        fence(Ordering::Release);
+    }
+
+    /// How often that has happened. Acquire: the counts are read behind it.
+    #[inline]
+    pub(super) fn moves(&self) -> u32 {
+        self.moves.load(Ordering::Acquire)
     }
 
     pub(super) fn lock(&self) {

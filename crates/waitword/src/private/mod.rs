@@ -46,7 +46,7 @@ pub(crate) use section::{is_inside, leave_note};
 pub use snapshot::{Snapshot, Waiter};
 pub(crate) use table::{Found, Key, Place};
 
-use crate::atomic::{AtomicPtr, AtomicUsize, Ordering, full_fence};
+use crate::atomic::{AtomicPtr, AtomicUsize, Ordering, fence, full_fence};
 use crate::park::{Parker, Pool};
 use crate::stats::{self, Event};
 use crate::sys::numa::Nodes;
@@ -131,14 +131,28 @@ impl Repository {
     #[inline]
     pub(crate) fn find_waiters(&self, key: Key) -> Option<Found<'_>> {
         full_fence();
-        self.find_waiters_after_fence(key)
-    }
-
-    /// The same for a second key, behind the one fence.
-    #[inline]
-    pub(crate) fn find_waiters_after_fence(&self, key: Key) -> Option<Found<'_>> {
         let found = self.existing_table()?.find(key);
         found.bucket.may_have_waiters(found.lane).then_some(found)
+    }
+
+    /// Whether any may wait on one of two words, for a waker of both: nobody is missed who is moved from one to the other
+    /// meanwhile (`bucket.rs`). With the fence, as in [`find_waiters`](Self::find_waiters).
+    #[inline]
+    pub(crate) fn may_have_waiters(&self, first: Key, second: Key) -> bool {
+        full_fence();
+        let Some(table) = self.existing_table() else {
+            return false;
+        };
+        let both = [table.find(first), table.find(second)];
+        let moves = || both.map(|found| found.bucket.moves());
+        let before = moves();
+        let counted = |found: &Found<'_>| found.bucket.may_have_waiters(found.lane);
+        if both.iter().any(counted) {
+            return true;
+        }
+        // Whoever was counted off as moved was noted before.
+        fence(Ordering::Acquire);
+        moves() != before
     }
 
     /// A parker for the calling thread, which is about to wait. The table keeps step with the number of
@@ -500,6 +514,34 @@ impl Pair<'_> {
         has_waiters(key, found)
     }
 
+    /// Whether any who waits on the first word, a condvar, goes from there to this mutex.
+    pub(crate) fn has_bound_to(&self, mutex: usize) -> bool {
+        let (key, found) = self.from;
+        // SAFETY: the bucket is locked.
+        unsafe {
+            found
+                .bucket
+                .chain(|chain| chain.has(key, |node| node.is_bound_to(mutex)))
+        }
+    }
+
+    /// [`claim_from`](Self::claim_from) with those who go to this mutex.
+    pub(crate) fn claim_bound_to(
+        &self,
+        mutex: usize,
+        count: usize,
+        claimed: &mut Claimed,
+    ) -> usize {
+        let (key, Found { bucket, lane, .. }) = self.from;
+        let chosen = |node: &Node| node.is_bound_to(mutex);
+        // SAFETY: the bucket is locked.
+        let taken = unsafe {
+            bucket.chain(|chain| chain.take_those(key, count, chosen, |node| claimed.push(node)))
+        };
+        bucket.count(lane, -(taken as isize));
+        taken
+    }
+
     /// [`claim_from`](Self::claim_from) with waiters of the second word.
     pub(crate) fn claim_to(&self, count: usize, mask: u64, claimed: &mut Claimed) -> usize {
         let (key, found) = self.to;
@@ -509,6 +551,15 @@ impl Pair<'_> {
     /// Moves up to `count` waiters of the first word behind those of the second; how many. Onto the
     /// same word nobody moves, but those who would have are counted: the kernel's answer.
     pub(crate) fn move_over(&self, count: usize) -> usize {
+        self.move_those(count, |_| true)
+    }
+
+    /// [`move_over`](Self::move_over) of those who go to this mutex, at the second word.
+    pub(crate) fn move_bound_to(&self, mutex: usize, count: usize) -> usize {
+        self.move_those(count, |node| node.is_bound_to(mutex))
+    }
+
+    fn move_those(&self, count: usize, chosen: impl Fn(&Node) -> bool) -> usize {
         let (from, from_found) = self.from;
         let (to, to_found) = self.to;
         let (from_bucket, to_bucket) = (from_found.bucket, to_found.bucket);
@@ -519,7 +570,7 @@ impl Pair<'_> {
                 from_bucket.chain(|chain| chain.count(from, count))
             } else if ptr::eq(from_bucket, to_bucket) {
                 from_bucket.chain(|chain| {
-                    chain.take(from, count, u64::MAX, |node| {
+                    chain.take_those(from, count, &chosen, |node| {
                         node.set_key(to);
                         chain.push(node);
                     })
@@ -527,7 +578,7 @@ impl Pair<'_> {
             } else {
                 from_bucket.chain(|from_chain| {
                     to_bucket.chain(|to_chain| {
-                        from_chain.take(from, count, u64::MAX, |node| {
+                        from_chain.take_those(from, count, &chosen, |node| {
                             node.set_key(to);
                             to_chain.push(node);
                         })
@@ -535,8 +586,9 @@ impl Pair<'_> {
                 })
             }
         };
-        if from != to {
+        if from != to && moved > 0 {
             to_bucket.count(to_found.lane, moved as isize);
+            from_bucket.note_move();
             from_bucket.count(from_found.lane, -(moved as isize));
             stats::count_many(Event::Requeues, moved);
         }

@@ -30,7 +30,7 @@
 use super::Key;
 use super::table::Place;
 use crate::atomic::{AtomicU32, AtomicUsize, Ordering};
-use crate::park::{Notice, ParkerId, Pool, Sleeps, WakeCalls};
+use crate::park::{Notice, Parker, ParkerId, Pool, Sleeps, WakeCalls};
 use crate::stats::{self, Event};
 use core::cell::Cell;
 use core::ptr;
@@ -49,8 +49,11 @@ pub(crate) struct Node {
     queued: Cell<bool>,
     /// What the waker tells the waiter; written by whoever claims the node, before its notice.
     token: Cell<u8>,
-    /// `pthread_self()` of the waiter, for those who look at a program that hangs.
-    pub(super) thread: usize,
+    /// What stands in `who`.
+    who_is_mutex: bool,
+    /// `pthread_self()` of the waiter, for those who look at a program that hangs; or, of one at a condvar, the address of its mutex,
+    /// which is believed, as what stands in the condvar is not.
+    who: usize,
     /// The next ring of the bucket; of use only in the first node of a ring.
     chain: Cell<*const Node>,
     /// The ring, both ways. `next` also links claimed nodes ([`Claimed`]).
@@ -70,10 +73,35 @@ impl Node {
             priority,
             queued: Cell::new(false),
             token: Cell::new(0),
-            thread: thread_handle(),
+            who_is_mutex: false,
+            who: thread_handle(),
             chain: Cell::new(ptr::null()),
             prev: Cell::new(ptr::null()),
             next: Cell::new(ptr::null()),
+        }
+    }
+
+    /// Of a waiter at a condvar: it goes from there to this mutex. Its thread stands in its parker.
+    #[inline]
+    pub(crate) fn bound_to(mut self, mutex: usize, parker: &Parker<'_>) -> Self {
+        parker.note_thread(self.who);
+        self.who_is_mutex = true;
+        self.who = mutex;
+        self
+    }
+
+    /// Whether it does.
+    #[inline]
+    pub(super) fn is_bound_to(&self, mutex: usize) -> bool {
+        self.who_is_mutex && self.who == mutex
+    }
+
+    /// `pthread_self()` of the waiter; 0 if that is not known.
+    #[cfg(not(loom))]
+    pub(super) fn thread(&self, parkers: &Pool) -> usize {
+        match self.who_is_mutex {
+            false => self.who,
+            true => self.parker.map_or(0, |id| parkers.noted_thread(id)),
         }
     }
 
@@ -258,6 +286,22 @@ impl Chain {
         key: Key,
         count: usize,
         mask: u64,
+        take: impl FnMut(&Node),
+    ) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { self.take_those(key, count, |node| node.mask & mask != 0, take) }
+    }
+
+    /// The same with those who are `chosen`.
+    ///
+    /// # Safety
+    /// As above.
+    #[inline]
+    pub(super) unsafe fn take_those(
+        &self,
+        key: Key,
+        count: usize,
+        chosen: impl Fn(&Node) -> bool,
         mut take: impl FnMut(&Node),
     ) -> usize {
         let mut taken = 0;
@@ -272,7 +316,7 @@ impl Chain {
             while taken < count {
                 let next = (*node).next.get();
                 let was_last = ptr::eq(node, last);
-                if (*node).mask & mask != 0 {
+                if chosen(&*node) {
                     self.remove(&*node);
                     take(&*node);
                     taken += 1;
@@ -358,6 +402,28 @@ impl Chain {
                 }
             }
             counted
+        }
+    }
+
+    /// Whether any who waits on `key` is `chosen`.
+    ///
+    /// # Safety
+    /// As above.
+    pub(super) unsafe fn has(&self, key: Key, chosen: impl Fn(&Node) -> bool) -> bool {
+        // SAFETY: the lock is held and linked nodes are alive.
+        unsafe {
+            let (_, first) = self.find(key);
+            let mut node = first;
+            while let Some(waiter) = node.as_ref() {
+                if chosen(waiter) {
+                    return true;
+                }
+                node = waiter.next.get();
+                if node == first {
+                    break;
+                }
+            }
+            false
         }
     }
 

@@ -10,7 +10,7 @@ pub struct Waiter {
     pub address: usize,
     /// The mask of the wait.
     pub mask: u64,
-    /// `pthread_self()` of the thread: what a debugger prints as `Thread 0x...`.
+    /// `pthread_self()` of the thread: what a debugger prints as `Thread 0x...`. 0: not known.
     pub thread: usize,
 }
 
@@ -60,7 +60,7 @@ impl Repository {
                             *place = Waiter {
                                 address: node.key().address,
                                 mask: node.mask,
-                                thread: node.thread,
+                                thread: node.thread(&self.parkers),
                             };
                         }
                         found.waiters += 1;

@@ -1,15 +1,22 @@
 //! Settings from the environment, read without the heap and without `std`'s environment lock, since
 //! the first wait of a process may come from inside an allocator.
+//!
+//! A program that runs with more rights than its caller has (setuid, file capabilities) is told nothing by an environment that the caller
+//! chose: `secure_getenv`.
 
-use core::ffi::CStr;
+use core::ffi::{CStr, c_char};
+
+unsafe extern "C" {
+    fn secure_getenv(name: *const c_char) -> *mut c_char;
+}
 
 /// The environment variable `name` as an unsigned number; `None` if unset or not a number.
 ///
-/// Async-signal-safe as far as `getenv` is: it only reads, and must not run while another thread
+/// Async-signal-safe as far as `secure_getenv` is: it only reads, and must not run while another thread
 /// changes the environment, which is the rule for every reader of it.
 pub(crate) fn number(name: &CStr) -> Option<u64> {
     // SAFETY: `name` ends in a zero byte; the result is a string of the environment, or null.
-    let value = unsafe { libc::getenv(name.as_ptr()) };
+    let value = unsafe { secure_getenv(name.as_ptr()) };
     if value.is_null() {
         return None;
     }

@@ -6,13 +6,14 @@ use super::Comparison;
     reason = "what a program may be made of, for the next one to be pasted"
 )]
 use super::program::{
-    Address::*, Call::*, Entry, List, Program, Said::*, Step, Step::*, Time::*, Value::*, WORDS,
+    Address::*, Call::*, Entry, List, Program, Said::*, Step, Step::*, Time, Time::*, Value::*,
+    WORDS,
 };
 use super::sides;
 
 fn same_as_the_kernel(initial: [u32; WORDS], steps: Vec<Step>) {
     let program = Program { initial, steps };
-    let others = [Some(sides::doors()), sides::c_library()];
+    let others = [Some(sides::doors()), sides::c_library(), sides::drop_in()];
     let comparison = Comparison::new("found", others.into_iter().flatten().collect());
     if let Err(difference) = comparison.compare(&program) {
         panic!("{difference}");
@@ -90,5 +91,34 @@ fn a_time_and_a_list_at_odd_addresses() {
                 moved: 1,
             }),
         ],
+    );
+}
+
+/// The drop-in took such a list for the kernel's, and the waiter missed the wakes of its own table.
+#[test]
+fn a_wait_on_a_list_at_an_odd_address_is_woken() {
+    if !sides::has_futex2() {
+        return;
+    }
+    let list = List {
+        entries: vec![Entry {
+            word: Word(0),
+            val: Current,
+            flags: 130,
+            reserved: 0,
+        }],
+        said: Odd,
+    };
+    same_as_the_kernel(
+        [0, 0, 0],
+        vec![Wait(
+            0,
+            Futex2Waitv {
+                list,
+                flags: 0,
+                time: Time::None,
+                clock: 1,
+            },
+        )],
     );
 }

@@ -36,6 +36,12 @@ impl Fuzz {
         }
     }
 
+    /// The same, if `WAITWORD_FUZZ_SECONDS` is there.
+    #[allow(dead_code, reason = "for a test that has a number of its own to run")]
+    pub(crate) fn asked_for() -> Option<Self> {
+        variable::<u64>("WAITWORD_FUZZ_SECONDS").map(|_| Self::from_environment())
+    }
+
     /// Tries inputs until the time is over, or one fails. Says how many there were.
     pub(crate) fn run<S: Strategy>(
         self,
@@ -51,6 +57,8 @@ impl Fuzz {
                 cases: BATCH,
                 failure_persistence: None,
                 max_shrink_iters: 4096,
+                // Milliseconds; an input that hangs is not tried for ever.
+                max_shrink_time: 30_000,
                 ..Config::default()
             };
             let mut bytes = [0; 32];

@@ -38,9 +38,15 @@ const OVER: Token = 1;
 /// All waiters are of one kind.
 const ARRIVED: u64 = 1;
 
+/// Whether whoever arrives now is the last.
+fn is_last(state: &AtomicU64, count: u32) -> bool {
+    // Saturating, as all that is reckoned with here: another process may have written nonsense.
+    arrived(state.load(Acquire)).saturating_add(1) >= count
+}
+
 /// Arrives. `Some(true)` for the last of the round; `None`: the deadline has passed.
 pub(super) fn arrive(state: &AtomicU64, count: u32, deadline: Option<&Deadline>) -> Option<bool> {
-    let am_last = || arrived(state.load(Acquire)) + 1 >= count;
+    let am_last = || is_last(state, count);
     loop {
         // Without the lock, so only a hint; it also brings the page in.
         if am_last() {
@@ -52,7 +58,7 @@ pub(super) fn arrive(state: &AtomicU64, count: u32, deadline: Option<&Deadline>)
         let announce = || {
             let others_are_missing = !am_last();
             if others_are_missing {
-                state.store(state.load(Acquire) + ARRIVAL, Release);
+                state.store(state.load(Acquire).wrapping_add(ARRIVAL), Release);
             }
             others_are_missing
         };
@@ -82,13 +88,13 @@ fn complete(state: &AtomicU64, count: u32) -> bool {
         key_of(state),
         |_| {
             // Another may have been the last between our look and the lock, and these be of the next round.
-            match arrived(state.load(Acquire)) + 1 >= count {
+            match is_last(state, count) {
                 true => Choice::Take,
                 false => Choice::Stop,
             }
         },
         |unparked| {
-            if arrived(state.load(Acquire)) + 1 < count {
+            if !is_last(state, count) {
                 return LOOK_AGAIN;
             }
             is_over = unparked.woken + 1 == count as usize;

@@ -166,7 +166,8 @@ impl Barrier {
     }
 
     fn arrive(&self, deadline: Option<&Deadline>) -> Option<BarrierWaitResult> {
-        let count = self.count();
+        // Not 0, whatever another process has written there: a round of nobody is never over.
+        let count = self.count().max(1);
         let is_leader = match self.scope() {
             Scope::Private => in_table::arrive(&self.state, count, deadline),
             Scope::Shared => in_kernel::arrive(&self.state, count, &self.inside, deadline),
@@ -247,6 +248,19 @@ mod tests {
     }
 
     /// As many or more than it is for, all of whom are nowhere: from zero again.
+    #[test]
+    fn nonsense_that_another_process_wrote_leads_nowhere() {
+        for (count, state) in [(0, 0), (0, u64::MAX), (SHARED, u64::MAX), (3, u64::MAX)] {
+            let barrier = Barrier {
+                state: AtomicU64::new(state),
+                count,
+                inside: AtomicU32::new(0),
+            };
+            // Whether it passes or times out: it returns.
+            let _ = barrier.wait_for(Duration::ZERO);
+        }
+    }
+
     #[test]
     fn a_wrong_number_of_arrivals_heals() {
         for nowhere in [1, 2, 3, 1000] {

@@ -31,6 +31,12 @@
 //! queue, it is with that mutex, so that exists. (In a child of `fork` the queue is empty and `mutex` may be stale. So who
 //! signals looks at the queue first, and who comes with another mutex sees to it that nobody is there.)
 //!
+//! # What another process may have written
+//!
+//! Whether a condvar is private stands in it, and so a process that shares its memory can make a process-shared one look private, and then
+//! write any address into `mutex`. So a waiter says in its node, on its own stack, which mutex it goes to; a signaller follows
+//! the address only if somebody stands here who says the same, and wakes or moves only those.
+//!
 //! # A mutex that stays held, or is not ours
 //!
 //! A waiter that holds a recursive mutex more than once must not be moved to the queue of a mutex that only itself can unlock;
@@ -99,9 +105,10 @@ pub(super) fn wait(
 pub(super) fn stand(condvar: &RawCondvar, ours: u64, unlock: impl Fn(), until: Until<'_>) -> Ended {
     let other_mutex = Cell::new(false);
     let unlocked = Cell::new(false);
-    let parked = parking::park(
+    let parked = parking::park_bound_to(
         repository(),
         key_of(condvar),
+        (ours & !KEPT) as usize,
         Waiter::for_a_condvar().0,
         until,
         || {
@@ -169,7 +176,8 @@ pub(super) fn notify(condvar: &RawCondvar, bound_to: u64, count: usize) -> Optio
     let accepted = Cell::new(false);
     let moves = Cell::new(false);
     let mutex = || {
-        // SAFETY: under the bucket's lock, with somebody standing here with this mutex, it exists (and they keep it).
+        // SAFETY: under the bucket's lock, with somebody standing here who is bound to this mutex and says so in its own node (what
+        // stands in the condvar may be from a process that shares its memory), it exists (and they keep it).
         unsafe { &*mutex }
     };
     let plan = || {
@@ -209,7 +217,7 @@ pub(super) fn notify(condvar: &RawCondvar, bound_to: u64, count: usize) -> Optio
     let requeued = parking::unpark_requeue(
         repository(),
         key_of(condvar),
-        key_of_mutex_at(address),
+        (address, key_of_mutex_at(address)),
         plan,
         change,
     );

@@ -195,7 +195,8 @@ impl State {
     #[inline]
     pub(super) fn with_readers(self, count: u64) -> Self {
         debug_assert!(!self.has(WRITER));
-        State(self.0 + count * READER)
+        // Wrapping, here and below: another process may have written nonsense into a shared word.
+        State(self.0.wrapping_add(count * READER))
     }
 
     /// Held for writing by `owner`. What was counted about readers begins anew: with a write between them, reads do not
@@ -212,7 +213,7 @@ impl State {
     pub(super) fn after(self, release: Release) -> Self {
         let without_writer = State(self.0 & LOW_HALF & !WRITER);
         match release {
-            Release::Reader => State(self.0 - READER),
+            Release::Reader => State(self.0.wrapping_sub(READER)),
             Release::Writer => without_writer,
             Release::WriterToReader => without_writer.with_readers(1),
             Release::WriterToClaim => without_writer.with(CLAIMED),

@@ -1,0 +1,124 @@
+//! Which pthread functions a scenario's process has: the drop-in's, loaded before the C library, or the C library's own.
+//!
+//! The drop-in reads its settings once in a process, so each process (of a scenario's several, one after the other) has
+//! some chosen by the seed.
+
+use crate::child::Order;
+use crate::context::mix;
+use std::ffi::{CStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// The variable that names libraries to be loaded before others.
+pub(crate) const PRELOAD: &str = "LD_PRELOAD";
+
+/// Whose pthread functions are tortured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum DropIn {
+    /// The drop-in's
+    On,
+    /// The C library's
+    Off,
+}
+
+impl DropIn {
+    pub(crate) fn to_text(this: Option<Self>) -> String {
+        match this {
+            None => String::new(),
+            Some(Self::On) => "on".to_owned(),
+            Some(Self::Off) => "off".to_owned(),
+        }
+    }
+
+    pub(crate) fn from_text(text: &str) -> Option<Option<Self>> {
+        match text {
+            "" => Some(None),
+            "on" => Some(Some(Self::On)),
+            "off" => Some(Some(Self::Off)),
+            _ => None,
+        }
+    }
+}
+
+/// What a scenario's process finds in its environment: the drop-in, and settings of the seed's choice.
+pub(crate) fn environment(order: &Order) -> Vec<(&'static str, OsString)> {
+    let Some(library) = &order.preload else {
+        return Vec::new();
+    };
+    let name = order
+        .scenario
+        .bytes()
+        .fold(order.seed, |mixed, byte| mix(mixed ^ u64::from(byte)));
+    let mut dice = fastrand::Rng::with_seed(mix(name ^ order.slice));
+    let flavour = ["adaptive", "adaptive", "throughput", "wait-wake"][dice.usize(0..4)];
+    let spin = ["10000", "0", "1000", "100000"][dice.usize(0..4)];
+    let mut variables = vec![
+        (PRELOAD, library.into()),
+        ("WAITWORD", "on".into()),
+        ("WAITWORD_MUTEX", flavour.into()),
+        ("WAITWORD_SPIN", spin.into()),
+        ("WAITWORD_FUTEX", "on".into()),
+    ];
+    // Counting takes every call off its fast path.
+    if dice.u32(0..4) == 0 {
+        variables.push(("WAITWORD_SUMMARY", "/dev/null".into()));
+    }
+    // A table that starts small grows while it is used.
+    if dice.u32(0..4) == 0 {
+        variables.push(("WAITWORD_BUCKETS", "1".into()));
+    }
+    variables
+}
+
+/// That this process has the functions that it is meant to have.
+pub(crate) fn verify(order: &Order) -> Result<(), String> {
+    let Some(drop_in) = order.drop_in else {
+        return Ok(());
+    };
+    // One of each file of the drop-in: a library that is loaded before it could define some of them.
+    for name in [
+        c"pthread_mutex_lock",
+        c"pthread_cond_wait",
+        c"pthread_rwlock_wrlock",
+        c"pthread_cancel",
+        c"sem_wait",
+        c"syscall",
+    ] {
+        let home = home_of(name).ok_or_else(|| format!("no {}", name.to_string_lossy()))?;
+        let is_right = match (drop_in, &order.preload) {
+            (DropIn::On, Some(library)) => same_file(&home, library),
+            // No library but the C library itself has all of these.
+            _ => home_of(c"gnu_get_libc_version").as_ref() == Some(&home),
+        };
+        if !is_right {
+            return Err(format!(
+                "{} is that of {}, and should be that of {}",
+                name.to_string_lossy(),
+                home.display(),
+                match (drop_in, &order.preload) {
+                    (DropIn::On, Some(library)) => library.display().to_string(),
+                    _ => "the C library".to_owned(),
+                }
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    one == other || one.canonicalize().ok() == other.canonicalize().ok()
+}
+
+/// The file of the library in which a name is found first.
+fn home_of(name: &CStr) -> Option<std::path::PathBuf> {
+    // SAFETY: a name that ends with a zero; a place for what is found, whose name of a file lives as long as the library is loaded.
+    unsafe {
+        let address = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
+        let mut found: libc::Dl_info = std::mem::zeroed();
+        if address.is_null() || libc::dladdr(address, &raw mut found) == 0 {
+            return None;
+        }
+        let file = CStr::from_ptr(found.dli_fname).to_bytes();
+        Some(Path::new(std::ffi::OsStr::from_bytes(file)).to_owned())
+    }
+}

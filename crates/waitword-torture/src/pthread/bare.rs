@@ -1,0 +1,117 @@
+//! Threads made by `pthread_create` itself, which may be cancelled or end themselves: their frames have nothing to drop, and what
+//! belongs to them is kept by whoever joins them.
+
+use super::abi;
+use super::object::zero;
+use crate::actor::{Actor, Verdict};
+use crate::context::Context;
+use libc::{c_void, pthread_t};
+use std::mem::MaybeUninit;
+
+/// What a thread does.
+pub(super) type Work<T> = fn(&mut Actor, &'static T) -> Verdict;
+
+struct Task<T: 'static> {
+    context: &'static Context,
+    role: &'static str,
+    seed: u64,
+    work: Work<T>,
+    on: &'static T,
+    actor: Option<Actor>,
+    verdict: Verdict,
+}
+
+/// A thread that has not been joined.
+pub(super) struct Bare<T: 'static> {
+    pub(super) thread: pthread_t,
+    task: *mut Task<T>,
+}
+
+// SAFETY: the task belongs to its thread until that is joined, and then to whoever does that.
+unsafe impl<T: Sync> Send for Bare<T> {}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Itself,
+    Cancelled,
+}
+
+unsafe extern "C-unwind" fn run<T: 'static>(task: *mut c_void) -> *mut c_void {
+    // SAFETY: boxed by `start` for this thread alone, until it is joined.
+    let task = unsafe { &mut *task.cast::<Task<T>>() };
+    let actor = task
+        .actor
+        .insert(Actor::new(task.context, task.role, task.seed));
+    task.verdict = (task.work)(actor, task.on);
+    if let Err(complaint) = &task.verdict {
+        task.context
+            .complain(&format!("{}: {complaint}", task.role));
+    }
+    std::ptr::null_mut()
+}
+
+impl<T: Sync + 'static> Bare<T> {
+    /// Starts one.
+    pub(super) fn start(
+        context: &'static Context,
+        role: &'static str,
+        seed: u64,
+        work: Work<T>,
+        on: &'static T,
+    ) -> Result<Self, String> {
+        let task = Box::into_raw(Box::new(Task {
+            context,
+            role,
+            seed,
+            work,
+            on,
+            actor: None,
+            verdict: Ok(()),
+        }));
+        let mut thread = MaybeUninit::uninit();
+        let mut attributes = MaybeUninit::uninit();
+        // SAFETY: attributes are made, used and ended; the task is the thread's until it is joined.
+        unsafe {
+            libc::pthread_attr_init(attributes.as_mut_ptr());
+            libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), 192 << 10);
+            let made = abi::pthread_create(
+                thread.as_mut_ptr(),
+                attributes.as_ptr(),
+                run::<T>,
+                task.cast(),
+            );
+            libc::pthread_attr_destroy(attributes.as_mut_ptr());
+            zero("pthread_create", made)?;
+            Ok(Self {
+                thread: thread.assume_init(),
+                task,
+            })
+        }
+    }
+
+    pub(super) fn cancel(&self) -> Verdict {
+        // SAFETY: a thread that was not joined.
+        zero("pthread_cancel", unsafe {
+            abi::pthread_cancel(self.thread)
+        })
+    }
+
+    /// Waits for its end.
+    pub(super) fn join(self) -> Result<Ended, String> {
+        let mut value = std::ptr::null_mut();
+        // SAFETY: joined once; then the task is ours.
+        let task = unsafe {
+            zero(
+                "pthread_join",
+                libc::pthread_join(self.thread, &raw mut value),
+            )?;
+            Box::from_raw(self.task)
+        };
+        task.verdict?;
+        match value {
+            abi::CANCELED => Ok(Ended::Cancelled),
+            _ => Ok(Ended::Itself),
+        }
+    }
+}

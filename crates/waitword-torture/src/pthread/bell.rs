@@ -1,0 +1,168 @@
+//! Condition variables of every sort: private and shared, with either clock, made by attributes and by the static initialiser.
+
+use super::abi;
+use super::lock::{Lock, Made};
+use super::object::{Object, error_name, zero};
+use super::until::{Until, some_clock};
+use crate::actor::Actor;
+use crate::board::Count;
+use crate::context::Context;
+use libc::{clockid_t, pthread_cond_t};
+use std::mem::MaybeUninit;
+
+/// What is chosen as one is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BellSort {
+    pub(super) shared: bool,
+    pub(super) clock: clockid_t,
+    pub(super) by_initialiser: bool,
+}
+
+impl BellSort {
+    pub(super) const PLAIN: Self = Self {
+        shared: false,
+        clock: libc::CLOCK_REALTIME,
+        by_initialiser: true,
+    };
+
+    /// Any of them, the static initialiser's most often, as in programs.
+    pub(super) fn some(dice: &mut fastrand::Rng) -> Self {
+        match dice.u32(0..3) {
+            0 => Self::PLAIN,
+            _ => Self {
+                shared: dice.bool(),
+                clock: some_clock(dice),
+                by_initialiser: false,
+            },
+        }
+    }
+
+    /// Makes one.
+    ///
+    /// # Safety
+    /// Memory for one, where nothing is in use.
+    pub(super) unsafe fn make(self, cond: *mut pthread_cond_t) -> Result<(), String> {
+        // SAFETY: the caller's promise; attributes are made, used and ended.
+        unsafe {
+            if self.by_initialiser {
+                cond.write(libc::PTHREAD_COND_INITIALIZER);
+                return Ok(());
+            }
+            let mut attributes = MaybeUninit::uninit();
+            libc::pthread_condattr_init(attributes.as_mut_ptr());
+            libc::pthread_condattr_setclock(attributes.as_mut_ptr(), self.clock);
+            if self.shared {
+                let shared = libc::PTHREAD_PROCESS_SHARED;
+                libc::pthread_condattr_setpshared(attributes.as_mut_ptr(), shared);
+            }
+            let made = libc::pthread_cond_init(cond, attributes.as_ptr());
+            libc::pthread_condattr_destroy(attributes.as_mut_ptr());
+            zero("pthread_cond_init", made)
+        }
+    }
+}
+
+/// A condition variable, made anew now and then at the same place.
+pub(super) struct Bell {
+    pub(super) sort: BellSort,
+    pub(super) object: Object,
+}
+
+impl Bell {
+    pub(super) fn new(context: &Context, name: &str, sort: BellSort) -> Result<Self, String> {
+        let object = Object::new(context, &format!("condvar `{name}`"), sort.shared);
+        let bell = Self { sort, object };
+        bell.make()?;
+        Ok(bell)
+    }
+
+    fn make(&self) -> Result<(), String> {
+        self.object.fill(0xa5);
+        // SAFETY: nobody uses it.
+        unsafe { self.sort.make(self.object.at()) }
+    }
+
+    /// With the lock held: one wait, with or without a deadline.
+    pub(super) fn wait(&self, actor: &mut Actor, lock: &Lock, timed: bool) -> Result<(), String> {
+        let until = timed.then(|| {
+            let clock = some_clock(&mut actor.dice);
+            Until::tiny(&mut actor.dice, clock)
+        });
+        lock.object.given_back();
+        let until = until.as_ref();
+        let answer = self
+            .object
+            .wait(actor, timed, || self.wait_now(lock, until));
+        if answer != 0 && answer != libc::ETIMEDOUT {
+            return Err(format!(
+                "a wait with a {}: {}",
+                lock.sort.name(),
+                error_name(answer)
+            ));
+        }
+        lock.object.held();
+        match (answer, until) {
+            (0, _) => actor.count(Count::Woken, 1),
+            (_, Some(until)) if until.has_passed(actor) => {
+                actor.count(Count::Timeouts, 1);
+            }
+            _ => return Err("a wait has timed out too early".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// The call alone. A cancellation point: nothing here is to be dropped.
+    pub(super) fn wait_now(&self, lock: &Lock, until: Option<&Until>) -> i32 {
+        let (cond, mutex) = (self.object.at(), lock.mutex());
+        let c11 = lock.sort.made == Made::C11;
+        // SAFETY: both were made, the mutex is held, and all who wait here do so with it.
+        unsafe {
+            match until {
+                None if c11 => abi::cnd_wait(cond, mutex),
+                None => abi::pthread_cond_wait(cond, mutex),
+                Some(until) => {
+                    let time = &raw const until.time;
+                    let own_clock = until.clock == self.sort.clock;
+                    match own_clock && until.time.tv_nsec % 2 == 0 {
+                        true if c11 => match abi::cnd_timedwait(cond, mutex, time) {
+                            abi::THRD_TIMEDOUT => libc::ETIMEDOUT,
+                            answer => answer,
+                        },
+                        true => abi::pthread_cond_timedwait(cond, mutex, time),
+                        false => abi::pthread_cond_clockwait(cond, mutex, until.clock, time),
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn signal(&self, c11: bool) -> Result<(), String> {
+        // SAFETY: it was made.
+        zero("signal", unsafe {
+            match c11 {
+                true => abi::cnd_signal(self.object.at()),
+                false => libc::pthread_cond_signal(self.object.at()),
+            }
+        })
+    }
+
+    pub(super) fn broadcast(&self, c11: bool) -> Result<(), String> {
+        // SAFETY: it was made.
+        zero("broadcast", unsafe {
+            match c11 {
+                true => abi::cnd_broadcast(self.object.at()),
+                false => libc::pthread_cond_broadcast(self.object.at()),
+            }
+        })
+    }
+
+    /// When all are gone it can be destroyed. Then it is made anew, as another sort.
+    pub(super) fn renew(&mut self, sort: BellSort) -> Result<(), String> {
+        // SAFETY: nobody uses it.
+        let answer = unsafe { libc::pthread_cond_destroy(self.object.at()) };
+        zero("destroy of a condvar that nobody uses", answer)?;
+        // A shared one may lie in private memory: it is used in this process alone.
+        self.sort = sort;
+        self.make()
+    }
+}

@@ -1,0 +1,362 @@
+//! Tortured: threads are cancelled again and again, and replaced, while they wait for tokens: in condition variables of every sort with
+//! mutexes of every sort, with deadlines and without, and in semaphores; some are cancelled asynchronously, some refuse for a while.
+//!
+//! Checked: a cleanup handler finds the mutex held by its thread, a cancelled waiter takes no token and no signal with it (every
+//! giver signals once for a token; nobody signals again), tokens given are tokens taken, all come to an end.
+
+use super::abi::{self, CleanupBuffer};
+use super::bare::{Bare, Ended};
+use super::bell::{Bell, BellSort};
+use super::lock::{Kind, Lock, Made, Protocol, Sort};
+use super::object::{Object, zero};
+use super::until::{Until, some_clock};
+use crate::actor::{Actor, Verdict};
+use crate::board::Count;
+use crate::context::{Context, Round};
+use crate::drop_in::DropIn;
+use libc::{c_void, sem_t};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+
+const TOKENS: usize = 1_200;
+/// No more tokens than this wait for takers, so that most takers wait for tokens.
+const AHEAD: usize = 4;
+
+/// Where tokens are given and taken.
+struct Store {
+    lock: Lock,
+    bell: Bell,
+    /// Changed with the mutex held, by plain loads and stores.
+    tokens: AtomicUsize,
+    /// As above, one after the other: two threads in the mutex are seen.
+    pair: [AtomicU64; 2],
+    taken: AtomicUsize,
+    closed: AtomicBool,
+    /// Whether threads may be cancelled asynchronously in a wait: POSIX does not say so, the drop-in does.
+    asynchronously: bool,
+    semaphore: Object,
+    taken_from_semaphore: AtomicUsize,
+    context: &'static Context,
+}
+
+/// What a cleanup handler is told.
+struct Visit {
+    store: &'static Store,
+    holds: AtomicBool,
+    asynchronous: AtomicBool,
+}
+
+impl Store {
+    /// With the mutex held: nobody else has it.
+    fn is_alone(&self) -> bool {
+        let [first, second] = &self.pair;
+        let before = first.load(Relaxed);
+        first.store(before + 1, Relaxed);
+        std::hint::spin_loop();
+        let alone = second.load(Relaxed) == before;
+        second.store(before + 1, Relaxed);
+        alone
+    }
+
+    /// With the mutex held: whether it says so itself, as far as it can be asked.
+    fn is_held(&self) -> bool {
+        let Sort { kind, made, .. } = self.lock.sort;
+        if kind == Kind::Recursive || made == Made::C11 {
+            return true;
+        }
+        // SAFETY: a mutex that whoever asks holds, and that is not recursive.
+        let answer = unsafe { libc::pthread_mutex_trylock(self.lock.mutex()) };
+        answer == libc::EBUSY || answer == libc::EDEADLK
+    }
+}
+
+/// The cleanup handler of a taker.
+unsafe extern "C-unwind" fn clean_up(visit: *mut c_void) {
+    // SAFETY: in the frame of the thread that is being unwound, above this one.
+    let visit = unsafe { &*visit.cast::<Visit>() };
+    let store = visit.store;
+    if !visit.holds.load(Relaxed) {
+        return;
+    }
+    if !store.is_held() || !store.is_alone() {
+        store
+            .context
+            .complain("a cleanup handler has not found the mutex held");
+    }
+    if visit.asynchronous.load(Relaxed) {
+        // It may have been signalled, and not have come to look.
+        let _ = store.bell.signal(false);
+    }
+    if let Err(error) = store.lock.unlock() {
+        store
+            .context
+            .complain(&format!("a cleanup handler's unlock: {error}"));
+    }
+}
+
+/// Takes tokens until there will be no more. It has nothing to drop where it can be cancelled.
+fn take(actor: &mut Actor, store: &'static Store) -> Verdict {
+    let visit = Visit {
+        store,
+        holds: AtomicBool::new(false),
+        asynchronous: AtomicBool::new(false),
+    };
+    let mut buffer = CleanupBuffer::new();
+    // SAFETY: popped below, in this frame.
+    unsafe {
+        let visit = (&raw const visit).cast_mut().cast();
+        abi::_pthread_cleanup_push(&raw mut buffer, clean_up, visit);
+    }
+    let verdict = take_all(actor, store, &visit);
+    // SAFETY: pushed above.
+    unsafe { abi::_pthread_cleanup_pop(&raw mut buffer, 0) };
+    verdict
+}
+
+fn take_all(actor: &mut Actor, store: &'static Store, visit: &Visit) -> Verdict {
+    loop {
+        if actor.dice.u32(0..8) == 0 {
+            take_one_undisturbed(actor, store)?;
+        }
+        store.lock.lock(actor)?;
+        visit.holds.store(true, Relaxed);
+        while store.tokens.load(Relaxed) == 0 && !store.closed.load(Relaxed) {
+            wait(actor, store, visit)?;
+        }
+        if !store.is_alone() {
+            return Err("two threads have a mutex".to_owned());
+        }
+        let left = store.tokens.load(Relaxed);
+        if left > 0 {
+            store.tokens.store(left - 1, Relaxed);
+            store
+                .taken
+                .fetch_add(if actor.miscounts() { 2 } else { 1 }, Relaxed);
+            actor.step();
+        }
+        visit.holds.store(false, Relaxed);
+        store.lock.unlock()?;
+        if left == 0 {
+            return Ok(());
+        }
+        // A cancellation point, now and then.
+        actor.dawdle();
+        take_from_semaphore(actor, store)?;
+    }
+}
+
+/// One wait with the mutex held, in which the thread may be cancelled.
+fn wait(actor: &mut Actor, store: &Store, visit: &Visit) -> Verdict {
+    let asynchronously = store.asynchronously && actor.dice.bool();
+    let timed = actor.dice.u32(0..8) == 0;
+    if !asynchronously {
+        return store.bell.wait(actor, &store.lock, timed);
+    }
+    let clock = some_clock(&mut actor.dice);
+    let until = Until::tiny(&mut actor.dice, clock);
+    visit.asynchronous.store(true, Relaxed);
+    let mut old = 0;
+    // SAFETY: a place for the old type; nothing is to be dropped before it is set back.
+    let answer = unsafe {
+        abi::pthread_setcanceltype(abi::CANCEL_ASYNCHRONOUS, &raw mut old);
+        let answer = store
+            .bell
+            .wait_now(&store.lock, if timed { Some(&until) } else { None });
+        abi::pthread_setcanceltype(abi::CANCEL_DEFERRED, &raw mut old);
+        answer
+    };
+    visit.asynchronous.store(false, Relaxed);
+    match answer {
+        0 | libc::ETIMEDOUT => Ok(()),
+        number => zero("a wait", number),
+    }
+}
+
+/// Takes a token, if there is one, while it refuses to be cancelled.
+fn take_one_undisturbed(actor: &mut Actor, store: &Store) -> Verdict {
+    let mut old = 0;
+    // SAFETY: a place for the old state.
+    unsafe { abi::pthread_setcancelstate(abi::CANCEL_DISABLE, &raw mut old) };
+    store.lock.lock(actor)?;
+    if store.tokens.load(Relaxed) == 0 && !store.closed.load(Relaxed) {
+        store.bell.wait(actor, &store.lock, true)?;
+    }
+    if !store.is_alone() {
+        return Err("two threads have a mutex".to_owned());
+    }
+    let left = store.tokens.load(Relaxed);
+    if left > 0 {
+        store.tokens.store(left - 1, Relaxed);
+        store.taken.fetch_add(1, Relaxed);
+        actor.step();
+    }
+    store.lock.unlock()?;
+    // SAFETY: as above. A request that stands is acted on at the next cancellation point.
+    unsafe { abi::pthread_setcancelstate(abi::CANCEL_ENABLE, &raw mut old) };
+    Ok(())
+}
+
+/// What is taken must be counted: nothing between the two is a cancellation point.
+fn take_from_semaphore(actor: &mut Actor, store: &Store) -> Verdict {
+    let semaphore = store.semaphore.at::<sem_t>();
+    let clock = some_clock(&mut actor.dice);
+    let until = Until::from_now(clock, 1 << actor.dice.u32(10..22));
+    // SAFETY: it was made, and the time is there.
+    let answer = store.semaphore.wait(actor, true, || unsafe {
+        abi::sem_clockwait(semaphore, until.clock, &raw const until.time)
+    });
+    if answer == 0 {
+        store.taken_from_semaphore.fetch_add(1, Relaxed);
+        actor.step();
+    }
+    Ok(())
+}
+
+fn give(actor: &mut Actor, store: &Store, tokens: usize) -> Verdict {
+    for _ in 0..tokens {
+        // SAFETY: it was made.
+        zero("sem_post", unsafe { libc::sem_post(store.semaphore.at()) })?;
+        loop {
+            store.lock.lock(actor)?;
+            let there = store.tokens.load(Relaxed);
+            if !store.is_alone() {
+                return Err("two threads have a mutex".to_owned());
+            }
+            if there < AHEAD {
+                store.tokens.store(there + 1, Relaxed);
+                break;
+            }
+            store.lock.unlock()?;
+            std::thread::yield_now();
+        }
+        actor.step();
+        let with_mutex = actor.dice.bool();
+        let signals = !actor.leaves_out();
+        if with_mutex && signals {
+            store.bell.signal(false)?;
+        }
+        store.lock.unlock()?;
+        if !with_mutex && signals {
+            store.bell.signal(false)?;
+        }
+        actor.count(Count::Wakes, 1);
+        actor.dawdle();
+    }
+    Ok(())
+}
+
+/// Cancels takers, and replaces them, until there is nothing more to be given; then lets them end by themselves.
+fn cancel(
+    actor: &mut Actor,
+    (context, round): (&'static Context, Round),
+    store: &'static Store,
+    takers: usize,
+    givers_left: &AtomicUsize,
+) -> Verdict {
+    let start = |number: usize| {
+        let seed = round.seed_of("taker", number);
+        Bare::start(context, "taker", seed, take, store)
+    };
+    let mut alive = (0..takers).map(start).collect::<Result<Vec<_>, _>>()?;
+    let mut number = takers;
+    while givers_left.load(SeqCst) > 0 {
+        match actor.dice.u32(0..4) {
+            0 => std::thread::sleep(std::time::Duration::from_micros(actor.dice.u64(0..300))),
+            _ => std::thread::yield_now(),
+        }
+        let mut victims = Vec::new();
+        for _ in 0..actor.dice.usize(1..=takers.min(3)) {
+            victims.push(alive.swap_remove(actor.dice.usize(0..alive.len())));
+        }
+        victims.iter().try_for_each(Bare::cancel)?;
+        for victim in victims {
+            if victim.join()? != Ended::Cancelled {
+                return Err("a taker that was cancelled has ended by itself".to_owned());
+            }
+            actor.count(Count::Kills, 1);
+            alive.push(start(number)?);
+            number += 1;
+        }
+    }
+    store.lock.lock(actor)?;
+    store.closed.store(true, Relaxed);
+    store.bell.broadcast(false)?;
+    store.lock.unlock()?;
+    for taker in alive {
+        if taker.join()? != Ended::Itself {
+            return Err("a taker that nobody has cancelled has ended so".to_owned());
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn run(context: &'static Context) -> Verdict {
+    let sorts: Vec<_> = Sort::mutexes()
+        .filter(|sort| sort.protocol != Protocol::Protect)
+        .collect();
+    while let Some(round) = context.next_round() {
+        let mut dice = round.dice();
+        let sort = sorts[dice.usize(0..sorts.len())];
+        let bell = BellSort::some(&mut dice);
+        // What is served by the C library as a whole waits as the C library does.
+        let ours = !bell.shared || !(sort.shared || sort.robust);
+        let store: &'static Store = Box::leak(Box::new(Store {
+            lock: Lock::new(context, sort)?,
+            bell: Bell::new(context, "tokens", bell)?,
+            tokens: AtomicUsize::new(0),
+            pair: Default::default(),
+            taken: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            asynchronously: context.drop_in == Some(DropIn::On) && ours && dice.bool(),
+            semaphore: Object::new(context, "semaphore", false),
+            taken_from_semaphore: AtomicUsize::new(0),
+            context,
+        }));
+        // SAFETY: memory for a semaphore that nobody uses.
+        zero("sem_init", unsafe {
+            libc::sem_init(store.semaphore.at(), i32::from(dice.u32(0..4) == 0), 0)
+        })?;
+        let takers = (round.threads / 2).max(2);
+        let givers = (round.threads / 4).max(1);
+        let quota = (TOKENS / givers / takers.isqrt()).max(2);
+        let givers_left = AtomicUsize::new(givers);
+        let givers_left = &givers_left;
+        context.crew(round, |crew| {
+            crew.spawn("canceller", 0, move |actor| {
+                cancel(actor, (context, round), store, takers, givers_left)
+            });
+            for index in 0..givers {
+                crew.spawn("giver", index, move |actor| {
+                    let given = give(actor, store, quota);
+                    givers_left.fetch_sub(1, SeqCst);
+                    given
+                });
+            }
+            Ok(())
+        })?;
+        over(store, givers * quota)?;
+    }
+    Ok(())
+}
+
+fn over(store: &Store, given: usize) -> Verdict {
+    let (taken, left) = (store.taken.load(Relaxed), store.tokens.load(Relaxed));
+    if taken != given || left != 0 {
+        return Err(format!(
+            "{given} tokens were given, {taken} taken, {left} are left"
+        ));
+    }
+    let mut value = 0;
+    // SAFETY: it was made; a place for the value.
+    unsafe { abi::sem_getvalue(store.semaphore.at(), &raw mut value) };
+    let taken = store.taken_from_semaphore.load(Relaxed);
+    if taken + value as usize != given {
+        return Err(format!(
+            "a semaphore was posted {given} times, taken {taken} times, and holds {value}"
+        ));
+    }
+    // SAFETY: nobody uses it.
+    zero("destroy of a condvar that nobody uses", unsafe {
+        libc::pthread_cond_destroy(store.bell.object.at())
+    })?;
+    store.lock.renew()
+}

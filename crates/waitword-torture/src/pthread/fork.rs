@@ -1,0 +1,372 @@
+//! Tortured: forks while other threads lock, wait, post, and call what is to be called once. Handlers of `pthread_atfork` take a mutex
+//! before and give it back on both sides, as libraries do. The child makes the other objects anew, at the same places, and uses them
+//! with threads of its own; some children execute this very program, which tortures on.
+//!
+//! Checked: the mutex of the handlers is free in the child and what it protects is whole; objects made anew work; a routine that
+//! a thread of the parent was about to end is called anew; the parent goes on as if nothing had happened.
+
+use super::abi;
+use super::bell::{Bell, BellSort};
+use super::lock::{Kind, Lock, Made, Protocol, Sort};
+use super::object::{Object, zero};
+use crate::actor::{Actor, Verdict};
+use crate::board::Count;
+use crate::child::VARIABLE;
+use crate::context::Context;
+use crate::process::{self, BareThread, Ended};
+use libc::{pthread_once_t, sem_t};
+use std::cell::Cell;
+use std::ffi::CString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst,
+};
+use std::time::Duration;
+
+const FORKS: usize = 12;
+const MOST_THREADS: usize = 32;
+/// Tokens that the child's threads hand over.
+const TOKENS: usize = 40;
+/// Every so many forks the child executes this program.
+const EXECUTES_EVERY: usize = 12;
+
+/// How a child says what was wrong: its status. 0 is well.
+const CHILD_FAILED: i32 = 61;
+const NOT_WHOLE: i32 = 62;
+const NOT_CALLED: i32 = 63;
+const NO_EXEC: i32 = 64;
+
+/// What threads use.
+struct Yard {
+    /// That of the handlers.
+    kept: Lock,
+    pair: [AtomicU64; 2],
+    /// Made anew by the child.
+    lock: Lock,
+    bell: Bell,
+    semaphore: Object,
+    /// One for each fork.
+    once: [Object; FORKS],
+    tokens: AtomicUsize,
+    over: AtomicBool,
+    called: [AtomicUsize; FORKS],
+    /// Which fork is next.
+    fork: AtomicUsize,
+}
+
+/// The one whose mutex the handlers take, while there are forks.
+static KEPT: AtomicPtr<Yard> = AtomicPtr::new(std::ptr::null_mut());
+
+fn kept() -> Option<&'static Lock> {
+    // SAFETY: null, or one that is never freed.
+    unsafe { KEPT.load(SeqCst).as_ref() }.map(|yard| &yard.kept)
+}
+
+unsafe extern "C" fn prepare() {
+    if let Some(lock) = kept() {
+        // SAFETY: it was made.
+        unsafe { libc::pthread_mutex_lock(lock.mutex()) };
+    }
+}
+
+unsafe extern "C" fn after() {
+    if let Some(lock) = kept() {
+        // SAFETY: taken by `prepare`, by the thread that forked.
+        unsafe { libc::pthread_mutex_unlock(lock.mutex()) };
+    }
+}
+
+thread_local! {
+    /// For the routine, which is told nothing.
+    static CALLED: Cell<Option<&'static AtomicUsize>> = const { Cell::new(None) };
+}
+
+unsafe extern "C-unwind" fn routine() {
+    std::thread::yield_now();
+    if let Some(called) = CALLED.get() {
+        called.fetch_add(1, SeqCst);
+    }
+    std::thread::yield_now();
+}
+
+impl Yard {
+    /// In the parent: whatever may be under way as another forks.
+    fn turn(&'static self, actor: &mut Actor) -> Verdict {
+        match actor.dice.u32(0..4) {
+            0 | 1 => {
+                let lock = &self.kept;
+                lock.lock(actor)?;
+                let sound = self.change();
+                lock.unlock()?;
+                sound?;
+            }
+            2 => {
+                self.lock.lock(actor)?;
+                let tokens = self.tokens.load(Relaxed);
+                match actor.dice.bool() {
+                    true => {
+                        self.tokens.store(tokens + 1, Relaxed);
+                        self.bell.signal(false)?;
+                    }
+                    false if tokens > 0 => self.tokens.store(tokens - 1, Relaxed),
+                    false => self.bell.wait(actor, &self.lock, true)?,
+                }
+                self.lock.unlock()?;
+            }
+            _ => {
+                // SAFETY: made; zeroed.
+                unsafe { libc::sem_post(self.semaphore.at()) };
+                self.call_once();
+                // SAFETY: as above.
+                unsafe { abi::sem_wait(self.semaphore.at()) };
+            }
+        }
+        actor.step();
+        Ok(())
+    }
+
+    /// With the mutex of the handlers held.
+    fn change(&self) -> Verdict {
+        let [first, second] = &self.pair;
+        let before = first.load(Relaxed);
+        first.store(before + 1, Relaxed);
+        std::thread::yield_now();
+        let sound = second.load(Relaxed) == before;
+        second.store(before + 1, Relaxed);
+        match sound {
+            true => Ok(()),
+            false => Err("two threads have a mutex".to_owned()),
+        }
+    }
+
+    /// In the child, whose only thread this is.
+    fn in_child(&'static self) -> Result<(), i32> {
+        let [first, second] = self.pair.each_ref().map(|half| half.load(Relaxed));
+        // SAFETY: it was made, and given back by the handler.
+        let free = unsafe { libc::pthread_mutex_trylock(self.kept.mutex()) } == 0;
+        if first != second || !free {
+            return Err(NOT_WHOLE);
+        }
+        let failed = |_| CHILD_FAILED;
+        self.kept.unlock().map_err(failed)?;
+        // The threads that used these are not here.
+        let anew = || -> Verdict {
+            // SAFETY: nobody uses them in this process.
+            unsafe {
+                self.lock.sort.make(self.lock.mutex())?;
+                self.bell.sort.make(self.bell.object.at())?;
+                zero("sem_init", libc::sem_init(self.semaphore.at(), 0, 0))
+            }
+        };
+        anew().map_err(failed)?;
+        self.tokens.store(0, SeqCst);
+        // What the parent had called, or begun to call, or not.
+        let called = &self.called[self.fork.load(SeqCst)];
+        let before = called.load(SeqCst);
+        self.call_once();
+        let after = called.load(SeqCst);
+        if after == 0 || after > before + 1 {
+            return Err(NOT_CALLED);
+        }
+        let taker = BareThread::start(move || i32::from(self.take(TOKENS).is_err()));
+        self.give(TOKENS).map_err(failed)?;
+        match taker.join() {
+            0 => Ok(()),
+            _ => Err(CHILD_FAILED),
+        }
+    }
+
+    fn call_once(&'static self) {
+        let fork = self.fork.load(SeqCst);
+        CALLED.set(Some(&self.called[fork]));
+        // SAFETY: a control that was zeroed, in whatever state the parent's threads had brought it to.
+        unsafe { abi::pthread_once(self.once[fork].at::<pthread_once_t>(), routine) };
+    }
+
+    fn give(&self, tokens: usize) -> Verdict {
+        for _ in 0..tokens {
+            // SAFETY: made.
+            unsafe {
+                let mutex = self.lock.mutex();
+                zero("lock", libc::pthread_mutex_lock(mutex))?;
+                self.tokens.fetch_add(1, Relaxed);
+                self.bell.signal(false)?;
+                zero("unlock", libc::pthread_mutex_unlock(mutex))?;
+                while abi::sem_wait(self.semaphore.at::<sem_t>()) != 0 {}
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&self, tokens: usize) -> Verdict {
+        for _ in 0..tokens {
+            // SAFETY: made.
+            unsafe {
+                let mutex = self.lock.mutex();
+                zero("lock", libc::pthread_mutex_lock(mutex))?;
+                while self.tokens.load(Relaxed) == 0 {
+                    zero("wait", self.bell.wait_now(&self.lock, None))?;
+                }
+                self.tokens.fetch_sub(1, Relaxed);
+                zero("unlock", libc::pthread_mutex_unlock(mutex))?;
+                zero("sem_post", libc::sem_post(self.semaphore.at::<sem_t>()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a child executes: this program, for a round of another scenario. Made before the fork: the child must not allocate.
+struct Program {
+    path: CString,
+    arguments: Vec<CString>,
+    environment: Vec<CString>,
+}
+
+impl Program {
+    fn new(context: &Context) -> Option<Self> {
+        let path = std::env::current_exe().ok()?;
+        let order = std::env::var(VARIABLE).ok()?;
+        let order = order.replacen(context.scenario, "pthread-once", 1);
+        let mut parts: Vec<_> = order.split(';').map(str::to_owned).collect();
+        // For no longer than a round, with few threads.
+        *parts.get_mut(1)? = "0".to_owned();
+        *parts.get_mut(3)? = "4".to_owned();
+        let order = format!("{VARIABLE}={}", parts.join(";"));
+        let others = std::env::vars_os().filter(|(name, _)| name != VARIABLE);
+        let others = others.map(|(name, value)| {
+            let text = [name.as_bytes(), b"=", value.as_bytes()].concat();
+            CString::new(text).unwrap_or_default()
+        });
+        Some(Self {
+            path: CString::new(path.into_os_string().into_vec()).ok()?,
+            arguments: std::env::args_os()
+                .map(|argument| CString::new(argument.into_vec()).unwrap_or_default())
+                .collect(),
+            environment: others.chain([CString::new(order).ok()?]).collect(),
+        })
+    }
+
+    /// Becomes it. Returns only if that fails.
+    fn execute(&self) -> i32 {
+        let list = |texts: &[CString]| -> Vec<*const libc::c_char> {
+            let texts = texts.iter().map(|text| text.as_ptr());
+            texts.chain([std::ptr::null()]).collect()
+        };
+        // Glibc's allocator works in a child of fork.
+        let (arguments, environment) = (list(&self.arguments), list(&self.environment));
+        // SAFETY: texts that end with zeros, in lists that end with null. What it prints is nobody's business.
+        unsafe {
+            let nowhere = libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY);
+            libc::dup2(nowhere, 1);
+            libc::execve(self.path.as_ptr(), arguments.as_ptr(), environment.as_ptr());
+        }
+        NO_EXEC
+    }
+}
+
+pub(super) fn run(context: &'static Context) -> Verdict {
+    // SAFETY: functions that are never unloaded.
+    zero("pthread_atfork", unsafe {
+        abi::pthread_atfork(Some(prepare), Some(after), Some(after))
+    })?;
+    let program = Program::new(context).ok_or("this program cannot be named")?;
+    let sorts: Vec<_> = Sort::mutexes()
+        .filter(|sort| sort.protocol == Protocol::None && !sort.robust && !sort.shared)
+        .collect();
+    while let Some(round) = context.next_round() {
+        let mut dice = round.dice();
+        let mut some = |fits: fn(&Sort) -> bool| {
+            let fitting: Vec<_> = sorts.iter().copied().filter(fits).collect();
+            fitting[dice.usize(0..fitting.len())]
+        };
+        // In a child of fork its thread is another owner.
+        let kept = some(|sort| {
+            matches!(sort.kind, Kind::Normal | Kind::Adaptive) && sort.made != Made::C11
+        });
+        let lock = some(|_| true);
+        let yard: &'static Yard = Box::leak(Box::new(Yard {
+            kept: Lock::new(context, kept)?,
+            pair: Default::default(),
+            lock: Lock::new(context, lock)?,
+            bell: Bell::new(
+                context,
+                "of a fork",
+                BellSort {
+                    shared: false,
+                    ..BellSort::some(&mut dice)
+                },
+            )?,
+            semaphore: Object::new(context, "semaphore of a fork", false),
+            once: [(); FORKS].map(|()| Object::new(context, "once of a fork", false)),
+            tokens: AtomicUsize::new(0),
+            over: AtomicBool::new(false),
+            called: [const { AtomicUsize::new(0) }; FORKS],
+            fork: AtomicUsize::new(0),
+        }));
+        // SAFETY: memory for a semaphore that nobody uses.
+        zero("sem_init", unsafe {
+            libc::sem_init(yard.semaphore.at(), 0, 0)
+        })?;
+        KEPT.store((&raw const *yard).cast_mut(), SeqCst);
+        let threads = round.threads.min(MOST_THREADS);
+        let program = &program;
+        context.crew(round, |crew| {
+            for index in 0..threads {
+                crew.spawn("worker", index, move |actor| {
+                    while !yard.over.load(Relaxed) {
+                        yard.turn(actor)?;
+                    }
+                    Ok(())
+                });
+            }
+            crew.spawn("forker", 0, move |actor| {
+                let forked = (0..FORKS).try_for_each(|number| {
+                    yard.fork.store(number, SeqCst);
+                    let executes = number % EXECUTES_EVERY == EXECUTES_EVERY - 1;
+                    fork_once(context, actor, yard, executes.then_some(program))
+                });
+                yard.over.store(true, Relaxed);
+                forked
+            });
+            Ok(())
+        })?;
+        KEPT.store(std::ptr::null_mut(), SeqCst);
+        let [first, second] = yard.pair.each_ref().map(|half| half.load(Relaxed));
+        let called = yard.called.each_ref().map(|called| called.load(SeqCst));
+        if first != second || called.iter().any(|&called| called > 1) {
+            return Err(format!(
+                "what the mutex protects: {first}, {second}; called once: {called:?} times"
+            ));
+        }
+        yard.kept.renew()?;
+        yard.lock.renew()?;
+    }
+    Ok(())
+}
+
+fn fork_once(
+    context: &'static Context,
+    actor: &mut Actor,
+    yard: &'static Yard,
+    program: Option<&Program>,
+) -> Verdict {
+    std::thread::sleep(Duration::from_micros(actor.dice.u64(0..800)));
+    let child = process::fork(context, || match program {
+        Some(program) => program.execute(),
+        None => yard.in_child().err().unwrap_or(0),
+    });
+    actor.count(Count::Forks, 1);
+    let ended = process::reap(context, child)?;
+    actor.step();
+    match ended {
+        Ended::Exited(0) => Ok(()),
+        Ended::Exited(NOT_WHOLE) => {
+            Err("in a child, the mutex of the fork handlers, or what it protects".to_owned())
+        }
+        Ended::Exited(NOT_CALLED) => {
+            Err("in a child, what is to be called once was not".to_owned())
+        }
+        other => Err(format!("a child has ended so: {other:?}")),
+    }
+}

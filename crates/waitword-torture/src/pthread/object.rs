@@ -1,0 +1,102 @@
+//! Memory for one of the C library's objects, known to the report: its first word, its bytes, who holds it.
+
+use crate::actor::Actor;
+use crate::context::Context;
+use crate::process::shared_memory;
+use crate::spot::{Spot, Word};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use waitword::Scope;
+
+/// No object is larger.
+const BYTES: usize = 64;
+
+/// See the module above.
+#[repr(C, align(128))]
+struct Memory {
+    bytes: [u8; BYTES],
+    holder: AtomicUsize,
+}
+
+/// A place for an object. The place stays; what lies there is made and ended again and again.
+#[derive(Clone, Copy)]
+pub(super) struct Object {
+    pub(super) spot: Spot,
+    address: *mut u8,
+    holder: &'static AtomicUsize,
+}
+
+// SAFETY: objects are for all threads; they are made and ended while nobody uses them.
+unsafe impl Sync for Object {}
+// SAFETY: as above.
+unsafe impl Send for Object {}
+
+impl Object {
+    /// A place of zeros; in memory that forked processes share, if so wished.
+    pub(super) fn new(context: &Context, name: &str, shared: bool) -> Self {
+        let memory: *mut Memory = match shared {
+            true => shared_memory(size_of::<Memory>()).cast(),
+            false => Box::into_raw(Box::new(Memory {
+                bytes: [0; BYTES],
+                holder: AtomicUsize::new(0),
+            })),
+        };
+        let scope = if shared {
+            Scope::Shared
+        } else {
+            Scope::Private
+        };
+        // SAFETY: never freed; the holder is changed as an atomic alone.
+        let (address, holder) =
+            unsafe { ((&raw mut (*memory).bytes).cast::<u8>(), &(*memory).holder) };
+        // SAFETY: never freed; the first word of all these objects is changed by atomics, and the torture only reads it.
+        let word = unsafe { Word::at(address, 32) };
+        let spot = context.name_word(name, word, scope);
+        context.name_object(spot.number, address, BYTES, holder);
+        Self {
+            spot,
+            address,
+            holder,
+        }
+    }
+
+    /// As a pointer to what lies there.
+    pub(super) fn at<T>(&self) -> *mut T {
+        const { assert!(size_of::<T>() <= BYTES) };
+        self.address.cast()
+    }
+
+    /// Every byte, before something is made there: what an initialiser does not set must not matter.
+    pub(super) fn fill(&self, byte: u8) {
+        // SAFETY: nobody uses it.
+        unsafe { self.address.write_bytes(byte, BYTES) };
+    }
+
+    /// For the report: the calling thread holds it from now on.
+    pub(super) fn held(&self) {
+        // SAFETY: it cannot fail.
+        self.holder
+            .store(unsafe { libc::pthread_self() } as usize, Relaxed);
+    }
+
+    pub(super) fn given_back(&self) {
+        self.holder.store(0, Relaxed);
+    }
+
+    /// Does `what`, which may wait for it.
+    pub(super) fn wait<R>(&self, actor: &Actor, until: bool, what: impl FnOnce() -> R) -> R {
+        actor.wait_at(self.spot, self.spot.word.load(), until, what)
+    }
+}
+
+/// That a function has answered 0.
+pub(super) fn zero(what: &str, answer: i32) -> Result<(), String> {
+    match answer {
+        0 => Ok(()),
+        number => Err(format!("{what}: {}", error_name(number))),
+    }
+}
+
+/// An error number as text.
+pub(super) fn error_name(number: i32) -> String {
+    std::io::Error::from_raw_os_error(number).to_string()
+}

@@ -1,0 +1,24 @@
+//! Threads under `SCHED_RR`, which alone may lock a mutex with a priority ceiling.
+
+use super::lock::CEILING;
+use super::object::zero;
+
+/// Makes the calling thread one, at the least priority, with the round robin that lets its like run.
+pub(super) fn become_one() -> Result<(), String> {
+    zero("pthread_setschedparam", set(libc::SCHED_RR, CEILING))
+}
+
+/// Whether this process may have such threads.
+pub(super) fn is_allowed() -> bool {
+    let asked = std::thread::spawn(|| set(libc::SCHED_RR, CEILING));
+    asked.join().is_ok_and(|answer| answer == 0)
+}
+
+fn set(policy: i32, priority: i32) -> i32 {
+    // SAFETY: all zeros is such a struct, and it is only read; the thread is the caller.
+    unsafe {
+        let mut parameters: libc::sched_param = std::mem::zeroed();
+        parameters.sched_priority = priority;
+        libc::pthread_setschedparam(libc::pthread_self(), policy, &raw const parameters)
+    }
+}

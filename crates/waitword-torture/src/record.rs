@@ -1,0 +1,199 @@
+//! What runs have come to, for the table in the documentation: a line of JSON for each, appended to a file.
+
+use crate::board::{Count, Totals};
+use crate::drop_in::DropIn;
+use crate::fault::Fault;
+use crate::summary::Line;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::{Error, ErrorKind, Result, Write as _};
+use std::path::Path;
+use std::process::Command;
+
+/// One run.
+#[derive(Debug, Serialize, Deserialize, PartialEq)]
+pub(crate) struct Record {
+    /// UTC, to the minute.
+    pub(crate) date: String,
+    pub(crate) version: String,
+    /// Of the source, if it is in a repository; with a `+` if that was changed since.
+    pub(crate) commit: String,
+    /// What was tortured: "library", "drop-in", or "C library".
+    pub(crate) tortured: String,
+    pub(crate) seed: u64,
+    pub(crate) seconds: f64,
+    pub(crate) scenarios: usize,
+    pub(crate) operations: u64,
+    /// How many of each kind were injected.
+    pub(crate) faults: BTreeMap<String, u64>,
+    /// The scenarios that failed, and why; hopefully none.
+    pub(crate) found: Vec<String>,
+}
+
+impl Record {
+    pub(crate) fn new(drop_in: Option<DropIn>, seed: u64, lines: &[Line]) -> Self {
+        let mut totals = Totals::default();
+        lines.iter().for_each(|line| totals.add(&line.totals));
+        let faults = Fault::all()
+            .iter()
+            .map(|&fault| (fault.name(), totals.of(fault.count())));
+        let fail = |line: &Line| Some(format!("{}: {}", line.scenario, line.failure.as_ref()?));
+        Self {
+            date: now(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: commit(),
+            tortured: match drop_in {
+                None => "library",
+                Some(DropIn::On) => "drop-in",
+                Some(DropIn::Off) => "C library",
+            }
+            .to_owned(),
+            seed,
+            seconds: lines.iter().map(|line| line.took.as_secs_f64()).sum(),
+            scenarios: lines.len(),
+            operations: totals.of(Count::Operations),
+            faults: faults.filter(|&(_, count)| count > 0).collect(),
+            found: lines.iter().filter_map(fail).collect(),
+        }
+    }
+
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn append_to(&self, file: &Path) -> Result<()> {
+        let line = serde_json::to_string(self)?;
+        let mut file = OpenOptions::new().create(true).append(true).open(file)?;
+        writeln!(file, "{line}")
+    }
+}
+
+/// The records of a file as a table in Markdown, with a sum.
+///
+/// # Errors
+/// The file cannot be read, or a line of it is no record.
+pub(crate) fn table_of(file: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Error::new(error.kind(), format!("{}: {error}", file.display())))?;
+    let records = text.lines().enumerate().map(|(index, line)| {
+        serde_json::from_str(line).map_err(|error| {
+            let place = format!("{}:{}: {error}", file.display(), index + 1);
+            Error::new(ErrorKind::InvalidData, place)
+        })
+    });
+    Ok(table(&records.collect::<Result<Vec<Record>>>()?))
+}
+
+fn table(records: &[Record]) -> String {
+    let mut text =
+        "| date (UTC) | commit | tortured | seed | hours | operations | faults injected | found |\n"
+            .to_owned();
+    text += "|---|---|---|---|---|---|---|---|\n";
+    let (mut seconds, mut operations, mut found) = (0.0, 0, 0);
+    let mut all = BTreeMap::new();
+    for record in records {
+        seconds += record.seconds;
+        operations += record.operations;
+        found += record.found.len();
+        for (name, count) in &record.faults {
+            *all.entry(name.clone()).or_insert(0) += count;
+        }
+        let what = match &record.found[..] {
+            [] => "nothing".to_owned(),
+            failures => failures.join("; "),
+        };
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {:.2} | {} | {} | {what} |",
+            record.date,
+            record.commit,
+            record.tortured,
+            record.seed,
+            record.seconds / 3600.0,
+            grouped(record.operations),
+            list(&record.faults),
+        );
+    }
+    let _ = writeln!(
+        text,
+        "| **all** | | | {} runs | {:.2} | {} | {} | {found} |",
+        records.len(),
+        seconds / 3600.0,
+        grouped(operations),
+        list(&all),
+    );
+    text
+}
+
+fn list(faults: &BTreeMap<String, u64>) -> String {
+    let each: Vec<_> = (faults.iter())
+        .map(|(name, &count)| format!("{} {name}", grouped(count)))
+        .collect();
+    each.join(", ")
+}
+
+fn grouped(number: u64) -> String {
+    indicatif::HumanCount(number).to_string()
+}
+
+/// The date and time, UTC.
+fn now() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let seconds = since.map_or(0, |since| since.as_secs()) as libc::time_t;
+    // SAFETY: zeros are overwritten; whole structures.
+    let time = unsafe {
+        let mut time: libc::tm = std::mem::zeroed();
+        libc::gmtime_r(&raw const seconds, &raw mut time);
+        time
+    };
+    let (year, month) = (time.tm_year + 1900, time.tm_mon + 1);
+    let (day, hour, minute) = (time.tm_mday, time.tm_hour, time.tm_min);
+    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}")
+}
+
+fn commit() -> String {
+    let source = env!("CARGO_MANIFEST_DIR");
+    let arguments = [
+        "-C",
+        source,
+        "describe",
+        "--always",
+        "--dirty=+",
+        "--exclude=*",
+    ];
+    let output = Command::new("git").args(arguments).output();
+    let text = output.ok().filter(|output| output.status.success());
+    let text = text.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    text.unwrap_or_else(|| "unknown".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_as_a_table() {
+        let record = Record {
+            date: now(),
+            version: "1".to_owned(),
+            commit: "abc".to_owned(),
+            tortured: "library".to_owned(),
+            seed: 7,
+            seconds: 5400.0,
+            scenarios: 26,
+            operations: 1_234_567,
+            faults: BTreeMap::from([("stop".to_owned(), 12)]),
+            found: vec!["ring: hung".to_owned()],
+        };
+        let file = std::env::temp_dir().join(format!("waitword-records-{}", std::process::id()));
+        record.append_to(&file).expect("a line");
+        record.append_to(&file).expect("another");
+        let text = table_of(&file).expect("a table");
+        assert!(text.contains("| abc | library | 7 | 1.50 | 1,234,567 | 12 stop | ring: hung |"));
+        assert!(text.contains("| **all** | | | 2 runs | 3.00 | 2,469,134 | 24 stop | 2 |"));
+        std::fs::write(&file, "no record\n").expect("a file");
+        assert!(table_of(&file).is_err());
+        std::fs::remove_file(&file).expect("removed");
+    }
+}

@@ -1,0 +1,148 @@
+//! The fence pair on this processor, in the manner of litmus7: two threads on two CPUs do their two steps at nearly the same moment,
+//! very often, and what both have read is looked at.
+//!
+//! ```text
+//!   waiter                     waker
+//!   mine = 1                   theirs = 1
+//!   fence                      fence
+//!   r1 = theirs                r2 = mine          forbidden: r1 = 0 and r2 = 0 (it sleeps, and nobody wakes it)
+//! ```
+//!
+//! Without fences the forbidden end is seen, on x86-64 and everywhere else: so this would see it. With the fence that the
+//! library calls (its file is compiled into this test) it is never seen. The same pair for checkers of memory models:
+//! `models/litmus`, `models/fences.pml`, `src/model/fences.rs`.
+
+#[allow(
+    dead_code,
+    unused_imports,
+    unreachable_pub,
+    reason = "all of the file, for one function"
+)]
+#[path = "../src/atomic.rs"]
+mod atomic;
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+
+/// A variable alone on its cache lines.
+#[repr(align(256))]
+#[derive(Default)]
+struct Apart(AtomicU32);
+
+#[derive(Default)]
+struct Shared {
+    mine: Apart,
+    theirs: Apart,
+    /// Counts the meetings of the two threads.
+    met: Apart,
+    read: [Apart; 2],
+}
+
+impl Shared {
+    /// Waits for the other thread; the `number`th meeting of the two. Whoever spins long leaves its CPU to others.
+    fn meet(&self, number: u32) {
+        self.met.0.fetch_add(1, SeqCst);
+        let mut looks = 0_u32;
+        while self.met.0.load(SeqCst) < 2 * number {
+            looks += 1;
+            match looks % 20_000 {
+                0 => std::thread::yield_now(),
+                _ => spin_loop(),
+            }
+        }
+    }
+}
+
+/// One thread's part. Which end is forbidden is counted by thread 0.
+fn side(shared: &Shared, thread: usize, iterations: u32, fence: fn()) -> u32 {
+    let (own, other) = match thread {
+        0 => (&shared.mine.0, &shared.theirs.0),
+        _ => (&shared.theirs.0, &shared.mine.0),
+    };
+    let mut forbidden = 0;
+    for iteration in 0..iterations {
+        shared.meet(2 * iteration + 1);
+        // The skew: from one being early to the other being early.
+        let early = iteration / 2 % 16;
+        if iteration as usize % 2 == thread {
+            (0..early).for_each(|_| spin_loop());
+        }
+        own.store(1, Relaxed);
+        fence();
+        let read = other.load(Relaxed);
+        shared.read[thread].0.store(read, Relaxed);
+        shared.meet(2 * iteration + 2);
+        // Each puts its own variable back, before the next meeting.
+        own.store(0, Relaxed);
+        if thread == 0 {
+            forbidden += u32::from(shared.read.iter().all(|read| read.0.load(Relaxed) == 0));
+        }
+    }
+    forbidden
+}
+
+/// How often the forbidden end came.
+fn run(iterations: u32, cpus: [usize; 2], fence: fn()) -> u32 {
+    let shared = Shared::default();
+    std::thread::scope(|threads| {
+        let sides = [0, 1].map(|thread| {
+            let shared = &shared;
+            threads.spawn(move || {
+                pin(cpus[thread]);
+                side(shared, thread, iterations, fence)
+            })
+        });
+        sides.into_iter().map(|side| side.join().unwrap()).sum()
+    })
+}
+
+fn pin(cpu: usize) {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(cpu);
+    rustix::thread::sched_setaffinity(None, &set).expect("a CPU that was allowed");
+}
+
+/// Two CPUs that this process may use.
+fn two_cpus() -> Option<[usize; 2]> {
+    let allowed = rustix::thread::sched_getaffinity(None).ok()?;
+    let mut cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
+    Some([cpus.next()?, cpus.next()?])
+}
+
+/// Only the compiler keeps the order.
+fn no_fence() {
+    std::sync::atomic::compiler_fence(SeqCst);
+}
+
+#[test]
+fn the_library_s_fence_keeps_a_store_before_a_load() {
+    let Some(cpus) = two_cpus() else {
+        eprintln!("one CPU: nothing to be seen");
+        return;
+    };
+    const BATCH: u32 = 20_000;
+    const MOST_BATCHES: u32 = 100;
+    // Without: until it is seen, so that it is known that it can be.
+    let mut batches = 0;
+    let mut seen = 0;
+    while seen == 0 && batches < MOST_BATCHES {
+        batches += 1;
+        seen = run(BATCH, cpus, no_fence);
+    }
+    eprintln!(
+        "without a fence: {seen} of {} are forbidden ones",
+        batches * BATCH
+    );
+    // As many again, and ten times so many.
+    for _ in 0..10.max(batches) {
+        assert_eq!(
+            run(BATCH, cpus, atomic::full_fence),
+            0,
+            "a wake-up was lost"
+        );
+    }
+    assert!(
+        seen > 0 || !cfg!(target_arch = "x86_64"),
+        "this test sees nothing: not even without a fence"
+    );
+}

@@ -1,0 +1,317 @@
+/* The condition variable and its mutex: waiters are moved from one queue to the other, and one waiter, the heir, is awake.
+ *
+ * The code: lock/condvar/table.rs, lock/mutex/after_wait.rs, lock/mutex/throughput.rs, futex/parking.rs (park, unpark_requeue).
+ *
+ * Two threads wait for tokens. A poster puts some and signals, before it unlocks or behind that; with BROADCAST it puts two and
+ * signals all. The first waiter may give up (its deadline, or somebody interrupts it). If it does, it goes without a
+ * token; if it was signalled, it takes the token, puts it back and signals in its turn.
+ *
+ * Left out: that an heir reserves the lock (HANDOFF) or steps aside, extras, and how notices are made (wait_wake.pml) and requests heard
+ * (interrupt.pml).
+ *
+ * What is shown:
+ *   mutual exclusion           of those who hold the mutex
+ *   no signal is lost          nobody sleeps beside a token; who gives up takes no signal along
+ *   an heir or an unlock       if somebody is parked and the mutex is free, somebody awake will see to it
+ *   nothing is left            at the end the mutex is free, there is no heir, both queues are empty, and the condvar is bound to nothing
+ */
+#define THREADS 3                       /* 0 gives up, 1 does not, 2 posts */
+#define NOBODY THREADS
+
+mtype = { LOOK_AGAIN, BE_HEIR };
+
+/* The mutex's word: changed as a whole. */
+bool locked, parked, heir;
+byte holders;
+
+bool bound;                             /* the condvar's word: some who wait here, with this mutex */
+byte tokens, ended;
+bool patient_has_it;
+
+/* Two buckets, in the order in which they are locked, and the queue in each. */
+bool c_locked, m_locked;
+chan at_condvar = [THREADS] of { byte };
+chan at_mutex = [THREADS] of { byte };
+
+bool noticed[THREADS];
+mtype told[THREADS];                    /* by the waker, with the notice */
+
+inline lock_bucket(b) { atomic { !b -> b = true } }
+
+inline notify(who) {
+    d_step {
+        if
+        :: who != NOBODY -> assert(!noticed[who]); noticed[who] = true
+        :: else
+        fi;
+        who = NOBODY
+    }
+}
+
+/* Sleeps in the mutex's queue: nobody gives up there. */
+inline sleep() { atomic { noticed[me] -> noticed[me] = false } }
+
+#define has_lock { holders++; assert(holders == 1) }
+
+/* Takes the mutex: as a newcomer, or (BE_HEIR) as the heir. */
+inline mutex_lock(as) {
+    if
+    :: as == BE_HEIR -> goto be_heir
+    :: else
+    fi;
+come:
+    atomic {
+        if
+        :: !locked -> locked = true; has_lock; goto have
+        :: locked && !heir -> heir = true; goto be_heir
+        :: locked && heir
+        fi
+    }
+    lock_bucket(m_locked);              /* parks behind the heir */
+    atomic {
+        if
+        :: locked && heir -> parked = true; at_mutex!me
+        :: else -> m_locked = false; goto come
+        fi
+    }
+    m_locked = false;
+    sleep();
+    if
+    :: told[me] == BE_HEIR -> goto be_heir
+    :: else -> goto come
+    fi;
+be_heir:
+    atomic {
+        if
+        :: !locked -> assert(heir); locked = true; heir = false; has_lock; goto have
+        :: else
+        fi
+    }
+    lock_bucket(m_locked);              /* parks in front */
+    atomic {
+        if
+#ifndef HEIR_DOES_NOT_LOOK_AGAIN        /* MUTANT: it parks, and the mutex is free by now */
+        :: !locked -> m_locked = false; goto be_heir
+#endif
+        :: else ->
+           heir = false;
+           parked = true;
+           at_mutex!me;
+           turn_round(at_mutex)
+        fi
+    }
+    m_locked = false;
+    sleep();
+    if
+    :: told[me] == BE_HEIR -> goto be_heir
+    :: else -> goto come
+    fi;
+have:
+}
+
+/* The last of a queue becomes its first. */
+inline turn_round(queue) {
+    byte others = len(queue) - 1;
+    do
+    :: others > 0 -> queue?who; queue!who; others--
+    :: else -> who = NOBODY; break
+    od
+}
+
+inline mutex_unlock() {
+    holders--;
+    if
+    :: locked && !parked && !heir ->    /* nobody waits, for all that can be seen */
+       atomic { locked = false; seen = (parked && !heir) }
+#ifndef DOES_NOT_LOOK_BEHIND            /* MUTANT: who parked between the look and the release */
+       if
+       :: seen ->
+          lock_bucket(m_locked);
+          if                            /* the mutex may be gone: its word is touched only if somebody is found */
+          :: nempty(at_mutex) -> wake_one()
+          :: empty(at_mutex)
+          fi;
+          m_locked = false;
+          notify(who)
+       :: else
+       fi
+#endif
+    :: else ->
+       atomic {
+           if
+           :: parked && !heir -> seen = true
+           :: else -> locked = false; seen = false
+           fi
+       }
+       if
+       :: seen ->
+          lock_bucket(m_locked);
+          atomic { wake_one(); locked = false }
+          m_locked = false;
+          notify(who)
+       :: else
+       fi
+    fi;
+    seen = false
+}
+
+/* Under the bucket's lock: takes the oldest of those who are parked, as heir if there is none. */
+inline wake_one() {
+    atomic {
+        if
+        :: at_mutex?[who] ->
+           at_mutex?who;
+           parked = nempty(at_mutex);
+           told[who] = (heir -> LOOK_AGAIN : BE_HEIR);
+           heir = true
+        :: else -> who = NOBODY; parked = false
+        fi
+    }
+}
+
+/* Signals one, or all. */
+inline signal(all) {
+    if
+    :: !bound
+    :: else ->
+       lock_bucket(c_locked);
+       lock_bucket(m_locked);
+       atomic {
+           if
+           :: at_condvar?[who] ->
+              if
+#ifndef MOVES_TO_A_FREE_MUTEX           /* MUTANT: nobody wakes those who are moved */
+              :: !locked && !heir ->
+                 at_condvar?who;
+                 told[who] = BE_HEIR;
+                 heir = true
+#endif
+              :: else -> who = NOBODY; move()
+              fi;
+              do
+              :: all && len(at_condvar) > 0 -> move()
+              :: else -> break
+              od
+           :: else -> who = NOBODY
+           fi;
+#ifdef FORGETS_THE_OTHERS
+           bound = false                /* MUTANT: some still stand there */
+#else
+           bound = nempty(at_condvar)
+#endif
+       }
+       m_locked = false;
+       c_locked = false;
+       notify(who)
+    fi
+}
+
+inline move() {
+    at_condvar?other;
+    at_mutex!other;
+    other = NOBODY;
+#ifndef IS_NOT_ANNOUNCED                /* MUTANT: the mutex's word does not say that somebody is parked */
+    parked = true
+#endif
+}
+
+/* Gives the mutex back, waits, takes it again. It has given up only if nobody has signalled it. */
+inline condvar_wait() {
+#ifdef UNLOCKS_FIRST
+    mutex_unlock();                     /* MUTANT: a signal that comes now finds nobody */
+#endif
+    lock_bucket(c_locked);
+    atomic { at_condvar!me; bound = true }
+    c_locked = false;
+#ifndef UNLOCKS_FIRST
+    mutex_unlock();
+#endif
+    if
+    :: atomic { noticed[me] -> noticed[me] = false; role = told[me] }
+    :: may_give_up ->
+       lock_bucket(c_locked);
+       atomic {
+           if
+           :: at_condvar??[eval(me)] ->
+              at_condvar??eval(me);
+              bound = nempty(at_condvar);
+              gave_up = true;
+              role = LOOK_AGAIN
+           :: else
+           fi
+       }
+       c_locked = false;
+       if
+       :: gave_up
+       :: else ->                       /* signalled, or moved to the mutex: whoever unlocks that wakes it */
+          atomic { noticed[me] -> noticed[me] = false; role = told[me] }
+#ifdef GIVES_UP_THOUGH_SIGNALLED
+          gave_up = true                /* MUTANT: its deadline has passed, after all */
+#endif
+       fi
+    fi;
+    mutex_lock(role)
+}
+
+#ifdef BROADCAST
+#define TOKENS 2
+#else
+#define TOKENS 1
+#endif
+
+proctype taker(byte me) {
+    byte who = NOBODY, other = NOBODY;
+    mtype role = LOOK_AGAIN;
+    bool seen, may_give_up, gave_up;
+    if
+    :: me == 0 -> may_give_up = true       /* it may; or it waits for ever, if nobody signals */
+    :: true
+    fi;
+    mutex_lock(LOOK_AGAIN);
+    do
+    :: gave_up -> break
+    :: !gave_up && tokens > 0 ->
+#ifndef BROADCAST
+       if
+       :: me == 0 -> signal(false)      /* takes it, puts it back, and signals */
+       :: else -> tokens--; patient_has_it = true
+       fi;
+#else
+       tokens--;
+#endif
+       break
+    :: !gave_up && tokens == 0 -> condvar_wait()
+    od;
+    mutex_unlock();
+    ended++
+}
+
+proctype poster() {
+    byte me = 2, who = NOBODY, other = NOBODY;
+    bool seen, before;
+    if
+    :: before = true
+    :: before = false
+    fi;
+    mutex_lock(LOOK_AGAIN);
+    tokens = TOKENS;
+    if
+    :: before -> signal(TOKENS == 2); mutex_unlock()
+    :: else -> mutex_unlock(); signal(TOKENS == 2)
+    fi;
+#ifndef BROADCAST
+    patient_has_it;                     /* then one more for the other, if it still waits */
+    mutex_lock(LOOK_AGAIN);
+    tokens = TOKENS;
+    signal(false);
+    mutex_unlock();
+#endif
+    ended++
+}
+
+init {
+    atomic { run taker(0); run taker(1); run poster() }
+    /* A taker that sleeps beside a token ends the search here: "invalid end state". */
+    ended == THREADS;
+    assert(!locked && !heir && !bound && empty(at_condvar) && empty(at_mutex) && !c_locked && !m_locked)
+}
