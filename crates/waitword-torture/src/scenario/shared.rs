@@ -11,7 +11,7 @@ use crate::process::{self, Ended};
 use crate::spot::{Spot, Word};
 use crate::tokens::Tokens;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use waitword::Scope;
+use waitword::{Scope, probe};
 
 const TOKENS: usize = 4_000;
 const PROCESSES: usize = 3;
@@ -30,6 +30,12 @@ const WORDS: [(usize, u32); 11] = [
     (48, 64),
     (56, 64),
 ];
+/// Those of them that can be waited for: 64 bits between processes are two words of futex_waitv, which kernels before 5.16 lack.
+fn words() -> impl Iterator<Item = (usize, u32)> {
+    let wide = probe::futex_waitv().is_there();
+    WORDS.into_iter().filter(move |&(_, bits)| wide || bits < 64)
+}
+
 /// Where 32-bit canaries lie.
 const CANARIES: [usize; 5] = [4, 12, 20, 28, 40];
 const CANARY: u32 = 0x5a5a_c3c3;
@@ -58,7 +64,7 @@ impl SharedWords {
             let name = format!("shared word at {offset}");
             context.name_word(&name, word_at(memory, offset, bits), Scope::Shared)
         };
-        let words = WORDS.map(name).map(Tokens::new).to_vec();
+        let words = words().map(name).map(Tokens::new).collect();
         for offset in CANARIES {
             canary_at(memory, offset).store(CANARY, SeqCst);
         }
@@ -74,14 +80,14 @@ impl SharedWords {
         // The old mapping stays, so the new one is elsewhere.
         let memory = process::map_file(self.file, PAGE);
         assert_ne!(memory, self.memory);
-        let move_over = |(&(offset, bits), tokens): (&(usize, u32), &Tokens)| Tokens {
+        let move_over = |((offset, bits), tokens): ((usize, u32), &Tokens)| Tokens {
             spot: Spot {
                 word: word_at(memory, offset, bits),
                 ..tokens.spot
             },
             ..*tokens
         };
-        let words = WORDS.iter().zip(&self.words).map(move_over).collect();
+        let words = words().zip(&self.words).map(move_over).collect();
         Self {
             memory,
             file: self.file,

@@ -15,7 +15,7 @@ use crate::fault::Fault;
 use crate::process::shared_memory;
 use crate::spot::{SIZES, Spot, Word};
 use crate::tokens::Tokens;
-use waitword::{Error, Scope};
+use waitword::{Error, Scope, probe};
 
 const TOKENS: usize = 4_000;
 
@@ -23,10 +23,15 @@ pub(super) fn run(context: &'static Context) -> Verdict {
     let private = private_words(context);
     let (shared, neighbours) = shared_words(context);
     let mixed = [&private[..], &shared].concat();
+    // Kernels before 5.16 cannot wait for several shared words.
+    let sets = match probe::futex_waitv().is_there() {
+        true => &[&private, &mixed, &shared][..],
+        false => &[&private],
+    };
     while let Some(round) = context.next_round() {
         let before = context.totals();
-        let set = [&private, &mixed, &shared][round.number as usize % 3];
-        let is_private = round.number.is_multiple_of(3);
+        let number = round.number as usize % sets.len();
+        let (set, is_private) = (sets[number], number == 0);
         // A taker of a set takes from it only; each set has as many tokens as takers want.
         let takers = round.threads / 2;
         let givers = (round.threads / 4).max(1);
