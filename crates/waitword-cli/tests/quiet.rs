@@ -2,6 +2,7 @@
 //! signal handler that it does not open without, and one that runs with more rights than its caller does not
 //! do what that caller's environment says. (SECURITY.md)
 
+#[allow(dead_code, reason = "it needs a part of it")]
 #[path = "raw_futex/support.rs"]
 mod support;
 

@@ -33,7 +33,9 @@ const WORDS: [(usize, u32); 11] = [
 /// Those of them that can be waited for: 64 bits between processes are two words of futex_waitv, which kernels before 5.16 lack.
 fn words() -> impl Iterator<Item = (usize, u32)> {
     let wide = probe::futex_waitv().is_there();
-    WORDS.into_iter().filter(move |&(_, bits)| wide || bits < 64)
+    WORDS
+        .into_iter()
+        .filter(move |&(_, bits)| wide || bits < 64)
 }
 
 /// Where 32-bit canaries lie.
