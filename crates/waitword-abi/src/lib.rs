@@ -75,9 +75,3 @@ pub unsafe fn deadline(clock: Clock, time: *const timespec) -> Result<Deadline, 
     };
     Ok(Deadline::at(clock, since_zero))
 }
-
-/// A time that has passed: what is locked until then is locked without waiting, or not.
-#[cold]
-pub fn past(clock: Clock) -> Deadline {
-    Deadline::at(clock, Duration::ZERO)
-}

@@ -5,7 +5,7 @@ use core::ffi::c_uint;
 use core::mem::{align_of, size_of};
 use waitword_core::Scope;
 
-pub(crate) use waitword_abi::{INVALID, Number, answer, clock, deadline, past};
+pub(crate) use waitword_abi::{INVALID, Number, answer, clock, deadline};
 
 use crate::lock_flags::WW_PROCESS_SHARED;
 

@@ -1,6 +1,6 @@
 //! `ww_mutex_t`: `pthread_mutex_t`'s functions, in eight bytes.
 
-use crate::call::{INVALID, Number, answer, clock, deadline, object, past, put, scope};
+use crate::call::{INVALID, Number, answer, clock, deadline, object, put, scope};
 use crate::lock_flags::{
     WW_MUTEX_ADAPTIVE, WW_MUTEX_ERRORCHECK, WW_MUTEX_NORMAL, WW_MUTEX_PRIO_INHERIT,
     WW_MUTEX_RECURSIVE, WW_MUTEX_THROUGHPUT, WW_MUTEX_WAIT_WAKE, WW_PROCESS_SHARED,
@@ -164,11 +164,9 @@ pub unsafe extern "C" fn ww_mutex_clocklock(
             // SAFETY: the caller's promise.
             Err(LockError::Busy) => match unsafe { deadline(clock, abs_timeout) } {
                 Ok(deadline) => Ok(mutex.lock_until(deadline)?),
-                // Who would not have waited, since the mutex is its own, is told that instead.
-                Err(invalid) => match mutex.lock_until(past(clock)) {
-                    Err(LockError::TimedOut) => Err(invalid),
-                    done => Ok(done?),
-                },
+                // It would not have waited.
+                Err(_) if mutex.would_deadlock() => Err(LockError::Deadlock.into()),
+                Err(invalid) => Err(invalid),
             },
             done => Ok(done?),
         }

@@ -1,6 +1,6 @@
 //! `ww_robust_mutex_t`: a mutex whose holder may die.
 
-use crate::call::{INVALID, Number, answer, clock, deadline, object, past, put};
+use crate::call::{INVALID, Number, answer, clock, deadline, object, put};
 use crate::lock_flags::{WW_MUTEX_PRIO_INHERIT, WW_PROCESS_SHARED};
 use crate::mutex::kind;
 use core::ffi::{c_int, c_uint};
@@ -168,11 +168,9 @@ pub unsafe extern "C" fn ww_robust_mutex_clocklock(
             locked(match mutex.try_lock() {
                 Err(RobustError::Busy) => match deadline(clock, abs_timeout) {
                     Ok(deadline) => mutex.lock_until(deadline),
-                    // Who would not have waited, since the mutex is its own, is told that instead.
-                    Err(invalid) => match mutex.lock_until(past(clock)) {
-                        Err(RobustError::TimedOut) => return Err(invalid),
-                        done => done,
-                    },
+                    // It would not have waited.
+                    Err(_) if mutex.would_deadlock() => Err(RobustError::Deadlock),
+                    Err(invalid) => return Err(invalid),
                 },
                 done => done,
             })

@@ -25,7 +25,7 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use libc::{clockid_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
 use waitword::{Flavour, Kind, LockError, MutexOptions, RawMutex, Semaphore};
-use waitword_abi::{Number, answer, clock, deadline, past};
+use waitword_abi::{Number, answer, clock, deadline};
 
 mod glibc {
     use super::{c_int, clockid_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
@@ -391,14 +391,9 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(
                     }
                     answered => answer(|| Ok(answered?)),
                 },
-                // Who would not have waited, since the mutex is its own, is told that instead.
-                Err(Number(number)) => match raw.lock_until(past(clock)) {
-                    Err(LockError::TimedOut) => number,
-                    Err(LockError::Deadlock | LockError::OwnerGone) if this.is_of_normal_type() => {
-                        number
-                    }
-                    answered => answer(|| Ok(answered?)),
-                },
+                // It would not have waited.
+                Err(_) if raw.would_deadlock() && !this.is_of_normal_type() => libc::EDEADLK,
+                Err(Number(number)) => number,
             }
         }
         // SAFETY: the caller's promise.

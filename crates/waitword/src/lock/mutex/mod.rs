@@ -265,6 +265,13 @@ impl RawMutex {
         }
     }
 
+    /// Whether the calling thread holds it, and would be told [`LockError::Deadlock`] if it locked it once more. False of a mutex that
+    /// does not know its holder.
+    #[cfg(not(loom))]
+    pub fn would_deadlock(&self) -> bool {
+        self.state().is_special() && special::is_mine(self) && !special::is_recursively_mine(self)
+    }
+
     /// Whether somebody held it just now.
     #[inline]
     pub fn is_locked(&self) -> bool {

@@ -272,6 +272,16 @@ impl RawRobustMutex {
         self.holder() == tid()
     }
 
+    /// Whether the calling thread holds it, and would be told [`RobustError::Deadlock`] if it locked it once more.
+    pub fn would_deadlock(&self) -> bool {
+        let told = match self.kind & KIND {
+            RECURSIVE => false,
+            ERROR_CHECKING => true,
+            _ => self.inherits(),
+        };
+        told && self.is_mine()
+    }
+
     /// Whether somebody holds it now: `pthread_mutex_destroy` says `EBUSY` of such a one. A holder whose death the
     /// kernel has seen to holds it no more.
     pub fn is_locked(&self) -> bool {
