@@ -216,7 +216,11 @@ impl View<'_> {
             books.change(actor)?;
             if actor.leaves_out() {
                 // And goes nowhere: others wait for ever.
-                std::thread::park();
+                actor.wait_at(spot, spot.word.load(), false, || {
+                    loop {
+                        std::thread::park();
+                    }
+                })
             }
             actor.releases(spot);
             // SAFETY: locked just above.

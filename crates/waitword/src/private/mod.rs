@@ -112,6 +112,17 @@ impl Repository {
         unsafe { self.current.load(Ordering::Acquire).as_ref() }
     }
 
+    /// The same for a caller that may have seen, without ordering, what a waiter wrote into a lock's word: then there is a table, also if
+    /// it has not seen that.
+    #[inline]
+    fn table_of_seen_waiter(&self) -> Option<&Table> {
+        self.existing_table().or_else(|| {
+            // Acquire: pairs with the fence that the waiter made between finding its table and writing (`Bucket::announce`).
+            fence(Ordering::Acquire);
+            self.existing_table()
+        })
+    }
+
     fn table(&self) -> &Table {
         self.existing_table()
             .unwrap_or_else(|| self.make_first_table())
@@ -227,8 +238,7 @@ impl Repository {
     /// Locks the bucket of `key`. `None` if nobody ever waited on anything.
     #[inline]
     pub(crate) fn lock_queue(&self, key: Key) -> Option<Queue<'_>> {
-        // Acquire in `existing_table`: whoever made a waiter's bit visible in a lock's word published its table before.
-        let table = self.existing_table()?;
+        let table = self.table_of_seen_waiter()?;
         Some(Queue {
             key,
             held: self.lock(key, table.find(key)),
@@ -248,7 +258,7 @@ impl Repository {
     pub(crate) fn lock_pair(&self, from: Key, to: Key) -> Option<Pair<'_>> {
         let section = Section::enter(self);
         loop {
-            let table = self.existing_table()?;
+            let table = self.table_of_seen_waiter()?;
             let (from_found, to_found) = (table.find(from), table.find(to));
             to_found.bucket.announce(to_found.lane);
             let mut order = [from_found.bucket, to_found.bucket];
