@@ -64,8 +64,6 @@ pub(crate) enum Parked {
 /// Queues on `key` as a waiter of `kind` if `validate` says so, and sleeps.
 ///
 /// * `validate` runs under the bucket's lock: announce the waiter in the lock's word, or say no.
-/// * `before_sleep` runs with no bucket locked, once the waiter is queued: from here on a waker finds it. It
-///   may do anything but park.
 /// * `left` runs under the bucket's lock if the waiter gives up (deadline, signal); it is told whether others
 ///   still wait on the key.
 ///
@@ -80,19 +78,18 @@ pub(crate) fn park<'u>(
     kind: u64,
     until: impl Into<Until<'u>>,
     validate: impl FnOnce() -> bool,
-    before_sleep: impl FnOnce(),
     left: impl FnOnce(bool),
 ) -> Parked {
     let queue = |registration: Registration<'_>, node: &Node| {
         // SAFETY: `park_queued` keeps the node where it is until it is notified or withdrawn.
         unsafe { registration.push(node) };
-        before_sleep();
     };
     let left = |queue: &Queue<'_>| left(queue.has_waiters());
     park_queued(repository, key, kind, until, validate, queue, left)
 }
 
-/// [`park`] at a condvar, from which [`unpark_requeue`] may move it to the mutex at this address.
+/// [`park`] at a condvar, from which [`unpark_requeue`] may move it to the mutex at this address. `before_sleep` runs with no bucket locked, once
+/// the waiter is queued: from here on a waker finds it. It may do anything but park.
 #[inline]
 #[expect(clippy::too_many_arguments, reason = "each is a step of its own")]
 pub(crate) fn park_bound_to<'u>(

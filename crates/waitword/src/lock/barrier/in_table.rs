@@ -69,7 +69,6 @@ pub(super) fn arrive(state: &AtomicU64, count: u32, deadline: Option<&Deadline>)
             ARRIVED,
             deadline,
             announce,
-            || {},
             leave,
         ) {
             // The barrier may be gone.

@@ -297,7 +297,6 @@ impl<'a> Contender<'a> {
                 self.mutex
                     .announce(|state| must(state).then_some(state.with_parked(true)))
             },
-            || {},
             |others_wait| self.mutex.note_parked(others_wait),
         ))
     }

@@ -43,7 +43,6 @@ pub(super) fn lock(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), 
                     held.then_some(state.with_parked(true))
                 })
             },
-            || {},
             |others_wait| mutex.note_parked(others_wait),
         );
         match parked {
