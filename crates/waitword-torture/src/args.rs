@@ -11,7 +11,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// How long to run, shared out among the scenarios
-    #[arg(long, value_name = "N", default_value_t = 30.0)]
+    #[arg(long, value_name = "N", default_value_t = 30.0, value_parser = seconds::<0>)]
     pub seconds: f64,
 
     /// Where all random choices come from; a random one, printed, if not given
@@ -53,7 +53,7 @@ pub struct Args {
     pub clock_steps: bool,
 
     /// Run only this slice of each scenario: with the same seed, threads and faults, it makes the same choices
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", requires = "seed")]
     pub slice: Option<u64>,
 
     /// Append what the run has come to, as a line of JSON, to this file
@@ -69,7 +69,7 @@ pub struct Args {
     pub list: bool,
 
     /// After how many seconds without progress a scenario counts as hung
-    #[arg(long, value_name = "N", default_value_t = 20.0)]
+    #[arg(long, value_name = "N", default_value_t = 20.0, value_parser = seconds::<1>)]
     pub patience: f64,
 
     /// End each slice after so many rounds, whatever the time; 0: when its time is up
@@ -83,6 +83,18 @@ pub struct Args {
     /// Break the scenarios on purpose, to see that the torture notices
     #[arg(long, value_name = "NAME", hide = true)]
     pub sabotage: Option<Sabotage>,
+}
+
+/// More than nothing, and at least so many. (Nobody gets anything done within a patience of less than a second on a machine with
+/// other work.)
+fn seconds<const LEAST: u64>(text: &str) -> Result<f64, String> {
+    /// Some months.
+    const MOST: f64 = 1e7;
+    match text.parse() {
+        Ok(seconds) if seconds > 0.0 && seconds >= LEAST as f64 && seconds <= MOST => Ok(seconds),
+        _ if LEAST == 0 => Err(format!("not a number of seconds above 0, up to {MOST}")),
+        _ => Err(format!("not a number of seconds from {LEAST} to {MOST}")),
+    }
 }
 
 fn scenario_name() -> clap::builder::PossibleValuesParser {
@@ -172,6 +184,15 @@ impl std::fmt::Display for Threads {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn there_is_time() {
+        for nonsense in ["0", "-1", "nan", "inf", "1e9", "soon", ""] {
+            assert!(seconds::<0>(nonsense).is_err(), "{nonsense}");
+        }
+        assert_eq!(seconds::<0>("0.5"), Ok(0.5));
+        assert!(seconds::<1>("0.5").is_err());
+    }
 
     #[test]
     fn faults_are_a_word_or_a_list() {

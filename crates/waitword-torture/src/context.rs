@@ -14,6 +14,9 @@ use std::thread::{Builder, Scope as ThreadScope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 use waitword::Scope;
 
+/// Of a thread under torture, in bytes.
+pub(crate) const STACK: usize = 192 << 10;
+
 /// See the module above. One for each process that runs a scenario; never freed.
 pub(crate) struct Context {
     pub(crate) scenario: &'static str,
@@ -261,8 +264,8 @@ impl<'scope> Crew<'scope, '_> {
         context
             .choices
             .note(format_args!("round {}: {name} has {seed}", round.number));
-        let handle = Builder::new()
-            .stack_size(192 << 10)
+        let started = Builder::new()
+            .stack_size(STACK)
             .name(name.clone())
             .spawn_scoped(self.scope, move || {
                 let mut actor = Actor::new(context, &name, seed);
@@ -271,8 +274,10 @@ impl<'scope> Crew<'scope, '_> {
                     context.complain(&format!("{name}: {complaint}"));
                 }
                 verdict
-            })
-            .expect("a thread");
-        self.handles.push(handle);
+            });
+        match started {
+            Ok(handle) => self.handles.push(handle),
+            Err(_) => process::cannot(context, "start a thread"),
+        }
     }
 }

@@ -37,6 +37,7 @@ mod choices;
 mod context;
 mod drop_in;
 mod fault;
+mod preflight;
 mod process;
 mod pthread;
 mod record;

@@ -3,12 +3,13 @@
 use crate::board::{Count, Totals};
 use crate::drop_in::DropIn;
 use crate::fault::Fault;
+use crate::preflight::can_be_written;
 use crate::summary::Line;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
-use std::io::{Error, ErrorKind, Result, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -60,28 +61,40 @@ impl Record {
     }
 
     /// # Errors
-    /// The file cannot be written.
-    pub(crate) fn append_to(&self, file: &Path) -> Result<()> {
-        let line = serde_json::to_string(self)?;
-        let mut file = OpenOptions::new().create(true).append(true).open(file)?;
-        writeln!(file, "{line}")
+    /// The file cannot be written any more: then the record is in the error, so that it is not lost.
+    pub(crate) fn append_to(&self, file: &Path) -> Result<(), String> {
+        let line = serde_json::to_string(self).map_err(|error| error.to_string())?;
+        let opened = OpenOptions::new().create(true).append(true).open(file);
+        let written = opened.and_then(|mut file| writeln!(file, "{line}"));
+        written.map_err(|error| format!("{}: {error}; not recorded: {line}", file.display()))
     }
+}
+
+/// Looks whether runs can be appended to this file: it is made now if it is not there.
+///
+/// # Errors
+/// It cannot be written, or holds something else.
+pub(crate) fn check(file: &Path) -> Result<(), String> {
+    can_be_written(file)?;
+    records_of(file).map(drop)
 }
 
 /// The records of a file as a table in Markdown, with a sum.
 ///
 /// # Errors
 /// The file cannot be read, or a line of it is no record.
-pub(crate) fn table_of(file: &Path) -> Result<String> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Error::new(error.kind(), format!("{}: {error}", file.display())))?;
+pub(crate) fn table_of(file: &Path) -> Result<String, String> {
+    records_of(file).map(|records| table(&records))
+}
+
+fn records_of(file: &Path) -> Result<Vec<Record>, String> {
+    let name = file.display();
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
     let records = text.lines().enumerate().map(|(index, line)| {
-        serde_json::from_str(line).map_err(|error| {
-            let place = format!("{}:{}: {error}", file.display(), index + 1);
-            Error::new(ErrorKind::InvalidData, place)
-        })
+        serde_json::from_str(line)
+            .map_err(|error| format!("{name}:{}: not the record of a run: {error}", index + 1))
     });
-    Ok(table(&records.collect::<Result<Vec<Record>>>()?))
+    records.collect()
 }
 
 fn table(records: &[Record]) -> String {
@@ -193,7 +206,9 @@ mod tests {
         assert!(text.contains("| abc | library | 7 | 1.50 | 1,234,567 | 12 stop | ring: hung |"));
         assert!(text.contains("| **all** | | | 2 runs | 3.00 | 2,469,134 | 24 stop | 2 |"));
         std::fs::write(&file, "no record\n").expect("a file");
-        assert!(table_of(&file).is_err());
+        let said = table_of(&file).expect_err("no record");
+        assert!(said.contains(":1: not the record of a run"), "{said}");
+        assert_eq!(check(&file), Err(said));
         std::fs::remove_file(&file).expect("removed");
     }
 }

@@ -5,8 +5,10 @@ use crate::board::{Count, Totals};
 use crate::child::{self, CHOICES, Order, VARIABLE, VIOLATED};
 use crate::drop_in::{self, DropIn};
 use crate::fault::{self, Clock, Fault, Outside};
+use crate::preflight;
+use crate::process::CANNOT;
 use crate::record::{self, Record};
-use crate::scenario::{self, Scenario};
+use crate::scenario::Scenario;
 use crate::summary::{self, Line};
 use crate::watchdog::{COUNTS_LINE, HUNG};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
@@ -36,49 +38,16 @@ pub fn run(args: &Args, drop_in: &dyn Fn() -> Result<PathBuf, String>) -> ExitCo
         );
         return ExitCode::SUCCESS;
     }
-    if let Some(file) = &args.records {
-        return match record::table_of(file) {
-            Ok(table) => {
-                print!("{table}");
-                ExitCode::SUCCESS
-            }
-            Err(error) => {
-                eprintln!("torture: {error}");
-                ExitCode::FAILURE
-            }
-        };
-    }
-    let preload = match (&args.drop_in, &args.drop_in_library) {
-        (Some(DropIn::On), Some(path)) => Ok(Some(path.clone())),
-        (Some(DropIn::On), None) => drop_in().map(Some),
-        _ => Ok(None),
+    let ended = match &args.records {
+        Some(file) => record::table_of(file).map(|table| {
+            print!("{table}");
+            true
+        }),
+        None => run_and_report(args, drop_in),
     };
-    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
-    let lines = preload
-        .map_err(std::io::Error::other)
-        .and_then(|preload| run_all(args, seed, preload.as_deref()));
-    match lines {
-        Ok(lines) => {
-            if let Some(file) = &args.record
-                && let Err(error) = Record::new(args.drop_in, seed, &lines).append_to(file)
-            {
-                eprintln!("torture: {}: {error}", file.display());
-                return ExitCode::FAILURE;
-            }
-            println!("{}", summary::table(&lines));
-            println!("{}", summary::faults(&lines));
-            let failed: Vec<_> = lines.iter().filter(|line| line.failure.is_some()).collect();
-            for line in &failed {
-                let why = line.failure.as_deref().unwrap_or_default();
-                println!("FAILED: {}: {why}", line.scenario);
-            }
-            if failed.is_empty() {
-                println!("No wake-up was lost.");
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            }
-        }
+    match ended {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("torture: {error}");
             ExitCode::FAILURE
@@ -86,16 +55,44 @@ pub fn run(args: &Args, drop_in: &dyn Fn() -> Result<PathBuf, String>) -> ExitCo
     }
 }
 
-fn run_all(args: &Args, seed: u64, preload: Option<&Path>) -> std::io::Result<Vec<Line>> {
-    let chosen: Vec<&Scenario> = scenario::all(args.drop_in)
-        .iter()
-        .filter(|one| args.only.is_empty() || args.only.iter().any(|name| name == one.name))
-        .collect();
-    if chosen.is_empty() {
-        let error = "none of these scenarios: those of the drop-in need --drop-in, the others must not have it";
-        return Err(std::io::Error::other(error));
+/// Whether no scenario has failed.
+fn run_and_report(
+    args: &Args,
+    drop_in: &dyn Fn() -> Result<PathBuf, String>,
+) -> Result<bool, String> {
+    let scenarios = preflight::check(args)?;
+    let preload = match (&args.drop_in, &args.drop_in_library) {
+        (Some(DropIn::On), Some(path)) => Some(path.clone()),
+        (Some(DropIn::On), None) => Some(drop_in()?),
+        _ => None,
+    };
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
+    let lines = run_all(args, scenarios, seed, preload.as_deref());
+    let lines = lines.map_err(|error| error.to_string())?;
+    println!("{}", summary::table(&lines));
+    println!("{}", summary::faults(&lines));
+    for line in &lines {
+        if let Some(why) = &line.failure {
+            println!("FAILED: {}: {why}", line.scenario);
+        }
     }
-    let each = args.seconds.max(0.0) / chosen.len() as f64;
+    if let Some(file) = &args.record {
+        Record::new(args.drop_in, seed, &lines).append_to(file)?;
+    }
+    let holds = lines.iter().all(|line| line.failure.is_none());
+    if holds {
+        println!("No wake-up was lost.");
+    }
+    Ok(holds)
+}
+
+fn run_all(
+    args: &Args,
+    chosen: Vec<&Scenario>,
+    seed: u64,
+    preload: Option<&Path>,
+) -> std::io::Result<Vec<Line>> {
+    let each = args.seconds / chosen.len() as f64;
     println!(
         "torture: {} scenarios, {each:.1} s each, threads {}, seed {seed}",
         chosen.len(),
@@ -171,7 +168,7 @@ fn run_scenario(
         faults.retain(|fault| !scenario.without.contains(fault));
         let order = Order {
             slice,
-            seconds: left.min(scenario.slice.as_secs_f64()),
+            seconds: left.clamp(0.0, scenario.slice.as_secs_f64()),
             faults,
             ..order.clone()
         };
@@ -275,6 +272,9 @@ fn failure_of(status: ExitStatus) -> Option<String> {
         (Some(HUNG), _) => Some("hung; who waits on what is printed above".to_owned()),
         (Some(code), _) if code == i32::from(VIOLATED) => {
             Some("an invariant was violated, as printed above".to_owned())
+        }
+        (Some(code), _) if code == CANNOT => {
+            Some("the machine did not let it go on, as printed above: this says nothing of what is tortured".to_owned())
         }
         (Some(code), _) => Some(format!("its process ended with status {code}")),
         (None, signal) => Some(format!(

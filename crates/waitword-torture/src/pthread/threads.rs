@@ -124,7 +124,7 @@ fn invite(actor: &mut Actor, hall: &'static Hall) -> Verdict {
     // SAFETY: attributes are made, used and ended; the thread is joined once if it is not detached.
     unsafe {
         libc::pthread_attr_init(attributes.as_mut_ptr());
-        libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), 192 << 10);
+        libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), crate::context::STACK);
         if detached {
             let detached = libc::PTHREAD_CREATE_DETACHED;
             libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), detached);

@@ -218,7 +218,7 @@ fn visit(context: &'static Context, actor: &mut Actor, chosen: &[&Guarded]) -> V
     };
     std::thread::scope(|scope| {
         let visitor = std::thread::Builder::new()
-            .stack_size(192 << 10)
+            .stack_size(crate::context::STACK)
             .spawn_scoped(scope, visit);
         let ended = visitor.expect("a thread").join();
         ended.unwrap_or_else(|_| Err("a visitor has panicked".to_owned()))

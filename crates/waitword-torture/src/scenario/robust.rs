@@ -150,7 +150,7 @@ fn die(context: &'static Context, actor: &mut Actor, guarded: &Guarded) -> Verdi
     let last = || guarded.turn(&mut Actor::new(context, "mortal", seed), true);
     std::thread::scope(|scope| {
         let mortal = std::thread::Builder::new()
-            .stack_size(192 << 10)
+            .stack_size(crate::context::STACK)
             .spawn_scoped(scope, last);
         let ended = mortal.expect("a thread").join();
         ended.unwrap_or_else(|_| Err("a mortal has panicked".to_owned()))
