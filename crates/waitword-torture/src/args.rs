@@ -112,6 +112,8 @@ pub enum Sabotage {
     Miscount,
     /// Now and then a waiter does not come to its turn for as long as it counts as starved
     Starve,
+    /// Now and then a waiter is passed over by one that came later
+    Overtake,
 }
 
 /// Which faults to inject.

@@ -206,7 +206,7 @@ fn run_scenario(order: &Order) -> ExitCode {
     match verdict {
         Ok(()) => ExitCode::SUCCESS,
         Err(complaint) => {
-            process::complain(&report::who_waits_on_what(context, &complaint));
+            process::complain(&report::who_waits_for_what(context, &complaint));
             process::kill_all(context);
             ExitCode::from(VIOLATED)
         }

@@ -2,14 +2,15 @@
 
 use crate::actor::{Actor, Verdict};
 use crate::args::Sabotage;
-use crate::board::{Board, Count, Totals};
+use crate::board::Board;
 use crate::choices::Choices;
+use crate::count::{Count, Totals};
 use crate::drop_in::DropIn;
 use crate::fault::Fault;
 use crate::process;
 use crate::spot::{Spot, Word};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
 use std::thread::{Builder, Scope as ThreadScope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 use waitword::Scope;
@@ -50,8 +51,6 @@ pub(crate) struct NamedObject {
     pub(crate) number: u32,
     pub(crate) address: usize,
     pub(crate) bytes: usize,
-    /// `pthread_self()` of the thread that holds it, or 0.
-    pub(crate) holder: &'static AtomicUsize,
 }
 
 /// A fraction of a second of torture; at its end the books are balanced.
@@ -173,23 +172,16 @@ impl Context {
             word,
             scope,
         };
-        words.push((format!("{name}, {} bits", word.bits()), spot));
+        words.push((format!("#{number} {name}, {} bits", word.bits()), spot));
         spot
     }
 
     /// Says of a word that it is the first of an object.
-    pub(crate) fn name_object(
-        &self,
-        number: u32,
-        address: *const u8,
-        bytes: usize,
-        holder: &'static AtomicUsize,
-    ) {
+    pub(crate) fn name_object(&self, number: u32, address: *const u8, bytes: usize) {
         let object = NamedObject {
             number,
             address: address.expose_provenance(),
             bytes,
-            holder,
         };
         let mut objects = self.objects.lock().expect("nobody panics with it");
         objects.push(object);

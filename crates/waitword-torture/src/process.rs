@@ -1,7 +1,7 @@
 //! Forked processes of a scenario: each dies with the scenario, whatever way that ends.
 
-use crate::board::Count;
 use crate::context::Context;
+use crate::count::Count;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -200,7 +200,7 @@ pub(crate) fn complain(message: &str) {
 
 /// Counts a fork on behalf of the calling thread.
 pub(crate) fn count_fork() {
-    if let Some(place) = crate::actor::interrupted_place() {
+    if let Some(place) = crate::actor::own_place() {
         place.count(Count::Forks, 1);
     }
 }

@@ -1,6 +1,6 @@
 //! What runs have come to, for the table in the documentation: a line of JSON for each, appended to a file.
 
-use crate::board::{Count, Totals};
+use crate::count::{Count, Totals};
 use crate::drop_in::DropIn;
 use crate::fault::Fault;
 use crate::preflight::can_be_written;

@@ -1,8 +1,8 @@
 //! Runs the scenarios, each in a process of its own; shows how far they are; adds up.
 
 use crate::args::Args;
-use crate::board::{Count, Totals};
 use crate::child::{self, CHOICES, Order, VARIABLE, VIOLATED};
+use crate::count::{Count, Totals};
 use crate::drop_in::{self, DropIn};
 use crate::fault::{self, Clock, Fault, Outside};
 use crate::preflight;
@@ -269,7 +269,7 @@ fn lines_of(child: &mut Child) -> Receiver<String> {
 fn failure_of(status: ExitStatus) -> Option<String> {
     match (status.code(), status.signal()) {
         (Some(0), _) => None,
-        (Some(HUNG), _) => Some("hung; who waits on what is printed above".to_owned()),
+        (Some(HUNG), _) => Some("hung; who waits for what is printed above".to_owned()),
         (Some(code), _) if code == i32::from(VIOLATED) => {
             Some("an invariant was violated, as printed above".to_owned())
         }

@@ -1,13 +1,13 @@
-//! Sees whether anything gets done; if nothing does, says who waits on what, and ends the process.
+//! Sees whether anything gets done; if nothing does, says who waits for what, and ends the process.
 //!
 //! A lost wake-up does not fail, it is silent for ever. What counts as progress is `Operations`: steps that
 //! a scenario's protocol has completed. Waits that time out and are begun again are none.
 //!
 //! It also ends the process once a thread has found something wrong, since others may wait for that thread.
 
-use crate::board::{Count, Totals};
 use crate::child::VIOLATED;
 use crate::context::Context;
+use crate::count::{Count, Totals};
 use crate::fault::{Fault, stay_above};
 use crate::{process, report};
 use std::sync::atomic::Ordering::Relaxed;
@@ -100,7 +100,7 @@ pub(crate) fn block_signals() {
 }
 
 fn give_up(context: &'static Context, head: &str, status: i32) -> ! {
-    process::complain(&report::who_waits_on_what(context, head));
+    process::complain(&report::who_waits_for_what(context, head));
     process::kill_all(context);
     // SAFETY: ends the process at once; exit handlers could wait for a thread that hangs.
     unsafe { libc::_exit(status) }

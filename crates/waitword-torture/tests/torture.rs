@@ -78,11 +78,16 @@ fn main() -> ExitCode {
         };
         trials.push(Trial::test(format!("sabotage::miscount::{name}"), test));
     }
-    let starves = || {
-        let why = "an invariant was violated";
-        is_caught("mutex", "starve", why, "starved: it waited")
-    };
-    trials.push(Trial::test("sabotage::starve::mutex", starves));
+    // Where a bound, or an order, is promised.
+    for (sabotage, name, report) in [
+        ("starve", "mutex", "starved: it waited"),
+        ("starve", "rwlock", "starved: it waited"),
+        ("overtake", "order", "were woken instead of"),
+        ("overtake", "cond", "one was signalled before another"),
+    ] {
+        let test = move || is_caught(name, sabotage, "an invariant was violated", report);
+        trials.push(Trial::test(format!("sabotage::{sabotage}::{name}"), test));
+    }
     // Each under a scenario that it can strike.
     for (fault, name) in [
         ("hold", "mutex"),
@@ -174,7 +179,7 @@ fn holds(scenario: &str) -> Result<(), Failed> {
     Err(format!("{}{}", text(&output.stdout), text(&output.stderr)).into())
 }
 
-/// A run broken on purpose fails, says why, and reports who waits on what.
+/// A run broken on purpose fails, says why, and reports who waits for what.
 fn is_caught(scenario: &str, sabotage: &str, why: &str, report: &str) -> Result<(), Failed> {
     let output = torture(&[
         "--only",
@@ -190,13 +195,30 @@ fn is_caught(scenario: &str, sabotage: &str, why: &str, report: &str) -> Result<
     ])?;
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     let complaint = format!("FAILED: {scenario}: {why}");
-    let is_whole = stderr.contains(report) && stderr.contains("words:");
+    let is_whole = stderr.contains(report) && stderr.contains("words and objects:");
     let is_whole = is_whole && stdout.contains("again, with the same choices: ");
     if output.status.success() || !stdout.contains(&complaint) || !is_whole {
         return Err(format!("not caught as it should be:\n{stdout}\n{stderr}").into());
     }
-    if sabotage == "skip-wake" && !(stderr.contains("waits on") && stderr.contains("expecting")) {
-        return Err(format!("who waits on what is missing:\n{stderr}").into());
+    if sabotage == "skip-wake" {
+        says_who_waits(scenario, &stderr)?;
+    }
+    Ok(())
+}
+
+/// That a report says of each waiter for what it waits, what that holds, and who has it.
+fn says_who_waits(scenario: &str, report: &str) -> Result<(), Failed> {
+    let mut waiters = report.lines().filter(|line| line.contains(" waits "));
+    let is_lock = ["mutex", "rwlock", "robust", "once", "across"].contains(&scenario);
+    let says = |line: &str| {
+        let seen = line.contains(", expecting 0x") || line.contains(" when it came)");
+        line.contains(", at 0x") && line.contains(", which holds 0x") && seen
+    };
+    let holder = |line: &str| line.contains("; held by ");
+    let whole = waiters.clone().count() > 0 && waiters.clone().all(says);
+    // At least those who wait for the one that is never given back.
+    if !whole || is_lock && !(waiters.any(holder) && report.contains(", for ever (sabotage)")) {
+        return Err(format!("who waits for what is missing:\n{report}").into());
     }
     Ok(())
 }

@@ -28,7 +28,8 @@ pub(super) fn run(context: &'static Context, over: &Flag) {
 mod filter {
     use super::super::{Fault, noted_choices, pause};
     use super::*;
-    use crate::board::{Board, Count};
+    use crate::board::Board;
+    use crate::count::Count;
     use crate::drop_in::DropIn;
     use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::SeqCst};
 

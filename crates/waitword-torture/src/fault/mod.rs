@@ -27,8 +27,8 @@ pub(crate) use priority::stay_above;
 pub(crate) use shuffle::Cpus;
 pub(crate) use stop::Outside;
 
-use crate::board::Count;
 use crate::context::{Context, mix};
+use crate::count::Count;
 use clap::ValueEnum;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

@@ -10,17 +10,16 @@ use super::bell::{Bell, BellSort};
 use super::lock::{Kind, Lock, Made, Protocol, Sort};
 use super::object::{Object, zero};
 use crate::actor::{Actor, Verdict};
-use crate::board::Count;
 use crate::child::VARIABLE;
 use crate::context::Context;
+use crate::count::Count;
+use crate::parts::books::Pair;
 use crate::process::{self, BareThread, Ended};
 use libc::{pthread_once_t, sem_t};
 use std::cell::Cell;
 use std::ffi::CString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst,
-};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Duration;
 
 const FORKS: usize = 12;
@@ -40,7 +39,7 @@ const NO_EXEC: i32 = 64;
 struct Yard {
     /// That of the handlers.
     kept: Lock,
-    pair: [AtomicU64; 2],
+    pair: Pair,
     /// Made anew by the child.
     lock: Lock,
     bell: Bell,
@@ -127,13 +126,7 @@ impl Yard {
 
     /// With the mutex of the handlers held.
     fn change(&self) -> Verdict {
-        let [first, second] = &self.pair;
-        let before = first.load(Relaxed);
-        first.store(before + 1, Relaxed);
-        std::thread::yield_now();
-        let sound = second.load(Relaxed) == before;
-        second.store(before + 1, Relaxed);
-        match sound {
+        match self.pair.change(std::thread::yield_now) {
             true => Ok(()),
             false => Err("two threads have a mutex".to_owned()),
         }
@@ -141,10 +134,9 @@ impl Yard {
 
     /// In the child, whose only thread this is.
     fn in_child(&'static self) -> Result<(), i32> {
-        let [first, second] = self.pair.each_ref().map(|half| half.load(Relaxed));
         // SAFETY: it was made, and given back by the handler.
         let free = unsafe { libc::pthread_mutex_trylock(self.kept.mutex()) } == 0;
-        if first != second || !free {
+        if !self.pair.is_whole() || !free {
             return Err(NOT_WHOLE);
         }
         let failed = |_| CHILD_FAILED;
@@ -287,7 +279,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         let lock = some(|_| true);
         let yard: &'static Yard = Box::leak(Box::new(Yard {
             kept: Lock::new(context, kept)?,
-            pair: Default::default(),
+            pair: Pair::default(),
             lock: Lock::new(context, lock)?,
             bell: Bell::new(
                 context,
@@ -332,11 +324,11 @@ pub(super) fn run(context: &'static Context) -> Verdict {
             Ok(())
         })?;
         KEPT.store(std::ptr::null_mut(), SeqCst);
-        let [first, second] = yard.pair.each_ref().map(|half| half.load(Relaxed));
         let called = yard.called.each_ref().map(|called| called.load(SeqCst));
-        if first != second || called.iter().any(|&called| called > 1) {
+        if !yard.pair.is_whole() || called.iter().any(|&called| called > 1) {
             return Err(format!(
-                "what the mutex protects: {first}, {second}; called once: {called:?} times"
+                "what the mutex protects: {:?}; called once: {called:?} times",
+                yard.pair.halves()
             ));
         }
         yard.kept.renew()?;

@@ -8,6 +8,7 @@ use super::traffic::{Plan, kinds, nothing_left, private_words};
 use crate::actor::{Actor, Verdict};
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::parts::storm;
 use crate::process::{self, BareThread, Ended};
 use crate::spot::How;
 use crate::tokens::Tokens;
@@ -29,7 +30,7 @@ const COUNT_WRONG: i32 = 14;
 pub(super) fn run(context: &'static Context) -> Verdict {
     let words = private_words(context);
     let kinds = kinds(&words);
-    install_handler();
+    storm::install(libc::SIGALRM, give_in_handler, true);
     while let Some(round) = context.next_round() {
         let before = context.totals();
         let plan = Plan::new(round, &kinds, round.threads, TOKENS);
@@ -138,16 +139,6 @@ extern "C" fn give_in_handler(_signal: i32) {
     // SAFETY: null, or tokens in a frame that the child does not leave before its end.
     if let Some(word) = unsafe { IN_CHILD.load(SeqCst).as_ref() } {
         give(*word);
-    }
-}
-
-fn install_handler() {
-    // SAFETY: a whole `sigaction`; the handler calls only what is async-signal-safe.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = give_in_handler as *const () as usize;
-        action.sa_flags = libc::SA_RESTART;
-        libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut());
     }
 }
 
