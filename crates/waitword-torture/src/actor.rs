@@ -66,7 +66,7 @@ impl Actor {
 
     /// Whether futexes are to be called as programs call them, by `syscall`: with the drop-in.
     pub(crate) fn calls(&self) -> bool {
-        self.context.drop_in.is_some()
+        self.context.slice.drop_in.is_some()
     }
 
     pub(crate) fn context(&self) -> &'static Context {
@@ -277,22 +277,26 @@ impl Actor {
 
     /// Sabotage: whether what would wake another is to be left out.
     pub(crate) fn leaves_out(&mut self) -> bool {
-        self.context.sabotage == Some(Sabotage::SkipWake) && self.sabotage_dice.u32(0..200) == 0
+        self.context.slice.sabotage == Some(Sabotage::SkipWake)
+            && self.sabotage_dice.u32(0..200) == 0
     }
 
     /// Sabotage: whether one is to be passed over by another that came later.
     pub(crate) fn overtakes(&mut self) -> bool {
-        self.context.sabotage == Some(Sabotage::Overtake) && self.sabotage_dice.u32(0..20) == 0
+        self.context.slice.sabotage == Some(Sabotage::Overtake)
+            && self.sabotage_dice.u32(0..20) == 0
     }
 
     /// Sabotage: whether one is to wait for so long that it counts as starved.
     pub(crate) fn starves(&mut self) -> bool {
-        self.context.sabotage == Some(Sabotage::Starve) && self.sabotage_dice.u32(0..1000) == 0
+        self.context.slice.sabotage == Some(Sabotage::Starve)
+            && self.sabotage_dice.u32(0..1000) == 0
     }
 
     /// Sabotage: whether something is to be counted that was not.
     pub(crate) fn miscounts(&mut self) -> bool {
-        self.context.sabotage == Some(Sabotage::Miscount) && self.sabotage_dice.u32(0..200) == 0
+        self.context.slice.sabotage == Some(Sabotage::Miscount)
+            && self.sabotage_dice.u32(0..200) == 0
     }
 }
 

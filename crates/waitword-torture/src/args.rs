@@ -4,6 +4,7 @@ use crate::drop_in::DropIn;
 use crate::fault::{Fault, Wanted};
 use crate::scenario;
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -104,7 +105,7 @@ fn scenario_name() -> clap::builder::PossibleValuesParser {
 
 /// How the scenarios can be broken on purpose. The library is left alone: it is the torture that is
 /// tested so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum Sabotage {
     /// Now and then a wake is left out: somebody sleeps for ever
     SkipWake,

@@ -46,6 +46,7 @@ mod pthread;
 mod record;
 mod report;
 mod scenario;
+mod slice;
 mod spot;
 mod summary;
 mod supervisor;

@@ -125,7 +125,7 @@ pub(crate) fn reap(context: &Context, child: i32) -> Result<Ended, String> {
     let since = Instant::now();
     let mut hung = false;
     // Longer than the watchdog's patience, whose report says more.
-    let longest = context.patience + context.patience / 2;
+    let longest = context.patience() + context.patience() / 2;
     while !has_ended(child) {
         if !hung && since.elapsed() > longest {
             hung = true;
@@ -185,7 +185,7 @@ pub(crate) fn cannot(context: &Context, what: &str) -> ! {
     let error = std::io::Error::last_os_error();
     complain(&format!(
         "torture: {}: cannot {what}: {error}\n",
-        context.scenario
+        context.slice.scenario
     ));
     kill_all(context);
     // SAFETY: ends the process at once; exit handlers could wait for threads that wait for others.

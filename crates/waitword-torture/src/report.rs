@@ -18,7 +18,7 @@ pub(crate) fn who_waits_for_what(context: &Context, head: &str) -> String {
     let mut report = Report::new(context, head);
     report.write_threads();
     report.write_words();
-    match context.drop_in {
+    match context.slice.drop_in {
         None => report.write_table(),
         Some(_) => report.line("the table of the drop-in cannot be looked into from here"),
     }
@@ -39,7 +39,7 @@ impl Report {
     fn new(context: &Context, head: &str) -> Self {
         let text = format!(
             "\n=== torture: {head} in scenario `{}`, round {}, seed {} ===\n",
-            context.scenario,
+            context.slice.scenario,
             context.round.load(SeqCst).saturating_sub(1),
             context.seed,
         );

@@ -1,7 +1,7 @@
 //! Runs the scenarios, each in a process of its own; shows how far they are; adds up.
 
 use crate::args::Args;
-use crate::child::{self, CHOICES, Order, VARIABLE, VIOLATED};
+use crate::child::{self, CHOICES, VARIABLE, VIOLATED};
 use crate::count::{Count, Totals};
 use crate::drop_in::{self, DropIn};
 use crate::fault::{self, Clock, Fault, Outside};
@@ -9,6 +9,7 @@ use crate::preflight;
 use crate::process::CANNOT;
 use crate::record::{self, Record};
 use crate::scenario::Scenario;
+use crate::slice::Slice;
 use crate::summary::{self, Line};
 use crate::watchdog::{COUNTS_LINE, HUNG};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
@@ -105,14 +106,14 @@ fn run_all(
     );
     let mut lines = Vec::new();
     for (index, scenario) in chosen.into_iter().enumerate() {
-        let order = Order {
+        let first = Slice {
             scenario: scenario.name.to_owned(),
+            number: args.slice.unwrap_or(0),
             seconds: each,
             seed,
             threads: args.threads.0.clone(),
             patience: args.patience,
             sabotage: args.sabotage,
-            slice: args.slice.unwrap_or(0),
             faults: Vec::new(),
             rounds: args.rounds,
             drop_in: args.drop_in,
@@ -128,7 +129,7 @@ fn run_all(
                 HumanCount(totals.of(Count::Wakes)),
             ));
         };
-        let line = run_scenario(scenario, order, args, &show)?;
+        let line = run_scenario(scenario, first, args, &show)?;
         if bar.is_hidden() {
             println!("{}", summary::one(&line));
         }
@@ -141,7 +142,7 @@ fn run_all(
 /// Runs one scenario for its time, in several processes one after the other, each with its own faults.
 fn run_scenario(
     scenario: &Scenario,
-    order: Order,
+    first: Slice,
     args: &Args,
     show: &dyn Fn(f64, &Totals),
 ) -> std::io::Result<Line> {
@@ -152,41 +153,41 @@ fn run_scenario(
         took: Duration::ZERO,
         failure: None,
     };
-    for slice in order.slice.. {
-        let left = order.seconds - started.elapsed().as_secs_f64();
-        let is_first = slice == order.slice;
+    for number in first.number.. {
+        let left = first.seconds - started.elapsed().as_secs_f64();
+        let is_first = number == first.number;
         if (!is_first && (left <= 0.0 || args.slice.is_some())) || line.failure.is_some() {
             break;
         }
         let mut faults = fault::chosen(
             &args.faults.0,
             args.clock_steps,
-            order.seed,
+            first.seed,
             scenario.name,
-            slice,
+            number,
         );
         faults.retain(|fault| !scenario.without.contains(fault));
-        let order = Order {
-            slice,
+        let slice = Slice {
+            number,
             seconds: left.clamp(0.0, scenario.slice.as_secs_f64()),
             faults,
-            ..order.clone()
+            ..first.clone()
         };
         let before = line.totals;
         let (totals, failure) =
-            run_process(scenario, &order, args.choices.as_deref(), &|totals| {
+            run_process(scenario, &slice, args.choices.as_deref(), &|totals| {
                 let mut all = before;
                 all.add(totals);
                 show(
-                    started.elapsed().as_secs_f64() / order.seconds.max(0.001),
+                    started.elapsed().as_secs_f64() / first.seconds.max(0.001),
                     &all,
                 );
             })?;
         line.totals.add(&totals);
         if failure.is_some() {
-            println!("again, with the same choices: {}", order.command());
+            println!("again, with the same choices: {}", slice.command());
         }
-        line.failure = failure;
+        line.failure = failure.map(|failure| format!("{failure} (slice {number})"));
     }
     line.took = started.elapsed();
     Ok(line)
@@ -194,30 +195,30 @@ fn run_scenario(
 
 fn run_process(
     scenario: &Scenario,
-    order: &Order,
+    slice: &Slice,
     choices: Option<&Path>,
     show: &dyn Fn(&Totals),
 ) -> std::io::Result<(Totals, Option<String>)> {
     let mut command = Command::new(std::env::current_exe()?);
-    if order.drop_in == Some(DropIn::Off) {
+    if slice.drop_in == Some(DropIn::Off) {
         command.env_remove(drop_in::PRELOAD);
     }
     let mut child = command
         .args(std::env::args_os().skip(1))
-        .env(VARIABLE, order.to_text())
+        .env(VARIABLE, slice.to_text()?)
         .envs(scenario.environment.iter().copied())
-        .envs(drop_in::environment(order))
+        .envs(drop_in::environment(slice))
         .envs(choices.map(|file| (CHOICES, file)))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()?;
-    let outside = (order.faults.contains(&Fault::Stop))
-        .then(|| Outside::start(child.id(), order.seed_of_slice()));
-    let clock = match order.faults.contains(&Fault::Clock) {
-        true => Some(Clock::start(order.seed_of_slice())?),
+    let outside = (slice.faults.contains(&Fault::Stop))
+        .then(|| Outside::start(child.id(), slice.seed_of_choices()));
+    let clock = match slice.faults.contains(&Fault::Clock) {
+        true => Some(Clock::start(slice.seed_of_choices())?),
         false => None,
     };
-    let (totals, silent) = listen(&mut child, order, show);
+    let (totals, silent) = listen(&mut child, slice, show);
     // Before the child is waited for: it must still have its number. And it must not stay stopped.
     let mut counted = Totals::default();
     counted.0[Count::Stops as usize] = outside.map_or(0, Outside::end);
@@ -233,9 +234,9 @@ fn run_process(
 }
 
 /// Hears what a scenario's process has to say, to its end; whether it fell silent instead.
-fn listen(child: &mut Child, order: &Order, show: &dyn Fn(&Totals)) -> (Totals, bool) {
+fn listen(child: &mut Child, slice: &Slice, show: &dyn Fn(&Totals)) -> (Totals, bool) {
     let lines = lines_of(child);
-    let silence = Duration::from_secs_f64(order.patience) + GRACE;
+    let silence = Duration::from_secs_f64(slice.patience) + GRACE;
     let mut totals = Totals::default();
     loop {
         match lines.recv_timeout(silence) {

@@ -57,8 +57,8 @@ impl Watchdog {
                 if progress(&now) != progress(&seen) {
                     seen = now;
                     idle = Duration::ZERO;
-                } else if idle > context.patience {
-                    let seconds = context.patience.as_secs_f32();
+                } else if idle > context.patience() {
+                    let seconds = context.patience().as_secs_f32();
                     give_up(context, &format!("nothing got done for {seconds} s"), HUNG);
                 }
             }

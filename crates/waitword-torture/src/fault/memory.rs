@@ -98,7 +98,7 @@ mod filter {
 
     /// Where the code of the library lies: in this program, or in the drop-in.
     fn code(context: &Context) -> Option<(u64, u64)> {
-        let here = match context.drop_in {
+        let here = match context.slice.drop_in {
             None => (install as *const ()).addr(),
             Some(DropIn::On) => (libc::pthread_cancel as *const ()).addr(),
             // There is none of it.

@@ -21,7 +21,7 @@ pub(crate) fn wait<R>(
     wait: impl FnOnce() -> R,
 ) -> Result<R, String> {
     let context = actor.context();
-    let longest = context.patience.as_millis() as u64 / 2;
+    let longest = context.patience().as_millis() as u64 / 2;
     // In milliseconds that the process has run: it may be stopped.
     let ran = || context.board.ran.load(Relaxed);
     let (since, had) = (ran(), turns.load(Relaxed));

@@ -300,7 +300,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
             pair: Pair::default(),
             taken: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
-            asynchronously: context.drop_in == Some(DropIn::On) && ours && dice.bool(),
+            asynchronously: context.slice.drop_in == Some(DropIn::On) && ours && dice.bool(),
             semaphore: Object::new(context, "semaphore", false),
             taken_from_semaphore: AtomicUsize::new(0),
             context,

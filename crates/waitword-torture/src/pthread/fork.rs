@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::count::Count;
 use crate::parts::books::Pair;
 use crate::process::{self, BareThread, Ended};
+use crate::slice::Slice;
 use libc::{pthread_once_t, sem_t};
 use std::cell::Cell;
 use std::ffi::CString;
@@ -218,13 +219,14 @@ struct Program {
 impl Program {
     fn new(context: &Context) -> Option<Self> {
         let path = std::env::current_exe().ok()?;
-        let order = std::env::var(VARIABLE).ok()?;
-        let order = order.replacen(context.scenario, "pthread-once", 1);
-        let mut parts: Vec<_> = order.split(';').map(str::to_owned).collect();
-        // For no longer than a round, with few threads.
-        *parts.get_mut(1)? = "0".to_owned();
-        *parts.get_mut(3)? = "4".to_owned();
-        let order = format!("{VARIABLE}={}", parts.join(";"));
+        // A round of another scenario, with few threads.
+        let slice = Slice {
+            scenario: "pthread-once".to_owned(),
+            seconds: 0.0,
+            threads: vec![4],
+            ..context.slice.clone()
+        };
+        let slice = format!("{VARIABLE}={}", slice.to_text().ok()?);
         let others = std::env::vars_os().filter(|(name, _)| name != VARIABLE);
         let others = others.map(|(name, value)| {
             let text = [name.as_bytes(), b"=", value.as_bytes()].concat();
@@ -235,7 +237,7 @@ impl Program {
             arguments: std::env::args_os()
                 .map(|argument| CString::new(argument.into_vec()).unwrap_or_default())
                 .collect(),
-            environment: others.chain([CString::new(order).ok()?]).collect(),
+            environment: others.chain([CString::new(slice).ok()?]).collect(),
         })
     }
 

@@ -30,7 +30,7 @@ struct Pairs {
 const KINDS: usize = 7;
 
 pub(super) fn run(context: &'static Context) -> Verdict {
-    let most = context.threads.iter().max().copied().unwrap_or(4) / 2;
+    let most = context.slice.most_threads() / 2;
     let groups: &'static [Pairs] = Box::leak(
         (0..most.div_ceil(KINDS))
             .map(|_| Pairs::default())

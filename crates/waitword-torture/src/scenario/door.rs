@@ -23,7 +23,7 @@ const ALL: u32 = i32::MAX as u32;
 const NEVER: u32 = (libc::FUTEX_OP_ADD as u32) << 28 | (libc::FUTEX_OP_CMP_LT as u32) << 24;
 
 pub(crate) fn run(context: &'static Context) -> Verdict {
-    let most = context.threads.iter().max().copied().unwrap_or(MEMBERS);
+    let most = context.slice.most_threads();
     // Rings are private and shared in turns; each scope has a word to which waiters are moved.
     let scope = |ring: usize| [Scope::Private, Scope::Shared][ring % 2];
     let name = |name, scope| Named {

@@ -16,6 +16,7 @@ use crate::context::{Context, Round};
 use crate::count::Count;
 use crate::parts::team::{self, wait_for_progress};
 use crate::process::{self, complain};
+use serde::{Deserialize, Serialize};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
@@ -34,7 +35,7 @@ const LEDGER: usize = 64;
 const VARIABLE: &str = "WAITWORD_TORTURE_EXEC";
 
 /// What a program passes on to the one that takes its place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Passed {
     /// Files in memory.
     pub(crate) board: i32,
@@ -50,37 +51,7 @@ pub(crate) struct Passed {
 
 impl Passed {
     pub(crate) fn from_environment() -> Option<Self> {
-        Self::from_text(&std::env::var(VARIABLE).ok()?)
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        let mut numbers = text.split(' ').map(|number| number.parse::<u64>().ok());
-        let mut next = || numbers.next().flatten();
-        Some(Self {
-            board: next()? as i32,
-            words: next()? as i32,
-            ledger: next()? as i32,
-            process: next()? as usize,
-            threads: next()? as usize,
-            generation: next()?,
-            round: Round {
-                number: next()?,
-                threads: next()? as usize,
-                seed: next()?,
-            },
-        })
-    }
-
-    fn to_text(self) -> String {
-        let Round {
-            number,
-            threads,
-            seed,
-        } = self.round;
-        format!(
-            "{} {} {} {} {} {} {number} {threads} {seed}",
-            self.board, self.words, self.ledger, self.process, self.threads, self.generation
-        )
+        serde_json::from_str(&std::env::var(VARIABLE).ok()?).ok()
     }
 }
 
@@ -196,34 +167,10 @@ fn run_next(passed: Passed) -> Verdict {
         generation: passed.generation + 1,
         ..passed
     };
+    let note = serde_json::to_string(&next).map_err(|error| error.to_string())?;
     let failed = Command::new("/proc/self/exe")
         .args(std::env::args_os().skip(1))
-        .env(VARIABLE, next.to_text())
+        .env(VARIABLE, note)
         .exec();
     Err(format!("no exec: {failed}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_note_survives_the_exec() {
-        let round = Round {
-            number: 7,
-            threads: 64,
-            seed: u64::MAX,
-        };
-        let passed = Passed {
-            board: 3,
-            words: 4,
-            ledger: 5,
-            process: 1,
-            threads: 16,
-            generation: 9,
-            round,
-        };
-        assert_eq!(Passed::from_text(&passed.to_text()), Some(passed));
-        assert_eq!(Passed::from_text("1 2"), None);
-    }
 }

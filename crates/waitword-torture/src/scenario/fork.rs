@@ -4,7 +4,7 @@
 //! Checked: the child's table is empty and none of its buckets is locked; its futexes work, between its own
 //! threads and between it and its signal handlers; it ends by itself. The parent's tokens and counts.
 
-use super::traffic::{Plan, kinds, nothing_left, private_words};
+use super::traffic::Traffic;
 use crate::actor::{Actor, Verdict};
 use crate::context::Context;
 use crate::fault::Fault;
@@ -28,15 +28,11 @@ const WAIT_FAILED: i32 = 13;
 const COUNT_WRONG: i32 = 14;
 
 pub(super) fn run(context: &'static Context) -> Verdict {
-    let words = private_words(context);
-    let kinds = kinds(&words);
+    let traffic = Traffic::new(context);
+    let words = &traffic.words[..];
     storm::install(libc::SIGALRM, give_in_handler, true);
     while let Some(round) = context.next_round() {
-        let before = context.totals();
-        let plan = Plan::new(round, &kinds, round.threads, TOKENS);
-        let words = &words;
-        context.crew(round, |crew| {
-            plan.hire(crew);
+        traffic.round(context, round, TOKENS, |crew| {
             crew.spawn("forker", 0, move |actor| {
                 (0..FORKS).try_for_each(|turn| fork_once(context, actor, words, turn))
             });
@@ -48,10 +44,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
                     other => other.map(drop).map_err(|error| error.to_string()),
                 }
             });
-            Ok(())
         })?;
-        nothing_left(words)?;
-        context.balance(&before)?;
     }
     Ok(())
 }
