@@ -1,0 +1,146 @@
+//! How long somebody's turn keeps readers out. Regressions: once alarms were a second apart, each second doubled the turn, so that
+//! a thread that read again while it read, 6 s after a writer had begun to wait, waited 16 s; and a signal handler that ran made
+//! it wait anew.
+
+use super::wait::{Alarms, length_of_turn};
+use super::*;
+use core::sync::atomic::Ordering::SeqCst;
+use core::time::Duration;
+use std::sync::mpsc::channel;
+use std::time::Instant;
+
+#[test]
+fn a_turn_is_never_longer_than_its_owner_has_waited() {
+    let mut alarms = Alarms::new();
+    let mut waited = Duration::ZERO;
+    let mut longest = Duration::ZERO;
+    for alarm in 0..60 {
+        let step = Duration::from_millis(1 << alarm.min(10)).min(Duration::from_secs(1));
+        waited += step;
+        alarms.ring();
+        let length = length_of_turn(State(0).with_turn(alarms.turn()));
+        assert!(length <= waited, "{length:?} after {waited:?}");
+        // Nor does it stay behind: the bound that writers are promised needs that.
+        let due = (waited / 4).min(Duration::from_secs(16));
+        assert!(length >= due, "{length:?} after {waited:?}");
+        longest = length;
+    }
+    assert_eq!(longest, Duration::from_millis(1 << 14));
+}
+
+#[test]
+fn a_reader_that_is_disturbed_does_not_wait_anew() {
+    extern "C" fn nothing(_: i32) {}
+    // SAFETY: a handler that does nothing; no other test of this program uses the signal.
+    unsafe {
+        let mut action: libc::sigaction = core::mem::zeroed();
+        action.sa_sigaction = nothing as extern "C" fn(i32) as usize;
+        libc::sigaction(libc::SIGWINCH, &action, core::ptr::null_mut());
+    }
+    let disturbed = [Scope::Private, Scope::Shared]
+        .map(|scope| std::thread::spawn(move || read_again_while_disturbed(scope)));
+    for done in disturbed {
+        done.join().unwrap();
+    }
+}
+
+fn read_again_while_disturbed(scope: Scope) {
+    let lock: &'static RawRwLock = Box::leak(Box::new(RawRwLock::with(Preference::Reader, scope)));
+    assert!(lock.try_read().is_ok());
+    // A turn of a second, whose owner waits for the reader.
+    lock.word.fetch_or(State(0).with_turn(11).0, SeqCst);
+    let (says, hears) = channel();
+    let reader = std::thread::spawn(move || {
+        // SAFETY: no arguments, no memory.
+        says.send(unsafe { libc::gettid() }).unwrap();
+        lock.read(0, None)
+    });
+    let tid = hears.recv().unwrap();
+    let began = Instant::now();
+    while !reader.is_finished() {
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "{scope:?}: {lock:?}"
+        );
+        // SAFETY: the signal has a handler; a thread that is gone by now is not found.
+        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGWINCH) };
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    reader.join().unwrap().unwrap();
+    assert_eq!(lock.state().readers(), 2, "{lock:?}");
+}
+
+/// Regression: who went to sleep in a process-shared lock while somebody wrote was not woken if somebody else had the turn when
+/// that one left, and slept on for as long as the lock was then held upgradably, or read.
+#[test]
+fn readers_come_in_though_another_has_the_turn() {
+    const PATIENCE: Duration = Duration::from_secs(20);
+    let wants_claim = |lock: &RawRwLock| lock.read_upgradably(None);
+    let wants_to_write = |lock: &RawRwLock| lock.write(0, None);
+    type Wants = fn(&RawRwLock) -> Result<(), RwLockError>;
+    type Leaves = unsafe fn(&RawRwLock) -> Result<(), RwLockError>;
+    let cases: [(&str, Wants, Leaves); 3] = [
+        ("unlock", wants_claim, RawRwLock::unlock),
+        ("downgrade", wants_to_write, RawRwLock::downgrade_checked),
+        (
+            "downgrade to upgradable",
+            wants_to_write,
+            RawRwLock::downgrade_to_upgradable_checked,
+        ),
+    ];
+    for scope in [Scope::Private, Scope::Shared] {
+        for (case, wants, leaves) in cases {
+            let lock: &'static RawRwLock =
+                Box::leak(Box::new(RawRwLock::with(Preference::Reader, scope)));
+            let until = |bits| {
+                let began = Instant::now();
+                while !lock.state().has(bits) {
+                    assert!(began.elapsed() < PATIENCE, "{scope:?}, {case}: {lock:?}");
+                    std::thread::yield_now();
+                }
+            };
+            lock.write(0, None).unwrap();
+            let (says, hears) = channel();
+            std::thread::spawn(move || says.send(lock.read(0, None)));
+            until(state::READERS_WAIT);
+            std::thread::spawn(move || wants(lock));
+            until(state::TURN);
+            // SAFETY: taken above.
+            unsafe { leaves(lock) }.unwrap();
+            let read = hears.recv_timeout(PATIENCE);
+            assert_eq!(read, Ok(Ok(())), "{scope:?}, {case}: {lock:?}");
+        }
+    }
+}
+
+/// Regression: whoever asked as one that may read already, of a process-shared lock that prefers writers, lost that right with its
+/// first alarm, and then waited while a writer did.
+#[test]
+fn who_may_read_already_waits_only_while_somebody_writes() {
+    const PATIENCE: Duration = Duration::from_secs(20);
+    for scope in [Scope::Private, Scope::Shared] {
+        // In some of them it sleeps already, and has not been alarmed yet.
+        for round in 0..10 {
+            let lock: &'static RawRwLock =
+                Box::leak(Box::new(RawRwLock::with(Preference::Writer, scope)));
+            let until = |bits| {
+                let began = Instant::now();
+                while !lock.state().has(bits) {
+                    assert!(began.elapsed() < PATIENCE, "{scope:?}, {round}: {lock:?}");
+                    std::thread::yield_now();
+                }
+            };
+            lock.write(0, None).unwrap();
+            std::thread::spawn(move || lock.write(0, None));
+            until(state::WRITERS_WAIT);
+            let (says, hears) = channel();
+            std::thread::spawn(move || says.send(lock.read_recursive(0, None)));
+            until(state::READERS_WAIT);
+            std::thread::sleep(Duration::from_micros(100 * round));
+            // SAFETY: taken above.
+            unsafe { lock.downgrade_to_upgradable_checked() }.unwrap();
+            let read = hears.recv_timeout(PATIENCE);
+            assert_eq!(read, Ok(Ok(())), "{scope:?}, {round}: {lock:?}");
+        }
+    }
+}
