@@ -58,7 +58,7 @@ impl Hall {
     fn change(&self) -> Verdict {
         // The allocator has locks of its own.
         let size = 1 << (self.pair.halves()[0] % 14);
-        let alone = (self.pair).change(|| drop(std::hint::black_box(vec![0_u8; size])));
+        let alone = (self.pair).change(|| drop(std::hint::black_box(vec![0_u64; size])));
         match alone {
             true => Ok(()),
             false => Err("two threads have a mutex".to_owned()),
