@@ -24,6 +24,9 @@ use std::time::{Duration, Instant};
 /// could hang.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// Seconds of a slice: it has one round, whatever its time, and can be asked for on the command line.
+const LEAST: f64 = 0.001;
+
 /// Runs the torture; success if no scenario has failed.
 ///
 /// `drop_in` says where the drop-in lies as a file, and is asked if it is that which is tortured.
@@ -69,7 +72,6 @@ fn run_and_report(
     };
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
     let lines = run_all(args, scenarios, seed, preload.as_deref());
-    let lines = lines.map_err(|error| error.to_string())?;
     println!("{}", summary::table(&lines));
     println!("{}", summary::faults(&lines));
     for line in &lines {
@@ -87,12 +89,7 @@ fn run_and_report(
     Ok(holds)
 }
 
-fn run_all(
-    args: &Args,
-    chosen: Vec<&Scenario>,
-    seed: u64,
-    preload: Option<&Path>,
-) -> std::io::Result<Vec<Line>> {
+fn run_all(args: &Args, chosen: Vec<&Scenario>, seed: u64, preload: Option<&Path>) -> Vec<Line> {
     let each = args.seconds / chosen.len() as f64;
     println!(
         "torture: {} scenarios, {each:.1} s each, threads {}, seed {seed}",
@@ -129,14 +126,14 @@ fn run_all(
                 HumanCount(totals.of(Count::Wakes)),
             ));
         };
-        let line = run_scenario(scenario, first, args, &show)?;
+        let line = run_scenario(scenario, first, args, &show);
         if bar.is_hidden() {
             println!("{}", summary::one(&line));
         }
         lines.push(line);
     }
     bar.finish_and_clear();
-    Ok(lines)
+    lines
 }
 
 /// Runs one scenario for its time, in several processes one after the other, each with its own faults.
@@ -145,7 +142,7 @@ fn run_scenario(
     first: Slice,
     args: &Args,
     show: &dyn Fn(f64, &Totals),
-) -> std::io::Result<Line> {
+) -> Line {
     let started = Instant::now();
     let mut line = Line {
         scenario: scenario.name,
@@ -169,20 +166,22 @@ fn run_scenario(
         faults.retain(|fault| !scenario.without.contains(fault));
         let slice = Slice {
             number,
-            seconds: left.clamp(0.0, scenario.slice.as_secs_f64()),
+            seconds: left.clamp(LEAST, scenario.slice.as_secs_f64()),
             faults,
             ..first.clone()
         };
         let before = line.totals;
-        let (totals, failure) =
-            run_process(scenario, &slice, args.choices.as_deref(), &|totals| {
-                let mut all = before;
-                all.add(totals);
-                show(
-                    started.elapsed().as_secs_f64() / first.seconds.max(0.001),
-                    &all,
-                );
-            })?;
+        let show = |totals: &Totals| {
+            let mut all = before;
+            all.add(totals);
+            show(started.elapsed().as_secs_f64() / first.seconds, &all);
+        };
+        let ran = run_process(scenario, &slice, args.choices.as_deref(), &show);
+        // What has been found until then must not be lost.
+        let (totals, failure) = ran.unwrap_or_else(|error| {
+            let failure = format!("its process could not be run: {error}");
+            (Totals::default(), Some(failure))
+        });
         line.totals.add(&totals);
         if failure.is_some() {
             println!("again, with the same choices: {}", slice.command());
@@ -190,7 +189,7 @@ fn run_scenario(
         line.failure = failure.map(|failure| format!("{failure} (slice {number})"));
     }
     line.took = started.elapsed();
-    Ok(line)
+    line
 }
 
 fn run_process(
@@ -212,12 +211,14 @@ fn run_process(
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()?;
-    let outside = (slice.faults.contains(&Fault::Stop))
-        .then(|| Outside::start(child.id(), slice.seed_of_choices()));
-    let clock = match slice.faults.contains(&Fault::Clock) {
-        true => Some(Clock::start(slice.seed_of_choices())?),
-        false => None,
-    };
+    let seed = slice.seed_of_choices();
+    let has = |fault| slice.faults.contains(&fault);
+    let clock = has(Fault::Clock).then(|| Clock::start(seed)).transpose();
+    let clock = clock.inspect_err(|_| {
+        // It must not go on alone. Should it be gone already, so much the better.
+        let _ = child.kill().and_then(|()| child.wait());
+    })?;
+    let outside = has(Fault::Stop).then(|| Outside::start(child.id(), seed));
     let (totals, silent) = listen(&mut child, slice, show);
     // Before the child is waited for: it must still have its number. And it must not stay stopped.
     let mut counted = Totals::default();
