@@ -6,6 +6,7 @@
 
 use crate::count::{COUNTS, Count, Totals};
 use crate::process;
+use clap::ValueEnum;
 use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed,
 };
@@ -14,7 +15,7 @@ use std::sync::atomic::{
 pub(crate) const PLACES: usize = 4096;
 
 /// What a thread is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[repr(u8)]
 pub(crate) enum Doing {
     Other = 0,
@@ -28,22 +29,6 @@ pub(crate) enum Doing {
     EnteringUntil,
     /// Never giving back what it holds: sabotage.
     Keeping,
-}
-
-impl Doing {
-    fn from_number(number: u8) -> Self {
-        [
-            Doing::Other,
-            Doing::Waiting,
-            Doing::WaitingUntil,
-            Doing::WaitingAny,
-            Doing::Waking,
-            Doing::Requeueing,
-            Doing::Entering,
-            Doing::EnteringUntil,
-            Doing::Keeping,
-        ][number as usize % 9]
-    }
 }
 
 const NAME: usize = 32;
@@ -232,7 +217,7 @@ impl Place {
             process: self.process.load(Relaxed),
             handle: self.handle.load(Relaxed),
             name: String::from_utf8(name).unwrap_or_default(),
-            doing: Doing::from_number(self.doing.load(Relaxed)),
+            doing: Doing::value_variants()[usize::from(self.doing.load(Relaxed))],
             word: self.word.load(Relaxed),
             seen: self.seen.load(Relaxed),
             thread: self.thread.load(Relaxed),

@@ -90,7 +90,7 @@ fn main() -> ExitCode {
 }
 
 fn holds(scenario: &str) -> Result<(), Failed> {
-    let output = torture(&["--only", scenario, "--seconds", "1"])?;
+    let output = torture(&format!("--only {scenario} --seconds 1"))?;
     if output.status.success() {
         return Ok(());
     }
@@ -99,16 +99,9 @@ fn holds(scenario: &str) -> Result<(), Failed> {
 
 /// The scenario holds under the fault, which was injected.
 fn strikes(fault: &str, scenario: &str) -> Result<(), Failed> {
-    let output = torture(&[
-        "--only",
-        scenario,
-        "--seconds",
-        "1",
-        "--threads",
-        "4,64",
-        "--faults",
-        fault,
-    ])?;
+    let output = torture(&format!(
+        "--only {scenario} --seconds 1 --threads 4,64 --faults {fault}"
+    ))?;
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     if !output.status.success() {
         return Err(format!("{stdout}{stderr}").into());
@@ -124,7 +117,7 @@ fn strikes(fault: &str, scenario: &str) -> Result<(), Failed> {
 }
 
 fn all_are_listed() -> Result<(), Failed> {
-    let output = torture(&["--list"])?;
+    let output = torture("--list")?;
     let list = text(&output.stdout);
     match waitword_torture::scenario_names(None).find(|name| !list.contains(name)) {
         None => Ok(()),
