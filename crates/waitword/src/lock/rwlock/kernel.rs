@@ -22,7 +22,7 @@
 //!   long again, at most every second. Whoever was rung looks by itself, and has the right to come in before newcomers. So what a killed process
 //!   leaves behind costs others time, in proportion to what they have waited already, and stops nobody: a wake-up that died with the one
 //!   who was woken, a turn that nobody takes, a `WRITERS_WAIT` without a writer (`probe`).
-//! * Readers never wait for a turn longer than its `patience`, as in `wait.rs`.
+//! * Readers never wait for a turn longer than its `Patience`, as in `wait.rs`.
 //!
 //! A process that is killed while it *holds* the lock leaves it held: this lock is not robust.
 
@@ -31,7 +31,7 @@ use super::state::{
     CLAIM_WAITS, CLAIMED, OVERLAPS, READERS_TURN, READERS_WAIT, Release, Right, State, TURN,
     WRITER, WRITERS_WAIT,
 };
-use super::wait::{Alarms, patience, sooner};
+use super::wait::{Alarms, Patience, sooner};
 use super::{RawRwLock, RwLockError, Wish};
 use crate::atomic::AtomicU64;
 use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
@@ -165,6 +165,7 @@ impl RawRwLock {
         let mut right = right;
         let mut spin = Spin::new();
         let mut alarms = Alarms::new();
+        let mut patience = Patience::new();
         loop {
             let state = self.state();
             if state.admits_reader(right) {
@@ -203,7 +204,7 @@ impl RawRwLock {
             let own = if state.prefers_writers() {
                 alarms.next()
             } else {
-                (!state.has(WRITER)).then(|| patience(state))
+                (!state.has(WRITER)).then(|| patience.end(state))
             };
             let until = sooner(deadline.copied(), own);
             match self.sleep(announced, READERS, until.as_ref()) {
@@ -218,7 +219,7 @@ impl RawRwLock {
                     right = Right::Waited;
                     if state.prefers_writers() {
                         alarms.ring();
-                        self.probe(alarms.rung);
+                        self.probe(alarms.turn());
                     }
                 }
             }
@@ -293,8 +294,8 @@ impl RawRwLock {
                 continue;
             }
             let mut announced = state.with(WRITERS_WAIT);
-            if alarms.rung > 0 {
-                announced = announced.with_turn(alarms.rung);
+            if alarms.have_rung() {
+                announced = announced.with_turn(alarms.turn());
             } else if was_woken && state.prefers_writers() {
                 // It was overtaken by readers on its way.
                 announced = announced.with_turn(1);
@@ -360,8 +361,8 @@ impl RawRwLock {
                 continue;
             }
             let mut announced = state.with(CLAIM_WAITS);
-            if alarms.rung > 0 {
-                announced = announced.with_turn(alarms.rung);
+            if alarms.have_rung() {
+                announced = announced.with_turn(alarms.turn());
             }
             if !self.replace(state, announced, Relaxed) {
                 continue;

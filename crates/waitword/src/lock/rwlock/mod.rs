@@ -67,6 +67,8 @@ mod state;
 mod tests;
 #[cfg(not(loom))]
 mod traits;
+#[cfg(all(test, not(loom)))]
+mod turn_tests;
 mod upgrade;
 mod wait;
 

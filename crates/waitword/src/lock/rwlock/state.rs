@@ -145,7 +145,7 @@ impl State {
     /// Whether a reader may come in.
     ///
     /// Under reader preference waiting writers do not keep it out, so that a thread that holds the lock can take it
-    /// again, whatever others do; only somebody's turn does, and that only for a while (`patience`).
+    /// again, whatever others do; only somebody's turn does, and that only for a while (`Patience`).
     #[inline]
     pub(super) fn admits_reader(self, right: Right) -> bool {
         if self.has(WRITER) {

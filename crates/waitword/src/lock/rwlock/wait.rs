@@ -12,7 +12,7 @@
 //! whoever stands first in the queue, and after that everybody barges again.
 //!
 //! Under reader preference a turn keeps readers out, and one of them may hold the lock already, or be what a holder waits for; the
-//! word cannot say. So a reader waits for a turn no longer than whoever has it has waited (`patience`) and then comes
+//! word cannot say. So a reader waits for a turn no longer than whoever has it has waited (`Patience`) and then comes
 //! in, which ends the turn. The next one, when its owner has waited twice as long, lasts twice as long:
 //! at the latest the one that is longer than the readers' sections brings the writer in. So reading again while one reads never
 //! deadlocks, whatever it costs in time; a thread that holds the lock by a slot, or says that it may hold it
@@ -50,8 +50,8 @@ pub(super) struct Alarms {
     /// Zero: the clock has not been read yet.
     next: Duration,
     step: Duration,
-    /// How many there were.
-    pub(super) rung: u32,
+    /// How long it has waited, as of the last one. Zero: none has rung yet.
+    waited: Duration,
 }
 
 impl Alarms {
@@ -59,7 +59,7 @@ impl Alarms {
         Self {
             next: Duration::ZERO,
             step: FIRST_ALARM,
-            rung: 0,
+            waited: Duration::ZERO,
         }
     }
 
@@ -74,24 +74,53 @@ impl Alarms {
     pub(super) fn next(&self) -> Option<Deadline> {
         // In a model a deadline has always passed; there alarms ring once, if the model is about them.
         #[cfg(all(test, loom))]
-        if self.rung > 0 || !crate::model::rwlock::ALARMS_RING.get() {
+        if self.have_rung() || !crate::model::rwlock::ALARMS_RING.get() {
             return None;
         }
         Some(Deadline::at(Clock::Monotonic, self.next))
     }
 
-    /// It has rung.
+    /// One has rung.
     pub(super) fn ring(&mut self) {
-        self.rung += 1;
+        self.waited += self.step;
         self.step = (self.step * 2).min(LAST_ALARM);
         self.next += self.step;
     }
+
+    pub(super) fn have_rung(&self) -> bool {
+        !self.waited.is_zero()
+    }
+
+    /// The turn that is due to who has waited so long; 0 before the first alarm. Not the number of alarms: once they are
+    /// `LAST_ALARM` apart they come faster than the time doubles.
+    pub(super) fn turn(&self) -> u32 {
+        let times = self.waited.as_millis() / FIRST_ALARM.as_millis();
+        (times + 1).ilog2()
+    }
 }
 
-/// How long a reader waits for the turn that the word speaks of.
-pub(super) fn patience(state: State) -> Deadline {
+/// How long a reader waits for the turn that the word speaks of: no longer than whoever took it had waited by then.
+pub(super) fn length_of_turn(state: State) -> Duration {
     let doubled = state.turn().saturating_sub(1);
-    Deadline::after(FIRST_ALARM * (1 << doubled))
+    FIRST_ALARM * (1 << doubled)
+}
+
+/// How long a reader lets the turns of others keep it out.
+pub(super) struct Patience {
+    /// Decided by the first turn that it meets. One end for the whole wait: what disturbs its sleep does not make it longer.
+    end: Option<Deadline>,
+}
+
+impl Patience {
+    pub(super) fn new() -> Self {
+        Self { end: None }
+    }
+
+    pub(super) fn end(&mut self, state: State) -> Deadline {
+        *self
+            .end
+            .get_or_insert_with(|| Deadline::after(length_of_turn(state)))
+    }
 }
 
 /// The sooner of two deadlines.
@@ -116,6 +145,7 @@ struct Waiter<'a> {
     /// As it was when it queued last.
     rank: Rank,
     alarms: Alarms,
+    patience: Patience,
     spin: Spin,
 }
 
@@ -142,6 +172,7 @@ impl<'a> Waiter<'a> {
             is_counted: false,
             rank: Rank::NONE,
             alarms: Alarms::new(),
+            patience: Patience::new(),
             spin: Spin::new(),
         }
     }
@@ -197,7 +228,7 @@ impl<'a> Waiter<'a> {
         self.rank = Rank::mine();
         let waits_for_a_turn = self.kind == READ && !state.prefers_writers() && !state.has(WRITER);
         let own = if waits_for_a_turn {
-            Some(patience(state))
+            Some(self.patience.end(state))
         } else {
             self.alarms.next()
         };
@@ -277,7 +308,7 @@ impl<'a> Waiter<'a> {
             let forgotten = state.without(WOKEN);
             let turn = match self.is_admitted(forgotten) {
                 true => forgotten,
-                false => forgotten.with_turn(self.alarms.rung),
+                false => forgotten.with_turn(self.alarms.turn()),
             };
             if self.lock.replace(state, turn, Relaxed) {
                 return;
@@ -303,7 +334,7 @@ impl<'a> Waiter<'a> {
             self.right = self.right.max(Right::Waited);
             loop {
                 let state = self.lock.state();
-                let turn = state.with(CLAIM_WAITS).with_turn(self.alarms.rung);
+                let turn = state.with(CLAIM_WAITS).with_turn(self.alarms.turn());
                 if self.lock.replace(state, turn, Relaxed) {
                     break;
                 }
@@ -313,7 +344,7 @@ impl<'a> Waiter<'a> {
 
     /// It waits no longer, and those need not who waited for it alone.
     fn give_up(&self) -> RwLockError {
-        if self.kind != READ && (self.alarms.rung > 0 || self.rank.is_real_time()) {
+        if self.kind != READ && (self.alarms.have_rung() || self.rank.is_real_time()) {
             // The turn may have been its own. Others who need one take it again.
             self.lock.word.fetch_and(!TURN, Relaxed);
         }
