@@ -18,11 +18,12 @@
 //! * A writer that was woken does not know whether others sleep, so it sets `WRITERS_WAIT` as it takes the lock. Between
 //!   its wake-up and that, releases wake nobody, and no `WOKEN` is needed.
 //! * A wake that found nobody asleep (they gave up, or were killed) is followed by one of the other class.
-//! * Alarms end every sleep of a writer, and of a reader under writer preference, after 1 ms first and then when it has waited twice as
-//!   long again, at most every second. Whoever was rung looks by itself, and has the right to come in before newcomers. So what a killed process
+//! * Alarms end every sleep after 1 ms first and then when it has lasted twice as long again, at most every second. Whoever was rung looks by
+//!   itself, and has the right to come in before newcomers (but for a reader under reader preference, who may meet a turn). So what a killed process
 //!   leaves behind costs others time, in proportion to what they have waited already, and stops nobody: a wake-up that died with the one
-//!   who was woken, a turn that nobody takes, a `WRITERS_WAIT` without a writer (`probe`).
-//! * Readers never wait for a turn longer than its `Patience`, as in `wait.rs`.
+//!   who was woken, a turn that nobody takes, a `WRITERS_WAIT` without a writer (`probe`). And a release that wakes who has the turn need
+//!   not wake readers, whoever holds the lock next.
+//! * Readers never wait for a turn longer than its `Patience`, as in `wait.rs`: that ends their sleep in place of an alarm.
 //!
 //! A process that is killed while it *holds* the lock leaves it held: this lock is not robust.
 
@@ -201,10 +202,11 @@ impl RawRwLock {
                 continue;
             }
             alarms.begin();
-            let own = if state.prefers_writers() {
-                alarms.next()
+            let waits_for_a_turn = !state.prefers_writers() && !state.has(WRITER);
+            let own = if waits_for_a_turn {
+                Some(patience.end(state))
             } else {
-                (!state.has(WRITER)).then(|| patience.end(state))
+                alarms.next()
             };
             let until = sooner(deadline.copied(), own);
             match self.sleep(announced, READERS, until.as_ref()) {
@@ -215,10 +217,11 @@ impl RawRwLock {
                 Slept::TimedOut if deadline.is_some_and(Deadline::has_passed) => {
                     return Err(RwLockError::TimedOut);
                 }
+                Slept::TimedOut if waits_for_a_turn => right = right.max(Right::Waited),
                 Slept::TimedOut => {
-                    right = Right::Waited;
+                    alarms.ring();
                     if state.prefers_writers() {
-                        alarms.ring();
+                        right = right.max(Right::Waited);
                         self.probe(alarms.turn());
                     }
                 }
@@ -278,7 +281,15 @@ impl RawRwLock {
                     Right::Newcomer => new,
                     _ => new.without(TURN | READERS_TURN).with(WRITERS_WAIT),
                 };
+                // Readers that the turn has kept asleep go together with the claim.
+                let lets_in = wish == Wish::Claim
+                    && new.has(READERS_WAIT)
+                    && new.admits_reader(Right::Newcomer);
+                let new = new.having(READERS_WAIT, new.has(READERS_WAIT) && !lets_in);
                 if self.replace(state, new, Acquire) {
+                    if lets_in {
+                        wake(&raw const self.word, ALL, READERS);
+                    }
                     spin.won();
                     return Ok(());
                 }

@@ -69,3 +69,78 @@ fn read_again_while_disturbed(scope: Scope) {
     reader.join().unwrap().unwrap();
     assert_eq!(lock.state().readers(), 2, "{lock:?}");
 }
+
+/// Regression: who went to sleep in a process-shared lock while somebody wrote was not woken if somebody else had the turn when
+/// that one left, and slept on for as long as the lock was then held upgradably, or read.
+#[test]
+fn readers_come_in_though_another_has_the_turn() {
+    const PATIENCE: Duration = Duration::from_secs(20);
+    let wants_claim = |lock: &RawRwLock| lock.read_upgradably(None);
+    let wants_to_write = |lock: &RawRwLock| lock.write(0, None);
+    type Wants = fn(&RawRwLock) -> Result<(), RwLockError>;
+    type Leaves = unsafe fn(&RawRwLock) -> Result<(), RwLockError>;
+    let cases: [(&str, Wants, Leaves); 3] = [
+        ("unlock", wants_claim, RawRwLock::unlock),
+        ("downgrade", wants_to_write, RawRwLock::downgrade_checked),
+        (
+            "downgrade to upgradable",
+            wants_to_write,
+            RawRwLock::downgrade_to_upgradable_checked,
+        ),
+    ];
+    for scope in [Scope::Private, Scope::Shared] {
+        for (case, wants, leaves) in cases {
+            let lock: &'static RawRwLock =
+                Box::leak(Box::new(RawRwLock::with(Preference::Reader, scope)));
+            let until = |bits| {
+                let began = Instant::now();
+                while !lock.state().has(bits) {
+                    assert!(began.elapsed() < PATIENCE, "{scope:?}, {case}: {lock:?}");
+                    std::thread::yield_now();
+                }
+            };
+            lock.write(0, None).unwrap();
+            let (says, hears) = channel();
+            std::thread::spawn(move || says.send(lock.read(0, None)));
+            until(state::READERS_WAIT);
+            std::thread::spawn(move || wants(lock));
+            until(state::TURN);
+            // SAFETY: taken above.
+            unsafe { leaves(lock) }.unwrap();
+            let read = hears.recv_timeout(PATIENCE);
+            assert_eq!(read, Ok(Ok(())), "{scope:?}, {case}: {lock:?}");
+        }
+    }
+}
+
+/// Regression: whoever asked as one that may read already, of a process-shared lock that prefers writers, lost that right with its
+/// first alarm, and then waited while a writer did.
+#[test]
+fn who_may_read_already_waits_only_while_somebody_writes() {
+    const PATIENCE: Duration = Duration::from_secs(20);
+    for scope in [Scope::Private, Scope::Shared] {
+        // In some of them it sleeps already, and has not been alarmed yet.
+        for round in 0..10 {
+            let lock: &'static RawRwLock =
+                Box::leak(Box::new(RawRwLock::with(Preference::Writer, scope)));
+            let until = |bits| {
+                let began = Instant::now();
+                while !lock.state().has(bits) {
+                    assert!(began.elapsed() < PATIENCE, "{scope:?}, {round}: {lock:?}");
+                    std::thread::yield_now();
+                }
+            };
+            lock.write(0, None).unwrap();
+            std::thread::spawn(move || lock.write(0, None));
+            until(state::WRITERS_WAIT);
+            let (says, hears) = channel();
+            std::thread::spawn(move || says.send(lock.read_recursive(0, None)));
+            until(state::READERS_WAIT);
+            std::thread::sleep(Duration::from_micros(100 * round));
+            // SAFETY: taken above.
+            unsafe { lock.downgrade_to_upgradable_checked() }.unwrap();
+            let read = hears.recv_timeout(PATIENCE);
+            assert_eq!(read, Ok(Ok(())), "{scope:?}, {round}: {lock:?}");
+        }
+    }
+}
