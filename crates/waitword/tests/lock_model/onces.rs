@@ -238,7 +238,9 @@ impl Model<Onces> for Modelled {
             return Err(format!("thread {thread} does not come back"));
         }
         let stage = object.stage.lock().unwrap();
-        if self.runs.is_none() && let Some(thread) = stage.runs {
+        if self.runs.is_none()
+            && let Some(thread) = stage.runs
+        {
             // One of those who wait, whichever.
             let place = self.line.iter().position(|&(other, _)| other == thread);
             let (_, call) = self.line.remove(place.ok_or("a stranger runs it")?);

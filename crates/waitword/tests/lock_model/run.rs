@@ -50,7 +50,9 @@ pub(crate) fn run<F: Family>(
     };
     let steps = program.steps.iter().try_for_each(|step| run.take(step));
     let ended = steps.and_then(|()| run.end());
-    if std::env::var("WW_LOG").is_ok() { println!("{}", run.log); }
+    if std::env::var("WW_LOG").is_ok() {
+        println!("{}", run.log);
+    }
     ended.map_err(|reason| {
         let log = run.log;
         format!("{log}but {reason}")
@@ -123,7 +125,8 @@ impl<F: Family> Run<'_, F> {
         loop {
             if let Some(mut rest) = self.crew.at_rest() {
                 // What it answers comes of what was before, and what others are told of what it did.
-                rest.came_back.sort_by_key(|&(thread, _)| Some(thread) != caller);
+                rest.came_back
+                    .sort_by_key(|&(thread, _)| Some(thread) != caller);
                 for &(thread, answer) in &rest.came_back {
                     self.returned(thread, answer)?;
                 }

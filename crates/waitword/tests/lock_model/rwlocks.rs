@@ -201,7 +201,9 @@ impl Modelled {
     }
 
     fn has_anything(&self, thread: usize) -> bool {
-        [Read, Write, Claim].into_iter().any(|hold| self.has(thread, hold))
+        [Read, Write, Claim]
+            .into_iter()
+            .any(|hold| self.has(thread, hold))
     }
 
     fn is_read(&self) -> bool {
@@ -310,7 +312,9 @@ impl Model<RwLocks> for Modelled {
     fn allows(&self, thread: usize, call: &Call) -> bool {
         match *call {
             // Refused by who asks; or somebody else has it, and would be upgraded.
-            Take(Upgrade, _) | Try(Upgrade) if self.claim != Some(thread) => self.claim.is_none() && may_wait(thread),
+            Take(Upgrade, _) | Try(Upgrade) if self.claim != Some(thread) => {
+                self.claim.is_none() && may_wait(thread)
+            }
             Take(Upgrade, limit) => may_wait(thread) && (limit.passes() || !self.has(thread, Read)),
             Take(hold, limit) => {
                 // Who has something waits only where nobody can wait for it meanwhile.
