@@ -22,6 +22,8 @@ mod support;
 
 #[path = "lock_model/family.rs"]
 mod family;
+#[path = "lock_model/found.rs"]
+mod found;
 #[path = "lock_model/gates.rs"]
 mod gates;
 #[path = "lock_model/mutexes.rs"]

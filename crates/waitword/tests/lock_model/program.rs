@@ -33,7 +33,7 @@ pub(crate) enum Limit {
     Forever,
     /// Has passed already.
     Past,
-    /// Will pass before the next step.
+    /// Will pass before the next step, but not before a waiter of a rwlock has lost its patience.
     Soon,
     /// Will not pass.
     Far,
@@ -49,7 +49,7 @@ impl Limit {
         match self {
             Limit::Forever => None,
             Limit::Past => Some(Deadline::at(Clock::Monotonic, Duration::ZERO)),
-            Limit::Soon => Some(Deadline::after(Duration::from_micros(500))),
+            Limit::Soon => Some(Deadline::after(Duration::from_millis(2))),
             Limit::Far => {
                 let hour = Duration::from_secs(3600);
                 Some(Deadline::at_system_time(SystemTime::now() + hour))

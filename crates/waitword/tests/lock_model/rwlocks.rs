@@ -1,8 +1,8 @@
 //! Reader/writer locks of both preferences and scopes, with upgrades, downgrades and fair unlocks.
 //!
 //! Promised, and so in the model: nobody beside a writer, one who holds it upgradably; under reader preference a reader waits in vain
-//! only while somebody writes; under writer preference not while no writer waits; a lock that is free is not waited for; a
-//! fair unlock lets the first of those who wait in.
+//! only while somebody writes; under writer preference not while no writer waits; a lock that is free is not waited for. Not in which
+//! order: alarms send who waits to another place in the queue.
 
 use super::family::{Caller, Family, Model, expect, limits};
 use super::mutexes::scopes;
@@ -185,10 +185,8 @@ pub(crate) struct Modelled {
     writer: Option<usize>,
     claim: Option<usize>,
     doing: BTreeMap<usize, Doing>,
-    /// Those who wait for as long as it takes, by arrival.
+    /// Those who wait for as long as it takes.
     line: Vec<(usize, Hold)>,
-    /// To be let in by a fair unlock.
-    next: Option<usize>,
 }
 
 impl Modelled {
@@ -238,6 +236,8 @@ impl Modelled {
             Read if shut => Some(false),
             // Those who wait to write may have their turn.
             Read | Claim if self.waits(&[Write, Claim, Upgrade]) => None,
+            // Who was the last of a process-shared one's to be woken does not know that.
+            Read | Claim if self.sort.scope == Scope::Shared && !self.is_free() => None,
             _ => Some(true),
         }
     }
@@ -305,15 +305,14 @@ impl Model<RwLocks> for Modelled {
             claim: None,
             doing: BTreeMap::new(),
             line: Vec::new(),
-            next: None,
         }
     }
 
     fn allows(&self, thread: usize, call: &Call) -> bool {
         match *call {
-            // Refused by who asks; or somebody else has it, and would be upgraded.
+            // Refused, if nobody has what is to be upgraded, nor may have it any moment.
             Take(Upgrade, _) | Try(Upgrade) if self.claim != Some(thread) => {
-                self.claim.is_none() && may_wait(thread)
+                self.claim.is_none() && !self.waits(&[Claim]) && may_wait(thread)
             }
             Take(Upgrade, limit) => may_wait(thread) && (limit.passes() || !self.has(thread, Read)),
             Take(hold, limit) => {
@@ -348,7 +347,6 @@ impl Model<RwLocks> for Modelled {
     }
 
     fn begins(&mut self, thread: usize, call: &Call) {
-        self.next = None;
         let doing = match *call {
             Take(hold, limit) => self.take(thread, hold, Some(limit)),
             Try(hold) => self.take(thread, hold, None),
@@ -372,10 +370,6 @@ impl Model<RwLocks> for Modelled {
                 Doing::Answers(Ok(0))
             }
         };
-        if matches!(call, LeaveFairly(_)) && self.sort.scope == Scope::Private {
-            let first = self.line.first().filter(|(_, hold)| self.fits(*hold));
-            self.next = first.map(|&(thread, _)| thread);
-        }
         self.doing.insert(thread, doing);
     }
 
@@ -412,11 +406,6 @@ impl Model<RwLocks> for Modelled {
         if let Some((thread, hold)) = line.find(|(_, hold)| self.is_due(*hold)) {
             // Of those who want to write only one can.
             return Err(format!("thread {thread} is not let in to {hold:?}"));
-        }
-        if let Some(next) = self.next
-            && self.line.iter().any(|&(thread, _)| thread == next)
-        {
-            return Err(format!("thread {next} was to be let in"));
         }
         let held = (lock.is_locked(), lock.is_locked_exclusive());
         if held != (!self.is_free(), self.writer.is_some()) {
