@@ -5,6 +5,7 @@ use crate::support::Answer;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::fmt::Debug;
+use std::time::Duration;
 use waitword::Interrupter;
 
 /// Locks of one kind: the real ones, and the model of them.
@@ -17,6 +18,10 @@ pub(crate) trait Family: Copy + Debug + 'static {
 
     /// The type's own name.
     const NAME: &'static str;
+
+    /// For so long nobody has run though somebody must come back: then nobody will. Longer than what a waiter sleeps that looks by
+    /// itself, but for the second after which sleepers on shared words do, which would hide a lost wake-up.
+    const QUIET: Duration = Duration::from_millis(50);
 
     fn made() -> BoxedStrategy<Self::Made>;
     fn calls() -> BoxedStrategy<Self::Call>;
@@ -55,6 +60,9 @@ pub(crate) trait Model<F: Family>: Sized {
 
     /// All sleep who have not come back; is that right? Else somebody must still come.
     fn rests(&mut self, object: &F::Object) -> Result<(), String>;
+
+    /// Whether the object then says of itself what is so.
+    fn agrees(&self, object: &F::Object) -> Result<(), String>;
 
     /// Whether the thread, which waits, may be sent a signal; it will be, then.
     fn is_signalled(&mut self, thread: usize) -> bool;

@@ -251,10 +251,14 @@ impl Model<Gates> for Modelled {
         }
     }
 
-    fn rests(&mut self, object: &Object) -> Result<(), String> {
+    fn rests(&mut self, _object: &Object) -> Result<(), String> {
         if let Some((thread, _)) = self.answers.first_key_value() {
             return Err(format!("thread {thread} does not come back"));
         }
+        Ok(())
+    }
+
+    fn agrees(&self, object: &Object) -> Result<(), String> {
         let is_open = match object {
             Object::Event(event) => event.is_set(),
             Object::Latch(latch) => latch.try_wait(),

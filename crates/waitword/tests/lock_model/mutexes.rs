@@ -370,7 +370,7 @@ impl Model<Mutexes> for Modelled {
         }
     }
 
-    fn rests(&mut self, pair: &Pair) -> Result<(), String> {
+    fn rests(&mut self, _pair: &Pair) -> Result<(), String> {
         let answers = |doing: &Doing| matches!(doing, Doing::Answers(_));
         if let Some((thread, doing)) = self.doing.iter().find(|(_, doing)| answers(doing)) {
             return Err(format!("thread {thread} does not come back: {doing:?}"));
@@ -378,6 +378,10 @@ impl Model<Mutexes> for Modelled {
         if self.holder.is_none() && !self.line.is_empty() {
             return Err(format!("nobody is let in of {:?}", self.line));
         }
+        Ok(())
+    }
+
+    fn agrees(&self, pair: &Pair) -> Result<(), String> {
         if pair.mutex.is_locked() != self.holder.is_some() {
             return Err(format!("the mutex is not held by {:?}", self.holder));
         }

@@ -255,6 +255,10 @@ impl Model<Onces> for Modelled {
         if let (None, Some((thread, _))) = (self.runs, self.line.first()) {
             return Err(format!("thread {thread} waits, and nobody runs it"));
         }
+        Ok(())
+    }
+
+    fn agrees(&self, object: &Object) -> Result<(), String> {
         let state = match self.runs {
             Some(_) => OnceState::InProgress,
             None => self.state,

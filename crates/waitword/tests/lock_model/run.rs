@@ -5,6 +5,7 @@ use super::program::{HAND, Program, Step, THREADS};
 use crate::support::crew::Crew;
 use crate::support::{Answer, show};
 use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use waitword::Interrupter;
@@ -12,10 +13,9 @@ use waitword::Interrupter;
 /// What a call becomes, that is planted to be found; `None`: it is not made, and answers 0.
 pub(crate) type Defect<F> = fn(<F as Family>::Call) -> Option<<F as Family>::Call>;
 
-/// For so long nobody has run though somebody must come back: then nobody will.
-///
-/// Less than the second after which sleepers on shared words look by themselves, which would hide a lost wake-up.
-const QUIET: Duration = Duration::from_millis(300);
+/// In place of an answer.
+const PANICKED: Answer = Err(i32::MIN);
+
 /// For so long they may run before they have to rest.
 const RESTLESS: Duration = Duration::from_secs(30);
 
@@ -49,11 +49,7 @@ pub(crate) fn run<F: Family>(
         log: format!("{:?}\n", program.made),
     };
     let steps = program.steps.iter().try_for_each(|step| run.take(step));
-    let ended = steps.and_then(|()| run.end());
-    if std::env::var("WW_LOG").is_ok() {
-        println!("{}", run.log);
-    }
-    ended.map_err(|reason| {
+    steps.and_then(|()| run.end()).map_err(|reason| {
         let log = run.log;
         format!("{log}but {reason}")
     })
@@ -111,9 +107,9 @@ impl<F: Family> Run<'_, F> {
             thread,
             interrupter: &self.interrupters[thread],
         };
-        self.crew.order(thread, 0, move || match made {
-            Some(call) => F::call(&object, &caller, &call),
-            None => Ok(0),
+        self.crew.order(thread, 0, move || {
+            let call = || made.map_or(Ok(0), |call| F::call(&object, &caller, &call));
+            catch_unwind(AssertUnwindSafe(call)).unwrap_or(PANICKED)
         });
         self.settle(Some(thread))
     }
@@ -131,12 +127,12 @@ impl<F: Family> Run<'_, F> {
                     self.returned(thread, answer)?;
                 }
                 let Err(reason) = self.model.rests(&self.object) else {
-                    return Ok(());
+                    return self.model.agrees(&self.object);
                 };
                 if !rest.came_back.is_empty() || rest.sleeps != quiet.0 {
                     quiet = (rest.sleeps, Instant::now());
                 }
-                if quiet.1.elapsed() > QUIET {
+                if quiet.1.elapsed() > F::QUIET {
                     return Err(reason);
                 }
             }
@@ -149,6 +145,9 @@ impl<F: Family> Run<'_, F> {
 
     fn returned(&mut self, thread: usize, answer: Answer) -> Result<(), String> {
         let _ = writeln!(self.log, "        {thread} is back: {}", show(answer));
+        if answer == PANICKED {
+            return Err(format!("thread {thread} has panicked"));
+        }
         self.model.returns(thread, answer)
     }
 

@@ -12,6 +12,7 @@ use crate::support::Answer;
 use libc::{EBUSY, EDEADLK, EPERM, ETIMEDOUT};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use waitword::lock_api::{
     RawRwLock as _, RawRwLockFair as _, RawRwLockUpgrade as _, RawRwLockUpgradeFair as _,
 };
@@ -61,6 +62,9 @@ impl Family for RwLocks {
     type Model = Modelled;
 
     const NAME: &'static str = "RwLocks";
+
+    /// Alarms come at longer and longer intervals.
+    const QUIET: Duration = Duration::from_millis(300);
 
     fn made() -> BoxedStrategy<Sort> {
         let preference = prop_oneof![Just(Preference::Reader), Just(Preference::Writer)];
@@ -394,7 +398,7 @@ impl Model<RwLocks> for Modelled {
         }
     }
 
-    fn rests(&mut self, lock: &RawRwLock) -> Result<(), String> {
+    fn rests(&mut self, _lock: &RawRwLock) -> Result<(), String> {
         let at_once = |doing: &Doing| match doing {
             Doing::Answers(_) => true,
             Doing::Takes { fails, gets, .. } => fails.is_some() || *gets == Some(true),
@@ -407,6 +411,10 @@ impl Model<RwLocks> for Modelled {
             // Of those who want to write only one can.
             return Err(format!("thread {thread} is not let in to {hold:?}"));
         }
+        Ok(())
+    }
+
+    fn agrees(&self, lock: &RawRwLock) -> Result<(), String> {
         let held = (lock.is_locked(), lock.is_locked_exclusive());
         if held != (!self.is_free(), self.writer.is_some()) {
             return Err(format!("held, written: not {held:?}"));

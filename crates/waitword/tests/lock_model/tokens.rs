@@ -294,7 +294,7 @@ impl Model<Tokens> for Modelled {
         }
     }
 
-    fn rests(&mut self, object: &Object) -> Result<(), String> {
+    fn rests(&mut self, _object: &Object) -> Result<(), String> {
         let answers = |doing: &Doing| matches!(doing, Doing::Answers(_));
         if let Some((thread, doing)) = self.doing.iter().find(|(_, doing)| answers(doing)) {
             return Err(format!("thread {thread} does not come back: {doing:?}"));
@@ -303,6 +303,10 @@ impl Model<Tokens> for Modelled {
             let (value, line) = (self.value, &self.line);
             return Err(format!("{line:?} do not take the {value} that are there"));
         }
+        Ok(())
+    }
+
+    fn agrees(&self, object: &Object) -> Result<(), String> {
         let value = match object {
             Object::Semaphore(semaphore) => semaphore.value(),
             Object::AutoEvent(event) => event.is_set().into(),
