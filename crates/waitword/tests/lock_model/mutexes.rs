@@ -346,6 +346,10 @@ impl Model<Mutexes> for Modelled {
     }
 
     fn returns(&mut self, thread: usize, answer: Answer) -> Result<(), String> {
+        if answer == Err(EINTR) {
+            // It has cleared what was requested meanwhile, too.
+            self.interrupted[thread] = false;
+        }
         match self.doing.remove(&thread).expect("it was away") {
             Doing::Answers(right) => expect(thread, answer, right),
             Doing::Waits { .. } => Err(format!("thread {thread} was not signalled")),

@@ -20,7 +20,8 @@ pub(crate) struct Onces;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    CallOnce,
+    /// `call_once`.
+    Plain,
     /// `call_once_force`.
     Force,
     Execute,
@@ -104,7 +105,7 @@ impl Family for Onces {
 
     fn calls() -> BoxedStrategy<Call> {
         prop_oneof![
-            3 => Just(CallOnce),
+            3 => Just(Plain),
             2 => Just(Force),
             2 => Just(Execute),
             1 => Just(Ends(End::Returns)),
@@ -129,7 +130,7 @@ impl Family for Onces {
             object.run(caller.thread, found);
         };
         let call_it = || match call {
-            CallOnce => object.once.call_once(|| run(None)),
+            Plain => object.once.call_once(|| run(None)),
             Force => object.once.call_once_force(|found| run(Some(found))),
             Execute => object.once.execute(|| run(None)),
             Ends(end) => {
@@ -180,7 +181,7 @@ impl Modelled {
     fn would_run(&self, call: Call) -> bool {
         match self.state {
             OnceState::New => true,
-            OnceState::Poisoned => call != CallOnce,
+            OnceState::Poisoned => call != Plain,
             _ => false,
         }
     }

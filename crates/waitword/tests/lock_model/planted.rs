@@ -73,7 +73,7 @@ fn each_planted_defect_is_found_and_shrunk() {
     is_found::<Onces>(bench, "poison is for ever", 3, |call| {
         use onces::Call::*;
         Some(match call {
-            Force => CallOnce,
+            Force => Plain,
             call => call,
         })
     });

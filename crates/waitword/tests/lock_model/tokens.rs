@@ -35,17 +35,17 @@ pub(crate) enum Call {
     /// Of an event.
     Reset,
     TryWait,
-    Wait(Ends, Limit),
+    Wait(EndedBy, Limit),
     Value,
 }
 use Call::*;
 
 /// What ends a wait but for tokens and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ends {
-    ByNothing,
-    BySignals,
-    ByInterrupters,
+pub(crate) enum EndedBy {
+    Nothing,
+    Signals,
+    Interrupters,
 }
 
 pub(crate) enum Object {
@@ -79,9 +79,9 @@ impl Family for Tokens {
             1 => prop_oneof![Just(Semaphore::MAX_VALUE), Just(u32::MAX)],
         ];
         let ends = prop_oneof![
-            2 => Just(Ends::ByNothing),
-            1 => Just(Ends::BySignals),
-            1 => Just(Ends::ByInterrupters),
+            2 => Just(EndedBy::Nothing),
+            1 => Just(EndedBy::Signals),
+            1 => Just(EndedBy::Interrupters),
         ];
         prop_oneof![
             4 => count.prop_map(Post),
@@ -107,17 +107,17 @@ impl Family for Tokens {
                 Post(1) => in_errno(semaphore.post()),
                 Post(count) => in_errno(semaphore.post_many(count)),
                 TryWait => or(semaphore.try_wait(), EAGAIN),
-                Wait(Ends::ByNothing, limit) => match limit.deadline() {
+                Wait(EndedBy::Nothing, limit) => match limit.deadline() {
                     None => {
                         semaphore.wait();
                         Ok(0)
                     }
                     Some(deadline) => or(semaphore.wait_until(deadline), ETIMEDOUT),
                 },
-                Wait(Ends::BySignals, limit) => {
+                Wait(EndedBy::Signals, limit) => {
                     waited(semaphore.wait_interruptible(limit.deadline()))
                 }
-                Wait(Ends::ByInterrupters, limit) => {
+                Wait(EndedBy::Interrupters, limit) => {
                     let by = caller.interrupter;
                     let waited = waited(semaphore.wait_interruptible_by(limit.deadline(), by));
                     if waited == Err(EINTR) {
@@ -167,7 +167,7 @@ fn waited(waited: Result<(), Error>) -> Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
     Answers(Answer),
-    Waits(Ends),
+    Waits(EndedBy),
 }
 
 /// See the module above.
@@ -200,7 +200,7 @@ impl Modelled {
         Ok(0)
     }
 
-    fn wait(&mut self, thread: usize, ends: Ends, limit: Limit) -> Doing {
+    fn wait(&mut self, thread: usize, ends: EndedBy, limit: Limit) -> Doing {
         if self.value > 0 {
             self.value -= 1;
             return Doing::Answers(Ok(0));
@@ -218,8 +218,8 @@ impl Modelled {
     }
 
     /// Whether an interrupter has ended, or would, such a wait.
-    fn is_ended(&self, thread: usize, ends: Ends) -> bool {
-        let can = ends == Ends::ByInterrupters && self.sort.scope == Scope::Private;
+    fn is_ended(&self, thread: usize, ends: EndedBy) -> bool {
+        let can = ends == EndedBy::Interrupters && self.sort.scope == Scope::Private;
         can && !self.is_event() && self.interrupted[thread]
     }
 
@@ -320,11 +320,11 @@ impl Model<Tokens> for Modelled {
     fn is_signalled(&mut self, thread: usize) -> bool {
         let ends = match self.doing.get(&thread) {
             Some(Doing::Waits(ends)) if !self.is_event() => *ends,
-            _ => Ends::ByNothing,
+            _ => EndedBy::Nothing,
         };
         match ends {
-            Ends::ByNothing => self.line_is_known = false,
-            Ends::BySignals | Ends::ByInterrupters => self.interrupt(thread),
+            EndedBy::Nothing => self.line_is_known = false,
+            EndedBy::Signals | EndedBy::Interrupters => self.interrupt(thread),
         }
         true
     }
