@@ -4,7 +4,7 @@ use crate::call::{INVALID, Number, answer, clock, deadline, object, put, scope};
 use crate::lock_flags::{WW_PROCESS_SHARED, WW_RWLOCK_PREFER_READER, WW_RWLOCK_PREFER_WRITER};
 use core::ffi::{c_int, c_uint};
 use libc::timespec;
-use waitword_core::{Preference, RawRwLock, RwLockError, thread_number};
+use waitword_core::{Preference, RawRwLock, RwLockError, Scope, thread_number};
 
 /// A reader/writer lock: 8 bytes, all zero when it is free, private, and prefers readers. `WW_RWLOCK_INITIALIZER`,
 /// `WW_WRITER_RWLOCK_INITIALIZER`, or `ww_rwlock_init`.
@@ -64,11 +64,22 @@ pub unsafe extern "C" fn ww_rwlock_init(rwlock: *mut ww_rwlock_t, flags: c_uint)
 pub unsafe extern "C" fn ww_rwlock_destroy(rwlock: *mut ww_rwlock_t) -> c_int {
     // SAFETY: the caller's promise.
     answer(
-        || match unsafe { object::<_, RawRwLock>(rwlock) }?.is_idle() {
+        || match is_left(unsafe { object::<_, RawRwLock>(rwlock) }?) {
             true => Ok(()),
             false => Err(Number(libc::EBUSY)),
         },
     )
+}
+
+/// Whether nobody holds it or waits for it. The word of a process-shared one may speak of readers and writers who have given up, until it
+/// is unlocked again, once for each of the two.
+fn is_left(lock: &RawRwLock) -> bool {
+    let forget_a_class = || {
+        // SAFETY: it was taken just before.
+        lock.try_write(0).is_ok() && unsafe { lock.unlock() }.is_ok()
+    };
+    let shared = lock.scope() == Scope::Shared;
+    lock.is_idle() || shared && (0..2).any(|_| forget_a_class() && lock.is_idle())
 }
 
 /// Locks it for reading, and waits for that as long as it takes: while somebody writes; with `WW_RWLOCK_PREFER_WRITER` also

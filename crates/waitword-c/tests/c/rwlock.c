@@ -267,6 +267,32 @@ static void bad_input(void)
     ANSWERS(EINVAL, ww_rwlock_upgradable_downgrade(odd));
 }
 
+static void *gives_up_reading(void *unused)
+{
+    ANSWERS(ETIMEDOUT, ww_rwlock_timedrdlock(&pair->rwlock, &past));
+    return unused;
+}
+
+static void *waits_to_write(void *unused)
+{
+    ANSWERS(0, ww_rwlock_wrlock(&pair->rwlock));
+    elsewhere(gives_up_reading, NULL);
+    ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
+    return unused;
+}
+
+/* Regression: a process-shared one that nobody had any more was EBUSY for those who had given up. */
+static void destroyed_after_some_gave_up(unsigned flags)
+{
+    ANSWERS(0, ww_rwlock_init(&pair->rwlock, flags));
+    ANSWERS(0, ww_rwlock_wrlock(&pair->rwlock));
+    pthread_t writer = start(waits_to_write, NULL);
+    usleep(50000); /* most likely it sleeps then */
+    ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
+    join(writer);
+    ANSWERS(0, ww_rwlock_destroy(&pair->rwlock));
+}
+
 int main(void)
 {
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a hang leaves what was written before it */
@@ -285,6 +311,7 @@ int main(void)
             alone(); /* once more, with what the lock has learnt */
             upgrade();
             ANSWERS(0, ww_rwlock_destroy(&pair->rwlock));
+            destroyed_after_some_gave_up(flags);
         }
     }
     return report("rwlock");

@@ -8,6 +8,7 @@ use super::strategies::{Contents, programs};
 use crate::support::Answer;
 use crate::support::fuzz::Fuzz;
 use std::sync::Arc;
+use std::time::Duration;
 use syscalls::Sysno;
 
 /// Arguments of a call, before and after.
@@ -103,7 +104,7 @@ fn each_planted_defect_is_found_and_shrunk() {
             vec![Arc::new(side)],
         );
         let fuzz = Fuzz {
-            seconds: 60,
+            time: Duration::from_secs(60),
             seed: 1,
         };
         let found = fuzz.run(&programs(Contents::default()), |program: &Program| {

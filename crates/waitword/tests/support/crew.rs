@@ -25,6 +25,14 @@ const STARTED: u32 = 2;
 const DONE: u32 = 3;
 const DISMISSED: u32 = 4;
 
+/// What was found at a moment at which nobody of a crew ran.
+pub(crate) struct Rest {
+    /// Those who have come back, and with what.
+    pub(crate) came_back: Vec<(usize, Answer)>,
+    /// How often those who sleep have gone to sleep: the same at two such moments if nobody has run between.
+    pub(crate) sleeps: u64,
+}
+
 type Job = Box<dyn FnOnce() -> Answer + Send>;
 
 /// Between the crew and one of its threads.
@@ -113,6 +121,27 @@ impl Crew {
     pub(crate) fn settle_with(&self, worker: usize) -> Vec<(usize, Answer)> {
         self.until("done", || self.workers[worker].state() == DONE);
         self.settle()
+    }
+
+    /// Who has come back, if there was a moment at which every thread was idle or asleep, be it in a table or in the kernel.
+    ///
+    /// For jobs that wake each other: two rounds of looks, between which nobody has run, have such a moment between them.
+    pub(crate) fn at_rest(&self) -> Option<Rest> {
+        let sleeps = self.sleeps()?;
+        (self.sleeps()? == sleeps).then(|| Rest {
+            came_back: self.collect(),
+            sleeps: sleeps.into_iter().flatten().sum(),
+        })
+    }
+
+    /// How often each has gone to sleep; `None` for those without a job. Nothing if one of them runs.
+    fn sleeps(&self) -> Option<Vec<Option<u64>>> {
+        let of_one = |worker: &Worker| match worker.state() {
+            IDLE | DONE => Some(None),
+            STARTED => worker.probe.sleeps_in_futex_call().map(Some),
+            _ => None,
+        };
+        self.workers.iter().map(of_one).collect()
     }
 
     /// Ends the wait of a thread by a signal whose handler does nothing.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// How long, and from where.
 pub(crate) struct Fuzz {
-    pub(crate) seconds: u64,
+    pub(crate) time: Duration,
     pub(crate) seed: u64,
 }
 
@@ -30,7 +30,7 @@ impl Fuzz {
     /// As `WAITWORD_FUZZ_SECONDS` and `WAITWORD_FUZZ_SEED` say; else 2 seconds, from anywhere.
     pub(crate) fn from_environment() -> Self {
         Self {
-            seconds: variable("WAITWORD_FUZZ_SECONDS").unwrap_or(2),
+            time: Duration::from_secs(variable("WAITWORD_FUZZ_SECONDS").unwrap_or(2)),
             seed: variable("WAITWORD_FUZZ_SEED")
                 .unwrap_or_else(|| RandomState::new().hash_one(0) >> 32),
         }
@@ -48,7 +48,7 @@ impl Fuzz {
         inputs: &S,
         test: impl Fn(&S::Value) -> Result<(), String>,
     ) -> Result<(), Failure<S::Value>> {
-        let end = Instant::now() + Duration::from_secs(self.seconds);
+        let end = Instant::now() + self.time;
         let mut tried = 0;
         let mut seed = self.seed;
         println!("fuzz: from seed {seed}");

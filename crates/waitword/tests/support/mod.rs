@@ -32,6 +32,12 @@ fn error_name(code: i32) -> String {
         libc::ETIMEDOUT => "ETIMEDOUT",
         libc::ENOSYS => "ENOSYS",
         libc::ENOMEM => "ENOMEM",
+        libc::EBUSY => "EBUSY",
+        libc::EDEADLK => "EDEADLK",
+        libc::EPERM => "EPERM",
+        libc::EOVERFLOW => "EOVERFLOW",
+        libc::ENOTRECOVERABLE => "ENOTRECOVERABLE",
+        libc::ECANCELED => "ECANCELED",
         _ => return format!("errno {code}"),
     };
     name.to_owned()

@@ -16,6 +16,7 @@ use syscalls::Sysno;
 pub(crate) struct SleepProbe {
     syscall: File,
     stat: File,
+    status: File,
 }
 
 impl SleepProbe {
@@ -39,12 +40,25 @@ impl SleepProbe {
         Self {
             syscall: open("syscall"),
             stat: open("stat"),
+            status: open("status"),
         }
     }
 
     /// Whether the thread is queued and asleep in a futex call.
     pub(crate) fn in_futex_call(&self) -> bool {
         self.is_off_cpu_in_futex_call() && self.is_asleep()
+    }
+
+    /// How often the thread has gone to sleep, if it is asleep in a futex call: the same number later says that it has slept
+    /// all the time.
+    pub(crate) fn sleeps_in_futex_call(&self) -> Option<u64> {
+        if !self.in_futex_call() {
+            return None;
+        }
+        let mut text = [0; 4096];
+        let text = std::str::from_utf8(read(&self.status, &mut text)).ok()?;
+        let count = text.split_once("\nvoluntary_ctxt_switches:")?.1;
+        count.lines().next()?.trim().parse().ok()
     }
 
     fn is_off_cpu_in_futex_call(&self) -> bool {

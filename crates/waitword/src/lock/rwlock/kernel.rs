@@ -215,6 +215,10 @@ impl RawRwLock {
                 Slept::Disturbed => {}
                 // What it announced stays, for others may sleep; the next release finds out.
                 Slept::TimedOut if deadline.is_some_and(Deadline::has_passed) => {
+                    if alarms.have_rung() && state.prefers_writers() {
+                        // It has asked for the turn, which would keep others out of a free lock. Who needs it asks again.
+                        self.word.fetch_and(!(READERS_TURN | TURN), Relaxed);
+                    }
                     return Err(RwLockError::TimedOut);
                 }
                 Slept::TimedOut if waits_for_a_turn => right = right.max(Right::Waited),

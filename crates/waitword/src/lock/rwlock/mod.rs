@@ -202,7 +202,8 @@ impl RawRwLock {
     }
 
     /// Whether nobody holds it and nobody waits for it: what `pthread_rwlock_destroy` may ask before it says `EBUSY`. True only of
-    /// that moment, if others can still come.
+    /// that moment, if others can still come. Of a process-shared one it may be false for those who have given up, until it has been
+    /// given back again, once for the readers and once for the writers among them.
     pub fn is_idle(&self) -> bool {
         self.is_untouched()
     }

@@ -1,0 +1,155 @@
+//! The library's locks against models of them: random programs, made by four threads and one that never waits.
+//!
+//! ```text
+//!   program ──► the lock:  a call by one thread at a time, until all are back or asleep ─┐ who is back, told what;
+//!           ──► its model: who has it, who waits, what each is to be told               ─┘ who must come, and does not
+//! ```
+//!
+//! A model is a page of plain code (`lock_model/`, a file a family) that says what is promised, and no more: where it is
+//! promised that one of the waiters is let in, any will do; where it is the oldest, it must be that one. A waiter that
+//! must come back and sleeps on, one that comes too early, a wrong answer, a second holder: each is an error. The program
+//! is then made shorter as long as it fails, and printed as a test to paste into `lock_model/found.rs`.
+//!
+//! `WAITWORD_FUZZ_SECONDS` (2 in all) and `WAITWORD_FUZZ_SEED` as for `fuzz.rs`; `scripts/fuzz` runs them longer.
+//!
+//! # What is left out
+//!
+//! * Threads one beside the other: that is for `waitword torture` and for the models under loom.
+//! * Readers of a rwlock in slots: it takes two CPUs within 50 µs to get there.
+//! * Robust mutexes, which have a list of their own (`robust.rs`).
+
+mod support;
+
+#[path = "lock_model/family.rs"]
+mod family;
+#[path = "lock_model/found.rs"]
+mod found;
+#[path = "lock_model/gates.rs"]
+mod gates;
+#[path = "lock_model/mutexes.rs"]
+mod mutexes;
+#[path = "lock_model/onces.rs"]
+mod onces;
+#[path = "lock_model/planted.rs"]
+mod planted;
+#[path = "lock_model/program.rs"]
+mod program;
+#[path = "lock_model/run.rs"]
+mod run;
+#[path = "lock_model/rwlocks.rs"]
+mod rwlocks;
+#[path = "lock_model/tokens.rs"]
+mod tokens;
+
+use family::{Family, programs};
+use program::{Program, THREADS};
+use run::{Defect, run};
+use std::cell::RefCell;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use support::crew::Crew;
+use support::fuzz::{Failure, Fuzz};
+use support::watchdog::{Watchdog, watch};
+use waitword::Interrupter;
+
+/// Those who run programs.
+struct Bench {
+    users: RefCell<Users>,
+    watchdog: Watchdog,
+    _alone: MutexGuard<'static, ()>,
+}
+
+struct Users {
+    crew: Crew,
+    /// For ever, since threads of a run that failed may never come back.
+    interrupters: &'static [Interrupter; THREADS + 1],
+}
+
+impl Users {
+    fn new() -> Self {
+        let interrupters = [const { Interrupter::signalled() }; THREADS + 1];
+        Self {
+            crew: Crew::new(THREADS + 1),
+            interrupters: Box::leak(Box::new(interrupters)),
+        }
+    }
+}
+
+/// A thread that waits for the allocator, which another test's threads use, looks asleep like one that waits for a lock.
+static ALONE: Mutex<()> = Mutex::new(());
+
+impl Bench {
+    fn new(test: &'static str) -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let watchdog = watch(test);
+        // Who waits is to be asleep.
+        waitword::spin::set_budget(Duration::ZERO);
+        Self {
+            users: RefCell::new(Users::new()),
+            watchdog,
+            _alone: alone,
+        }
+    }
+
+    fn run<F: Family>(
+        &self,
+        program: &Program<F>,
+        defect: Option<Defect<F>>,
+    ) -> Result<(), String> {
+        self.watchdog.pat();
+        let mut users = self.users.borrow_mut();
+        let interrupters = users.interrupters;
+        let result = run(program, &mut users.crew, interrupters, defect);
+        if !users.crew.busy().is_empty() {
+            *users = Users::new();
+        }
+        result
+    }
+
+    fn fuzz<F: Family>(
+        &self,
+        fuzz: Fuzz,
+        defect: Option<Defect<F>>,
+    ) -> Result<(), Failure<Program<F>>> {
+        fuzz.run(&programs::<F>(), |program| self.run(program, defect))
+    }
+}
+
+/// How many families share the time.
+const FAMILIES: u32 = 5;
+
+fn fuzz<F: Family>(test: &'static str) {
+    let asked = Fuzz::from_environment();
+    let fuzz = Fuzz {
+        time: asked.time / FAMILIES,
+        ..asked
+    };
+    if let Err(failure) = Bench::new(test).fuzz::<F>(fuzz, None) {
+        panic!("{}", failure.text(Program::source));
+    }
+}
+
+#[test]
+fn fuzz_mutexes() {
+    fuzz::<mutexes::Mutexes>("fuzz_mutexes");
+}
+
+#[test]
+fn fuzz_rwlocks() {
+    fuzz::<rwlocks::RwLocks>("fuzz_rwlocks");
+}
+
+#[test]
+fn fuzz_tokens() {
+    fuzz::<tokens::Tokens>("fuzz_tokens");
+}
+
+#[test]
+fn fuzz_gates() {
+    fuzz::<gates::Gates>("fuzz_gates");
+}
+
+#[test]
+fn fuzz_onces() {
+    fuzz::<onces::Onces>("fuzz_onces");
+}
