@@ -12,6 +12,7 @@ use super::kills::{give_on, take_on, wait_for_progress, wake_all};
 use super::shared::{SharedWords, start};
 use super::traffic::kinds;
 use crate::actor::{Actor, Verdict};
+use crate::args::Sabotage;
 use crate::board::Count;
 use crate::context::{Context, Round};
 use crate::process::{self, Ended, complain};
@@ -199,6 +200,10 @@ fn work(context: &'static Context, passed: Passed) -> Verdict {
             std::thread::sleep(Duration::from_micros(actor.dice.u64(0..8_000)));
             if shared.words.iter().any(|tokens| tokens.is_closing()) {
                 return Ok(());
+            }
+            if context.sabotage == Some(Sabotage::Miscount) {
+                // More tokens than the threads that are gone can have had in their hands.
+                ledger[0].fetch_add(1000 * threads as i64, SeqCst);
             }
             run_next(passed)
         });
