@@ -29,7 +29,7 @@ fn main() -> ExitCode {
             move || sabotage::is_caught(name, "skip-wake", "hung", "=== torture: nothing got done");
         trials.push(Trial::test(format!("sabotage::skip_wake::{name}"), test));
     }
-    for name in "tokens condvar herd order mutex rwlock cond semaphore barrier events once atomic robust across".split(' ') {
+    for name in "tokens condvar herd order mutex rwlock cond semaphore barrier events once atomic robust across exec".split(' ') {
         let test = move || {
             sabotage::is_caught(
                 name,
@@ -62,6 +62,10 @@ fn main() -> ExitCode {
         let test = move || strikes(fault, name);
         trials.push(Trial::test(format!("fault::{fault}"), test));
     }
+    trials.push(Trial::test(
+        "fault::clock_is_left_alone_unless_asked_for",
+        clock_is_left_alone,
+    ));
     trials.push(Trial::test(
         "the_same_seed_makes_the_same_choices",
         choices::seed_repeats,
@@ -113,6 +117,16 @@ fn strikes(fault: &str, scenario: &str) -> Result<(), Failed> {
     {
         Some(line) if line.contains(fault) && !line.contains(&none) => Ok(()),
         other => Err(format!("not injected: {other:?}").into()),
+    }
+}
+
+/// The clock is the whole machine's. (`src/fault/clock.rs` tests the steps, on a clock of its own.)
+fn clock_is_left_alone() -> Result<(), Failed> {
+    let output = torture("--only tokens --seconds 1 --faults clock")?;
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    match output.status.success() && !stdout.contains("clock steps") {
+        true => Ok(()),
+        false => Err(format!("{stdout}{stderr}").into()),
     }
 }
 
