@@ -47,7 +47,11 @@ static void *wait_and_be_cancelled(void *pointer) {
     OK(pthread_mutex_lock(wait->mutex));
     pthread_cleanup_push(clean_up, wait);
     SET(stage, 1);
-    while (!go) OK(wait_as_told(wait));
+    while (!go) {
+        OK(wait_as_told(wait));
+        /* Nobody signals before: a cancellation is not left to the next cancellation point. */
+        CHECK(go);
+    }
     pthread_cleanup_pop(1);
     return NULL;
 }

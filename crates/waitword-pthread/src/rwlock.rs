@@ -264,6 +264,10 @@ pub unsafe extern "C" fn pthread_rwlock_init(
 /// Source: POSIX `pthread_rwlock_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_rwlock_destroy(pointer: *mut pthread_rwlock_t) -> c_int {
+    // As glibc answers, and so programs may ask.
+    if pointer.is_null() {
+        return 0;
+    }
     // SAFETY: the caller's promise.
     let this = unsafe { rwlock(pointer) };
     match this.served() {

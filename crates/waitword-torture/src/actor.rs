@@ -1,12 +1,12 @@
 //! A thread of a scenario: does the waits and wakes, counts them, and says on the board what it is about.
 
 use crate::args::Sabotage;
-use crate::board::{Count, Doing, Place};
+use crate::board::{Doing, Place};
 use crate::context::Context;
+use crate::count::Count;
 use crate::fault::{Cpus, Fault, hold, stutter};
 use crate::spot::{How, Spot};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 use waitword::{Cmp, Deadline, Error, Op, wait_any};
 
@@ -26,20 +26,20 @@ pub(crate) struct Actor {
 }
 
 thread_local! {
-    /// For signal handlers.
+    /// For signal handlers, and where there is no actor at hand.
     static HERE: Cell<Option<&'static Place>> = const { Cell::new(None) };
     static HANDLED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The place of the thread that a signal handler has interrupted.
-pub(crate) fn interrupted_place() -> Option<&'static Place> {
+/// The place of the calling thread; in a signal handler, of the one that was interrupted.
+pub(crate) fn own_place() -> Option<&'static Place> {
     HERE.with(Cell::get)
 }
 
 /// To be called by every signal handler: the thread has handled one more.
 pub(crate) fn count_signal() {
     HANDLED.with(|handled| handled.set(handled.get() + 1));
-    if let Some(place) = interrupted_place() {
+    if let Some(place) = own_place() {
         place.count(Count::Signals, 1);
     }
 }
@@ -66,7 +66,11 @@ impl Actor {
 
     /// Whether futexes are to be called as programs call them, by `syscall`: with the drop-in.
     pub(crate) fn calls(&self) -> bool {
-        self.context.drop_in.is_some()
+        self.context.slice.drop_in.is_some()
+    }
+
+    pub(crate) fn context(&self) -> &'static Context {
+        self.context
     }
 
     /// Whether such faults are injected.
@@ -226,20 +230,9 @@ impl Actor {
         Ok(woken)
     }
 
-    /// Does `what`, which may wait for the word of a lock, seen in this state.
-    pub(crate) fn wait_at<R>(
-        &self,
-        spot: Spot,
-        seen: u64,
-        until: bool,
-        what: impl FnOnce() -> R,
-    ) -> R {
-        let doing = if until {
-            Doing::WaitingUntil
-        } else {
-            Doing::Waiting
-        };
-        self.place.set(doing, spot.number, seen);
+    /// Does `what`, which may wait for an object with this word, with a deadline or without.
+    pub(crate) fn wait_at<R>(&self, spot: Spot, until: bool, what: impl FnOnce() -> R) -> R {
+        self.is_at(spot, until);
         self.handled_before.set(HANDLED.with(Cell::get));
         let result = what();
         self.is_elsewhere();
@@ -247,14 +240,27 @@ impl Actor {
         result
     }
 
-    /// Says that the thread may wait for a word, seen in this state, where a closure cannot be given.
-    pub(crate) fn is_about(&self, spot: Spot, seen: u64) {
-        self.place.set(Doing::Waiting, spot.number, seen);
+    /// Says that the thread may wait for an object with this word, where a closure cannot be given.
+    pub(crate) fn is_at(&self, spot: Spot, until: bool) {
+        let doing = match until {
+            true => Doing::EnteringUntil,
+            false => Doing::Entering,
+        };
+        self.place.set(doing, spot.number, spot.word.load());
     }
 
     /// That it does not any more.
     pub(crate) fn is_elsewhere(&self) {
         self.place.set(Doing::Other, 0, 0);
+    }
+
+    /// Sabotage: goes nowhere, with what it holds. (It must not end: whoever finds a lock that it has itself would be told so.)
+    pub(crate) fn keeps(&self, spot: Spot) -> ! {
+        self.place
+            .set(Doing::Keeping, spot.number, spot.word.load());
+        loop {
+            std::thread::park();
+        }
     }
 
     /// Goes on on one CPU, or wherever the scheduler likes.
@@ -271,58 +277,26 @@ impl Actor {
 
     /// Sabotage: whether what would wake another is to be left out.
     pub(crate) fn leaves_out(&mut self) -> bool {
-        self.context.sabotage == Some(Sabotage::SkipWake) && self.sabotage_dice.u32(0..200) == 0
+        self.context.slice.sabotage == Some(Sabotage::SkipWake)
+            && self.sabotage_dice.u32(0..200) == 0
+    }
+
+    /// Sabotage: whether one is to be passed over by another that came later.
+    pub(crate) fn overtakes(&mut self) -> bool {
+        self.context.slice.sabotage == Some(Sabotage::Overtake)
+            && self.sabotage_dice.u32(0..20) == 0
+    }
+
+    /// Sabotage: whether one is to wait for so long that it counts as starved.
+    pub(crate) fn starves(&mut self) -> bool {
+        self.context.slice.sabotage == Some(Sabotage::Starve)
+            && self.sabotage_dice.u32(0..1000) == 0
     }
 
     /// Sabotage: whether something is to be counted that was not.
     pub(crate) fn miscounts(&mut self) -> bool {
-        self.context.sabotage == Some(Sabotage::Miscount) && self.sabotage_dice.u32(0..200) == 0
-    }
-}
-
-/// When a wait that is promised to be bounded began.
-pub(crate) struct Since {
-    /// Of the time that the process has run.
-    ran: u64,
-    turns: usize,
-}
-
-/// How often others may have had their turn meanwhile, at least, before a wait counts as starved.
-const TURNS_OF_OTHERS: usize = 500;
-
-impl Actor {
-    /// Before a wait of bounded length, for one of the turns that this counts.
-    pub(crate) fn begins(&mut self, turns: &AtomicUsize) -> Since {
-        let since = Since {
-            ran: self.context.board.ran.load(Relaxed),
-            turns: turns.load(Relaxed),
-        };
-        if self.context.sabotage == Some(Sabotage::Starve) && self.sabotage_dice.u32(0..1000) == 0 {
-            let waited = || self.context.board.ran.load(Relaxed) - since.ran;
-            while waited() <= self.longest() && !self.context.board.is_violated() {
-                nap(1_000);
-            }
-        }
-        since
-    }
-
-    /// After it: that it has not waited for long while others had turn after turn. A slow machine makes waits long, but
-    /// not for one alone.
-    pub(crate) fn was_bounded(&self, since: &Since, turns: &AtomicUsize) -> Verdict {
-        let waited = self.context.board.ran.load(Relaxed) - since.ran;
-        let others = turns.load(Relaxed).wrapping_sub(since.turns);
-        if waited <= self.longest() || others < TURNS_OF_OTHERS {
-            return Ok(());
-        }
-        let (busiest, had) = self.context.board.busiest();
-        Err(format!(
-            "starved: it waited for {waited} ms, while others had {others} turns; most steps: {busiest}, {had}"
-        ))
-    }
-
-    /// In milliseconds.
-    fn longest(&self) -> u64 {
-        self.context.patience.as_millis() as u64 / 2
+        self.context.slice.sabotage == Some(Sabotage::Miscount)
+            && self.sabotage_dice.u32(0..200) == 0
     }
 }
 

@@ -4,6 +4,7 @@ use crate::drop_in::DropIn;
 use crate::fault::{Fault, Wanted};
 use crate::scenario;
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -11,7 +12,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// How long to run, shared out among the scenarios
-    #[arg(long, value_name = "N", default_value_t = 30.0)]
+    #[arg(long, value_name = "N", default_value_t = 30.0, value_parser = seconds::<0>)]
     pub seconds: f64,
 
     /// Where all random choices come from; a random one, printed, if not given
@@ -53,7 +54,7 @@ pub struct Args {
     pub clock_steps: bool,
 
     /// Run only this slice of each scenario: with the same seed, threads and faults, it makes the same choices
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", requires = "seed")]
     pub slice: Option<u64>,
 
     /// Append what the run has come to, as a line of JSON, to this file
@@ -69,7 +70,7 @@ pub struct Args {
     pub list: bool,
 
     /// After how many seconds without progress a scenario counts as hung
-    #[arg(long, value_name = "N", default_value_t = 20.0)]
+    #[arg(long, value_name = "N", default_value_t = 20.0, value_parser = seconds::<1>)]
     pub patience: f64,
 
     /// End each slice after so many rounds, whatever the time; 0: when its time is up
@@ -85,6 +86,18 @@ pub struct Args {
     pub sabotage: Option<Sabotage>,
 }
 
+/// More than nothing, and at least so many. (Nobody gets anything done within a patience of less than a second on a machine with
+/// other work.)
+fn seconds<const LEAST: u64>(text: &str) -> Result<f64, String> {
+    /// Some months.
+    const MOST: f64 = 1e7;
+    match text.parse() {
+        Ok(seconds) if seconds > 0.0 && seconds >= LEAST as f64 && seconds <= MOST => Ok(seconds),
+        _ if LEAST == 0 => Err(format!("not a number of seconds above 0, up to {MOST}")),
+        _ => Err(format!("not a number of seconds from {LEAST} to {MOST}")),
+    }
+}
+
 fn scenario_name() -> clap::builder::PossibleValuesParser {
     let all = [None, Some(DropIn::On)].into_iter().flat_map(scenario::all);
     clap::builder::PossibleValuesParser::new(all.map(|scenario| scenario.name))
@@ -92,7 +105,7 @@ fn scenario_name() -> clap::builder::PossibleValuesParser {
 
 /// How the scenarios can be broken on purpose. The library is left alone: it is the torture that is
 /// tested so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum Sabotage {
     /// Now and then a wake is left out: somebody sleeps for ever
     SkipWake,
@@ -100,6 +113,8 @@ pub enum Sabotage {
     Miscount,
     /// Now and then a waiter does not come to its turn for as long as it counts as starved
     Starve,
+    /// Now and then a waiter is passed over by one that came later
+    Overtake,
 }
 
 /// Which faults to inject.
@@ -172,6 +187,15 @@ impl std::fmt::Display for Threads {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn there_is_time() {
+        for nonsense in ["0", "-1", "nan", "inf", "1e9", "soon", ""] {
+            assert!(seconds::<0>(nonsense).is_err(), "{nonsense}");
+        }
+        assert_eq!(seconds::<0>("0.5"), Ok(0.5));
+        assert!(seconds::<1>("0.5").is_err());
+    }
 
     #[test]
     fn faults_are_a_word_or_a_list() {

@@ -4,6 +4,7 @@
 //! its last entry behind. A thread writes its own place only; nothing here waits or locks, so a signal handler
 //! may write too.
 
+use crate::count::{COUNTS, Count, Totals};
 use crate::process;
 use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed,
@@ -11,47 +12,6 @@ use std::sync::atomic::{
 
 /// Places for threads.
 pub(crate) const PLACES: usize = 4096;
-
-/// What is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub(crate) enum Count {
-    /// Steps that prove progress: a token taken, a wait over. A wait that only timed out is none.
-    Operations,
-    /// Waits begun.
-    Waits,
-    /// Waits that returned Ok.
-    Woken,
-    /// The sum of what wakes returned.
-    Wakes,
-    Timeouts,
-    /// Waits that a signal ended.
-    Interrupted,
-    /// Waiters moved.
-    Requeues,
-    /// Signal handlers run.
-    Signals,
-    Forks,
-    Kills,
-    /// Threads started.
-    Threads,
-    Rounds,
-    /// Holders of a robust mutex whose death was announced.
-    Deaths,
-    /// Processes that have gone on as another program.
-    Execs,
-    /// Faults injected, see [`crate::fault`].
-    Holds,
-    Shuffles,
-    Priorities,
-    Stutters,
-    Stops,
-    /// Calls for memory that were refused.
-    Refusals,
-    ClockSteps,
-}
-
-pub(crate) const COUNTS: usize = Count::ClockSteps as usize + 1;
 
 /// What a thread is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +23,11 @@ pub(crate) enum Doing {
     WaitingAny,
     Waking,
     Requeueing,
+    /// In a call that may wait for an object.
+    Entering,
+    EnteringUntil,
+    /// Never giving back what it holds: sabotage.
+    Keeping,
 }
 
 impl Doing {
@@ -74,7 +39,10 @@ impl Doing {
             Doing::WaitingAny,
             Doing::Waking,
             Doing::Requeueing,
-        ][number as usize % 6]
+            Doing::Entering,
+            Doing::EnteringUntil,
+            Doing::Keeping,
+        ][number as usize % 9]
     }
 }
 
@@ -94,7 +62,8 @@ pub(crate) struct Place {
     handle: AtomicUsize,
     /// The kernel's number of the thread.
     thread: AtomicU32,
-    expected: AtomicU64,
+    /// What a wait expects there, or what was there when a call began.
+    seen: AtomicU64,
     /// The numbers of the words of locks that it holds; 0: none.
     held: [AtomicU32; HELD],
     name: [AtomicU8; NAME],
@@ -110,7 +79,7 @@ pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) doing: Doing,
     pub(crate) word: u32,
-    pub(crate) expected: u64,
+    pub(crate) seen: u64,
     /// The words of the locks that it holds.
     pub(crate) held: Vec<u32>,
 }
@@ -229,9 +198,9 @@ impl Place {
         self.process.store(0, Relaxed);
     }
 
-    pub(crate) fn set(&self, doing: Doing, word: u32, expected: u64) {
+    pub(crate) fn set(&self, doing: Doing, word: u32, seen: u64) {
         self.word.store(word, Relaxed);
-        self.expected.store(expected, Relaxed);
+        self.seen.store(seen, Relaxed);
         self.doing.store(doing as u8, Relaxed);
     }
 
@@ -265,85 +234,12 @@ impl Place {
             name: String::from_utf8(name).unwrap_or_default(),
             doing: Doing::from_number(self.doing.load(Relaxed)),
             word: self.word.load(Relaxed),
-            expected: self.expected.load(Relaxed),
+            seen: self.seen.load(Relaxed),
             thread: self.thread.load(Relaxed),
             held: (self.held.iter().map(|held| held.load(Relaxed)))
                 .filter(|&word| word != 0)
                 .collect(),
         }
-    }
-}
-
-/// All counts of a scenario.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Totals(pub(crate) [u64; COUNTS]);
-
-impl Totals {
-    pub(crate) fn of(&self, what: Count) -> u64 {
-        self.0[what as usize]
-    }
-
-    /// What has been added since `before`.
-    pub(crate) fn since(&self, before: &Self) -> Self {
-        let mut change = *self;
-        for (now, before) in change.0.iter_mut().zip(before.0) {
-            *now -= before;
-        }
-        change
-    }
-
-    pub(crate) fn add(&mut self, other: &Self) {
-        for (total, more) in self.0.iter_mut().zip(other.0) {
-            *total += more;
-        }
-    }
-
-    /// As a line for the supervisor.
-    pub(crate) fn to_line(self) -> String {
-        self.0.map(|count| count.to_string()).join(" ")
-    }
-
-    pub(crate) fn from_line(line: &str) -> Option<Self> {
-        let mut totals = Self::default();
-        let mut numbers = line.split_whitespace();
-        for total in &mut totals.0 {
-            *total = numbers.next()?.parse().ok()?;
-        }
-        numbers.next().is_none().then_some(totals)
-    }
-}
-
-impl std::fmt::Display for Totals {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        const NAMES: [&str; COUNTS] = [
-            "operations",
-            "waits",
-            "woken",
-            "wakes",
-            "timeouts",
-            "interrupted",
-            "requeues",
-            "signals",
-            "forks",
-            "kills",
-            "threads",
-            "rounds",
-            "deaths",
-            "execs",
-            "holds",
-            "shuffles",
-            "priorities",
-            "stutters",
-            "stops",
-            "refusals",
-            "clock steps",
-        ];
-        let counts = NAMES.iter().zip(self.0);
-        let words: Vec<_> = counts
-            .filter(|&(_, count)| count > 0)
-            .map(|(name, count)| format!("{count} {name}"))
-            .collect();
-        f.write_str(&words.join(", "))
     }
 }
 
@@ -359,22 +255,12 @@ mod tests {
         place.set(Doing::Waiting, 7, 9);
         let entry = board.entries().next().expect("an entry");
         assert_eq!(
-            (entry.name.as_str(), entry.word, entry.expected),
+            (entry.name.as_str(), entry.word, entry.seen),
             ("first", 7, 9)
         );
         assert_eq!(entry.doing, Doing::Waiting);
         place.leave();
         assert_eq!(board.entries().count(), 0);
         assert_eq!(board.totals().of(Count::Waits), 3);
-    }
-
-    #[test]
-    fn totals_survive_the_way_to_the_supervisor() {
-        let mut totals = Totals::default();
-        for (number, total) in totals.0.iter_mut().enumerate() {
-            *total = number as u64 * 1000;
-        }
-        assert_eq!(Totals::from_line(&totals.to_line()), Some(totals));
-        assert_eq!(Totals::from_line("1 2 3"), None);
     }
 }

@@ -1,30 +1,28 @@
 //! What all threads of a scenario have in common: seed, time, board, the names of words, the crew.
 
 use crate::actor::{Actor, Verdict};
-use crate::args::Sabotage;
-use crate::board::{Board, Count, Totals};
+use crate::board::Board;
 use crate::choices::Choices;
-use crate::drop_in::DropIn;
+use crate::count::{Count, Totals};
 use crate::fault::Fault;
 use crate::process;
+use crate::slice::Slice;
 use crate::spot::{Spot, Word};
+use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
 use std::thread::{Builder, Scope as ThreadScope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 use waitword::Scope;
 
+/// Of a thread under torture, in bytes.
+pub(crate) const STACK: usize = 192 << 10;
+
 /// See the module above. One for each process that runs a scenario; never freed.
 pub(crate) struct Context {
-    pub(crate) scenario: &'static str,
+    pub(crate) slice: Slice,
+    /// What all choices come from.
     pub(crate) seed: u64,
-    pub(crate) threads: Vec<usize>,
-    pub(crate) patience: Duration,
-    pub(crate) sabotage: Option<Sabotage>,
-    pub(crate) drop_in: Option<DropIn>,
-    pub(crate) faults: Vec<Fault>,
-    /// How many rounds at most; 0: as many as there is time for.
-    pub(crate) rounds: u64,
     pub(crate) choices: Choices,
     pub(crate) ends: Instant,
     pub(crate) board: &'static Board,
@@ -47,12 +45,10 @@ pub(crate) struct NamedObject {
     pub(crate) number: u32,
     pub(crate) address: usize,
     pub(crate) bytes: usize,
-    /// `pthread_self()` of the thread that holds it, or 0.
-    pub(crate) holder: &'static AtomicUsize,
 }
 
 /// A fraction of a second of torture; at its end the books are balanced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Round {
     pub(crate) number: u64,
     pub(crate) threads: usize,
@@ -67,10 +63,7 @@ impl Round {
 
     /// The seed of one thread's choices.
     pub(crate) fn seed_of(&self, role: &str, index: usize) -> u64 {
-        let role = role
-            .bytes()
-            .fold(self.seed, |mixed, byte| mix(mixed ^ u64::from(byte)));
-        mix(role ^ index as u64)
+        mix(mix_with(self.seed, role) ^ index as u64)
     }
 }
 
@@ -82,16 +75,27 @@ pub(crate) fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
+/// A seed and a name.
+pub(crate) fn mix_with(seed: u64, name: &str) -> u64 {
+    name.bytes()
+        .fold(seed, |mixed, byte| mix(mixed ^ u64::from(byte)))
+}
+
 impl Context {
+    /// Without progress for so long, it counts as hung.
+    pub(crate) fn patience(&self) -> Duration {
+        Duration::from_secs_f64(self.slice.patience)
+    }
+
     pub(crate) fn has(&self, fault: Fault) -> bool {
-        self.faults.contains(&fault)
+        self.slice.faults.contains(&fault)
     }
 
     /// The next round, until time is up. There is always a first one. How long waiters spin is one of the
     /// round's choices.
     pub(crate) fn next_round(&self) -> Option<Round> {
         let number = self.round.fetch_add(1, SeqCst);
-        let is_last = match self.rounds {
+        let is_last = match self.slice.rounds {
             0 => Instant::now() >= self.ends,
             rounds => number >= rounds,
         };
@@ -103,13 +107,10 @@ impl Context {
             place.count(Count::Rounds, 1);
             place.leave();
         }
-        let name = self
-            .scenario
-            .bytes()
-            .fold(0, |mixed, byte| mix(mixed ^ u64::from(byte)));
+        let (name, threads) = (mix_with(0, &self.slice.scenario), &self.slice.threads);
         let round = Round {
             number,
-            threads: self.threads[number as usize % self.threads.len()],
+            threads: threads[number as usize % threads.len()],
             seed: mix(self.seed ^ name ^ number.rotate_left(32)),
         };
         // Asleep at once, after a short spin, after one that outlasts most waits.
@@ -170,23 +171,16 @@ impl Context {
             word,
             scope,
         };
-        words.push((format!("{name}, {} bits", word.bits()), spot));
+        words.push((format!("#{number} {name}, {} bits", word.bits()), spot));
         spot
     }
 
     /// Says of a word that it is the first of an object.
-    pub(crate) fn name_object(
-        &self,
-        number: u32,
-        address: *const u8,
-        bytes: usize,
-        holder: &'static AtomicUsize,
-    ) {
+    pub(crate) fn name_object(&self, number: u32, address: *const u8, bytes: usize) {
         let object = NamedObject {
             number,
             address: address.expose_provenance(),
             bytes,
-            holder,
         };
         let mut objects = self.objects.lock().expect("nobody panics with it");
         objects.push(object);
@@ -218,7 +212,7 @@ impl Context {
 
     /// Says that something is wrong, and has the watchdog end it all.
     pub(crate) fn complain(&self, complaint: &str) {
-        process::complain(&format!("torture: {}: {complaint}\n", self.scenario));
+        process::complain(&format!("torture: {}: {complaint}\n", self.slice.scenario));
         self.board.violate();
     }
 
@@ -261,8 +255,8 @@ impl<'scope> Crew<'scope, '_> {
         context
             .choices
             .note(format_args!("round {}: {name} has {seed}", round.number));
-        let handle = Builder::new()
-            .stack_size(192 << 10)
+        let started = Builder::new()
+            .stack_size(STACK)
             .name(name.clone())
             .spawn_scoped(self.scope, move || {
                 let mut actor = Actor::new(context, &name, seed);
@@ -271,8 +265,10 @@ impl<'scope> Crew<'scope, '_> {
                     context.complain(&format!("{name}: {complaint}"));
                 }
                 verdict
-            })
-            .expect("a thread");
-        self.handles.push(handle);
+            });
+        match started {
+            Ok(handle) => self.handles.push(handle),
+            Err(_) => process::cannot(context, "start a thread"),
+        }
     }
 }

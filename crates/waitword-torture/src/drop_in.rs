@@ -3,8 +3,9 @@
 //! The drop-in reads its settings once in a process, so each process (of a scenario's several, one after the other) has
 //! some chosen by the seed.
 
-use crate::child::Order;
-use crate::context::mix;
+use crate::context::{mix, mix_with};
+use crate::slice::Slice;
+use serde::{Deserialize, Serialize};
 use std::ffi::{CStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -13,7 +14,7 @@ use std::path::Path;
 pub(crate) const PRELOAD: &str = "LD_PRELOAD";
 
 /// Whose pthread functions are tortured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 pub enum DropIn {
     /// The drop-in's
     On,
@@ -21,35 +22,13 @@ pub enum DropIn {
     Off,
 }
 
-impl DropIn {
-    pub(crate) fn to_text(this: Option<Self>) -> String {
-        match this {
-            None => String::new(),
-            Some(Self::On) => "on".to_owned(),
-            Some(Self::Off) => "off".to_owned(),
-        }
-    }
-
-    pub(crate) fn from_text(text: &str) -> Option<Option<Self>> {
-        match text {
-            "" => Some(None),
-            "on" => Some(Some(Self::On)),
-            "off" => Some(Some(Self::Off)),
-            _ => None,
-        }
-    }
-}
-
 /// What a scenario's process finds in its environment: the drop-in, and settings of the seed's choice.
-pub(crate) fn environment(order: &Order) -> Vec<(&'static str, OsString)> {
-    let Some(library) = &order.preload else {
+pub(crate) fn environment(slice: &Slice) -> Vec<(&'static str, OsString)> {
+    let Some(library) = &slice.preload else {
         return Vec::new();
     };
-    let name = order
-        .scenario
-        .bytes()
-        .fold(order.seed, |mixed, byte| mix(mixed ^ u64::from(byte)));
-    let mut dice = fastrand::Rng::with_seed(mix(name ^ order.slice));
+    let name = mix_with(slice.seed, &slice.scenario);
+    let mut dice = fastrand::Rng::with_seed(mix(name ^ slice.number));
     let flavour = ["adaptive", "adaptive", "throughput", "wait-wake"][dice.usize(0..4)];
     let spin = ["10000", "0", "1000", "100000"][dice.usize(0..4)];
     let mut variables = vec![
@@ -71,8 +50,8 @@ pub(crate) fn environment(order: &Order) -> Vec<(&'static str, OsString)> {
 }
 
 /// That this process has the functions that it is meant to have.
-pub(crate) fn verify(order: &Order) -> Result<(), String> {
-    let Some(drop_in) = order.drop_in else {
+pub(crate) fn verify(slice: &Slice) -> Result<(), String> {
+    let Some(drop_in) = slice.drop_in else {
         return Ok(());
     };
     // One of each file of the drop-in: a library that is loaded before it could define some of them.
@@ -85,7 +64,7 @@ pub(crate) fn verify(order: &Order) -> Result<(), String> {
         c"syscall",
     ] {
         let home = home_of(name).ok_or_else(|| format!("no {}", name.to_string_lossy()))?;
-        let is_right = match (drop_in, &order.preload) {
+        let is_right = match (drop_in, &slice.preload) {
             (DropIn::On, Some(library)) => same_file(&home, library),
             // No library but the C library itself has all of these.
             _ => home_of(c"gnu_get_libc_version").as_ref() == Some(&home),
@@ -95,7 +74,7 @@ pub(crate) fn verify(order: &Order) -> Result<(), String> {
                 "{} is that of {}, and should be that of {}",
                 name.to_string_lossy(),
                 home.display(),
-                match (drop_in, &order.preload) {
+                match (drop_in, &slice.preload) {
                     (DropIn::On, Some(library)) => library.display().to_string(),
                     _ => "the C library".to_owned(),
                 }

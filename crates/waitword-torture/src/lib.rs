@@ -3,7 +3,7 @@
 //! In the manner of the kernel's locktorture: scenarios drive the futex operations with
 //! random choices, each checks an invariant that a lost wake-up, a wrong count or a broken queue
 //! would violate, and a watchdog watches that something gets done. If nothing does for a while, it
-//! prints who waits on what and ends the run with a failure.
+//! prints who waits for what and ends the run with a failure.
 //!
 //! ```text
 //!   run ── supervisor: draws progress, adds up, knows when a scenario's process is beyond help
@@ -23,7 +23,8 @@
 //! in each slice of a scenario. What the scheduler makes of them is not repeatable; a slice that fails says by
 //! which command it is run again with the same choices.
 //!
-//! The scenarios of `pthread` call the C library's functions, and with `--drop-in` so torture the pthread drop-in, which the
+//! What several scenarios are made of (books that betray two holders, turns with locks one inside another, a store for tokens, teams of
+//! processes, storms of signals) is in `parts`. The scenarios of `pthread` call the C library's functions, and with `--drop-in` so torture the pthread drop-in, which the
 //! supervisor has loaded into their processes (`drop_in.rs`).
 //!
 //! A tool that cannot fail proves nothing: [`Sabotage`] makes the scenarios themselves leave out a wake or
@@ -35,13 +36,17 @@ mod board;
 mod child;
 mod choices;
 mod context;
+mod count;
 mod drop_in;
 mod fault;
+mod parts;
+mod preflight;
 mod process;
 mod pthread;
 mod record;
 mod report;
 mod scenario;
+mod slice;
 mod spot;
 mod summary;
 mod supervisor;

@@ -1,10 +1,13 @@
 //! Forked processes of a scenario: each dies with the scenario, whatever way that ends.
 
-use crate::board::Count;
 use crate::context::Context;
+use crate::count::Count;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
+
+/// The exit status of a scenario that the machine did not let go on.
+pub(crate) const CANNOT: i32 = 72;
 
 /// A file in memory, of so many zeros, that ends with the last process that has it open.
 pub(crate) fn file_in_memory(bytes: usize) -> i32 {
@@ -75,7 +78,9 @@ pub(crate) fn fork(context: &Context, work: impl FnOnce() -> i32) -> i32 {
         // SAFETY: ends the process without the parent's exit handlers.
         unsafe { libc::_exit(status) };
     }
-    assert!(child > 0, "fork failed");
+    if child < 0 {
+        cannot(context, "fork");
+    }
     register(context, child);
     child
 }
@@ -91,7 +96,9 @@ pub(crate) fn raw_clone(context: &Context, work: impl FnOnce() -> i32) -> i32 {
         // SAFETY: ends the process.
         unsafe { libc::_exit(status) };
     }
-    assert!(child > 0, "clone failed");
+    if child < 0 {
+        cannot(context, "clone");
+    }
     register(context, child);
     child
 }
@@ -118,7 +125,7 @@ pub(crate) fn reap(context: &Context, child: i32) -> Result<Ended, String> {
     let since = Instant::now();
     let mut hung = false;
     // Longer than the watchdog's patience, whose report says more.
-    let longest = context.patience + context.patience / 2;
+    let longest = context.patience() + context.patience() / 2;
     while !has_ended(child) {
         if !hung && since.elapsed() > longest {
             hung = true;
@@ -172,6 +179,19 @@ pub(crate) fn kill_all(context: &Context) {
     }
 }
 
+/// Ends the process, since the machine refuses it something that has nothing to do with what is tortured; the error is the
+/// last one of a system call.
+pub(crate) fn cannot(context: &Context, what: &str) -> ! {
+    let error = std::io::Error::last_os_error();
+    complain(&format!(
+        "torture: {}: cannot {what}: {error}\n",
+        context.slice.scenario
+    ));
+    kill_all(context);
+    // SAFETY: ends the process at once; exit handlers could wait for threads that wait for others.
+    unsafe { libc::_exit(CANNOT) }
+}
+
 /// Prints a complaint from a forked process, without the parent's locks.
 pub(crate) fn complain(message: &str) {
     // SAFETY: writes bytes that are there.
@@ -180,7 +200,7 @@ pub(crate) fn complain(message: &str) {
 
 /// Counts a fork on behalf of the calling thread.
 pub(crate) fn count_fork() {
-    if let Some(place) = crate::actor::interrupted_place() {
+    if let Some(place) = crate::actor::own_place() {
         place.count(Count::Forks, 1);
     }
 }

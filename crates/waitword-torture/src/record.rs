@@ -1,16 +1,16 @@
 //! What runs have come to, for the table in the documentation: a line of JSON for each, appended to a file.
 
-use crate::board::{Count, Totals};
+use crate::count::{Count, Totals};
 use crate::drop_in::DropIn;
 use crate::fault::Fault;
+use crate::preflight::can_be_written;
 use crate::summary::Line;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
-use std::io::{Error, ErrorKind, Result, Write as _};
+use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
 
 /// One run.
 #[derive(Debug, Serialize, Deserialize, PartialEq)]
@@ -18,7 +18,7 @@ pub(crate) struct Record {
     /// UTC, to the minute.
     pub(crate) date: String,
     pub(crate) version: String,
-    /// Of the source, if it is in a repository; with a `+` if that was changed since.
+    /// Of the source that the program was built from, if that was in a repository; with a `+` if it had been changed since.
     pub(crate) commit: String,
     /// What was tortured: "library", "drop-in", or "C library".
     pub(crate) tortured: String,
@@ -43,7 +43,7 @@ impl Record {
         Self {
             date: now(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            commit: commit(),
+            commit: env!("WAITWORD_COMMIT").to_owned(),
             tortured: match drop_in {
                 None => "library",
                 Some(DropIn::On) => "drop-in",
@@ -60,28 +60,40 @@ impl Record {
     }
 
     /// # Errors
-    /// The file cannot be written.
-    pub(crate) fn append_to(&self, file: &Path) -> Result<()> {
-        let line = serde_json::to_string(self)?;
-        let mut file = OpenOptions::new().create(true).append(true).open(file)?;
-        writeln!(file, "{line}")
+    /// The file cannot be written any more: then the record is in the error, so that it is not lost.
+    pub(crate) fn append_to(&self, file: &Path) -> Result<(), String> {
+        let line = serde_json::to_string(self).map_err(|error| error.to_string())?;
+        let opened = OpenOptions::new().create(true).append(true).open(file);
+        let written = opened.and_then(|mut file| writeln!(file, "{line}"));
+        written.map_err(|error| format!("{}: {error}; not recorded: {line}", file.display()))
     }
+}
+
+/// Looks whether runs can be appended to this file: it is made now if it is not there.
+///
+/// # Errors
+/// It cannot be written, or holds something else.
+pub(crate) fn check(file: &Path) -> Result<(), String> {
+    can_be_written(file)?;
+    records_of(file).map(drop)
 }
 
 /// The records of a file as a table in Markdown, with a sum.
 ///
 /// # Errors
 /// The file cannot be read, or a line of it is no record.
-pub(crate) fn table_of(file: &Path) -> Result<String> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Error::new(error.kind(), format!("{}: {error}", file.display())))?;
+pub(crate) fn table_of(file: &Path) -> Result<String, String> {
+    records_of(file).map(|records| table(&records))
+}
+
+fn records_of(file: &Path) -> Result<Vec<Record>, String> {
+    let name = file.display();
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
     let records = text.lines().enumerate().map(|(index, line)| {
-        serde_json::from_str(line).map_err(|error| {
-            let place = format!("{}:{}: {error}", file.display(), index + 1);
-            Error::new(ErrorKind::InvalidData, place)
-        })
+        serde_json::from_str(line)
+            .map_err(|error| format!("{name}:{}: not the record of a run: {error}", index + 1))
     });
-    Ok(table(&records.collect::<Result<Vec<Record>>>()?))
+    records.collect()
 }
 
 fn table(records: &[Record]) -> String {
@@ -152,25 +164,18 @@ fn now() -> String {
     format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}")
 }
 
-fn commit() -> String {
-    let source = env!("CARGO_MANIFEST_DIR");
-    let arguments = [
-        "-C",
-        source,
-        "describe",
-        "--always",
-        "--dirty=+",
-        "--exclude=*",
-    ];
-    let output = Command::new("git").args(arguments).output();
-    let text = output.ok().filter(|output| output.status.success());
-    let text = text.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    text.unwrap_or_else(|| "unknown".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As the first ones were written.
+    const OLD: &str = r#"{"date":"2026-11-22 06:25","version":"0.1.0","commit":"5ae7954","tortured":"library","seed":6001,"seconds":9.5,"scenarios":26,"operations":7,"faults":{"stop":1},"found":[]}"#;
+
+    #[test]
+    fn old_records_can_be_read() {
+        let record: Record = serde_json::from_str(OLD).expect("a record");
+        assert_eq!((record.seed, record.commit.as_str()), (6001, "5ae7954"));
+    }
 
     #[test]
     fn records_come_back_as_a_table() {
@@ -193,7 +198,9 @@ mod tests {
         assert!(text.contains("| abc | library | 7 | 1.50 | 1,234,567 | 12 stop | ring: hung |"));
         assert!(text.contains("| **all** | | | 2 runs | 3.00 | 2,469,134 | 24 stop | 2 |"));
         std::fs::write(&file, "no record\n").expect("a file");
-        assert!(table_of(&file).is_err());
+        let said = table_of(&file).expect_err("no record");
+        assert!(said.contains(":1: not the record of a run"), "{said}");
+        assert_eq!(check(&file), Err(said));
         std::fs::remove_file(&file).expect("removed");
     }
 }

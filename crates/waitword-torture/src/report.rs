@@ -1,5 +1,5 @@
-//! Who waits on what, as text: threads by role, words by name, what they hold and what is expected of them, who has the
-//! lock that is waited for, and what the kernel says that each thread does.
+//! Who waits for what, as text: each thread, what the kernel says that it does, the word or object that it waits for, what that holds,
+//! and who has it.
 
 use crate::board::{Doing, Entry};
 use crate::child::VARIABLE;
@@ -13,134 +13,210 @@ use std::sync::atomic::{
 };
 use waitword::table::{self, Waiter};
 
-/// So many lines of each kind; of the rest only the number is given.
-const LINES: usize = 40;
-
 /// The report of the watchdog, headed by what has happened.
-pub(crate) fn who_waits_on_what(context: &Context, head: &str) -> String {
-    let mut text = format!(
-        "\n=== torture: {head} in scenario `{}`, round {}, seed {} ===\n",
-        context.scenario,
-        context.round.load(SeqCst).saturating_sub(1),
-        context.seed,
-    );
-    let entries: Vec<_> = context.board.entries().collect();
-    // A thread may have panicked with the names; they are still good.
-    let words = match context.words.try_lock() {
-        Ok(words) => words.clone(),
-        Err(_) => Vec::new(),
-    };
-    write_table(&mut text, &words, &entries);
-    write_threads(&mut text, &words, &entries);
-    write_words(&mut text, &words, &entries);
-    if let Ok(objects) = context.objects.try_lock() {
-        write_objects(&mut text, &words, &objects, &entries);
+pub(crate) fn who_waits_for_what(context: &Context, head: &str) -> String {
+    let mut report = Report::new(context, head);
+    report.write_threads();
+    report.write_words();
+    match context.slice.drop_in {
+        None => report.write_table(),
+        Some(_) => report.line("the table of the drop-in cannot be looked into from here"),
     }
-    write_settings(&mut text);
-    let _ = writeln!(text, "counts: {}", context.totals());
-    text
+    report.write_settings();
+    report.line(&format!("counts: {}", context.totals()));
+    report.text
 }
 
-fn name_of(words: &[(String, Spot)], number: u32) -> &str {
-    let index = (number as usize).wrapping_sub(1);
-    words.get(index).map_or("an unnamed word", |(name, _)| name)
+struct Report {
+    text: String,
+    /// Those that wait first.
+    entries: Vec<Entry>,
+    words: Vec<(String, Spot)>,
+    objects: Vec<NamedObject>,
 }
 
-/// A word by name, with its address and what it holds.
-fn described(words: &[(String, Spot)], number: u32) -> String {
-    let index = (number as usize).wrapping_sub(1);
-    words
-        .get(index)
-        .map_or("an unnamed word".to_owned(), |(name, spot)| {
-            let (address, value) = (spot.word.address(), spot.word.load());
-            format!("{name} at {address:#x}, which holds {value:#x}")
-        })
-}
+impl Report {
+    fn new(context: &Context, head: &str) -> Self {
+        let text = format!(
+            "\n=== torture: {head} in scenario `{}`, round {}, seed {} ===\n",
+            context.slice.scenario,
+            context.round.load(SeqCst).saturating_sub(1),
+            context.seed,
+        );
+        let mut entries: Vec<_> = context.board.entries().collect();
+        // By role and number.
+        entries.sort_by_key(|entry| {
+            let name = &entry.name;
+            (entry.doing == Doing::Other, name.len(), name.clone())
+        });
+        // Some thread may be about to name one, and never come to its end.
+        let words = context.words.try_lock().map(|words| words.clone());
+        let objects = context.objects.try_lock().map(|objects| objects.clone());
+        Self {
+            text,
+            entries,
+            words: words.unwrap_or_default(),
+            objects: objects.unwrap_or_default(),
+        }
+    }
 
-/// The library's own table: where each waiter of this process stands.
-fn write_table(text: &mut String, words: &[(String, Spot)], entries: &[Entry]) {
-    let mut waiters = vec![Waiter::default(); 4096];
-    let snapshot = table::snapshot(&mut waiters);
-    waiters.truncate(snapshot.waiters);
-    let _ = writeln!(
-        text,
-        "the table: {} waiters, {} locked buckets, {} buckets in all",
-        snapshot.waiters,
-        snapshot.locked_buckets,
-        table::buckets()
-    );
-    let names: BTreeMap<usize, &str> = words
-        .iter()
-        .map(|(name, spot)| (spot.word.address(), name.as_str()))
-        .collect();
-    let here = std::process::id();
-    let threads: BTreeMap<usize, &str> = entries
-        .iter()
-        .filter(|entry| entry.process == here)
-        .map(|entry| (entry.handle, entry.name.as_str()))
-        .collect();
-    let lines = waiters.iter().map(|waiter| {
-        format!(
-            "{} ({:#x}) stands at {} ({:#x}), mask {:#x}",
-            threads.get(&waiter.thread).unwrap_or(&"an unknown thread"),
-            waiter.thread,
-            names.get(&waiter.address).unwrap_or(&"an unnamed word"),
-            waiter.address,
-            waiter.mask,
-        )
-    });
-    write_lines(text, lines);
-}
+    fn line(&mut self, line: &str) {
+        // Writing to a string does not fail.
+        let _ = writeln!(self.text, "{line}");
+    }
 
-/// The board: what each thread is about.
-fn write_threads(text: &mut String, words: &[(String, Spot)], entries: &[Entry]) {
-    let _ = writeln!(text, "threads: {}", entries.len());
-    let lines = entries.iter().map(|entry| {
-        let word = described(words, entry.word);
+    fn word(&self, number: u32) -> Option<&(String, Spot)> {
+        self.words.get((number as usize).wrapping_sub(1))
+    }
+
+    fn name(&self, number: u32) -> &str {
+        self.word(number)
+            .map_or("an unnamed word", |(name, _)| name)
+    }
+
+    /// A word or object by name, with its address and what it holds.
+    fn described(&self, number: u32) -> String {
+        self.word(number)
+            .map_or("an unnamed word".to_owned(), |(name, spot)| {
+                let (address, value) = (spot.word.address(), spot.word.load());
+                format!("{name}, at {address:#x}, which holds {value:#x}")
+            })
+    }
+
+    /// Those who have it.
+    fn holders(&self, word: u32) -> Option<String> {
+        let holders = self
+            .entries
+            .iter()
+            .filter(|entry| entry.held.contains(&word));
+        let names: Vec<_> = holders
+            .map(|entry| format!("{} (thread {})", entry.name, entry.thread))
+            .collect();
+        (!names.is_empty()).then(|| format!("held by {}", names.join(" and ")))
+    }
+
+    /// Each thread, what it is about, and what it holds.
+    fn write_threads(&mut self) {
+        let lines: Vec<_> = self
+            .entries
+            .iter()
+            .map(|entry| self.thread(entry))
+            .collect();
+        self.line(&format!("threads: {}", lines.len()));
+        lines
+            .iter()
+            .for_each(|line| self.line(&format!("  {line}")));
+    }
+
+    fn thread(&self, entry: &Entry) -> String {
+        let word = self.described(entry.word);
+        let seen = entry.seen;
         let about = match entry.doing {
             Doing::Other => "does something else".to_owned(),
-            Doing::Waiting => format!("waits on {word}, expecting {:#x}", entry.expected),
+            Doing::Waiting => format!("waits on {word}, expecting {seen:#x}"),
             Doing::WaitingUntil => {
-                format!(
-                    "waits, with a deadline, on {word}, expecting {:#x}",
-                    entry.expected
-                )
+                format!("waits, with a deadline, on {word}, expecting {seen:#x}")
             }
             Doing::WaitingAny => format!("waits on several words, the first being {word}"),
             Doing::Waking => format!("is in a wake of {word}"),
             Doing::Requeueing => format!("is in a requeue from {word}"),
+            Doing::Entering => format!("waits for {word} ({seen:#x} when it came)"),
+            Doing::EnteringUntil => {
+                format!("waits, with a deadline, for {word} ({seen:#x} when it came)")
+            }
+            Doing::Keeping => "keeps what it has, for ever (sabotage)".to_owned(),
         };
-        let held: Vec<_> = (entry.held.iter())
-            .map(|&number| name_of(words, number))
+        let waits_for_holder = matches!(entry.doing, Doing::Entering | Doing::EnteringUntil);
+        let holders = self.holders(entry.word).filter(|_| waits_for_holder);
+        let mut held: Vec<_> = entry.held.iter().map(|&word| self.name(word)).collect();
+        held.dedup();
+        let holding = (!held.is_empty()).then(|| format!("it holds {}", held.join(" and ")));
+        let rest: String = [holders, holding]
+            .into_iter()
+            .flatten()
+            .map(|part| format!("; {part}"))
             .collect();
-        let holding = match &held[..] {
-            [] => String::new(),
-            _ => format!(", holding {}", held.join(" and ")),
-        };
-        let holder = match entry.doing {
-            Doing::Waiting | Doing::WaitingUntil => holder_of(entry.word, entries),
-            _ => String::new(),
-        };
         format!(
-            "{} (process {}, thread {}, {}) {about}{holder}{holding}",
+            "{} (process {}, thread {}, {}) {about}{rest}",
             entry.name,
             entry.process,
             entry.thread,
             in_kernel(entry),
         )
-    });
-    write_lines(text, lines);
-}
+    }
 
-/// Who has the lock that is waited for, and what he is about.
-fn holder_of(word: u32, entries: &[Entry]) -> String {
-    let holders = entries.iter().filter(|entry| entry.held.contains(&word));
-    let holders: Vec<_> = holders
-        .map(|holder| format!("{} (thread {})", holder.name, holder.thread))
-        .collect();
-    match &holders[..] {
-        [] => String::new(),
-        _ => format!(", held by {}", holders.join(" and ")),
+    /// The words and objects that threads are about, or hold. For one of the C library's, with its bytes.
+    fn write_words(&mut self) {
+        self.line("words and objects:");
+        let mut lines = Vec::new();
+        for (name, spot) in &self.words {
+            let is_about = |entry: &&Entry| {
+                entry.word == spot.number && !matches!(entry.doing, Doing::Other | Doing::Keeping)
+            };
+            let threads = self.entries.iter().filter(is_about).count();
+            let holders = self.holders(spot.number);
+            if threads == 0 && holders.is_none() {
+                continue;
+            }
+            let holders = holders.map_or(String::new(), |holders| format!("; {holders}"));
+            let object = (self.objects.iter()).find(|object| object.number == spot.number);
+            let bytes = object.map_or(String::new(), |object| format!("; {}", hex(object)));
+            let (address, value) = (spot.word.address(), spot.word.load());
+            let line = format!(
+                "  {name}, at {address:#x}, holds {value:#x}; threads about it: {threads}{holders}{bytes}"
+            );
+            lines.push((threads, line));
+        }
+        lines.sort_by_key(|(threads, _)| std::cmp::Reverse(*threads));
+        lines.iter().for_each(|(_, line)| self.line(line));
+        let rest = self.words.len() - lines.len();
+        self.line(&format!("  (and {rest} that nobody is about)"));
+    }
+
+    /// The library's own table: where each waiter of this process stands. Those for process-shared objects stand in the kernel.
+    fn write_table(&mut self) {
+        let mut waiters = vec![Waiter::default(); 1 << 14];
+        let snapshot = table::snapshot(&mut waiters);
+        waiters.truncate(snapshot.waiters);
+        let here = std::process::id();
+        self.line(&format!(
+            "the library's table in process {here}: {} waiters, {} locked buckets, {} buckets in all",
+            snapshot.waiters,
+            snapshot.locked_buckets,
+            table::buckets()
+        ));
+        let names: BTreeMap<usize, &str> = self
+            .words
+            .iter()
+            .map(|(name, spot)| (spot.word.address(), name.as_str()))
+            .collect();
+        let threads: BTreeMap<usize, &str> = self
+            .entries
+            .iter()
+            .filter(|entry| entry.process == here)
+            .map(|entry| (entry.handle, entry.name.as_str()))
+            .collect();
+        let line = |waiter: &Waiter| {
+            format!(
+                "  {} stands at {} ({:#x}), mask {:#x}",
+                threads.get(&waiter.thread).unwrap_or(&"an unknown thread"),
+                names.get(&waiter.address).unwrap_or(&"an unnamed word"),
+                waiter.address,
+                waiter.mask,
+            )
+        };
+        let lines: Vec<_> = waiters.iter().map(line).collect();
+        lines.iter().for_each(|line| self.line(line));
+    }
+
+    /// What this process was told about waitword in its environment.
+    fn write_settings(&mut self) {
+        let settings = std::env::vars().filter(|(name, _)| {
+            name == crate::drop_in::PRELOAD || name.starts_with("WAITWORD") && name != VARIABLE
+        });
+        for (name, value) in settings {
+            self.line(&format!("environment: {name}={value}"));
+        }
     }
 }
 
@@ -161,89 +237,15 @@ fn in_kernel(entry: &Entry) -> String {
     }
 }
 
-fn write_words(text: &mut String, words: &[(String, Spot)], entries: &[Entry]) {
-    let _ = writeln!(text, "words:");
-    let mut lines: Vec<_> = words
-        .iter()
-        .map(|(name, spot)| {
-            let about = |entry: &&Entry| entry.word == spot.number && entry.doing != Doing::Other;
-            let threads = entries.iter().filter(about).count();
-            (
-                threads,
-                format!(
-                    "{name} holds {:#x}; {threads} threads are about it",
-                    spot.word.load()
-                ),
-            )
-        })
-        .collect();
-    lines.sort_by_key(|(threads, _)| std::cmp::Reverse(*threads));
-    write_lines(text, lines.into_iter().map(|(_, line)| line));
-}
-
-/// The objects that threads are about or hold: where they lie, what lies there, who holds them.
-fn write_objects(
-    text: &mut String,
-    words: &[(String, Spot)],
-    objects: &[NamedObject],
-    entries: &[Entry],
-) {
-    let lines: Vec<_> = objects
-        .iter()
-        .filter_map(|object| {
-            let about = |entry: &&Entry| entry.word == object.number && entry.doing != Doing::Other;
-            let threads = entries.iter().filter(about).count();
-            let holder = object.holder.load(Relaxed);
-            if threads == 0 && holder == 0 {
-                return None;
-            }
-            let held = match entries.iter().find(|entry| entry.handle == holder) {
-                _ if holder == 0 => "held by nobody".to_owned(),
-                Some(entry) => format!("held by {} ({holder:#x})", entry.name),
-                None => format!("held by a thread that is gone ({holder:#x})"),
-            };
-            let name = name_of(words, object.number);
-            let bytes = hex(object);
-            let address = object.address;
-            Some(format!(
-                "{name} at {address:#x}: {held}; {threads} threads are about it; {bytes}"
-            ))
-        })
-        .collect();
-    if !objects.is_empty() {
-        let _ = writeln!(text, "objects:");
-        write_lines(text, lines.into_iter());
-    }
-}
-
-/// An object's first words.
+/// An object's first bytes.
 fn hex(object: &NamedObject) -> String {
     let words = object.bytes.min(48) / size_of::<u32>();
     let first = std::ptr::with_exposed_provenance::<AtomicU32>(object.address);
     // SAFETY: objects are never freed; whatever lies there, it may be looked at by atomics.
     let words = unsafe { std::slice::from_raw_parts(first, words) };
-    let words = words
+    let words: Vec<_> = words
         .iter()
-        .map(|word| format!("{:08x}", word.load(Relaxed)));
-    words.collect::<Vec<_>>().join(" ")
-}
-
-/// What this process was told about waitword in its environment.
-fn write_settings(text: &mut String) {
-    let settings = std::env::vars().filter(|(name, _)| {
-        name == crate::drop_in::PRELOAD || name.starts_with("WAITWORD") && name != VARIABLE
-    });
-    for (name, value) in settings {
-        let _ = writeln!(text, "environment: {name}={value}");
-    }
-}
-
-fn write_lines(text: &mut String, lines: impl ExactSizeIterator<Item = String>) {
-    let beyond = lines.len().saturating_sub(LINES);
-    for line in lines.take(LINES) {
-        let _ = writeln!(text, "  {line}");
-    }
-    if beyond > 0 {
-        let _ = writeln!(text, "  ... and {beyond} more");
-    }
+        .map(|word| format!("{:08x}", word.load(Relaxed)))
+        .collect();
+    format!("bytes {}", words.join(" "))
 }

@@ -1,6 +1,6 @@
 //! What a run comes to, as a table.
 
-use crate::board::{Count, Totals};
+use crate::count::{Count, Totals};
 use crate::drop_in::DropIn;
 use crate::fault::Fault;
 use crate::scenario;

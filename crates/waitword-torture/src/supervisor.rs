@@ -1,12 +1,15 @@
 //! Runs the scenarios, each in a process of its own; shows how far they are; adds up.
 
 use crate::args::Args;
-use crate::board::{Count, Totals};
-use crate::child::{self, CHOICES, Order, VARIABLE, VIOLATED};
+use crate::child::{self, CHOICES, VARIABLE, VIOLATED};
+use crate::count::{Count, Totals};
 use crate::drop_in::{self, DropIn};
 use crate::fault::{self, Clock, Fault, Outside};
+use crate::preflight;
+use crate::process::CANNOT;
 use crate::record::{self, Record};
-use crate::scenario::{self, Scenario};
+use crate::scenario::Scenario;
+use crate::slice::Slice;
 use crate::summary::{self, Line};
 use crate::watchdog::{COUNTS_LINE, HUNG};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
@@ -20,6 +23,9 @@ use std::time::{Duration, Instant};
 /// How much longer than its own watchdog's patience a scenario's process may be silent: that watchdog, too,
 /// could hang.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// Seconds of a slice: it has one round, whatever its time, and can be asked for on the command line.
+const LEAST: f64 = 0.001;
 
 /// Runs the torture; success if no scenario has failed.
 ///
@@ -36,49 +42,16 @@ pub fn run(args: &Args, drop_in: &dyn Fn() -> Result<PathBuf, String>) -> ExitCo
         );
         return ExitCode::SUCCESS;
     }
-    if let Some(file) = &args.records {
-        return match record::table_of(file) {
-            Ok(table) => {
-                print!("{table}");
-                ExitCode::SUCCESS
-            }
-            Err(error) => {
-                eprintln!("torture: {error}");
-                ExitCode::FAILURE
-            }
-        };
-    }
-    let preload = match (&args.drop_in, &args.drop_in_library) {
-        (Some(DropIn::On), Some(path)) => Ok(Some(path.clone())),
-        (Some(DropIn::On), None) => drop_in().map(Some),
-        _ => Ok(None),
+    let ended = match &args.records {
+        Some(file) => record::table_of(file).map(|table| {
+            print!("{table}");
+            true
+        }),
+        None => run_and_report(args, drop_in),
     };
-    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
-    let lines = preload
-        .map_err(std::io::Error::other)
-        .and_then(|preload| run_all(args, seed, preload.as_deref()));
-    match lines {
-        Ok(lines) => {
-            if let Some(file) = &args.record
-                && let Err(error) = Record::new(args.drop_in, seed, &lines).append_to(file)
-            {
-                eprintln!("torture: {}: {error}", file.display());
-                return ExitCode::FAILURE;
-            }
-            println!("{}", summary::table(&lines));
-            println!("{}", summary::faults(&lines));
-            let failed: Vec<_> = lines.iter().filter(|line| line.failure.is_some()).collect();
-            for line in &failed {
-                let why = line.failure.as_deref().unwrap_or_default();
-                println!("FAILED: {}: {why}", line.scenario);
-            }
-            if failed.is_empty() {
-                println!("No wake-up was lost.");
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            }
-        }
+    match ended {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("torture: {error}");
             ExitCode::FAILURE
@@ -86,16 +59,38 @@ pub fn run(args: &Args, drop_in: &dyn Fn() -> Result<PathBuf, String>) -> ExitCo
     }
 }
 
-fn run_all(args: &Args, seed: u64, preload: Option<&Path>) -> std::io::Result<Vec<Line>> {
-    let chosen: Vec<&Scenario> = scenario::all(args.drop_in)
-        .iter()
-        .filter(|one| args.only.is_empty() || args.only.iter().any(|name| name == one.name))
-        .collect();
-    if chosen.is_empty() {
-        let error = "none of these scenarios: those of the drop-in need --drop-in, the others must not have it";
-        return Err(std::io::Error::other(error));
+/// Whether no scenario has failed.
+fn run_and_report(
+    args: &Args,
+    drop_in: &dyn Fn() -> Result<PathBuf, String>,
+) -> Result<bool, String> {
+    let scenarios = preflight::check(args)?;
+    let preload = match (&args.drop_in, &args.drop_in_library) {
+        (Some(DropIn::On), Some(path)) => Some(path.clone()),
+        (Some(DropIn::On), None) => Some(drop_in()?),
+        _ => None,
+    };
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
+    let lines = run_all(args, scenarios, seed, preload.as_deref());
+    println!("{}", summary::table(&lines));
+    println!("{}", summary::faults(&lines));
+    for line in &lines {
+        if let Some(why) = &line.failure {
+            println!("FAILED: {}: {why}", line.scenario);
+        }
     }
-    let each = args.seconds.max(0.0) / chosen.len() as f64;
+    if let Some(file) = &args.record {
+        Record::new(args.drop_in, seed, &lines).append_to(file)?;
+    }
+    let holds = lines.iter().all(|line| line.failure.is_none());
+    if holds {
+        println!("No wake-up was lost.");
+    }
+    Ok(holds)
+}
+
+fn run_all(args: &Args, chosen: Vec<&Scenario>, seed: u64, preload: Option<&Path>) -> Vec<Line> {
+    let each = args.seconds / chosen.len() as f64;
     println!(
         "torture: {} scenarios, {each:.1} s each, threads {}, seed {seed}",
         chosen.len(),
@@ -108,14 +103,14 @@ fn run_all(args: &Args, seed: u64, preload: Option<&Path>) -> std::io::Result<Ve
     );
     let mut lines = Vec::new();
     for (index, scenario) in chosen.into_iter().enumerate() {
-        let order = Order {
+        let first = Slice {
             scenario: scenario.name.to_owned(),
+            number: args.slice.unwrap_or(0),
             seconds: each,
             seed,
             threads: args.threads.0.clone(),
             patience: args.patience,
             sabotage: args.sabotage,
-            slice: args.slice.unwrap_or(0),
             faults: Vec::new(),
             rounds: args.rounds,
             drop_in: args.drop_in,
@@ -131,23 +126,23 @@ fn run_all(args: &Args, seed: u64, preload: Option<&Path>) -> std::io::Result<Ve
                 HumanCount(totals.of(Count::Wakes)),
             ));
         };
-        let line = run_scenario(scenario, order, args, &show)?;
+        let line = run_scenario(scenario, first, args, &show);
         if bar.is_hidden() {
             println!("{}", summary::one(&line));
         }
         lines.push(line);
     }
     bar.finish_and_clear();
-    Ok(lines)
+    lines
 }
 
 /// Runs one scenario for its time, in several processes one after the other, each with its own faults.
 fn run_scenario(
     scenario: &Scenario,
-    order: Order,
+    first: Slice,
     args: &Args,
     show: &dyn Fn(f64, &Totals),
-) -> std::io::Result<Line> {
+) -> Line {
     let started = Instant::now();
     let mut line = Line {
         scenario: scenario.name,
@@ -155,72 +150,76 @@ fn run_scenario(
         took: Duration::ZERO,
         failure: None,
     };
-    for slice in order.slice.. {
-        let left = order.seconds - started.elapsed().as_secs_f64();
-        let is_first = slice == order.slice;
+    for number in first.number.. {
+        let left = first.seconds - started.elapsed().as_secs_f64();
+        let is_first = number == first.number;
         if (!is_first && (left <= 0.0 || args.slice.is_some())) || line.failure.is_some() {
             break;
         }
         let mut faults = fault::chosen(
             &args.faults.0,
             args.clock_steps,
-            order.seed,
+            first.seed,
             scenario.name,
-            slice,
+            number,
         );
         faults.retain(|fault| !scenario.without.contains(fault));
-        let order = Order {
-            slice,
-            seconds: left.min(scenario.slice.as_secs_f64()),
+        let slice = Slice {
+            number,
+            seconds: left.clamp(LEAST, scenario.slice.as_secs_f64()),
             faults,
-            ..order.clone()
+            ..first.clone()
         };
         let before = line.totals;
-        let (totals, failure) =
-            run_process(scenario, &order, args.choices.as_deref(), &|totals| {
-                let mut all = before;
-                all.add(totals);
-                show(
-                    started.elapsed().as_secs_f64() / order.seconds.max(0.001),
-                    &all,
-                );
-            })?;
+        let show = |totals: &Totals| {
+            let mut all = before;
+            all.add(totals);
+            show(started.elapsed().as_secs_f64() / first.seconds, &all);
+        };
+        let ran = run_process(scenario, &slice, args.choices.as_deref(), &show);
+        // What has been found until then must not be lost.
+        let (totals, failure) = ran.unwrap_or_else(|error| {
+            let failure = format!("its process could not be run: {error}");
+            (Totals::default(), Some(failure))
+        });
         line.totals.add(&totals);
         if failure.is_some() {
-            println!("again, with the same choices: {}", order.command());
+            println!("again, with the same choices: {}", slice.command());
         }
-        line.failure = failure;
+        line.failure = failure.map(|failure| format!("{failure} (slice {number})"));
     }
     line.took = started.elapsed();
-    Ok(line)
+    line
 }
 
 fn run_process(
     scenario: &Scenario,
-    order: &Order,
+    slice: &Slice,
     choices: Option<&Path>,
     show: &dyn Fn(&Totals),
 ) -> std::io::Result<(Totals, Option<String>)> {
     let mut command = Command::new(std::env::current_exe()?);
-    if order.drop_in == Some(DropIn::Off) {
+    if slice.drop_in == Some(DropIn::Off) {
         command.env_remove(drop_in::PRELOAD);
     }
     let mut child = command
         .args(std::env::args_os().skip(1))
-        .env(VARIABLE, order.to_text())
+        .env(VARIABLE, slice.to_text()?)
         .envs(scenario.environment.iter().copied())
-        .envs(drop_in::environment(order))
+        .envs(drop_in::environment(slice))
         .envs(choices.map(|file| (CHOICES, file)))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()?;
-    let outside = (order.faults.contains(&Fault::Stop))
-        .then(|| Outside::start(child.id(), order.seed_of_slice()));
-    let clock = match order.faults.contains(&Fault::Clock) {
-        true => Some(Clock::start(order.seed_of_slice())?),
-        false => None,
-    };
-    let (totals, silent) = listen(&mut child, order, show);
+    let seed = slice.seed_of_choices();
+    let has = |fault| slice.faults.contains(&fault);
+    let clock = has(Fault::Clock).then(|| Clock::start(seed)).transpose();
+    let clock = clock.inspect_err(|_| {
+        // It must not go on alone. Should it be gone already, so much the better.
+        let _ = child.kill().and_then(|()| child.wait());
+    })?;
+    let outside = has(Fault::Stop).then(|| Outside::start(child.id(), seed));
+    let (totals, silent) = listen(&mut child, slice, show);
     // Before the child is waited for: it must still have its number. And it must not stay stopped.
     let mut counted = Totals::default();
     counted.0[Count::Stops as usize] = outside.map_or(0, Outside::end);
@@ -236,9 +235,9 @@ fn run_process(
 }
 
 /// Hears what a scenario's process has to say, to its end; whether it fell silent instead.
-fn listen(child: &mut Child, order: &Order, show: &dyn Fn(&Totals)) -> (Totals, bool) {
+fn listen(child: &mut Child, slice: &Slice, show: &dyn Fn(&Totals)) -> (Totals, bool) {
     let lines = lines_of(child);
-    let silence = Duration::from_secs_f64(order.patience) + GRACE;
+    let silence = Duration::from_secs_f64(slice.patience) + GRACE;
     let mut totals = Totals::default();
     loop {
         match lines.recv_timeout(silence) {
@@ -272,9 +271,12 @@ fn lines_of(child: &mut Child) -> Receiver<String> {
 fn failure_of(status: ExitStatus) -> Option<String> {
     match (status.code(), status.signal()) {
         (Some(0), _) => None,
-        (Some(HUNG), _) => Some("hung; who waits on what is printed above".to_owned()),
+        (Some(HUNG), _) => Some("hung; who waits for what is printed above".to_owned()),
         (Some(code), _) if code == i32::from(VIOLATED) => {
             Some("an invariant was violated, as printed above".to_owned())
+        }
+        (Some(code), _) if code == CANNOT => {
+            Some("the machine did not let it go on, as printed above: this says nothing of what is tortured".to_owned())
         }
         (Some(code), _) => Some(format!("its process ended with status {code}")),
         (None, signal) => Some(format!(

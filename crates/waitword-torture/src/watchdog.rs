@@ -1,13 +1,13 @@
-//! Sees whether anything gets done; if nothing does, says who waits on what, and ends the process.
+//! Sees whether anything gets done; if nothing does, says who waits for what, and ends the process.
 //!
 //! A lost wake-up does not fail, it is silent for ever. What counts as progress is `Operations`: steps that
 //! a scenario's protocol has completed. Waits that time out and are begun again are none.
 //!
 //! It also ends the process once a thread has found something wrong, since others may wait for that thread.
 
-use crate::board::{Count, Totals};
 use crate::child::VIOLATED;
 use crate::context::Context;
+use crate::count::{Count, Totals};
 use crate::fault::{Fault, stay_above};
 use crate::{process, report};
 use std::sync::atomic::Ordering::Relaxed;
@@ -57,8 +57,8 @@ impl Watchdog {
                 if progress(&now) != progress(&seen) {
                     seen = now;
                     idle = Duration::ZERO;
-                } else if idle > context.patience {
-                    let seconds = context.patience.as_secs_f32();
+                } else if idle > context.patience() {
+                    let seconds = context.patience().as_secs_f32();
                     give_up(context, &format!("nothing got done for {seconds} s"), HUNG);
                 }
             }
@@ -100,7 +100,7 @@ pub(crate) fn block_signals() {
 }
 
 fn give_up(context: &'static Context, head: &str, status: i32) -> ! {
-    process::complain(&report::who_waits_on_what(context, head));
+    process::complain(&report::who_waits_for_what(context, head));
     process::kill_all(context);
     // SAFETY: ends the process at once; exit handlers could wait for a thread that hangs.
     unsafe { libc::_exit(status) }

@@ -3,7 +3,7 @@
 //!
 //! The header is read, so no function can be forgotten: what is tried follows from the types and names of its
 //! arguments (`cases.rs`), and one that is of no known kind fails the test. Each call is made in a child with a time
-//! limit, on objects between pages that may not be touched (`arena.rs`, `child.rs`).
+//! limit (`support/harm.rs`), on objects between pages that may not be touched (`support/arena.rs`).
 //!
 //! | what is tried | what must come |
 //! |---|---|
@@ -17,12 +17,14 @@
 //! The last row is undefined behaviour by the header ("NULL or a mutex"); that a chance object is survived all the same, but
 //! for what `UNDEFINED` lists, is shown here, not promised.
 
-#[path = "bad_arguments/arena.rs"]
+#[path = "../../../waitword/tests/support/arena.rs"]
 mod arena;
 #[path = "bad_arguments/cases.rs"]
 mod cases;
 #[path = "bad_arguments/child.rs"]
 mod child;
+#[path = "../../../waitword/tests/support/harm.rs"]
+mod harm;
 #[path = "bad_arguments/header.rs"]
 mod header;
 #[path = "bad_arguments/library.rs"]
@@ -30,13 +32,15 @@ mod library;
 #[path = "bad_arguments/values.rs"]
 mod values;
 
-use crate::installed::{package, prefix};
+use crate::installed::{Language, package, prefix};
+use crate::{scratch, watchdog};
 use cases::{Case, Expect};
-use child::Outcome;
+use harm::Outcome;
 use header::Function;
 use library::Library;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
 
 /// What a function may do with an object that is none, and why that is left undefined.
 const UNDEFINED: [(&str, &str); 0] = [];
@@ -51,16 +55,12 @@ fn every_function_survives_every_bad_argument() {
     for function in &functions {
         cases::of(function, &mut cases);
     }
-    let outcomes = child::run(&library, &cases);
-    let mut wrong = String::new();
     let mut counts: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
-    for (case, outcome) in cases.iter().zip(&outcomes) {
+    for case in &cases {
         let count = counts.entry(&case.function.name).or_default();
         count[usize::from(case.expect == Expect::Anything)] += 1;
-        if let Some(defect) = defect(case, outcome) {
-            let _ = writeln!(wrong, "{case}: {defect}");
-        }
     }
+    let wrong = wrong(&library, &cases);
     println!("{:32} {:>8} {:>8}", "function", "errors", "survived");
     for (name, [errors, survived]) in &counts {
         println!("{name:32} {errors:8} {survived:8}");
@@ -75,9 +75,19 @@ fn every_function_survives_every_bad_argument() {
     assert!(untried.is_empty(), "nothing was tried of {untried:?}");
     assert!(
         wrong.is_empty(),
-        "{} wrong:\n{wrong}",
-        wrong.lines().count()
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
     );
+}
+
+/// Makes the calls; a line for each that is wrong.
+fn wrong(library: &Library, cases: &[Case<'_>]) -> Vec<String> {
+    let outcomes = child::run(library, cases);
+    let pairs = cases.iter().zip(&outcomes);
+    pairs
+        .filter_map(|(case, outcome)| Some(format!("{case}: {}", defect(case, outcome)?)))
+        .collect()
 }
 
 /// What is wrong with an outcome, if anything is.
@@ -110,6 +120,81 @@ fn defect(case: &Case<'_>, outcome: &Outcome) -> Option<String> {
             }
         }
     }
+}
+
+/// Each stands before the library's function, and must be reported.
+#[test]
+fn planted_defects_are_found() {
+    let text = std::fs::read_to_string(package().join("include/waitword.h")).expect("the header");
+    let functions = header::functions(&text);
+    // What is planted, where, in which case, and what is said of it.
+    let defects = [
+        ("WRITES_BEHIND", "ww_rwlock_tryrdlock", "Busy", "signal 11"),
+        (
+            "WRITES_BEFORE",
+            "ww_rwlock_tryrdlock",
+            "Busy",
+            "memory beside the object was written",
+        ),
+        (
+            "WRITES_REFUSED",
+            "ww_rwlock_clockrdlock",
+            "Number(2)",
+            "refused, but the object was written to",
+        ),
+        ("HANGS", "ww_sem_trywait", "Busy", "hangs"),
+        (
+            "ANSWERS",
+            "ww_mutex_trylock",
+            "Null",
+            "error 22 was expected; the answer is 0",
+        ),
+        (
+            "ANSWERS_ODDLY",
+            "ww_mutex_trylock",
+            "Busy",
+            "is no answer of such a function",
+        ),
+    ];
+    for (defect, name, argument, said) in defects {
+        let library = Library::open(&planted(defect));
+        let mut cases = Vec::new();
+        let function = functions.iter().find(|function| function.name == name);
+        cases::of(function.expect("a function of the header"), &mut cases);
+        cases.retain(|case| case.to_string().contains(argument));
+        cases.truncate(1);
+        let wrong = wrong(&library, &cases);
+        assert!(
+            wrong.len() == 1 && wrong[0].contains(said),
+            "{defect}: {wrong:?}"
+        );
+    }
+}
+
+/// The library with one defect before it.
+fn planted(defect: &str) -> PathBuf {
+    let directory = prefix().join("lib");
+    let library = scratch::folder().join(format!("libplanted_{defect}.so"));
+    let mut compiler = Command::new(Language::C.compiler());
+    compiler
+        .args([
+            "-O2",
+            "-Wall",
+            "-Werror",
+            "-shared",
+            "-fPIC",
+            "-Wl,--no-as-needed",
+        ])
+        .arg(format!("-D{defect}"))
+        .arg("-I")
+        .arg(package().join("include"))
+        .arg("-o")
+        .arg(&library)
+        .arg(package().join("tests/c_abi/bad_arguments/planted.c"))
+        .arg(directory.join("libwaitword.so"))
+        .arg(format!("-Wl,-rpath,{}", directory.display()));
+    watchdog::run(&mut compiler, watchdog::BUILD);
+    library
 }
 
 /// That a function cannot be added without being tried.

@@ -28,7 +28,8 @@ pub(super) fn run(context: &'static Context, over: &Flag) {
 mod filter {
     use super::super::{Fault, noted_choices, pause};
     use super::*;
-    use crate::board::{Board, Count};
+    use crate::board::Board;
+    use crate::count::Count;
     use crate::drop_in::DropIn;
     use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::SeqCst};
 
@@ -97,7 +98,7 @@ mod filter {
 
     /// Where the code of the library lies: in this program, or in the drop-in.
     fn code(context: &Context) -> Option<(u64, u64)> {
-        let here = match context.drop_in {
+        let here = match context.slice.drop_in {
             None => (install as *const ()).addr(),
             Some(DropIn::On) => (libc::pthread_cancel as *const ()).addr(),
             // There is none of it.

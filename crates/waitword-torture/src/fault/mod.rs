@@ -27,16 +27,18 @@ pub(crate) use priority::stay_above;
 pub(crate) use shuffle::Cpus;
 pub(crate) use stop::Outside;
 
-use crate::board::Count;
-use crate::context::{Context, mix};
+use crate::context::{Context, mix, mix_with};
+use crate::count::Count;
+use crate::slice::name_of;
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Each kind of fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum Fault {
     /// Locks are held, and threads dawdle, for anything from a nanosecond to milliseconds, awake or asleep
     Hold,
@@ -60,8 +62,7 @@ impl Fault {
     }
 
     pub(crate) fn name(self) -> String {
-        let value = self.to_possible_value();
-        value.map_or(String::new(), |value| value.get_name().to_owned())
+        name_of(&self)
     }
 
     /// What is said of it in the list.
@@ -102,9 +103,7 @@ pub(crate) fn chosen(
     name: &str,
     slice: u64,
 ) -> Vec<Fault> {
-    let by_name = name
-        .bytes()
-        .fold(seed, |mixed, byte| mix(mixed ^ u64::from(byte)));
+    let by_name = mix_with(seed, name);
     let mut dice = fastrand::Rng::with_seed(mix(by_name ^ slice.rotate_left(17)));
     let mut faults: Vec<Fault> = match wanted {
         // Some slices have none: what goes wrong only on a machine that is left alone is found, too.
@@ -175,7 +174,7 @@ type Work = fn(&'static Context, &Flag);
 impl Injector {
     pub(crate) fn start(context: &'static Context) -> Self {
         let over = Flag::default();
-        let works = context.faults.iter().filter_map(|fault| {
+        let works = context.slice.faults.iter().filter_map(|fault| {
             let work: Work = match fault {
                 Fault::Shuffle => shuffle::run,
                 Fault::Priority => priority::run,

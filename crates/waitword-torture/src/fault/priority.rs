@@ -5,8 +5,8 @@
 //! it is not permitted (no `CAP_SYS_NICE`), only what every thread may do is done.
 
 use super::{Fault, Flag, noted_choices, pause, tasks};
-use crate::board::Count;
 use crate::context::Context;
+use crate::count::Count;
 use std::time::Duration;
 
 /// Of real-time threads under torture; those who watch have more.

@@ -2,8 +2,8 @@
 //! anywhere. Never outside of the set that the process was started with.
 
 use super::{Fault, Flag, noted_choices, pause, tasks};
-use crate::board::Count;
 use crate::context::Context;
+use crate::count::Count;
 
 pub(super) fn run(context: &'static Context, over: &Flag) {
     let Some(allowed) = Cpus::of(0) else {

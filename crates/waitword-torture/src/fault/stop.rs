@@ -2,8 +2,8 @@
 //! the others go on; or, from outside, to the scenario's own with all its threads, its watchdog among them.
 
 use super::{Fault, Flag, choices, noted_choices, pause};
-use crate::board::Count;
 use crate::context::Context;
+use crate::count::Count;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread::JoinHandle;

@@ -3,8 +3,9 @@
 //! Those who pause sleep in the kernel on a word of the board, without the library.
 
 use super::{Fault, Flag, noted_choices, pause};
-use crate::board::{Board, Count};
+use crate::board::Board;
 use crate::context::Context;
+use crate::count::Count;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 

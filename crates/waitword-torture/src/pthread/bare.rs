@@ -74,7 +74,7 @@ impl<T: Sync + 'static> Bare<T> {
         // SAFETY: attributes are made, used and ended; the task is the thread's until it is joined.
         unsafe {
             libc::pthread_attr_init(attributes.as_mut_ptr());
-            libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), 192 << 10);
+            libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), crate::context::STACK);
             let made = abi::pthread_create(
                 thread.as_mut_ptr(),
                 attributes.as_ptr(),

@@ -55,12 +55,7 @@ impl Group {
         let which = turn % 2;
         self.come[which].fetch_add(1, Relaxed);
         if actor.leaves_out() {
-            let spot = self.barriers[which].spot;
-            actor.wait_at(spot, 0, false, || {
-                loop {
-                    std::thread::park();
-                }
-            })
+            actor.keeps(self.barriers[which].spot);
         }
         // SAFETY: it was made for all of us.
         let answer = self.barriers[which].wait(actor, false, || unsafe {

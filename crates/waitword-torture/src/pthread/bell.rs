@@ -5,8 +5,8 @@ use super::lock::{Lock, Made};
 use super::object::{Object, error_name, zero};
 use super::until::{Until, some_clock};
 use crate::actor::Actor;
-use crate::board::Count;
 use crate::context::Context;
+use crate::count::Count;
 use libc::{clockid_t, pthread_cond_t};
 use std::mem::MaybeUninit;
 

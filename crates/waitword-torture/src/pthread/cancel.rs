@@ -11,11 +11,12 @@ use super::lock::{Kind, Lock, Made, Protocol, Sort};
 use super::object::{Object, zero};
 use super::until::{Until, some_clock};
 use crate::actor::{Actor, Verdict};
-use crate::board::Count;
 use crate::context::{Context, Round};
+use crate::count::Count;
 use crate::drop_in::DropIn;
+use crate::parts::books::Pair;
 use libc::{c_void, sem_t};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
 const TOKENS: usize = 1_200;
 /// No more tokens than this wait for takers, so that most takers wait for tokens.
@@ -27,8 +28,7 @@ struct Store {
     bell: Bell,
     /// Changed with the mutex held, by plain loads and stores.
     tokens: AtomicUsize,
-    /// As above, one after the other: two threads in the mutex are seen.
-    pair: [AtomicU64; 2],
+    pair: Pair,
     taken: AtomicUsize,
     closed: AtomicBool,
     /// Whether threads may be cancelled asynchronously in a wait: POSIX does not say so, the drop-in does.
@@ -48,13 +48,7 @@ struct Visit {
 impl Store {
     /// With the mutex held: nobody else has it.
     fn is_alone(&self) -> bool {
-        let [first, second] = &self.pair;
-        let before = first.load(Relaxed);
-        first.store(before + 1, Relaxed);
-        std::hint::spin_loop();
-        let alone = second.load(Relaxed) == before;
-        second.store(before + 1, Relaxed);
-        alone
+        self.pair.change(std::hint::spin_loop)
     }
 
     /// With the mutex held: whether it says so itself, as far as it can be asked.
@@ -303,10 +297,10 @@ pub(super) fn run(context: &'static Context) -> Verdict {
             lock: Lock::new(context, sort)?,
             bell: Bell::new(context, "tokens", bell)?,
             tokens: AtomicUsize::new(0),
-            pair: Default::default(),
+            pair: Pair::default(),
             taken: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
-            asynchronously: context.drop_in == Some(DropIn::On) && ours && dice.bool(),
+            asynchronously: context.slice.drop_in == Some(DropIn::On) && ours && dice.bool(),
             semaphore: Object::new(context, "semaphore", false),
             taken_from_semaphore: AtomicUsize::new(0),
             context,

@@ -8,32 +8,14 @@
 use super::bell::{Bell, BellSort};
 use super::lock::{Lock, Made, Protocol, Sort};
 use crate::actor::{Actor, Verdict};
-use crate::board::Count;
-use crate::context::{Context, mix};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use crate::context::Context;
+use crate::count::Count;
+use crate::parts::store::{self, Condition, Monitor, ROOM, Store};
+use crate::parts::turns;
 
 const TOKENS: usize = 1_500;
-const ROOM: usize = 3;
 /// How many stores there are in a round, at most.
 const AT_ONCE: usize = 4;
-
-/// A number of tokens and their sum: with random tokens, hardly equal for two different heaps of them.
-#[derive(Default)]
-pub(super) struct Heap {
-    count: AtomicUsize,
-    sum: AtomicU64,
-}
-
-impl Heap {
-    pub(super) fn add(&self, token: u64) {
-        self.count.fetch_add(1, Relaxed);
-        self.sum.fetch_add(token, Relaxed);
-    }
-
-    pub(super) fn empty(&self) -> (usize, u64) {
-        (self.count.swap(0, Relaxed), self.sum.swap(0, Relaxed))
-    }
-}
 
 /// The two condition variables of a store.
 struct Bells {
@@ -41,83 +23,46 @@ struct Bells {
     not_full: Bell,
 }
 
-/// A store for a few tokens.
-struct Store<'a> {
-    /// For one only, a signal that goes lost stops everybody.
-    room: usize,
+/// A store, its mutex in this round, and its condition variables.
+struct Place<'a> {
     lock: &'a Lock,
     bells: &'a Bells,
-    /// Changed with the mutex held, by plain loads and stores.
-    held: AtomicUsize,
-    tokens: [AtomicU64; ROOM],
-    given: Heap,
-    taken: Heap,
+    store: Store,
 }
 
-impl Store<'_> {
-    fn signal(&self, actor: &mut Actor, bell: &Bell) -> Verdict {
+impl Place<'_> {
+    fn bell(&self, what: Condition) -> &Bell {
+        match what {
+            Condition::NotEmpty => &self.bells.not_empty,
+            Condition::NotFull => &self.bells.not_full,
+        }
+    }
+}
+
+impl Monitor for &Place<'_> {
+    fn lock(&self, actor: &mut Actor) -> Verdict {
+        self.lock.lock(actor)
+    }
+
+    fn unlock(&self, _actor: &mut Actor) -> Verdict {
+        self.lock.unlock()
+    }
+
+    fn wait(&self, actor: &mut Actor, what: Condition) -> Verdict {
+        let timed = actor.dice.u32(0..6) == 0;
+        self.bell(what).wait(actor, self.lock, timed)
+    }
+
+    fn signal(&self, actor: &mut Actor, what: Condition, _inside: bool) -> Verdict {
         if actor.leaves_out() {
             return Ok(());
         }
         actor.count(Count::Wakes, 1);
         let c11 = self.lock.sort.made == Made::C11;
         match actor.dice.u32(0..8) {
-            0 => bell.broadcast(c11),
-            _ => bell.signal(c11),
+            0 => self.bell(what).broadcast(c11),
+            _ => self.bell(what).signal(c11),
         }
-    }
-
-    /// Gives a token if there is one to give, else takes one.
-    fn pass(&self, actor: &mut Actor, token: Option<u64>) -> Verdict {
-        let (wait_for, tell, unfit) = match token {
-            Some(_) => (&self.bells.not_full, &self.bells.not_empty, self.room),
-            None => (&self.bells.not_empty, &self.bells.not_full, 0),
-        };
-        self.lock.lock(actor)?;
-        while self.held.load(Relaxed) == unfit {
-            let timed = actor.dice.u32(0..6) == 0;
-            wait_for.wait(actor, self.lock, timed)?;
-        }
-        let held = self.held.load(Relaxed);
-        let after = match token {
-            Some(token) => {
-                self.tokens[held].store(token, Relaxed);
-                self.given.add(token);
-                held + 1
-            }
-            None => {
-                let token = self.tokens[held - 1].load(Relaxed);
-                self.taken.add(token);
-                if actor.miscounts() {
-                    self.taken.add(token);
-                }
-                held - 1
-            }
-        };
-        actor.dawdle();
-        if self.held.load(Relaxed) != held {
-            return Err("two threads have a mutex".to_owned());
-        }
-        self.held.store(after, Relaxed);
-        actor.step();
-        let with_mutex = actor.dice.bool();
-        if with_mutex {
-            self.signal(actor, tell)?;
-        }
-        self.lock.unlock()?;
-        if !with_mutex {
-            self.signal(actor, tell)?;
-        }
-        Ok(())
-    }
-
-    /// When all are gone.
-    fn over(&self) -> Verdict {
-        let (given, taken) = (self.given.empty(), self.taken.empty());
-        if given != taken || self.held.load(Relaxed) != 0 {
-            return Err(format!("tokens were given {given:?} and taken {taken:?}"));
-        }
-        Ok(())
     }
 }
 
@@ -143,48 +88,29 @@ pub(super) fn run(context: &'static Context) -> Verdict {
                 bells.not_full.renew(BellSort::some(&mut dice))?;
             }
         }
-        let mut chosen: Vec<&Lock> = locks.iter().collect();
-        dice.shuffle(&mut chosen);
         let pairs = round.threads / 2;
-        chosen.truncate(dice.usize(1..=AT_ONCE.min(pairs)));
-        let stores: Vec<_> = chosen
+        let chosen = turns::some(&mut dice, &locks, AT_ONCE.min(pairs));
+        let places: Vec<_> = chosen
             .into_iter()
             .zip(&all_bells)
-            .map(|(lock, bells)| Store {
-                room: dice.usize(1..=ROOM),
+            .map(|(lock, bells)| Place {
                 lock,
                 bells,
-                held: AtomicUsize::new(0),
-                tokens: Default::default(),
-                given: Heap::default(),
-                taken: Heap::default(),
+                store: Store::new(dice.usize(1..=ROOM)),
             })
             .collect();
-        let stores = &stores;
+        let places = &places;
         let quota = (TOKENS / pairs).max(2);
         context.crew(round, |crew| {
-            for pair in 0..pairs {
-                // As many givers as takers of each.
-                let store = &stores[pair % stores.len()];
-                for gives in [true, false] {
-                    let role = if gives { "giver" } else { "taker" };
-                    crew.spawn(role, pair, move |actor| {
-                        for number in 0..quota {
-                            let token = mix((pair * quota + number) as u64);
-                            store.pass(actor, gives.then_some(token))?;
-                            if actor.dice.u32(0..256) == 0 {
-                                actor.move_to_some_cpu();
-                            }
-                        }
-                        Ok(())
-                    });
-                }
-            }
+            store::hire(crew, pairs, quota, |pair, _| {
+                let place = &places[pair % places.len()];
+                (&place.store, place)
+            });
             Ok(())
         })?;
-        for store in stores {
-            store.over()?;
-            store.lock.renew()?;
+        for place in places {
+            place.store.settle()?;
+            place.lock.renew()?;
         }
     }
     Ok(())

@@ -10,17 +10,17 @@ use super::bell::{Bell, BellSort};
 use super::lock::{Kind, Lock, Made, Protocol, Sort};
 use super::object::{Object, zero};
 use crate::actor::{Actor, Verdict};
-use crate::board::Count;
 use crate::child::VARIABLE;
 use crate::context::Context;
+use crate::count::Count;
+use crate::parts::books::Pair;
 use crate::process::{self, BareThread, Ended};
+use crate::slice::Slice;
 use libc::{pthread_once_t, sem_t};
 use std::cell::Cell;
 use std::ffi::CString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst,
-};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Duration;
 
 const FORKS: usize = 12;
@@ -40,7 +40,7 @@ const NO_EXEC: i32 = 64;
 struct Yard {
     /// That of the handlers.
     kept: Lock,
-    pair: [AtomicU64; 2],
+    pair: Pair,
     /// Made anew by the child.
     lock: Lock,
     bell: Bell,
@@ -127,13 +127,7 @@ impl Yard {
 
     /// With the mutex of the handlers held.
     fn change(&self) -> Verdict {
-        let [first, second] = &self.pair;
-        let before = first.load(Relaxed);
-        first.store(before + 1, Relaxed);
-        std::thread::yield_now();
-        let sound = second.load(Relaxed) == before;
-        second.store(before + 1, Relaxed);
-        match sound {
+        match self.pair.change(std::thread::yield_now) {
             true => Ok(()),
             false => Err("two threads have a mutex".to_owned()),
         }
@@ -141,10 +135,9 @@ impl Yard {
 
     /// In the child, whose only thread this is.
     fn in_child(&'static self) -> Result<(), i32> {
-        let [first, second] = self.pair.each_ref().map(|half| half.load(Relaxed));
         // SAFETY: it was made, and given back by the handler.
         let free = unsafe { libc::pthread_mutex_trylock(self.kept.mutex()) } == 0;
-        if first != second || !free {
+        if !self.pair.is_whole() || !free {
             return Err(NOT_WHOLE);
         }
         let failed = |_| CHILD_FAILED;
@@ -226,13 +219,14 @@ struct Program {
 impl Program {
     fn new(context: &Context) -> Option<Self> {
         let path = std::env::current_exe().ok()?;
-        let order = std::env::var(VARIABLE).ok()?;
-        let order = order.replacen(context.scenario, "pthread-once", 1);
-        let mut parts: Vec<_> = order.split(';').map(str::to_owned).collect();
-        // For no longer than a round, with few threads.
-        *parts.get_mut(1)? = "0".to_owned();
-        *parts.get_mut(3)? = "4".to_owned();
-        let order = format!("{VARIABLE}={}", parts.join(";"));
+        // A round of another scenario, with few threads.
+        let slice = Slice {
+            scenario: "pthread-once".to_owned(),
+            seconds: 0.0,
+            threads: vec![4],
+            ..context.slice.clone()
+        };
+        let slice = format!("{VARIABLE}={}", slice.to_text().ok()?);
         let others = std::env::vars_os().filter(|(name, _)| name != VARIABLE);
         let others = others.map(|(name, value)| {
             let text = [name.as_bytes(), b"=", value.as_bytes()].concat();
@@ -243,7 +237,7 @@ impl Program {
             arguments: std::env::args_os()
                 .map(|argument| CString::new(argument.into_vec()).unwrap_or_default())
                 .collect(),
-            environment: others.chain([CString::new(order).ok()?]).collect(),
+            environment: others.chain([CString::new(slice).ok()?]).collect(),
         })
     }
 
@@ -287,7 +281,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         let lock = some(|_| true);
         let yard: &'static Yard = Box::leak(Box::new(Yard {
             kept: Lock::new(context, kept)?,
-            pair: Default::default(),
+            pair: Pair::default(),
             lock: Lock::new(context, lock)?,
             bell: Bell::new(
                 context,
@@ -332,11 +326,11 @@ pub(super) fn run(context: &'static Context) -> Verdict {
             Ok(())
         })?;
         KEPT.store(std::ptr::null_mut(), SeqCst);
-        let [first, second] = yard.pair.each_ref().map(|half| half.load(Relaxed));
         let called = yard.called.each_ref().map(|called| called.load(SeqCst));
-        if first != second || called.iter().any(|&called| called > 1) {
+        if !yard.pair.is_whole() || called.iter().any(|&called| called > 1) {
             return Err(format!(
-                "what the mutex protects: {first}, {second}; called once: {called:?} times"
+                "what the mutex protects: {:?}; called once: {called:?} times",
+                yard.pair.halves()
             ));
         }
         yard.kept.renew()?;

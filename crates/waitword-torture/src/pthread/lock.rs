@@ -4,8 +4,8 @@ use super::abi;
 use super::object::{Object, error_name, zero};
 use super::until::Until;
 use crate::actor::Actor;
-use crate::board::Count;
 use crate::context::Context;
+use crate::count::Count;
 use libc::{c_int, pthread_mutex_t, pthread_mutexattr_t};
 use std::mem::MaybeUninit;
 

@@ -38,12 +38,12 @@ pub(crate) static ALL: [Scenario; 12] = [
     },
     scenario(
         "pthread-cond",
-        "Tokens through condition variables of every sort with mutexes of every sort, another mutex in each round: none          lost, none doubled, no deadline early",
+        "Tokens through condition variables of every sort with mutexes of every sort, another mutex in each round: none lost, none doubled, no deadline early",
         cond::run,
     ),
     scenario(
         "pthread-cancel",
-        "Waiters for tokens are cancelled and replaced: cleanup handlers find the mutex held, no token and no signal          is lost with a cancelled thread",
+        "Waiters for tokens are cancelled and replaced: cleanup handlers find the mutex held, no token and no signal is lost with a cancelled thread",
         cancel::run,
     ),
     scenario(
@@ -53,17 +53,17 @@ pub(crate) static ALL: [Scenario; 12] = [
     ),
     scenario(
         "pthread-sem",
-        "Semaphores, private, shared and named, posted by threads and by signal handlers: counts are exact, EINTR as          in signal(7)",
+        "Semaphores, private, shared and named, posted by threads and by signal handlers: counts are exact, EINTR as in signal(7)",
         sem::run,
     ),
     scenario(
         "pthread-barrier",
-        "Barriers that are destroyed and made anew as soon as they have been passed: nobody passes early, one serial          thread each time",
+        "Barriers that are destroyed and made anew as soon as they have been passed: nobody passes early, one serial thread each time",
         barrier::run,
     ),
     scenario(
         "pthread-once",
-        "Routines to be called once that call others, unwind, or end their thread: each comes to its end once, and          nobody returns before",
+        "Routines to be called once that call others, unwind, or end their thread: each comes to its end once, and nobody returns before",
         once::run,
     ),
     scenario(

@@ -10,8 +10,9 @@ use super::real_time;
 use super::until::{Until, some_clock};
 use crate::actor::{Actor, Verdict};
 use crate::context::Context;
+use crate::parts::books::Books;
+use crate::parts::turns::{self, Locked, Turns};
 use libc::{EBUSY, EDEADLK, EPERM};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 const TURNS: usize = 2_500;
 /// How many mutexes there are in a round, at most.
@@ -22,67 +23,76 @@ const MOST_REAL_TIME: usize = 16;
 /// A lock and what it protects.
 struct Guarded {
     lock: Lock,
-    /// Changed by plain loads and stores, one after the other: two threads in the lock would lose turns, or see the two
-    /// differ.
-    pair: [AtomicU64; 2],
-    /// The turns that were taken, by those who took them.
-    turns: AtomicUsize,
+    books: Books,
 }
 
-impl Guarded {
-    fn new(context: &Context, sort: Sort) -> Result<Self, String> {
-        Ok(Self {
-            lock: Lock::new(context, sort)?,
-            pair: Default::default(),
-            turns: AtomicUsize::new(0),
-        })
+impl Locked for Guarded {
+    type Held = ();
+
+    fn name(&self) -> String {
+        self.lock.sort.name()
     }
 
-    /// Takes the lock in one way or another; whether it could be had.
-    fn lock(&self, actor: &mut Actor) -> Result<bool, String> {
-        match actor.dice.u32(0..10) {
-            0 => self.lock.try_lock(),
+    fn books(&self) -> &Books {
+        &self.books
+    }
+
+    fn take(&self, actor: &mut Actor, _readers: u32) -> Result<Option<()>, String> {
+        let taken = match actor.dice.u32(0..10) {
+            0 => self.lock.try_lock()?,
             1..4 => {
                 let clock = some_clock(&mut actor.dice);
                 let until = Until::tiny(&mut actor.dice, clock);
-                self.lock.lock_until(actor, &until)
+                self.lock.lock_until(actor, &until)?
             }
-            _ => self.lock.lock(actor).map(|()| true),
+            _ => {
+                self.lock.lock(actor)?;
+                true
+            }
+        };
+        Ok(taken.then_some(()))
+    }
+
+    fn stay(&self, actor: &mut Actor, (): ()) -> Verdict {
+        match self.lock.sort.is_spin() {
+            true => self.books.change_while(actor, |_| std::hint::spin_loop()),
+            false => self.books.change(actor),
         }
     }
 
-    fn unlock(&self, actor: &mut Actor) -> Verdict {
+    fn go_on(&self, actor: &mut Actor, (): ()) -> Verdict {
+        match actor.dice.u32(0..16) {
+            0 => self.ask(actor),
+            _ => Ok(()),
+        }
+    }
+
+    fn may_hold_another(&self) -> bool {
+        !self.lock.sort.is_spin()
+    }
+
+    fn give_back(&self, actor: &mut Actor, (): ()) -> Verdict {
         if actor.leaves_out() {
-            let spot = self.lock.object.spot;
-            actor.wait_at(spot, spot.word.load(), false, || {
-                loop {
-                    std::thread::park();
-                }
-            })
+            actor.keeps(self.lock.object.spot);
         }
         self.lock.unlock()
     }
 
-    /// With the lock held.
-    fn change(&self, actor: &mut Actor) -> Verdict {
-        let [first, second] = &self.pair;
-        let before = first.load(Relaxed);
-        first.store(before + 1, Relaxed);
-        if self.lock.sort.is_spin() {
-            std::hint::spin_loop();
-        } else {
-            actor.dawdle();
+    fn ask_as_stranger(&self) -> Verdict {
+        match self.lock.sort.made {
+            Made::ByInit | Made::Static if self.lock.sort.knows_strangers() => {
+                self.answers("a stranger", "unlock", self.lock.unlock_now(), EPERM)
+            }
+            _ => Ok(()),
         }
-        if second.load(Relaxed) != before {
-            return Err(format!("two threads have a {}", self.lock.sort.name()));
-        }
-        second.store(before + 1, Relaxed);
-        let turns = if actor.miscounts() { 2 } else { 1 };
-        self.turns.fetch_add(turns, Relaxed);
-        actor.step();
-        Ok(())
     }
 
+    fn renew(&self) -> Verdict {
+        self.lock.renew()
+    }
+}
+
+impl Guarded {
     /// What its owner is told. With the lock held.
     fn ask(&self, actor: &mut Actor) -> Verdict {
         let Sort { kind, made, .. } = self.lock.sort;
@@ -98,12 +108,11 @@ impl Guarded {
             for _ in 0..levels {
                 self.lock.unlock()?;
             }
-            self.lock.object.held();
             return Ok(());
         }
         if made == Made::Spin || made == Made::C11 {
             return match self.lock.try_lock()? {
-                true => Err(format!("a held {} was free", self.lock.sort.name())),
+                true => Err("it was free though it was held".to_owned()),
                 false => Ok(()),
             };
         }
@@ -132,62 +141,25 @@ impl Guarded {
         Ok(())
     }
 
-    /// By one who does not hold it.
-    fn ask_as_stranger(&self) -> Verdict {
-        match self.lock.sort.made {
-            Made::ByInit | Made::Static if self.lock.sort.knows_strangers() => {
-                self.answers("a stranger", "unlock", self.lock.unlock_now(), EPERM)
-            }
-            _ => Ok(()),
-        }
-    }
-
     fn answers(&self, whom: &str, what: &str, answer: i32, expected: i32) -> Verdict {
         if answer == expected {
             return Ok(());
         }
-        let name = self.lock.sort.name();
         Err(format!(
-            "{name} answers {whom}, asked to {what}: {answer}, not {expected}"
+            "it answers {whom}, asked to {what}: {answer}, not {expected}"
         ))
-    }
-
-    fn turn(&self, actor: &mut Actor, inside: Option<&Self>) -> Verdict {
-        if !self.lock(actor)? {
-            return Ok(());
-        }
-        self.change(actor)?;
-        if actor.dice.u32(0..16) == 0 {
-            self.ask(actor)?;
-        }
-        if let Some(inside) = inside {
-            inside.turn(actor, None)?;
-        }
-        self.unlock(actor)?;
-        if actor.dice.u32(0..16) == 0 {
-            self.ask_as_stranger()?;
-        }
-        Ok(())
-    }
-
-    /// When all are gone.
-    fn over(&self) -> Verdict {
-        let turns = self.turns.swap(0, Relaxed) as u64;
-        let counted = self.pair.each_ref().map(|half| half.swap(0, Relaxed));
-        if counted != [turns; 2] {
-            return Err(format!(
-                "{}: {turns} turns were taken, and counted: {counted:?}",
-                self.lock.sort.name()
-            ));
-        }
-        self.lock.renew()
     }
 }
 
 pub(super) fn run(context: &'static Context) -> Verdict {
     let all = Sort::all()
-        .map(|sort| Guarded::new(context, sort))
-        .collect::<Result<Vec<_>, _>>()?;
+        .map(|sort| {
+            Ok(Guarded {
+                lock: Lock::new(context, sort)?,
+                books: Books::default(),
+            })
+        })
+        .collect::<Result<Vec<_>, String>>()?;
     let real_time_allowed = real_time::is_allowed();
     while let Some(round) = context.next_round() {
         let mut dice = round.dice();
@@ -197,40 +169,25 @@ pub(super) fn run(context: &'static Context) -> Verdict {
             true => !sort.is_spin(),
             false => sort.protocol != Protocol::Protect,
         };
-        // In the order in which they are taken one inside the other.
-        let mut chosen: Vec<&Guarded> = all.iter().filter(|one| fits(one.lock.sort)).collect();
-        dice.shuffle(&mut chosen);
-        chosen.truncate(dice.usize(1..=AT_ONCE));
+        let fitting = all.iter().filter(|one| fits(one.lock.sort));
+        let mut chosen = turns::some(&mut dice, fitting, AT_ONCE);
         // Whoever holds a spin lock must not wait for another.
         chosen.sort_by_key(|one| one.lock.sort.is_spin());
-        let chosen = &chosen;
         let threads = match real_time {
             true => round.threads.min(MOST_REAL_TIME),
             false => round.threads,
         };
-        let quota = (TURNS / threads).max(2);
-        context.crew(round, |crew| {
-            for index in 0..threads {
-                crew.spawn("worker", index, move |actor| {
-                    if real_time {
-                        real_time::become_one()?;
-                    }
-                    for _ in 0..quota {
-                        let outer = actor.dice.usize(0..chosen.len());
-                        let inner = actor.dice.usize(0..chosen.len() * 4);
-                        let inside = (inner > outer).then(|| chosen.get(inner)).flatten();
-                        let inside = inside.filter(|_| !chosen[outer].lock.sort.is_spin());
-                        chosen[outer].turn(actor, inside.copied())?;
-                        if actor.dice.u32(0..64) == 0 {
-                            actor.move_to_some_cpu();
-                        }
-                    }
-                    Ok(())
-                });
-            }
-            Ok(())
-        })?;
-        chosen.iter().try_for_each(|guarded| guarded.over())?;
+        let become_one = |_: &mut Actor, number| match real_time && number == 0 {
+            true => real_time::become_one(),
+            false => Ok(()),
+        };
+        turns::round(
+            context,
+            round,
+            Turns::of(threads, TURNS),
+            &chosen,
+            &become_one,
+        )?;
     }
     Ok(())
 }

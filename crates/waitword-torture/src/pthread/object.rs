@@ -1,10 +1,9 @@
-//! Memory for one of the C library's objects, known to the report: its first word, its bytes, who holds it.
+//! Memory for one of the C library's objects, known to the report: its first word, its bytes.
 
-use crate::actor::Actor;
+use crate::actor::{Actor, own_place};
 use crate::context::Context;
 use crate::process::shared_memory;
 use crate::spot::{Spot, Word};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use waitword::Scope;
 
 /// No object is larger.
@@ -12,17 +11,13 @@ const BYTES: usize = 64;
 
 /// See the module above.
 #[repr(C, align(128))]
-struct Memory {
-    bytes: [u8; BYTES],
-    holder: AtomicUsize,
-}
+struct Memory([u8; BYTES]);
 
 /// A place for an object. The place stays; what lies there is made and ended again and again.
 #[derive(Clone, Copy)]
 pub(super) struct Object {
     pub(super) spot: Spot,
     address: *mut u8,
-    holder: &'static AtomicUsize,
 }
 
 // SAFETY: objects are for all threads; they are made and ended while nobody uses them.
@@ -33,30 +28,18 @@ unsafe impl Send for Object {}
 impl Object {
     /// A place of zeros; in memory that forked processes share, if so wished.
     pub(super) fn new(context: &Context, name: &str, shared: bool) -> Self {
-        let memory: *mut Memory = match shared {
-            true => shared_memory(size_of::<Memory>()).cast(),
-            false => Box::into_raw(Box::new(Memory {
-                bytes: [0; BYTES],
-                holder: AtomicUsize::new(0),
-            })),
+        let (scope, address): (_, *mut u8) = match shared {
+            true => (Scope::Shared, shared_memory(BYTES)),
+            false => {
+                let memory = Box::into_raw(Box::new(Memory([0; BYTES])));
+                (Scope::Private, memory.cast())
+            }
         };
-        let scope = if shared {
-            Scope::Shared
-        } else {
-            Scope::Private
-        };
-        // SAFETY: never freed; the holder is changed as an atomic alone.
-        let (address, holder) =
-            unsafe { ((&raw mut (*memory).bytes).cast::<u8>(), &(*memory).holder) };
         // SAFETY: never freed; the first word of all these objects is changed by atomics, and the torture only reads it.
         let word = unsafe { Word::at(address, 32) };
         let spot = context.name_word(name, word, scope);
-        context.name_object(spot.number, address, BYTES, holder);
-        Self {
-            spot,
-            address,
-            holder,
-        }
+        context.name_object(spot.number, address, BYTES);
+        Self { spot, address }
     }
 
     /// As a pointer to what lies there.
@@ -71,20 +54,23 @@ impl Object {
         unsafe { self.address.write_bytes(byte, BYTES) };
     }
 
-    /// For the report: the calling thread holds it from now on.
+    /// For the report: the calling thread has got it.
     pub(super) fn held(&self) {
-        // SAFETY: it cannot fail.
-        self.holder
-            .store(unsafe { libc::pthread_self() } as usize, Relaxed);
+        if let Some(place) = own_place() {
+            place.hold(self.spot.number);
+        }
     }
 
+    /// That it gives it back.
     pub(super) fn given_back(&self) {
-        self.holder.store(0, Relaxed);
+        if let Some(place) = own_place() {
+            place.release(self.spot.number);
+        }
     }
 
     /// Does `what`, which may wait for it.
     pub(super) fn wait<R>(&self, actor: &Actor, until: bool, what: impl FnOnce() -> R) -> R {
-        actor.wait_at(self.spot, self.spot.word.load(), until, what)
+        actor.wait_at(self.spot, until, what)
     }
 }
 

@@ -9,12 +9,13 @@ use super::bell::{Bell, BellSort};
 use super::lock::{Kind, Lock, Made, Protocol, Sort};
 use super::object::{error_name, zero};
 use crate::actor::{Actor, Verdict};
-use crate::board::Count;
-use crate::context::Context;
-use crate::process::{self, Ended, shared_memory};
+use crate::context::{Context, Round};
+use crate::count::Count;
+use crate::parts::books::Pair;
+use crate::parts::team::{self, Killing};
+use crate::process::shared_memory;
 use libc::EOWNERDEAD;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
 const TURNS: usize = 1_000;
 const MOST_THREADS: usize = 32;
@@ -24,11 +25,10 @@ const KILLS: usize = 6;
 /// What a mutex protects, in memory that processes may share.
 #[derive(Default)]
 struct Protected {
-    pair: [AtomicU64; 2],
+    pair: Pair,
     /// Owners that died, as they themselves have said, and as those were told who came next.
     died: AtomicUsize,
     told: AtomicUsize,
-    turns: AtomicUsize,
     over: AtomicBool,
 }
 
@@ -57,10 +57,7 @@ impl Store {
             EOWNERDEAD => {
                 self.protected.told.fetch_add(1, Relaxed);
                 actor.count(Count::Interrupted, 1);
-                let [first, second] = &self.protected.pair;
-                let whole = first.load(Relaxed).max(second.load(Relaxed));
-                first.store(whole, Relaxed);
-                second.store(whole, Relaxed);
+                self.protected.pair.mend();
                 // SAFETY: held, and not consistent.
                 zero("pthread_mutex_consistent", unsafe {
                     libc::pthread_mutex_consistent(self.lock.mutex())
@@ -74,17 +71,12 @@ impl Store {
 
     /// With the mutex held; ends half-way if so wished.
     fn change(&self, actor: &mut Actor, half: bool) -> Verdict {
-        let [first, second] = &self.protected.pair;
-        let before = first.load(Relaxed);
-        first.store(before + 1, Relaxed);
+        let pair = &self.protected.pair;
+        let before = pair.begin();
         actor.dawdle();
-        if second.load(Relaxed) != before {
+        if !half && !pair.end(before) {
             return Err("two threads have a mutex".to_owned());
         }
-        if !half {
-            second.store(before + 1, Relaxed);
-        }
-        self.protected.turns.fetch_add(1, Relaxed);
         actor.step();
         Ok(())
     }
@@ -154,8 +146,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         let mut dice = round.dice();
         let store = stores[dice.usize(0..stores.len())];
         let killed = if store.lock.sort.shared && dice.bool() {
-            let mut killer = Actor::new(context, "killer", round.seed_of("killer", 0));
-            kill_processes(context, &mut killer, store)?
+            kill_processes(context, round, store)?
         } else {
             let threads = round.threads.min(MOST_THREADS);
             let quota = (TURNS / threads).max(2);
@@ -181,51 +172,35 @@ pub(super) fn run(context: &'static Context) -> Verdict {
     Ok(())
 }
 
-/// Processes that take turns are killed at any moment, and replaced.
+/// Processes that take turns are killed at any moment, and replaced; how many.
 fn kill_processes(
     context: &'static Context,
-    killer: &mut Actor,
+    round: Round,
     store: &'static Store,
 ) -> Result<usize, String> {
-    store.protected.over.store(false, SeqCst);
-    let work = |seed: u64| {
-        let mut actor = Actor::new(context, "process", seed);
-        while !store.protected.over.load(Relaxed) {
-            if let Err(complaint) = store.turn(&mut actor, false) {
-                context.complain(&complaint);
-                return 1;
-            }
+    let over = &store.protected.over;
+    over.store(false, SeqCst);
+    let work = |process: usize| {
+        let mut actor = Actor::new(context, "process", round.seed_of("process", process));
+        while !over.load(Relaxed) {
+            store.turn(&mut actor, false)?;
         }
-        0
+        Ok(())
     };
-    let start = |seed: u64| process::fork(context, || work(seed));
-    let mut children: Vec<_> = (0..PROCESSES).map(|_| start(killer.dice.u64(..))).collect();
-    let mut killed = 0;
-    for _ in 0..KILLS {
-        std::thread::sleep(Duration::from_micros(killer.dice.u64(0..4_000)));
-        let victim = children.swap_remove(killer.dice.usize(0..children.len()));
-        process::kill(victim);
-        match process::reap(context, victim)? {
-            Ended::Killed(libc::SIGKILL) => killed += 1,
-            other => return Err(format!("process {victim} has ended by itself: {other:?}")),
-        }
-        killer.count(Count::Kills, 1);
+    let mut killer = Actor::new(context, "killer", round.seed_of("killer", 0));
+    let killing = Killing {
+        processes: PROCESSES,
+        kills: KILLS,
+        pause: 4_000,
+        steps: 20,
+    };
+    let survivors = killing.run(context, &mut killer, &work, &mut |_| {
         wake_all(store);
-        // The others go on.
-        let before = store.protected.turns.load(Relaxed);
-        while store.protected.turns.load(Relaxed) < before + 20 {
-            std::thread::sleep(Duration::from_micros(100));
-        }
-        children.push(start(killer.dice.u64(..)));
-    }
-    store.protected.over.store(true, SeqCst);
-    for child in children {
-        match process::reap(context, child)? {
-            Ended::Exited(0) => {}
-            other => return Err(format!("a survivor has ended so: {other:?}")),
-        }
-    }
-    Ok(killed)
+        Ok(())
+    })?;
+    over.store(true, SeqCst);
+    team::end(context, survivors)?;
+    Ok(KILLS)
 }
 
 /// What the one who sees a process die owes to the others: a waiter that the kernel has woken, and that is killed before it has the
@@ -241,12 +216,11 @@ fn over(context: &'static Context, store: &Store, killed: usize) -> Verdict {
     let mut actor = Actor::new(context, "last", 0);
     store.lock(&mut actor)?;
     let protected = store.protected;
-    let [first, second] = protected.pair.each_ref().map(|half| half.swap(0, Relaxed));
+    let [first, second] = protected.pair.empty();
     let (died, told) = (
         protected.died.swap(0, Relaxed),
         protected.told.swap(0, Relaxed),
     );
-    protected.turns.store(0, Relaxed);
     store.lock.unlock()?;
     if first != second {
         return Err(format!("what it protects is torn: {first} and {second}"));

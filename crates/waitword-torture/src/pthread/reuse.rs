@@ -136,18 +136,18 @@ impl Group {
     fn take(&self, actor: &mut Actor, turn: usize, member: usize) -> Verdict {
         let spot = self.spots[turn % PAGES];
         match self.turns[turn].what {
-            What::Mutex(_) => actor.wait_at(spot, 0, false, || self.through_mutex(turn)),
-            What::Cond(_) => actor.wait_at(spot, 0, false, || self.through_cond(turn, member)),
+            What::Mutex(_) => actor.wait_at(spot, false, || self.through_mutex(turn)),
+            What::Cond(_) => actor.wait_at(spot, false, || self.through_cond(turn, member)),
             What::Semaphore => {
                 let leaves_out = actor.leaves_out();
-                actor.wait_at(spot, 0, false, || {
+                actor.wait_at(spot, false, || {
                     self.through_semaphore(turn, member, leaves_out)
                 })
             }
-            What::Barrier => actor.wait_at(spot, 0, false, || self.through_barrier(turn)),
+            What::Barrier => actor.wait_at(spot, false, || self.through_barrier(turn)),
             What::ReadWrite => {
                 let writes = actor.dice.bool();
-                actor.wait_at(spot, 0, false, || self.through_rwlock(turn, writes))
+                actor.wait_at(spot, false, || self.through_rwlock(turn, writes))
             }
         }
     }

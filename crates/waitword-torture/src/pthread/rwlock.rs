@@ -9,11 +9,12 @@ use super::abi;
 use super::object::{Object, error_name, zero};
 use super::until::{Until, some_clock};
 use crate::actor::{Actor, Verdict};
-use crate::board::Count;
 use crate::context::Context;
+use crate::count::Count;
+use crate::parts::books::Books;
+use crate::parts::turns::{self, Locked, Turns};
 use libc::{EBUSY, EDEADLK, ETIMEDOUT, c_int, pthread_rwlock_t};
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 const TURNS: usize = 3_000;
 /// How many locks there are in a round, at most.
@@ -40,25 +41,36 @@ impl Sort {
             })
         })
     }
+
+    fn name(self) -> String {
+        let first = if self.kind == WRITERS_FIRST {
+            "writers"
+        } else {
+            "readers"
+        };
+        let shared = if self.shared { ", shared" } else { "" };
+        let made = if self.by_initialiser {
+            ", by initialiser"
+        } else {
+            ""
+        };
+        format!("rwlock of kind {}, {first} first{shared}{made}", self.kind)
+    }
 }
 
 /// A lock, made anew for each round at the same place, and what it protects.
 struct Guarded {
     sort: Sort,
     object: Object,
-    /// Changed by plain loads and stores, one after the other.
-    pair: [AtomicU64; 2],
-    /// The writes, by those who made them.
-    writes: AtomicUsize,
+    books: Books,
 }
 
 impl Guarded {
     fn new(context: &Context, sort: Sort) -> Result<Self, String> {
         let this = Self {
             sort,
-            object: Object::new(context, &format!("rwlock {sort:?}"), sort.shared),
-            pair: Default::default(),
-            writes: AtomicUsize::new(0),
+            object: Object::new(context, &sort.name(), sort.shared),
+            books: Books::default(),
         };
         this.make()?;
         Ok(this)
@@ -92,7 +104,7 @@ impl Guarded {
     }
 
     /// Takes it in one way or another; whether it could be had.
-    fn take(&self, actor: &mut Actor, to_write: bool) -> Result<bool, String> {
+    fn get(&self, actor: &mut Actor, to_write: bool) -> Result<bool, String> {
         let lock = self.lock();
         let way = actor.dice.u32(0..10);
         let until = (way >= 7).then(|| {
@@ -135,43 +147,18 @@ impl Guarded {
                 }
             });
         match (answer, until) {
-            (0, _) => Ok(true),
+            (0, _) => {
+                self.object.held();
+                Ok(true)
+            }
             (EBUSY, None) if way == 0 => Ok(false),
             (ETIMEDOUT, Some(until)) if until.has_passed(actor) => {
                 actor.count(Count::Timeouts, 1);
                 Ok(false)
             }
             (ETIMEDOUT, Some(_)) => Err("it has timed out too early".to_owned()),
-            (number, _) => Err(format!(
-                "{:?} was not taken: {}",
-                self.sort,
-                error_name(number)
-            )),
+            (number, _) => Err(format!("it was not taken: {}", error_name(number))),
         }
-    }
-
-    /// With the lock held: nobody writes meanwhile, and the caller does if it may.
-    fn stay(&self, actor: &mut Actor, writes: bool) -> Verdict {
-        let [first, second] = &self.pair;
-        let before = first.load(Relaxed);
-        if writes {
-            self.object.held();
-            first.store(before + 1, Relaxed);
-            actor.dawdle();
-            if second.load(Relaxed) != before {
-                return Err("somebody wrote beside a writer".to_owned());
-            }
-            second.store(before + 1, Relaxed);
-            let writes = if actor.miscounts() { 2 } else { 1 };
-            self.writes.fetch_add(writes, Relaxed);
-        } else {
-            actor.dawdle();
-            if second.load(Relaxed) != before || first.load(Relaxed) != before {
-                return Err("somebody wrote beside a reader".to_owned());
-            }
-        }
-        actor.step();
-        Ok(())
     }
 
     /// What a writer is told.
@@ -188,61 +175,63 @@ impl Guarded {
         };
         match answers == [EDEADLK, EDEADLK, EBUSY, EBUSY] {
             true => Ok(()),
-            false => Err(format!("{:?} answers its writer {answers:?}", self.sort)),
+            false => Err(format!("it answers its writer {answers:?}")),
+        }
+    }
+}
+
+impl Locked for Guarded {
+    /// Whether to write.
+    type Held = bool;
+
+    fn name(&self) -> String {
+        self.sort.name()
+    }
+
+    fn books(&self) -> &Books {
+        &self.books
+    }
+
+    fn take(&self, actor: &mut Actor, readers: u32) -> Result<Option<bool>, String> {
+        let writes = actor.dice.u32(0..16) >= readers;
+        Ok(self.get(actor, writes)?.then_some(writes))
+    }
+
+    fn stay(&self, actor: &mut Actor, writes: bool) -> Verdict {
+        match writes {
+            true => self.books.change(actor),
+            false => self.books.look(actor),
         }
     }
 
-    fn leave(&self, actor: &mut Actor, wrote: bool) -> Verdict {
+    fn go_on(&self, actor: &mut Actor, writes: bool) -> Result<bool, String> {
+        match actor.dice.u32(0..16) {
+            0 if writes => self.ask()?,
+            // One that prefers writers may let nobody read again.
+            0 if self.sort.kind != WRITERS_FIRST && self.get(actor, false)? => {
+                self.stay(actor, false)?;
+                self.give_back(actor, false)?;
+            }
+            _ => {}
+        }
+        Ok(writes)
+    }
+
+    fn give_back(&self, actor: &mut Actor, _writes: bool) -> Verdict {
         if actor.leaves_out() {
-            let spot = self.object.spot;
-            actor.wait_at(spot, spot.word.load(), false, || {
-                loop {
-                    std::thread::park();
-                }
-            })
+            actor.keeps(self.object.spot);
         }
-        if wrote {
-            self.object.given_back();
-        }
+        self.object.given_back();
         // SAFETY: held.
         zero("unlock", unsafe {
             libc::pthread_rwlock_unlock(self.lock())
         })
     }
 
-    fn turn(&self, actor: &mut Actor, readers_in_16: u32, inside: Option<&Self>) -> Verdict {
-        let writes = actor.dice.u32(0..16) >= readers_in_16;
-        if !self.take(actor, writes)? {
-            return Ok(());
-        }
-        self.stay(actor, writes)?;
-        match actor.dice.u32(0..16) {
-            0 if writes => self.ask()?,
-            // One that prefers writers may let nobody read again.
-            0 if self.sort.kind != WRITERS_FIRST && self.take(actor, false)? => {
-                self.stay(actor, false)?;
-                self.leave(actor, false)?;
-            }
-            _ => {}
-        }
-        if let Some(inside) = inside {
-            inside.turn(actor, readers_in_16, None)?;
-        }
-        self.leave(actor, writes)
-    }
-
-    /// When all are gone.
-    fn over(&self) -> Verdict {
-        let writes = self.writes.swap(0, Relaxed) as u64;
-        let counted = self.pair.each_ref().map(|half| half.swap(0, Relaxed));
-        if counted != [writes; 2] {
-            return Err(format!(
-                "{writes} writes were made, and counted: {counted:?}"
-            ));
-        }
+    fn renew(&self) -> Verdict {
         // SAFETY: nobody uses it.
         let answer = unsafe { libc::pthread_rwlock_destroy(self.lock()) };
-        zero("destroy of a lock that nobody uses", answer)?;
+        zero("destroy, though nobody uses it", answer)?;
         self.make()
     }
 }
@@ -253,31 +242,12 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         .collect::<Result<Vec<_>, _>>()?;
     while let Some(round) = context.next_round() {
         let mut dice = round.dice();
-        // In the order in which they are taken one inside the other.
-        let mut chosen: Vec<&Guarded> = all.iter().collect();
-        dice.shuffle(&mut chosen);
-        chosen.truncate(dice.usize(1..=AT_ONCE));
-        let chosen = &chosen;
-        let readers_in_16 = [2, 10, 14, 15, 15][dice.usize(0..5)];
-        let quota = (TURNS / round.threads).max(2);
-        context.crew(round, |crew| {
-            for index in 0..round.threads {
-                crew.spawn("worker", index, move |actor| {
-                    for _ in 0..quota {
-                        let outer = actor.dice.usize(0..chosen.len());
-                        let inner = actor.dice.usize(0..chosen.len() * 4);
-                        let inside = (inner > outer).then(|| chosen.get(inner)).flatten();
-                        chosen[outer].turn(actor, readers_in_16, inside.copied())?;
-                        if actor.dice.u32(0..64) == 0 {
-                            actor.move_to_some_cpu();
-                        }
-                    }
-                    Ok(())
-                });
-            }
-            Ok(())
-        })?;
-        chosen.iter().try_for_each(|guarded| guarded.over())?;
+        let chosen = turns::some(&mut dice, &all, AT_ONCE);
+        let turns = Turns {
+            readers: [2, 10, 14, 15, 15][dice.usize(0..5)],
+            ..Turns::of(round.threads, TURNS)
+        };
+        turns::round(context, round, turns, &chosen, &|_, _| Ok(()))?;
     }
     Ok(())
 }

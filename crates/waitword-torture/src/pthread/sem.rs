@@ -7,17 +7,16 @@
 use super::abi;
 use super::object::{Object, zero};
 use super::until::{Until, some_clock};
-use crate::actor::{Actor, Verdict, count_signal, interrupted_place};
-use crate::board::Count;
+use crate::actor::{Actor, Verdict, count_signal, own_place};
 use crate::context::Context;
-use libc::{EAGAIN, EINTR, ETIMEDOUT, pthread_barrier_t, pthread_t, sem_t};
+use crate::count::Count;
+use crate::parts::storm::{self, Targets};
+use libc::{EAGAIN, EINTR, ETIMEDOUT, pthread_barrier_t, sem_t};
 use std::ffi::CString;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::SeqCst};
-use std::time::Duration;
 
 const TOKENS: usize = 1_500;
 const SEMAPHORES: usize = 6;
-const SIGNAL: i32 = libc::SIGUSR1;
 const MOST_INITIAL: u32 = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -198,7 +197,7 @@ extern "C" fn handler(_signal: i32) {
             let less = |left: usize| left.checked_sub(1);
             if sem.left.try_update(SeqCst, SeqCst, less).is_ok() {
                 sem.post();
-                if let Some(place) = interrupted_place() {
+                if let Some(place) = own_place() {
                     place.count(Count::Wakes, 1);
                     place.count(Count::Operations, 1);
                 }
@@ -208,36 +207,6 @@ extern "C" fn handler(_signal: i32) {
     }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
-}
-
-fn install_handler(restarting: bool) {
-    // SAFETY: a whole `sigaction`; the handler calls only what is async-signal-safe.
-    let result = unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = handler as *const () as usize;
-        action.sa_flags = if restarting { libc::SA_RESTART } else { 0 };
-        libc::sigaction(SIGNAL, &raw const action, std::ptr::null_mut())
-    };
-    assert_eq!(result, 0, "no handler");
-}
-
-/// Signals threads at random until handlers have posted all that is theirs to post. The threads all live: they wait at the
-/// barrier for this one.
-fn blow(actor: &mut Actor, sems: &[Sem], targets: &[AtomicUsize]) -> Verdict {
-    while sems.iter().any(|sem| sem.left.load(SeqCst) > 0) {
-        for _ in 0..actor.dice.u32(1..8) {
-            let target = targets[actor.dice.usize(0..targets.len())].load(SeqCst);
-            if target != 0 {
-                // SAFETY: a thread that lives.
-                unsafe { libc::pthread_kill(target as pthread_t, SIGNAL) };
-            }
-        }
-        match actor.dice.u32(0..4) {
-            0 => std::thread::sleep(Duration::from_micros(actor.dice.u64(0..200))),
-            _ => std::thread::yield_now(),
-        }
-    }
-    Ok(())
 }
 
 pub(super) fn run(context: &'static Context) -> Verdict {
@@ -253,7 +222,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         }
         ALL.store(sems.as_mut_ptr(), SeqCst);
         let restarting = round.number % 2 == 1;
-        install_handler(restarting);
+        storm::install(storm::SIGNAL, handler, restarting);
         let takers = round.threads / 2;
         let givers = round.threads - takers;
         let quota = (TOKENS / takers).max(1);
@@ -274,8 +243,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
             !for_handlers
         });
         let sems = &*sems;
-        let targets: Vec<AtomicUsize> = (0..round.threads).map(|_| AtomicUsize::new(0)).collect();
-        let targets = &targets;
+        let targets = &Targets::new(round.threads);
         let meet = &barrier;
         let everybody = round.threads as u32 + 1;
         meet.fill(0xa5);
@@ -298,8 +266,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         context.crew(round, |crew| {
             for (index, wanted) in wanted.into_iter().enumerate() {
                 crew.spawn("taker", index, move |actor| {
-                    // SAFETY: it cannot fail.
-                    targets[index].store(unsafe { libc::pthread_self() } as usize, SeqCst);
+                    targets.strike_me(index);
                     for which in wanted {
                         sems[which].take(actor, restarting)?;
                         if actor.miscounts() {
@@ -311,8 +278,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
             }
             for (index, share) in shares.into_iter().enumerate() {
                 crew.spawn("giver", index, move |actor| {
-                    // SAFETY: it cannot fail.
-                    targets[takers + index].store(unsafe { libc::pthread_self() } as usize, SeqCst);
+                    targets.strike_me(takers + index);
                     for which in share {
                         if actor.leaves_out() {
                             continue;
@@ -328,7 +294,8 @@ pub(super) fn run(context: &'static Context) -> Verdict {
                 });
             }
             crew.spawn("storm", 0, move |actor| {
-                blow(actor, sems, targets)?;
+                // The threads all live: they wait at the barrier for this one.
+                targets.blow(actor, || sems.iter().all(|sem| sem.left.load(SeqCst) == 0))?;
                 at_the_end(actor)
             });
             Ok(())

@@ -8,11 +8,12 @@ use super::bell::{Bell, BellSort};
 use super::lock::{Kind, Lock, Made, Protocol, Sort};
 use super::object::zero;
 use crate::actor::{Actor, Verdict};
-use crate::board::Count;
 use crate::context::Context;
+use crate::count::Count;
+use crate::parts::books::Pair;
 use libc::c_void;
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 const VISITS: usize = 600;
 /// Small ones that are part of every glibc, and that this program has no other use for.
@@ -29,7 +30,7 @@ const PASSES: usize = 3;
 struct Hall {
     lock: Lock,
     bell: Bell,
-    pair: [AtomicU64; 2],
+    pair: Pair,
     /// Threads that were started, that have left, and the passes of their destructors.
     started: AtomicUsize,
     gone: AtomicUsize,
@@ -55,15 +56,10 @@ impl Hall {
 
     /// With the mutex held.
     fn change(&self) -> Verdict {
-        let [first, second] = &self.pair;
-        let before = first.load(Relaxed);
-        first.store(before + 1, Relaxed);
         // The allocator has locks of its own.
-        let memory = std::hint::black_box(vec![before; 1 << (before % 14)]);
-        let sound = second.load(Relaxed) == before;
-        drop(memory);
-        second.store(before + 1, Relaxed);
-        match sound {
+        let size = 1 << (self.pair.halves()[0] % 14);
+        let alone = (self.pair).change(|| drop(std::hint::black_box(vec![0_u64; size])));
+        match alone {
             true => Ok(()),
             false => Err("two threads have a mutex".to_owned()),
         }
@@ -124,7 +120,7 @@ fn invite(actor: &mut Actor, hall: &'static Hall) -> Verdict {
     // SAFETY: attributes are made, used and ended; the thread is joined once if it is not detached.
     unsafe {
         libc::pthread_attr_init(attributes.as_mut_ptr());
-        libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), 192 << 10);
+        libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), crate::context::STACK);
         if detached {
             let detached = libc::PTHREAD_CREATE_DETACHED;
             libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), detached);
@@ -181,7 +177,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         halls.push(Box::leak(Box::new(Hall {
             lock: Lock::new(context, sort)?,
             bell: Bell::new(context, "somebody has left", BellSort::PLAIN)?,
-            pair: Default::default(),
+            pair: Pair::default(),
             started: AtomicUsize::new(0),
             gone: AtomicUsize::new(0),
             passes: AtomicUsize::new(0),

@@ -6,11 +6,13 @@
 
 use super::locks::{Sort, in_time};
 use crate::actor::{Actor, Verdict};
-use crate::context::{Context, Round};
-use crate::process::{self, Ended, shared_memory};
+use crate::context::{Context, Round, mix};
+use crate::parts::books::Books;
+use crate::parts::store::{Condition, Monitor, Store};
+use crate::parts::team;
+use crate::process::shared_memory;
 use crate::spot::{Spot, Word};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use waitword::{
     Deadline, Preference, RawCondvar, RawMutex, RawRwLock, RwLockError, Scope, Semaphore,
 };
@@ -19,28 +21,18 @@ const PROCESSES: usize = 3;
 const TURNS: usize = 3_000;
 const MOST_THREADS: usize = 96;
 const MUTEXES: usize = 12;
-const ROOM: u64 = 2;
-
-/// What a lock protects.
-#[derive(Default)]
-#[repr(C)]
-struct Books {
-    /// Changed by plain loads and stores, one after the other.
-    pair: [AtomicU64; 2],
-    /// The changes, by those who made them.
-    changes: AtomicU64,
-}
+const ROOM: usize = 2;
 
 /// All of it, as it lies in memory.
 #[repr(C)]
 struct World {
     mutexes: [(RawMutex, Books); MUTEXES],
     rwlocks: [(RawRwLock, Books); 2],
-    /// A store for tokens.
+    /// Those of the store.
     lock: RawMutex,
     not_empty: RawCondvar,
     not_full: RawCondvar,
-    held: AtomicU64,
+    store: Store,
     /// How many there is room for, and how many there are.
     room: Semaphore,
     stock: Semaphore,
@@ -61,7 +53,7 @@ impl World {
             lock,
             not_empty: RawCondvar::with_scope(Scope::Shared),
             not_full: RawCondvar::with_scope(Scope::Shared),
-            held: AtomicU64::new(0),
+            store: Store::new(ROOM),
             room: Semaphore::with_scope(room, Scope::Shared),
             stock: Semaphore::with_scope(0, Scope::Shared),
         }
@@ -95,7 +87,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         // SAFETY: a mapping that is large enough, aligned to a page; all processes of the round before have ended.
         unsafe { memory.write(World::new(now)) };
         let each = (now.threads.min(MOST_THREADS) / PROCESSES).max(4) / 4;
-        run_processes(context, &|process| {
+        team::run(context, PROCESSES, &|process| {
             let view = View {
                 world: map_elsewhere(memory),
                 names,
@@ -120,20 +112,6 @@ fn map_elsewhere(memory: NonNull<World>) -> &'static World {
     }
 }
 
-fn run_processes(context: &'static Context, work: &dyn Fn(usize) -> Verdict) -> Verdict {
-    let children: Vec<_> = (0..PROCESSES)
-        .map(|process| super::shared::start(context, process, work))
-        .collect();
-    let mut verdict = Ok(());
-    for child in children {
-        let ended = process::reap(context, child)?;
-        if ended != Ended::Exited(0) {
-            verdict = verdict.and(Err(format!("process {child} has ended so: {ended:?}")));
-        }
-    }
-    verdict
-}
-
 /// Four roles of so many threads each.
 fn work(
     context: &'static Context,
@@ -154,10 +132,12 @@ fn work(
             for gives in [true, false] {
                 let role = if gives { "giver" } else { "taker" };
                 crew.spawn(role, index, move |actor| {
-                    for _ in 0..quota {
-                        view.store(actor, gives)?;
+                    for number in 0..quota {
+                        let token = mix((index * quota + number) as u64);
+                        view.world
+                            .store
+                            .pass(actor, &view, gives.then_some(token))?;
                         view.count(actor, gives)?;
-                        actor.step();
                     }
                     Ok(())
                 });
@@ -170,35 +150,15 @@ fn work(
 /// When all are gone.
 fn over(world: &World) -> Verdict {
     let mutexes = world.mutexes.iter().map(|(_, books)| books);
-    for books in mutexes.chain(world.rwlocks.iter().map(|(_, books)| books)) {
-        let counted = books.pair.each_ref().map(|half| half.load(Relaxed));
-        let changes = books.changes.load(Relaxed);
-        if counted != [changes; 2] {
-            return Err(format!("{changes} changes were made, counted: {counted:?}"));
-        }
-    }
-    if world.held.load(Relaxed) != 0 || world.stock.value() != 0 {
-        return Err("tokens are left over".to_owned());
+    let mut all = mutexes.chain(world.rwlocks.iter().map(|(_, books)| books));
+    all.try_for_each(Books::settle)?;
+    world.store.settle()?;
+    if world.stock.value() != 0 {
+        return Err("posts are left over".to_owned());
     }
     let error = |error| format!("in use by nobody: {error}");
     world.not_empty.destroy().map_err(error)?;
     world.not_full.destroy().map_err(error)
-}
-
-impl Books {
-    fn change(&self, actor: &mut Actor) -> Verdict {
-        let [first, second] = &self.pair;
-        let before = first.load(Relaxed);
-        first.store(before + 1, Relaxed);
-        actor.dawdle();
-        if second.load(Relaxed) != before {
-            return Err("two have changed the same at once".to_owned());
-        }
-        second.store(before + 1, Relaxed);
-        let changes = if actor.miscounts() { 2 } else { 1 };
-        self.changes.fetch_add(changes, Relaxed);
-        Ok(())
-    }
 }
 
 impl View<'_> {
@@ -207,7 +167,7 @@ impl View<'_> {
         let (mutex, books) = &self.world.mutexes[index];
         let spot = self.names.mutexes[index];
         let deadline = (actor.dice.u32(0..4) == 0).then(|| actor.tiny_deadline());
-        let locked = actor.wait_at(spot, 0, deadline.is_some(), || match deadline {
+        let locked = actor.wait_at(spot, deadline.is_some(), || match deadline {
             Some(deadline) => mutex.lock_until(deadline),
             None => mutex.lock_checked(),
         });
@@ -215,18 +175,12 @@ impl View<'_> {
             actor.holds(spot);
             books.change(actor)?;
             if actor.leaves_out() {
-                // And goes nowhere: others wait for ever.
-                actor.wait_at(spot, spot.word.load(), false, || {
-                    loop {
-                        std::thread::park();
-                    }
-                })
+                actor.keeps(spot);
             }
             actor.releases(spot);
             // SAFETY: locked just above.
             unsafe { mutex.unlock() };
         }
-        actor.step();
         Ok(())
     }
 
@@ -237,7 +191,7 @@ impl View<'_> {
         let writes = actor.dice.u32(0..4) == 0;
         let deadline = (actor.dice.u32(0..4) == 0).then(|| actor.tiny_deadline());
         let until: Option<&Deadline> = deadline.as_ref();
-        let locked = actor.wait_at(spot, 0, until.is_some(), || match writes {
+        let locked = actor.wait_at(spot, until.is_some(), || match writes {
             true => lock.write(0, until),
             false => lock.read(0, until),
         });
@@ -247,15 +201,9 @@ impl View<'_> {
             Err(error) => return Err(format!("not taken: {error}")),
         }
         actor.holds(spot);
-        if writes {
-            books.change(actor)?;
-        } else {
-            let read = || books.pair.each_ref().map(|half| half.load(Relaxed));
-            let before = read();
-            actor.dawdle();
-            if before[0] != before[1] || read() != before {
-                return Err("somebody wrote beside a reader".to_owned());
-            }
+        match writes {
+            true => books.change(actor)?,
+            false => books.look(actor)?,
         }
         actor.releases(spot);
         // SAFETY: taken above, in this way.
@@ -266,48 +214,18 @@ impl View<'_> {
                 false => lock.unlock_shared(),
             }
         }
-        actor.step();
         Ok(())
     }
 
-    /// Gives a token to the store, or takes one.
-    fn store(&self, actor: &mut Actor, gives: bool) -> Verdict {
-        let world = self.world;
-        let (wait_for, tell, unfit) = match gives {
-            true => (&world.not_full, &world.not_empty, ROOM),
-            false => (&world.not_empty, &world.not_full, 0),
-        };
-        let bell = self.names.bells[usize::from(gives)];
-        actor.wait_at(self.names.lock, 0, false, || world.lock.lock());
-        actor.holds(self.names.lock);
-        while world.held.load(Relaxed) == unfit {
-            let deadline = (actor.dice.u32(0..6) == 0).then(|| actor.tiny_deadline());
-            actor.releases(self.names.lock);
-            let waited = actor.wait_at(bell, 0, deadline.is_some(), || {
-                // SAFETY: the mutex is held, and all who wait here do so with it.
-                unsafe { wait_for.wait(&world.lock, deadline.as_ref()) }
-            });
-            actor.holds(self.names.lock);
-            in_time(actor, waited)?;
+    fn bell(&self, what: Condition) -> (&RawCondvar, Spot) {
+        let [not_empty, not_full] = self.names.bells;
+        match what {
+            Condition::NotEmpty => (&self.world.not_empty, not_empty),
+            Condition::NotFull => (&self.world.not_full, not_full),
         }
-        let held = world.held.load(Relaxed);
-        actor.dawdle();
-        if world.held.load(Relaxed) != held {
-            return Err("two have the store's mutex".to_owned());
-        }
-        let after = if gives { held + 1 } else { held - 1 };
-        world.held.store(after, Relaxed);
-        match actor.dice.u32(0..4) {
-            0 => drop(tell.notify_all()),
-            _ => drop(tell.notify_one()),
-        }
-        actor.releases(self.names.lock);
-        // SAFETY: locked above.
-        unsafe { world.lock.unlock() };
-        Ok(())
     }
 
-    /// The same without a lock: one semaphore counts the tokens, the other the room for them.
+    /// As with the store, but without a lock: one semaphore counts what there is, the other the room for more.
     fn count(&self, actor: &mut Actor, gives: bool) -> Verdict {
         let (take, give) = match gives {
             true => (&self.world.room, &self.world.stock),
@@ -316,10 +234,46 @@ impl View<'_> {
         let spot = self.names.semaphores[usize::from(gives)];
         let soon = actor.tiny_deadline();
         let is_short = actor.dice.u32(0..4) == 0;
-        if !is_short || !actor.wait_at(spot, 0, true, || take.wait_until(soon)) {
-            actor.wait_at(spot, 0, false, || take.wait());
+        if !is_short || !actor.wait_at(spot, true, || take.wait_until(soon)) {
+            actor.wait_at(spot, false, || take.wait());
         }
         give.post().map_err(|error| error.to_string())
+    }
+}
+
+impl Monitor for View<'_> {
+    fn lock(&self, actor: &mut Actor) -> Verdict {
+        actor.wait_at(self.names.lock, false, || self.world.lock.lock());
+        actor.holds(self.names.lock);
+        Ok(())
+    }
+
+    fn unlock(&self, actor: &mut Actor) -> Verdict {
+        actor.releases(self.names.lock);
+        // SAFETY: locked by the caller.
+        unsafe { self.world.lock.unlock() };
+        Ok(())
+    }
+
+    fn wait(&self, actor: &mut Actor, what: Condition) -> Verdict {
+        let (condvar, spot) = self.bell(what);
+        let deadline = (actor.dice.u32(0..6) == 0).then(|| actor.tiny_deadline());
+        actor.releases(self.names.lock);
+        let waited = actor.wait_at(spot, deadline.is_some(), || {
+            // SAFETY: the mutex is held, and all who wait here do so with it.
+            unsafe { condvar.wait(&self.world.lock, deadline.as_ref()) }
+        });
+        actor.holds(self.names.lock);
+        in_time(actor, waited).map(drop)
+    }
+
+    fn signal(&self, actor: &mut Actor, what: Condition, _inside: bool) -> Verdict {
+        let (condvar, _) = self.bell(what);
+        match actor.dice.u32(0..4) {
+            0 => drop(condvar.notify_all()),
+            _ => drop(condvar.notify_one()),
+        }
+        Ok(())
     }
 }
 

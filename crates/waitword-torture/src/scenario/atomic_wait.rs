@@ -4,8 +4,8 @@
 //! Checked: a partner that has changed the value is always seen; what a wait returns is not what it waited to leave.
 
 use crate::actor::{Actor, Verdict};
-use crate::board::Count;
 use crate::context::Context;
+use crate::count::Count;
 use crate::spot::{Spot, Word};
 use std::sync::atomic::{
     AtomicBool, AtomicI16, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering::SeqCst,
@@ -30,7 +30,7 @@ struct Pairs {
 const KINDS: usize = 7;
 
 pub(super) fn run(context: &'static Context) -> Verdict {
-    let most = context.threads.iter().max().copied().unwrap_or(4) / 2;
+    let most = context.slice.most_threads() / 2;
     let groups: &'static [Pairs] = Box::leak(
         (0..most.div_ceil(KINDS))
             .map(|_| Pairs::default())
@@ -157,14 +157,13 @@ fn one<A: AtomicWait<Value = T>, T: Copy + PartialEq>(
     other: T,
     store: impl FnOnce(T),
 ) -> Verdict {
-    let seen = spot.word.load();
     let found = if actor.dice.u32(0..8) > 0 {
-        Some(actor.wait_at(spot, seen, false, || atomic.wait(other)))
+        Some(actor.wait_at(spot, false, || atomic.wait(other)))
     } else {
         let soon = actor.tiny_deadline();
-        let found = actor.wait_at(spot, seen, true, || atomic.wait_until(other, soon));
+        let found = actor.wait_at(spot, true, || atomic.wait_until(other, soon));
         actor.count(Count::Timeouts, usize::from(found.is_none()));
-        found.or_else(|| Some(actor.wait_at(spot, seen, false, || atomic.wait(other))))
+        found.or_else(|| Some(actor.wait_at(spot, false, || atomic.wait(other))))
     };
     if found != Some(mine) || actor.miscounts() {
         return Err("a wait has returned the value that it was to leave".to_owned());

@@ -4,8 +4,8 @@
 
 use super::object::Object;
 use crate::actor::{Actor, Verdict};
-use crate::board::Count;
 use crate::context::Context;
+use crate::count::Count;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use waitword::{Barrier, Scope};
 
@@ -66,12 +66,11 @@ fn arrive(actor: &mut Actor, group: &Group, time: usize, members: usize) -> Verd
     group.arrived.fetch_add(1, SeqCst);
     let (barrier, spot) = (group.barrier.get(), group.barrier.spot);
     let result = loop {
-        let seen = spot.word.load();
         if actor.dice.u32(0..8) > 0 {
-            break actor.wait_at(spot, seen, false, || barrier.wait());
+            break actor.wait_at(spot, false, || barrier.wait());
         }
         let soon = actor.tiny_deadline();
-        match actor.wait_at(spot, seen, true, || barrier.wait_until(soon)) {
+        match actor.wait_at(spot, true, || barrier.wait_until(soon)) {
             Some(result) => break result,
             None => actor.count(Count::Timeouts, 1),
         }

@@ -1,17 +1,16 @@
 //! Tortured: cmp_requeue as condition variables use it: a broadcast wakes one at most and moves the others
 //! onto the mutex, whose unlocks wake them one by one; waits with deadlines among them.
 //!
-//! Checked: producers and consumers come to their end (each signal and each hand-over arrives), what was
-//! produced was consumed, never two threads have the mutex, counts are exact.
+//! Checked: givers and takers come to their end (each signal and each hand-over arrives), every token arrives
+//! once, never two threads have the mutex, counts are exact.
 
 use crate::actor::{Actor, Verdict};
 use crate::context::Context;
+use crate::parts::store::{self, Condition, Monitor, ROOM, Store};
 use crate::spot::{How, SIZES, Spot};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use waitword::Error;
 
-const ITEMS: usize = 6_000;
-const ROOM: u64 = 3;
+const TOKENS: usize = 6_000;
 
 /// The second mutex of Drepper's "Futexes are tricky": 0 free, 1 locked, 2 locked and contended.
 #[derive(Clone, Copy)]
@@ -100,16 +99,15 @@ impl Condvar {
     }
 }
 
-/// A bounded store of items.
-struct Store {
+/// A mutex with two condition variables.
+struct Place {
     mutex: Mutex,
     not_empty: Condvar,
     not_full: Condvar,
-    /// Changed by a plain load and a plain store: two threads in the mutex would lose items.
-    items: AtomicU64,
+    store: Store,
 }
 
-impl Store {
+impl Place {
     fn new(context: &Context, mutex: Spot, bits: u32) -> Self {
         let mutex = Mutex(mutex);
         let condvar = |name| Condvar {
@@ -120,73 +118,65 @@ impl Store {
             mutex,
             not_empty: condvar("not empty"),
             not_full: condvar("not full"),
-            items: AtomicU64::new(0),
+            store: Store::new(ROOM),
         }
     }
 
-    /// Adds an item if `adding`, or takes one.
-    fn change(&self, actor: &mut Actor, adding: bool) -> Verdict {
-        let (wait_for, tell, unfit) = if adding {
-            (self.not_full, self.not_empty, ROOM)
-        } else {
-            (self.not_empty, self.not_full, 0)
-        };
-        self.mutex.lock(actor)?;
-        while self.items.load(Relaxed) == unfit {
-            wait_for.wait(actor)?;
+    fn condvar(&self, what: Condition) -> Condvar {
+        match what {
+            Condition::NotEmpty => self.not_empty,
+            Condition::NotFull => self.not_full,
         }
-        let items = self.items.load(Relaxed);
-        actor.dawdle();
-        self.items
-            .store(if adding { items + 1 } else { items - 1 }, Relaxed);
-        actor.step();
-        match actor.dice.u32(0..6) {
-            0 => {
-                tell.broadcast_locked(actor)?;
-                self.mutex.unlock(actor)
-            }
-            1 => {
-                self.mutex.unlock(actor)?;
-                tell.broadcast_unlocked(actor)
-            }
-            _ => {
-                tell.signal(actor)?;
-                self.mutex.unlock(actor)
-            }
+    }
+}
+
+impl Monitor for &Place {
+    fn lock(&self, actor: &mut Actor) -> Verdict {
+        self.mutex.lock(actor)
+    }
+
+    fn unlock(&self, actor: &mut Actor) -> Verdict {
+        self.mutex.unlock(actor)
+    }
+
+    fn wait(&self, actor: &mut Actor, what: Condition) -> Verdict {
+        self.condvar(what).wait(actor)
+    }
+
+    fn signals_inside(&self, actor: &mut Actor) -> bool {
+        actor.dice.u32(0..6) > 0
+    }
+
+    fn signal(&self, actor: &mut Actor, what: Condition, inside: bool) -> Verdict {
+        let condvar = self.condvar(what);
+        match inside {
+            false => condvar.broadcast_unlocked(actor),
+            true if actor.dice.u32(0..5) == 0 => condvar.broadcast_locked(actor),
+            true => condvar.signal(actor),
         }
     }
 }
 
 pub(super) fn run(context: &'static Context) -> Verdict {
-    let mut stores = Vec::new();
-    for (index, mutex) in context
-        .colliding_words("mutex", &SIZES)
-        .into_iter()
-        .enumerate()
-    {
+    let mut places = Vec::new();
+    let mutexes = context.colliding_words("mutex", &SIZES);
+    for (index, mutex) in mutexes.into_iter().enumerate() {
         // 32 and 64 bits: a narrower counter comes round while somebody is about to wait.
-        stores.push(Store::new(context, mutex, [32, 64][index % 2]));
+        places.push(Place::new(context, mutex, [32, 64][index % 2]));
     }
-    let stores = &stores;
+    let places = &places;
     while let Some(round) = context.next_round() {
         let before = context.totals();
-        // As many producers as consumers in each store.
         let pairs = round.threads / 2;
-        let quota = (ITEMS / pairs).max(1);
+        let quota = (TOKENS / pairs).max(1);
         context.crew(round, |crew| {
-            for pair in 0..pairs {
-                let store = &stores[pair % stores.len()];
-                for (role, adding) in [("producer", true), ("consumer", false)] {
-                    crew.spawn(role, pair, move |actor| {
-                        (0..quota).try_for_each(|_| store.change(actor, adding))
-                    });
-                }
-            }
+            store::hire(crew, pairs, quota, |pair, _| {
+                let place = &places[pair % places.len()];
+                (&place.store, place)
+            });
             Ok(())
         })?;
-        if stores.iter().any(|store| store.items.load(Relaxed) != 0) {
-            return Err("items were lost: two threads had the mutex".to_owned());
-        }
+        places.iter().try_for_each(|place| place.store.settle())?;
         context.balance(&before)?;
     }
     Ok(())

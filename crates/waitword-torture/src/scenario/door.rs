@@ -5,8 +5,8 @@
 //! Checked: a baton comes round in each ring, which one lost wake-up would stop; errors are futex(2)'s.
 
 use crate::actor::{Actor, Verdict};
-use crate::board::Count;
 use crate::context::Context;
+use crate::count::Count;
 use crate::spot::Spot;
 use std::ptr::{null, null_mut};
 use waitword::Scope;
@@ -23,7 +23,7 @@ const ALL: u32 = i32::MAX as u32;
 const NEVER: u32 = (libc::FUTEX_OP_ADD as u32) << 28 | (libc::FUTEX_OP_CMP_LT as u32) << 24;
 
 pub(crate) fn run(context: &'static Context) -> Verdict {
-    let most = context.threads.iter().max().copied().unwrap_or(MEMBERS);
+    let most = context.slice.most_threads();
     // Rings are private and shared in turns; each scope has a word to which waiters are moved.
     let scope = |ring: usize| [Scope::Private, Scope::Shared][ring % 2];
     let name = |name, scope| Named {
@@ -126,7 +126,7 @@ impl Named {
     /// Waits for the baton. With a deadline hardly ever: that would make good for what was lost.
     fn catch(self, actor: &mut Actor, detour: Self) -> Verdict {
         while !self.spot.word.replace(1, 0) {
-            actor.is_about(self.spot, 0);
+            actor.is_at(self.spot, false);
             let ended = self.wait(actor, detour);
             actor.is_elsewhere();
             actor.count(Count::Waits, 1);

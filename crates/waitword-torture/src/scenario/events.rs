@@ -9,8 +9,8 @@
 
 use super::object::Object;
 use crate::actor::{Actor, Verdict};
-use crate::board::Count;
 use crate::context::Context;
+use crate::count::Count;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use waitword::{AutoEvent, Event, Latch, Scope};
 
@@ -106,13 +106,12 @@ impl Gate {
         let (event, spot) = (self.event.get(), self.event.spot);
         actor.dawdle();
         loop {
-            let seen = spot.word.load();
             if actor.dice.u32(0..4) > 0 {
-                actor.wait_at(spot, seen, false, || event.wait());
+                actor.wait_at(spot, false, || event.wait());
                 break;
             }
             let soon = actor.tiny_deadline();
-            if actor.wait_at(spot, seen, true, || event.wait_until(soon)) {
+            if actor.wait_at(spot, true, || event.wait_until(soon)) {
                 break;
             }
             actor.count(Count::Timeouts, 1);
@@ -127,8 +126,7 @@ impl Gate {
     /// All wait for each other, and for the porter, who has closed the gate. Only then may one come to it again.
     fn meet(&self, actor: &mut Actor, time: usize, crowd: usize) -> Verdict {
         let latch = &self.latches[time % 2];
-        let seen = latch.spot.word.load();
-        let met = actor.wait_at(latch.spot, seen, false, || latch.get().arrive_and_wait());
+        let met = actor.wait_at(latch.spot, false, || latch.get().arrive_and_wait());
         met.map_err(|error| format!("one too many at a latch: {error}"))?;
         let (passed, least) = (self.passed.load(SeqCst), (time + 1) * crowd);
         if passed < least {
@@ -177,13 +175,12 @@ impl Ring {
         let (own, next) = (&self.events[index], &self.events[(index + 1) % MEMBERS]);
         if (index, time) != (0, 0) {
             loop {
-                let seen = own.spot.word.load();
                 if actor.dice.u32(0..8) > 0 {
-                    actor.wait_at(own.spot, seen, false, || own.get().wait());
+                    actor.wait_at(own.spot, false, || own.get().wait());
                     break;
                 }
                 let soon = actor.tiny_deadline();
-                if actor.wait_at(own.spot, seen, true, || own.get().wait_until(soon)) {
+                if actor.wait_at(own.spot, true, || own.get().wait_until(soon)) {
                     break;
                 }
                 actor.count(Count::Timeouts, 1);

@@ -8,13 +8,15 @@
 //! Checked: the processes that go on get something done after each exec; all come to their end; no word and no canary is corrupted;
 //! tokens add up but for those in the hands of threads that are gone.
 
-use super::kills::{give_on, take_on, wait_for_progress, wake_all};
-use super::shared::{SharedWords, start};
+use super::kills::{adds_up, hire, wake_all};
+use super::shared::SharedWords;
 use super::traffic::kinds;
 use crate::actor::{Actor, Verdict};
-use crate::board::Count;
 use crate::context::{Context, Round};
-use crate::process::{self, Ended, complain};
+use crate::count::Count;
+use crate::parts::team::{self, wait_for_progress};
+use crate::process::{self, complain};
+use serde::{Deserialize, Serialize};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
@@ -24,6 +26,8 @@ const PROCESSES: usize = 3;
 const MOST_THREADS: usize = 48;
 /// In a round, all processes together.
 const EXECS: u64 = 12;
+/// What must get done before the words are looked at again.
+const STEPS: u64 = 200;
 /// More kinds of tokens than the words have.
 const LEDGER: usize = 64;
 
@@ -31,7 +35,7 @@ const LEDGER: usize = 64;
 const VARIABLE: &str = "WAITWORD_TORTURE_EXEC";
 
 /// What a program passes on to the one that takes its place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Passed {
     /// Files in memory.
     pub(crate) board: i32,
@@ -47,37 +51,7 @@ pub(crate) struct Passed {
 
 impl Passed {
     pub(crate) fn from_environment() -> Option<Self> {
-        Self::from_text(&std::env::var(VARIABLE).ok()?)
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        let mut numbers = text.split(' ').map(|number| number.parse::<u64>().ok());
-        let mut next = || numbers.next().flatten();
-        Some(Self {
-            board: next()? as i32,
-            words: next()? as i32,
-            ledger: next()? as i32,
-            process: next()? as usize,
-            threads: next()? as usize,
-            generation: next()?,
-            round: Round {
-                number: next()?,
-                threads: next()? as usize,
-                seed: next()?,
-            },
-        })
-    }
-
-    fn to_text(self) -> String {
-        let Round {
-            number,
-            threads,
-            seed,
-        } = self.round;
-        format!(
-            "{} {} {} {} {} {} {number} {threads} {seed}",
-            self.board, self.words, self.ledger, self.process, self.threads, self.generation
-        )
+        serde_json::from_str(&std::env::var(VARIABLE).ok()?).ok()
     }
 }
 
@@ -105,13 +79,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         shared.inspect()?;
         // A process may be one exec beyond.
         let gone = (EXECS as usize + PROCESSES) * passed.threads;
-        for (&(tokens, colour), sum) in kinds.iter().zip(ledger) {
-            let held = tokens.held(tokens.spot.word.load(), colour) as i64;
-            let off = (sum.load(SeqCst) - held).unsigned_abs() as usize;
-            if off > gone {
-                return Err(format!("{off} tokens appeared or vanished: {tokens:?}"));
-            }
-        }
+        adds_up(&kinds, ledger, gone)?;
     }
     Ok(())
 }
@@ -127,13 +95,13 @@ fn run_round(context: &'static Context, shared: &SharedWords, passed: Passed) ->
     let before = context.totals();
     let children: Vec<_> = (0..PROCESSES)
         .map(|process| {
-            start(context, process, &|process| {
+            team::start(context, process, &|process| {
                 work(context, Passed { process, ..passed })
             })
         })
         .collect();
     while context.totals().since(&before).of(Count::Execs) < EXECS {
-        wait_for_progress(context);
+        wait_for_progress(context, STEPS);
         shared.inspect()?;
         if context.board.is_violated() {
             return Err("one of the processes has found something wrong".to_owned());
@@ -142,13 +110,7 @@ fn run_round(context: &'static Context, shared: &SharedWords, passed: Passed) ->
     for tokens in &shared.words {
         tokens.close(&mut master)?;
     }
-    for child in children {
-        let ended = process::reap(context, child)?;
-        if ended != Ended::Exited(0) {
-            return Err(format!("process {child} has ended so: {ended:?}"));
-        }
-    }
-    Ok(())
+    team::end(context, children)
 }
 
 /// The new program's `main`; its exit status.
@@ -184,17 +146,7 @@ fn work(context: &'static Context, passed: Passed) -> Verdict {
     }
     let shared = &shared;
     context.crew(round, |crew| {
-        for index in 0..threads {
-            if index % 2 == 0 {
-                crew.spawn("giver", first + index, move |actor| {
-                    give_on(actor, kinds, ledger)
-                });
-            } else {
-                crew.spawn("taker", first + index, move |actor| {
-                    take_on(actor, kinds, ledger)
-                });
-            }
-        }
+        hire(crew, first, threads, kinds, ledger);
         crew.spawn("changer", first + threads, move |actor| {
             std::thread::sleep(Duration::from_micros(actor.dice.u64(0..8_000)));
             if shared.words.iter().any(|tokens| tokens.is_closing()) {
@@ -215,34 +167,10 @@ fn run_next(passed: Passed) -> Verdict {
         generation: passed.generation + 1,
         ..passed
     };
+    let note = serde_json::to_string(&next).map_err(|error| error.to_string())?;
     let failed = Command::new("/proc/self/exe")
         .args(std::env::args_os().skip(1))
-        .env(VARIABLE, next.to_text())
+        .env(VARIABLE, note)
         .exec();
     Err(format!("no exec: {failed}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_note_survives_the_exec() {
-        let round = Round {
-            number: 7,
-            threads: 64,
-            seed: u64::MAX,
-        };
-        let passed = Passed {
-            board: 3,
-            words: 4,
-            ledger: 5,
-            process: 1,
-            threads: 16,
-            generation: 9,
-            round,
-        };
-        assert_eq!(Passed::from_text(&passed.to_text()), Some(passed));
-        assert_eq!(Passed::from_text("1 2"), None);
-    }
 }

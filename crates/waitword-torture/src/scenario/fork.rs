@@ -4,10 +4,11 @@
 //! Checked: the child's table is empty and none of its buckets is locked; its futexes work, between its own
 //! threads and between it and its signal handlers; it ends by itself. The parent's tokens and counts.
 
-use super::traffic::{Plan, kinds, nothing_left, private_words};
+use super::traffic::Traffic;
 use crate::actor::{Actor, Verdict};
 use crate::context::Context;
 use crate::fault::Fault;
+use crate::parts::storm;
 use crate::process::{self, BareThread, Ended};
 use crate::spot::How;
 use crate::tokens::Tokens;
@@ -27,15 +28,11 @@ const WAIT_FAILED: i32 = 13;
 const COUNT_WRONG: i32 = 14;
 
 pub(super) fn run(context: &'static Context) -> Verdict {
-    let words = private_words(context);
-    let kinds = kinds(&words);
-    install_handler();
+    let traffic = Traffic::new(context);
+    let words = &traffic.words[..];
+    storm::install(libc::SIGALRM, give_in_handler, true);
     while let Some(round) = context.next_round() {
-        let before = context.totals();
-        let plan = Plan::new(round, &kinds, round.threads, TOKENS);
-        let words = &words;
-        context.crew(round, |crew| {
-            plan.hire(crew);
+        traffic.round(context, round, TOKENS, |crew| {
             crew.spawn("forker", 0, move |actor| {
                 (0..FORKS).try_for_each(|turn| fork_once(context, actor, words, turn))
             });
@@ -47,10 +44,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
                     other => other.map(drop).map_err(|error| error.to_string()),
                 }
             });
-            Ok(())
         })?;
-        nothing_left(words)?;
-        context.balance(&before)?;
     }
     Ok(())
 }
@@ -138,16 +132,6 @@ extern "C" fn give_in_handler(_signal: i32) {
     // SAFETY: null, or tokens in a frame that the child does not leave before its end.
     if let Some(word) = unsafe { IN_CHILD.load(SeqCst).as_ref() } {
         give(*word);
-    }
-}
-
-fn install_handler() {
-    // SAFETY: a whole `sigaction`; the handler calls only what is async-signal-safe.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = give_in_handler as *const () as usize;
-        action.sa_flags = libc::SA_RESTART;
-        libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut());
     }
 }
 

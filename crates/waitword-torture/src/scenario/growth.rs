@@ -3,7 +3,7 @@
 //!
 //! Checked: tokens and counts, over all growth; the table never shrinks, and has what was asked for.
 
-use super::traffic::{Plan, kinds, nothing_left, private_words};
+use super::traffic::Traffic;
 use crate::actor::{Actor, Verdict};
 use crate::context::Context;
 use crate::fault::Fault;
@@ -17,20 +17,11 @@ const MOST_BUCKETS: usize = 1 << 18;
 const DOUBLINGS: usize = 4;
 
 pub(super) fn run(context: &'static Context) -> Verdict {
-    let words = private_words(context);
-    let kinds = kinds(&words);
+    let traffic = Traffic::new(context);
     while let Some(mut round) = context.next_round() {
         // Each process has a round or two: not always the same numbers of threads.
-        round.threads = context.threads[round.dice().usize(0..context.threads.len())];
-        let before = context.totals();
-        let plan = Plan::new(round, &kinds, round.threads, TOKENS);
-        context.crew(round, |crew| {
-            crew.spawn("grower", 0, grow);
-            plan.hire(crew);
-            Ok(())
-        })?;
-        nothing_left(&words)?;
-        context.balance(&before)?;
+        round.threads = context.slice.threads[round.dice().usize(0..context.slice.threads.len())];
+        traffic.round(context, round, TOKENS, |crew| crew.spawn("grower", 0, grow))?;
     }
     Ok(())
 }

@@ -3,8 +3,8 @@
 //! Checked: the wakes together count exactly the herd, and all of it comes.
 
 use crate::actor::{Actor, Verdict};
-use crate::board::Count;
 use crate::context::Context;
+use crate::count::Count;
 use crate::spot::{How, SIZES, Spot};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use waitword::table;

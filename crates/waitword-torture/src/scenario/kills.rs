@@ -7,15 +7,14 @@
 //! Checked: after each kill the survivors go on and get something done; in the end, all come to theirs; no
 //! word and no canary is corrupted; tokens add up but for those in the hands of killed threads.
 
-use super::shared::{SharedWords, start};
+use super::shared::SharedWords;
 use super::traffic::{Kind, kinds};
 use crate::actor::{Actor, Verdict};
-use crate::board::Count;
-use crate::context::{Context, Round};
-use crate::process::{self, Ended};
+use crate::context::{Context, Crew, Round};
+use crate::parts::team::{self, Killing};
+use crate::process;
 use crate::tokens::{Patience, Taken};
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
-use std::time::Duration;
 
 const PROCESSES: usize = 4;
 const KILLS: usize = 8;
@@ -37,73 +36,44 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         }
         ledger.iter().for_each(|sum| sum.store(0, SeqCst));
         let threads = (round.threads.min(MOST_THREADS) / PROCESSES).max(2);
-        let killed = run_round(context, round, &shared, ledger, threads)?;
+        run_round(context, round, &shared, ledger, threads)?;
         shared.inspect()?;
-        for (&(tokens, colour), sum) in kinds.iter().zip(ledger) {
-            let held = tokens.held(tokens.spot.word.load(), colour) as i64;
-            let off = (sum.load(SeqCst) - held).unsigned_abs() as usize;
-            if off > killed * threads {
-                return Err(format!("{off} tokens appeared or vanished: {tokens:?}"));
-            }
-        }
+        // What was in the hands of those who were killed.
+        adds_up(&kinds, ledger, KILLS * threads)?;
     }
     Ok(())
 }
 
-/// How many processes were killed.
 fn run_round(
     context: &'static Context,
     round: Round,
     shared: &SharedWords,
     ledger: &'static [AtomicI64],
     threads: usize,
-) -> Result<usize, String> {
+) -> Verdict {
     let work = |process: usize| {
         let kinds = kinds(&shared.map_elsewhere().words);
         let kinds = &kinds[..];
         context.crew(round, |crew| {
-            for index in 0..threads {
-                let number = process * threads + index;
-                if index % 2 == 0 {
-                    crew.spawn("giver", number, move |actor| give_on(actor, kinds, ledger));
-                } else {
-                    crew.spawn("taker", number, move |actor| take_on(actor, kinds, ledger));
-                }
-            }
+            hire(crew, process * threads, threads, kinds, ledger);
             Ok(())
         })
     };
-    let mut master = Actor::new(context, "killer", round.seed_of("killer", 0));
-    let mut children: Vec<i32> = (0..PROCESSES)
-        .map(|process| start(context, process, &work))
-        .collect();
-    for turn in 0..KILLS {
-        std::thread::sleep(Duration::from_micros(master.dice.u64(0..6_000)));
-        let victim = children.swap_remove(master.dice.usize(0..children.len()));
-        process::kill(victim);
-        match process::reap(context, victim)? {
-            Ended::Killed(libc::SIGKILL) => {}
-            other => return Err(format!("process {victim} has ended by itself: {other:?}")),
-        }
-        master.count(Count::Kills, 1);
-        wake_all(&mut master, shared)?;
-        wait_for_progress(context);
+    let mut killer = Actor::new(context, "killer", round.seed_of("killer", 0));
+    let killing = Killing {
+        processes: PROCESSES,
+        kills: KILLS,
+        pause: 6_000,
+        steps: STEPS_BETWEEN,
+    };
+    let survivors = killing.run(context, &mut killer, &work, &mut |killer| {
         shared.inspect()?;
-        let work = &work;
-        children.push(start(context, PROCESSES + turn, work));
-    }
+        wake_all(killer, shared)
+    })?;
     for tokens in &shared.words {
-        tokens.close(&mut master)?;
+        tokens.close(&mut killer)?;
     }
-    for child in children {
-        let ended = process::reap(context, child)?;
-        if ended != Ended::Exited(0) {
-            return Err(format!(
-                "a survivor, process {child}, has ended so: {ended:?}"
-            ));
-        }
-    }
-    Ok(KILLS)
+    team::end(context, survivors)
 }
 
 /// What the one who sees a process die owes to the others.
@@ -114,16 +84,37 @@ pub(super) fn wake_all(master: &mut Actor, shared: &SharedWords) -> Verdict {
     Ok(())
 }
 
-/// Until the survivors have done something. Should they not, the watchdog sees to it.
-pub(super) fn wait_for_progress(context: &Context) {
-    let done = || context.totals().of(Count::Operations);
-    let before = done();
-    while done() < before + STEPS_BETWEEN {
-        std::thread::sleep(Duration::from_micros(100));
+/// That the ledger says of each kind what the words hold, but for so many tokens.
+pub(super) fn adds_up(kinds: &[Kind], ledger: &[AtomicI64], most: usize) -> Verdict {
+    for (&(tokens, colour), sum) in kinds.iter().zip(ledger) {
+        let held = tokens.held(tokens.spot.word.load(), colour) as i64;
+        let off = (sum.load(SeqCst) - held).unsigned_abs() as usize;
+        if off > most {
+            return Err(format!("{off} tokens appeared or vanished: {tokens:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Hires givers and takers who go on until the words are closed.
+pub(super) fn hire<'scope>(
+    crew: &mut Crew<'scope, '_>,
+    first: usize,
+    threads: usize,
+    kinds: &'scope [Kind],
+    ledger: &'scope [AtomicI64],
+) {
+    for index in 0..threads {
+        let number = first + index;
+        if index % 2 == 0 {
+            crew.spawn("giver", number, move |actor| give_on(actor, kinds, ledger));
+        } else {
+            crew.spawn("taker", number, move |actor| take_on(actor, kinds, ledger));
+        }
     }
 }
 
-pub(super) fn give_on(actor: &mut Actor, kinds: &[Kind], ledger: &[AtomicI64]) -> Verdict {
+fn give_on(actor: &mut Actor, kinds: &[Kind], ledger: &[AtomicI64]) -> Verdict {
     loop {
         let kind = actor.dice.usize(0..kinds.len());
         let (tokens, colour) = kinds[kind];
@@ -143,7 +134,7 @@ pub(super) fn give_on(actor: &mut Actor, kinds: &[Kind], ledger: &[AtomicI64]) -
     }
 }
 
-pub(super) fn take_on(actor: &mut Actor, kinds: &[Kind], ledger: &[AtomicI64]) -> Verdict {
+fn take_on(actor: &mut Actor, kinds: &[Kind], ledger: &[AtomicI64]) -> Verdict {
     loop {
         let kind = actor.dice.usize(0..kinds.len());
         let (tokens, colour) = kinds[kind];

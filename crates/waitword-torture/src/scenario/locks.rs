@@ -1,10 +1,10 @@
 //! Mutexes and condvars of every sort, for the scenarios that torture them.
 
+use super::object::Object;
 use crate::actor::Actor;
-use crate::board::Count;
 use crate::context::Context;
-use crate::spot::{Spot, Word};
-use std::ptr::NonNull;
+use crate::count::Count;
+use crate::spot::Spot;
 use waitword::{Flavour, Kind, LockError, MutexOptions, RawCondvar, RawMutex, Scope};
 
 /// All that is chosen as a mutex is made.
@@ -52,8 +52,9 @@ impl Sort {
         self.is_pi() || self.kind != Kind::Normal
     }
 
+    /// Without its scope.
     pub(super) fn name(self) -> String {
-        format!("{:?} {:?} {:?} mutex", self.scope, self.kind, self.flavour)
+        format!("{:?} {:?} mutex", self.kind, self.flavour)
     }
 
     pub(super) fn make(self) -> RawMutex {
@@ -67,82 +68,39 @@ impl Sort {
     }
 }
 
-/// A mutex that is made anew for each round, at the same place.
+/// A mutex of some sort.
 pub(super) struct Lock {
     pub(super) sort: Sort,
-    mutex: NonNull<RawMutex>,
-    pub(super) spot: Spot,
+    object: Object<RawMutex>,
 }
-
-// SAFETY: a mutex is for all threads; it is made anew while nobody uses it.
-unsafe impl Sync for Lock {}
-// SAFETY: as above.
-unsafe impl Send for Lock {}
 
 impl Lock {
     pub(super) fn new(context: &Context, sort: Sort) -> Self {
-        let mutex = NonNull::from(Box::leak(Box::new(sort.make())));
-        // SAFETY: leaked, and its first word is an atomic of 32 bits.
-        let word = unsafe { Word::at(mutex.as_ptr().cast(), 32) };
-        let spot = context.name_word(&sort.name(), word, sort.scope);
-        Self { sort, mutex, spot }
+        let object = Object::new(context, &sort.name(), 32, sort.scope, sort.make());
+        Self { sort, object }
     }
 
     pub(super) fn mutex(&self) -> &RawMutex {
-        // SAFETY: never freed, and made anew only while nobody uses it.
-        unsafe { self.mutex.as_ref() }
+        self.object.get()
+    }
+
+    pub(super) fn spot(&self) -> Spot {
+        self.object.spot
     }
 
     /// When all are gone: nothing of them is left. Then it is made anew.
     pub(super) fn renew(&self) -> Result<(), String> {
         let destroyed = self.mutex().destroy();
-        // SAFETY: nobody uses it.
-        unsafe { self.mutex.write(self.sort.make()) };
-        destroyed.map_err(|error| format!("a {} that nobody uses: {error}", self.sort.name()))
+        self.object.renew(self.sort.make());
+        destroyed.map_err(|error| format!("a mutex that nobody uses: {error}"))
     }
 }
 
-/// A condvar, likewise.
-pub(super) struct Bell {
-    scope: Scope,
-    condvar: NonNull<RawCondvar>,
-    pub(super) spot: Spot,
-}
-
-// SAFETY: as that of a lock.
-unsafe impl Sync for Bell {}
-// SAFETY: as above.
-unsafe impl Send for Bell {}
-
-impl Bell {
-    pub(super) fn new(context: &Context, name: &str, scope: Scope) -> Self {
-        let condvar = NonNull::from(Box::leak(Box::new(RawCondvar::with_scope(scope))));
-        // SAFETY: leaked; its first half is read by the report alone, and written as a whole by atomics.
-        let word = unsafe { Word::at(condvar.as_ptr().cast(), 64) };
-        let spot = context.name_word(&format!("{scope:?} condvar `{name}`"), word, scope);
-        Self {
-            scope,
-            condvar,
-            spot,
-        }
-    }
-
-    pub(super) fn scope(&self) -> Scope {
-        self.scope
-    }
-
-    pub(super) fn condvar(&self) -> &RawCondvar {
-        // SAFETY: never freed, and made anew only while nobody uses it.
-        unsafe { self.condvar.as_ref() }
-    }
-
-    /// As that of a lock.
-    pub(super) fn renew(&self) -> Result<(), String> {
-        let destroyed = self.condvar().destroy();
-        // SAFETY: nobody uses it.
-        unsafe { self.condvar.write(RawCondvar::with_scope(self.scope)) };
-        destroyed.map_err(|error| format!("a condvar that nobody uses: {error}"))
-    }
+/// As that of a mutex.
+pub(super) fn renew_condvar(object: &Object<RawCondvar>) -> Result<(), String> {
+    let destroyed = object.get().destroy();
+    object.renew(RawCondvar::with_scope(object.scope));
+    destroyed.map_err(|error| format!("a condvar that nobody uses: {error}"))
 }
 
 /// Whether no deadline passed instead; all other errors are wrong.

@@ -98,20 +98,20 @@ static ALL: [Scenario; 26] = [
     ),
     scenario(
         "mutex",
-        "Mutexes of every flavour, kind and scope: one holder at a time, no turn lost, with deadlines, naps, \
+        "Mutexes of every flavour, kind and scope: one holder at a time, no turn lost, nobody starved, with deadlines, naps, \
          moves from CPU to CPU, and threads that come and go",
         mutex::run,
     ),
     scenario(
         "rwlock",
-        "Reader/writer locks of both preferences and scopes: nobody beside a writer, no write lost, with deadlines, \
-         upgrades, downgrades, and reads inside of reads",
+        "Reader/writer locks of both preferences and scopes: nobody beside a writer, no write lost, nobody starved, with \
+         deadlines, upgrades, downgrades, and reads inside of reads",
         rwlock::run,
     ),
     scenario(
         "cond",
-        "Tokens through condvars with mutexes of every sort: none lost, none doubled, and a wait says whether \
-         it was signalled",
+        "Tokens through condvars with mutexes of every sort: none lost, none doubled, a wait says whether it was \
+         signalled, and who came first is signalled first",
         cond::run,
     ),
     scenario(

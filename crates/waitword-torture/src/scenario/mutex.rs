@@ -7,7 +7,9 @@
 use super::locks::{Lock, Sort, in_time};
 use crate::actor::{Actor, Verdict};
 use crate::context::Context;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use crate::parts::books::Books;
+use crate::parts::turns::{self, Locked, Turns};
+use crate::parts::{bounded, team};
 use waitword::{Kind, LockError};
 
 const TURNS: usize = 6_000;
@@ -17,63 +19,65 @@ const AT_ONCE: usize = 5;
 /// A mutex and what it protects.
 struct Guarded {
     lock: Lock,
-    /// Changed by plain loads and stores, one after the other: two threads in the mutex would lose turns, or see
-    /// the two differ.
-    pair: [AtomicU64; 2],
-    /// The turns that were taken, by those who took them.
-    turns: AtomicUsize,
+    books: Books,
 }
 
-impl Guarded {
-    fn new(context: &Context, sort: Sort) -> Self {
-        Self {
-            lock: Lock::new(context, sort),
-            pair: Default::default(),
-            turns: AtomicUsize::new(0),
-        }
+impl Locked for Guarded {
+    type Held = ();
+
+    fn name(&self) -> String {
+        format!("{:?} {}", self.lock.sort.scope, self.lock.sort.name())
     }
 
-    /// Takes the mutex in one way or another; whether it could be had.
-    fn lock(&self, actor: &mut Actor) -> Result<bool, String> {
-        let mutex = self.lock.mutex();
-        let spot = self.lock.spot;
-        let seen = spot.word.load();
-        match actor.dice.u32(0..10) {
-            0 => Ok(mutex.try_lock()),
+    fn books(&self) -> &Books {
+        &self.books
+    }
+
+    fn take(&self, actor: &mut Actor, _readers: u32) -> Result<Option<()>, String> {
+        let (mutex, spot) = (self.lock.mutex(), self.lock.spot());
+        let taken = match actor.dice.u32(0..10) {
+            0 => mutex.try_lock(),
             1..4 => {
                 let soon = actor.tiny_deadline();
-                let locked = actor.wait_at(spot, seen, true, || mutex.lock_until(soon));
-                in_time(actor, locked)
+                let locked = actor.wait_at(spot, true, || mutex.lock_until(soon));
+                in_time(actor, locked)?
             }
             4 => {
-                let locked = actor.wait_at(spot, seen, false, || mutex.lock_checked());
-                in_time(actor, locked)
+                let locked = actor.wait_at(spot, false, || mutex.lock_checked());
+                in_time(actor, locked)?
+            }
+            _ if self.lock.sort.is_bounded() => {
+                bounded::wait(actor, spot, &self.books.turns, || mutex.lock())?;
+                true
             }
             _ => {
-                let since = (self.lock.sort.is_bounded()).then(|| actor.begins(&self.turns));
-                actor.wait_at(spot, seen, false, || mutex.lock());
-                if let Some(since) = since
-                    && let Err(complaint) = actor.was_bounded(&since, &self.turns)
-                {
-                    return Err(format!("for a {}: {complaint}", self.lock.sort.name()));
-                }
-                Ok(true)
+                actor.wait_at(spot, false, || mutex.lock());
+                true
             }
+        };
+        if taken {
+            actor.holds(spot);
+        }
+        Ok(taken.then_some(()))
+    }
+
+    fn stay(&self, actor: &mut Actor, (): ()) -> Verdict {
+        self.books.change(actor)
+    }
+
+    fn go_on(&self, actor: &mut Actor, (): ()) -> Verdict {
+        match actor.dice.u32(0..16) {
+            0 => self.ask(actor),
+            _ => Ok(()),
         }
     }
 
-    fn unlock(&self, actor: &mut Actor) {
-        let mutex = self.lock.mutex();
+    fn give_back(&self, actor: &mut Actor, (): ()) -> Verdict {
+        let (mutex, spot) = (self.lock.mutex(), self.lock.spot());
         if actor.leaves_out() {
-            // And goes nowhere: whoever finds it locked by itself would be told so, and not wait.
-            let spot = self.lock.spot;
-            actor.wait_at(spot, spot.word.load(), false, || {
-                loop {
-                    std::thread::park();
-                }
-            })
+            actor.keeps(spot);
         }
-        actor.releases(self.lock.spot);
+        actor.releases(spot);
         // SAFETY: every caller has locked it.
         unsafe {
             match actor.dice.u32(0..16) {
@@ -85,26 +89,27 @@ impl Guarded {
                 _ => mutex.unlock(),
             }
         }
-    }
-
-    /// With the mutex held.
-    fn change(&self, actor: &mut Actor) -> Verdict {
-        actor.holds(self.lock.spot);
-        let [first, second] = &self.pair;
-        let before = first.load(Relaxed);
-        first.store(before + 1, Relaxed);
-        actor.dawdle();
-        if second.load(Relaxed) != before {
-            return Err("two threads have a mutex".to_owned());
-        }
-        second.store(before + 1, Relaxed);
-        let turns = if actor.miscounts() { 2 } else { 1 };
-        self.turns.fetch_add(turns, Relaxed);
-        actor.step();
         Ok(())
     }
 
-    /// What its owner, and a stranger, are told. With the mutex held.
+    fn ask_as_stranger(&self) -> Verdict {
+        if !self.lock.sort.has_owner() {
+            return Ok(());
+        }
+        // SAFETY: it has an owner, and can tell.
+        match unsafe { self.lock.mutex().unlock_checked() } {
+            Err(LockError::NotOwner) => Ok(()),
+            other => Err(format!("a stranger was not told so: {other:?}")),
+        }
+    }
+
+    fn renew(&self) -> Verdict {
+        self.lock.renew()
+    }
+}
+
+impl Guarded {
+    /// What its owner is told. With the mutex held.
     fn ask(&self, actor: &mut Actor) -> Verdict {
         let Sort { kind, .. } = self.lock.sort;
         let mutex = self.lock.mutex();
@@ -127,100 +132,32 @@ impl Guarded {
         }
         Ok(())
     }
-
-    /// By one who does not hold it.
-    fn ask_as_stranger(&self) -> Verdict {
-        if !self.lock.sort.has_owner() {
-            return Ok(());
-        }
-        // SAFETY: it has an owner, and can tell.
-        match unsafe { self.lock.mutex().unlock_checked() } {
-            Err(LockError::NotOwner) => Ok(()),
-            other => Err(format!("a stranger was not told so: {other:?}")),
-        }
-    }
-
-    fn turn(&self, actor: &mut Actor, inside: Option<&Self>) -> Verdict {
-        if !self.lock(actor)? {
-            return Ok(());
-        }
-        self.change(actor)?;
-        if actor.dice.u32(0..16) == 0 {
-            self.ask(actor)?;
-        }
-        if let Some(inside) = inside {
-            inside.turn(actor, None)?;
-        }
-        self.unlock(actor);
-        if actor.dice.u32(0..16) == 0 {
-            self.ask_as_stranger()?;
-        }
-        Ok(())
-    }
-
-    /// When all are gone.
-    fn over(&self) -> Verdict {
-        let turns = self.turns.swap(0, Relaxed) as u64;
-        let counted = self.pair.each_ref().map(|half| half.swap(0, Relaxed));
-        if counted != [turns; 2] {
-            return Err(format!(
-                "{turns} turns were taken, and counted: {counted:?}"
-            ));
-        }
-        self.lock.renew()
-    }
 }
 
 pub(super) fn run(context: &'static Context) -> Verdict {
     let all: Vec<_> = Sort::all()
-        .map(|sort| Guarded::new(context, sort))
+        .map(|sort| Guarded {
+            lock: Lock::new(context, sort),
+            books: Books::default(),
+        })
         .collect();
     while let Some(round) = context.next_round() {
-        let mut dice = round.dice();
-        // In the order in which they are taken one inside the other.
-        let mut chosen: Vec<&Guarded> = all.iter().collect();
-        dice.shuffle(&mut chosen);
-        chosen.truncate(dice.usize(1..=AT_ONCE));
-        let chosen = &chosen;
-        let quota = (TURNS / round.threads).max(2);
-        context.crew(round, |crew| {
-            for index in 0..round.threads {
-                crew.spawn("worker", index, move |actor| {
-                    for turn in 0..quota {
-                        let outer = actor.dice.usize(0..chosen.len());
-                        let inner = actor.dice.usize(0..chosen.len() * 4);
-                        let inside = (inner > outer).then(|| chosen.get(inner)).flatten();
-                        chosen[outer].turn(actor, inside.copied())?;
-                        if actor.dice.u32(0..64) == 0 {
-                            actor.move_to_some_cpu();
-                        }
-                        if turn == 0 || actor.dice.u32(0..256) == 0 {
-                            visit(context, actor, chosen)?;
-                        }
-                    }
-                    Ok(())
-                });
-            }
-            Ok(())
-        })?;
-        chosen.iter().try_for_each(|guarded| guarded.over())?;
+        let chosen = turns::some(&mut round.dice(), &all, AT_ONCE);
+        // Now and then a thread comes for one turn, and ends.
+        let visit = |actor: &mut Actor, number| match number == 0 || actor.dice.u32(0..256) == 0 {
+            false => Ok(()),
+            true => team::visit(actor, |visitor| {
+                let one = chosen[visitor.dice.usize(0..chosen.len())];
+                turns::turn(visitor, one, 0, None)
+            }),
+        };
+        turns::round(
+            context,
+            round,
+            Turns::of(round.threads, TURNS),
+            &chosen,
+            &visit,
+        )?;
     }
     Ok(())
-}
-
-/// A thread comes for one turn, and ends.
-fn visit(context: &'static Context, actor: &mut Actor, chosen: &[&Guarded]) -> Verdict {
-    let seed = actor.dice.u64(..);
-    let visit = || {
-        let mut visitor = Actor::new(context, "visitor", seed);
-        let guarded = chosen[visitor.dice.usize(0..chosen.len())];
-        guarded.turn(&mut visitor, None)
-    };
-    std::thread::scope(|scope| {
-        let visitor = std::thread::Builder::new()
-            .stack_size(192 << 10)
-            .spawn_scoped(scope, visit);
-        let ended = visitor.expect("a thread").join();
-        ended.unwrap_or_else(|_| Err("a visitor has panicked".to_owned()))
-    })
 }

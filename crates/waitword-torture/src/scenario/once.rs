@@ -55,8 +55,7 @@ fn come(actor: &mut Actor, job: &Job, spot: Spot, number: usize) -> Verdict {
     let mut leaves = actor.dice.u32(0..3) == 0;
     let came = |actor: &mut Actor, leaves| {
         let work = |actor: &mut Actor| do_it(actor, job, spot, leaves);
-        let seen = spot.word.load();
-        actor.is_about(spot, seen);
+        actor.is_at(spot, false);
         let came = catch_unwind(AssertUnwindSafe(|| match number % 2 {
             0 => job.once.execute(|| work(actor)),
             _ => job.once.call_once_force(|_| work(actor)),
@@ -82,8 +81,7 @@ fn do_it(actor: &mut Actor, job: &Job, spot: Spot, leaves: bool) {
     actor.holds(spot);
     actor.dawdle();
     if actor.leaves_out() {
-        // And never comes back: all others wait.
-        std::thread::park();
+        actor.keeps(spot);
     }
     actor.releases(spot);
     if leaves {

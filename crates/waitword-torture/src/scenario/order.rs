@@ -124,6 +124,9 @@ impl Model {
     }
 
     fn wake(&mut self, actor: &mut Actor, word: usize, count: usize, mask: u64) -> Verdict {
+        if actor.overtakes() {
+            self.send_back(actor, word)?;
+        }
         let woken = actor.wake(self.words[word], count, mask)?;
         let mut due = Vec::new();
         self.queues[word].retain(|waiter| {
@@ -134,6 +137,17 @@ impl Model {
             !is_due
         });
         self.expect_woken(due, woken)
+    }
+
+    /// Sabotage: has the first waiter stand behind the others, and the model not know.
+    fn send_back(&self, actor: &mut Actor, word: usize) -> Verdict {
+        let nobody = self.queues.iter().position(VecDeque::is_empty);
+        if let Some(aside) = nobody.filter(|_| self.queues[word].len() > 1) {
+            let (there, aside) = (self.words[word], self.words[aside]);
+            actor.requeue(there, None, aside, (0, 1))?;
+            actor.requeue(aside, None, there, (0, 1))?;
+        }
+        Ok(())
     }
 
     fn requeue(

@@ -6,8 +6,8 @@
 //! exactly one wake.
 
 use crate::actor::{Actor, Verdict};
-use crate::board::Count;
 use crate::context::Context;
+use crate::count::Count;
 use crate::spot::{How, SIZES, Spot};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use waitword::Error;

@@ -15,7 +15,7 @@ const PASSES: usize = 12_000;
 const BATON: u64 = 1;
 
 pub(super) fn run(context: &'static Context) -> Verdict {
-    let most = context.threads.iter().max().copied().unwrap_or(MEMBERS);
+    let most = context.slice.most_threads();
     let mut words: Vec<Spot> = context.colliding_words("ring word", &[SIZES, SIZES].concat());
     for index in words.len()..most.next_multiple_of(MEMBERS) {
         words.push(context.private_word(&format!("ring word {index}"), SIZES[index % 4]));

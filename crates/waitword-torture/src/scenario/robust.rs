@@ -5,13 +5,13 @@
 //! that all is well finds it whole. Of threads' deaths each is announced once, and no turn is lost.
 
 use super::object::Object;
-use super::shared::start;
 use crate::actor::{Actor, Verdict};
-use crate::board::Count;
 use crate::context::{Context, Round};
-use crate::process::{self, Ended, shared_memory};
+use crate::count::Count;
+use crate::parts::books::Pair;
+use crate::parts::team::{self, Killing};
+use crate::process::shared_memory;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 use waitword::{RawRobustMutex, RobustError, RobustKind, RobustLocked, RobustProtocol, Scope};
 
 const TURNS: usize = 4_000;
@@ -23,8 +23,7 @@ const KILLS: usize = 10;
 #[derive(Default)]
 #[repr(C)]
 struct Books {
-    /// Changed by plain loads and stores, one after the other.
-    pair: [AtomicU64; 2],
+    pair: Pair,
     /// Turns, by those who took them.
     turns: AtomicU64,
     /// Holders that have died, by themselves just before; and those of which somebody was told.
@@ -81,7 +80,7 @@ fn by_threads(
                     let guarded = chosen[actor.dice.usize(0..chosen.len())];
                     guarded.turn(actor, false)?;
                     if actor.dice.u32(0..32) == 0 {
-                        die(context, actor, guarded)?;
+                        team::visit(actor, |mortal| guarded.turn(mortal, true))?;
                     }
                 }
                 Ok(())
@@ -110,51 +109,16 @@ fn by_processes(
             Ok(())
         })
     };
-    let mut master = Actor::new(context, "killer", round.seed_of("killer", 0));
-    let mut children: Vec<i32> = (0..PROCESSES)
-        .map(|process| start(context, process, &work))
-        .collect();
-    for turn in 0..KILLS {
-        std::thread::sleep(Duration::from_micros(master.dice.u64(0..5_000)));
-        let victim = children.swap_remove(master.dice.usize(0..children.len()));
-        kill(context, &master, victim)?;
-        children.push(start(context, PROCESSES + turn, &work));
-        wait_for_progress(context);
-    }
-    (children.into_iter()).try_for_each(|child| kill(context, &master, child))
-}
-
-fn kill(context: &Context, master: &Actor, victim: i32) -> Verdict {
-    process::kill(victim);
-    match process::reap(context, victim)? {
-        Ended::Killed(libc::SIGKILL) => {
-            master.count(Count::Kills, 1);
-            Ok(())
-        }
-        other => Err(format!("process {victim} has ended by itself: {other:?}")),
-    }
-}
-
-/// Until the survivors have taken some turns. Should they not, the watchdog sees to it.
-fn wait_for_progress(context: &Context) {
-    let done = || context.totals().of(Count::Operations);
-    let before = done();
-    while done() < before + 20 {
-        std::thread::sleep(Duration::from_micros(100));
-    }
-}
-
-/// Has another thread die with the mutex in hand.
-fn die(context: &'static Context, actor: &mut Actor, guarded: &Guarded) -> Verdict {
-    let seed = actor.dice.u64(..);
-    let last = || guarded.turn(&mut Actor::new(context, "mortal", seed), true);
-    std::thread::scope(|scope| {
-        let mortal = std::thread::Builder::new()
-            .stack_size(192 << 10)
-            .spawn_scoped(scope, last);
-        let ended = mortal.expect("a thread").join();
-        ended.unwrap_or_else(|_| Err("a mortal has panicked".to_owned()))
-    })
+    let mut killer = Actor::new(context, "killer", round.seed_of("killer", 0));
+    let killing = Killing {
+        processes: PROCESSES,
+        kills: KILLS,
+        pause: 5_000,
+        steps: 20,
+    };
+    // Nobody owes the others anything: it is for the kernel to wake them.
+    let left = killing.run(context, &mut killer, &work, &mut |_| Ok(()))?;
+    (left.into_iter()).try_for_each(|process| team::kill(context, &killer, process))
 }
 
 impl Guarded {
@@ -174,12 +138,11 @@ impl Guarded {
     /// Takes the mutex in one way or another; `None`: it could not be had.
     fn lock(&self, actor: &mut Actor) -> Result<Option<RobustLocked>, String> {
         let (mutex, spot) = (self.mutex.get(), self.mutex.spot);
-        let seen = spot.word.load();
         let way = actor.dice.u32(0..8);
         let soon = actor.tiny_deadline();
         let until = way == 1 || way == 2;
         // SAFETY: the mutex stays where it is for ever.
-        let locked = actor.wait_at(spot, seen, until, || unsafe {
+        let locked = actor.wait_at(spot, until, || unsafe {
             match way {
                 0 => mutex.try_lock(),
                 1 | 2 => mutex.lock_until(soon),
@@ -206,23 +169,20 @@ impl Guarded {
             return Ok(());
         };
         if actor.leaves_out() {
-            // And goes nowhere: all others wait, since nobody has died.
-            std::thread::park();
+            actor.keeps(self.mutex.spot);
         }
         self.enter(actor, how)?;
-        let [first, second] = &self.books.pair;
-        let before = first.load(Relaxed);
-        first.store(before + 1, Relaxed);
+        let pair = &self.books.pair;
+        let before = pair.begin();
         actor.dawdle();
         if dies && actor.dice.bool() {
             // Half done.
             self.books.turns.fetch_add(1, Relaxed);
             return self.perish(actor);
         }
-        if second.load(Relaxed) != before {
+        if !pair.end(before) {
             return Err("two have a mutex".to_owned());
         }
-        second.store(before + 1, Relaxed);
         let turns = if actor.miscounts() { 2 } else { 1 };
         self.books.turns.fetch_add(turns, Relaxed);
         actor.step();
@@ -243,18 +203,17 @@ impl Guarded {
 
     /// With the mutex in hand: what the one before has left.
     fn enter(&self, actor: &Actor, how: RobustLocked) -> Verdict {
-        let [first, second] = &self.books.pair;
+        let pair = &self.books.pair;
         match how {
+            RobustLocked::Clean if pair.is_whole() => {}
             RobustLocked::Clean => {
-                let [first, second] = [first.load(Relaxed), second.load(Relaxed)];
-                if first != second {
-                    return Err(format!(
-                        "nobody has died, they say, and left {first} and {second}"
-                    ));
-                }
+                let [first, second] = pair.halves();
+                return Err(format!(
+                    "nobody has died, they say, and left {first} and {second}"
+                ));
             }
             RobustLocked::OwnerDied => {
-                second.store(first.load(Relaxed), Relaxed);
+                pair.mend();
                 self.books.told.fetch_add(1, Relaxed);
                 actor.count(Count::Deaths, 1);
                 let marked = self.mutex.get().mark_consistent();
@@ -283,7 +242,7 @@ impl Guarded {
         self.enter(master, how)?;
         self.unlock()?;
         let books = self.books;
-        let counted = books.pair.each_ref().map(|half| half.swap(0, Relaxed));
+        let counted = books.pair.empty();
         let turns = books.turns.swap(0, Relaxed);
         let (deaths, told) = (books.deaths.swap(0, Relaxed), books.told.swap(0, Relaxed));
         self.mutex

@@ -6,8 +6,8 @@
 
 use super::object::Object;
 use crate::actor::{Actor, Verdict};
-use crate::board::Count;
 use crate::context::Context;
+use crate::count::Count;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use waitword::{Error, Interrupter, Scope, Semaphore};
 
@@ -85,25 +85,22 @@ fn post(actor: &mut Actor, semaphore: &Object<Semaphore>, most: usize) -> Result
 fn take(actor: &mut Actor, semaphore: &Object<Semaphore>, by: &Interrupter) -> Verdict {
     let (object, spot) = (semaphore.get(), semaphore.spot);
     loop {
-        let seen = spot.word.load();
         let deadline = (actor.dice.u32(0..3) == 0).then(|| actor.tiny_deadline());
         let until = deadline.is_some();
         let way = actor.dice.u32(0..6);
         let ended = match (way, deadline) {
             (0, _) if !object.try_wait() => continue,
             (0, _) => Ok(()),
-            (1, _) => actor.wait_at(spot, seen, until, || object.wait_interruptible(deadline)),
+            (1, _) => actor.wait_at(spot, until, || object.wait_interruptible(deadline)),
             (2..4, _) if semaphore.scope == Scope::Private => {
-                actor.wait_at(spot, seen, until, || {
-                    object.wait_interruptible_by(deadline, by)
-                })
+                actor.wait_at(spot, until, || object.wait_interruptible_by(deadline, by))
             }
             (_, Some(deadline)) => {
-                let taken = actor.wait_at(spot, seen, true, || object.wait_until(deadline));
+                let taken = actor.wait_at(spot, true, || object.wait_until(deadline));
                 taken.then_some(()).ok_or(Error::TimedOut)
             }
             (_, None) => {
-                actor.wait_at(spot, seen, false, || object.wait());
+                actor.wait_at(spot, false, || object.wait());
                 Ok(())
             }
         };

@@ -7,7 +7,8 @@
 use super::traffic::{Kind, Plan, give_all, kinds, nothing_left, take_all};
 use crate::actor::Verdict;
 use crate::context::Context;
-use crate::process::{self, Ended};
+use crate::parts::team;
+use crate::process;
 use crate::spot::{Spot, Word};
 use crate::tokens::Tokens;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -174,7 +175,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
                 Ok(())
             })
         };
-        run_processes(context, &work)?;
+        team::run(context, PROCESSES, &work)?;
         nothing_left(&shared.words)?;
         shared.inspect()?;
         context.balance(&before)?;
@@ -191,34 +192,4 @@ fn give_around_all(actor: &mut crate::actor::Actor, gifts: &[Kind], detour: Spot
         }
     }
     Ok(())
-}
-
-/// Runs `work` in several forked processes, to their end.
-fn run_processes(context: &'static Context, work: &dyn Fn(usize) -> Verdict) -> Verdict {
-    let children: Vec<_> = (0..PROCESSES)
-        .map(|process| start(context, process, work))
-        .collect();
-    let mut verdict = Ok(());
-    for child in children {
-        let ended = process::reap(context, child)?;
-        if ended != Ended::Exited(0) {
-            verdict = verdict.and(Err(format!("process {child} has ended so: {ended:?}")));
-        }
-    }
-    verdict
-}
-
-/// Forks a process that runs `work`.
-pub(super) fn start(
-    context: &'static Context,
-    process: usize,
-    work: &dyn Fn(usize) -> Verdict,
-) -> i32 {
-    process::fork(context, || match work(process) {
-        Ok(()) => 0,
-        Err(complaint) => {
-            process::complain(&format!("process {process}: {complaint}\n"));
-            1
-        }
-    })
 }

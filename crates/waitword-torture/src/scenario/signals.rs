@@ -9,16 +9,15 @@
 //! a deadline.
 
 use super::traffic::{Kind, Plan, give_all, kinds, nothing_left, private_words};
-use crate::actor::{Actor, Verdict, count_signal, interrupted_place};
-use crate::board::Count;
+use crate::actor::{Actor, Verdict, count_signal, own_place};
 use crate::context::Context;
+use crate::count::Count;
+use crate::parts::storm::{self, Targets};
 use crate::tokens::{Patience, Taken};
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering::SeqCst};
-use std::time::Duration;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::SeqCst};
 use waitword::Error;
 
 const TOKENS: usize = 3_000;
-const SIGNAL: i32 = libc::SIGUSR1;
 /// Threads that have a timer of their own.
 const TIMED: usize = 4;
 const TIMER_PERIOD: i64 = 60_000;
@@ -49,7 +48,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
     STORM.store((&raw const *storm).cast_mut(), SeqCst);
     while let Some(round) = context.next_round() {
         let restarting = round.number % 2 == 1;
-        install_handler(restarting);
+        storm::install(storm::SIGNAL, handler, restarting);
         let before = context.totals();
         let mut plan = Plan::new(round, &kinds, round.threads, TOKENS);
         for gifts in &mut plan.givers {
@@ -61,13 +60,12 @@ pub(super) fn run(context: &'static Context) -> Verdict {
                 }
             });
         }
-        let targets: Vec<AtomicI32> = (0..round.threads).map(|_| AtomicI32::new(0)).collect();
-        let targets = &targets;
+        let targets = &Targets::new(round.threads);
         context.crew(round, |crew| {
             let takers = plan.takers.len();
             for (index, (kind, quota)) in plan.takers.into_iter().enumerate() {
                 crew.spawn("taker", index, move |actor| {
-                    let _struck = Struck::new(&targets[index], index < TIMED);
+                    let _struck = Struck::new(targets, index, index < TIMED);
                     let mixed = index % 2 == 1 && storm.place_of(&kind).is_none();
                     let patience = if mixed {
                         Patience::Mixed
@@ -79,11 +77,13 @@ pub(super) fn run(context: &'static Context) -> Verdict {
             }
             for (index, gifts) in plan.givers.into_iter().enumerate() {
                 crew.spawn("giver", index, move |actor| {
-                    let _struck = Struck::new(&targets[takers + index], index < TIMED);
+                    let _struck = Struck::new(targets, takers + index, index < TIMED);
                     give_all(actor, &gifts)
                 });
             }
-            crew.spawn("storm", 0, move |actor| blow(actor, storm, targets));
+            crew.spawn("storm", 0, move |actor| {
+                targets.blow(actor, || storm.is_spent())
+            });
             Ok(())
         })?;
         nothing_left(&words)?;
@@ -123,30 +123,12 @@ fn take_all_struck(
     Ok(())
 }
 
-/// Signals threads at random until handlers have given all that is theirs to give.
-fn blow(actor: &mut Actor, storm: &Storm, targets: &[AtomicI32]) -> Verdict {
-    while storm.kinds.iter().any(|(_, left)| left.load(SeqCst) > 0) {
-        for _ in 0..actor.dice.u32(1..8) {
-            let target = &targets[actor.dice.usize(0..targets.len())];
-            signal(target.load(SeqCst));
-        }
-        match actor.dice.u32(0..4) {
-            0 => std::thread::sleep(Duration::from_micros(actor.dice.u64(0..200))),
-            _ => std::thread::yield_now(),
-        }
-    }
-    Ok(())
-}
-
-fn signal(thread: i32) {
-    if thread != 0 {
-        // SAFETY: passes numbers. The thread may have ended: then nobody is signalled, or another of this
-        // process, which knows the signal too.
-        unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), thread, SIGNAL) };
-    }
-}
-
 impl Storm {
+    /// Whether handlers have given all that is theirs to give.
+    fn is_spent(&self) -> bool {
+        self.kinds.iter().all(|(_, left)| left.load(SeqCst) == 0)
+    }
+
     /// How many tokens of this kind are left for handlers to give, if it is theirs.
     fn place_of(&self, (tokens, colour): &Kind) -> Option<&AtomicUsize> {
         let is_same = |kind: &Kind| kind.0.spot.number == tokens.spot.number && kind.1 == *colour;
@@ -170,7 +152,7 @@ impl Storm {
                 continue;
             }
             let woken = tokens.spot.wake(1, tokens.mask(*colour)).unwrap_or(0);
-            if let Some(place) = interrupted_place() {
+            if let Some(place) = own_place() {
                 place.count(Count::Wakes, woken);
                 place.count(Count::Operations, 1);
             }
@@ -193,36 +175,25 @@ extern "C" fn handler(_signal: i32) {
     }
 }
 
-fn install_handler(restarting: bool) {
-    // SAFETY: a whole `sigaction`; the handler calls only what is async-signal-safe.
-    let result = unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = handler as *const () as usize;
-        action.sa_flags = if restarting { libc::SA_RESTART } else { 0 };
-        libc::sigaction(SIGNAL, &raw const action, std::ptr::null_mut())
-    };
-    assert_eq!(result, 0, "no handler");
-}
-
 /// A thread that the storm strikes, until it leaves; some have a timer as well.
 struct Struck<'a> {
-    place: &'a AtomicI32,
+    targets: &'a Targets,
+    index: usize,
     timer: Option<libc::timer_t>,
 }
 
 impl<'a> Struck<'a> {
-    fn new(place: &'a AtomicI32, timed: bool) -> Self {
-        // SAFETY: asks for a number.
-        let thread = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
-        place.store(thread, SeqCst);
+    fn new(targets: &'a Targets, index: usize, timed: bool) -> Self {
+        let thread = targets.strike_me(index);
         Self {
-            place,
+            targets,
+            index,
             timer: timed.then(|| timer_for(thread)),
         }
     }
 }
 
-fn timer_for(thread: i32) -> libc::timer_t {
+fn timer_for(thread: u32) -> libc::timer_t {
     let period = libc::timespec {
         tv_sec: 0,
         tv_nsec: TIMER_PERIOD,
@@ -235,8 +206,8 @@ fn timer_for(thread: i32) -> libc::timer_t {
     unsafe {
         let mut event: libc::sigevent = std::mem::zeroed();
         event.sigev_notify = libc::SIGEV_THREAD_ID;
-        event.sigev_signo = SIGNAL;
-        event.sigev_notify_thread_id = thread;
+        event.sigev_signo = storm::SIGNAL;
+        event.sigev_notify_thread_id = thread as i32;
         let mut timer = std::mem::zeroed();
         let made = libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer);
         assert_eq!(made, 0, "no timer");
@@ -247,7 +218,7 @@ fn timer_for(thread: i32) -> libc::timer_t {
 
 impl Drop for Struck<'_> {
     fn drop(&mut self) {
-        self.place.store(0, SeqCst);
+        self.targets.spare(self.index);
         if let Some(timer) = self.timer {
             // SAFETY: made by this thread, and deleted once.
             unsafe { libc::timer_delete(timer) };

@@ -4,7 +4,7 @@
 //! Checked: tokens and counts; and that nothing is left behind: the memory that the library has mapped is
 //! bounded by the threads that were there at once, not by those that ever were.
 
-use super::traffic::{Plan, kinds, nothing_left, private_words};
+use super::traffic::Traffic;
 use crate::actor::Verdict;
 use crate::context::Context;
 use waitword::table;
@@ -16,21 +16,13 @@ const FIXED: usize = 96 << 10;
 const EACH: usize = 1 << 10;
 
 pub(super) fn run(context: &'static Context) -> Verdict {
-    let words = private_words(context);
-    let kinds = kinds(&words);
-    let most = context.threads.iter().max().copied().unwrap_or(0);
+    let traffic = Traffic::new(context);
+    let most = context.slice.most_threads();
     let bound = FIXED + EACH * most;
     while let Some(mut round) = context.next_round() {
         for _ in 0..(THREADS / round.threads).max(1) {
-            let before = context.totals();
             // Each taker takes a single token.
-            let plan = Plan::new(round, &kinds, round.threads, round.threads);
-            context.crew(round, |crew| {
-                plan.hire(crew);
-                Ok(())
-            })?;
-            nothing_left(&words)?;
-            context.balance(&before)?;
+            traffic.round(context, round, round.threads, |_| {})?;
             let mapped = table::mapped_bytes();
             if mapped > bound {
                 return Err(format!("{mapped} bytes are mapped, more than {bound}"));

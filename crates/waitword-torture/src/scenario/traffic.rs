@@ -26,6 +26,40 @@ pub(super) fn kinds(words: &[Tokens]) -> Vec<Kind> {
         .collect()
 }
 
+/// Traffic on private words.
+pub(super) struct Traffic {
+    pub(super) words: Vec<Tokens>,
+    kinds: Vec<Kind>,
+}
+
+impl Traffic {
+    pub(super) fn new(context: &Context) -> Self {
+        let words = private_words(context);
+        let kinds = kinds(&words);
+        Self { words, kinds }
+    }
+
+    /// A round of it, with others hired `beside`: every token that is given is taken, and as many waits return Ok as waiters are
+    /// counted by wakes.
+    pub(super) fn round<'env>(
+        &self,
+        context: &'static Context,
+        round: Round,
+        tokens: usize,
+        beside: impl for<'scope> FnOnce(&mut Crew<'scope, 'env>),
+    ) -> Verdict {
+        let before = context.totals();
+        let plan = Plan::new(round, &self.kinds, round.threads, tokens);
+        context.crew(round, |crew| {
+            plan.hire(crew);
+            beside(crew);
+            Ok(())
+        })?;
+        nothing_left(&self.words)?;
+        context.balance(&before)
+    }
+}
+
 /// Who does what in a round.
 pub(super) struct Plan {
     /// For each taker, what it takes, and how many.

@@ -9,8 +9,8 @@
 
 use super::traffic::{nothing_left, take_all};
 use crate::actor::{Actor, Verdict};
-use crate::board::Count;
 use crate::context::Context;
+use crate::count::Count;
 use crate::fault::Fault;
 use crate::process::shared_memory;
 use crate::spot::{SIZES, Spot, Word};

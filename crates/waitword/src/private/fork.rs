@@ -6,23 +6,36 @@
 //! `pthread_atfork` clears them; that reaches `fork`, not `_Fork` or a bare `clone`.
 
 use super::Repository;
+use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+/// Whether the handler is registered.
 static ARMED: AtomicBool = AtomicBool::new(false);
 
-/// Has the buckets and parkers of this process cleared in every forked child.
+thread_local! {
+    // No destructor and a constant start: plain thread-local storage.
+    static REGISTERS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Has the buckets and parkers of this process cleared in every forked child, by the time that it returns: nobody may wait before.
+/// So threads that come while another one registers the handler register it, too; clearing twice does no harm.
 #[cold]
 pub(crate) fn wipe_by_handler() {
     extern "C" fn child() {
         // SAFETY: a child of fork has one thread, which is in fork and so in no bucket.
         unsafe { super::repository().wipe() };
     }
-    if !ARMED.swap(true, Ordering::Relaxed) {
-        // A failure (no memory for the handler) leaves children without a clean table; there is nobody
-        // to tell, and the parent must go on.
-        // SAFETY: the handler is a function without arguments that lives as long as the process.
-        unsafe { libc::pthread_atfork(None, None, Some(child)) };
+    // The C library may allocate for its list of handlers, and an allocator that stands on this comes here again.
+    if ARMED.load(Ordering::Relaxed) || REGISTERS.replace(true) {
+        return;
     }
+    // A failure (no memory for the handler) leaves children without a clean table; there is nobody
+    // to tell, and the parent must go on.
+    // SAFETY: the handler is a function without arguments that lives as long as the process.
+    unsafe { libc::pthread_atfork(None, None, Some(child)) };
+    // Relaxed: the C library's lock orders its list of handlers.
+    ARMED.store(true, Ordering::Relaxed);
+    REGISTERS.set(false);
 }
 
 impl Repository {

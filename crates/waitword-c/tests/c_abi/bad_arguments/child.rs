@@ -1,107 +1,27 @@
 //! Makes the calls in children, which may come to harm, and looks at what is left.
 
-use super::arena::{Arena, fill, size};
+use super::arena::{Arena, Bytes, contents, fill};
 use super::cases::Case;
+use super::harm::{Left, Next, Outcome, outcomes};
 use super::library::{Library, MOST};
-use super::values::{Kind, LIST, State, Value};
-use std::ffi::c_int;
-use std::ptr;
+use super::values::{Kind, LIST, State, Value, size};
 
-/// What came of a call.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-struct Left {
-    state: u32,
-    errno: i32,
-    answer: i64,
-    changed: bool,
-}
-
-const NOT_BEGUN: u32 = 0;
-const BEGUN: u32 = 1;
-const DONE: u32 = 2;
-const DONE_AND_TOUCHED_OTHERS: u32 = 3;
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Outcome {
-    Answered {
-        answer: i64,
-        errno: i32,
-        /// Whether a byte of an object is another one than before.
-        changed: bool,
-    },
-    /// By this signal.
-    Crashed(c_int),
-    Hung,
-    TouchedOthers,
-}
-
-/// Makes all calls, in children one after the other.
+/// Makes all calls.
 pub(crate) fn run(library: &Library, cases: &[Case<'_>]) -> Vec<Outcome> {
-    let left = shared::<Left>(cases.len());
-    let mut outcomes = Vec::with_capacity(cases.len());
-    while outcomes.len() < cases.len() {
-        let first = outcomes.len();
-        // SAFETY: the child makes calls and ends by `_exit`.
-        let child = unsafe { libc::fork() };
-        assert!(child >= 0, "fork");
-        if child == 0 {
-            make_calls(library, cases, first, left);
+    outcomes(cases.len(), Arena::new, |arena, index, left| {
+        let case = &cases[index];
+        one(library, arena, case, index % 2 == 0, left);
+        if leaves_something(case) {
+            Next::NewChild
+        } else {
+            Next::SameChild
         }
-        let mut status = 0;
-        // SAFETY: our own child.
-        unsafe { libc::waitpid(child, &raw mut status, 0) };
-        while outcomes.len() < cases.len() {
-            // SAFETY: in the mapping; the child, which has ended, wrote it.
-            let left = unsafe { left.add(outcomes.len()).read() };
-            let outcome = match left.state {
-                NOT_BEGUN => break,
-                BEGUN if libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGALRM => {
-                    Outcome::Hung
-                }
-                BEGUN => Outcome::Crashed(libc::WTERMSIG(status)),
-                DONE_AND_TOUCHED_OTHERS => Outcome::TouchedOthers,
-                _ => Outcome::Answered {
-                    answer: left.answer,
-                    errno: left.errno,
-                    changed: left.changed,
-                },
-            };
-            outcomes.push(outcome);
-        }
-        assert!(outcomes.len() > first, "a child has ended without a call");
-    }
-    outcomes
-}
-
-/// Zeroed memory that children share.
-fn shared<T>(count: usize) -> *mut T {
-    let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-    let access = libc::PROT_READ | libc::PROT_WRITE;
-    let length = count * size_of::<T>();
-    // SAFETY: a new mapping.
-    let start = unsafe { libc::mmap(ptr::null_mut(), length, access, flags, -1, 0) };
-    assert_ne!(start, libc::MAP_FAILED);
-    start.cast()
+    })
 }
 
 /// Milliseconds. For a call that may wait for ever: longer than one that does not takes.
 const PATIENCE: i64 = 3000;
 const PATIENCE_WITH_WAITS: i64 = 30;
-
-fn make_calls(library: &Library, cases: &[Case<'_>], first: usize, left: *mut Left) -> ! {
-    let arena = Arena::new();
-    for (index, case) in cases.iter().enumerate().skip(first) {
-        // SAFETY: in the mapping, and nobody else writes.
-        let left = unsafe { &mut *left.add(index) };
-        one(library, &arena, case, index % 2 == 0, left);
-        if leaves_something(case) {
-            break;
-        }
-    }
-    // SAFETY: ends the child at once.
-    unsafe { libc::_exit(0) }
-}
 
 /// Whether something outside of the object may know of it still: the kernel's list of robust mutexes, a waiter.
 fn leaves_something(case: &Case<'_>) -> bool {
@@ -127,50 +47,21 @@ fn one(library: &Library, arena: &Arena, case: &Case<'_>, at_end: bool, left: &m
         });
         numbers[index] = put(library, arena, value, memory, With::of(case));
     }
-    let bytes = |at: &Option<(*mut u8, usize)>| -> Vec<u8> {
-        at.map_or_else(Vec::new, |(start, size)| {
-            // SAFETY: a place of the arena.
-            unsafe { std::slice::from_raw_parts(start, size) }.to_vec()
-        })
-    };
-    let before: Vec<_> = places.iter().map(bytes).collect();
-    set_alarm(if case.may_wait {
+    let before = contents(&places);
+    left.begin(if case.may_wait {
         PATIENCE_WITH_WAITS
     } else {
         PATIENCE
     });
-    left.state = BEGUN;
     // SAFETY: this process may come to harm.
-    unsafe {
-        *libc::__errno_location() = 0;
-        left.answer = library.call(&case.function.name, &numbers[..case.arguments.len()]);
-        left.errno = *libc::__errno_location();
-    }
-    if case.function.returns_int() {
-        left.answer = i64::from(left.answer as i32);
-    }
-    set_alarm(0);
-    left.changed = before != places.iter().map(bytes).collect::<Vec<_>>();
-    left.state = if arena.is_untouched_beside(&places) {
-        DONE
+    let answer = unsafe { library.call(&case.function.name, &numbers[..case.arguments.len()]) };
+    left.answered(if case.function.returns_int() {
+        i64::from(answer as i32)
     } else {
-        DONE_AND_TOUCHED_OTHERS
-    };
-}
-
-fn set_alarm(milliseconds: i64) {
-    let timer = libc::itimerval {
-        it_interval: libc::timeval {
-            tv_sec: 0,
-            tv_usec: 0,
-        },
-        it_value: libc::timeval {
-            tv_sec: milliseconds / 1000,
-            tv_usec: milliseconds % 1000 * 1000,
-        },
-    };
-    // SAFETY: a complete structure; SIGALRM ends the process.
-    unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, ptr::null_mut()) };
+        answer
+    });
+    let changed = before != contents(&places);
+    left.end(changed, !arena.is_untouched_beside(&places));
 }
 
 extern "C" fn nothing() {}
@@ -210,17 +101,17 @@ fn put(library: &Library, arena: &Arena, value: Value, memory: Option<*mut u8>, 
         Value::Routine => nothing as extern "C" fn() as usize as u64,
         Value::Object(kind, state) => {
             let memory = memory.expect("an object takes memory");
-            fill(memory, kind.size(), state);
+            fill(memory, kind.size(), state.bytes());
             make(library, kind, state, address, with);
             address
         }
         Value::Into(_, bytes) | Value::IntoWord(bytes) => {
             let size = size(value).expect("it takes memory");
-            fill(memory.expect("as above"), size, State::Zeros);
+            fill(memory.expect("as above"), size, Bytes::Zeros);
             address + bytes as u64
         }
         Value::Word => {
-            fill(memory.expect("as above"), 16, State::Zeros);
+            fill(memory.expect("as above"), 16, Bytes::Zeros);
             address
         }
         Value::Time(seconds, nanoseconds) => {
@@ -234,7 +125,7 @@ fn put(library: &Library, arena: &Arena, value: Value, memory: Option<*mut u8>, 
         }
         Value::List(bytes) => {
             let memory = memory.expect("as above");
-            fill(memory, LIST + 8, State::Zeros);
+            fill(memory, LIST + 8, Bytes::Zeros);
             for entry in 0..2 {
                 // SAFETY: two entries of 24 bytes: value, address, flags. Their words are what follows them, which is 0.
                 unsafe {

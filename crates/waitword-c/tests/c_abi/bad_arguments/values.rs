@@ -1,5 +1,10 @@
 //! What can stand in the place of an argument.
 
+use super::arena::Bytes;
+
+/// What lies at a place for a word.
+const WORD: usize = 16;
+
 /// Bytes of a list of two entries.
 pub(crate) const LIST: usize = 48;
 
@@ -57,6 +62,17 @@ pub(crate) enum State {
     Chance(u64),
 }
 
+impl State {
+    /// What the memory holds before any function has made an object of it.
+    pub(crate) fn bytes(self) -> Bytes {
+        match self {
+            Self::Ones => Bytes::Ones,
+            Self::Chance(seed) => Bytes::Chance(seed),
+            _ => Bytes::Zeros,
+        }
+    }
+}
+
 /// An argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
@@ -79,4 +95,17 @@ pub(crate) enum Value {
     List(usize),
     /// A function that does nothing.
     Routine,
+}
+
+/// How many bytes a value takes.
+pub(crate) fn size(value: Value) -> Option<usize> {
+    match value {
+        Value::Object(kind, _) => Some(kind.size()),
+        // Room to be wrong in: a misaligned object is not to reach into the canary.
+        Value::Into(kind, _) => Some(2 * kind.size()),
+        Value::Time(..) | Value::Word => Some(WORD),
+        Value::IntoWord(_) => Some(2 * WORD),
+        Value::List(_) => Some(LIST + 8),
+        _ => None,
+    }
 }

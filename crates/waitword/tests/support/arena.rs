@@ -1,15 +1,14 @@
-//! Memory for the arguments: each in a page of its own between two that may not be touched, and the rest of its page known.
+//! Memory for the arguments of calls that may come to harm: each in a page of its own between two that may not be touched,
+//! and the rest of its page known.
 
-use super::values::{LIST, State, Value};
 use std::ptr;
 
-const PAGE: usize = 4096;
+pub(crate) const PAGE: usize = 4096;
+/// As many pointers as any call takes.
 const PLACES: usize = 4;
 const CANARY: u8 = 0xc5;
-/// What lies at a place for a word.
-pub(crate) const WORD: usize = 16;
 
-/// One place for each pointer of a call. Shared, so that what a child wrote can be looked at.
+/// One place for each pointer of a call.
 pub(crate) struct Arena {
     start: *mut u8,
 }
@@ -74,10 +73,19 @@ impl Arena {
     }
 }
 
-/// Fills memory with the bytes of a state that no function makes.
-pub(crate) fn fill(start: *mut u8, size: usize, state: State) {
-    let mut random = match state {
-        State::Chance(seed) => seed | 1 << 40,
+/// What memory holds that no function has made anything of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bytes {
+    Zeros,
+    Ones,
+    /// Chance bytes of this number; every second one with few bits set, as states have them.
+    Chance(u64),
+}
+
+/// Fills memory with such bytes.
+pub(crate) fn fill(start: *mut u8, size: usize, bytes: Bytes) {
+    let mut random = match bytes {
+        Bytes::Chance(seed) => seed | 1 << 40,
         _ => 0,
     };
     for offset in 0..size {
@@ -88,26 +96,24 @@ pub(crate) fn fill(start: *mut u8, size: usize, state: State) {
             random ^= random << 17;
             (random >> 24) as u8
         };
-        let byte = match state {
-            State::Chance(seed) if seed % 2 == 0 => next(),
-            State::Chance(_) => next() & next() & next(),
-            State::Ones => 0xff,
-            _ => 0,
+        let byte = match bytes {
+            Bytes::Chance(seed) if seed % 2 == 0 => next(),
+            Bytes::Chance(_) => next() & next() & next(),
+            Bytes::Ones => 0xff,
+            Bytes::Zeros => 0,
         };
         // SAFETY: the caller's memory, of this size.
         unsafe { start.add(offset).write(byte) };
     }
 }
 
-/// How many bytes a value takes.
-pub(crate) fn size(value: Value) -> Option<usize> {
-    match value {
-        Value::Object(kind, _) => Some(kind.size()),
-        // Room to be wrong in: a misaligned object is not to reach into the canary.
-        Value::Into(kind, _) => Some(2 * kind.size()),
-        Value::Time(..) | Value::Word => Some(WORD),
-        Value::IntoWord(_) => Some(2 * WORD),
-        Value::List(_) => Some(LIST + 8),
-        _ => None,
-    }
+/// The bytes of each place.
+pub(crate) fn contents(places: &[Option<(*mut u8, usize)>]) -> Vec<Vec<u8>> {
+    let bytes = |at: &Option<(*mut u8, usize)>| {
+        at.map_or_else(Vec::new, |(start, size)| {
+            // SAFETY: a place of the arena.
+            unsafe { std::slice::from_raw_parts(start, size) }.to_vec()
+        })
+    };
+    places.iter().map(bytes).collect()
 }

@@ -1,0 +1,248 @@
+//! Every function that the drop-in exports with arguments that are wrong: what glibc answers, or something better. Never a
+//! crash or a hang where glibc has none, nor a byte of memory beside the object.
+//!
+//! The functions are read from the library itself (`functions.rs`), so none can be forgotten; what is tried follows from what they
+//! take (`cases.rs`). Each call is made on glibc alone and under the drop-in, in a child with a time limit (`support/harm.rs`), on
+//! objects between pages that may not be touched (`support/arena.rs`), and the two outcomes are held against each other (`judge.rs`).
+//!
+//! | what is tried | what must come |
+//! |---|---|
+//! | NULL, an address that may not be touched, every misaligned address | as glibc; where that dies, an error, or the same death |
+//! | objects of all sorts that are free, another's, the caller's, destroyed, all zeros | as glibc |
+//! | attributes, clocks, times, counts, types that are none | as glibc |
+//! | objects of ones, and of chance bytes | any answer; a crash or a hang where glibc has one |
+//!
+//! Where the drop-in is better, `judge.rs` says why.
+
+#[path = "../../waitword/tests/support/arena.rs"]
+mod arena;
+#[path = "pthread_bad_arguments/calls.rs"]
+mod calls;
+#[path = "pthread_bad_arguments/cases.rs"]
+mod cases;
+#[path = "pthread_bad_arguments/functions.rs"]
+mod functions;
+#[path = "../../waitword/tests/support/harm.rs"]
+mod harm;
+#[path = "pthread_bad_arguments/judge.rs"]
+mod judge;
+#[path = "raw_futex/support.rs"]
+#[allow(dead_code, reason = "of what the raw futexes' tests need, a part")]
+mod support;
+#[path = "pthread_bad_arguments/values.rs"]
+mod values;
+#[path = "pthread_bad_arguments/worker.rs"]
+mod worker;
+
+use cases::Case;
+use functions::FUNCTIONS;
+use judge::{BETTER, Verdict, judge};
+use std::collections::BTreeMap;
+use std::process::Command;
+use worker::Order;
+
+/// Milliseconds for each call: more than one takes that does not wait. Those that differ are made once more, with all the time of a busy machine.
+const PATIENCE: i64 = 25;
+const MORE_PATIENCE: i64 = 3000;
+
+/// The test that makes the calls if it is told to (`worker.rs`).
+const MAKES_CALLS: &str = "every_function_answers_every_bad_argument_as_glibc_or_better";
+
+fn all_cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for function in FUNCTIONS {
+        let before = cases.len();
+        cases::of(function, &mut cases);
+        assert!(
+            cases.len() > before,
+            "nothing is tried of {}",
+            function.name
+        );
+    }
+    cases
+}
+
+/// The path of the drop-in.
+fn drop_in() -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_waitword"));
+    let (path, _) = support::texts(support::run(command.arg("preload")));
+    path.trim().to_owned()
+}
+
+/// What is right of the cases with these numbers, under these libraries.
+fn verdicts(cases: &[Case], numbers: &[usize], preload: &str) -> Vec<Verdict> {
+    let ask = |numbers: &[usize], patience| {
+        let order = |preload: &str| Order {
+            preload: preload.to_owned(),
+            cases: numbers.to_vec(),
+            patience,
+        };
+        let (glibc, ours) = (order(""), order(preload));
+        let (glibc, ours) = std::thread::scope(|threads| {
+            let glibc = threads.spawn(|| glibc.carry_out(MAKES_CALLS));
+            let ours = ours.carry_out(MAKES_CALLS);
+            (glibc.join().expect("glibc's calls"), ours)
+        });
+        let pairs = numbers.iter().zip(glibc.into_iter().zip(ours));
+        pairs
+            .map(|(&number, (glibc, ours))| judge(&cases[number], glibc, ours))
+            .collect::<Vec<_>>()
+    };
+    let mut verdicts = ask(numbers, PATIENCE);
+    let doubtful: Vec<usize> = (0..numbers.len())
+        .filter(|&index| matches!(verdicts[index], Verdict::Wrong(_)))
+        .collect();
+    if !doubtful.is_empty() {
+        let numbers: Vec<usize> = doubtful.iter().map(|&index| numbers[index]).collect();
+        for (index, verdict) in doubtful.into_iter().zip(ask(&numbers, MORE_PATIENCE)) {
+            verdicts[index] = verdict;
+        }
+    }
+    verdicts
+}
+
+/// One line for each case that is wrong.
+fn wrong(cases: &[Case], numbers: &[usize], verdicts: &[Verdict]) -> Vec<String> {
+    let pairs = numbers.iter().zip(verdicts);
+    pairs
+        .filter_map(|(&number, verdict)| match verdict {
+            Verdict::Wrong(how) => Some(format!("{}: {how}", cases[number])),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn every_function_answers_every_bad_argument_as_glibc_or_better() {
+    let cases = all_cases();
+    if worker::works(&cases) {
+        return;
+    }
+    let numbers: Vec<usize> = (0..cases.len()).collect();
+    let verdicts = verdicts(&cases, &numbers, &drop_in());
+    print_table(&cases, &verdicts);
+    let wrong = wrong(&cases, &numbers, &verdicts);
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+fn print_table(cases: &[Case], verdicts: &[Verdict]) {
+    let mut counts: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
+    let mut better = vec![0; BETTER.len()];
+    for (case, verdict) in cases.iter().zip(verdicts) {
+        let count = counts.entry(case.function.name).or_default();
+        match verdict {
+            Verdict::Right => count[0] += 1,
+            Verdict::AsBad => count[1] += 1,
+            Verdict::Better(index) => {
+                count[2] += 1;
+                better[*index] += 1;
+            }
+            Verdict::Wrong(_) => {}
+        }
+    }
+    println!(
+        "{:32} {:>6} {:>6} {:>6}",
+        "function", "right", "as bad", "better"
+    );
+    for (name, [right, as_bad, better]) in counts {
+        println!("{name:32} {right:6} {as_bad:6} {better:6}");
+    }
+    println!("{} calls. Better than glibc:", cases.len());
+    for (better, count) in BETTER.iter().zip(better) {
+        println!("{count:6}  {}", better.why);
+    }
+}
+
+/// Each is put before the drop-in's function, and must be reported.
+#[test]
+fn planted_defects_are_found() {
+    let cases = all_cases();
+    // What is planted, where, in which cases, and what is said of one of them.
+    let defects = [
+        (
+            "WRITES_BEHIND",
+            "pthread_rwlock_tryrdlock",
+            "Free",
+            "0 on glibc, here SIGSEGV",
+        ),
+        (
+            "WRITES_BEHIND",
+            "pthread_rwlock_tryrdlock",
+            "Free",
+            "memory beside the object was written",
+        ),
+        (
+            "WRITES_BEFORE",
+            "pthread_rwlock_tryrdlock",
+            "Free",
+            "0 on glibc, here SIGSEGV",
+        ),
+        (
+            "WRITES_BEFORE",
+            "pthread_rwlock_tryrdlock",
+            "Free",
+            "memory beside the object was written",
+        ),
+        (
+            "WRITES_ATTRIBUTES",
+            "pthread_mutex_init",
+            "Word(4, 4)",
+            "memory beside the object was written",
+        ),
+        ("HANGS", "sem_trywait", "Free(0)", "0 on glibc, here hangs"),
+        (
+            "ANSWERS",
+            "pthread_spin_trylock",
+            "Busy",
+            "EBUSY on glibc, here 0",
+        ),
+        (
+            "DIES",
+            "pthread_barrier_init",
+            "Number(0)",
+            "EINVAL on glibc, here SIGSEGV",
+        ),
+    ];
+    for (defect, function, argument, said) in defects {
+        let planted = planted(defect);
+        let numbers: Vec<usize> = (0..cases.len())
+            .filter(|&number| {
+                let case = &cases[number];
+                case.function.name == function && case.to_string().contains(argument)
+            })
+            .collect();
+        let preload = format!("{}:{}", planted.path(), drop_in());
+        let verdicts = verdicts(&cases, &numbers, &preload);
+        let wrong = wrong(&cases, &numbers, &verdicts);
+        assert!(
+            wrong.iter().any(|line| line.contains(said)),
+            "{defect}: {wrong:?}"
+        );
+    }
+}
+
+/// A shared library with one defect.
+fn planted(defect: &str) -> support::Program {
+    let define = format!("-D{defect}");
+    let compiler = [support::C, &["-shared", "-fPIC", &define]].concat();
+    support::compile(&compiler, "../pthread_bad_arguments/planted.c")
+}
+
+#[test]
+fn an_exported_function_that_is_not_known_is_noticed() {
+    let (unknown, missing) = functions::unknown_and_missing(planted("EXPORTS").path());
+    assert_eq!(unknown, ["pthread_unheard_of"]);
+    assert!(missing.contains(&"sem_post".to_owned()));
+}
+
+#[test]
+fn every_exported_function_is_known() {
+    let (unknown, missing) = functions::unknown_and_missing(&drop_in());
+    assert!(unknown.is_empty(), "what is to be tried of {unknown:?}?");
+    assert!(missing.is_empty(), "{missing:?} are not there any more");
+}

@@ -1,0 +1,230 @@
+//! Makes the calls, in a process that was started with a drop-in before the C library, or without.
+//!
+//! The process is this test once more, told by a variable of its environment where to put what came of each call.
+
+use super::arena::{Arena, Bytes, PAGE, contents, fill};
+use super::calls::{MOST, another_thread, call, file_of, make, nothing};
+use super::cases::Case;
+use super::functions::Answers;
+use super::harm::{Left, Next, Outcome, outcomes};
+use super::values::{State, Thread, Value};
+use std::fmt::Write as _;
+use std::process::Command;
+
+/// Which calls are made, and how long each may take.
+pub(crate) struct Order {
+    /// The libraries to load first; empty for glibc alone.
+    pub(crate) preload: String,
+    /// Their numbers.
+    pub(crate) cases: Vec<usize>,
+    /// How many milliseconds each may take.
+    pub(crate) patience: i64,
+}
+
+const ORDER: &str = "WAITWORD_BAD_ARGUMENTS";
+
+impl Order {
+    /// Has them made.
+    pub(crate) fn carry_out(&self, test: &str) -> Vec<Outcome> {
+        let path = std::env::temp_dir().join(format!(
+            "waitword-bad-{}-{:?}",
+            std::process::id(),
+            std::thread::current().id()
+        ));
+        let numbers: Vec<String> = self.cases.iter().map(usize::to_string).collect();
+        std::fs::write(&path, format!("{}\n{}", self.patience, numbers.join(" "))).unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", test, "--nocapture"])
+            .env(ORDER, &path);
+        if !self.preload.is_empty() {
+            command.env("LD_PRELOAD", &self.preload);
+        }
+        let output = super::support::run(&mut command);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(
+            output.status.success(),
+            "{}\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let (library, lines) = text.split_once('\n').expect("a first line");
+        assert_eq!(
+            library.contains("libwaitword_pthread"),
+            self.preload.contains("libwaitword_pthread"),
+            "sem_post comes from {library}"
+        );
+        lines.lines().map(parse).collect()
+    }
+}
+
+/// If this process was started to make calls: makes them.
+pub(crate) fn works(cases: &[Case]) -> bool {
+    let Some(path) = std::env::var_os(ORDER) else {
+        return false;
+    };
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (patience, numbers) = text.split_once('\n').expect("two lines");
+    let patience = patience.parse().unwrap();
+    let numbers: Vec<usize> = numbers
+        .split(' ')
+        .map(|number| number.parse().unwrap())
+        .collect();
+    let begin = || {
+        become_harmless();
+        Arena::new()
+    };
+    let made = outcomes(numbers.len(), begin, |arena, index, left| {
+        let number = numbers[index];
+        let case = &cases[number];
+        // In the same place whenever it is made.
+        one(arena, case, number.is_multiple_of(2), patience, left);
+        if leaves_something(case) {
+            Next::NewChild
+        } else {
+            Next::SameChild
+        }
+    });
+    let mut text = file_of("sem_post");
+    for outcome in made {
+        let _ = match outcome {
+            Outcome::Answered { answer, errno, .. } => write!(text, "\n{answer} {errno}"),
+            Outcome::Crashed(signal) => write!(text, "\ncrashed {signal}"),
+            Outcome::Hung => write!(text, "\nhung"),
+            Outcome::TouchedOthers => write!(text, "\ntouched"),
+        };
+    }
+    std::fs::write(&path, text).unwrap();
+    true
+}
+
+fn parse(line: &str) -> Outcome {
+    let (first, second) = line.split_once(' ').unwrap_or((line, ""));
+    match first {
+        "hung" => Outcome::Hung,
+        "touched" => Outcome::TouchedOthers,
+        "crashed" => Outcome::Crashed(second.parse().unwrap()),
+        _ => Outcome::Answered {
+            answer: first.parse().unwrap(),
+            errno: second.parse().unwrap(),
+            changed: false,
+        },
+    }
+}
+
+/// A priority ceiling of chance bytes is not to become this machine's, and no crash leaves a file.
+fn become_harmless() {
+    const NOBODY: libc::uid_t = 65_534;
+    let none = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: a complete structure; whoever is not root stays who it is.
+    unsafe {
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+        libc::setresuid(NOBODY, NOBODY, NOBODY);
+    }
+}
+
+/// Whether something outside of the object may know of it still: a thread, the kernel's list of robust mutexes.
+fn leaves_something(case: &Case) -> bool {
+    case.arguments.iter().any(|value| match value {
+        Value::Object(_, State::Bytes(bytes)) => *bytes != Bytes::Zeros,
+        Value::Object(_, State::Free(sort) | State::Destroyed(sort)) => *sort > 3,
+        Value::Object(..) | Value::Thread(_) | Value::Attributes(..) => true,
+        _ => false,
+    })
+}
+
+fn one(arena: &Arena, case: &Case, at_end: bool, patience: i64, left: &mut Left) {
+    arena.clear();
+    let mut numbers = [0; MOST];
+    let mut places = [None; MOST];
+    let mut place = 0;
+    for (index, &value) in case.arguments.iter().enumerate() {
+        let memory = value.size().map(|size| {
+            let start = arena.at(place, size, at_end);
+            places[index] = Some((start, size));
+            place += 1;
+            start
+        });
+        numbers[index] = put(arena, value, memory);
+    }
+    let only_read: Vec<_> = (case.arguments.iter().zip(&places))
+        .map(|(value, place)| place.filter(|_| value.is_only_read()))
+        .collect();
+    let before = contents(&only_read);
+    left.begin(patience);
+    // SAFETY: this process may come to harm.
+    let answer = unsafe { call(case.function.name, &numbers[..case.arguments.len()]) };
+    left.answered(match case.function.answers {
+        Answers::Nothing => 0,
+        _ => answer.into(),
+    });
+    let has_written = before != contents(&only_read);
+    let is_untouched = arena.is_untouched_beside(&in_order(&places));
+    left.end(false, has_written || !is_untouched);
+}
+
+/// The places that were taken, as the arena numbers them.
+fn in_order(places: &[Option<(*mut u8, usize)>]) -> Vec<Option<(*mut u8, usize)>> {
+    places.iter().copied().filter(Option::is_some).collect()
+}
+
+/// Puts a value into its memory, and gives what is passed for it.
+fn put(arena: &Arena, value: Value, memory: Option<*mut u8>) -> u64 {
+    let address = memory.map_or(0, |memory| memory as u64);
+    let memory = || memory.expect("it takes memory");
+    let zeros = || {
+        fill(
+            memory(),
+            value.size().expect("it takes memory"),
+            Bytes::Zeros,
+        );
+    };
+    match value {
+        Value::Null => 0,
+        Value::Number(number) => number as u64,
+        Value::Untouchable => arena.untouchable() as u64,
+        Value::Routine => nothing as *const () as u64,
+        Value::Object(kind, state) => {
+            make(kind, state, memory());
+            address
+        }
+        Value::Misaligned(bytes) => {
+            zeros();
+            address + bytes as u64
+        }
+        Value::Attributes(size, bytes) => {
+            fill(memory(), size, bytes);
+            address
+        }
+        Value::AttributesWord(_, word) => {
+            zeros();
+            // SAFETY: at least four bytes.
+            unsafe { memory().cast::<u32>().write_unaligned(word) };
+            address
+        }
+        Value::Time(seconds, nanoseconds) => {
+            // SAFETY: 16 bytes.
+            unsafe { memory().cast::<[i64; 2]>().write([seconds, nanoseconds]) };
+            address
+        }
+        Value::OddTime => {
+            zeros();
+            address + u64::from(address.is_multiple_of(2))
+        }
+        Value::Room => {
+            zeros();
+            address
+        }
+        // SAFETY: it cannot fail.
+        Value::Thread(Thread::Myself) => unsafe { libc::pthread_self() },
+        Value::Thread(Thread::Another) => another_thread(),
+        Value::Thread(Thread::Zeros) => {
+            fill(memory(), PAGE, Bytes::Zeros);
+            address
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What is counted, and how it travels from a scenario's process to the supervisor.
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Count {
+    /// Steps that prove progress: a token taken, a wait over. A wait that only timed out is none.
+    Operations,
+    /// Waits begun.
+    Waits,
+    /// Waits that returned Ok.
+    Woken,
+    /// The sum of what wakes returned.
+    Wakes,
+    Timeouts,
+    /// Waits that a signal ended.
+    Interrupted,
+    /// Waiters moved.
+    Requeues,
+    /// Signal handlers run.
+    Signals,
+    Forks,
+    Kills,
+    /// Threads started.
+    Threads,
+    Rounds,
+    /// Holders of a robust mutex whose death was announced.
+    Deaths,
+    /// Processes that have gone on as another program.
+    Execs,
+    /// Faults injected, see [`crate::fault`].
+    Holds,
+    Shuffles,
+    Priorities,
+    Stutters,
+    Stops,
+    /// Calls for memory that were refused.
+    Refusals,
+    ClockSteps,
+}
+
+pub(crate) const COUNTS: usize = Count::ClockSteps as usize + 1;
+
+/// All counts of a scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals(pub(crate) [u64; COUNTS]);
+
+impl Totals {
+    pub(crate) fn of(&self, what: Count) -> u64 {
+        self.0[what as usize]
+    }
+
+    /// What has been added since `before`.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        let mut change = *self;
+        for (now, before) in change.0.iter_mut().zip(before.0) {
+            *now -= before;
+        }
+        change
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (total, more) in self.0.iter_mut().zip(other.0) {
+            *total += more;
+        }
+    }
+
+    /// As a line for the supervisor.
+    pub(crate) fn to_line(self) -> String {
+        self.0.map(|count| count.to_string()).join(" ")
+    }
+
+    pub(crate) fn from_line(line: &str) -> Option<Self> {
+        let mut totals = Self::default();
+        let mut numbers = line.split_whitespace();
+        for total in &mut totals.0 {
+            *total = numbers.next()?.parse().ok()?;
+        }
+        numbers.next().is_none().then_some(totals)
+    }
+}
+
+impl std::fmt::Display for Totals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const NAMES: [&str; COUNTS] = [
+            "operations",
+            "waits",
+            "woken",
+            "wakes",
+            "timeouts",
+            "interrupted",
+            "requeues",
+            "signals",
+            "forks",
+            "kills",
+            "threads",
+            "rounds",
+            "deaths",
+            "execs",
+            "holds",
+            "shuffles",
+            "priorities",
+            "stutters",
+            "stops",
+            "refusals",
+            "clock steps",
+        ];
+        let counts = NAMES.iter().zip(self.0);
+        let words: Vec<_> = counts
+            .filter(|&(_, count)| count > 0)
+            .map(|(name, count)| format!("{count} {name}"))
+            .collect();
+        f.write_str(&words.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_survive_the_way_to_the_supervisor() {
+        let mut totals = Totals::default();
+        for (number, total) in totals.0.iter_mut().enumerate() {
+            *total = number as u64 * 1000;
+        }
+        assert_eq!(Totals::from_line(&totals.to_line()), Some(totals));
+        assert_eq!(Totals::from_line("1 2 3"), None);
+    }
+}

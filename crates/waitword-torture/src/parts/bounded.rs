@@ -1,0 +1,42 @@
+//! Waits that are promised to be bounded.
+//!
+//! A slow machine makes waits long, but not for one alone. So a wait counts as starved if it was long while others had turn
+//! after turn with the same lock.
+
+use crate::actor::{Actor, nap};
+use crate::spot::Spot;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// How often others may have had their turn meanwhile, at least.
+const TURNS_OF_OTHERS: u64 = 500;
+
+/// Does `wait`, which waits without a deadline for the lock whose turns are counted in `turns`.
+///
+/// # Errors
+/// It was starved.
+pub(crate) fn wait<R>(
+    actor: &mut Actor,
+    spot: Spot,
+    turns: &AtomicU64,
+    wait: impl FnOnce() -> R,
+) -> Result<R, String> {
+    let context = actor.context();
+    let longest = context.patience().as_millis() as u64 / 2;
+    // In milliseconds that the process has run: it may be stopped.
+    let ran = || context.board.ran.load(Relaxed);
+    let (since, had) = (ran(), turns.load(Relaxed));
+    if actor.starves() {
+        while ran() - since <= longest && !context.board.is_violated() {
+            nap(1_000);
+        }
+    }
+    let result = actor.wait_at(spot, false, wait);
+    let (waited, others) = (ran() - since, turns.load(Relaxed).wrapping_sub(had));
+    if waited <= longest || others < TURNS_OF_OTHERS {
+        return Ok(result);
+    }
+    let (busiest, steps) = context.board.busiest();
+    Err(format!(
+        "starved: it waited for {waited} ms, while others had {others} turns; most steps: {busiest}, {steps}"
+    ))
+}

@@ -1,0 +1,8 @@
+//! What the scenarios of the library and those of pthread have in common, a file for each idea.
+
+pub(crate) mod books;
+pub(crate) mod bounded;
+pub(crate) mod store;
+pub(crate) mod storm;
+pub(crate) mod team;
+pub(crate) mod turns;

@@ -1,0 +1,171 @@
+//! A small store for tokens, whose givers and takers wait for each other: what condition variables are put through.
+
+use crate::actor::{Actor, Verdict};
+use crate::context::{Crew, mix};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// The most tokens that there is room for.
+pub(crate) const ROOM: usize = 3;
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Condition {
+    NotEmpty,
+    NotFull,
+}
+
+/// A mutex and two condition variables, as one thread uses them.
+pub(crate) trait Monitor {
+    fn lock(&self, actor: &mut Actor) -> Verdict;
+
+    fn unlock(&self, actor: &mut Actor) -> Verdict;
+
+    /// With the mutex held: one wait, which may end for no reason.
+    fn wait(&self, actor: &mut Actor, what: Condition) -> Verdict;
+
+    /// Whether the next signal is given with the mutex held.
+    fn signals_inside(&self, actor: &mut Actor) -> bool {
+        actor.dice.bool()
+    }
+
+    fn signal(&self, actor: &mut Actor, what: Condition, inside: bool) -> Verdict;
+
+    /// Something else, between two visits to the store.
+    fn look_around(&self, _actor: &mut Actor) -> Verdict {
+        Ok(())
+    }
+}
+
+/// A number of tokens and their sum: with random tokens, hardly equal for two different heaps of them.
+#[derive(Debug, Default)]
+#[repr(C)]
+struct Heap {
+    count: AtomicUsize,
+    sum: AtomicU64,
+}
+
+impl Heap {
+    fn add(&self, token: u64) {
+        self.count.fetch_add(1, Relaxed);
+        self.sum.fetch_add(token, Relaxed);
+    }
+
+    fn empty(&self) -> (usize, u64) {
+        (self.count.swap(0, Relaxed), self.sum.swap(0, Relaxed))
+    }
+}
+
+/// See the module above. It may lie in shared memory.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Store {
+    /// With room for one only, a signal that goes lost stops everybody.
+    room: AtomicUsize,
+    /// Changed with the mutex held, by plain loads and stores.
+    held: AtomicUsize,
+    tokens: [AtomicU64; ROOM],
+    given: Heap,
+    taken: Heap,
+}
+
+impl Store {
+    pub(crate) fn new(room: usize) -> Self {
+        Self {
+            room: AtomicUsize::new(room),
+            held: AtomicUsize::new(0),
+            tokens: Default::default(),
+            given: Heap::default(),
+            taken: Heap::default(),
+        }
+    }
+
+    /// While it is empty and nobody uses it.
+    pub(crate) fn set_room(&self, room: usize) {
+        self.room.store(room, Relaxed);
+    }
+
+    /// Gives a token if there is one to give, else takes one.
+    pub(crate) fn pass(
+        &self,
+        actor: &mut Actor,
+        monitor: &impl Monitor,
+        token: Option<u64>,
+    ) -> Verdict {
+        let room = self.room.load(Relaxed);
+        let (wait_for, tell, unfit) = match token {
+            Some(_) => (Condition::NotFull, Condition::NotEmpty, room),
+            None => (Condition::NotEmpty, Condition::NotFull, 0),
+        };
+        monitor.lock(actor)?;
+        while self.held.load(Relaxed) == unfit {
+            monitor.wait(actor, wait_for)?;
+        }
+        let held = self.held.load(Relaxed);
+        let after = match token {
+            Some(token) => {
+                self.tokens[held].store(token, Relaxed);
+                self.given.add(token);
+                held + 1
+            }
+            None => {
+                let token = self.tokens[held - 1].load(Relaxed);
+                self.taken.add(token);
+                if actor.miscounts() {
+                    self.taken.add(token);
+                }
+                held - 1
+            }
+        };
+        actor.dawdle();
+        if self.held.load(Relaxed) != held {
+            return Err("two have the mutex of a store".to_owned());
+        }
+        self.held.store(after, Relaxed);
+        actor.step();
+        let inside = monitor.signals_inside(actor);
+        if inside {
+            monitor.signal(actor, tell, true)?;
+        }
+        monitor.unlock(actor)?;
+        if !inside {
+            monitor.signal(actor, tell, false)?;
+        }
+        Ok(())
+    }
+
+    /// When all are gone.
+    pub(crate) fn settle(&self) -> Verdict {
+        let (given, taken) = (self.given.empty(), self.taken.empty());
+        if given != taken || self.held.load(Relaxed) != 0 {
+            return Err(format!("tokens were given {given:?} and taken {taken:?}"));
+        }
+        Ok(())
+    }
+}
+
+/// Hires pairs of givers and takers, each for so many tokens. `place` says which store a pair uses, and gives each of the two its
+/// monitor.
+pub(crate) fn hire<'scope, M: Monitor + Send + 'scope>(
+    crew: &mut Crew<'scope, '_>,
+    pairs: usize,
+    quota: usize,
+    place: impl Fn(usize, bool) -> (&'scope Store, M),
+) {
+    for pair in 0..pairs {
+        for gives in [true, false] {
+            let role = if gives { "giver" } else { "taker" };
+            let (store, monitor) = place(pair, gives);
+            crew.spawn(role, pair, move |actor| {
+                for number in 0..quota {
+                    let token = mix((pair * quota + number) as u64);
+                    store.pass(actor, &monitor, gives.then_some(token))?;
+                    if actor.dice.u32(0..256) == 0 {
+                        actor.move_to_some_cpu();
+                    }
+                    monitor.look_around(actor)?;
+                }
+                Ok(())
+            });
+        }
+    }
+}

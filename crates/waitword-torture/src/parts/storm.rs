@@ -1,0 +1,63 @@
+//! Storms of signals, whose handlers do something that others wait for.
+
+use crate::actor::{Actor, Verdict};
+use crate::process::thread_number;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
+
+/// What threads are struck by.
+pub(crate) const SIGNAL: i32 = libc::SIGUSR1;
+
+/// Has `handler` run at each signal; with `SA_RESTART`, or without.
+pub(crate) fn install(signal: i32, handler: extern "C" fn(i32), restarting: bool) {
+    // SAFETY: a whole `sigaction`; the handler calls only what is async-signal-safe.
+    let result = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = if restarting { libc::SA_RESTART } else { 0 };
+        libc::sigaction(signal, &raw const action, std::ptr::null_mut())
+    };
+    assert_eq!(result, 0, "no handler");
+}
+
+/// The threads that are struck.
+pub(crate) struct Targets(Vec<AtomicU32>);
+
+impl Targets {
+    pub(crate) fn new(threads: usize) -> Self {
+        Self((0..threads).map(|_| AtomicU32::new(0)).collect())
+    }
+
+    /// From now on the calling thread is one of them, until it is `spared`; its number.
+    pub(crate) fn strike_me(&self, index: usize) -> u32 {
+        let thread = thread_number();
+        self.0[index].store(thread, SeqCst);
+        thread
+    }
+
+    pub(crate) fn spare(&self, index: usize) {
+        self.0[index].store(0, SeqCst);
+    }
+
+    /// Signals them at random until it `is_over`.
+    pub(crate) fn blow(&self, actor: &mut Actor, is_over: impl Fn() -> bool) -> Verdict {
+        while !is_over() {
+            for _ in 0..actor.dice.u32(1..8) {
+                signal(self.0[actor.dice.usize(0..self.0.len())].load(SeqCst));
+            }
+            match actor.dice.u32(0..4) {
+                0 => std::thread::sleep(Duration::from_micros(actor.dice.u64(0..200))),
+                _ => std::thread::yield_now(),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn signal(thread: u32) {
+    if thread != 0 {
+        // SAFETY: passes numbers. The thread may have ended: then nobody is signalled, or another of this
+        // process, which knows the signal too.
+        unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), thread, SIGNAL) };
+    }
+}

@@ -1,0 +1,121 @@
+//! A slice: one of the processes that a scenario is run in, one after the other, each with faults of its own. What it is told, and by
+//! which command it is run again.
+
+use crate::args::Sabotage;
+use crate::context::mix;
+use crate::drop_in::DropIn;
+use crate::fault::Fault;
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// See the module above.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Slice {
+    pub(crate) scenario: String,
+    /// From 0 on.
+    pub(crate) number: u64,
+    pub(crate) seconds: f64,
+    /// That of the run.
+    pub(crate) seed: u64,
+    pub(crate) threads: Vec<usize>,
+    /// In seconds.
+    pub(crate) patience: f64,
+    pub(crate) sabotage: Option<Sabotage>,
+    pub(crate) faults: Vec<Fault>,
+    /// How many rounds at most; 0: as many as there is time for.
+    pub(crate) rounds: u64,
+    pub(crate) drop_in: Option<DropIn>,
+    /// The drop-in, if that is tortured.
+    pub(crate) preload: Option<PathBuf>,
+}
+
+impl Slice {
+    /// # Errors
+    /// A path that is not UTF-8.
+    pub(crate) fn to_text(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self)
+    }
+
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// What all its choices come from.
+    pub(crate) fn seed_of_choices(&self) -> u64 {
+        match self.number {
+            0 => self.seed,
+            number => mix(self.seed ^ number),
+        }
+    }
+
+    /// The largest number of threads that it goes through.
+    pub(crate) fn most_threads(&self) -> usize {
+        self.threads.iter().max().copied().unwrap_or(0)
+    }
+
+    /// The command that runs it again, with the same choices.
+    pub(crate) fn command(&self) -> String {
+        let threads: Vec<_> = self.threads.iter().map(usize::to_string).collect();
+        let faults: Vec<_> = self.faults.iter().map(name_of).collect();
+        let faults = match &faults[..] {
+            [] => "none".to_owned(),
+            some => some.join(","),
+        };
+        let mut command = format!(
+            "waitword torture --seed {} --only {} --threads {} --slice {} --seconds {} --faults {faults} --patience {}",
+            self.seed,
+            self.scenario,
+            threads.join(","),
+            self.number,
+            self.seconds,
+            self.patience,
+        );
+        if self.faults.contains(&Fault::Clock) {
+            command += " --clock-steps";
+        }
+        if let Some(drop_in) = &self.drop_in {
+            command += &format!(" --drop-in={}", name_of(drop_in));
+        }
+        if self.rounds > 0 {
+            command += &format!(" --rounds {}", self.rounds);
+        }
+        if let Some(sabotage) = &self.sabotage {
+            command += &format!(" --sabotage {}", name_of(sabotage));
+        }
+        command
+    }
+}
+
+/// As it is called on the command line.
+pub(crate) fn name_of(value: &impl ValueEnum) -> String {
+    let value = value.to_possible_value();
+    value.map_or(String::new(), |value| value.get_name().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_survives_the_environment() {
+        let slice = Slice {
+            scenario: "tokens".to_owned(),
+            number: 3,
+            seconds: 2.5,
+            seed: u64::MAX,
+            threads: vec![4, 512],
+            patience: 20.0,
+            sabotage: Some(Sabotage::SkipWake),
+            faults: vec![Fault::Stop, Fault::Memory],
+            rounds: 0,
+            drop_in: Some(DropIn::On),
+            preload: Some("/cache/drop-in.so".into()),
+        };
+        let text = slice.to_text().expect("a path in UTF-8");
+        assert_eq!(Slice::from_text(&text), Some(slice.clone()));
+        assert_eq!(Slice::from_text("tokens"), None);
+        let command = slice.command();
+        assert!(command.ends_with("--slice 3 --seconds 2.5 --faults stop,memory --patience 20 --drop-in=on --sabotage skip-wake"), "{command}");
+    }
+}

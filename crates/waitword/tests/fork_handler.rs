@@ -1,0 +1,121 @@
+//! fork where the kernel does not wipe our memory in the child: a handler of `pthread_atfork` does it, and it must be there before
+//! anybody waits, however many threads come first at the same moment.
+
+mod common;
+
+use common::process::{Way, in_child, in_fresh_process};
+use common::{until, until_waiting, watchdog};
+use libc::{
+    BPF_ABS, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO,
+    c_int, c_void, sock_filter, sock_fprog,
+};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
+use std::thread;
+use waitword::{Futex, table};
+
+type Handler = Option<unsafe extern "C" fn()>;
+type Register = unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> c_int;
+
+/// How many have begun to register a handler.
+static BEGUN: AtomicUsize = AtomicUsize::new(0);
+/// Whether the first of them may go on.
+static GO_ON: AtomicBool = AtomicBool::new(false);
+
+/// What `pthread_atfork` calls in the C library, with the first caller held up before it.
+#[unsafe(no_mangle)]
+extern "C" fn __register_atfork(
+    prepare: Handler,
+    parent: Handler,
+    child: Handler,
+    library: *mut c_void,
+) -> c_int {
+    if BEGUN.fetch_add(1, SeqCst) == 0 {
+        until(|| GO_ON.load(SeqCst));
+    }
+    // SAFETY: the C library's function of this name, which has this type; the arguments are its caller's.
+    unsafe {
+        let real = libc::dlsym(libc::RTLD_NEXT, c"__register_atfork".as_ptr());
+        std::mem::transmute::<*mut c_void, Register>(real)(prepare, parent, child, library)
+    }
+}
+
+const fn step(code: u32, k: u32, yes: u8, no: u8) -> sock_filter {
+    sock_filter {
+        code: code as u16,
+        jt: yes,
+        jf: no,
+        k,
+    }
+}
+
+/// From here on the kernel refuses MADV_WIPEONFORK to this thread, and to those that it starts.
+fn refuse_to_wipe() {
+    /// Offsets in `struct seccomp_data`: the call's number, and the low half of its third argument.
+    const NUMBER: u32 = 0;
+    const THIRD: u32 = if cfg!(target_endian = "little") {
+        32
+    } else {
+        36
+    };
+    let mut filter = [
+        step(BPF_LD | BPF_W | BPF_ABS, NUMBER, 0, 0),
+        step(BPF_JMP | BPF_JEQ | BPF_K, libc::SYS_madvise as u32, 0, 3),
+        step(BPF_LD | BPF_W | BPF_ABS, THIRD, 0, 0),
+        step(
+            BPF_JMP | BPF_JEQ | BPF_K,
+            libc::MADV_WIPEONFORK as u32,
+            0,
+            1,
+        ),
+        step(
+            BPF_RET | BPF_K,
+            SECCOMP_RET_ERRNO | libc::EINVAL as u32,
+            0,
+            0,
+        ),
+        step(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0),
+    ];
+    let program = sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_mut_ptr(),
+    };
+    // SAFETY: sets a flag, and hands the kernel a program that it checks and copies.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        let set = libc::prctl(
+            libc::PR_SET_SECCOMP,
+            libc::SECCOMP_MODE_FILTER,
+            &raw const program,
+        );
+        assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
+    }
+}
+
+#[test]
+fn who_comes_while_the_handler_is_registered_has_one_too() {
+    let test = "who_comes_while_the_handler_is_registered_has_one_too";
+    in_fresh_process(test, || {
+        static WORDS: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
+        let _watchdog = watchdog(test);
+        refuse_to_wipe();
+        let wait = |word: &'static AtomicU32| {
+            thread::spawn(move || assert_eq!(Futex::private(word).wait(0), Ok(())))
+        };
+        let first = wait(&WORDS[0]);
+        until(|| BEGUN.load(SeqCst) == 1);
+        let second = wait(&WORDS[1]);
+        until_waiting(&WORDS[1], 1);
+        in_child(Way::Fork, || {
+            let snapshot = table::snapshot(&mut []);
+            let woken = Futex::private(&WORDS[1]).wake(1);
+            i32::from((snapshot.waiters, woken) != (0, Ok(0)))
+        });
+        GO_ON.store(true, SeqCst);
+        until_waiting(&WORDS[0], 1);
+        for word in &WORDS {
+            assert_eq!(Futex::private(word).wake(1), Ok(1));
+        }
+        first.join().unwrap();
+        second.join().unwrap();
+    });
+}
