@@ -16,7 +16,7 @@
 //! # What is left out
 //!
 //! * Threads one beside the other: that is for `waitword torture` and for the models under loom.
-//! * Readers of a rwlock in slots: it takes two CPUs within 50 µs to get there.
+//! * Readers of a rwlock in slots, where two CPUs are not free at the same moment: it cannot be brought to that then.
 //! * Robust mutexes, which have tests of their own (`robust.rs`).
 
 mod support;

@@ -51,6 +51,8 @@ pub(crate) fn run<F: Family>(
     };
     let steps = program.steps.iter().try_for_each(|step| run.take(step));
     steps.and_then(|()| run.end()).map_err(|reason| {
+        // Who still has it may be written down under its address.
+        std::mem::forget(run.object);
         let log = run.log;
         format!("{log}but {reason}")
     })
