@@ -271,6 +271,8 @@ impl Modelled {
         match hold {
             // Who reads by a slot is known to do so, and reads again.
             Read if shut && self.has(thread, Read) => None,
+            // Nor can one who waits be told from one that was killed, until it announces itself once more.
+            Read if shut && self.sort.scope == Scope::Shared => None,
             Read if shut => Some(false),
             // Those who wait to write may have their turn.
             Read | Claim if self.waits(&[Write, Claim, Upgrade]) => None,
