@@ -5,7 +5,7 @@
 //!           ──► its model: who has it, who waits, what each is to be told               ─┘ who must come, and does not
 //! ```
 //!
-//! A model is a page of plain code (`lock_model/`, a file a family) that says what is promised, and no more: where it is
+//! A model is a page of plain code (`lock_model/`, a family a file or two) that says what is promised, and no more: where it is
 //! promised that one of the waiters is let in, any will do; where it is the oldest, it must be that one. A waiter that
 //! must come back and sleeps on, one that comes too early, a wrong answer, a second holder: each is an error. The program
 //! is then made shorter as long as it fails, and printed as a test to paste into `lock_model/found.rs`.

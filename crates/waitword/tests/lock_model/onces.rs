@@ -243,14 +243,17 @@ impl Model<Onces> for Modelled {
             && let Some(thread) = stage.runs
         {
             // One of those who wait, whichever.
-            let place = self.line.iter().position(|&(other, _)| other == thread);
-            let (_, call) = self.line.remove(place.ok_or("a stranger runs it")?);
+            let mut line = self.line.iter();
+            let place = line.position(|&(other, _)| other == thread);
+            let place = place.ok_or("a stranger runs it")?;
+            let (_, call) = self.line[place];
             if !self.would_run(call) {
                 return Err(format!("thread {thread} runs it"));
             }
             if call == Force && stage.found != Some(self.state) {
                 return Err(format!("found {:?}, not {:?}", stage.found, self.state));
             }
+            self.line.remove(place);
             self.runs = Some((thread, call));
         }
         if let (None, Some((thread, _))) = (self.runs, self.line.first()) {

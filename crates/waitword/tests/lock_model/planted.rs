@@ -51,7 +51,7 @@ fn each_planted_defect_is_found_and_shrunk() {
         use rwlocks::Call::*;
         (call != Try(Hold::Read)).then_some(call)
     });
-    is_found::<RwLocks>(bench, "an unlock is forgotten", 2, |call| {
+    is_found::<RwLocks>(bench, "an unlock is forgotten", 3, |call| {
         (call != rwlocks::Call::Unlock).then_some(call)
     });
     is_found::<Tokens>(bench, "two posts are one", 1, |call| {

@@ -1,0 +1,292 @@
+//! The model of a mutex and its condition variable: who has it, who stands where, what each is told.
+
+use super::*;
+
+/// What a thread is about that has not come back.
+#[derive(Clone, Copy, Debug)]
+enum Doing {
+    /// Comes back with this, whatever others do.
+    Answers(Answer),
+    /// Comes back with this as soon as it has the mutex.
+    Locks(Answer),
+    /// Waits for a signal, and holds a recursive mutex meanwhile, or not.
+    Waits { keeps: bool },
+}
+
+/// See the module above.
+pub(crate) struct Modelled {
+    sort: Sort,
+    /// And how many times.
+    holder: Option<(usize, u32)>,
+    doing: BTreeMap<usize, Doing>,
+    /// Who waits for the mutex: since when in what order.
+    line: Vec<usize>,
+    /// Whether that is known of all in the line: not of those who were signalled, nor after a signal handler.
+    line_is_known: bool,
+    /// Who waits for a signal.
+    queue: Vec<usize>,
+    /// Who must have the mutex next.
+    next: Option<usize>,
+    interrupted: [bool; THREADS + 1],
+}
+
+impl Modelled {
+    fn inherits(&self) -> bool {
+        self.sort.flavour == Flavour::PriorityInheriting
+    }
+
+    fn has_owner(&self) -> bool {
+        self.inherits() || self.sort.kind != Kind::Normal
+    }
+
+    fn has(&self, thread: usize) -> bool {
+        self.holder.is_some_and(|(holder, _)| holder == thread)
+    }
+
+    fn levels(&self) -> u32 {
+        self.holder.map_or(0, |(_, levels)| levels)
+    }
+
+    /// The holder takes one level more, or gives one back.
+    fn change_level(&mut self, by: i32) {
+        let (holder, levels) = self.holder.expect("held");
+        self.holder = Some((holder, levels.wrapping_add_signed(by)));
+    }
+
+    fn stand_in_line(&mut self, thread: usize, answer: Answer, since_now: bool) {
+        self.line_is_known = since_now && (self.line_is_known || self.line.is_empty());
+        self.line.push(thread);
+        self.doing.insert(thread, Doing::Locks(answer));
+    }
+
+    fn signal(&mut self, thread: usize, answer: Answer) {
+        if let Some(Doing::Waits { keeps: true }) = self.doing.get(&thread) {
+            self.change_level(1);
+            self.doing.insert(thread, Doing::Answers(answer));
+        } else {
+            self.stand_in_line(thread, answer, false);
+        }
+    }
+
+    fn lock(&mut self, thread: usize, limit: Option<Limit>) -> Option<Answer> {
+        if self.has(thread) {
+            if self.sort.kind == Kind::Recursive {
+                self.change_level(1);
+                return Some(Ok(0));
+            }
+            return Some(Err(match limit {
+                None => EBUSY,
+                Some(_) if self.has_owner() => EDEADLK,
+                Some(_) => ETIMEDOUT,
+            }));
+        }
+        if self.holder.is_none() {
+            self.holder = Some((thread, 1));
+            return Some(Ok(0));
+        }
+        match limit {
+            None => Some(Err(EBUSY)),
+            Some(limit) if limit.passes() => Some(Err(ETIMEDOUT)),
+            Some(_) => {
+                self.stand_in_line(thread, Ok(0), true);
+                None
+            }
+        }
+    }
+
+    fn unlock(&mut self, thread: usize, fairly: bool) -> Answer {
+        if self.has_owner() && !self.has(thread) {
+            return Err(EPERM);
+        }
+        if self.levels() > 1 {
+            self.change_level(-1);
+        } else {
+            self.holder = None;
+            let in_order = fairly && self.sort.scope == Scope::Private || self.inherits();
+            self.next = self.line.first().copied();
+            self.next = self.next.filter(|_| in_order && self.line_is_known);
+        }
+        Ok(0)
+    }
+
+    fn wait(&mut self, thread: usize, limit: Limit) -> Option<Answer> {
+        if self.has_owner() && !self.has(thread) {
+            return Some(Err(EPERM));
+        }
+        let keeps = self.levels() > 1;
+        let by_priority = self.inherits() && self.sort.signals == Scope::Private;
+        if by_priority && keeps {
+            return Some(Err(EINVAL));
+        }
+        let ends = if limit.passes() {
+            Some(Err(ETIMEDOUT))
+        } else if self.interrupted[thread] && self.sort.signals == Scope::Private {
+            self.interrupted[thread] = false;
+            Some(Err(EINTR))
+        } else {
+            None
+        };
+        if keeps && ends.is_some() {
+            return ends;
+        }
+        match keeps {
+            true => self.change_level(-1),
+            false => self.holder = None,
+        }
+        match ends {
+            Some(answer) => self.stand_in_line(thread, answer, false),
+            None => {
+                self.queue.push(thread);
+                self.doing.insert(thread, Doing::Waits { keeps });
+            }
+        }
+        None
+    }
+
+    fn notify(&mut self, count: usize) -> Answer {
+        let count = count.min(self.queue.len());
+        let signalled: Vec<usize> = self.queue.drain(..count).collect();
+        for thread in signalled {
+            self.signal(thread, Ok(0));
+        }
+        Ok(count)
+    }
+}
+
+impl Model<Mutexes> for Modelled {
+    fn new(sort: &Sort) -> Self {
+        Self {
+            sort: *sort,
+            holder: None,
+            doing: BTreeMap::new(),
+            line: Vec::new(),
+            line_is_known: true,
+            queue: Vec::new(),
+            next: None,
+            interrupted: [false; THREADS + 1],
+        }
+    }
+
+    fn allows(&self, thread: usize, call: &Call) -> bool {
+        let owns = self.has_owner() || self.has(thread);
+        match call {
+            Lock(limit) => {
+                let waits_for_itself = self.has(thread) && !self.has_owner();
+                may_wait(thread) && (!waits_for_itself || limit.passes())
+            }
+            TryLock | NotifyOne | NotifyAll => true,
+            // Without an owner it may be anybody's who knows that it is locked.
+            Unlock | UnlockFair => self.has_owner() || self.holder.is_some(),
+            Bump => may_wait(thread) && self.has(thread) && self.levels() == 1,
+            Wait(limit) => {
+                let interrupted = self.interrupted[thread];
+                let ends_once = !(interrupted && limit.passes());
+                // Where somebody else takes the mutex meanwhile, it would not be back before the next step.
+                let is_back = *limit != Limit::Soon || self.line.is_empty();
+                may_wait(thread) && owns && ends_once && is_back
+            }
+        }
+    }
+
+    fn is_misuse(&self, thread: usize, call: &Call) -> bool {
+        matches!(call, Unlock | UnlockFair | Wait(_)) && !self.has(thread)
+    }
+
+    fn begins(&mut self, thread: usize, call: &Call) {
+        let answer = match *call {
+            Lock(limit) => self.lock(thread, Some(limit)),
+            TryLock => self.lock(thread, None),
+            Unlock => Some(self.unlock(thread, false)),
+            UnlockFair => Some(self.unlock(thread, true)),
+            Bump if self.inherits() || self.line.is_empty() => Some(Ok(0)),
+            Bump => {
+                let _ = self.unlock(thread, true);
+                self.stand_in_line(thread, Ok(0), true);
+                None
+            }
+            Wait(limit) => self.wait(thread, limit),
+            NotifyOne => Some(self.notify(1)),
+            NotifyAll => Some(self.notify(usize::MAX)),
+        };
+        if let Some(answer) = answer {
+            self.doing.insert(thread, Doing::Answers(answer));
+        }
+    }
+
+    fn returns(&mut self, thread: usize, answer: Answer) -> Result<(), String> {
+        if answer == Err(EINTR) {
+            // It has cleared what was requested meanwhile, too.
+            self.interrupted[thread] = false;
+        }
+        match self.doing.remove(&thread).expect("it was away") {
+            Doing::Answers(right) => expect(thread, answer, right),
+            Doing::Waits { .. } => Err(format!("thread {thread} was not signalled")),
+            Doing::Locks(right) => {
+                if self.inherits() && right == Err(EINTR) && answer == Ok(0) {
+                    // Woken for no reason, and told of the request by its next wait.
+                    self.interrupted[thread] = true;
+                } else {
+                    expect(thread, answer, right)?;
+                }
+                if let Some((holder, _)) = self.holder {
+                    return Err(format!("{holder} has the mutex, and {thread} too"));
+                }
+                if let Some(next) = self.next.take_if(|next| *next != thread) {
+                    return Err(format!("{next} was to have the mutex, not {thread}"));
+                }
+                self.next = None;
+                self.holder = Some((thread, 1));
+                self.line.retain(|&other| other != thread);
+                Ok(())
+            }
+        }
+    }
+
+    fn rests(&mut self, _pair: &Pair) -> Result<(), String> {
+        let answers = |doing: &Doing| matches!(doing, Doing::Answers(_));
+        if let Some((thread, doing)) = self.doing.iter().find(|(_, doing)| answers(doing)) {
+            return Err(format!("thread {thread} does not come back: {doing:?}"));
+        }
+        if self.holder.is_none() && !self.line.is_empty() {
+            return Err(format!("nobody is let in of {:?}", self.line));
+        }
+        Ok(())
+    }
+
+    fn agrees(&self, pair: &Pair) -> Result<(), String> {
+        if pair.mutex.is_locked() != self.holder.is_some() {
+            return Err(format!("the mutex is not held by {:?}", self.holder));
+        }
+        Ok(())
+    }
+
+    fn is_signalled(&mut self, thread: usize) -> bool {
+        // In the kernel a condvar's wait may end for no reason.
+        let in_kernel = self.inherits() || self.sort.signals == Scope::Shared;
+        let may_return = self.queue.contains(&thread) && in_kernel;
+        if self.inherits() {
+            // Who waits in the kernel begins its wait anew.
+            self.line_is_known = false;
+        }
+        !may_return
+    }
+
+    fn is_interrupted(&mut self, thread: usize) {
+        self.interrupted[thread] = true;
+        if self.sort.signals == Scope::Private
+            && let Some(place) = self.queue.iter().position(|&other| other == thread)
+        {
+            self.interrupted[thread] = false;
+            self.queue.remove(place);
+            self.signal(thread, Err(EINTR));
+        }
+    }
+
+    fn ends(&self) -> Option<(usize, Call)> {
+        if !self.queue.is_empty() {
+            return Some((HAND, NotifyAll));
+        }
+        let holder = self.holder.filter(|_| !self.line.is_empty());
+        holder.map(|(holder, _)| (holder, Unlock))
+    }
+}
