@@ -230,6 +230,21 @@ fn locked(raw: Result<(), LockError>, this: &Mutex) -> c_int {
     }
 }
 
+/// What is answered of a plain one. There is nothing to refuse, unless its bytes were written over: by a process that shares them, say.
+#[inline(always)]
+fn plainly(raw: Result<(), LockError>) -> c_int {
+    match raw {
+        Ok(()) => 0,
+        Err(error) => refused(error),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn refused(error: LockError) -> c_int {
+    answer(|| Err(error.into()))
+}
+
 #[cold]
 fn forever() -> ! {
     loop {
@@ -282,10 +297,7 @@ pub unsafe extern "C" fn pthread_mutex_lock(pointer: *mut pthread_mutex_t) -> c_
     // SAFETY: the caller's promise.
     let this = unsafe { Mutex::at(pointer) };
     match this.plain() {
-        Some(raw) => {
-            raw.lock();
-            0
-        }
+        Some(raw) => plainly(raw.lock_checked()),
         None => lock_owned(pointer, this),
     }
 }
@@ -305,10 +317,7 @@ extern "C" fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int 
     mode::count_lock();
     match this.served() {
         // It is here to be counted, and is locked as if it were not.
-        Served::Ours(raw) if this.kind.load(Relaxed) == kind::PLAIN => {
-            raw.lock();
-            0
-        }
+        Served::Ours(raw) if this.kind.load(Relaxed) == kind::PLAIN => plainly(raw.lock_checked()),
         Served::Ours(raw) => locked(raw.lock_checked(), this),
         // SAFETY: what C's caller has promised.
         Served::Elsewhere => unsafe { glibc::pthread_mutex_lock(pointer) },
@@ -410,11 +419,8 @@ pub unsafe extern "C" fn pthread_mutex_unlock(pointer: *mut pthread_mutex_t) -> 
     // SAFETY: the caller's promise.
     let this = unsafe { Mutex::at(pointer) };
     match this.plain() {
-        Some(raw) => {
-            // SAFETY: the caller holds it, or whoever does wants it unlocked.
-            unsafe { raw.unlock() };
-            0
-        }
+        // SAFETY: the caller holds it, or whoever does wants it unlocked.
+        Some(raw) => plainly(unsafe { raw.unlock_checked() }),
         None => unlock_owned(pointer, this),
     }
 }

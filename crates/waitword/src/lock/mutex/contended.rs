@@ -16,6 +16,15 @@ impl RawMutex {
         }
     }
 
+    /// [`lock_contended`](Self::lock_contended), or why not.
+    #[inline(never)]
+    pub(super) fn lock_contended_checked(&self, seen: u32) -> Result<(), LockError> {
+        match self.barge(State(seen)) {
+            true => Ok(()),
+            false => self.lock_slow(self.state().0, None),
+        }
+    }
+
     /// Takes the lock if it is free though others wait, as it most often is; whether it has.
     #[inline(always)]
     fn barge(&self, mut state: State) -> bool {
@@ -141,6 +150,16 @@ impl RawMutex {
         if !self.is_plain(state) || !self.release_to_the_awake(state) {
             self.unlock_among_others();
         }
+    }
+
+    /// [`unlock_contended`](Self::unlock_contended), or why not.
+    #[inline(never)]
+    pub(super) fn unlock_contended_checked(&self) -> Result<(), LockError> {
+        let state = self.state();
+        if self.is_plain(state) && self.release_to_the_awake(state) {
+            return Ok(());
+        }
+        self.unlock_slow()
     }
 
     /// Whether it is private and keeps no owner, going by a state that it was seen in.
