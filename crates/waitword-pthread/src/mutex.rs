@@ -230,19 +230,18 @@ fn locked(raw: Result<(), LockError>, this: &Mutex) -> c_int {
     }
 }
 
-/// What is answered of a plain one. There is nothing to refuse, unless its bytes were written over: by a process that shares them, say.
-#[inline(always)]
-fn plainly(raw: Result<(), LockError>) -> c_int {
-    match raw {
-        Ok(()) => 0,
-        Err(error) => refused(error),
-    }
+/// A plain one that is not free, or not only locked. There is nothing to refuse, unless its bytes were written over: by a process that shares
+/// them, say.
+#[inline(never)]
+extern "C" fn lock_among_others(raw: &RawMutex) -> c_int {
+    answer(|| Ok(raw.lock_plain_contended()?))
 }
 
-#[cold]
+/// As [`lock_among_others`].
 #[inline(never)]
-fn refused(error: LockError) -> c_int {
-    answer(|| Err(error.into()))
+extern "C" fn unlock_among_others(raw: &RawMutex) -> c_int {
+    // SAFETY: the caller of the unlock holds it, or whoever does wants it unlocked.
+    answer(|| Ok(unsafe { raw.unlock_plain_contended() }?))
 }
 
 #[cold]
@@ -297,7 +296,8 @@ pub unsafe extern "C" fn pthread_mutex_lock(pointer: *mut pthread_mutex_t) -> c_
     // SAFETY: the caller's promise.
     let this = unsafe { Mutex::at(pointer) };
     match this.plain() {
-        Some(raw) => plainly(raw.lock_checked()),
+        Some(raw) if raw.lock_plain_at_once() => 0,
+        Some(raw) => lock_among_others(raw),
         None => lock_owned(pointer, this),
     }
 }
@@ -317,7 +317,12 @@ extern "C" fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int 
     mode::count_lock();
     match this.served() {
         // It is here to be counted, and is locked as if it were not.
-        Served::Ours(raw) if this.kind.load(Relaxed) == kind::PLAIN => plainly(raw.lock_checked()),
+        Served::Ours(raw) if this.kind.load(Relaxed) == kind::PLAIN => {
+            match raw.lock_plain_at_once() {
+                true => 0,
+                false => lock_among_others(raw),
+            }
+        }
         Served::Ours(raw) => locked(raw.lock_checked(), this),
         // SAFETY: what C's caller has promised.
         Served::Elsewhere => unsafe { glibc::pthread_mutex_lock(pointer) },
@@ -420,7 +425,8 @@ pub unsafe extern "C" fn pthread_mutex_unlock(pointer: *mut pthread_mutex_t) -> 
     let this = unsafe { Mutex::at(pointer) };
     match this.plain() {
         // SAFETY: the caller holds it, or whoever does wants it unlocked.
-        Some(raw) => plainly(unsafe { raw.unlock_checked() }),
+        Some(raw) if unsafe { raw.unlock_plain_at_once() } => 0,
+        Some(raw) => unlock_among_others(raw),
         None => unlock_owned(pointer, this),
     }
 }

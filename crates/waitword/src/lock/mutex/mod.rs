@@ -150,7 +150,7 @@ impl RawMutex {
     pub fn lock_checked(&self) -> Result<(), LockError> {
         match self.try_fast() {
             Ok(()) => Ok(()),
-            Err(seen) => self.lock_contended_checked(seen),
+            Err(seen) => self.lock_slow(seen, None),
         }
     }
 
@@ -214,7 +214,7 @@ impl RawMutex {
         if self.release_fast() {
             Ok(())
         } else {
-            self.unlock_contended_checked()
+            self.unlock_slow()
         }
     }
 
