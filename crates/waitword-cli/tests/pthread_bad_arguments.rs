@@ -10,7 +10,7 @@
 //! | NULL, an address that may not be touched, every misaligned address | as glibc; where that dies, an error, or the same death |
 //! | objects of all sorts that are free, another's, the caller's, destroyed, all zeros | as glibc |
 //! | attributes, clocks, times, counts, types that are none | as glibc |
-//! | objects of ones, and of chance bytes | any answer; a crash or a hang where glibc has one |
+//! | objects of ones, of chance bytes, and whose kind was written over | any answer; a crash or a hang where glibc has one |
 //!
 //! Where the drop-in is better, `judge.rs` says why.
 

@@ -230,6 +230,20 @@ fn locked(raw: Result<(), LockError>, this: &Mutex) -> c_int {
     }
 }
 
+/// A plain one that is not free, or not only locked. There is nothing to refuse, unless its bytes were written over: by a process that shares
+/// them, say.
+#[inline(never)]
+extern "C" fn lock_among_others(raw: &RawMutex) -> c_int {
+    answer(|| Ok(raw.lock_plain_contended()?))
+}
+
+/// As [`lock_among_others`].
+#[inline(never)]
+extern "C" fn unlock_among_others(raw: &RawMutex) -> c_int {
+    // SAFETY: the caller of the unlock holds it, or whoever does wants it unlocked.
+    answer(|| Ok(unsafe { raw.unlock_plain_contended() }?))
+}
+
 #[cold]
 fn forever() -> ! {
     loop {
@@ -282,10 +296,8 @@ pub unsafe extern "C" fn pthread_mutex_lock(pointer: *mut pthread_mutex_t) -> c_
     // SAFETY: the caller's promise.
     let this = unsafe { Mutex::at(pointer) };
     match this.plain() {
-        Some(raw) => {
-            raw.lock();
-            0
-        }
+        Some(raw) if raw.lock_plain_at_once() => 0,
+        Some(raw) => lock_among_others(raw),
         None => lock_owned(pointer, this),
     }
 }
@@ -306,8 +318,10 @@ extern "C" fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int 
     match this.served() {
         // It is here to be counted, and is locked as if it were not.
         Served::Ours(raw) if this.kind.load(Relaxed) == kind::PLAIN => {
-            raw.lock();
-            0
+            match raw.lock_plain_at_once() {
+                true => 0,
+                false => lock_among_others(raw),
+            }
         }
         Served::Ours(raw) => locked(raw.lock_checked(), this),
         // SAFETY: what C's caller has promised.
@@ -410,11 +424,9 @@ pub unsafe extern "C" fn pthread_mutex_unlock(pointer: *mut pthread_mutex_t) -> 
     // SAFETY: the caller's promise.
     let this = unsafe { Mutex::at(pointer) };
     match this.plain() {
-        Some(raw) => {
-            // SAFETY: the caller holds it, or whoever does wants it unlocked.
-            unsafe { raw.unlock() };
-            0
-        }
+        // SAFETY: the caller holds it, or whoever does wants it unlocked.
+        Some(raw) if unsafe { raw.unlock_plain_at_once() } => 0,
+        Some(raw) => unlock_among_others(raw),
         None => unlock_owned(pointer, this),
     }
 }

@@ -75,6 +75,12 @@ pub(crate) fn make(kind: Kind, state: State, memory: *mut u8) {
             init(kind, sort, object, false);
             right("pthread_mutex_lock", &[object]);
         }
+        State::MadePlain(sort) => {
+            const KIND: usize = 4;
+            init(kind, sort, object, false);
+            // SAFETY: inside the mutex.
+            unsafe { memory.cast::<u32>().add(KIND).write(0) };
+        }
         State::Destroyed(sort) => {
             init(kind, sort, object, false);
             match kind {

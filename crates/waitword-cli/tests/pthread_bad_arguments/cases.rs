@@ -194,6 +194,7 @@ impl Tried<'_> {
             self.compared(index, Value::Object(kind, State::Destroyed(sort)));
             if kind == Kind::Mutex {
                 self.compared(index, Value::Object(kind, State::Mine(sort)));
+                self.survived(index, Value::Object(kind, State::MadePlain(sort)));
             }
         }
         let bytes = |bytes| Value::Object(kind, State::Bytes(bytes));

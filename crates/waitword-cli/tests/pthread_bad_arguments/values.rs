@@ -60,6 +60,8 @@ pub(crate) enum State {
     /// The caller has it.
     Mine(u8),
     Destroyed(u8),
+    /// Free, of this sort, and then somebody has written the plain kind over its own.
+    MadePlain(u8),
     /// Nothing was made of it.
     Bytes(Bytes),
 }

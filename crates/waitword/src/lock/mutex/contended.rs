@@ -16,6 +16,27 @@ impl RawMutex {
         }
     }
 
+    /// Takes it if nobody has it and nobody waits: the part of [`lock`](Self::lock) that is most often enough. False: nothing has been
+    /// done.
+    ///
+    /// For callers, as a `pthread_mutex_lock`, that keep the rest out of line.
+    #[inline]
+    pub fn lock_plain_at_once(&self) -> bool {
+        self.try_fast().is_ok()
+    }
+
+    /// [`lock_checked`](Self::lock_checked), if that part was not enough, by the shortest way for one that keeps no owner.
+    ///
+    /// # Errors
+    /// As [`lock_checked`](Self::lock_checked): of one that keeps no owner none, unless its memory was written over.
+    #[inline(never)]
+    pub fn lock_plain_contended(&self) -> Result<(), LockError> {
+        match self.barge(self.state()) {
+            true => Ok(()),
+            false => self.lock_slow(self.state().0, None),
+        }
+    }
+
     /// Takes the lock if it is free though others wait, as it most often is; whether it has.
     #[inline(always)]
     fn barge(&self, mut state: State) -> bool {
@@ -141,6 +162,31 @@ impl RawMutex {
         if !self.is_plain(state) || !self.release_to_the_awake(state) {
             self.unlock_among_others();
         }
+    }
+
+    /// Gives it back if nobody waits: the part of [`unlock`](Self::unlock) that is most often enough. False: nothing has been done.
+    ///
+    /// # Safety
+    /// The caller holds it.
+    #[inline]
+    pub unsafe fn unlock_plain_at_once(&self) -> bool {
+        self.release_fast()
+    }
+
+    /// [`unlock_checked`](Self::unlock_checked), if that part was not enough, by the shortest way for one that keeps no owner.
+    ///
+    /// # Errors
+    /// As [`unlock_checked`](Self::unlock_checked): of one that keeps no owner none, unless its memory was written over.
+    ///
+    /// # Safety
+    /// The caller holds it.
+    #[inline(never)]
+    pub unsafe fn unlock_plain_contended(&self) -> Result<(), LockError> {
+        let state = self.state();
+        if self.is_plain(state) && self.release_to_the_awake(state) {
+            return Ok(());
+        }
+        self.unlock_slow()
     }
 
     /// Whether it is private and keeps no owner, going by a state that it was seen in.
