@@ -147,8 +147,9 @@ impl Actor {
             .iter()
             .map(|(spot, expected)| spot.expecting(*expected))
             .collect();
-        if let Some((spot, expected)) = spots.first() {
-            self.place.set(Doing::WaitingAny, spot.number, *expected);
+        if let [(first, expected), others @ ..] = spots {
+            let others = others.iter().map(|(spot, _)| spot.number);
+            self.place.set_several(first.number, *expected, others);
         }
         let ended = wait_any(&words, deadline);
         self.place.set(Doing::Other, 0, 0);

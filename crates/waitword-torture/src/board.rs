@@ -6,6 +6,7 @@
 
 use crate::count::{COUNTS, Count, Totals};
 use crate::process;
+use clap::ValueEnum;
 use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed,
 };
@@ -14,7 +15,7 @@ use std::sync::atomic::{
 pub(crate) const PLACES: usize = 4096;
 
 /// What a thread is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[repr(u8)]
 pub(crate) enum Doing {
     Other = 0,
@@ -30,25 +31,11 @@ pub(crate) enum Doing {
     Keeping,
 }
 
-impl Doing {
-    fn from_number(number: u8) -> Self {
-        [
-            Doing::Other,
-            Doing::Waiting,
-            Doing::WaitingUntil,
-            Doing::WaitingAny,
-            Doing::Waking,
-            Doing::Requeueing,
-            Doing::Entering,
-            Doing::EnteringUntil,
-            Doing::Keeping,
-        ][number as usize % 9]
-    }
-}
-
 const NAME: usize = 32;
 /// So many locks of one thread are noted; the report shows no more.
 const HELD: usize = 6;
+/// So many words of a wait on several, beside the first.
+const OTHERS: usize = 15;
 
 /// One thread's place. All zeros: free.
 #[repr(C, align(128))]
@@ -58,6 +45,8 @@ pub(crate) struct Place {
     doing: AtomicU8,
     /// The number of the word.
     word: AtomicU32,
+    /// Those of the others, if it waits on several; 0: none.
+    others: [AtomicU32; OTHERS],
     /// `pthread_self()`.
     handle: AtomicUsize,
     /// The kernel's number of the thread.
@@ -79,6 +68,8 @@ pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) doing: Doing,
     pub(crate) word: u32,
+    /// The others that it waits on.
+    pub(crate) others: Vec<u32>,
     pub(crate) seen: u64,
     /// The words of the locks that it holds.
     pub(crate) held: Vec<u32>,
@@ -204,6 +195,15 @@ impl Place {
         self.doing.store(doing as u8, Relaxed);
     }
 
+    /// As a wait on several words.
+    pub(crate) fn set_several(&self, first: u32, seen: u64, others: impl Iterator<Item = u32>) {
+        let others = others.chain(std::iter::repeat(0));
+        for (place, other) in self.others.iter().zip(others) {
+            place.store(other, Relaxed);
+        }
+        self.set(Doing::WaitingAny, first, seen);
+    }
+
     /// Notes that the thread has got the lock with this word.
     pub(crate) fn hold(&self, word: u32) {
         self.change_held(0, word);
@@ -232,15 +232,20 @@ impl Place {
             process: self.process.load(Relaxed),
             handle: self.handle.load(Relaxed),
             name: String::from_utf8(name).unwrap_or_default(),
-            doing: Doing::from_number(self.doing.load(Relaxed)),
+            doing: Doing::value_variants()[usize::from(self.doing.load(Relaxed))],
             word: self.word.load(Relaxed),
             seen: self.seen.load(Relaxed),
             thread: self.thread.load(Relaxed),
-            held: (self.held.iter().map(|held| held.load(Relaxed)))
-                .filter(|&word| word != 0)
-                .collect(),
+            others: numbers(&self.others),
+            held: numbers(&self.held),
         }
     }
+}
+
+/// Those that are not 0.
+fn numbers(places: &[AtomicU32]) -> Vec<u32> {
+    let all = places.iter().map(|place| place.load(Relaxed));
+    all.filter(|&number| number != 0).collect()
 }
 
 #[cfg(test)]

@@ -121,6 +121,12 @@ impl Context {
         Some(round)
     }
 
+    /// How many threads the round under way is for.
+    pub(crate) fn crowd(&self) -> usize {
+        let number = self.round.load(SeqCst).saturating_sub(1) as usize;
+        self.slice.threads[number % self.slice.threads.len()]
+    }
+
     /// A private word of `bits` bits, named for the report.
     pub(crate) fn private_word(&self, name: &str, bits: u32) -> Spot {
         self.name_word(name, Self::new_word(bits), Scope::Private)

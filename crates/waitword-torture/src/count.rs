@@ -1,7 +1,10 @@
 //! What is counted, and how it travels from a scenario's process to the supervisor.
 
+use crate::slice::name_of;
+use clap::ValueEnum;
+
 /// What is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[repr(usize)]
 pub(crate) enum Count {
     /// Steps that prove progress: a token taken, a wait over. A wait that only timed out is none.
@@ -82,33 +85,10 @@ impl Totals {
 
 impl std::fmt::Display for Totals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        const NAMES: [&str; COUNTS] = [
-            "operations",
-            "waits",
-            "woken",
-            "wakes",
-            "timeouts",
-            "interrupted",
-            "requeues",
-            "signals",
-            "forks",
-            "kills",
-            "threads",
-            "rounds",
-            "deaths",
-            "execs",
-            "holds",
-            "shuffles",
-            "priorities",
-            "stutters",
-            "stops",
-            "refusals",
-            "clock steps",
-        ];
-        let counts = NAMES.iter().zip(self.0);
+        let counts = Count::value_variants().iter().zip(self.0);
         let words: Vec<_> = counts
             .filter(|&(_, count)| count > 0)
-            .map(|(name, count)| format!("{count} {name}"))
+            .map(|(what, count)| format!("{count} {}", name_of(what)))
             .collect();
         f.write_str(&words.join(", "))
     }

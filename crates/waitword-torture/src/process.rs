@@ -72,17 +72,7 @@ pub(crate) fn die_with_parent() {
 pub(crate) fn fork(context: &Context, work: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child runs `work`, which uses what libc's fork has made usable, and ends by _exit.
     let child = unsafe { libc::fork() };
-    if child == 0 {
-        die_with_parent();
-        let status = work();
-        // SAFETY: ends the process without the parent's exit handlers.
-        unsafe { libc::_exit(status) };
-    }
-    if child < 0 {
-        cannot(context, "fork");
-    }
-    register(context, child);
-    child
+    go_on(context, child, "fork", work)
 }
 
 /// Forks by the bare system call: none of libc's handlers run, and in the child libc's own locks may be taken
@@ -90,25 +80,26 @@ pub(crate) fn fork(context: &Context, work: impl FnOnce() -> i32) -> i32 {
 pub(crate) fn raw_clone(context: &Context, work: impl FnOnce() -> i32) -> i32 {
     // SAFETY: like fork; the child runs `work`, which keeps to what is said above, and ends by the system call.
     let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } as i32;
+    go_on(context, child, "clone", work)
+}
+
+/// After a fork that has answered `child`: on both sides.
+fn go_on(context: &Context, child: i32, what: &str, work: impl FnOnce() -> i32) -> i32 {
     if child == 0 {
         die_with_parent();
         let status = work();
-        // SAFETY: ends the process.
+        // SAFETY: ends the process without the parent's exit handlers.
         unsafe { libc::_exit(status) };
     }
     if child < 0 {
-        cannot(context, "clone");
+        cannot(context, what);
     }
-    register(context, child);
-    child
-}
-
-fn register(context: &Context, child: i32) {
     let free = context
         .children
         .iter()
         .find(|place| place.compare_exchange(0, child, SeqCst, SeqCst).is_ok());
     assert!(free.is_some(), "more children than places for them");
+    child
 }
 
 /// Kills one child; it must still be waited for.

@@ -117,7 +117,11 @@ impl Report {
             Doing::WaitingUntil => {
                 format!("waits, with a deadline, on {word}, expecting {seen:#x}")
             }
-            Doing::WaitingAny => format!("waits on several words, the first being {word}"),
+            Doing::WaitingAny => {
+                let others = entry.others.iter().map(|&other| self.described(other));
+                let all: Vec<_> = std::iter::once(word).chain(others).collect();
+                format!("waits on any of {}, expecting {seen:#x}", all.join("; "))
+            }
             Doing::Waking => format!("is in a wake of {word}"),
             Doing::Requeueing => format!("is in a requeue from {word}"),
             Doing::Entering => format!("waits for {word} ({seen:#x} when it came)"),
@@ -150,8 +154,10 @@ impl Report {
         self.line("words and objects:");
         let mut lines = Vec::new();
         for (name, spot) in &self.words {
-            let is_about = |entry: &&Entry| {
-                entry.word == spot.number && !matches!(entry.doing, Doing::Other | Doing::Keeping)
+            let is_about = |entry: &&Entry| match entry.doing {
+                Doing::Other | Doing::Keeping => false,
+                Doing::WaitingAny if entry.others.contains(&spot.number) => true,
+                _ => entry.word == spot.number,
             };
             let threads = self.entries.iter().filter(is_about).count();
             let holders = self.holders(spot.number);

@@ -10,13 +10,14 @@
 //! must come back and sleeps on, one that comes too early, a wrong answer, a second holder: each is an error. The program
 //! is then made shorter as long as it fails, and printed as a test to paste into `lock_model/found.rs`.
 //!
-//! `WAITWORD_FUZZ_SECONDS` (2 in all) and `WAITWORD_FUZZ_SEED` as for `fuzz.rs`; `scripts/fuzz` runs them longer.
+//! `WAITWORD_FUZZ_SECONDS` (2, which the five families share) and `WAITWORD_FUZZ_SEED` as for `fuzz.rs`; `scripts/fuzz` runs them
+//! longer.
 //!
 //! # What is left out
 //!
 //! * Threads one beside the other: that is for `waitword torture` and for the models under loom.
-//! * Readers of a rwlock in slots: it takes two CPUs within 50 µs to get there.
-//! * Robust mutexes, which have a list of their own (`robust.rs`).
+//! * Readers of a rwlock in slots, where two CPUs are not free at the same moment: it cannot be brought to that then.
+//! * Robust mutexes, which have tests of their own (`robust.rs`).
 
 mod support;
 

@@ -7,9 +7,14 @@
 
 use super::{Fault, choices};
 use crate::process::shared_memory;
+#[cfg(not(test))]
+use machine::{distance, set};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+#[cfg(test)]
+use tests::{distance, set};
 
 const SECOND: i64 = 1_000_000_000;
+const MILLISECOND: i64 = SECOND / 1000;
 const MOST: i64 = 3 * SECOND;
 
 /// See the module above.
@@ -26,13 +31,13 @@ impl Clock {
     /// # Errors
     /// It may not be set.
     pub(crate) fn may_be_set() -> std::io::Result<()> {
-        set(read(libc::CLOCK_REALTIME) - read(libc::CLOCK_MONOTONIC))
+        set(distance())
     }
 
     /// # Errors
     /// The clock may not be set.
     pub(crate) fn start(seed: u64) -> std::io::Result<Self> {
-        let distance = read(libc::CLOCK_REALTIME) - read(libc::CLOCK_MONOTONIC);
+        let distance = distance();
         set(distance)?;
         // SAFETY: zeroed, aligned, and never unmapped.
         let steps = unsafe { AtomicU64::from_ptr(shared_memory(8).cast()) };
@@ -50,7 +55,7 @@ impl Clock {
                 libc::setsid();
                 libc::close(ours);
                 step_until_closed(theirs, seed, distance, steps);
-                libc::_exit(i32::from(set(distance).is_err()));
+                libc::_exit(i32::from(set_right(distance).is_err()));
             }
         }
         // SAFETY: the child's end, which is not ours to hold.
@@ -91,7 +96,7 @@ fn step_until_closed(pipe: i32, seed: u64, distance: i64, steps: &AtomicU64) {
         let skew = match dice.u32(0..3) {
             0 => 0,
             1 => dice.i64(-MOST..MOST),
-            _ => dice.i64(-SECOND / 1000..SECOND / 1000),
+            _ => dice.i64(-MILLISECOND..MILLISECOND),
         };
         if set(distance + skew).is_ok() {
             steps.fetch_add(1, SeqCst);
@@ -99,26 +104,205 @@ fn step_until_closed(pipe: i32, seed: u64, distance: i64, steps: &AtomicU64) {
     }
 }
 
-fn read(clock: libc::clockid_t) -> i64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: room for a whole timespec.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
-    time.tv_sec * SECOND + time.tv_nsec
+/// Sets the clock right. A thread that loses its CPU between the look at one clock and the change of the other is late by that: then
+/// once more.
+fn set_right(wanted: i64) -> std::io::Result<()> {
+    const TRIES: usize = 1000;
+    for _ in 0..TRIES {
+        set(wanted)?;
+        if (distance() - wanted).abs() < MILLISECOND / 10 {
+            break;
+        }
+    }
+    Ok(())
 }
 
-/// Sets the clock so far ahead of CLOCK_MONOTONIC.
-fn set(distance: i64) -> std::io::Result<()> {
-    let wanted = read(libc::CLOCK_MONOTONIC) + distance;
-    let time = libc::timespec {
-        tv_sec: wanted.div_euclid(SECOND),
-        tv_nsec: wanted.rem_euclid(SECOND),
-    };
-    // SAFETY: a whole timespec.
-    match unsafe { libc::clock_settime(libc::CLOCK_REALTIME, &raw const time) } {
-        0 => Ok(()),
-        _ => Err(std::io::Error::last_os_error()),
+/// The machine's clocks.
+#[cfg(not(test))]
+mod machine {
+    use super::SECOND;
+
+    /// How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC: of some looks the one that took least time.
+    pub(super) fn distance() -> i64 {
+        const LOOKS: usize = 16;
+        let look = |_| {
+            let before = read(libc::CLOCK_MONOTONIC);
+            let wall = read(libc::CLOCK_REALTIME);
+            let after = read(libc::CLOCK_MONOTONIC);
+            (after - before, wall - before)
+        };
+        let looks = (0..LOOKS).map(look);
+        looks.min().map_or(0, |(_, distance)| distance)
+    }
+
+    fn read(clock: libc::clockid_t) -> i64 {
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: room for a whole timespec.
+        unsafe { libc::clock_gettime(clock, &raw mut time) };
+        time.tv_sec * SECOND + time.tv_nsec
+    }
+
+    /// Sets CLOCK_REALTIME so far ahead of CLOCK_MONOTONIC.
+    pub(super) fn set(distance: i64) -> std::io::Result<()> {
+        let wanted = read(libc::CLOCK_MONOTONIC) + distance;
+        let time = libc::timespec {
+            tv_sec: wanted.div_euclid(SECOND),
+            tv_nsec: wanted.rem_euclid(SECOND),
+        };
+        // SAFETY: a whole timespec.
+        match unsafe { libc::clock_settime(libc::CLOCK_REALTIME, &raw const time) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    }
+}
+
+/// On a clock of the test's own: a number that processes share.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Error, Result};
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicBool, AtomicI64};
+    use std::time::Duration;
+
+    #[derive(Default)]
+    struct Machine {
+        distance: AtomicI64,
+        least: AtomicI64,
+        most: AtomicI64,
+        /// Setting it is not allowed.
+        refuses: AtomicBool,
+        /// The next change comes late.
+        is_late: AtomicBool,
+    }
+
+    const RIGHT: i64 = 1_700_000_000 * SECOND;
+
+    fn machine() -> &'static Machine {
+        static MACHINE: OnceLock<usize> = OnceLock::new();
+        let address = *MACHINE.get_or_init(|| shared_memory(size_of::<Machine>()) as usize);
+        // SAFETY: zeroed, which is such a machine; aligned, and never unmapped.
+        unsafe { &*(address as *const Machine) }
+    }
+
+    pub(super) fn distance() -> i64 {
+        machine().distance.load(SeqCst)
+    }
+
+    pub(super) fn set(distance: i64) -> Result<()> {
+        let machine = machine();
+        if machine.refuses.load(SeqCst) {
+            return Err(Error::from_raw_os_error(libc::EPERM));
+        }
+        let late = i64::from(machine.is_late.swap(false, SeqCst)) * SECOND;
+        machine.distance.store(distance - late, SeqCst);
+        machine.least.fetch_min(distance, SeqCst);
+        machine.most.fetch_max(distance, SeqCst);
+        Ok(())
+    }
+
+    /// Begins with a clock that is right. One test at a time: there is one clock.
+    fn with_clock(check: impl FnOnce(&Machine)) {
+        static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+        let _one = ONE.lock();
+        let machine = machine();
+        for time in [&machine.distance, &machine.least, &machine.most] {
+            time.store(RIGHT, SeqCst);
+        }
+        check(machine);
+    }
+
+    fn until(condition: impl Fn() -> bool) {
+        let began = std::time::Instant::now();
+        while !condition() {
+            assert!(began.elapsed() < Duration::from_secs(60), "it hangs");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// It has been a second off in both directions.
+    fn was_stepped(machine: &Machine) -> bool {
+        machine.least.load(SeqCst) < RIGHT - SECOND && machine.most.load(SeqCst) > RIGHT + SECOND
+    }
+
+    fn assert_bounded_and_right(machine: &Machine) {
+        assert!(machine.least.load(SeqCst) >= RIGHT - MOST);
+        assert!(machine.most.load(SeqCst) <= RIGHT + MOST);
+        assert_eq!(machine.distance.load(SeqCst), RIGHT);
+    }
+
+    #[test]
+    fn steps_stay_within_three_seconds_and_are_given_back() {
+        with_clock(|machine| {
+            let clock = Clock::start(7).unwrap();
+            until(|| was_stepped(machine));
+            assert!(clock.end() > 0);
+            assert_bounded_and_right(machine);
+        });
+    }
+
+    #[test]
+    fn a_clock_that_was_set_too_late_is_set_again() {
+        with_clock(|machine| {
+            machine.is_late.store(true, SeqCst);
+            set_right(RIGHT).unwrap();
+            assert_eq!(machine.distance.load(SeqCst), RIGHT);
+        });
+    }
+
+    #[test]
+    fn who_may_not_set_it_is_told() {
+        with_clock(|machine| {
+            machine.refuses.store(true, SeqCst);
+            let refused = Clock::start(7).err().and_then(|error| error.raw_os_error());
+            machine.refuses.store(false, SeqCst);
+            assert_eq!(refused, Some(libc::EPERM));
+        });
+    }
+
+    /// By Ctrl-C, by a service manager, by the kernel for want of memory.
+    #[test]
+    fn they_are_given_back_if_the_torture_is_killed() {
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGKILL] {
+            with_clock(|machine| {
+                let mut ends = [0; 2];
+                // SAFETY: room for two numbers. The child makes system calls, and waits to be killed. Its copy of the pipe's end, and its
+                // child's, are closed as they end.
+                let torture = unsafe {
+                    assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC), 0);
+                    libc::fork()
+                };
+                if torture == 0 {
+                    // SAFETY: as above. What the test program does with signals is not the torture's.
+                    unsafe {
+                        libc::signal(signal, libc::SIG_DFL);
+                        let clock = Clock::start(u64::from(signal.unsigned_abs()));
+                        while clock.is_ok() {
+                            libc::pause();
+                        }
+                        libc::_exit(1);
+                    }
+                }
+                until(|| was_stepped(machine));
+                let mut poll = libc::pollfd {
+                    fd: ends[0],
+                    events: libc::POLLIN,
+                    revents: 0,
+                };
+                // SAFETY: our own child and descriptors; one whole entry.
+                unsafe {
+                    libc::kill(torture, signal);
+                    libc::waitpid(torture, std::ptr::null_mut(), 0);
+                    libc::close(ends[1]);
+                    assert_eq!(libc::poll(&raw mut poll, 1, 60_000), 1, "it steps on");
+                    libc::close(ends[0]);
+                }
+                assert_bounded_and_right(machine);
+            });
+        }
     }
 }

@@ -7,8 +7,9 @@ use crate::actor::{Actor, nap};
 use crate::spot::Spot;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// How often others may have had their turn meanwhile, at least.
-const TURNS_OF_OTHERS: u64 = 500;
+/// How often others must have had their turn meanwhile, at least: together, and each of them.
+const TURNS_OF_ALL: u64 = 500;
+const TURNS_OF_EACH: u64 = 4;
 
 /// Does `wait`, which waits without a deadline for the lock whose turns are counted in `turns`.
 ///
@@ -21,6 +22,7 @@ pub(crate) fn wait<R>(
     wait: impl FnOnce() -> R,
 ) -> Result<R, String> {
     let context = actor.context();
+    let enough = TURNS_OF_ALL.max(TURNS_OF_EACH * context.crowd() as u64);
     let longest = context.patience().as_millis() as u64 / 2;
     // In milliseconds that the process has run: it may be stopped.
     let ran = || context.board.ran.load(Relaxed);
@@ -32,7 +34,7 @@ pub(crate) fn wait<R>(
     }
     let result = actor.wait_at(spot, false, wait);
     let (waited, others) = (ran() - since, turns.load(Relaxed).wrapping_sub(had));
-    if waited <= longest || others < TURNS_OF_OTHERS {
+    if waited <= longest || others < enough {
         return Ok(result);
     }
     let (busiest, steps) = context.board.busiest();

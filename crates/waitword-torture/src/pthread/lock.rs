@@ -195,34 +195,33 @@ impl Sort {
             Protocol::Inherit => libc::PTHREAD_PRIO_INHERIT,
             Protocol::Protect => abi::PRIO_PROTECT,
         };
+        let robust =
+            [libc::PTHREAD_MUTEX_STALLED, libc::PTHREAD_MUTEX_ROBUST][usize::from(self.robust)];
+        let shared =
+            [libc::PTHREAD_PROCESS_PRIVATE, libc::PTHREAD_PROCESS_SHARED][usize::from(self.shared)];
         // SAFETY: attributes that were made.
         unsafe {
-            let answer = libc::pthread_mutexattr_settype(attributes, self.number_of_kind());
-            zero("settype", answer)?;
+            let kind = self.number_of_kind();
+            zero("settype", libc::pthread_mutexattr_settype(attributes, kind))?;
             zero(
                 "setprotocol",
                 libc::pthread_mutexattr_setprotocol(attributes, protocol),
             )?;
             if self.protocol == Protocol::Protect {
-                let answer = abi::pthread_mutexattr_setprioceiling(attributes, CEILING);
-                zero("setprioceiling", answer)?;
-            }
-            if self.robust {
-                let robust = libc::PTHREAD_MUTEX_ROBUST;
                 zero(
-                    "setrobust",
-                    libc::pthread_mutexattr_setrobust(attributes, robust),
+                    "setprioceiling",
+                    abi::pthread_mutexattr_setprioceiling(attributes, CEILING),
                 )?;
             }
-            if self.shared {
-                let shared = libc::PTHREAD_PROCESS_SHARED;
-                zero(
-                    "setpshared",
-                    libc::pthread_mutexattr_setpshared(attributes, shared),
-                )?;
-            }
+            zero(
+                "setrobust",
+                libc::pthread_mutexattr_setrobust(attributes, robust),
+            )?;
+            zero(
+                "setpshared",
+                libc::pthread_mutexattr_setpshared(attributes, shared),
+            )
         }
-        Ok(())
     }
 }
 

@@ -281,7 +281,8 @@ impl Names {
     fn new(context: &Context, memory: NonNull<World>) -> Self {
         let name = |name: &str, place: *mut u8, bits| {
             // SAFETY: never unmapped, and an atomic of this size.
-            context.name_word(name, unsafe { Word::at(place, bits) }, Scope::Shared)
+            let word = unsafe { Word::at(place, bits) };
+            context.name_word(&format!("Shared {name}"), word, Scope::Shared)
         };
         let world = memory.as_ptr();
         // SAFETY: addresses inside of the mapping; nothing is read.
@@ -296,7 +297,7 @@ impl Names {
                 rwlocks: (0..2)
                     .map(|index| {
                         let lock = &raw mut (*world).rwlocks[index].0;
-                        name("shared rwlock", lock.cast(), 64)
+                        name("rwlock", lock.cast(), 64)
                     })
                     .collect(),
                 lock: name("store's mutex", (&raw mut (*world).lock).cast(), 32),

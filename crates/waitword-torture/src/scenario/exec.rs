@@ -12,6 +12,7 @@ use super::kills::{adds_up, hire, wake_all};
 use super::shared::SharedWords;
 use super::traffic::kinds;
 use crate::actor::{Actor, Verdict};
+use crate::args::Sabotage;
 use crate::context::{Context, Round};
 use crate::count::Count;
 use crate::parts::team::{self, wait_for_progress};
@@ -151,6 +152,10 @@ fn work(context: &'static Context, passed: Passed) -> Verdict {
             std::thread::sleep(Duration::from_micros(actor.dice.u64(0..8_000)));
             if shared.words.iter().any(|tokens| tokens.is_closing()) {
                 return Ok(());
+            }
+            if context.slice.sabotage == Some(Sabotage::Miscount) {
+                // More tokens than the threads that are gone can have had in their hands.
+                ledger[0].fetch_add(1000 * threads as i64, SeqCst);
             }
             run_next(passed)
         });

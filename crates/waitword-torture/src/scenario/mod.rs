@@ -151,7 +151,7 @@ static ALL: [Scenario; 26] = [
     ),
     scenario(
         "wait_any",
-        "Takers wait on many words, of all sizes, private and shared mixed",
+        "Takers, and batons in rings, are waited for on many words, of all sizes, private and shared mixed",
         wait_any::run,
     ),
     scenario(

@@ -3,13 +3,16 @@
 //! Beside them, others wait on one narrow shared word each, a neighbour in the same 32 bits as a word that is
 //! waited for by wait_any, which may be given their wakes.
 //!
-//! Checked: takers who wait for any of several words come to their end. One call may swallow the wakes of
+//! In every other round a baton goes round in rings instead, whose members wait on their own word and on others where nothing ever
+//! happens: one lost wake-up stops the ring, where among takers another wake makes good for it.
+//!
+//! Checked: the batons come round; takers who wait for any of several words come to their end. One call may swallow the wakes of
 //! more than one word (the kernel's, too), so whoever has taken a token wakes another taker of every
 //! word that still holds some. With private words only, wakes have counted at least as many as were woken.
 
 use super::traffic::{nothing_left, take_all};
 use crate::actor::{Actor, Verdict};
-use crate::context::Context;
+use crate::context::{Context, Round};
 use crate::count::Count;
 use crate::fault::Fault;
 use crate::process::shared_memory;
@@ -18,6 +21,9 @@ use crate::tokens::Tokens;
 use waitword::{Error, Scope, probe};
 
 const TOKENS: usize = 4_000;
+const PASSES: usize = 6_000;
+/// Threads in a ring.
+const MEMBERS: usize = 4;
 
 pub(super) fn run(context: &'static Context) -> Verdict {
     let private = private_words(context);
@@ -28,9 +34,14 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         true => &[&private, &mixed, &shared][..],
         false => &[&private],
     };
+    let ring_words = ring_words(context);
     while let Some(round) = context.next_round() {
+        if round.number % 2 == 1 {
+            run_rings(context, round, &ring_words, sets)?;
+            continue;
+        }
         let before = context.totals();
-        let number = round.number as usize % sets.len();
+        let number = round.number as usize / 2 % sets.len();
         let (set, is_private) = (sets[number], number == 0);
         // A taker of a set takes from it only; each set has as many tokens as takers want.
         let takers = round.threads / 2;
@@ -102,6 +113,78 @@ fn shared_words(context: &Context) -> (Vec<Tokens>, Vec<Tokens>) {
         words("shared word", &waited_for),
         words("neighbour", &neighbours),
     )
+}
+
+/// One for each thread; by turns, rings of private words and of shared ones.
+fn ring_words(context: &Context) -> Vec<Spot> {
+    let has_shared = probe::futex_waitv().is_there();
+    let word = |index: usize| {
+        let bits = SIZES[index % SIZES.len()];
+        match has_shared && index / MEMBERS % 2 == 1 {
+            false => context.private_word("ring word", bits),
+            true => {
+                // SAFETY: a mapping of its own, aligned, never unmapped.
+                let word = unsafe { Word::at(shared_memory(8), bits) };
+                context.name_word("shared ring word", word, Scope::Shared)
+            }
+        }
+    };
+    (0..context.slice.most_threads()).map(word).collect()
+}
+
+fn run_rings(
+    context: &'static Context,
+    round: Round,
+    words: &[Spot],
+    sets: &[&Vec<Tokens>],
+) -> Verdict {
+    let laps = (PASSES / round.threads).max(2);
+    context.crew(round, |crew| {
+        let rings = words.chunks_exact(MEMBERS).take(round.threads / MEMBERS);
+        for (number, ring) in rings.enumerate() {
+            for (position, &own) in ring.iter().enumerate() {
+                let next = ring[(position + 1) % MEMBERS];
+                crew.spawn("member", number * MEMBERS + position, move |actor| {
+                    for lap in 0..laps {
+                        if (position, lap) != (0, 0) {
+                            catch(actor, own, sets)?;
+                        }
+                        actor.dawdle();
+                        next.word.store(1);
+                        actor.wake(next, 1, u64::MAX)?;
+                    }
+                    // The last baton stays where it began.
+                    if position == 0 {
+                        catch(actor, own, sets)?;
+                    }
+                    Ok(())
+                });
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Waits for the baton, and for some words of one of the sets. Hardly ever with a deadline, which would make good for what was lost.
+fn catch(actor: &mut Actor, own: Spot, sets: &[&Vec<Tokens>]) -> Verdict {
+    while !own.word.replace(1, 0) {
+        let set = sets[actor.dice.usize(0..sets.len())];
+        let mut expected: Vec<_> = set.iter().map(|tokens| (tokens.spot, 0)).collect();
+        actor.dice.shuffle(&mut expected);
+        expected.truncate(actor.dice.usize(0..=3));
+        expected.push((own, 0));
+        actor.dice.shuffle(&mut expected);
+        let deadline = (actor.dice.u32(0..32) == 0).then(|| actor.tiny_deadline());
+        match actor.wait_any(&expected, deadline) {
+            Ok(_) | Err(Error::Mismatch) => {}
+            // For private and shared words mixed it needs memory, and says so.
+            Err(Error::OutOfMemory) if actor.has(Fault::Memory) => std::thread::yield_now(),
+            Err(Error::TimedOut) if deadline.is_some() => {}
+            Err(error) => return Err(format!("a wait_any has failed: {error}")),
+        }
+    }
+    actor.step();
+    Ok(())
 }
 
 /// Takes one token of any word in the set, waiting on all of them, in any order.

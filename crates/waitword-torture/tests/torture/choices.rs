@@ -6,16 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub(crate) fn seed_is_printed() -> Result<(), Failed> {
-    let output = torture(&[
-        "--only",
-        "ring",
-        "--seconds",
-        "0.01",
-        "--seed",
-        "42",
-        "--threads",
-        "4",
-    ])?;
+    let output = torture("--only ring --seconds 0.01 --seed 42 --threads 4")?;
     match output.status.success() && text(&output.stdout).contains("seed 42") {
         true => Ok(()),
         false => Err(text(&output.stdout).into()),
@@ -26,13 +17,13 @@ pub(crate) fn seed_is_printed() -> Result<(), Failed> {
 type Choices = (Vec<String>, BTreeMap<String, String>);
 
 /// Runs the torture with these arguments, and reads what it has chosen.
-fn choices_of(arguments: &[&str]) -> Result<Choices, Failed> {
+fn choices_of(arguments: &str) -> Result<Choices, Failed> {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = format!("waitword-choices-{}-{number}", std::process::id());
     let file = std::env::temp_dir().join(name);
     let path = file.to_str().ok_or("a name in UTF-8")?;
-    torture(&[arguments, &["--choices", path]].concat())?;
+    torture(&format!("{arguments} --choices {path}"))?;
     let written = std::fs::read_to_string(&file)?;
     std::fs::remove_file(&file)?;
     let (faults, mut own): (Vec<_>, Vec<_>) =
@@ -61,22 +52,10 @@ fn same(first: &Choices, second: &Choices) -> Result<(), Failed> {
 
 pub(crate) fn seed_repeats() -> Result<(), Failed> {
     let run = |seed| {
-        choices_of(&[
-            "--only",
-            "tokens,semaphore",
-            "--seconds",
-            "8",
-            "--rounds",
-            "3",
-            "--threads",
-            "4,16",
-            "--faults",
-            "hold,shuffle,stutter",
-            "--slice",
-            "2",
-            "--seed",
-            seed,
-        ])
+        choices_of(&format!(
+            "--only tokens,semaphore --seconds 8 --rounds 3 --threads 4,16 --faults hold,shuffle,stutter \
+             --slice 2 --seed {seed}"
+        ))
     };
     let (first, again, other) = (run("42")?, run("42")?, run("43")?);
     same(&first, &again)?;
@@ -91,27 +70,13 @@ pub(crate) fn seed_repeats() -> Result<(), Failed> {
 
 /// The command that a failing slice prints makes the same choices, and fails again.
 pub(crate) fn failure_repeats() -> Result<(), Failed> {
-    let arguments = [
-        "--only",
-        "order",
-        "--seconds",
-        "9",
-        "--rounds",
-        "2",
-        "--sabotage",
-        "miscount",
-        "--seed",
-        "7",
-        "--slice",
-        "1",
-    ];
-    let stdout = text(&torture(&arguments)?.stdout);
+    let arguments = "--only order --seconds 9 --rounds 2 --sabotage miscount --seed 7 --slice 1";
+    let stdout = text(&torture(arguments)?.stdout);
     let command = (stdout.lines())
         .find_map(|line| line.strip_prefix("again, with the same choices: waitword torture "))
         .ok_or("no command")?;
-    let again: Vec<&str> = command.split(' ').collect();
-    if torture(&again)?.status.success() {
+    if torture(command)?.status.success() {
         return Err(format!("it did not fail again: {command}").into());
     }
-    same(&choices_of(&arguments)?, &choices_of(&again)?)
+    same(&choices_of(arguments)?, &choices_of(command)?)
 }

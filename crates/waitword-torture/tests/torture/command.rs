@@ -28,11 +28,11 @@ pub(crate) fn run_if_torture() -> Option<ExitCode> {
 }
 
 /// Runs the torture. A hang ends by its own watchdogs; should these hang too, the limit ends it.
-pub(crate) fn torture(arguments: &[&str]) -> Result<Output, Failed> {
+pub(crate) fn torture(arguments: &str) -> Result<Output, Failed> {
     const LIMIT: Duration = Duration::from_secs(100);
     let mut child = Command::new(std::env::current_exe()?)
         .arg(AS_TORTURE)
-        .args(arguments)
+        .args(arguments.split_whitespace())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;

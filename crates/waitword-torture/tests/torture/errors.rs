@@ -4,62 +4,45 @@ use crate::command::{AS_TORTURE, text, torture};
 use libtest_mimic::Failed;
 use std::process::Command;
 
+const CASES: &str = "
+    --seconds 0                           => not a number of seconds above 0
+    --seconds soon                        => not a number of seconds above 0
+    --patience 0                          => not a number of seconds from 1
+    --threads 0                           => `0` is not a number from 4 to 2048
+    --threads 4,x                         => `x` is not a number from 4 to 2048
+    --only nothing                        => possible values: tokens,
+    --only ring,raw-futex                 => `raw-futex` is a scenario of --drop-in
+    --drop-in --only raw-futex,ring       => `ring` is a scenario of the library
+    --faults nothing                      => `nothing` is not one of auto, none, all, hold
+    --faults clock                        => needs --clock-steps
+    --slice 3                             => --seed
+    --record DIR/no/where                 => DIR/no/where: No such file
+    --record DIR/notes                    => DIR/notes:1: not the record of a run
+    --record DIR                          => DIR: Is a directory
+    --records DIR/missing                 => DIR/missing: No such file
+    --records DIR/notes                   => DIR/notes:1: not the record of a run
+    --choices DIR/no/where                => DIR/no/where: No such file
+    --drop-in --drop-in-library DIR/none  => DIR/none: No such file
+";
+
 /// What is wrong with the command line, or with the files that it names, is said at once.
 pub(crate) fn errors_come_first() -> Result<(), Failed> {
     let dir = std::env::temp_dir().join(format!("waitword-errors-{}", std::process::id()));
     std::fs::create_dir(&dir)?;
-    let name = |name: &str| dir.join(name).display().to_string();
     std::fs::write(dir.join("notes"), "no record\n")?;
-    let (missing, notes, nowhere) = (name("missing"), name("notes"), name("no/where"));
-    let missing_error = format!("{missing}: No such file");
-    let nowhere_error = format!("{nowhere}: No such file");
-    let directory = dir.display().to_string();
-    let notes_error = format!("{notes}:1: not the record of a run");
-    let cases: &[(&[&str], &str)] = &[
-        (&["--seconds", "0"], "not a number of seconds above 0"),
-        (&["--seconds", "soon"], "not a number of seconds above 0"),
-        (&["--patience", "0"], "not a number of seconds from 1"),
-        (&["--threads", "0"], "`0` is not a number from 4 to 2048"),
-        (&["--threads", "4,x"], "`x` is not a number from 4 to 2048"),
-        (&["--only", "nothing"], "possible values: tokens, "),
-        (
-            &["--only", "ring,raw-futex"],
-            "`raw-futex` is a scenario of --drop-in",
-        ),
-        (
-            &["--drop-in", "--only", "raw-futex,ring"],
-            "`ring` is a scenario of the library",
-        ),
-        (
-            &["--faults", "nothing"],
-            "`nothing` is not one of auto, none, all, hold",
-        ),
-        (&["--faults", "clock"], "needs --clock-steps"),
-        (&["--slice", "3"], "--seed"),
-        (&["--record", &nowhere], &nowhere_error),
-        (&["--record", &notes], &notes_error),
-        (&["--record", &directory], "Is a directory"),
-        (&["--records", &missing], &missing_error),
-        (&["--records", &notes], &notes_error),
-        (&["--choices", &nowhere], &nowhere_error),
-        (
-            &["--drop-in", "--drop-in-library", &missing],
-            &missing_error,
-        ),
-    ];
-    let says = |(arguments, error): &(&[&str], &str)| -> Result<(), Failed> {
+    let cases = CASES.replace("DIR", &dir.display().to_string());
+    let says = |line: &str| -> Result<(), Failed> {
+        let (arguments, error) = line.split_once("=>").ok_or("no error")?;
         let output = torture(arguments)?;
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
         // What is printed first of all as a run begins.
         let has_run = stdout.contains("scenarios, ");
-        match !output.status.success() && !has_run && stderr.contains(error) {
+        match !output.status.success() && !has_run && stderr.contains(error.trim()) {
             true => Ok(()),
-            false => {
-                Err(format!("{arguments:?}, which is to say `{error}`: {stdout}{stderr}").into())
-            }
+            false => Err(format!("{line}: {stdout}{stderr}").into()),
         }
     };
-    let verdict = cases.iter().try_for_each(says);
+    let verdict = cases.trim().lines().try_for_each(says);
     std::fs::remove_dir_all(&dir)?;
     verdict
 }

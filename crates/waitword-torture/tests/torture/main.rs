@@ -22,14 +22,14 @@ fn main() -> ExitCode {
         .collect();
     // Where one wake that is left out stops somebody for ever.
     for name in
-        "ring condvar shared mutex rwlock cond semaphore events once atomic robust across door"
+        "ring wait_any condvar shared mutex rwlock cond semaphore events once atomic robust across door"
             .split(' ')
     {
         let test =
             move || sabotage::is_caught(name, "skip-wake", "hung", "=== torture: nothing got done");
         trials.push(Trial::test(format!("sabotage::skip_wake::{name}"), test));
     }
-    for name in "tokens condvar herd order mutex rwlock cond semaphore barrier events once atomic robust across".split(' ') {
+    for name in "tokens condvar herd order mutex rwlock cond semaphore barrier events once atomic robust across exec".split(' ') {
         let test = move || {
             sabotage::is_caught(
                 name,
@@ -63,6 +63,10 @@ fn main() -> ExitCode {
         trials.push(Trial::test(format!("fault::{fault}"), test));
     }
     trials.push(Trial::test(
+        "fault::clock_is_left_alone_unless_asked_for",
+        clock_is_left_alone,
+    ));
+    trials.push(Trial::test(
         "the_same_seed_makes_the_same_choices",
         choices::seed_repeats,
     ));
@@ -90,7 +94,7 @@ fn main() -> ExitCode {
 }
 
 fn holds(scenario: &str) -> Result<(), Failed> {
-    let output = torture(&["--only", scenario, "--seconds", "1"])?;
+    let output = torture(&format!("--only {scenario} --seconds 1"))?;
     if output.status.success() {
         return Ok(());
     }
@@ -99,16 +103,9 @@ fn holds(scenario: &str) -> Result<(), Failed> {
 
 /// The scenario holds under the fault, which was injected.
 fn strikes(fault: &str, scenario: &str) -> Result<(), Failed> {
-    let output = torture(&[
-        "--only",
-        scenario,
-        "--seconds",
-        "1",
-        "--threads",
-        "4,64",
-        "--faults",
-        fault,
-    ])?;
+    let output = torture(&format!(
+        "--only {scenario} --seconds 1 --threads 4,64 --faults {fault}"
+    ))?;
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     if !output.status.success() {
         return Err(format!("{stdout}{stderr}").into());
@@ -123,8 +120,18 @@ fn strikes(fault: &str, scenario: &str) -> Result<(), Failed> {
     }
 }
 
+/// The clock is the whole machine's. (`src/fault/clock.rs` tests the steps, on a clock of its own.)
+fn clock_is_left_alone() -> Result<(), Failed> {
+    let output = torture("--only tokens --seconds 1 --faults clock")?;
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    match output.status.success() && !stdout.contains("clock steps") {
+        true => Ok(()),
+        false => Err(format!("{stdout}{stderr}").into()),
+    }
+}
+
 fn all_are_listed() -> Result<(), Failed> {
-    let output = torture(&["--list"])?;
+    let output = torture("--list")?;
     let list = text(&output.stdout);
     match waitword_torture::scenario_names(None).find(|name| !list.contains(name)) {
         None => Ok(()),

@@ -10,18 +10,9 @@ pub(crate) fn is_caught(
     why: &str,
     report: &str,
 ) -> Result<(), Failed> {
-    let output = torture(&[
-        "--only",
-        scenario,
-        "--seconds",
-        "20",
-        "--patience",
-        "2",
-        "--faults",
-        "none",
-        "--sabotage",
-        sabotage,
-    ])?;
+    let output = torture(&format!(
+        "--only {scenario} --seconds 20 --patience 2 --faults none --sabotage {sabotage}"
+    ))?;
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     let complaint = format!("FAILED: {scenario}: {why}");
     let is_whole = stderr.contains(report) && stderr.contains("words and objects:");

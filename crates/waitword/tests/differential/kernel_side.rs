@@ -1,11 +1,12 @@
 //! The kernel, through futex(2) or through futex2; 32 bits.
 
-use super::super::program::{Change, Clock, Limit, WORDS, Width};
-use super::{APART, ROOM, Side, Words, World, absolute, clock_id, packed, pointer, relative};
+use super::super::program::{Change, Clock, Limit, Width};
+use super::{ROOM, Side, Words, World, absolute, clock_id, packed, pointer, relative};
+use crate::support::buckets::choose_words;
 use crate::support::crew::Crew;
 use crate::support::memory::Mapping;
 use crate::support::{Answer, kernel, kernel_has};
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 use syscalls::Sysno;
 use waitword::door::{SIZE_U32, Waitv};
 
@@ -192,69 +193,12 @@ impl Side for Kernel {
     }
 }
 
-/// Words that stand in different buckets of the kernel, found by trial.
-///
-/// The kernel moves a requeued waiter behind those of its new word only if the two words' buckets differ;
-/// in one bucket, it stays where it arrived. That is an accident of hashing, and our order ("behind those
-/// who wait there") has to be compared with the other case.
+/// Words that stand in different buckets of the kernel.
 pub(crate) fn words_in_different_buckets(
     memory: &Arc<Mapping>,
     world: World,
     crew: &mut Crew,
 ) -> Words {
-    use_global_hash();
-    let mut offsets: Vec<usize> = Vec::new();
-    let candidates = (0..ROOM / APART).map(|line| line * APART);
-    for candidate in candidates {
-        let apart = offsets
-            .iter()
-            .all(|&offset| bucket_differs([offset, candidate], memory, world, crew));
-        if apart {
-            offsets.push(candidate);
-        }
-        if let Ok(offsets) = offsets.as_slice().try_into() {
-            return Words::at(memory, offsets, Width(32));
-        }
-    }
-    panic!("the kernel puts all words into fewer than {WORDS} buckets");
-}
-
-fn bucket_differs(
-    [one, other]: [usize; 2],
-    memory: &Arc<Mapping>,
-    world: World,
-    crew: &mut Crew,
-) -> bool {
-    let words = Words::at(memory, [one, other, one, other], Width(32));
-    let side = Arc::new(Kernel {
-        door: Door::Classic,
-        world,
-        words,
-    });
-    let all = u64::from(u32::MAX);
-    for word in [0, 1] {
-        let side = side.clone();
-        crew.order(word, 0, move || {
-            side.wait(word, side.load(word), all, Limit::Forever)
-        });
-        crew.settle();
-    }
-    assert_eq!(side.requeue(0, 1, 0, 1, None), Ok(1));
-    assert_eq!(side.wake(1, 1, all), Ok(1));
-    let first = crew.settle();
-    assert_eq!(side.wake(1, 1, all), Ok(1));
-    crew.settle();
-    // The one who stood there before, or the one who was moved.
-    first == [(1, Ok(0))]
-}
-
-/// Puts the process on the kernel's global hash table for good (Linux 6.16): its own would be rebuilt as
-/// threads come, and words would change buckets in the middle of a run. Others have no table of their own.
-fn use_global_hash() {
-    static ONCE: Once = Once::new();
-    const PR_FUTEX_HASH: usize = 78;
-    const SET_SLOTS: usize = 1;
-    ONCE.call_once(|| {
-        let _ = kernel(Sysno::prctl, [PR_FUTEX_HASH, SET_SLOTS, 0, 0, 0, 0]);
-    });
+    let offsets = choose_words(memory, ROOM, &[], world.flag() as usize, crew);
+    Words::at(memory, offsets, Width(32))
 }

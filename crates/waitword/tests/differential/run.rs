@@ -2,21 +2,13 @@
 
 use super::program::{Expect, Limit, Mask, Program, Step, WORDS, Width};
 use super::sides::Side;
+use crate::support::Answer;
 use crate::support::crew::Crew;
-use crate::support::{Answer, show};
+use crate::support::event::{self, pick};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// What one step did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Event {
-    /// What the operation said; `None` if it is a wait that has not ended, or no operation at all.
-    pub(crate) answer: Option<Answer>,
-    /// The threads that came back, and what their waits said.
-    pub(crate) came_back: Vec<(usize, Answer)>,
-    /// What the words hold then.
-    pub(crate) words: [u64; WORDS],
-}
+pub(crate) type Event = event::Event<[u64; WORDS]>;
 
 impl Event {
     /// The same as it has to be at another width.
@@ -135,10 +127,6 @@ fn take(step: &Step, side: &Arc<dyn Side>, crew: &mut Crew) -> Event {
     }
 }
 
-fn pick(from: &[usize], number: u8) -> Option<usize> {
-    (!from.is_empty()).then(|| from[number as usize % from.len()])
-}
-
 /// Settles after `worker` was told to wait. Whatever it waits for, a limit that comes soon ends it.
 fn settled(crew: &Crew, worker: usize, limit: Limit) -> Vec<(usize, Answer)> {
     match limit {
@@ -160,24 +148,10 @@ pub(crate) fn compare(
         let (left, right) = (&reference.1[number], &other.1[number]);
         let mark = if left == right { ' ' } else { '!' };
         let _ = writeln!(text, "{mark} {number:2} {step}");
-        let _ = writeln!(text, "       {}", describe(left));
+        let _ = writeln!(text, "       {left}");
         if left != right {
-            let _ = writeln!(text, "  but  {}", describe(right));
+            let _ = writeln!(text, "  but  {right}");
         }
     }
     text
-}
-
-fn describe(event: &Event) -> String {
-    let answer = event.answer.map_or("-".to_owned(), show);
-    let came_back: Vec<_> = event
-        .came_back
-        .iter()
-        .map(|&(worker, answer)| format!("thread {worker}: {}", show(answer)))
-        .collect();
-    format!(
-        "answer {answer}; back: [{}]; words {:x?}",
-        came_back.join(", "),
-        event.words
-    )
 }

@@ -7,6 +7,7 @@ pub(crate) mod ours;
 
 use super::program::{Change, Clock, Limit, WORDS, Width};
 use crate::support::Answer;
+use crate::support::buckets::APART;
 use crate::support::memory::Mapping;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::sync::Arc;
@@ -79,8 +80,6 @@ pub(crate) struct Words {
 
 /// Bytes of memory that words are chosen from.
 pub(crate) const ROOM: usize = 1 << 16;
-/// Words that lie apart begin at multiples of this.
-pub(crate) const APART: usize = 64;
 
 impl Words {
     pub(crate) fn at(memory: &Arc<Mapping>, offsets: [usize; WORDS], width: Width) -> Self {

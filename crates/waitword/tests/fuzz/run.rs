@@ -4,20 +4,11 @@ use super::memory::Memory;
 use super::program::{Call, Program, Step, WORDS};
 use super::sides::Side;
 use crate::support::crew::Crew;
-use crate::support::{Answer, show};
+use crate::support::event::{self, pick};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// What one step did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Event {
-    /// What the call said, if it was not a wait.
-    answer: Option<Answer>,
-    /// The threads that came back, and what their waits said.
-    came_back: Vec<(usize, Answer)>,
-    /// What the words hold then.
-    words: [u32; WORDS],
-}
+type Event = event::Event<[u32; WORDS]>;
 
 /// Runs `program` and then wakes, one by one, all who still wait.
 pub(crate) fn run(
@@ -110,10 +101,6 @@ fn take(step: &Step, side: &Arc<dyn Side>, memory: &Memory, crew: &mut Crew) -> 
     }
 }
 
-fn pick(from: &[usize], number: u8) -> Option<usize> {
-    (!from.is_empty()).then(|| from[number as usize % from.len()])
-}
-
 /// Both runs side by side, for people.
 pub(crate) fn difference(
     program: &Program,
@@ -132,24 +119,10 @@ pub(crate) fn difference(
             continue;
         }
         let mark = if expected == found { ' ' } else { '!' };
-        let _ = writeln!(text, "{mark} {step}\n       {}", describe(expected));
+        let _ = writeln!(text, "{mark} {step}\n       {expected}");
         if expected != found {
-            let _ = writeln!(text, "  but  {}", describe(found));
+            let _ = writeln!(text, "  but  {found}");
         }
     }
     text
-}
-
-fn describe(event: &Event) -> String {
-    let answer = event.answer.map_or("-".to_owned(), show);
-    let came_back: Vec<_> = event
-        .came_back
-        .iter()
-        .map(|&(thread, answer)| format!("thread {thread}: {}", show(answer)))
-        .collect();
-    format!(
-        "answer {answer}; back: [{}]; words {:x?}",
-        came_back.join(", "),
-        event.words
-    )
 }

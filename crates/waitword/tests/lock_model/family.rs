@@ -70,7 +70,7 @@ pub(crate) trait Model<F: Family>: Sized {
     /// Its interrupter is requested.
     fn is_interrupted(&mut self, thread: usize);
 
-    /// At the end: who calls what so that those who wait come back. `None`: nobody waits.
+    /// At the end: who calls what so that those who wait come back, and the object can be freed. `None`: nothing is left to do.
     fn ends(&self) -> Option<(usize, F::Call)>;
 }
 

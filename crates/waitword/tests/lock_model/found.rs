@@ -20,6 +20,7 @@ fn a_trylock_of_a_free_lock() {
         rwlocks::Sort {
             preference: Preference::Writer,
             scope: Scope::Shared,
+            fast: false,
         },
         vec![
             By(1, Take(Write, Forever)),

@@ -3,6 +3,7 @@
 use super::family::{Caller, Family, Model};
 use super::program::{HAND, Program, Step, THREADS};
 use crate::support::crew::Crew;
+use crate::support::event::pick;
 use crate::support::{Answer, show};
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -50,6 +51,8 @@ pub(crate) fn run<F: Family>(
     };
     let steps = program.steps.iter().try_for_each(|step| run.take(step));
     steps.and_then(|()| run.end()).map_err(|reason| {
+        // Who still has it may be written down under its address.
+        std::mem::forget(run.object);
         let log = run.log;
         format!("{log}but {reason}")
     })
@@ -72,11 +75,9 @@ impl<F: Family> Run<'_, F> {
                 }
             }
             Step::Signal(number) => {
-                let busy = self.crew.busy();
-                if busy.is_empty() {
+                let Some(thread) = pick(&self.crew.busy(), *number) else {
                     return Ok(());
-                }
-                let thread = busy[usize::from(*number) % busy.len()];
+                };
                 if !self.model.is_signalled(thread) {
                     return Ok(());
                 }

@@ -12,7 +12,7 @@ use crate::support::Answer;
 use libc::{EBUSY, EDEADLK, EPERM, ETIMEDOUT};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use waitword::lock_api::{
     RawRwLock as _, RawRwLockFair as _, RawRwLockUpgrade as _, RawRwLockUpgradeFair as _,
 };
@@ -25,6 +25,8 @@ pub(crate) struct RwLocks;
 pub(crate) struct Sort {
     pub(crate) preference: Preference,
     pub(crate) scope: Scope,
+    /// Whether its readers are to hold it by slots, if they can be brought to it.
+    pub(crate) fast: bool,
 }
 
 /// What a thread can have, or want.
@@ -68,8 +70,16 @@ impl Family for RwLocks {
 
     fn made() -> BoxedStrategy<Sort> {
         let preference = prop_oneof![Just(Preference::Reader), Just(Preference::Writer)];
-        (preference, scopes())
-            .prop_map(|(preference, scope)| Sort { preference, scope })
+        (
+            preference,
+            scopes(),
+            prop_oneof![4 => Just(false), 1 => Just(true)],
+        )
+            .prop_map(|(preference, scope, fast)| Sort {
+                preference,
+                scope,
+                fast,
+            })
             .boxed()
     }
 
@@ -98,7 +108,11 @@ impl Family for RwLocks {
     }
 
     fn make(made: &Sort) -> RawRwLock {
-        RawRwLock::with(made.preference, made.scope)
+        let lock = RawRwLock::with(made.preference, made.scope);
+        if made.fast && made.scope == Scope::Private {
+            make_fast(&lock);
+        }
+        lock
     }
 
     fn call(lock: &RawRwLock, caller: &Caller, call: &Call) -> Answer {
@@ -151,6 +165,24 @@ impl Family for RwLocks {
         };
         done.map(|()| 0).map_err(RwLockError::raw_os_error)
     }
+}
+
+/// Readers who overlap. If two CPUs are free for them, the next ones are in slots.
+fn make_fast(lock: &RawRwLock) {
+    let began = Instant::now();
+    let read = || {
+        while began.elapsed() < Duration::from_millis(3) && !format!("{lock:?}").contains("FAST") {
+            for _ in 0..100 {
+                lock.lock_shared();
+                // SAFETY: taken just now.
+                unsafe { lock.unlock_shared() };
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(read);
+        read();
+    });
 }
 
 fn take(
@@ -231,12 +263,14 @@ impl Modelled {
     }
 
     /// Whether somebody who wants this gets it now.
-    fn gets(&self, hold: Hold) -> Option<bool> {
+    fn gets(&self, thread: usize, hold: Hold) -> Option<bool> {
         if !self.fits(hold) {
             return Some(false);
         }
         let shut = self.sort.preference == Preference::Writer && self.waits(&[Write]);
         match hold {
+            // Who reads by a slot is known to do so, and reads again.
+            Read if shut && self.has(thread, Read) => None,
             Read if shut => Some(false),
             // Those who wait to write may have their turn.
             Read | Claim if self.waits(&[Write, Claim, Upgrade]) => None,
@@ -292,7 +326,7 @@ impl Modelled {
             None => Some(EBUSY),
             Some(limit) => limit.passes().then_some(ETIMEDOUT),
         };
-        let gets = self.gets(hold);
+        let gets = self.gets(thread, hold);
         if fails.is_none() && gets != Some(true) {
             self.line.push((thread, hold));
         }
@@ -316,7 +350,7 @@ impl Model<RwLocks> for Modelled {
         match *call {
             // Refused, if nobody has what is to be upgraded, nor may have it any moment.
             Take(Upgrade, _) | Try(Upgrade) if self.claim != Some(thread) => {
-                self.claim.is_none() && !self.waits(&[Claim]) && may_wait(thread)
+                self.claim.is_none() && !self.waits(&[Claim, Write]) && may_wait(thread)
             }
             Take(Upgrade, limit) => may_wait(thread) && (limit.passes() || !self.has(thread, Read)),
             Take(hold, limit) => {
@@ -398,18 +432,22 @@ impl Model<RwLocks> for Modelled {
         }
     }
 
-    fn rests(&mut self, _lock: &RawRwLock) -> Result<(), String> {
+    fn rests(&mut self, lock: &RawRwLock) -> Result<(), String> {
         let at_once = |doing: &Doing| match doing {
             Doing::Answers(_) => true,
             Doing::Takes { fails, gets, .. } => fails.is_some() || *gets == Some(true),
         };
         if let Some((thread, doing)) = self.doing.iter().find(|(_, doing)| at_once(doing)) {
-            return Err(format!("thread {thread} does not come back: {doing:?}"));
+            return Err(format!(
+                "thread {thread} does not come back: {doing:?}; {lock:?}"
+            ));
         }
         let mut line = self.line.iter();
         if let Some((thread, hold)) = line.find(|(_, hold)| self.is_due(*hold)) {
             // Of those who want to write only one can.
-            return Err(format!("thread {thread} is not let in to {hold:?}"));
+            return Err(format!(
+                "thread {thread} is not let in to {hold:?}; {lock:?}"
+            ));
         }
         Ok(())
     }
@@ -435,9 +473,7 @@ impl Model<RwLocks> for Modelled {
     fn is_interrupted(&mut self, _thread: usize) {}
 
     fn ends(&self) -> Option<(usize, Call)> {
-        if self.line.is_empty() {
-            return None;
-        }
+        // All who have it: what a reader has written into its slot would be taken for one of a later lock at the same place.
         let idle = |thread: &usize| !self.doing.contains_key(thread);
         let held = (0..=HAND).filter(idle).find_map(|thread| {
             let holds = [Write, Claim, Read].into_iter();

@@ -4,8 +4,10 @@
 #![allow(dead_code, reason = "no test file uses all of it")]
 
 pub(crate) mod atomic;
+pub(crate) mod buckets;
 pub(crate) mod cases;
 pub(crate) mod crew;
+pub(crate) mod event;
 pub(crate) mod fuzz;
 pub(crate) mod memory;
 pub(crate) mod processes;

@@ -1,0 +1,79 @@
+//! Words that the kernel has in different buckets, found by trial.
+//!
+//! The kernel moves a requeued waiter behind those of its new word only if the two words' buckets differ, and else leaves it in
+//! its place. That is an accident of hashing, and our order ("behind those who wait there") has to be compared with the other case.
+
+use super::crew::Crew;
+use super::kernel;
+use super::memory::Mapping;
+use std::sync::Once;
+use syscalls::Sysno;
+
+/// Words lie at multiples of this.
+pub(crate) const APART: usize = 64;
+
+const WAIT: usize = 0;
+const WAKE: usize = 1;
+const REQUEUE: usize = 3;
+
+/// Offsets of so many words in the first `bytes` of zeroed memory, no two in one bucket, nor one in that of an address of `others`,
+/// which need not be words. `flag`: FUTEX_PRIVATE_FLAG or 0.
+pub(crate) fn choose_words<const WORDS: usize>(
+    memory: &Mapping,
+    bytes: usize,
+    others: &[usize],
+    flag: usize,
+    crew: &mut Crew,
+) -> [usize; WORDS] {
+    use_global_hash();
+    let address = |offset| memory.at::<u32>(offset).expose_provenance();
+    let mut chosen = Vec::new();
+    for offset in (0..bytes).step_by(APART) {
+        // The first one is compared with the next one's.
+        let words = [address(offset), address(offset ^ APART)];
+        let taken = chosen.iter().map(|&offset| address(offset));
+        let apart = taken
+            .chain(others.iter().copied())
+            .all(|other| differ(words, other, flag, crew));
+        if apart {
+            chosen.push(offset);
+        }
+        if let Ok(chosen) = chosen.as_slice().try_into() {
+            return chosen;
+        }
+    }
+    panic!("the kernel puts all words into fewer than {WORDS} buckets");
+}
+
+/// Whether a word's waiters stand in another bucket than those of `other`, which need not be a word. `helper` is one.
+///
+/// Somebody waits on `word`, then another on `helper`. Both are moved to `other`, the second one first. In a bucket of its
+/// own `other` has them in that order; if its bucket is `word`'s, who waits there was never moved, and is first.
+fn differ([word, helper]: [usize; 2], other: usize, flag: usize, crew: &mut Crew) -> bool {
+    let call = move |operation: usize, word: usize, count: usize, moved: usize, second: usize| {
+        let arguments = [word, operation | flag, count, moved, second, 0];
+        kernel(Sysno::futex, arguments)
+    };
+    for (thread, word) in [(0, word), (1, helper)] {
+        crew.order(thread, 0, move || call(WAIT, word, 0, 0, 0));
+        crew.settle();
+    }
+    assert_eq!(call(REQUEUE, helper, 0, 1, other), Ok(1));
+    assert_eq!(call(REQUEUE, word, 0, 1, other), Ok(1));
+    assert_eq!(call(WAKE, other, 1, 0, 0), Ok(1));
+    let first = crew.settle();
+    assert_eq!(call(WAKE, other, 1, 0, 0), Ok(1));
+    crew.settle();
+    first == [(1, Ok(0))]
+}
+
+/// Puts the process on the kernel's global hash table for good (Linux 6.16): its own would be rebuilt as
+/// threads come, and words would change buckets in the middle of a run. Others have no table of their own.
+fn use_global_hash() {
+    static ONCE: Once = Once::new();
+    const PR_FUTEX_HASH: usize = 78;
+    const SET_SLOTS: usize = 1;
+    ONCE.call_once(|| {
+        let _ = kernel(Sysno::prctl, [PR_FUTEX_HASH, SET_SLOTS, 0, 0, 0, 0]);
+    });
+}

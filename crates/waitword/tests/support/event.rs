@@ -1,0 +1,35 @@
+//! What one step of a program did: what is compared.
+
+use super::{Answer, show};
+use std::fmt;
+
+/// See the module above.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Event<W> {
+    /// What the operation said; `None` if it is a wait, or no operation at all.
+    pub(crate) answer: Option<Answer>,
+    /// The threads that came back, and what their waits said.
+    pub(crate) came_back: Vec<(usize, Answer)>,
+    /// What the words hold then.
+    pub(crate) words: W,
+}
+
+/// For people.
+impl<W: fmt::LowerHex + Copy, const WORDS: usize> fmt::Display for Event<[W; WORDS]> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let answer = self.answer.map_or("-".to_owned(), show);
+        let came_back: Vec<_> = self
+            .came_back
+            .iter()
+            .map(|&(thread, answer)| format!("thread {thread}: {}", show(answer)))
+            .collect();
+        let words: Vec<_> = self.words.iter().map(|word| format!("{word:x}")).collect();
+        let (came_back, words) = (came_back.join(", "), words.join(", "));
+        write!(f, "answer {answer}; back: [{came_back}]; words [{words}]")
+    }
+}
+
+/// One of these, by any number; none of none.
+pub(crate) fn pick(from: &[usize], number: u8) -> Option<usize> {
+    (!from.is_empty()).then(|| from[usize::from(number) % from.len()])
+}
