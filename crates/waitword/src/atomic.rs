@@ -1,12 +1,12 @@
-//! The atomics, threads and cells that the rest is written on: the standard ones, or loom's when the
+//! The atomics, threads and cells that the rest is written on: the standard ones, or the checker's when the
 //! crate is built to be model-checked (`--cfg loom`).
 
-#[cfg(not(loom))]
-pub(crate) use core::sync::atomic::{
+#[cfg(loom)]
+pub(crate) use crate::checker::sync::atomic::{
     AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
-#[cfg(loom)]
-pub(crate) use loom::sync::atomic::{
+#[cfg(not(loom))]
+pub(crate) use core::sync::atomic::{
     AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 
@@ -19,7 +19,7 @@ pub(crate) use loom::sync::atomic::{
 #[inline(always)]
 pub(crate) fn full_fence() {
     #[cfg(loom)]
-    loom::sync::atomic::fence(Ordering::SeqCst);
+    crate::checker::sync::atomic::fence(Ordering::SeqCst);
 
     // A locked instruction orders all earlier loads and stores before all later ones, and the asm
     // block, which may touch memory as far as the compiler knows, keeps it from moving any across.
@@ -36,7 +36,7 @@ pub(crate) fn full_fence() {
 
 /// A cell whose accesses loom checks for races; elsewhere `core`'s `UnsafeCell`, called the same way.
 #[cfg(loom)]
-pub(crate) use loom::cell::UnsafeCell;
+pub(crate) use crate::checker::cell::UnsafeCell;
 
 #[cfg(not(loom))]
 #[derive(Debug)]

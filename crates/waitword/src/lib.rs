@@ -87,6 +87,8 @@
 #![cfg_attr(loom, allow(dead_code, unused_imports))]
 
 mod atomic;
+#[cfg(loom)]
+mod checker;
 mod futex;
 mod lock;
 mod oncpu;

@@ -31,7 +31,7 @@ pub(super) fn key_at(address: usize) -> Key {
 #[cfg(loom)]
 pub(super) fn key_at(address: usize) -> Key {
     use std::sync::Mutex;
-    loom::lazy_static! {
+    crate::checker::lazy_static! {
         static ref SEEN: Mutex<Vec<usize>> = Mutex::new(Vec::new());
     }
     let mut seen = SEEN.lock().unwrap();

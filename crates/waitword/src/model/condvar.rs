@@ -5,22 +5,22 @@
 
 use super::mutex::{HEIR, Time, passed};
 use super::*;
+use crate::checker::cell::UnsafeCell;
 use crate::lock::{LockError, key_of};
 use crate::private::repository as process_repository;
 use crate::{Flavour, MutexOptions, RawCondvar, RawMutex};
-use loom::cell::UnsafeCell;
 
 const FLAVOURS: [Flavour; 2] = [HEIR, Flavour::WaitWake];
 
 /// Tokens, a mutex over them, and a condvar for those who want one.
-struct Store {
-    mutex: RawMutex,
-    condvar: RawCondvar,
+pub(super) struct Store {
+    pub(super) mutex: RawMutex,
+    pub(super) condvar: RawCondvar,
     tokens: UnsafeCell<u32>,
 }
 
 impl Store {
-    fn new(flavour: Flavour, time: Time) -> Arc<Self> {
+    pub(super) fn new(flavour: Flavour, time: Time) -> Arc<Self> {
         time.begin();
         Arc::new(Self {
             mutex: MutexOptions::new().flavour(flavour).build_model(),
@@ -30,30 +30,30 @@ impl Store {
     }
 
     /// With the mutex held.
-    fn tokens(&self) -> u32 {
+    pub(super) fn tokens(&self) -> u32 {
         // SAFETY: the mutex is held; loom complains if another thread could change it now.
         self.tokens.with(|tokens| unsafe { *tokens })
     }
 
     /// With the mutex held.
-    fn set(&self, to: u32) {
+    pub(super) fn set(&self, to: u32) {
         // SAFETY: as above.
         self.tokens.with_mut(|tokens| unsafe { *tokens = to });
     }
 
-    fn unlock(&self) {
+    pub(super) fn unlock(&self) {
         // SAFETY: every caller has locked it.
         unsafe { self.mutex.unlock() };
     }
 
     /// With the mutex held: one wait.
-    fn wait(&self) {
+    pub(super) fn wait(&self) {
         // SAFETY: the mutex is held, and there is only this one.
         unsafe { self.condvar.wait(&self.mutex, None) }.unwrap();
     }
 
     /// Waits for a token and takes it.
-    fn take(&self) {
+    pub(super) fn take(&self) {
         self.mutex.lock();
         while self.tokens() == 0 {
             self.wait();
@@ -63,7 +63,7 @@ impl Store {
     }
 
     /// One wait with a deadline that has passed: whether it was signalled. Takes a token if there is one.
-    fn take_briefly(&self) -> (bool, bool) {
+    pub(super) fn take_briefly(&self) -> (bool, bool) {
         self.mutex.lock();
         let mut signalled = false;
         if self.tokens() == 0 {
@@ -81,14 +81,14 @@ impl Store {
     }
 
     /// Adds tokens with the mutex held.
-    fn add(&self, tokens: u32) {
+    pub(super) fn add(&self, tokens: u32) {
         self.mutex.lock();
         self.set(self.tokens() + tokens);
         self.unlock();
     }
 
     /// When all have ended: so many tokens are left, and nothing else.
-    fn over(&self, tokens: u32) {
+    pub(super) fn over(&self, tokens: u32) {
         self.mutex.lock();
         assert_eq!(self.tokens(), tokens);
         self.unlock();
@@ -99,7 +99,7 @@ impl Store {
     }
 }
 
-fn spawn<R: 'static>(
+pub(super) fn spawn<R: 'static>(
     store: &Arc<Store>,
     work: impl FnOnce(&Store) -> R + 'static,
 ) -> thread::JoinHandle<R> {

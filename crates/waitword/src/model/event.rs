@@ -160,7 +160,7 @@ fn an_auto_event_loses_no_set_either() {
 fn the_last_count_opens_the_latch() {
     check(1, || {
         let latch = Arc::new(Latch::new(2));
-        let data = Arc::new([(); 2].map(|()| loom::cell::UnsafeCell::new(0)));
+        let data = Arc::new([(); 2].map(|()| crate::checker::cell::UnsafeCell::new(0)));
         let other = {
             let (latch, data) = (latch.clone(), data.clone());
             thread::spawn(move || {

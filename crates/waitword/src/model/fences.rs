@@ -1,13 +1,13 @@
 //! The store/load pair of the waiter count (`private/bucket.rs`), alone: neither side may miss the other,
 //! and each of the two fences is needed.
 
-use loom::sync::Arc;
-use loom::sync::atomic::{AtomicU32, Ordering, fence};
-use loom::thread;
+use crate::checker::sync::Arc;
+use crate::checker::sync::atomic::{AtomicU32, Ordering, fence};
+use crate::checker::thread;
 
 /// Waiter: count itself, fence, look at the word. Waker: change the word, fence, look at the count.
 fn neither_misses_the_other(waiter_fences: bool, waker_fences: bool) {
-    loom::model(move || {
+    crate::checker::model(move || {
         let shared = Arc::new((AtomicU32::new(0), AtomicU32::new(0)));
         let waiter = {
             let shared = shared.clone();
@@ -53,7 +53,7 @@ fn without_the_waker_s_fence_one_is() {
 /// new one (`private/grow.rs`).
 #[test]
 fn a_waker_finds_the_table_that_the_waiter_found() {
-    loom::model(|| {
+    crate::checker::model(|| {
         // Counts of table 0 and table 1, which one is current, and the word.
         let shared = Arc::new((
             [AtomicU32::new(0), AtomicU32::new(0)],

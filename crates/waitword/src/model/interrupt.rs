@@ -2,11 +2,11 @@
 
 use super::mutex::{HEIR, Time};
 use super::*;
+use crate::checker::cell::UnsafeCell;
 use crate::park::interrupt::Interrupts;
 use crate::park::{Notice, Pool, Until};
 use crate::private::repository as process_repository;
 use crate::{Flavour, MutexOptions, RawCondvar, RawMutex, Wakeup};
-use loom::cell::UnsafeCell;
 
 /// A thread and what it waits for: a notice, or to be interrupted.
 struct Sleeper {
@@ -84,15 +84,15 @@ fn no_signal_is_spent_on_a_waiter_that_was_interrupted() {
     }
 }
 
-struct Store {
+pub(super) struct Store {
     mutex: RawMutex,
     condvar: RawCondvar,
     tokens: UnsafeCell<u32>,
-    interrupts: Interrupts,
+    pub(super) interrupts: Interrupts,
 }
 
 impl Store {
-    fn new(flavour: Flavour) -> Arc<Self> {
+    pub(super) fn new(flavour: Flavour) -> Arc<Self> {
         Time::Stands.begin();
         Arc::new(Self {
             mutex: MutexOptions::new().flavour(flavour).build_model(),
@@ -117,14 +117,14 @@ impl Store {
         unsafe { self.mutex.unlock() };
     }
 
-    fn put(&self) {
+    pub(super) fn put(&self) {
         self.mutex.lock();
         self.change(|tokens| *tokens += 1);
         self.condvar.notify_one();
         self.unlock();
     }
 
-    fn take(&self) {
+    pub(super) fn take(&self) {
         self.mutex.lock();
         while self.change(|_| {}) == 0 {
             // SAFETY: the mutex is held, and there is only this one.
@@ -135,7 +135,7 @@ impl Store {
     }
 
     /// One wait that may be interrupted. A token is taken only by who was signalled for it; whether it was.
-    fn take_if_signalled(&self) -> bool {
+    pub(super) fn take_if_signalled(&self) -> bool {
         self.mutex.lock();
         let until = Until {
             deadline: None,

@@ -6,10 +6,17 @@
 //! without its lock as a race on its cell.
 //!
 //! Run: `RUSTFLAGS="--cfg loom" cargo test --release -p waitword --lib model`
+//!
+//! The same models run under shuttle, which takes schedules by chance, with any number of switches, of sequentially consistent
+//! atomics; `crowd` has scenes that are too large for loom. Run: `scripts/shuttle`
 
 mod barrier;
 mod condvar;
+#[cfg(shuttle)]
+mod crowd;
 mod event;
+// About weak memory alone, which shuttle has not.
+#[cfg(not(shuttle))]
 mod fences;
 mod growth;
 mod interrupt;
@@ -26,20 +33,12 @@ mod timeout;
 mod wait_wake;
 mod wake_op;
 
+use crate::checker::check;
+use crate::checker::sync::Arc;
+use crate::checker::sync::atomic::{AtomicU32, Ordering};
+use crate::checker::thread;
 use crate::futex::Error;
 use crate::private::{Key, Place, Repository};
-use loom::sync::Arc;
-use loom::sync::atomic::{AtomicU32, Ordering};
-use loom::thread;
-
-/// Runs a model with at most `preemptions` involuntary switches in each interleaving: what loom's authors
-/// found enough for nearly all bugs.
-fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.max_branches = 20_000;
-    builder.check(model);
-}
 
 fn repository() -> Arc<Repository> {
     Arc::new(Repository::new(None))

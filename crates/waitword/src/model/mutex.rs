@@ -4,12 +4,13 @@
 //! choice: its clock stands still, or goes on by more than any patience each time that it is read.
 
 use super::*;
+use crate::checker::cell::UnsafeCell;
 use crate::lock::{let_extras_be_woken, let_heirs_be_late, let_time_pass};
 use crate::oncpu::run_all_on_one_cpu;
 use crate::{Clock, Deadline, Flavour, MutexOptions, RawMutex};
-use loom::cell::UnsafeCell;
 
-const FLAVOURS: [Flavour; 3] = [Flavour::Adaptive, Flavour::Throughput, Flavour::WaitWake];
+pub(super) const FLAVOURS: [Flavour; 3] =
+    [Flavour::Adaptive, Flavour::Throughput, Flavour::WaitWake];
 /// Those with an heir. They differ in what the spin remembers only, which no model sees.
 pub(super) const HEIR: Flavour = Flavour::Throughput;
 
@@ -45,14 +46,14 @@ impl Time {
 }
 
 /// A mutex and what it protects.
-struct Guarded {
+pub(super) struct Guarded {
     mutex: RawMutex,
     /// How many turns were taken; loom sees to it that two threads are never at it.
     turns: UnsafeCell<u32>,
 }
 
 impl Guarded {
-    fn new(flavour: Flavour, time: Time) -> Arc<Self> {
+    pub(super) fn new(flavour: Flavour, time: Time) -> Arc<Self> {
         time.begin();
         Arc::new(Self {
             mutex: MutexOptions::new().flavour(flavour).build_model(),
@@ -69,14 +70,14 @@ impl Guarded {
         })
     }
 
-    fn turn(&self) {
+    pub(super) fn turn(&self) {
         self.mutex.lock();
         self.take_turn();
         // SAFETY: locked above.
         unsafe { self.mutex.unlock() };
     }
 
-    fn fair_turn(&self) {
+    pub(super) fn fair_turn(&self) {
         self.mutex.lock();
         self.take_turn();
         // SAFETY: locked above.
@@ -84,7 +85,7 @@ impl Guarded {
     }
 
     /// A turn if it can be had in no time; whether it was.
-    fn brief_turn(&self) -> bool {
+    pub(super) fn brief_turn(&self) -> bool {
         let had = self.mutex.lock_until(passed()).is_ok();
         if had {
             self.take_turn();
@@ -94,7 +95,7 @@ impl Guarded {
         had
     }
 
-    fn try_turn(&self) -> bool {
+    pub(super) fn try_turn(&self) -> bool {
         let had = self.mutex.try_lock();
         if had {
             self.take_turn();
@@ -105,7 +106,7 @@ impl Guarded {
     }
 
     /// When all have ended: so many turns were taken, and nothing is left.
-    fn over(&self, turns: u32) {
+    pub(super) fn over(&self, turns: u32) {
         assert_eq!(self.take_turn(), turns + 1);
         self.mutex.assert_forgotten();
     }
@@ -116,7 +117,7 @@ pub(super) fn passed() -> Deadline {
     Deadline::at(Clock::Monotonic, core::time::Duration::ZERO)
 }
 
-fn spawn<R: 'static>(
+pub(super) fn spawn<R: 'static>(
     guarded: &Arc<Guarded>,
     work: impl FnOnce(&Guarded) -> R + 'static,
 ) -> thread::JoinHandle<R> {

@@ -6,7 +6,7 @@ use crate::{Once, OnceState};
 struct Task {
     once: Once,
     times: AtomicU32,
-    data: loom::cell::UnsafeCell<u32>,
+    data: crate::checker::cell::UnsafeCell<u32>,
 }
 
 impl Task {
@@ -14,7 +14,7 @@ impl Task {
         Arc::new(Self {
             once: Once::new(),
             times: AtomicU32::new(0),
-            data: loom::cell::UnsafeCell::new(0),
+            data: crate::checker::cell::UnsafeCell::new(0),
         })
     }
 

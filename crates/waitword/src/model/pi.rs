@@ -2,11 +2,11 @@
 //! variable's word.
 
 use super::*;
+use crate::checker::cell::UnsafeCell;
 use crate::futex::Scope;
 use crate::lock::Interrupter;
 use crate::lock::pi::{self, Acquired, CondWait, PiError};
 use crate::sys::futex_pi::signal;
-use loom::cell::UnsafeCell;
 
 struct Play {
     mutex: AtomicU32,

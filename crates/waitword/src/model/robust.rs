@@ -5,16 +5,16 @@
 //! the mutex.
 
 use super::*;
+use crate::checker::cell::UnsafeCell;
 use crate::lock::robust::list::thread_ends;
 use crate::lock::robust::step::{self, Step};
 use crate::{Clock, Deadline};
 use crate::{RawRobustMutex, RobustError, RobustKind, RobustLocked, RobustProtocol};
-use loom::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicU32 as Count;
 
 /// A mutex, what it protects, and what is counted. (The counts are not loom's: they are no part of the protocol.)
-struct Play {
+pub(super) struct Play {
     mutex: RawRobustMutex,
     turns: UnsafeCell<u32>,
     /// Deaths of threads that held it.
@@ -27,7 +27,7 @@ struct Play {
 struct Death;
 
 impl Play {
-    fn new() -> Arc<Self> {
+    pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
             mutex: RawRobustMutex::new(RobustKind::ErrorChecking, RobustProtocol::None),
             turns: UnsafeCell::new(0),
@@ -37,7 +37,7 @@ impl Play {
     }
 
     /// Locks, changes what is protected, unlocks.
-    fn turn(&self) {
+    pub(super) fn turn(&self) {
         // SAFETY: it stays as long as anybody plays.
         match unsafe { self.mutex.lock() } {
             Ok(RobustLocked::Clean) => {}
@@ -57,7 +57,7 @@ impl Play {
     }
 
     /// [`turn`](Self::turn), and death where it comes to that step.
-    fn turn_and_die(&self, at: Step) {
+    pub(super) fn turn_and_die(&self, at: Step) {
         step::at(at, 0, || resume_unwind(Box::new(Death)));
         let Err(reason) = catch_unwind(AssertUnwindSafe(|| self.turn())) else {
             return;
@@ -73,7 +73,7 @@ impl Play {
     }
 
     /// Nobody else plays any more.
-    fn finish(&self) {
+    pub(super) fn finish(&self) {
         self.turn();
         assert!(!self.mutex.is_locked());
         let (deaths, reports) = (
@@ -89,12 +89,12 @@ impl Play {
     }
 }
 
-fn spawn(play: &Arc<Play>, act: impl FnOnce(&Play) + 'static) -> thread::JoinHandle<()> {
+pub(super) fn spawn(play: &Arc<Play>, act: impl FnOnce(&Play) + 'static) -> thread::JoinHandle<()> {
     let play = play.clone();
     thread::spawn(move || act(&play))
 }
 
-fn join(threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
+pub(super) fn join(threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
     for thread in threads {
         thread.join().unwrap();
     }

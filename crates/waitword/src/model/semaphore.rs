@@ -21,7 +21,7 @@ fn waiter(semaphore: &Arc<Semaphore>) -> thread::JoinHandle<()> {
 fn a_post_reaches_the_waiter_with_what_was_done_before() {
     check(3, || {
         let semaphore = semaphore(0);
-        let data = Arc::new(loom::cell::UnsafeCell::new(0));
+        let data = Arc::new(crate::checker::cell::UnsafeCell::new(0));
         let waiter = {
             let (semaphore, data) = (semaphore.clone(), data.clone());
             thread::spawn(move || {
@@ -90,8 +90,8 @@ fn a_timeout_takes_no_wake_up_with_it() {
 fn two_threads_take_turns() {
     check(2, || {
         let semaphore = semaphore(1);
-        let data = Arc::new(loom::cell::UnsafeCell::new(0));
-        let take_turn = |semaphore: &Semaphore, data: &loom::cell::UnsafeCell<i32>| {
+        let data = Arc::new(crate::checker::cell::UnsafeCell::new(0));
+        let take_turn = |semaphore: &Semaphore, data: &crate::checker::cell::UnsafeCell<i32>| {
             semaphore.wait();
             // SAFETY: one at a time, says the semaphore; loom checks it.
             data.with_mut(|data| unsafe { *data += 1 });

@@ -56,7 +56,7 @@ fn two_wakers_wake_two_waiters() {
 fn what_the_waker_wrote_is_visible_to_the_woken() {
     check(3, || {
         let (repository, word) = (repository(), TestWord::new(0));
-        let data = Arc::new(loom::cell::UnsafeCell::new(0));
+        let data = Arc::new(crate::checker::cell::UnsafeCell::new(0));
         let waiter = {
             let (repository, word, data) = (repository.clone(), word.clone(), data.clone());
             thread::spawn(move || {

@@ -17,7 +17,7 @@ pub(crate) use model::{current_cpu, run_all_on_one_cpu};
 mod model {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-    loom::lazy_static! {
+    crate::checker::lazy_static! {
         static ref ONE_CPU: AtomicBool = AtomicBool::new(false);
     }
 

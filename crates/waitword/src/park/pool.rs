@@ -15,7 +15,13 @@ use core::ptr;
 /// Parkers that sleep on one kernel word, each with a bit of its own.
 pub(crate) const GROUP: usize = if cfg!(loom) { 4 } else { 32 };
 /// Chunk n holds 2^n groups: room for 2^24 groups, far beyond the kernel's limit of 2^22 threads.
-const CHUNKS: usize = if cfg!(loom) { 1 } else { 24 };
+const CHUNKS: usize = if cfg!(shuttle) {
+    2
+} else if cfg!(loom) {
+    1
+} else {
+    24
+};
 
 /// See the module above.
 #[repr(C)]
@@ -316,34 +322,37 @@ unsafe fn unmap_chunk(chunk: u32, groups: *mut Group) {
 }
 
 #[cfg(loom)]
-fn map_chunk(_chunk: u32) -> Option<*mut Group> {
+fn map_chunk(chunk: u32) -> Option<*mut Group> {
     let slot = || Slot {
         in_use: AtomicU32::new(FREE),
         alone: AtomicU32::new(1),
         spins: SpinHistory::new(),
         thread: AtomicUsize::new(0),
     };
-    let group = Group {
+    let group = || Group {
         calls: AtomicU32::new(1),
         spinners: AtomicU32::new(0),
         slots: core::array::from_fn(|_| slot()),
     };
-    Some(Box::into_raw(Box::new(group)))
+    let groups: Box<[Group]> = (0..1 << chunk).map(|_| group()).collect();
+    Some(Box::into_raw(groups).cast())
 }
 
 #[cfg(loom)]
-unsafe fn unmap_chunk(_chunk: u32, groups: *mut Group) {
+unsafe fn unmap_chunk(chunk: u32, groups: *mut Group) {
     // SAFETY: made by `map_chunk` and never published.
-    drop(unsafe { Box::from_raw(groups) });
+    drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(groups, 1 << chunk)) });
 }
 
 #[cfg(loom)]
 impl Drop for Pool {
     fn drop(&mut self) {
-        let groups = self.chunks[0].with_mut(|groups| *groups);
-        if !groups.is_null() {
-            // SAFETY: made by `map_chunk`; the model is over.
-            unsafe { unmap_chunk(0, groups) };
+        for (number, chunk) in self.chunks.iter_mut().enumerate() {
+            let groups = crate::checker::last_value(chunk);
+            if !groups.is_null() {
+                // SAFETY: made by `map_chunk`; the model is over.
+                unsafe { unmap_chunk(number as u32, groups) };
+            }
         }
     }
 }

@@ -154,7 +154,7 @@ impl Repository {
 #[cfg(loom)]
 impl Drop for Repository {
     fn drop(&mut self) {
-        let mut table = self.current.with_mut(|table| NonNull::new(*table));
+        let mut table = NonNull::new(crate::checker::last_value(&mut self.current));
         // Every model ends so: nobody queued, nobody counted.
         if !std::thread::panicking()
             && let Some(current) = table

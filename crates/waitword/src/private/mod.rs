@@ -72,7 +72,7 @@ const FIRST_BUCKETS: usize = if cfg!(loom) { 4 } else { 256 };
 static REPOSITORY: Repository = Repository::new(None);
 
 #[cfg(loom)]
-loom::lazy_static! {
+crate::checker::lazy_static! {
     // A new one in each execution of a model.
     static ref REPOSITORY: Repository = Repository::new(None);
 }

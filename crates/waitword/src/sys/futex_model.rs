@@ -5,13 +5,13 @@
 
 use super::clock::Deadline;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::checker::sync::{Condvar, Mutex};
 use core::num::NonZeroU32;
-use loom::sync::{Condvar, Mutex};
 use rustix::io::Errno;
 
 pub(crate) const ANY_BIT: NonZeroU32 = NonZeroU32::MAX;
 
-loom::lazy_static! {
+crate::checker::lazy_static! {
     static ref KERNEL: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
 }
 
@@ -60,7 +60,7 @@ struct Sleeper {
     ticket: usize,
 }
 
-loom::lazy_static! {
+crate::checker::lazy_static! {
     static ref HALVES: (Mutex<Sleepers>, Condvar) = {
         let sleepers = Sleepers { queue: Vec::new(), next_ticket: 0 };
         (Mutex::new(sleepers), Condvar::new())

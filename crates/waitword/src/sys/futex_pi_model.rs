@@ -7,7 +7,7 @@ use super::clock::{Clock, Deadline};
 use super::moving_time::Time;
 use super::tid::tid;
 use crate::atomic::{AtomicU32, Ordering};
-use loom::sync::{Condvar, Mutex, MutexGuard};
+use crate::checker::sync::{Condvar, Mutex, MutexGuard};
 use rustix::io::Errno;
 
 const WAITERS: u32 = 0x8000_0000;
@@ -20,7 +20,7 @@ struct Waiter {
     address: usize,
 }
 
-loom::lazy_static! {
+crate::checker::lazy_static! {
     static ref KERNEL: (Mutex<Vec<Waiter>>, Condvar) = (Mutex::new(Vec::new()), Condvar::new());
     /// Which thread a signal has been sent to, of which it has not run the handler yet; 0: none.
     static ref SIGNALLED: Mutex<u32> = Mutex::new(0);

@@ -3,7 +3,7 @@
 
 use super::clock::Deadline;
 use crate::atomic::{AtomicU32, Ordering};
-use loom::sync::{Condvar, Mutex};
+use crate::checker::sync::{Condvar, Mutex};
 use rustix::io::Errno;
 
 const WAITERS: u32 = 0x8000_0000;
@@ -17,7 +17,7 @@ struct Queue {
     last: u32,
 }
 
-loom::lazy_static! {
+crate::checker::lazy_static! {
     static ref KERNEL: (Mutex<Queue>, Condvar) = (Mutex::new(Queue::default()), Condvar::new());
 }
 

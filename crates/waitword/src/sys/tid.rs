@@ -59,11 +59,11 @@ mod model {
     use core::cell::Cell;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    loom::lazy_static! {
+    crate::checker::lazy_static! {
         // Not loom's: to hand out numbers is no part of any protocol.
         static ref LAST: AtomicU32 = AtomicU32::new(0);
     }
-    loom::thread_local! {
+    crate::checker::thread_local! {
         static KNOWN: Cell<u32> = Cell::new(0);
     }
 

@@ -82,7 +82,7 @@ mod model {
     use super::super::RawMutex;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-    loom::lazy_static! {
+    crate::checker::lazy_static! {
         static ref WOKEN: AtomicBool = AtomicBool::new(false);
     }
 

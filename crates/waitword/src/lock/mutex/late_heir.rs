@@ -98,7 +98,7 @@ mod model {
     use super::{Moment, RawMutex, State};
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-    loom::lazy_static! {
+    crate::checker::lazy_static! {
         static ref HEIRS_ARE_LATE: AtomicBool = AtomicBool::new(false);
     }
 

@@ -98,7 +98,7 @@ impl Waiter {
 mod model {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-    loom::lazy_static! {
+    crate::checker::lazy_static! {
         // Not loom's: what time it is orders nothing.
         static ref NOW: AtomicU64 = AtomicU64::new(0);
         static ref STEP: AtomicU64 = AtomicU64::new(0);

@@ -23,7 +23,7 @@ struct Held {
     words: Vec<*const AtomicU32>,
 }
 
-loom::thread_local! {
+crate::checker::thread_local! {
     static HELD: RefCell<Held> = RefCell::new(Held::default());
 }
 

@@ -83,7 +83,7 @@ mod in_tests {
         static PLAN: core::cell::Cell<Option<Plan>> = const { core::cell::Cell::new(None) };
     }
     #[cfg(loom)]
-    loom::thread_local! {
+    crate::checker::thread_local! {
         static PLAN: core::cell::Cell<Option<Plan>> = core::cell::Cell::new(None);
     }
 

@@ -132,6 +132,10 @@ struct Look<'a> {
     occasion: Occasion,
     /// Decided when the first waiter is seen; `None`: there is none.
     whom: Cell<Option<Whom>>,
+    /// What that one waits for.
+    first: Cell<u64>,
+    /// Nobody was taken, and somebody is due by now: nothing has been done.
+    is_outdated: Cell<bool>,
     /// Whether a real-time thread stands first.
     for_real_time: Cell<bool>,
     readers_taken: Cell<u64>,
@@ -168,6 +172,15 @@ impl Look<'_> {
         is_fair || after.has(TURN) || self.for_real_time.get()
     }
 
+    /// Who is next when the word says `after`, as far as the first in the queue tells.
+    fn is_next(&self, after: State) -> Whom {
+        who_is_next(after, self.first.get(), self.has_turn(after))
+    }
+
+    fn takes_nobody(&self) -> bool {
+        self.readers_taken.get() == 0 && !self.other_taken.get()
+    }
+
     /// Whether the next in the queue is taken.
     fn choose(&self, kind: u64) -> Choice {
         if kind & RWLOCK != RWLOCK {
@@ -176,9 +189,9 @@ impl Look<'_> {
         }
         let (kind, rank) = Rank::taken_out_of(kind);
         let whom = self.whom.get().unwrap_or_else(|| {
+            self.first.set(kind);
             self.for_real_time.set(rank.is_real_time());
-            let after = self.after(self.lock.state());
-            let whom = who_is_next(after, kind, self.has_turn(after));
+            let whom = self.is_next(self.after(self.lock.state()));
             self.whom.set(Some(whom));
             whom
         });
@@ -239,6 +252,10 @@ impl Look<'_> {
             let after = self.after(state);
             let (new, token) = match self.whom.get() {
                 None => (forget_waiters(after), LOOK_AGAIN),
+                Some(whom) if self.takes_nobody() && self.is_next(after) != whom => {
+                    self.is_outdated.set(true);
+                    return LOOK_AGAIN;
+                }
                 Some(whom) => self.outcome(after, whom),
             };
             // Release: what was done under the lock is over. Acquire: and so is what readers did who left before, for
@@ -258,10 +275,9 @@ impl Look<'_> {
         };
         let readers = self.readers_taken.get();
         let other = self.other_taken.get();
-        let nobody_taken = readers == 0 && !other;
         match whom {
             Whom::Nobody => (after, LOOK_AGAIN),
-            _ if nobody_taken => (announced.without(CLAIM_WAITS), LOOK_AGAIN),
+            _ if self.takes_nobody() => (announced.without(CLAIM_WAITS), LOOK_AGAIN),
             Whom::Readers { .. } if !self.has_turn(after) => (announced, LOOK_AGAIN),
             Whom::Readers { .. } => {
                 let has_room = after.readers() + readers <= super::state::MOST_READERS;
@@ -361,11 +377,20 @@ impl RawRwLock {
         }
     }
 
+    /// Looks at the queue until what it decides there is still right when the word is changed: a reader may come in meanwhile and leave
+    /// again, and counts on this one to see to those who wait.
     fn look(&self, occasion: Occasion) {
+        while !self.look_once(occasion) {}
+    }
+
+    /// False: nothing has been done.
+    fn look_once(&self, occasion: Occasion) -> bool {
         let look = Look {
             lock: self,
             occasion,
             whom: Cell::new(None),
+            first: Cell::new(0),
+            is_outdated: Cell::new(false),
             for_real_time: Cell::new(false),
             readers_taken: Cell::new(0),
             other_taken: Cell::new(false),
@@ -387,9 +412,13 @@ impl RawRwLock {
         if told.get() != LOOK_AGAIN {
             stats::count_many(Event::HandOffs, woken);
         }
+        if look.is_outdated.get() {
+            return false;
+        }
         if look.stands_in_a_slot.get() {
             self.release_shared_by_word();
         }
+        true
     }
 
     /// What the word says once a waiter has left, and waiters of these kinds stay. Under the bucket's lock.

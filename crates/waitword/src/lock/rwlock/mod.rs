@@ -246,6 +246,11 @@ impl RawRwLock {
         assert!(self.replace(state, fast, crate::atomic::Ordering::Relaxed));
     }
 
+    /// Whether a writer has queued.
+    pub(crate) fn keeps_a_writer_waiting(&self) -> bool {
+        self.state().has(state::WRITERS_WAIT)
+    }
+
     /// As a word from before a fork would say.
     pub(crate) fn pretend_that_a_writer_waits(&self) {
         self.word

@@ -84,7 +84,7 @@ static TABLE: Table = Table {
 };
 
 #[cfg(loom)]
-loom::lazy_static! {
+crate::checker::lazy_static! {
     static ref TABLE: Table = Table {
         lines: core::array::from_fn(|_| Line(core::array::from_fn(|_| AtomicU64::new(FREE)))),
         threads: AtomicU64::new(0),
@@ -162,7 +162,7 @@ mod thread {
     use super::{Ordering, Place, TABLE};
     use core::cell::Cell;
 
-    loom::thread_local! {
+    crate::checker::thread_local! {
         static PLACE: Cell<Option<Place>> = Cell::new(None);
     }
 

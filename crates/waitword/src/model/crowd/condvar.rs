@@ -1,0 +1,101 @@
+//! A condvar with four who wait, one who is in a hurry, two who signal and one who broadcasts; with an interrupter.
+
+use super::super::condvar::{Store, spawn};
+use super::super::interrupt;
+use super::super::mutex::{HEIR, Time};
+use super::*;
+use crate::Flavour;
+use crate::private::repository as process_repository;
+
+/// Adds tokens and tells as many, with the mutex held or after it.
+fn put(store: &Store, tokens: u32, broadcast: bool) {
+    let tell = || match broadcast {
+        true => drop(store.condvar.notify_all()),
+        false => (0..tokens).for_each(|_| drop(store.condvar.notify_one())),
+    };
+    store.mutex.lock();
+    store.set(store.tokens() + tokens);
+    let holds_it = dice(2) == 0;
+    if holds_it {
+        tell();
+    }
+    store.unlock();
+    if !holds_it {
+        tell();
+    }
+}
+
+/// Nobody sleeps beside a token, and no signal is spent on who gives up.
+fn nobody_sleeps_beside_a_token(flavour: Flavour, times: &'static [Time]) {
+    const TAKERS: u32 = 4;
+    const TAKES: u32 = 2;
+    crowd(move || {
+        let store = Store::new(flavour, one_of(times));
+        let takers = [(); TAKERS as usize]
+            .map(|()| spawn(&store, |store| (0..TAKES).for_each(|_| store.take())));
+        let hasty = spawn(&store, |store| {
+            let found = (0..3).map(|_| u32::from(store.take_briefly().1));
+            found.sum::<u32>()
+        });
+        let signallers = [(); 2].map(|()| {
+            spawn(&store, |store| {
+                put(store, 1, false);
+                put(store, 2, false);
+            })
+        });
+        put(&store, TAKERS * TAKES - 6, true);
+        join(signallers);
+        let taken = join([hasty])[0];
+        put(&store, taken, dice(2) == 0);
+        join(takers);
+        store.over(0);
+    });
+}
+
+#[test]
+fn with_an_heir_nobody_sleeps_beside_a_token() {
+    nobody_sleeps_beside_a_token(HEIR, &[Time::Stands, Time::Passes]);
+}
+
+#[test]
+fn with_a_late_heir_and_extras_nobody_sleeps_beside_a_token() {
+    const TIMES: &[Time] = &[Time::PassesOnOneCpu, Time::HeirsAreLate, Time::ForExtras];
+    nobody_sleeps_beside_a_token(HEIR, TIMES);
+}
+
+#[test]
+fn with_wait_wake_nobody_sleeps_beside_a_token() {
+    nobody_sleeps_beside_a_token(Flavour::WaitWake, &[Time::Stands]);
+}
+
+/// As the others are: three who are interrupted, one of them twice, and three who are not.
+#[test]
+fn no_signal_is_spent_on_who_is_interrupted() {
+    for flavour in [HEIR, Flavour::WaitWake] {
+        crowd(move || {
+            let store = interrupt::Store::new(flavour);
+            let spawn = |work: fn(&interrupt::Store) -> u32| {
+                let store = store.clone();
+                thread::spawn(move || work(&store))
+            };
+            // All hear the one request.
+            let interrupted = [(); 2].map(|()| spawn(|store| store.take_if_signalled().into()));
+            let patient = [(); 3].map(|()| {
+                spawn(|store| {
+                    store.take();
+                    0
+                })
+            });
+            let interrupter = spawn(|store| {
+                store.interrupts.request(&process_repository().parkers);
+                0
+            });
+            (0..3).for_each(|_| store.put());
+            join([interrupter]);
+            // Whoever has not heard it waits for a token.
+            (0..2).for_each(|_| store.put());
+            let _ = join(interrupted);
+            join(patient);
+        });
+    }
+}

@@ -1,0 +1,28 @@
+//! A robust mutex with five threads, some of which die at a chance step.
+
+use super::super::robust::{Play, join, spawn};
+use super::crowd;
+use super::one_of;
+use crate::lock::robust::step::Step;
+
+#[test]
+fn some_of_five_die_anywhere() {
+    crowd(|| {
+        let play = Play::new();
+        let mortals = [(); 3].map(|()| {
+            spawn(&play, |play| {
+                play.turn_and_die(one_of(&Step::ALL));
+            })
+        });
+        let others = [(); 2].map(|()| {
+            spawn(&play, |play| {
+                play.turn();
+                play.turn();
+            })
+        });
+        play.turn();
+        join(mortals);
+        join(others);
+        play.finish();
+    });
+}

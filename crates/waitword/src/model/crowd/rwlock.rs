@@ -1,0 +1,141 @@
+//! A reader/writer lock of each preference and scope, with four readers, two writers, and one who upgrades.
+
+use super::super::rwlock::{ALARMED, ALARMS_RING, Guarded, KINDS, passed, start, upgrade};
+use super::*;
+use crate::{Preference, Scope};
+use std::sync::atomic::AtomicUsize as Count;
+
+/// A lock, and how often was written. (The count is not shuttle's: it is no part of the protocol.)
+struct Scene {
+    guarded: Arc<Guarded>,
+    writes: Arc<Count>,
+}
+
+impl Scene {
+    fn start(&self, work: impl Fn(&Guarded) -> usize + Send + 'static) -> thread::JoinHandle<()> {
+        let writes = self.writes.clone();
+        start(&self.guarded, move |guarded| {
+            for _ in 0..2 {
+                writes.fetch_add(work(guarded), Ordering::Relaxed);
+            }
+        })
+    }
+}
+
+/// How many writes that were: none.
+fn read(guarded: &Guarded) -> usize {
+    match dice(4) {
+        0 if guarded.lock.read(0, Some(&passed())).is_ok() => {
+            guarded.look();
+            guarded.unlock();
+        }
+        0 => {}
+        1 => {
+            guarded.lock.read(0, None).unwrap();
+            guarded.lock.read_recursive(0, None).unwrap();
+            guarded.look();
+            guarded.unlock();
+            guarded.unlock();
+        }
+        _ => drop(guarded.read()),
+    }
+    0
+}
+
+fn write(guarded: &Guarded) -> usize {
+    match dice(4) {
+        0 if guarded.lock.write(0, Some(&passed())).is_err() => return 0,
+        1 if guarded.lock.try_write(0).is_err() => return 0,
+        0 | 1 => {
+            guarded.change();
+            guarded.unlock();
+        }
+        2 => {
+            guarded.lock.write(0, None).unwrap();
+            guarded.change();
+            guarded.lock.become_reader();
+            guarded.look();
+            guarded.unlock();
+        }
+        _ => guarded.write(),
+    }
+    1
+}
+
+fn claim(guarded: &Guarded) -> usize {
+    if dice(2) == 0 {
+        upgrade(guarded);
+        return 1;
+    }
+    assert!(guarded.lock.claim());
+    if guarded.lock.upgrade_claim(Some(&passed())).is_err() {
+        guarded.look();
+        guarded.unlock_claim();
+        return 0;
+    }
+    guarded.change();
+    guarded.unlock();
+    1
+}
+
+fn seven_share_it(preference: Preference, scope: Scope, fast: bool, alarms: bool) {
+    ALARMS_RING.set(alarms);
+    crowd(move || {
+        let scene = Scene {
+            guarded: Guarded::new(preference, scope),
+            writes: Arc::default(),
+        };
+        if fast {
+            scene.guarded.lock.become_fast();
+        }
+        let mut threads: Vec<_> = (0..4).map(|_| scene.start(read)).collect();
+        threads.extend((0..2).map(|_| scene.start(write)));
+        threads.push(scene.start(claim));
+        join(threads);
+        let writes = scene.writes.load(Ordering::Relaxed);
+        scene.guarded.is_left_alone(writes);
+    });
+    ALARMS_RING.set(false);
+}
+
+#[test]
+fn seven_share_it_of_each_kind() {
+    for (preference, scope) in KINDS {
+        seven_share_it(preference, scope, false, false);
+    }
+}
+
+#[test]
+fn seven_share_it_and_take_turns() {
+    for &(preference, scope) in ALARMED {
+        seven_share_it(preference, scope, false, true);
+    }
+}
+
+#[test]
+fn seven_share_it_with_fast_readers() {
+    for preference in [Preference::Reader, Preference::Writer] {
+        for alarms in [false, true] {
+            seven_share_it(preference, Scope::Private, true, alarms);
+        }
+    }
+}
+
+/// Regression: while the one who left looked whom to wake, the other came in, so that nobody was, and left again, counting on the first.
+/// The writer slept on until its alarm. (Loom needs three switches for it, and too long.)
+#[test]
+fn a_reader_that_comes_and_goes_meanwhile_takes_no_wake_up_along() {
+    crowd(|| {
+        let guarded = Guarded::new(Preference::Reader, Scope::Private);
+        guarded.lock.read(0, None).unwrap();
+        let writer = start(&guarded, Guarded::write);
+        while !guarded.lock.keeps_a_writer_waiting() {
+            thread::yield_now();
+        }
+        let reader = start(&guarded, |guarded| drop(guarded.read()));
+        guarded.unlock();
+        writer.join().unwrap();
+        reader.join().unwrap();
+        guarded.is_left_alone(1);
+    });
+}
