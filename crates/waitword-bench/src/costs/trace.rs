@@ -42,6 +42,18 @@ pub(super) enum Failure {
     Died(i32),
 }
 
+impl Failure {
+    /// Of a child that has ended, or stopped where it should not.
+    fn of(status: i32) -> Self {
+        let exited = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
+        match exited {
+            Some(REFUSED) => Self::Refused("this kernel refuses ptrace".to_owned()),
+            Some(AWAKE) => Self::Awake,
+            _ => Self::Died(status),
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -140,9 +152,13 @@ impl Child {
                 is_gone: Cell::new(false),
             }),
             (Err(error), _) | (_, Err(error)) => {
-                end(id);
+                let status = end(id);
                 let why = format!("/proc of a child cannot be read: {error}");
-                Err(Failure::Refused(why))
+                // It may have come to its end before.
+                Err(match libc::WIFEXITED(status) {
+                    true => Failure::of(status),
+                    false => Failure::Refused(why),
+                })
             }
         }
     }
@@ -157,12 +173,7 @@ impl Child {
             return Ok(());
         }
         self.is_gone.set(!libc::WIFSTOPPED(status));
-        let exited = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
-        Err(match exited {
-            Some(REFUSED) => Failure::Refused("this kernel refuses ptrace".to_owned()),
-            Some(AWAKE) => Failure::Awake,
-            _ => Failure::Died(status),
-        })
+        Err(Failure::of(status))
     }
 
     fn registers(&self) -> Registers {
@@ -203,13 +214,15 @@ impl Drop for Child {
     }
 }
 
-/// Kills a child that nobody has waited for.
-fn end(child: i32) {
+/// Kills a child that nobody has waited for; how it ended.
+fn end(child: i32) -> i32 {
+    let mut status = 0;
     // SAFETY: a child of ours: the number is still its own.
     unsafe {
         libc::kill(child, libc::SIGKILL);
-        libc::waitpid(child, core::ptr::null_mut(), 0);
+        libc::waitpid(child, &raw mut status, 0);
     }
+    status
 }
 
 /// What was seen of an operation.

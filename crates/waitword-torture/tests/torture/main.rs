@@ -63,10 +63,6 @@ fn main() -> ExitCode {
         trials.push(Trial::test(format!("fault::{fault}"), test));
     }
     trials.push(Trial::test(
-        "fault::clock_is_left_alone_unless_asked_for",
-        clock_is_left_alone,
-    ));
-    trials.push(Trial::test(
         "the_same_seed_makes_the_same_choices",
         choices::seed_repeats,
     ));
@@ -117,16 +113,6 @@ fn strikes(fault: &str, scenario: &str) -> Result<(), Failed> {
     {
         Some(line) if line.contains(fault) && !line.contains(&none) => Ok(()),
         other => Err(format!("not injected: {other:?}").into()),
-    }
-}
-
-/// The clock is the whole machine's. (`src/fault/clock.rs` tests the steps, on a clock of its own.)
-fn clock_is_left_alone() -> Result<(), Failed> {
-    let output = torture("--only tokens --seconds 1 --faults clock")?;
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    match output.status.success() && !stdout.contains("clock steps") {
-        true => Ok(()),
-        false => Err(format!("{stdout}{stderr}").into()),
     }
 }
 
