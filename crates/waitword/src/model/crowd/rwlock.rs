@@ -79,6 +79,8 @@ fn claim(guarded: &Guarded) -> usize {
 }
 
 fn seven_share_it(preference: Preference, scope: Scope, fast: bool, alarms: bool) {
+    // Shown if it fails.
+    println!("{preference:?}s first, {scope:?}, fast: {fast}, alarms: {alarms}");
     ALARMS_RING.set(alarms);
     crowd(move || {
         let scene = Scene {
