@@ -4,11 +4,9 @@
 mod common;
 
 use common::process::{Way, in_child, in_fresh_process};
+use common::seccomp::{self, ALLOW, NUMBER, THIRD, answer, load, unless};
 use common::{until, until_waiting, watchdog};
-use libc::{
-    BPF_ABS, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO,
-    c_int, c_void, sock_filter, sock_fprog,
-};
+use libc::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use waitword::{Futex, table};
@@ -39,56 +37,16 @@ extern "C" fn __register_atfork(
     }
 }
 
-const fn step(code: u32, k: u32, yes: u8, no: u8) -> sock_filter {
-    sock_filter {
-        code: code as u16,
-        jt: yes,
-        jf: no,
-        k,
-    }
-}
-
 /// From here on the kernel refuses MADV_WIPEONFORK to this thread, and to those that it starts.
 fn refuse_to_wipe() {
-    /// Offsets in `struct seccomp_data`: the call's number, and the low half of its third argument.
-    const NUMBER: u32 = 0;
-    const THIRD: u32 = if cfg!(target_endian = "little") {
-        32
-    } else {
-        36
-    };
-    let mut filter = [
-        step(BPF_LD | BPF_W | BPF_ABS, NUMBER, 0, 0),
-        step(BPF_JMP | BPF_JEQ | BPF_K, libc::SYS_madvise as u32, 0, 3),
-        step(BPF_LD | BPF_W | BPF_ABS, THIRD, 0, 0),
-        step(
-            BPF_JMP | BPF_JEQ | BPF_K,
-            libc::MADV_WIPEONFORK as u32,
-            0,
-            1,
-        ),
-        step(
-            BPF_RET | BPF_K,
-            SECCOMP_RET_ERRNO | libc::EINVAL as u32,
-            0,
-            0,
-        ),
-        step(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0),
-    ];
-    let program = sock_fprog {
-        len: filter.len() as u16,
-        filter: filter.as_mut_ptr(),
-    };
-    // SAFETY: sets a flag, and hands the kernel a program that it checks and copies.
-    unsafe {
-        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-        let set = libc::prctl(
-            libc::PR_SET_SECCOMP,
-            libc::SECCOMP_MODE_FILTER,
-            &raw const program,
-        );
-        assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
-    }
+    seccomp::install(vec![
+        load(NUMBER),
+        unless(libc::SYS_madvise as u32, 3),
+        load(THIRD),
+        unless(libc::MADV_WIPEONFORK as u32, 1),
+        answer(libc::EINVAL),
+        ALLOW,
+    ]);
 }
 
 #[test]

@@ -11,11 +11,9 @@
 mod common;
 
 use common::process::in_fresh_process;
+use common::seccomp::{self, ALLOW, FIRST, NUMBER, SECOND, answer, load, step, unless};
 use common::{until_waiting, watchdog};
-use libc::{
-    BPF_ABS, BPF_ALU, BPF_AND, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, SECCOMP_RET_ALLOW,
-    SECCOMP_RET_ERRNO, sock_filter, sock_fprog,
-};
+use libc::{BPF_ALU, BPF_AND, BPF_K, sock_filter};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
@@ -26,43 +24,13 @@ use waitword::{
 
 const FUTEX_LOCK_PI2: u32 = 13;
 const PR_FUTEX_HASH: u32 = 78;
-/// Offsets in `struct seccomp_data`: the call's number, and the low halves of its first arguments.
-const NUMBER: u32 = 0;
-const FIRST: u32 = if cfg!(target_endian = "little") {
-    16
-} else {
-    20
-};
-const SECOND: u32 = FIRST + 8;
-
-const fn step(code: u32, k: u32, yes: u8, no: u8) -> sock_filter {
-    sock_filter {
-        code: code as u16,
-        jt: yes,
-        jf: no,
-        k,
-    }
-}
-
-const fn load(offset: u32) -> sock_filter {
-    step(BPF_LD | BPF_W | BPF_ABS, offset, 0, 0)
-}
-
-const fn answer(error: i32) -> sock_filter {
-    step(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error as u32, 0, 0)
-}
-
 /// If the call's number is this: the answer.
 const fn refuse(call: libc::c_long, error: i32) -> [sock_filter; 2] {
-    [
-        step(BPF_JMP | BPF_JEQ | BPF_K, call as u32, 0, 1),
-        answer(error),
-    ]
+    [unless(call as u32, 1), answer(error)]
 }
 
 /// From here on this thread, and those that it starts, see Linux 5.10's futexes.
 fn become_old() {
-    const ALLOW: sock_filter = step(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
     let mut filter = vec![load(NUMBER)];
     filter.extend(refuse(libc::SYS_futex_waitv, libc::ENOSYS));
     // futex_wake, futex_wait, futex_requeue: the same numbers everywhere.
@@ -70,7 +38,7 @@ fn become_old() {
         filter.extend(refuse(call, libc::ENOSYS));
     }
     let among = |call: libc::c_long, rest: [sock_filter; 4]| {
-        let skip = step(BPF_JMP | BPF_JEQ | BPF_K, call as u32, 0, 5);
+        let skip = unless(call as u32, 5);
         [&[skip][..], &rest, &[ALLOW]].concat()
     };
     filter.extend(among(
@@ -78,31 +46,18 @@ fn become_old() {
         [
             load(SECOND),
             step(BPF_ALU | BPF_AND | BPF_K, 127, 0, 0),
-            step(BPF_JMP | BPF_JEQ | BPF_K, FUTEX_LOCK_PI2, 0, 1),
+            unless(FUTEX_LOCK_PI2, 1),
             answer(libc::ENOSYS),
         ],
     ));
     filter.extend([
-        step(BPF_JMP | BPF_JEQ | BPF_K, libc::SYS_prctl as u32, 0, 3),
+        unless(libc::SYS_prctl as u32, 3),
         load(FIRST),
-        step(BPF_JMP | BPF_JEQ | BPF_K, PR_FUTEX_HASH, 0, 1),
+        unless(PR_FUTEX_HASH, 1),
         answer(libc::EINVAL),
         ALLOW,
     ]);
-    let program = sock_fprog {
-        len: filter.len() as u16,
-        filter: filter.as_mut_ptr(),
-    };
-    // SAFETY: sets a flag, and hands the kernel a program that it checks and copies.
-    unsafe {
-        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-        let set = libc::prctl(
-            libc::PR_SET_SECCOMP,
-            libc::SECCOMP_MODE_FILTER,
-            &raw const program,
-        );
-        assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
-    }
+    seccomp::install(filter);
 }
 
 /// Runs a test in a process of its own that is old from its first futex on.

@@ -5,6 +5,7 @@
 
 pub(crate) mod inside;
 pub(crate) mod process;
+pub(crate) mod seccomp;
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
