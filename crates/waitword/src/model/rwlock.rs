@@ -74,11 +74,6 @@ pub(super) const KINDS: [(Preference, Scope); 4] = [
     (Preference::Writer, Scope::Shared),
 ];
 
-/// Those of which the models with alarms are. A process-shared lock that prefers writers leaves it to an alarm to find out that
-/// there are none any more (`kernel.rs`, `probe`), and in the schedules that shuttle takes the one that a model has may have rung before.
-pub(super) const ALARMED: &[(Preference, Scope)] =
-    KINDS.split_at(if cfg!(shuttle) { 3 } else { 4 }).0;
-
 pub(super) fn start(
     guarded: &Arc<Guarded>,
     work: impl FnOnce(&Guarded) + Send + 'static,
@@ -199,7 +194,7 @@ fn a_writer_that_gives_up_does_not_take_another_s_bit_with_it() {
 
 #[test]
 fn a_turn_is_taken_and_used() {
-    for &(preference, scope) in ALARMED {
+    for (preference, scope) in KINDS {
         with_alarms(1, move || {
             let guarded = Guarded::new(preference, scope);
             guarded.lock.read(0, None).unwrap();

@@ -6,14 +6,19 @@
 //! ```text
 //!   waiter                                     release
 //!   ──────                                     ───────
-//!   word: READERS_WAIT or WRITERS_WAIT set     word: without the hold, and without the bit
+//!   word: READERS_WAIT or WRITERS_WAIT set     word: without the hold, without the bit, one more wake
 //!     (in one CAS with seeing that it must)      (one CAS: the last touch of the lock)
 //!   FUTEX_WAIT_BITSET(low half, as announced)  FUTEX_WAKE_BITSET(low half, readers: all, writers: one)
 //! ```
 //!
-//! All that may end a wait changes the low half: a release that somebody may sleep for clears his bit. The reader count is in the
-//! high half, so that readers who come and go do not keep a writer from falling asleep. The kernel's bitset tells the classes
-//! apart: readers, writers (and those who want the claim), the claim's holder.
+//! All that may end a wait changes the low half: a release that somebody may sleep for clears his bit. And it stays changed, for
+//! whoever clears such a bit counts that in the word (`State::waking`). The bit alone would not do: who has announced himself and does not
+//! sleep yet is passed over by the wake, and the next one who must wait may set the same bit again before he looks. Nor would it do for
+//! him to look only: readers that a release lets in come in past waiting writers, so he must know that he is one of them
+//! (`State::has_let_readers_in_since`). Who is late by a multiple of 64 wakes is mistaken, and has an alarm.
+//!
+//! The reader count is in the high half, so that readers who come and go do not keep a writer from falling asleep. The kernel's
+//! bitset tells the classes apart: readers, writers (and those who want the claim), the claim's holder.
 //!
 //! * A writer that was woken does not know whether others sleep, so it sets `WRITERS_WAIT` as it takes the lock. Between
 //!   its wake-up and that, releases wake nobody, and no `WOKEN` is needed.
@@ -29,8 +34,8 @@
 
 use super::spin::Spin;
 use super::state::{
-    CLAIM_WAITS, CLAIMED, OVERLAPS, READERS_TURN, READERS_WAIT, Release, Right, State, TURN,
-    WRITER, WRITERS_WAIT,
+    CLAIM_WAITS, CLAIMED, READERS_TURN, READERS_WAIT, Release, Right, State, TURN, WAKES, WRITER,
+    WRITERS_WAIT,
 };
 use super::wait::{Alarms, Patience, sooner};
 use super::{RawRwLock, RwLockError, Wish};
@@ -76,24 +81,24 @@ enum Whom {
 /// What the word says when `after` is left, and who is woken.
 fn next(after: State, release: Release) -> (State, Whom) {
     if after.has(CLAIM_WAITS) && after.readers() == 0 {
-        return (after.without(CLAIM_WAITS), Whom::ClaimsHolder);
+        return (after.waking(CLAIM_WAITS), Whom::ClaimsHolder);
     }
     let readers_may = after.admits_reader(Right::Newcomer)
         || after.has(READERS_TURN)
         // Nobody else is there to take the turn.
         || !after.has(WRITERS_WAIT | CLAIMED);
     if after.has(READERS_WAIT) && !after.has(WRITER) && readers_may {
-        return (after.without(READERS_WAIT | READERS_TURN), Whom::AllReaders);
+        return (after.waking(READERS_WAIT | READERS_TURN), Whom::AllReaders);
     }
     if after.has(WRITERS_WAIT) && after.is_free() {
-        return (after.without(WRITERS_WAIT), Whom::AWriter);
+        return (after.waking(WRITERS_WAIT), Whom::AWriter);
     }
     let left_claim = matches!(
         release,
         Release::Claim | Release::ClaimToReader | Release::WriterToReader
     );
     if after.has(WRITERS_WAIT) && left_claim && !after.has(CLAIMED) {
-        return (after.without(WRITERS_WAIT), Whom::AllWriters);
+        return (after.waking(WRITERS_WAIT), Whom::AllWriters);
     }
     if !after.has(READERS_WAIT | WRITERS_WAIT | CLAIM_WAITS) {
         // The turn of somebody who is gone.
@@ -167,8 +172,13 @@ impl RawRwLock {
         let mut spin = Spin::new();
         let mut alarms = Alarms::new();
         let mut patience = Patience::new();
+        let mut last: Option<State> = None;
         loop {
             let state = self.state();
+            let let_in = last.is_some_and(|announced| state.has_let_readers_in_since(announced));
+            if let_in {
+                right = Right::Holder;
+            }
             if state.admits_reader(right) {
                 if state.is_full() {
                     return Err(RwLockError::TooManyReaders);
@@ -180,7 +190,7 @@ impl RawRwLock {
                 }
                 let others = right != asked_for && state.has(TURN) && state.has(READERS_WAIT);
                 if others {
-                    new = new.without(READERS_WAIT);
+                    new = new.waking(READERS_WAIT);
                 }
                 if self.replace(state, new, Acquire) {
                     if others {
@@ -201,6 +211,7 @@ impl RawRwLock {
             if !self.replace(state, announced, Relaxed) {
                 continue;
             }
+            last = Some(announced);
             alarms.begin();
             let waits_for_a_turn = !state.prefers_writers() && !state.has(WRITER);
             let own = if waits_for_a_turn {
@@ -215,11 +226,10 @@ impl RawRwLock {
                 Slept::Disturbed => {}
                 // What it announced stays, for others may sleep; the next release finds out.
                 Slept::TimedOut if deadline.is_some_and(Deadline::has_passed) => {
-                    if alarms.have_rung() && state.prefers_writers() {
-                        // It has asked for the turn, which would keep others out of a free lock. Who needs it asks again.
-                        self.word.fetch_and(!(READERS_TURN | TURN), Relaxed);
+                    let asked = alarms.have_rung() && state.prefers_writers();
+                    if self.give_up_reading(announced, asked) {
+                        return Err(RwLockError::TimedOut);
                     }
-                    return Err(RwLockError::TimedOut);
                 }
                 Slept::TimedOut if waits_for_a_turn => right = right.max(Right::Waited),
                 Slept::TimedOut => {
@@ -229,6 +239,21 @@ impl RawRwLock {
                         self.probe(alarms.turn());
                     }
                 }
+            }
+        }
+    }
+
+    /// A reader whose deadline has passed gives up, and the turn too, if it has `asked` for it: that would keep others out of a free lock,
+    /// and who needs it asks again. False: it has been let in since it `announced` itself, and whatever that release left to the readers
+    /// (the turn) is its to use.
+    fn give_up_reading(&self, announced: State, asked: bool) -> bool {
+        loop {
+            let state = self.state();
+            if state.has_let_readers_in_since(announced) {
+                return false;
+            }
+            if !asked || self.replace(state, state.without(READERS_TURN | TURN), Relaxed) {
+                return true;
             }
         }
     }
@@ -245,7 +270,7 @@ impl RawRwLock {
                 }
             } else if state.has(WRITERS_WAIT) {
                 // Those that there are announce themselves again.
-                if self.replace(state, state.without(WRITERS_WAIT), Relaxed) {
+                if self.replace(state, state.waking(WRITERS_WAIT), Relaxed) {
                     if wake(&raw const self.word, ALL, WRITERS) {
                         // They are given the time to.
                         crate::sys::sched::sleep_nanoseconds(100_000);
@@ -289,7 +314,11 @@ impl RawRwLock {
                 let lets_in = wish == Wish::Claim
                     && new.has(READERS_WAIT)
                     && new.admits_reader(Right::Newcomer);
-                let new = new.having(READERS_WAIT, new.has(READERS_WAIT) && !lets_in);
+                let new = if lets_in {
+                    new.waking(READERS_WAIT)
+                } else {
+                    new
+                };
                 if self.replace(state, new, Acquire) {
                     if lets_in {
                         wake(&raw const self.word, ALL, READERS);
@@ -343,7 +372,7 @@ impl RawRwLock {
     fn give_up(&self, announced: u64) {
         loop {
             let state = self.state();
-            let new = state.without(announced | READERS_WAIT);
+            let new = state.waking(announced | READERS_WAIT);
             if self.replace(state, new, AcqRel) {
                 break;
             }
@@ -367,7 +396,9 @@ impl RawRwLock {
         loop {
             let state = self.state();
             if state.readers() == 0 {
-                if self.replace(state, state.with_writer(owner), Acquire) {
+                // The turn, if it was its own, has been used.
+                let new = state.with_writer(owner).without(TURN | READERS_TURN);
+                if self.replace(state, new, Acquire) {
                     return Ok(());
                 }
                 continue;
@@ -398,7 +429,5 @@ impl RawRwLock {
 
 // What a release must change for sleepers lies in the half that they sleep on.
 const _: () = {
-    assert!(
-        (READERS_WAIT | WRITERS_WAIT | CLAIM_WAITS | READERS_TURN | TURN | OVERLAPS) >> 32 == 0
-    );
+    assert!((READERS_WAIT | WRITERS_WAIT | CLAIM_WAITS | READERS_TURN | TURN | WAKES) >> 32 == 0);
 };

@@ -2,11 +2,11 @@
 //! or wakes.
 //!
 //! ```text
-//!   63            32 31    19 18 17   14 13  10 9 8 7 6 5 4 3 2 1 0
-//!   ┌───────────────┬────────┬──┬───────┬──────┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┐
-//!   │ readers, or   │ unused │T'│OVER-  │ TURN │S│P│s│F│w│W│R│c│C│X│
-//!   │ writer's owner│        │  │LAPS   │      │ │ │ │ │ │ │ │ │ │ │
-//!   └───────────────┴────────┴──┴───────┴──────┴─┴─┴─┴─┴─┴─┴─┴─┴─┴─┘
+//!   63            32 31  26 25 19 18 17   14 13  10 9 8 7 6 5 4 3 2 1 0
+//!   ┌───────────────┬──────┬─────┬──┬───────┬──────┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┐
+//!   │ readers, or   │OTHER │READ-│T'│OVER-  │ TURN │S│P│s│F│w│W│R│c│C│X│
+//!   │ writer's owner│WAKES │ERS' │  │LAPS   │      │ │ │ │ │ │ │ │ │ │ │
+//!   └───────────────┴──────┴─────┴──┴───────┴──────┴─┴─┴─┴─┴─┴─┴─┴─┴─┴─┘
 //! ```
 //!
 //! | bits | name | meaning |
@@ -25,9 +25,11 @@
 //! | 10–13 | `TURN` | not 0: somebody has waited too long, newcomers queue behind; the number says how long for |
 //! | 14–17 | `OVERLAPS` | how often lately a reader found others inside |
 //! | 18 T' | `READERS_TURN` | the turn is the readers' (process-shared only, where nobody can look at the queue) |
+//! | 19–25 | `READERS_WAKES` | how many steps have cleared `READERS_WAIT`, and let those in (process-shared only; wraps) |
+//! | 26–31 | `OTHER_WAKES` | how many have cleared another's bit, and woken him (process-shared only; wraps) |
 //!
 //! All zeros is an unlocked private lock of reader preference. A process-shared waiter sleeps on the low half; every
-//! release that somebody may sleep for changes it (`shared.rs`).
+//! release that somebody may sleep for changes it, for good (`kernel.rs`).
 
 /// The word of a lock at some moment.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,6 +50,11 @@ pub(super) const TURN: u64 = 15 * TURN_ONE;
 const OVERLAPS_ONE: u64 = 1 << 14;
 pub(super) const OVERLAPS: u64 = 15 * OVERLAPS_ONE;
 pub(super) const READERS_TURN: u64 = 1 << 18;
+const READERS_WAKES_ONE: u64 = 1 << 19;
+const READERS_WAKES: u64 = 0x7f * READERS_WAKES_ONE;
+const OTHER_WAKES_ONE: u64 = 1 << 26;
+const OTHER_WAKES: u64 = 0x3f * OTHER_WAKES_ONE;
+pub(super) const WAKES: u64 = READERS_WAKES | OTHER_WAKES;
 
 /// One reader.
 pub(super) const READER: u64 = 1 << 32;
@@ -93,6 +100,23 @@ impl State {
     #[inline]
     pub(super) fn without(self, bits: u64) -> Self {
         State(self.0 & !bits)
+    }
+
+    /// Without `bits` of those who are about to be woken, who sleep on the low half: it will not be as they announced it again.
+    #[inline]
+    pub(super) fn waking(self, bits: u64) -> Self {
+        let (field, one) = match bits & READERS_WAIT {
+            0 => (OTHER_WAKES, OTHER_WAKES_ONE),
+            _ => (READERS_WAKES, READERS_WAKES_ONE),
+        };
+        let counted = self.0.wrapping_add(one) & field;
+        State(self.0 & !(field | bits) | counted)
+    }
+
+    /// Whether the readers that waited when the word was `announced` have been let in since.
+    #[inline]
+    pub(super) fn has_let_readers_in_since(self, announced: State) -> bool {
+        (self.0 ^ announced.0) & READERS_WAKES != 0
     }
 
     /// `bits` set or cleared.
@@ -289,5 +313,31 @@ impl core::fmt::Debug for State {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wakes_are_counted_beside_everything_else_and_wrap() {
+        for (bit, field, other) in [
+            (READERS_WAIT, READERS_WAKES, OTHER_WAKES),
+            (WRITERS_WAIT, OTHER_WAKES, READERS_WAKES),
+        ] {
+            let first = State(!other);
+            let mut state = first;
+            for _ in 0..1 << field.count_ones() {
+                let next = state.waking(bit);
+                assert_ne!(next.low_half(), state.low_half());
+                assert_eq!(next.0 | field, !(other | bit), "{next:?}");
+                assert_eq!(next.has_let_readers_in_since(state), bit == READERS_WAIT);
+                state = next;
+            }
+            assert_eq!(state, first.without(bit));
+        }
+        assert_eq!(WAKES | READERS_TURN, LOW_HALF & !(READERS_TURN - 1));
+        assert_eq!(WAKES & READERS_TURN, 0);
     }
 }

@@ -1,6 +1,6 @@
 //! A reader/writer lock of each preference and scope, with four readers, two writers, and one who upgrades.
 
-use super::super::rwlock::{ALARMED, ALARMS_RING, Guarded, KINDS, passed, start, upgrade};
+use super::super::rwlock::{ALARMS_RING, Guarded, KINDS, passed, start, upgrade};
 use super::*;
 use crate::{Preference, Scope};
 use std::sync::atomic::AtomicUsize as Count;
@@ -109,7 +109,7 @@ fn seven_share_it_of_each_kind() {
 
 #[test]
 fn seven_share_it_and_take_turns() {
-    for &(preference, scope) in ALARMED {
+    for (preference, scope) in KINDS {
         seven_share_it(preference, scope, false, true);
     }
 }
