@@ -285,13 +285,7 @@ pub(crate) fn unpark<T: Into<Tokens>>(
     choose: impl FnMut(u64) -> Choice,
     change: impl FnOnce(Unparked) -> T,
 ) -> usize {
-    let Some(queue) = repository.lock_queue(key) else {
-        change(Unparked {
-            woken: 0,
-            more: false,
-        });
-        return 0;
-    };
+    let queue = repository.lock_queue(key);
     let mut claimed = Claimed::new();
     let unparked = queue.claim_chosen(choose, &mut claimed);
     change(unparked).into().tell(&claimed);
@@ -325,13 +319,7 @@ pub(crate) fn unpark_highest(
     rank: impl Fn(u64) -> u64,
     change: impl FnOnce(Unparked) -> Token,
 ) -> usize {
-    let Some(queue) = repository.lock_queue(key) else {
-        change(Unparked {
-            woken: 0,
-            more: false,
-        });
-        return 0;
-    };
+    let queue = repository.lock_queue(key);
     let mut claimed = Claimed::new();
     let (mut seen, mut highest, mut best) = (0, None, 0);
     let look = |kind| {
@@ -397,10 +385,7 @@ pub(crate) fn unpark_requeue<T: Into<Tokens>>(
         moved: 0,
         more: false,
     };
-    let Some(pair) = repository.lock_pair(from, to) else {
-        change(NOBODY);
-        return NOBODY;
-    };
+    let pair = repository.lock_pair(from, to);
     if !pair.has_bound_to(mutex) {
         change(NOBODY);
         return NOBODY;

@@ -104,9 +104,7 @@ fn requeue_waiters(
         leave_note(from, wake.saturating_add(moved), u64::MAX);
         return Ok(0);
     }
-    let Some(pair) = repository.lock_pair(from, to) else {
-        return as_expected().then_some(0).ok_or(Error::Mismatch);
-    };
+    let pair = repository.lock_pair(from, to);
     if !as_expected() {
         return Err(Error::Mismatch);
     }
@@ -160,10 +158,7 @@ fn wake_both(
         leave_note(first, count, u64::MAX);
         return 0;
     }
-    let Some(pair) = repository.lock_pair(first, second) else {
-        change();
-        return 0;
-    };
+    let pair = repository.lock_pair(first, second);
     let wake_second = change();
     let mut claimed = Claimed::new();
     pair.claim_from(count, u64::MAX, &mut claimed);

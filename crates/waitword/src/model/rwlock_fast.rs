@@ -113,6 +113,23 @@ fn who_reads_fast_can_read_again() {
     });
 }
 
+/// Regression: a writer that drives out readers announced itself before it queued (`CLAIM_WAITS`, under writer preference); if nobody had waited
+/// in this process before, the reader that left looked at no queue and took that back, though the writer stood in it by then.
+#[test]
+fn who_reads_again_beside_a_writer_that_drives_it_out_wakes_it() {
+    check(3, || {
+        let guarded = fast(Preference::Writer);
+        guarded.lock.read(0, None).unwrap();
+        let writer = start(&guarded, Guarded::write);
+        guarded.lock.read_recursive(0, None).unwrap();
+        guarded.look();
+        guarded.unlock();
+        guarded.unlock();
+        writer.join().unwrap();
+        guarded.is_left_alone(1);
+    });
+}
+
 #[test]
 fn an_upgrade_drives_out_fast_readers() {
     check(2, || {

@@ -112,17 +112,6 @@ impl Repository {
         unsafe { self.current.load(Ordering::Acquire).as_ref() }
     }
 
-    /// The same for a caller that may have seen, without ordering, what a waiter wrote into a lock's word: then there is a table, also if
-    /// it has not seen that.
-    #[inline]
-    fn table_of_seen_waiter(&self) -> Option<&Table> {
-        self.existing_table().or_else(|| {
-            // Acquire: pairs with the fence that the waiter made between finding its table and writing (`Bucket::announce`).
-            fence(Ordering::Acquire);
-            self.existing_table()
-        })
-    }
-
     fn table(&self) -> &Table {
         self.existing_table()
             .unwrap_or_else(|| self.make_first_table())
@@ -211,7 +200,7 @@ impl Repository {
     pub(crate) fn withdraw(&self, node: &Node) -> bool {
         loop {
             let key = node.key();
-            let queue = self.lock_queue_of_waiter(key);
+            let queue = self.lock_queue(key);
             // A requeue may have moved it while we waited for the lock.
             if node.key() == key {
                 return queue.remove(node);
@@ -227,7 +216,7 @@ impl Repository {
         node: &Node,
         left: impl FnOnce(&Queue<'_>),
     ) -> bool {
-        let queue = self.lock_queue_of_waiter(key);
+        let queue = self.lock_queue(key);
         let withdrawn = node.key() == key && queue.remove(node);
         if withdrawn {
             left(&queue);
@@ -235,18 +224,10 @@ impl Repository {
         withdrawn
     }
 
-    /// Locks the bucket of `key`. `None` if nobody ever waited on anything.
+    /// Locks the bucket of `key`, also if nobody ever waited on anything: the first to wait may just be coming, and what is changed
+    /// under this lock is changed before it announces itself or after.
     #[inline]
-    pub(crate) fn lock_queue(&self, key: Key) -> Option<Queue<'_>> {
-        let table = self.table_of_seen_waiter()?;
-        Some(Queue {
-            key,
-            held: self.lock(key, table.find(key)),
-        })
-    }
-
-    /// The same for somebody who waits or did: there is a table.
-    fn lock_queue_of_waiter(&self, key: Key) -> Queue<'_> {
+    pub(crate) fn lock_queue(&self, key: Key) -> Queue<'_> {
         Queue {
             key,
             held: self.lock(key, self.table().find(key)),
@@ -254,11 +235,11 @@ impl Repository {
     }
 
     /// Locks the buckets of two keys. Counts a waiter in at `to` first, for those whom the caller is
-    /// about to move there: a waker of `to` that comes later must look. `None` if nobody ever waited.
-    pub(crate) fn lock_pair(&self, from: Key, to: Key) -> Option<Pair<'_>> {
+    /// about to move there: a waker of `to` that comes later must look.
+    pub(crate) fn lock_pair(&self, from: Key, to: Key) -> Pair<'_> {
         let section = Section::enter(self);
         loop {
-            let table = self.table_of_seen_waiter()?;
+            let table = self.table();
             let (from_found, to_found) = (table.find(from), table.find(to));
             to_found.bucket.announce(to_found.lane);
             let mut order = [from_found.bucket, to_found.bucket];
@@ -269,11 +250,11 @@ impl Repository {
                 if !ptr::eq(first, second) {
                     second.lock();
                 }
-                return Some(Pair {
+                return Pair {
                     from: (from, from_found),
                     to: (to, to_found),
                     _section: section,
-                });
+                };
             }
             to_found.bucket.count(to_found.lane, -1);
             // SAFETY: locked just above.

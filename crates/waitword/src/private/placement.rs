@@ -94,11 +94,11 @@ fn every_page_of_a_slab_lies_on_its_node_whoever_touches_it_first() {
 fn bucket_with_a_waiter(key: Key) -> *const super::Bucket {
     let deadline = std::time::Instant::now() + Duration::from_secs(60);
     loop {
-        if let Some(queue) = repository().lock_queue(key)
-            && queue.has_waiters()
-        {
+        let queue = repository().lock_queue(key);
+        if queue.has_waiters() {
             return queue.held.found.bucket;
         }
+        drop(queue);
         assert!(std::time::Instant::now() < deadline, "nobody came");
         thread::yield_now();
     }
