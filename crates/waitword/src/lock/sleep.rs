@@ -31,6 +31,7 @@ use crate::futex::{Error, Scope, private};
 use crate::park::Until;
 use crate::private::{Key, is_inside, repository};
 use crate::sys::clock::Deadline;
+use crate::sys::futex::KernelWord;
 
 /// What to do when a signal handler ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,24 +43,15 @@ pub(super) enum Signals {
 }
 
 /// A word that is slept on.
-pub(super) trait SleepWord {
+pub(super) trait SleepWord: KernelWord {
     /// The 32 bits that decide.
     fn deciding(&self) -> u32;
-
-    /// Their address.
-    #[cfg(not(loom))]
-    fn deciding_address(&self) -> *mut u32;
 }
 
 impl SleepWord for AtomicU32 {
     fn deciding(&self) -> u32 {
         // Relaxed: the fence of the waiter count orders it (`private/bucket.rs`).
         self.load(Ordering::Relaxed)
-    }
-
-    #[cfg(not(loom))]
-    fn deciding_address(&self) -> *mut u32 {
-        self.as_ptr()
     }
 }
 
@@ -68,17 +60,14 @@ impl SleepWord for AtomicU64 {
         // Relaxed: as above.
         self.load(Ordering::Relaxed) as u32
     }
-
-    #[cfg(not(loom))]
-    fn deciding_address(&self) -> *mut u32 {
-        low_half(self)
-    }
 }
 
-#[cfg(not(loom))]
-fn low_half(word: *const AtomicU64) -> *mut u32 {
-    let index = usize::from(cfg!(target_endian = "big"));
-    word.cast::<u32>().cast_mut().wrapping_add(index)
+#[inline(always)]
+fn in_kernel<W: KernelWord>(word: *const W, scope: Scope) -> Option<*mut u32> {
+    match scope {
+        Scope::Private => None,
+        Scope::Shared => Some(W::address(word)),
+    }
 }
 
 /// Where the waiters of a word are to be found, without the word.
@@ -86,7 +75,6 @@ fn low_half(word: *const AtomicU64) -> *mut u32 {
 pub(super) struct Spot {
     key: Key,
     /// `None`: in the table.
-    #[cfg(not(loom))]
     in_kernel: Option<*mut u32>,
 }
 
@@ -94,34 +82,23 @@ impl Spot {
     /// That of `word`, which is not touched.
     #[inline(always)]
     pub(super) fn of<W: SleepWord>(word: &W, scope: Scope) -> Self {
-        let _ = scope;
         Self {
             key: key_of(word),
-            #[cfg(not(loom))]
-            in_kernel: match scope {
-                Scope::Private => None,
-                Scope::Shared => Some(word.deciding_address()),
-            },
+            in_kernel: in_kernel(word, scope),
         }
     }
 
     /// That of a word at this address, which need not be there any more.
     pub(super) fn at(word: *const AtomicU64, scope: Scope) -> Self {
-        let _ = scope;
         Self {
             key: key_at(word.addr()),
-            #[cfg(not(loom))]
-            in_kernel: match scope {
-                Scope::Private => None,
-                Scope::Shared => Some(low_half(word)),
-            },
+            in_kernel: in_kernel(word, scope),
         }
     }
 
     /// Wakes up to `count`. Async-signal-safe.
     #[inline]
     pub(super) fn wake(self, count: usize) {
-        #[cfg(not(loom))]
         if let Some(address) = self.in_kernel {
             let count = count.min(i32::MAX as usize) as u32;
             // An error says that the memory is gone, and so its waiters were awake.
@@ -145,12 +122,10 @@ pub(super) fn wait<'u, W: SleepWord>(
 ) -> Result<(), Error> {
     let until = until.into();
     let deadline = until.deadline;
-    #[cfg(not(loom))]
     if scope == Scope::Shared {
         // Nobody but a signal interrupts a sleep in the kernel.
-        return in_kernel::wait(word.deciding_address(), expected, deadline, signals);
+        return in_kernel::wait(word, expected, deadline, signals);
     }
-    let _ = scope;
     let as_expected = || word.deciding() == expected;
     match private::wait(repository(), key_of(word), as_expected, u64::MAX, until) {
         Err(Error::TimedOut) => Err(Error::TimedOut),
@@ -173,32 +148,33 @@ fn out_of_a_handler(deadline: Option<&Deadline>) -> Result<(), Error> {
 /// Between looks where one cannot sleep.
 const NAP: i64 = 100_000;
 
-#[cfg(not(loom))]
 mod in_kernel {
     use super::{NAP, Signals};
     use crate::futex::Error;
     use crate::sys;
     use crate::sys::Errno;
     use crate::sys::clock::{Deadline, now};
+    use crate::sys::futex::{KernelWord, word_wait};
     use core::time::Duration;
 
     /// How long somebody sleeps on a shared word before looking at it without having been woken.
     const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-    pub(super) fn wait(
-        word: *mut u32,
+    pub(super) fn wait<W: KernelWord>(
+        word: &W,
         expected: u32,
         deadline: Option<&Deadline>,
         signals: Signals,
     ) -> Result<(), Error> {
-        let soon = deadline.filter(|deadline| is_soon(deadline));
-        let until = soon.copied().unwrap_or_else(|| Deadline::after(LOOK_AGAIN));
-        // SAFETY: the word is borrowed by `sleep::wait`.
-        let waited = unsafe {
-            match signals {
-                Signals::Ignored => sys::futex::shared_wait(word, expected, u32::MAX, Some(&until)),
-                Signals::Reported => wait_restartably(word, expected, &until, deadline),
-            }
+        let until = match deadline {
+            Some(deadline) if is_soon(deadline) => Some(*deadline),
+            // In a model nobody is killed, and every time has passed.
+            _ if cfg!(loom) => None,
+            _ => Some(Deadline::after(LOOK_AGAIN)),
+        };
+        let waited = match (signals, &until) {
+            (Signals::Reported, Some(until)) => wait_restartably(word, expected, until, deadline),
+            _ => word_wait(word, expected, u32::MAX, until.as_ref()),
         };
         match waited {
             Ok(()) | Err(Errno::AGAIN) => Ok(()),
@@ -222,11 +198,9 @@ mod in_kernel {
     /// `futex_waitv` goes on by itself after a handler with `SA_RESTART` though it has a time to look again, which
     /// FUTEX_WAIT does not. Before Linux 5.16 there is only that: then nobody looks again, and the rest is as it
     /// should be.
-    ///
-    /// # Safety
-    /// The word is mapped.
-    unsafe fn wait_restartably(
-        word: *mut u32,
+    #[cfg(not(loom))]
+    fn wait_restartably<W: KernelWord>(
+        word: &W,
         expected: u32,
         until: &Deadline,
         deadline: Option<&Deadline>,
@@ -234,19 +208,25 @@ mod in_kernel {
         const SIZE_U32: u32 = 2;
         let entry = sys::futex::Waitv {
             val: expected.into(),
-            uaddr: word.expose_provenance() as u64,
+            uaddr: W::address(word).expose_provenance() as u64,
             flags: SIZE_U32,
             reserved: 0,
         };
-        // SAFETY: the caller's promise.
-        unsafe {
-            match sys::futex::waitv(&[entry], Some(until)) {
-                // EPERM: from a sandbox that does not know the call.
-                Err(Errno::NOSYS | Errno::PERM) => {
-                    sys::futex::shared_wait(word, expected, u32::MAX, deadline)
-                }
-                waited => waited.map(drop),
-            }
+        // SAFETY: the word is borrowed.
+        match unsafe { sys::futex::waitv(&[entry], Some(until)) } {
+            // EPERM: from a sandbox that does not know the call.
+            Err(Errno::NOSYS | Errno::PERM) => word_wait(word, expected, u32::MAX, deadline),
+            waited => waited.map(drop),
         }
+    }
+
+    #[cfg(loom)]
+    fn wait_restartably<W: KernelWord>(
+        word: &W,
+        expected: u32,
+        until: &Deadline,
+        _deadline: Option<&Deadline>,
+    ) -> Result<(), Errno> {
+        word_wait(word, expected, u32::MAX, Some(until))
     }
 }

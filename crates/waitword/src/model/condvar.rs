@@ -8,7 +8,7 @@ use super::*;
 use crate::checker::cell::UnsafeCell;
 use crate::lock::{LockError, key_of};
 use crate::private::repository as process_repository;
-use crate::{Flavour, MutexOptions, RawCondvar, RawMutex};
+use crate::{Flavour, MutexOptions, RawCondvar, RawMutex, Scope};
 
 const FLAVOURS: [Flavour; 2] = [HEIR, Flavour::WaitWake];
 
@@ -21,10 +21,20 @@ pub(super) struct Store {
 
 impl Store {
     pub(super) fn new(flavour: Flavour, time: Time) -> Arc<Self> {
+        Self::with_scopes(flavour, time, Scope::Private, Scope::Private)
+    }
+
+    pub(super) fn with_scopes(
+        flavour: Flavour,
+        time: Time,
+        mutex: Scope,
+        condvar: Scope,
+    ) -> Arc<Self> {
         time.begin();
+        let options = MutexOptions::new().flavour(flavour).scope(mutex);
         Arc::new(Self {
-            mutex: MutexOptions::new().flavour(flavour).build_model(),
-            condvar: RawCondvar::new(),
+            mutex: options.build_model(),
+            condvar: RawCondvar::with_scope(condvar),
             tokens: UnsafeCell::new(0),
         })
     }

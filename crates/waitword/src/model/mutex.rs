@@ -7,7 +7,7 @@ use super::*;
 use crate::checker::cell::UnsafeCell;
 use crate::lock::{let_extras_be_woken, let_heirs_be_late, let_time_pass};
 use crate::oncpu::run_all_on_one_cpu;
-use crate::{Clock, Deadline, Flavour, MutexOptions, RawMutex};
+use crate::{Clock, Deadline, Flavour, MutexOptions, RawMutex, Scope};
 
 pub(super) const FLAVOURS: [Flavour; 3] =
     [Flavour::Adaptive, Flavour::Throughput, Flavour::WaitWake];
@@ -54,9 +54,14 @@ pub(super) struct Guarded {
 
 impl Guarded {
     pub(super) fn new(flavour: Flavour, time: Time) -> Arc<Self> {
+        Self::with_scope(flavour, time, Scope::Private)
+    }
+
+    pub(super) fn with_scope(flavour: Flavour, time: Time, scope: Scope) -> Arc<Self> {
         time.begin();
+        let options = MutexOptions::new().flavour(flavour).scope(scope);
         Arc::new(Self {
-            mutex: MutexOptions::new().flavour(flavour).build_model(),
+            mutex: options.build_model(),
             turns: UnsafeCell::new(0),
         })
     }
@@ -108,6 +113,8 @@ impl Guarded {
     /// When all have ended: so many turns were taken, and nothing is left.
     pub(super) fn over(&self, turns: u32) {
         assert_eq!(self.take_turn(), turns + 1);
+        // A process-shared one may be reserved for somebody who has given up.
+        self.turn();
         self.mutex.assert_forgotten();
     }
 }

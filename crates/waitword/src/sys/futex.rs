@@ -123,35 +123,56 @@ pub(crate) fn shared_wake(word: *mut u32, count: u32, bits: u32) -> Result<usize
     })
 }
 
-/// The half of a 64-bit word that holds its low bits.
-#[inline]
-fn low_half(word: *const AtomicU64) -> *mut u32 {
-    let offset = if cfg!(target_endian = "little") { 0 } else { 4 };
-    word.cast_mut().cast::<u32>().wrapping_byte_add(offset)
+/// A word of one of our own locks that the kernel's sleepers sleep on: 32 bits, or the low half of 64.
+pub(crate) trait KernelWord {
+    /// Of the 32 bits. The word need not exist any more.
+    fn address(word: *const Self) -> *mut u32;
 }
 
-/// [`shared_wait`] on the low half of a 64-bit word.
+impl KernelWord for AtomicU32 {
+    #[inline]
+    fn address(word: *const Self) -> *mut u32 {
+        word.cast_mut().cast()
+    }
+}
+
+impl KernelWord for AtomicU64 {
+    #[inline]
+    fn address(word: *const Self) -> *mut u32 {
+        let offset = if cfg!(target_endian = "little") { 0 } else { 4 };
+        word.cast_mut().cast::<u32>().wrapping_byte_add(offset)
+    }
+}
+
+/// [`shared_wait`] on a lock's word.
 ///
 /// # Errors
 /// futex(2)'s.
 #[inline]
-pub(crate) fn low_half_wait(
-    word: &AtomicU64,
+pub(crate) fn word_wait<W: KernelWord>(
+    word: &W,
     expected: u32,
     bits: u32,
     deadline: Option<&Deadline>,
 ) -> Result<(), Errno> {
-    // SAFETY: half of a word that is borrowed.
-    unsafe { shared_wait(low_half(word), expected, bits, deadline) }
+    // SAFETY: it is borrowed.
+    unsafe { shared_wait(W::address(word), expected, bits, deadline) }
 }
 
-/// [`shared_wake`] on the low half of a 64-bit word, which need not exist any more.
+/// [`shared_requeue`] between words of locks.
 ///
 /// # Errors
 /// futex(2)'s.
 #[inline]
-pub(crate) fn low_half_wake(word: *const AtomicU64, count: u32, bits: u32) -> Result<usize, Errno> {
-    shared_wake(low_half(word), count, bits)
+pub(crate) fn word_requeue<W: KernelWord, V: KernelWord>(
+    from: &W,
+    to: &V,
+    wake: u32,
+    moved: u32,
+    expected: Option<u32>,
+) -> Result<usize, Errno> {
+    // SAFETY: they are borrowed.
+    unsafe { shared_requeue(W::address(from), V::address(to), wake, moved, expected) }
 }
 
 /// FUTEX_REQUEUE, or FUTEX_CMP_REQUEUE if there is an expected value, between process-shared words.

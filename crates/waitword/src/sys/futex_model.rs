@@ -47,7 +47,35 @@ pub(crate) fn wake_two(_first: &AtomicU32, second: &AtomicU32, change: u32) -> b
     true
 }
 
-/// Sleepers on low halves of 64-bit words, which are told apart and counted, as the kernel does.
+/// A word of one of our own locks that the kernel's sleepers sleep on: 32 bits, or the low half of 64.
+pub(crate) trait KernelWord {
+    /// What tells it from others.
+    fn address(word: *const Self) -> *mut u32;
+
+    fn value(&self) -> u32;
+}
+
+impl KernelWord for AtomicU32 {
+    fn address(word: *const Self) -> *mut u32 {
+        word.cast_mut().cast()
+    }
+
+    fn value(&self) -> u32 {
+        self.load(Ordering::Relaxed)
+    }
+}
+
+impl KernelWord for AtomicU64 {
+    fn address(word: *const Self) -> *mut u32 {
+        word.cast_mut().cast()
+    }
+
+    fn value(&self) -> u32 {
+        self.load(Ordering::Relaxed) as u32
+    }
+}
+
+/// Sleepers on words of locks, which are told apart, counted and moved, as the kernel does.
 struct Sleepers {
     queue: Vec<Sleeper>,
     next_ticket: usize,
@@ -60,22 +88,38 @@ struct Sleeper {
     ticket: usize,
 }
 
+impl Sleepers {
+    /// Takes up to `count` out who sleep on `word` with one of `bits`, in order.
+    fn take(&mut self, word: *mut u32, count: u32, bits: u32) -> Vec<Sleeper> {
+        let mut taken = Vec::new();
+        self.queue.retain(|sleeper| {
+            let meant = sleeper.word == word.addr() && sleeper.bits & bits != 0;
+            let takes = meant && taken.len() < count as usize;
+            if takes {
+                taken.push(*sleeper);
+            }
+            !takes
+        });
+        taken
+    }
+}
+
 crate::checker::lazy_static! {
-    static ref HALVES: (Mutex<Sleepers>, Condvar) = {
+    static ref SLEEPERS: (Mutex<Sleepers>, Condvar) = {
         let sleepers = Sleepers { queue: Vec::new(), next_ticket: 0 };
         (Mutex::new(sleepers), Condvar::new())
     };
 }
 
-/// Sleeps while the low half of `word` is `expected`; a deadline has always passed.
-pub(crate) fn low_half_wait(
-    word: &AtomicU64,
+/// Sleeps while `word` is `expected`; a deadline has always passed.
+pub(crate) fn word_wait<W: KernelWord>(
+    word: &W,
     expected: u32,
     bits: u32,
     deadline: Option<&Deadline>,
 ) -> Result<(), Errno> {
-    let mut sleepers = HALVES.0.lock().unwrap();
-    if word.load(Ordering::Relaxed) as u32 != expected {
+    let mut sleepers = SLEEPERS.0.lock().unwrap();
+    if word.value() != expected {
         return Err(Errno::AGAIN);
     }
     if deadline.is_some() {
@@ -84,7 +128,7 @@ pub(crate) fn low_half_wait(
     let ticket = sleepers.next_ticket;
     sleepers.next_ticket += 1;
     sleepers.queue.push(Sleeper {
-        word: (&raw const *word).addr(),
+        word: W::address(word).addr(),
         bits,
         ticket,
     });
@@ -93,20 +137,37 @@ pub(crate) fn low_half_wait(
         .iter()
         .any(|sleeper| sleeper.ticket == ticket)
     {
-        sleepers = HALVES.1.wait(sleepers).unwrap();
+        sleepers = SLEEPERS.1.wait(sleepers).unwrap();
     }
     Ok(())
 }
 
 /// Wakes up to `count` of those who sleep on the word with one of `bits`, in order; how many.
-pub(crate) fn low_half_wake(word: *const AtomicU64, count: u32, bits: u32) -> Result<usize, Errno> {
-    let mut sleepers = HALVES.0.lock().unwrap();
-    let mut woken = 0;
-    sleepers.queue.retain(|sleeper| {
-        let meant = sleeper.word == word.addr() && sleeper.bits & bits != 0 && woken < count;
-        woken += u32::from(meant);
-        !meant
-    });
-    HALVES.1.notify_all();
-    Ok(woken as usize)
+pub(crate) fn shared_wake(word: *mut u32, count: u32, bits: u32) -> Result<usize, Errno> {
+    let woken = SLEEPERS.0.lock().unwrap().take(word, count, bits).len();
+    SLEEPERS.1.notify_all();
+    Ok(woken)
+}
+
+/// Wakes up to `wake` who sleep on `from`, and moves up to `moved` of the others to `to`; how many of both.
+pub(crate) fn word_requeue<W: KernelWord, V: KernelWord>(
+    from: &W,
+    to: &V,
+    wake: u32,
+    moved: u32,
+    expected: Option<u32>,
+) -> Result<usize, Errno> {
+    let mut sleepers = SLEEPERS.0.lock().unwrap();
+    if expected.is_some_and(|expected| from.value() != expected) {
+        return Err(Errno::AGAIN);
+    }
+    let woken = sleepers.take(W::address(from), wake, u32::MAX).len();
+    let mut on_their_way = sleepers.take(W::address(from), moved, u32::MAX);
+    for sleeper in &mut on_their_way {
+        sleeper.word = V::address(to).addr();
+    }
+    let moved = on_their_way.len();
+    sleepers.queue.extend(on_their_way);
+    SLEEPERS.1.notify_all();
+    Ok(woken + moved)
 }

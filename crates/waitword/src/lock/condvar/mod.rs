@@ -38,7 +38,6 @@ mod api;
 mod priority;
 #[cfg(not(loom))]
 mod robust;
-#[cfg(not(loom))]
 mod shared;
 mod table;
 #[cfg(all(test, not(loom)))]
@@ -52,7 +51,6 @@ use super::interrupter::Interrupter;
 use super::mutex::after_wait::Stands;
 use super::{LockError, RawMutex};
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
-#[cfg(not(loom))]
 use crate::futex::Scope;
 use crate::park::Until;
 use crate::sys::clock::Deadline;
@@ -73,6 +71,9 @@ pub struct RawCondvar {
     mutex: AtomicU64,
     sequence: AtomicU32,
     traits: AtomicU32,
+    /// What else are the halves of `mutex`.
+    #[cfg(loom)]
+    halves: [AtomicU32; 2],
 }
 
 #[cfg(not(loom))]
@@ -122,10 +123,20 @@ impl RawCondvar {
     /// The same for a model, in which atomics are not made in constants.
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
+        Self::with_scope(Scope::Private)
+    }
+
+    /// The same for a model, in which atomics are not made in constants.
+    #[cfg(loom)]
+    pub(crate) fn with_scope(scope: Scope) -> Self {
         Self {
             mutex: AtomicU64::new(0),
             sequence: AtomicU32::new(0),
-            traits: AtomicU32::new(0),
+            traits: AtomicU32::new(match scope {
+                Scope::Private => 0,
+                Scope::Shared => SHARED,
+            }),
+            halves: [AtomicU32::new(0), AtomicU32::new(0)],
         }
     }
 
@@ -211,15 +222,12 @@ impl RawCondvar {
         mutex: &RawMutex,
         until: Until<'_>,
     ) -> Result<Wakeup, LockError> {
+        if self.is_shared() {
+            return shared::wait(self, mutex, until.deadline).map(|()| Wakeup::Signalled);
+        }
         #[cfg(not(loom))]
-        {
-            let deadline = until.deadline;
-            if self.is_shared() {
-                return shared::wait(self, mutex, deadline).map(|()| Wakeup::Signalled);
-            }
-            if let Stands::ByPriority(word, scope) = mutex.waiters_stand() {
-                return priority::wait(self, mutex, word, scope, deadline, None);
-            }
+        if let Stands::ByPriority(word, scope) = mutex.waiters_stand() {
+            return priority::wait(self, mutex, word, scope, until.deadline, None);
         }
         table::wait(self, mutex, until)
     }
@@ -243,6 +251,10 @@ impl RawCondvar {
     /// What stands in `mutex`. Relaxed: it is changed under the bucket's lock.
     #[inline]
     fn bound_to(&self) -> u64 {
+        #[cfg(loom)]
+        if self.is_shared() {
+            return u64::from(self.halves[1].load(Ordering::Relaxed));
+        }
         let bound_to = self.mutex.load(Ordering::Relaxed);
         #[cfg(loom)]
         assert_ne!(bound_to, FREED, "a condvar is used after it was freed");
@@ -252,7 +264,6 @@ impl RawCondvar {
     #[cold]
     #[inline(never)]
     fn notify(&self, count: usize) -> usize {
-        #[cfg(not(loom))]
         if self.is_shared() {
             return shared::notify(self, count);
         }
@@ -272,7 +283,6 @@ impl RawCondvar {
         }
     }
 
-    #[cfg(not(loom))]
     fn is_shared(&self) -> bool {
         self.traits.load(Ordering::Relaxed) & SHARED != 0
     }

@@ -38,8 +38,8 @@ use super::{RawCondvar, SHARED};
 use crate::atomic::{AtomicU32, Ordering, full_fence};
 use crate::lock::mutex::after_wait::Stands;
 use crate::lock::{LockError, RawMutex};
-use crate::sys;
 use crate::sys::clock::Deadline;
+use crate::sys::futex::{KernelWord, shared_wake, word_requeue, word_wait};
 use rustix::io::Errno;
 
 const EVERYBODY: u32 = i32::MAX as u32;
@@ -57,6 +57,7 @@ const DESTROYING: u32 = 1 << 31;
 const KEPT: u32 = 1 << 30;
 const COUNT: u32 = KEPT - 1;
 
+#[cfg(not(loom))]
 fn words(condvar: &RawCondvar) -> Words<'_> {
     let both = condvar.mutex.as_ptr().cast::<AtomicU32>();
     // SAFETY: two aligned halves of a word that is used by halves only, in a condvar of this kind.
@@ -66,6 +67,12 @@ fn words(condvar: &RawCondvar) -> Words<'_> {
             waiters: &*both.add(1),
         }
     }
+}
+
+#[cfg(loom)]
+fn words(condvar: &RawCondvar) -> Words<'_> {
+    let [relay, waiters] = &condvar.halves;
+    Words { relay, waiters }
 }
 
 pub(super) fn wait(
@@ -107,9 +114,7 @@ impl<'a> Sleep<'a> {
     /// Until it is signalled, or for no reason; whether the deadline passed.
     pub(super) fn sleep(&self, deadline: Option<&Deadline>) -> bool {
         let sequence = &self.condvar.sequence;
-        // SAFETY: the word is in the caller's hands.
-        let slept =
-            unsafe { sys::futex::shared_wait(sequence.as_ptr(), self.seen, u32::MAX, deadline) };
+        let slept = word_wait(sequence, self.seen, u32::MAX, deadline);
         // Acquire: what was done before the signal.
         let signalled = sequence.load(Ordering::Acquire) != self.seen;
         slept == Err(Errno::TIMEDOUT) && !signalled
@@ -123,19 +128,18 @@ impl<'a> Sleep<'a> {
 
 /// Takes the mutex, and has those who were moved to `relay` wait for it too.
 fn lock_again(condvar: &RawCondvar, mutex: &RawMutex) -> Result<(), LockError> {
-    let relay = words(condvar).relay.as_ptr();
+    let relay = words(condvar).relay;
     match mutex.waiters_stand() {
         Stands::InKernel => {
             mutex.lock_after_sleep();
             mutex.announce_sleepers();
-            let to = mutex.word.as_ptr();
-            // SAFETY: both words are in the caller's hands. An error says that nobody was moved.
-            let _ = unsafe { sys::futex::shared_requeue(relay, to, 0, EVERYBODY, None) };
+            // An error says that nobody was moved.
+            let _ = word_requeue(relay, &mutex.word, 0, EVERYBODY, None);
             Ok(())
         }
-        Stands::InTable | Stands::ByPriority(..) => {
+        _ => {
             // They cannot be moved there; they must fight for it.
-            let _ = sys::futex::shared_wake(relay, EVERYBODY, u32::MAX);
+            let _ = shared_wake(KernelWord::address(relay), EVERYBODY, u32::MAX);
             mutex.lock_checked()
         }
     }
@@ -145,7 +149,7 @@ fn lock_again(condvar: &RawCondvar, mutex: &RawMutex) -> Result<(), LockError> {
 fn leave(waiters: &AtomicU32) {
     // Release: its accesses to the condvar come before.
     if waiters.fetch_sub(1, Ordering::Release) & !KEPT == DESTROYING | 1 {
-        let _ = sys::futex::shared_wake(waiters.as_ptr(), EVERYBODY, u32::MAX);
+        let _ = shared_wake(KernelWord::address(waiters), EVERYBODY, u32::MAX);
     }
 }
 
@@ -162,19 +166,15 @@ pub(super) fn notify(condvar: &RawCondvar, count: usize) -> usize {
         .sequence
         .fetch_add(1, Ordering::Release)
         .wrapping_add(1);
-    let sequence = condvar.sequence.as_ptr();
+    let sequence = &condvar.sequence;
     if count == 1 || who_waits & KEPT != 0 {
         let count = u32::try_from(count).unwrap_or(EVERYBODY).min(EVERYBODY);
-        let woken = sys::futex::shared_wake(sequence, count, u32::MAX).unwrap_or(0);
+        let woken = shared_wake(KernelWord::address(sequence), count, u32::MAX).unwrap_or(0);
         return found(woken, relay);
     }
     loop {
-        // SAFETY: both words are in the caller's hands.
-        let moved = unsafe {
-            sys::futex::shared_requeue(sequence, relay.as_ptr(), 1, EVERYBODY, Some(expected))
-        };
-        match moved {
-            Err(Errno::AGAIN) => expected = condvar.sequence.load(Ordering::Relaxed),
+        match word_requeue(sequence, relay, 1, EVERYBODY, Some(expected)) {
+            Err(Errno::AGAIN) => expected = sequence.load(Ordering::Relaxed),
             moved => return found(moved.unwrap_or(0), relay),
         }
     }
@@ -184,7 +184,7 @@ pub(super) fn notify(condvar: &RawCondvar, count: usize) -> usize {
 /// for the second time, and moves the others on.
 fn found(signalled: usize, relay: &AtomicU32) -> usize {
     if signalled == 0 {
-        let _ = sys::futex::shared_wake(relay.as_ptr(), 1, u32::MAX);
+        let _ = shared_wake(KernelWord::address(relay), 1, u32::MAX);
     }
     signalled
 }
@@ -195,8 +195,7 @@ pub(super) fn wait_until_left(condvar: &RawCondvar) {
     let waiters = words(condvar).waiters;
     let mut left = waiters.fetch_or(DESTROYING, Ordering::Acquire) | DESTROYING;
     while left & COUNT != 0 {
-        // SAFETY: the word is in the caller's hands.
-        let _ = unsafe { sys::futex::shared_wait(waiters.as_ptr(), left, u32::MAX, None) };
+        let _ = word_wait(waiters, left, u32::MAX, None);
         left = waiters.load(Ordering::Acquire);
     }
     waiters.store(0, Ordering::Relaxed);

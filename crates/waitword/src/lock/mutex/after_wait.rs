@@ -10,7 +10,6 @@ pub(in crate::lock) enum Stands<'a> {
     /// In our table, under the address of the word.
     InTable,
     /// In the kernel, on the word.
-    #[cfg(not(loom))]
     InKernel,
     /// In the kernel, on this word, by priority.
     #[cfg(not(loom))]
@@ -69,7 +68,6 @@ impl RawMutex {
         if let Some((word, scope)) = super::special::kernel_word(self) {
             return Stands::ByPriority(word, scope);
         }
-        #[cfg(not(loom))]
         if self.is_shared() {
             return Stands::InKernel;
         }
@@ -139,16 +137,15 @@ impl RawMutex {
     }
 
     /// Takes a process-shared one again, for a waiter that slept on its word: others may sleep there still.
-    #[cfg(not(loom))]
     pub(in crate::lock) fn lock_after_sleep(&self) {
         if !self.take_level_back() {
             super::shared::lock_after_sleep(self);
+            #[cfg(not(loom))]
             super::special::own_if_special(self);
         }
     }
 
     /// Says, for its holder, that others sleep on the word of a process-shared one.
-    #[cfg(not(loom))]
     pub(in crate::lock) fn announce_sleepers(&self) {
         self.set(|state| state.with_parked(true));
     }

@@ -1,9 +1,11 @@
 //! Lock and unlock where the word says more than that nobody has it, or that nobody waits: past those who wait, if they need not
 //! be waited for, and else by way of the flavour or the kind.
 
-use super::{Flavour, LockError, LockTimedOut, RawMutex, State, Then, throughput, wait_wake};
 #[cfg(not(loom))]
-use super::{SHARED, shared, special};
+use super::special;
+use super::{
+    Flavour, LockError, LockTimedOut, RawMutex, SHARED, State, Then, shared, throughput, wait_wake,
+};
 use crate::atomic::Ordering;
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
@@ -115,7 +117,6 @@ impl RawMutex {
         if stats::is_enabled() && !self.state().may_barge() {
             stats::count(Event::Contended);
         }
-        #[cfg(not(loom))]
         if self.is_shared() {
             return shared::lock(self, deadline);
         }
@@ -141,13 +142,10 @@ impl RawMutex {
     /// Takes the lock by its word, seen in this state, if that needs no waiting; whether it did.
     pub(super) fn try_word(&self, mut state: State) -> bool {
         loop {
-            #[cfg(not(loom))]
             let taken = match self.is_shared() {
                 true => shared::taken_at_once(state),
                 false => state.taken_at_once(),
             };
-            #[cfg(loom)]
-            let taken = state.taken_at_once();
             let Some(taken) = taken else { return false };
             match self.change(state, taken, Ordering::Acquire) {
                 Ok(()) => return true,
@@ -192,10 +190,7 @@ impl RawMutex {
     /// Whether it is private and keeps no owner, going by a state that it was seen in.
     #[inline(always)]
     fn is_plain(&self, state: State) -> bool {
-        #[cfg(not(loom))]
-        return !state.is_special() && self.data.load(Ordering::Relaxed) & SHARED == 0;
-        #[cfg(loom)]
-        !state.is_special()
+        !state.is_special() && self.data.load(Ordering::Relaxed) & SHARED == 0
     }
 
     /// Gives the lock back if that is all there is to do: nobody is parked, or somebody is awake for it. Whether it has.
@@ -230,7 +225,6 @@ impl RawMutex {
 
     /// Gives the lock back by its word.
     pub(super) fn unlock_word(&self, then: Then) {
-        #[cfg(not(loom))]
         if self.is_shared() {
             return shared::unlock(self);
         }

@@ -39,7 +39,6 @@ mod error;
 mod extras;
 mod late_heir;
 mod options;
-#[cfg(not(loom))]
 mod shared;
 #[cfg(not(loom))]
 mod special;
@@ -320,11 +319,9 @@ impl RawMutex {
     #[cold]
     #[inline(never)]
     fn wake_after_release(&self, data: u32) {
-        #[cfg(not(loom))]
         if data & SHARED != 0 {
             return shared::wake_after_release(self);
         }
-        let _ = data;
         // The release has seen the waiter's change of the word; so here is its table.
         fence(Ordering::Acquire);
         throughput::wake_after_release(self);

@@ -34,8 +34,8 @@ use super::word::{HANDOFF, LOCKED, PARKED, State};
 use super::{Flavour, LockTimedOut, RawMutex};
 use crate::atomic::Ordering;
 use crate::park::spin;
-use crate::sys;
 use crate::sys::clock::Deadline;
+use crate::sys::futex::{KernelWord, shared_wake, word_wait};
 use core::hint::spin_loop;
 use core::time::Duration;
 use rustix::io::Errno;
@@ -138,11 +138,7 @@ fn sleep(
         (true, Some(deadline)) if deadline.time_left() < RESERVED_FOR => Some(*deadline),
         (true, _) => Some(Deadline::after(RESERVED_FOR)),
     };
-    // SAFETY: the word is in the caller's hands.
-    let result = unsafe {
-        sys::futex::shared_wait(mutex.word.as_ptr(), announced.0, u32::MAX, until.as_ref())
-    };
-    match result {
+    match word_wait(&mutex.word, announced.0, u32::MAX, until.as_ref()) {
         Err(Errno::AGAIN | Errno::INTR) => Ok(false),
         Err(Errno::TIMEDOUT) if !reserved => Err(LockTimedOut),
         _ => Ok(true),
@@ -168,7 +164,7 @@ pub(super) fn unlock(mutex: &RawMutex) {
     if state.has_parked() {
         // The memory may be gone by now: the kernel only looks the address up, and at worst wakes somebody who
         // looks again. An error says that there is nobody.
-        let _ = sys::futex::shared_wake(mutex.word.as_ptr(), 1, u32::MAX);
+        let _ = shared_wake(KernelWord::address(&mutex.word), 1, u32::MAX);
     }
 }
 
@@ -176,10 +172,10 @@ pub(super) fn unlock(mutex: &RawMutex) {
 /// lock next makes one wake call more than it needs.
 pub(super) fn wake_after_release(mutex: &RawMutex) {
     // The memory may be gone by now: see `unlock`.
-    let _ = sys::futex::shared_wake(mutex.word.as_ptr(), 1, u32::MAX);
+    let _ = shared_wake(KernelWord::address(&mutex.word), 1, u32::MAX);
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::lock::{Kind, MutexOptions};

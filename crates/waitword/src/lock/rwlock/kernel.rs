@@ -43,7 +43,7 @@ use crate::atomic::AtomicU64;
 use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
 use crate::sys::Errno;
 use crate::sys::clock::Deadline;
-use crate::sys::futex::{low_half_wait, low_half_wake};
+use crate::sys::futex::{KernelWord, shared_wake, word_wait};
 
 /// The kernel's bits for the classes of sleepers.
 const READERS: u32 = 1;
@@ -64,7 +64,7 @@ enum Slept {
 
 /// Wakes sleepers of these classes; whether there were any. The lock may be gone: the kernel looks for the address only.
 fn wake(word: *const AtomicU64, count: u32, classes: u32) -> bool {
-    low_half_wake(word, count, classes).is_ok_and(|woken| woken != 0)
+    shared_wake(KernelWord::address(word), count, classes).is_ok_and(|woken| woken != 0)
 }
 
 /// Whom a release wakes.
@@ -142,7 +142,7 @@ impl RawRwLock {
 
     /// Sleeps while the low half is as `announced`.
     fn sleep(&self, announced: State, class: u32, until: Option<&Deadline>) -> Slept {
-        match low_half_wait(&self.word, announced.low_half(), class, until) {
+        match word_wait(&self.word, announced.low_half(), class, until) {
             Ok(()) => Slept::Woken,
             Err(Errno::TIMEDOUT) => Slept::TimedOut,
             Err(Errno::AGAIN | Errno::INTR) => Slept::Disturbed,

@@ -4,8 +4,8 @@ use super::super::condvar::{Store, spawn};
 use super::super::interrupt;
 use super::super::mutex::{HEIR, Time};
 use super::*;
-use crate::Flavour;
 use crate::private::repository as process_repository;
+use crate::{Flavour, Scope};
 
 /// Adds tokens and tells as many, with the mutex held or after it.
 fn put(store: &Store, tokens: u32, broadcast: bool) {
@@ -27,10 +27,14 @@ fn put(store: &Store, tokens: u32, broadcast: bool) {
 
 /// Nobody sleeps beside a token, and no signal is spent on who gives up.
 fn nobody_sleeps_beside_a_token(flavour: Flavour, times: &'static [Time]) {
+    nobody_sleeps_in(flavour, times, Scope::Private, Scope::Private);
+}
+
+fn nobody_sleeps_in(flavour: Flavour, times: &'static [Time], mutex: Scope, condvar: Scope) {
     const TAKERS: u32 = 4;
     const TAKES: u32 = 2;
     crowd(move || {
-        let store = Store::new(flavour, one_of(times));
+        let store = Store::with_scopes(flavour, one_of(times), mutex, condvar);
         let takers = [(); TAKERS as usize]
             .map(|()| spawn(&store, |store| (0..TAKES).for_each(|_| store.take())));
         let hasty = spawn(&store, |store| {
@@ -66,6 +70,16 @@ fn with_a_late_heir_and_extras_nobody_sleeps_beside_a_token() {
 #[test]
 fn with_wait_wake_nobody_sleeps_beside_a_token() {
     nobody_sleeps_beside_a_token(Flavour::WaitWake, &[Time::Stands]);
+}
+
+#[test]
+fn between_processes_nobody_sleeps_beside_a_token() {
+    for flavour in [HEIR, Flavour::WaitWake] {
+        const TIMES: &[Time] = &[Time::Stands, Time::Passes];
+        nobody_sleeps_in(flavour, TIMES, Scope::Shared, Scope::Shared);
+        // Where a signaller may be in another process, and all who wait in this.
+        nobody_sleeps_in(flavour, TIMES, Scope::Private, Scope::Shared);
+    }
 }
 
 /// As the others are: three who are interrupted, one of them twice, and three who are not.

@@ -2,7 +2,7 @@
 
 use super::super::mutex::{FLAVOURS, Guarded, HEIR, Time, spawn};
 use super::*;
-use crate::Flavour;
+use crate::{Flavour, Scope};
 
 /// Some turns of chance kinds; how many were had.
 fn turns(guarded: &Guarded) -> u32 {
@@ -22,9 +22,9 @@ fn turns(guarded: &Guarded) -> u32 {
 }
 
 /// One holder at a time; nobody is left asleep, and nothing is left in the word.
-fn six_take_turns(flavour: Flavour, times: &'static [Time]) {
+fn six_take_turns(flavour: Flavour, times: &'static [Time], scope: Scope) {
     crowd(move || {
-        let guarded = Guarded::new(flavour, one_of(times));
+        let guarded = Guarded::with_scope(flavour, one_of(times), scope);
         let others = [(); 5].map(|()| spawn(&guarded, turns));
         let had = turns(&guarded) + join(others).iter().sum::<u32>();
         guarded.over(had);
@@ -34,16 +34,24 @@ fn six_take_turns(flavour: Flavour, times: &'static [Time]) {
 #[test]
 fn six_take_turns_of_each_flavour() {
     for flavour in FLAVOURS {
-        six_take_turns(flavour, &[Time::Stands]);
+        six_take_turns(flavour, &[Time::Stands], Scope::Private);
     }
 }
 
 #[test]
 fn six_impatient_threads_take_turns() {
-    six_take_turns(HEIR, &[Time::Passes, Time::PassesOnOneCpu]);
+    six_take_turns(HEIR, &[Time::Passes, Time::PassesOnOneCpu], Scope::Private);
 }
 
 #[test]
 fn six_threads_make_way_for_late_heirs() {
-    six_take_turns(HEIR, &[Time::HeirsAreLate]);
+    six_take_turns(HEIR, &[Time::HeirsAreLate], Scope::Private);
+}
+
+/// With time that passes they are impatient, and the lock is reserved.
+#[test]
+fn six_processes_take_turns() {
+    for flavour in FLAVOURS {
+        six_take_turns(flavour, &[Time::Stands, Time::Passes], Scope::Shared);
+    }
 }

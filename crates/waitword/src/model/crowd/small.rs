@@ -2,7 +2,7 @@
 
 use super::super::mutex::passed;
 use super::*;
-use crate::{AutoEvent, Barrier, Event, Latch, Once, OnceState, Semaphore};
+use crate::{AutoEvent, Barrier, Event, Latch, Once, OnceState, Scope, Semaphore};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicU32 as Count;
 
@@ -15,11 +15,20 @@ fn spawn<T: 'static, R: 'static>(
     thread::spawn(move || work(&common))
 }
 
+/// The scene with a private primitive, and with a process-shared one.
+fn in_both_scopes(scene: impl Fn(Scope) + Copy + Send + Sync + 'static) {
+    for scope in [Scope::Private, Scope::Shared] {
+        // Shown if it fails.
+        println!("{scope:?}");
+        crowd(move || scene(scope));
+    }
+}
+
 /// Three wait, one of those who wait is in a hurry, two post: each post is taken once.
 #[test]
 fn each_post_of_a_semaphore_is_taken_once() {
-    crowd(|| {
-        let semaphore = Arc::new(Semaphore::new(0));
+    in_both_scopes(|scope| {
+        let semaphore = Arc::new(Semaphore::with_scope(0, scope));
         let patient = [(); 3].map(|()| {
             spawn(&semaphore, |semaphore| {
                 (0..2).for_each(|_| semaphore.wait())
@@ -49,8 +58,12 @@ fn each_post_of_a_semaphore_is_taken_once() {
 #[test]
 fn nobody_passes_a_barrier_before_all_have_come() {
     const MEMBERS: u32 = 6;
-    crowd(|| {
-        let meeting = Arc::new((Barrier::new(MEMBERS), Count::new(0), Count::new(0)));
+    in_both_scopes(|scope| {
+        let meeting = Arc::new((
+            Barrier::with_scope(MEMBERS, scope),
+            Count::new(0),
+            Count::new(0),
+        ));
         let attend = |(barrier, came, led): &(Barrier, Count, Count)| {
             for round in 1..=3 {
                 came.fetch_add(1, Ordering::Relaxed);
@@ -71,8 +84,8 @@ fn nobody_passes_a_barrier_before_all_have_come() {
 /// Four wait, and one of them is in a hurry; two set and reset. The last set releases all.
 #[test]
 fn the_last_set_of_an_event_releases_all() {
-    crowd(|| {
-        let event = Arc::new(Event::new());
+    in_both_scopes(|scope| {
+        let event = Arc::new(Event::with_scope(false, scope));
         let patient = [(); 3].map(|()| spawn(&event, Event::wait));
         let hasty = spawn(&event, |event| drop(event.wait_until(passed())));
         let setters = [(); 2].map(|()| {
@@ -92,8 +105,8 @@ fn the_last_set_of_an_event_releases_all() {
 /// Each set lets exactly one pass, whoever of the four it is.
 #[test]
 fn each_set_of_an_auto_event_lets_one_pass() {
-    crowd(|| {
-        let event = Arc::new((AutoEvent::new(), Count::new(0)));
+    in_both_scopes(|scope| {
+        let event = Arc::new((AutoEvent::with_scope(false, scope), Count::new(0)));
         let patient = [(); 3].map(|()| {
             spawn(&event, |(event, passed)| {
                 for _ in 0..2 {
@@ -122,8 +135,8 @@ fn each_set_of_an_auto_event_lets_one_pass() {
 
 #[test]
 fn the_last_count_opens_a_latch() {
-    crowd(|| {
-        let latch = Arc::new((Latch::new(5), Count::new(0)));
+    in_both_scopes(|scope| {
+        let latch = Arc::new((Latch::with_scope(5, scope), Count::new(0)));
         let sees_all = |counted: &Count| assert_eq!(counted.load(Ordering::Relaxed), 5);
         let counters = [1, 1, 2].map(|count| {
             spawn(&latch, move |(latch, counted)| {
