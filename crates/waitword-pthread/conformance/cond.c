@@ -262,8 +262,8 @@ CASE(times_out_only_with_the_mutex) {
 
 /* ---- The mutex's own rules ---- */
 
-static void wait_needs_the_mutex(int type) {
-    pthread_mutex_t *checking = new_mutex(type, PTHREAD_PRIO_NONE, 0, 0);
+static void wait_needs_the_mutex(int type, int shared) {
+    pthread_mutex_t *checking = new_mutex(type, PTHREAD_PRIO_NONE, 0, shared);
     struct timespec soon = after_ms(CLOCK_REALTIME, 5);
     EQ(pthread_cond_wait(&condition, checking), EPERM);
     EQ(pthread_cond_timedwait(&condition, checking, &soon), EPERM);
@@ -277,8 +277,10 @@ static void wait_needs_the_mutex(int type) {
     OK(pthread_mutex_destroy(checking));
 }
 
-CASE(wait_needs_a_checking_mutex) { wait_needs_the_mutex(PTHREAD_MUTEX_ERRORCHECK); }
-CASE(wait_needs_a_recursive_mutex) { wait_needs_the_mutex(PTHREAD_MUTEX_RECURSIVE); }
+CASE(wait_needs_a_checking_mutex) { wait_needs_the_mutex(PTHREAD_MUTEX_ERRORCHECK, 0); }
+CASE(wait_needs_a_recursive_mutex) { wait_needs_the_mutex(PTHREAD_MUTEX_RECURSIVE, 0); }
+CASE(wait_needs_a_shared_checking_mutex) { wait_needs_the_mutex(PTHREAD_MUTEX_ERRORCHECK, 1); }
+CASE(wait_needs_a_shared_recursive_mutex) { wait_needs_the_mutex(PTHREAD_MUTEX_RECURSIVE, 1); }
 
 static void *try_it(void *which) { return (void *)(long)pthread_mutex_trylock(which); }
 

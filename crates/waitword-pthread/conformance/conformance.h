@@ -88,10 +88,12 @@ __attribute__((format(printf, 2, 3), unused)) static void say(const char *what, 
     if (write(STDOUT_FILENO, line, (size_t)length) != length) _exit(3);
 }
 
-#define FAIL(...)                   \
-    do {                            \
-        say("FAIL", " " __VA_ARGS__); \
-        _exit(1);                   \
+/* Saying so is a cancellation point: a thread that is about to be cancelled would not come to it. */
+#define FAIL(...)                                         \
+    do {                                                  \
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); \
+        say("FAIL", " " __VA_ARGS__);                       \
+        _exit(1);                                         \
     } while (0)
 
 #define SKIP(...)                   \

@@ -27,8 +27,8 @@ use super::state::{
     CLAIM_WAITS, CLAIMED, FAST, READERS_WAIT, Release, Right, SLOTS, State, TURN, WOKEN, WRITER,
     WRITERS_WAIT,
 };
-use crate::atomic::Ordering::AcqRel;
-use crate::atomic::full_fence;
+use crate::atomic::Ordering::{AcqRel, Acquire};
+use crate::atomic::fence;
 use crate::futex::parking::{Token, unpark};
 use crate::lock::key_of;
 use crate::private::{Choice, Unparked, repository};
@@ -398,9 +398,9 @@ impl RawRwLock {
             stopped: Cell::new(false),
             stands_in_a_slot: Cell::new(false),
         };
-        // Behind the look at the word that told that somebody waits: with the Release of who announced itself, so that the table
-        // that it stands in is found.
-        full_fence();
+        // Acquire: behind the look at the word that told that somebody waits, with the Release of who announced itself under the
+        // bucket's lock: so that lock is had after it.
+        fence(Acquire);
         let choose = |kind| look.choose(kind);
         let change = |unparked| look.change(unparked);
         let told = Cell::new(LOOK_AGAIN);
