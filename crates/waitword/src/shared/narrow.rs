@@ -91,6 +91,24 @@ pub(super) unsafe fn wait(
     deadline: Option<&Deadline>,
 ) -> Result<(), Error> {
     let lane = Lane::of(word);
+    // SAFETY: the caller's promise.
+    let sleep =
+        |around| unsafe { futex::shared_wait(lane.around, around, lane.bits(mask), deadline) };
+    // SAFETY: the caller's promise.
+    unsafe { wait_by(lane, expected, deadline, sleep) }
+}
+
+/// [`wait`] by this way to sleep while the 32 bits around are so.
+///
+/// # Safety
+/// The lane's 32 bits are mapped.
+#[inline]
+unsafe fn wait_by(
+    lane: Lane,
+    expected: u64,
+    deadline: Option<&Deadline>,
+    mut sleep: impl FnMut(u32) -> Result<(), Errno>,
+) -> Result<(), Error> {
     let mut passed = false;
     loop {
         // SAFETY: the caller's promise.
@@ -101,8 +119,7 @@ pub(super) unsafe fn wait(
         if passed {
             return Err(Error::TimedOut);
         }
-        // SAFETY: the caller's promise.
-        match unsafe { futex::shared_wait(lane.around, around, lane.bits(mask), deadline) } {
+        match sleep(around) {
             // Ours or a neighbour's: look again. While neighbours never rest the kernel does not come to
             // look at the time.
             Err(Errno::AGAIN) => passed = deadline.is_some_and(Deadline::has_passed),
@@ -125,4 +142,43 @@ pub(crate) fn wake_neighbours(lane: Lane) {
     let others = !lane.bits(lane.size.all_bits());
     // The kernel has just found the address good.
     let _ = futex::shared_wake(lane.around, i32::MAX as u32, others);
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::sys::clock::Clock;
+    use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+    #[repr(C, align(4))]
+    struct Around([AtomicU8; 4]);
+
+    /// `tests/shared/neighbours.rs` meets that by chance, and only with CPUs to spare.
+    #[test]
+    fn a_neighbour_that_changes_between_look_and_sleep_ends_no_wait() {
+        let around = Around([0, 7, 0, 0].map(AtomicU8::new));
+        let [_, word, neighbour, _] = &around.0;
+        let lane = Lane::of(WordPtr {
+            address: word.as_ptr().cast(),
+            size: Size::U8,
+        });
+        let wait = |deadline, change: &AtomicU8| {
+            let mut sleeps = 0;
+            let sleep = |_| {
+                sleeps += 1;
+                if sleeps > 3 {
+                    return Ok(());
+                }
+                change.fetch_add(1, Relaxed);
+                Err(Errno::AGAIN)
+            };
+            // SAFETY: the lane is part of `around`.
+            let waited = unsafe { wait_by(lane, 7, deadline, sleep) };
+            (waited, sleeps)
+        };
+        assert_eq!(wait(None, neighbour), (Ok(()), 4));
+        let passed = Deadline::at(Clock::Monotonic, core::time::Duration::ZERO);
+        assert_eq!(wait(Some(&passed), neighbour), (Err(Error::TimedOut), 1));
+        assert_eq!(wait(None, word), (Err(Error::Mismatch), 1));
+    }
 }
