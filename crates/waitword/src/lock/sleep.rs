@@ -154,7 +154,7 @@ mod in_kernel {
     use crate::sys;
     use crate::sys::Errno;
     use crate::sys::clock::{Deadline, now};
-    use crate::sys::futex::{KernelWord, word_wait};
+    use crate::sys::futex::{KernelWord, word_wait, word_waitv};
     use core::time::Duration;
 
     /// How long somebody sleeps on a shared word before looking at it without having been woken.
@@ -198,35 +198,16 @@ mod in_kernel {
     /// `futex_waitv` goes on by itself after a handler with `SA_RESTART` though it has a time to look again, which
     /// FUTEX_WAIT does not. Before Linux 5.16 there is only that: then nobody looks again, and the rest is as it
     /// should be.
-    #[cfg(not(loom))]
     fn wait_restartably<W: KernelWord>(
         word: &W,
         expected: u32,
         until: &Deadline,
         deadline: Option<&Deadline>,
     ) -> Result<(), Errno> {
-        const SIZE_U32: u32 = 2;
-        let entry = sys::futex::Waitv {
-            val: expected.into(),
-            uaddr: W::address(word).expose_provenance() as u64,
-            flags: SIZE_U32,
-            reserved: 0,
-        };
-        // SAFETY: the word is borrowed.
-        match unsafe { sys::futex::waitv(&[entry], Some(until)) } {
+        match word_waitv(word, expected, until) {
             // EPERM: from a sandbox that does not know the call.
             Err(Errno::NOSYS | Errno::PERM) => word_wait(word, expected, u32::MAX, deadline),
-            waited => waited.map(drop),
+            waited => waited,
         }
-    }
-
-    #[cfg(loom)]
-    fn wait_restartably<W: KernelWord>(
-        word: &W,
-        expected: u32,
-        until: &Deadline,
-        _deadline: Option<&Deadline>,
-    ) -> Result<(), Errno> {
-        word_wait(word, expected, u32::MAX, Some(until))
     }
 }

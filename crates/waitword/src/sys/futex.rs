@@ -159,6 +159,26 @@ pub(crate) fn word_wait<W: KernelWord>(
     unsafe { shared_wait(W::address(word), expected, bits, deadline) }
 }
 
+/// [`waitv`] on one word of a lock.
+///
+/// # Errors
+/// futex_waitv(2)'s.
+pub(crate) fn word_waitv<W: KernelWord>(
+    word: &W,
+    expected: u32,
+    deadline: &Deadline,
+) -> Result<(), Errno> {
+    const SIZE_U32: u32 = 2;
+    let entry = Waitv {
+        val: expected.into(),
+        uaddr: W::address(word).expose_provenance() as u64,
+        flags: SIZE_U32,
+        reserved: 0,
+    };
+    // SAFETY: it is borrowed.
+    unsafe { waitv(&[entry], Some(deadline)) }.map(drop)
+}
+
 /// [`shared_requeue`] between words of locks.
 ///
 /// # Errors

@@ -127,6 +127,14 @@ pub(crate) fn word_wait<W: KernelWord>(
     Ok(())
 }
 
+pub(crate) fn word_waitv<W: KernelWord>(
+    word: &W,
+    expected: u32,
+    deadline: &Deadline,
+) -> Result<(), Errno> {
+    word_wait(word, expected, u32::MAX, Some(deadline))
+}
+
 /// Wakes up to `count` of those who sleep on the word with one of `bits`, in order; how many.
 pub(crate) fn shared_wake(word: *mut u32, count: u32, bits: u32) -> Result<usize, Errno> {
     let woken = SLEEPERS.0.lock().unwrap().take(word, count, bits).len();

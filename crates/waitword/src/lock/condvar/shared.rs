@@ -129,20 +129,16 @@ impl<'a> Sleep<'a> {
 /// Takes the mutex, and has those who were moved to `relay` wait for it too.
 fn lock_again(condvar: &RawCondvar, mutex: &RawMutex) -> Result<(), LockError> {
     let relay = words(condvar).relay;
-    match mutex.waiters_stand() {
-        Stands::InKernel => {
-            mutex.lock_after_sleep();
-            mutex.announce_sleepers();
-            // An error says that nobody was moved.
-            let _ = word_requeue(relay, &mutex.word, 0, EVERYBODY, None);
-            Ok(())
-        }
-        _ => {
-            // They cannot be moved there; they must fight for it.
-            let _ = shared_wake(KernelWord::address(relay), EVERYBODY, u32::MAX);
-            mutex.lock_checked()
-        }
+    if !matches!(mutex.waiters_stand(), Stands::InKernel) {
+        // They cannot be moved there; they must fight for it.
+        let _ = shared_wake(KernelWord::address(relay), EVERYBODY, u32::MAX);
+        return mutex.lock_checked();
     }
+    mutex.lock_after_sleep();
+    mutex.announce_sleepers();
+    // An error says that nobody was moved.
+    let _ = word_requeue(relay, &mutex.word, 0, EVERYBODY, None);
+    Ok(())
 }
 
 /// Counts a waiter off; the last one to leave wakes who waits for that.
