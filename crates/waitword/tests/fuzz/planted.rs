@@ -3,7 +3,7 @@
 
 use super::Comparison;
 use super::program::Program;
-use super::sides::{Side, doors};
+use super::sides::{Side, doors, has_futex2};
 use super::strategies::{Contents, programs};
 use crate::support::Answer;
 use crate::support::fuzz::Fuzz;
@@ -44,7 +44,7 @@ fn operation(call: Sysno, arguments: [usize; 6]) -> Option<usize> {
     (call == Sysno::futex).then_some(arguments[1] & !128)
 }
 
-const DEFECTS: [(&str, usize, Defect); 6] = [
+const DEFECTS: [(&str, usize, Defect); 4] = [
     ("a wake takes one too few", 4, |call, mut arguments| {
         if operation(call, arguments) == Some(WAKE) && arguments[2] == 2 {
             arguments[2] = 1;
@@ -63,6 +63,16 @@ const DEFECTS: [(&str, usize, Defect); 6] = [
         }
         arguments
     }),
+    ("greater is also equal", 4, |call, mut arguments| {
+        if operation(call, arguments) == Some(WAKE_OP) && arguments[5] >> 24 & 15 == 4 {
+            arguments[5] |= 1 << 24;
+        }
+        arguments
+    }),
+];
+
+/// In calls that not every kernel has.
+const DEFECTS_IN_FUTEX2: [(&str, usize, Defect); 2] = [
     (
         "a requeue wakes and does not move",
         4,
@@ -74,12 +84,6 @@ const DEFECTS: [(&str, usize, Defect); 6] = [
             arguments
         },
     ),
-    ("greater is also equal", 4, |call, mut arguments| {
-        if operation(call, arguments) == Some(WAKE_OP) && arguments[5] >> 24 & 15 == 4 {
-            arguments[5] |= 1 << 24;
-        }
-        arguments
-    }),
     (
         "a misaligned word is taken for one",
         1,
@@ -94,7 +98,8 @@ const DEFECTS: [(&str, usize, Defect); 6] = [
 
 #[test]
 fn each_planted_defect_is_found_and_shrunk() {
-    for (name, steps, defect) in DEFECTS {
+    let in_futex2 = has_futex2().then_some(DEFECTS_IN_FUTEX2);
+    for (name, steps, defect) in DEFECTS.into_iter().chain(in_futex2.into_iter().flatten()) {
         let side = Defective {
             doors: doors(),
             defect,
