@@ -44,6 +44,7 @@ use core::time::Duration;
 /// * **fork**: a private semaphore is copied with its value. Waiters of the parent do not exist in the child.
 /// * **Process-shared** ([`Scope::Shared`]): may lie in memory that several processes map. A process that is killed
 ///   while it waits takes nothing with it but, at worst, a second of the others' time; what it had taken is gone.
+///   (Before Linux 5.16 those in [`wait_interruptible`](Self::wait_interruptible) then sleep until the next post, or their deadline.)
 ///
 /// Source: POSIX `sem_init`, `sem_post`, `sem_wait`, `sem_trywait`, `sem_timedwait`, `sem_clockwait`, `sem_getvalue`.
 #[repr(C)]
