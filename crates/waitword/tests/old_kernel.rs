@@ -1,5 +1,6 @@
 //! Kernels that lack what newer ones have, on whatever kernel this is: a filter of system calls (seccomp(2)) answers as Linux 5.10
-//! does, and everything works that can; what cannot is refused at once. `scripts/qemu old` runs all tests on a real one.
+//! does, and everything works that can; what cannot is refused at once. `scripts/old-kernel` runs the other test programs so,
+//! `scripts/qemu old` all of them on a real one.
 //!
 //! | since | what | here |
 //! |-------|------|------|
@@ -14,6 +15,8 @@ use common::process::in_fresh_process;
 use common::seccomp::{self, ALLOW, FIRST, NUMBER, SECOND, answer, load, step, unless};
 use common::{until_waiting, watchdog};
 use libc::{BPF_ALU, BPF_AND, BPF_K, sock_filter};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
@@ -67,6 +70,16 @@ fn on_an_old_kernel(test: &'static str, check: impl FnOnce()) {
         let _watchdog = watchdog(test);
         check();
     });
+}
+
+#[test]
+#[ignore = "for scripts/old-kernel, which says which program"]
+fn a_program_runs_there() {
+    let [program, arguments] = ["WAITWORD_TEST_PROGRAM", "WAITWORD_TEST_ARGUMENTS"]
+        .map(|name| std::env::var(name).expect("scripts/old-kernel sets it"));
+    become_old();
+    let mut command = Command::new(program);
+    panic!("{}", command.args(arguments.split_whitespace()).exec());
 }
 
 fn soon() -> Deadline {

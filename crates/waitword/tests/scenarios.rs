@@ -11,9 +11,14 @@ mod historic;
 mod historic_races;
 
 use support::atomic::Atomic;
-use waitword::{Futex, Scope};
+use waitword::{Futex, Scope, probe};
 
-const SCOPES: [Scope; 2] = [Scope::Private, Scope::Shared];
+/// In which this kernel can wait for such words: before Linux 5.16 not for shared ones of 64 bits.
+fn scopes<A: Atomic>() -> impl Iterator<Item = Scope> {
+    let can_share = A::BITS < 64 || probe::futex_waitv().is_there();
+    let shared = can_share.then_some(Scope::Shared);
+    [Some(Scope::Private), shared].into_iter().flatten()
+}
 
 /// A word of this scope.
 fn futex<A: Atomic>(word: &A, scope: Scope) -> Futex<'_, A> {

@@ -9,8 +9,8 @@ use crate::context::Context;
 use crate::count::Count;
 use crate::spot::Spot;
 use std::ptr::{null, null_mut};
-use waitword::Scope;
 use waitword::door::{self, Errno, PRIVATE, SIZE_U32, Timespec, Waitv};
+use waitword::{Scope, probe};
 
 const MEMBERS: usize = 4;
 const PASSES: usize = 8_000;
@@ -141,8 +141,17 @@ impl Named {
         Ok(())
     }
 
-    /// Waits while the word holds 0, by one of the calls.
+    /// Waits while the word holds 0, by one of the calls that there are.
     fn wait(self, actor: &mut Actor, detour: Self) -> Result<usize, Errno> {
+        match self.wait_by_some_call(actor, detour) {
+            Err(Errno::NOSYS) if !has_futex2() => {
+                self.futex(actor, libc::FUTEX_WAIT, 0, 0, null_mut(), 0)
+            }
+            ended => ended,
+        }
+    }
+
+    fn wait_by_some_call(self, actor: &mut Actor, detour: Self) -> Result<usize, Errno> {
         let soon = Timespec {
             tv_sec: 0,
             tv_nsec: 1 << actor.dice.u32(0..20),
@@ -218,6 +227,15 @@ impl Named {
     }
 
     fn wake(self, actor: &mut Actor, detour: Self) -> Result<usize, Errno> {
+        match self.wake_by_some_call(actor, detour) {
+            Err(Errno::NOSYS) if !has_futex2() => {
+                self.futex(actor, libc::FUTEX_WAKE, 1, 0, null_mut(), 0)
+            }
+            woken => woken,
+        }
+    }
+
+    fn wake_by_some_call(self, actor: &mut Actor, detour: Self) -> Result<usize, Errno> {
         let (there, all) = (detour.address(), ALL as usize);
         match actor.dice.u32(0..8) {
             0 => self.futex(actor, libc::FUTEX_WAKE, 1, 0, null_mut(), 0),
@@ -258,6 +276,11 @@ impl Named {
             _ => self.futex(actor, libc::FUTEX_WAKE, ALL, 0, null_mut(), 0),
         }
     }
+}
+
+/// Whether this kernel has all of futex2. For shared words, and without the library for all, nobody else has it.
+fn has_futex2() -> bool {
+    probe::futex2_wait_call().is_there()
 }
 
 /// What the C library's `syscall` has answered.

@@ -137,12 +137,8 @@ fn canary_at(memory: *mut u8, offset: usize) -> &'static AtomicU32 {
 
 pub(super) fn run(context: &'static Context) -> Verdict {
     let shared = SharedWords::new(context);
-    // Waiters are moved there and back; it holds no tokens.
-    let detour = shared
-        .words
-        .iter()
-        .rfind(|tokens| tokens.spot.word.bits() == 64);
-    let detour = *detour.expect("a word of 64 bits");
+    // Waiters are moved there and back; it holds no tokens. The widest that can be waited for.
+    let detour = *shared.words.last().expect("some words");
     let kinds: Vec<Kind> = kinds(&shared.words)
         .into_iter()
         .filter(|(tokens, _)| tokens.spot.number != detour.spot.number)

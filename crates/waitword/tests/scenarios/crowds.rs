@@ -4,7 +4,7 @@
 
 use crate::support::atomic::Atomic;
 use crate::support::watchdog::watch;
-use crate::{SCOPES, for_every_width, futex};
+use crate::{for_every_width, futex, scopes};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use waitword::{Error, Scope};
@@ -72,7 +72,7 @@ impl<A: Atomic> Turnstile<A> {
 }
 
 fn run<A: Atomic>(scenario: &Scenario) {
-    for scope in SCOPES {
+    for scope in scopes::<A>() {
         for _ in 0..scenario.repeats {
             let turnstiles: Vec<Turnstile<A>> = (0..scenario.words)
                 .map(|_| Turnstile {

@@ -5,7 +5,7 @@ use crate::support::Answer;
 use crate::support::atomic::Atomic;
 use crate::support::crew::Crew;
 use crate::support::watchdog::watch;
-use crate::{SCOPES, for_every_width, futex};
+use crate::{for_every_width, futex, scopes};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
@@ -49,7 +49,7 @@ fn serenity_23669_a_broadcast_wakes_one() {
 
 fn a_broadcast_wakes_all<A: Atomic>() {
     let mut crew = crew(5);
-    for scope in SCOPES {
+    for scope in scopes::<A>() {
         let word = Arc::new(A::default());
         // The last ones are numbers that a conversion to 32 bits makes 0, -1 or 1.
         let everybody = [
@@ -78,7 +78,7 @@ fn a_broadcast_wakes_all<A: Atomic>() {
 fn serenity_15021_a_requeue_of_all_moves_one() {
     let _watchdog = watch("serenity_15021_a_requeue_of_all_moves_one");
     let mut crew = crew(5);
-    for scope in SCOPES {
+    for scope in scopes::<AtomicU32>() {
         let (from, to) = (Arc::new(AtomicU32::new(0)), AtomicU32::new(0));
         let (source, target) = (futex(&*from, scope), futex(&to, scope));
         for all in [usize::MAX, i32::MAX as usize, 1 << 31, 1 << 32] {
@@ -109,7 +109,7 @@ fn zig_12877_a_broadcast_wakes_the_same_thread_twice() {
 fn a_broadcast_wakes_each_once<A: Atomic>() {
     const THREADS: usize = 8;
     let mut crew = crew(THREADS);
-    for scope in SCOPES {
+    for scope in scopes::<A>() {
         let word = Arc::new(A::default());
         let woken: Arc<[AtomicUsize; THREADS]> = Arc::default();
         let stop = Arc::new(AtomicBool::new(false));
@@ -146,7 +146,7 @@ fn a_broadcast_wakes_each_once<A: Atomic>() {
 fn litebox_75_requeue_returns_woken_plus_moved() {
     let _watchdog = watch("litebox_75_requeue_returns_woken_plus_moved");
     let mut crew = crew(5);
-    for scope in SCOPES {
+    for scope in scopes::<AtomicU32>() {
         let (from, to) = (Arc::new(AtomicU32::new(0)), AtomicU32::new(0));
         all_wait(&mut crew, 5, &from, scope);
         let (source, target) = (futex(&*from, scope), futex(&to, scope));
@@ -188,7 +188,7 @@ fn nanos_1601_waiter_counts_follow_a_requeue() {
 fn cve_2014_3153_requeue_onto_itself() {
     let _watchdog = watch("cve_2014_3153_requeue_onto_itself");
     let mut crew = crew(4);
-    for scope in SCOPES {
+    for scope in scopes::<AtomicU32>() {
         let word = Arc::new(AtomicU32::new(0));
         all_wait(&mut crew, 4, &word, scope);
         let itself = futex(&*word, scope);
@@ -215,7 +215,7 @@ fn libcxx_85107_compared_at_the_wrong_width() {
 fn compared_at_its_own_width<A: Atomic>() {
     let words = [A::default(), A::default(), A::default()];
     let [before, word, after] = &words;
-    for scope in SCOPES {
+    for scope in scopes::<A>() {
         for bit in 0..A::BITS {
             word.set(1 << bit);
             before.set(A::ALL_BITS ^ 1 << bit);
@@ -247,7 +247,7 @@ fn litebox_303_masks_of_two_wakers_mix() {
     let _watchdog = watch("litebox_303_masks_of_two_wakers_mix");
     const ROUNDS: usize = 100;
     let mut crew = crew(6);
-    for scope in SCOPES {
+    for scope in scopes::<AtomicU32>() {
         let word = Arc::new(AtomicU32::new(0));
         let mask = |worker: usize| Mask::<u32>::new(1 << (worker % 3)).unwrap();
         for _ in 0..ROUNDS {

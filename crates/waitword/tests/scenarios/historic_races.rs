@@ -4,7 +4,7 @@
 use crate::support::atomic::Atomic;
 use crate::support::crew::Crew;
 use crate::support::watchdog::watch;
-use crate::{SCOPES, for_every_width, futex};
+use crate::{for_every_width, futex, scopes};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
@@ -22,7 +22,7 @@ fn litebox_1267_an_unvalidated_waiter_takes_a_wake() {
 fn only_sleepers_take_wakes<A: Atomic>() {
     waitword::spin::set_budget(Duration::ZERO);
     let mut crew = Crew::new(1);
-    for scope in SCOPES {
+    for scope in scopes::<A>() {
         let word = Arc::new(A::default());
         let stop = AtomicBool::new(false);
         std::thread::scope(|threads| {
@@ -56,7 +56,7 @@ fn only_sleepers_take_wakes<A: Atomic>() {
 fn libcxx_109290_a_wake_passes_a_waiter_by() {
     let _watchdog = watch("libcxx_109290_a_wake_passes_a_waiter_by");
     const ROUNDS: u32 = 4000;
-    for scope in SCOPES {
+    for scope in scopes::<AtomicU32>() {
         for spin in [Duration::ZERO, Duration::from_micros(20)] {
             waitword::spin::set_budget(spin);
             let word = AtomicU32::new(0);
@@ -133,7 +133,7 @@ fn wasm_threads_135_wait64_on_the_low_half() {
     const ROUNDS: u64 = 4000;
     const HIGH: u64 = 1 << 32;
     waitword::spin::set_budget(Duration::ZERO);
-    for scope in SCOPES {
+    for scope in scopes::<AtomicU64>() {
         let (word, seen) = (AtomicU64::new(7), AtomicU64::new(0));
         std::thread::scope(|threads| {
             threads.spawn(|| {
@@ -172,7 +172,7 @@ fn osv_951_a_timeout_meets_a_wake() {
 fn a_timeout_meets_a_wake<A: Atomic>() {
     const WAITS: usize = 300;
     waitword::spin::set_budget(Duration::ZERO);
-    for scope in SCOPES {
+    for scope in scopes::<A>() {
         let (word, other) = (A::default(), A::default());
         let (ended, found, left) = (
             AtomicUsize::new(0),
