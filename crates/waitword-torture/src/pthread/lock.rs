@@ -317,6 +317,12 @@ impl Lock {
                 actor.count(Count::Timeouts, 1);
                 Ok(false)
             }
+            // Inheriting ones are the C library's, which before Linux 5.14 knows that clock for them only as long as they are free.
+            Err(libc::EINVAL)
+                if !realtime && self.sort.protocol == Protocol::Inherit && is_old() =>
+            {
+                Ok(false)
+            }
             Err(number) => Err(self.refused(number)),
         }
     }
@@ -373,4 +379,9 @@ impl Lock {
             .map_err(|error| format!("{}, which nobody uses: {error}", self.sort.name()))?;
         self.make()
     }
+}
+
+/// Whether this kernel has no FUTEX_LOCK_PI2, as far as can be told by what came after.
+fn is_old() -> bool {
+    !waitword::probe::futex_waitv().is_there()
 }
