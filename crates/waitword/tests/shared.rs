@@ -9,6 +9,8 @@ mod support;
 mod between_processes;
 #[path = "shared/neighbours.rs"]
 mod neighbours;
+#[path = "shared/passing.rs"]
+mod passing;
 #[path = "shared/two_words.rs"]
 mod two_words;
 #[path = "shared/wait_any.rs"]

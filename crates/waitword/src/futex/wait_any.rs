@@ -8,6 +8,7 @@
 use super::{Error, Futex, RawFutex, Scope};
 use crate::park::{Notices, Parker, Sleeps};
 use crate::private::{Node, is_inside, repository};
+use crate::shared::passing::Bystander;
 use crate::shared::{self, Lane};
 use crate::sys;
 use crate::sys::clock::Deadline;
@@ -56,9 +57,11 @@ impl<'a, A: FutexWord> Futex<'a, A> {
 /// 64-bit word counts twice; if private words are among the others, they count once together.
 ///
 /// A shared 8 or 16-bit word is waited for without a mask here, and its waiter may take a wake that was
-/// meant for a neighbour in the same 32 bits; it then wakes all neighbours, so none is lost, but
-/// the count that the waker was given includes this waiter. Other `wait_any` on the same word wake up
-/// with it, for the same reason.
+/// meant for a neighbour in the same 32 bits. So that none is lost it wakes all who wait on these 32 bits: their waits may
+/// end for no reason, and the count that the waker was given may be of this waiter. Where nothing says that the wake was its own (the
+/// 32 bits have not changed), and such wakes come thick and fast, the wait may go on for some milliseconds before it
+/// does, 100 at most; if its process is killed meanwhile, the neighbour's wake is lost. Several who wait so in loops for words in the same 32 bits
+/// may be woken some thousand times a second once one of them was, though nothing happens.
 ///
 /// Blocks. Not for signal handlers.
 ///
@@ -100,14 +103,12 @@ pub(crate) unsafe fn wait_any_raw(
     unsafe {
         if words.iter().all(is_shared) {
             let mut entries = KernelWords::collect(words, 0)?;
+            let sleep = |entries: &mut [Waitv], deadline: Option<&Deadline>| {
+                sys::futex::waitv(entries, deadline)
+            };
             return loop {
-                if let Some(ended) =
-                    entries.sleep(words, |entries| sys::futex::waitv(entries, deadline))
-                {
+                if let Some(ended) = entries.sleep(words, deadline, sleep) {
                     break ended;
-                }
-                if deadline.is_some_and(Deadline::has_passed) {
-                    break Err(Error::TimedOut);
                 }
             };
         }
@@ -225,7 +226,7 @@ impl<'a, 'w> Queued<'a, 'w> {
         loop {
             // SAFETY: the caller's promise.
             let ended = unsafe {
-                entries.sleep(self.words, |entries| {
+                entries.sleep(self.words, deadline, |entries, deadline| {
                     self.parker.park_with_words(self, entries, deadline)
                 })
             };
@@ -238,9 +239,6 @@ impl<'a, 'w> Queued<'a, 'w> {
                     return Ok(index);
                 }
                 Some(Err(error)) => return self.leave().ok_or(error),
-                None if deadline.is_some_and(Deadline::has_passed) => {
-                    return self.leave().ok_or(Error::TimedOut);
-                }
                 None => {}
             }
         }
@@ -274,6 +272,17 @@ struct KernelWords {
     owners: [u8; WAIT_ANY_MAX],
     first: usize,
     len: usize,
+    narrow: [Option<Narrow>; WAIT_ANY_MAX],
+    narrow_len: usize,
+    /// The index of a word that was woken, while that may have to be passed on yet.
+    taken: Option<usize>,
+}
+
+/// An entry for an 8 or 16-bit word.
+struct Narrow {
+    entry: usize,
+    expected: u64,
+    bystander: Bystander,
 }
 
 impl KernelWords {
@@ -284,11 +293,15 @@ impl KernelWords {
             owners: [0; WAIT_ANY_MAX],
             first,
             len: first,
+            narrow: [const { None }; WAIT_ANY_MAX],
+            narrow_len: 0,
+            taken: None,
         };
-        for (index, word) in words.iter().enumerate() {
-            if word.futex.scope == Scope::Shared {
-                let pair = shared::halves(word.futex.word, word.value);
-                let entries = match word.futex.word.size {
+        for (index, expecting) in words.iter().enumerate() {
+            if expecting.futex.scope == Scope::Shared {
+                let word = expecting.futex.word;
+                let pair = shared::halves(word, expecting.value);
+                let entries = match word.size {
                     Size::U64 => &pair[..],
                     Size::U8 | Size::U16 | Size::U32 => &pair[..1],
                 };
@@ -300,60 +313,114 @@ impl KernelWords {
                     this.owners[this.len] = index as u8;
                     this.len += 1;
                 }
+                if matches!(word.size, Size::U8 | Size::U16) {
+                    this.narrow[this.narrow_len] = Some(Narrow {
+                        entry: this.len - 1,
+                        expected: expecting.value,
+                        bystander: Bystander::new(Lane::of(word)),
+                    });
+                    this.narrow_len += 1;
+                }
             }
         }
         Ok(this)
     }
 
-    /// Where the word of an entry lies, if it is a narrow one.
-    fn lane(&self, entry: usize, words: &[Expecting<'_>]) -> Option<Lane> {
-        let word = words[self.owners[entry] as usize].futex.word;
-        matches!(word.size, Size::U8 | Size::U16).then(|| Lane::of(word))
+    fn narrow(&self) -> impl Iterator<Item = &Narrow> {
+        self.narrow[..self.narrow_len].iter().flatten()
     }
 
-    /// Sleeps by `sleep`, once. `None`: a neighbour of a narrow word has changed; try again.
+    fn narrow_mut(&mut self) -> impl Iterator<Item = &mut Narrow> {
+        self.narrow[..self.narrow_len].iter_mut().flatten()
+    }
+
+    /// Sleeps by `sleep`, once. `None`: a neighbour of a narrow word has changed, or a wake that may have been meant for one is not
+    /// passed on yet; try again.
     ///
     /// # Safety
     /// The words are mapped and aligned.
     unsafe fn sleep(
         &mut self,
         words: &[Expecting<'_>],
-        sleep: impl FnOnce(&mut [Waitv]) -> Result<usize, sys::Errno>,
+        deadline: Option<&Deadline>,
+        sleep: impl FnOnce(&mut [Waitv], Option<&Deadline>) -> Result<usize, sys::Errno>,
     ) -> Option<Result<usize, Error>> {
-        let mut any_narrow = false;
-        for entry in self.first..self.len {
-            let Some(lane) = self.lane(entry, words) else {
-                continue;
-            };
+        for narrow in self.narrow[..self.narrow_len].iter_mut().flatten() {
             // SAFETY: the caller's promise.
-            let around = unsafe { lane.load_around() };
-            if lane.value(around) != words[self.owners[entry] as usize].value {
-                return Some(Err(Error::Mismatch));
+            let (around, value) = unsafe { narrow.bystander.look() };
+            if value != narrow.expected {
+                return Some(self.end_by(Error::Mismatch));
             }
-            self.entries[entry].val = around.into();
-            self.entries[entry].uaddr = lane.around.expose_provenance() as u64;
-            any_narrow = true;
+            self.entries[narrow.entry].val = around.into();
+            self.entries[narrow.entry].uaddr = narrow.bystander.address();
         }
-        match sleep(&mut self.entries[..self.len]) {
-            Ok(entry) => {
-                (self.first..self.len)
-                    .filter_map(|entry| self.lane(entry, words))
-                    .for_each(shared::wake_neighbours);
-                Some(Ok(if entry < self.first {
-                    PARKER
-                } else {
-                    self.owners[entry] as usize
-                }))
-            }
-            Err(sys::Errno::AGAIN) if any_narrow => {
+        let until = self.until(deadline);
+        match sleep(&mut self.entries[..self.len], until.as_ref()) {
+            // SAFETY: the caller's promise.
+            Ok(entry) => unsafe { self.take(entry) }.then(|| self.end_by(Error::Mismatch)),
+            Err(sys::Errno::AGAIN) if self.narrow_len > 0 => {
                 // SAFETY: the caller's promise.
                 let differs = words
                     .iter()
                     .filter(|word| word.futex.scope == Scope::Shared)
                     .any(|word| unsafe { word.futex.word.load() } != word.value);
-                differs.then_some(Err(Error::Mismatch))
+                let error = if differs {
+                    Error::Mismatch
+                } else if self.taken.is_some() || deadline.is_some_and(Deadline::has_passed) {
+                    // A pass that was put off is due now: the neighbour's change speaks for it.
+                    Error::TimedOut
+                } else {
+                    return None;
+                };
+                Some(self.end_by(error))
             }
-            Err(error) => Some(Err(error.into())),
+            Err(error) => Some(self.end_by(error.into())),
         }
+    }
+
+    /// Takes the wake of an entry. Whether the wait ends: not if passing it on is put off.
+    ///
+    /// # Safety
+    /// The words are mapped.
+    unsafe fn take(&mut self, entry: usize) -> bool {
+        self.taken = Some(match entry < self.first {
+            true => self.taken.unwrap_or(PARKER),
+            false => self.owners[entry].into(),
+        });
+        // SAFETY: the caller's promise.
+        let has_changed = |narrow: &Narrow| unsafe { narrow.bystander.has_changed() };
+        let is_own = !self.narrow().any(|narrow| narrow.entry == entry);
+        let speaks = is_own || self.narrow().any(has_changed);
+        for narrow in self.narrow_mut() {
+            match speaks {
+                true => narrow.bystander.pass_on(),
+                false => narrow.bystander.pass_on_at_a_pace(),
+            }
+        }
+        self.puts_off().is_none()
+    }
+
+    /// Until when any pass is put off.
+    fn puts_off(&self) -> Option<Deadline> {
+        let each = self
+            .narrow()
+            .filter_map(|narrow| narrow.bystander.puts_off());
+        each.max_by_key(Deadline::time_left)
+    }
+
+    /// Ends the wait: by the wake that was taken, or else by `error`.
+    fn end_by(&mut self, error: Error) -> Result<usize, Error> {
+        let index = self.taken.take().ok_or(error)?;
+        let put_off = |narrow: &&mut Narrow| narrow.bystander.puts_off().is_some();
+        for narrow in self.narrow_mut().filter(put_off) {
+            narrow.bystander.pass_on();
+        }
+        Ok(index)
+    }
+
+    /// How long to sleep: if a pass is put off, no longer than that.
+    fn until(&self, deadline: Option<&Deadline>) -> Option<Deadline> {
+        let both = self.puts_off().into_iter().chain(deadline.copied());
+        both.min_by_key(Deadline::time_left)
     }
 }

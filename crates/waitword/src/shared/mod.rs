@@ -4,17 +4,18 @@
 //! |------|-----|
 //! | 32 bits | the kernel's own operations (`word32.rs`) |
 //! | 64 bits | both halves through `futex_waitv`; wakes and moves on the low half (`word64.rs`) |
-//! | 8, 16 bits | the aligned 32 bits around the word, the kernel's bitset keeping neighbours apart (`narrow.rs`) |
+//! | 8, 16 bits | the aligned 32 bits around the word, the kernel's bitset keeping neighbours apart (`narrow.rs`); among many words without one (`passing.rs`) |
 //!
 //! What each combination guarantees stands at [`Futex::shared`](crate::Futex::shared); here it is done. The
 //! other processes may be hostile: everything read from a shared word is a number to compare or to
 //! hand to the kernel, never an index or an address.
 
 mod narrow;
+pub(crate) mod passing;
 mod word32;
 mod word64;
 
-pub(crate) use narrow::{Lane, wake_neighbours};
+pub(crate) use narrow::Lane;
 pub(crate) use word64::halves;
 
 use crate::futex::Error;

@@ -134,16 +134,6 @@ pub(super) fn wake(word: WordPtr, count: u32, mask: u64) -> Result<usize, Error>
     Ok(futex::shared_wake(lane.around, count, lane.bits(mask))?)
 }
 
-/// Wakes all who wait on the *other* words in the same 32 bits.
-///
-/// For a waiter that stood there without a bitset (`futex_waitv` has none) and was woken: the wake may
-/// have been meant for a neighbour, who must not lose it.
-pub(crate) fn wake_neighbours(lane: Lane) {
-    let others = !lane.bits(lane.size.all_bits());
-    // The kernel has just found the address good.
-    let _ = futex::shared_wake(lane.around, i32::MAX as u32, others);
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
