@@ -14,6 +14,7 @@ use crate::sys;
 use crate::sys::clock::Deadline;
 use crate::sys::futex::Waitv;
 use crate::word::{FutexWord, Size, Word};
+use arrayvec::ArrayVec;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
@@ -102,7 +103,8 @@ pub(crate) unsafe fn wait_any_raw(
     // SAFETY: the caller's promise.
     unsafe {
         if words.iter().all(is_shared) {
-            let mut entries = KernelWords::collect(words, 0)?;
+            let mut entries = KernelWords::new(0);
+            entries.collect(words)?;
             let sleep = |entries: &mut [Waitv], deadline: Option<&Deadline>| {
                 sys::futex::waitv(entries, deadline)
             };
@@ -219,10 +221,10 @@ impl<'a, 'w> Queued<'a, 'w> {
         &mut self,
         deadline: Option<&Deadline>,
     ) -> Result<usize, Error> {
-        let mut entries = match KernelWords::collect(self.words, 1) {
-            Ok(entries) => entries,
-            Err(error) => return self.leave().ok_or(error),
-        };
+        let mut entries = KernelWords::new(1);
+        if let Err(error) = entries.collect(self.words) {
+            return self.leave().ok_or(error);
+        }
         loop {
             // SAFETY: the caller's promise.
             let ended = unsafe {
@@ -267,13 +269,12 @@ const PARKER: usize = usize::MAX;
 
 /// The entries of one `futex_waitv` call.
 struct KernelWords {
-    entries: [Waitv; WAIT_ANY_MAX],
+    entries: ArrayVec<Waitv, WAIT_ANY_MAX>,
     /// The index of the word that each entry belongs to.
-    owners: [u8; WAIT_ANY_MAX],
+    owners: ArrayVec<u8, WAIT_ANY_MAX>,
+    /// So many entries before those of words.
     first: usize,
-    len: usize,
-    narrow: [Option<Narrow>; WAIT_ANY_MAX],
-    narrow_len: usize,
+    narrow: ArrayVec<Narrow, WAIT_ANY_MAX>,
     /// The index of a word that was woken, while that may have to be passed on yet.
     taken: Option<usize>,
 }
@@ -286,17 +287,19 @@ struct Narrow {
 }
 
 impl KernelWords {
-    /// The entries of the shared ones among `words`, with room for `first` others before them.
-    fn collect(words: &[Expecting<'_>], first: usize) -> Result<Self, Error> {
-        let mut this = Self {
-            entries: [Waitv::default(); WAIT_ANY_MAX],
-            owners: [0; WAIT_ANY_MAX],
+    /// Without words yet, but with `first` entries.
+    fn new(first: usize) -> Self {
+        Self {
+            entries: (0..first).map(|_| Waitv::default()).collect(),
+            owners: (0..first).map(|_| 0).collect(),
             first,
-            len: first,
-            narrow: [const { None }; WAIT_ANY_MAX],
-            narrow_len: 0,
+            narrow: ArrayVec::new(),
             taken: None,
-        };
+        }
+    }
+
+    /// Adds the shared ones among `words`.
+    fn collect(&mut self, words: &[Expecting<'_>]) -> Result<(), Error> {
         for (index, expecting) in words.iter().enumerate() {
             if expecting.futex.scope == Scope::Shared {
                 let word = expecting.futex.word;
@@ -306,32 +309,20 @@ impl KernelWords {
                     Size::U8 | Size::U16 | Size::U32 => &pair[..1],
                 };
                 for &entry in entries {
-                    if this.len == WAIT_ANY_MAX {
-                        return Err(Error::TooManyWords);
-                    }
-                    this.entries[this.len] = entry;
-                    this.owners[this.len] = index as u8;
-                    this.len += 1;
+                    let added = self.entries.try_push(entry);
+                    added.map_err(|_| Error::TooManyWords)?;
+                    self.owners.push(index as u8);
                 }
                 if matches!(word.size, Size::U8 | Size::U16) {
-                    this.narrow[this.narrow_len] = Some(Narrow {
-                        entry: this.len - 1,
+                    self.narrow.push(Narrow {
+                        entry: self.entries.len() - 1,
                         expected: expecting.value,
                         bystander: Bystander::new(Lane::of(word)),
                     });
-                    this.narrow_len += 1;
                 }
             }
         }
-        Ok(this)
-    }
-
-    fn narrow(&self) -> impl Iterator<Item = &Narrow> {
-        self.narrow[..self.narrow_len].iter().flatten()
-    }
-
-    fn narrow_mut(&mut self) -> impl Iterator<Item = &mut Narrow> {
-        self.narrow[..self.narrow_len].iter_mut().flatten()
+        Ok(())
     }
 
     /// Sleeps by `sleep`, once. `None`: a neighbour of a narrow word has changed, or a wake that may have been meant for one is not
@@ -345,7 +336,7 @@ impl KernelWords {
         deadline: Option<&Deadline>,
         sleep: impl FnOnce(&mut [Waitv], Option<&Deadline>) -> Result<usize, sys::Errno>,
     ) -> Option<Result<usize, Error>> {
-        for narrow in self.narrow[..self.narrow_len].iter_mut().flatten() {
+        for narrow in &mut self.narrow {
             // SAFETY: the caller's promise.
             let (around, value) = unsafe { narrow.bystander.look() };
             if value != narrow.expected {
@@ -355,10 +346,10 @@ impl KernelWords {
             self.entries[narrow.entry].uaddr = narrow.bystander.address();
         }
         let until = self.until(deadline);
-        match sleep(&mut self.entries[..self.len], until.as_ref()) {
+        match sleep(&mut self.entries, until.as_ref()) {
             // SAFETY: the caller's promise.
             Ok(entry) => unsafe { self.take(entry) }.then(|| self.end_by(Error::Mismatch)),
-            Err(sys::Errno::AGAIN) if self.narrow_len > 0 => {
+            Err(sys::Errno::AGAIN) if !self.narrow.is_empty() => {
                 // SAFETY: the caller's promise.
                 let differs = words
                     .iter()
@@ -389,9 +380,9 @@ impl KernelWords {
         });
         // SAFETY: the caller's promise.
         let has_changed = |narrow: &Narrow| unsafe { narrow.bystander.has_changed() };
-        let is_own = !self.narrow().any(|narrow| narrow.entry == entry);
-        let speaks = is_own || self.narrow().any(has_changed);
-        for narrow in self.narrow_mut() {
+        let is_own = !self.narrow.iter().any(|narrow| narrow.entry == entry);
+        let speaks = is_own || self.narrow.iter().any(has_changed);
+        for narrow in &mut self.narrow {
             match speaks {
                 true => narrow.bystander.pass_on(),
                 false => narrow.bystander.pass_on_at_a_pace(),
@@ -402,18 +393,18 @@ impl KernelWords {
 
     /// Until when any pass is put off.
     fn puts_off(&self) -> Option<Deadline> {
-        let each = self
-            .narrow()
-            .filter_map(|narrow| narrow.bystander.puts_off());
+        let put_off = |narrow: &Narrow| narrow.bystander.puts_off();
+        let each = self.narrow.iter().filter_map(put_off);
         each.max_by_key(Deadline::time_left)
     }
 
     /// Ends the wait: by the wake that was taken, or else by `error`.
     fn end_by(&mut self, error: Error) -> Result<usize, Error> {
         let index = self.taken.take().ok_or(error)?;
-        let put_off = |narrow: &&mut Narrow| narrow.bystander.puts_off().is_some();
-        for narrow in self.narrow_mut().filter(put_off) {
-            narrow.bystander.pass_on();
+        for narrow in &mut self.narrow {
+            if narrow.bystander.puts_off().is_some() {
+                narrow.bystander.pass_on();
+            }
         }
         Ok(index)
     }
