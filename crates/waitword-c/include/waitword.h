@@ -686,7 +686,9 @@ long ww_futex_requeue(const struct ww_futex_waitv *pair,
  *
  * The kernel takes 128 shared words: one of 64 bits counts as two, and if there are private words too, they
  * count as one together. A waiter for a shared 8 or 16-bit word may take a wake that was meant for a
- * neighbour in the same 32 bits; it then wakes the neighbours, so that none is lost.
+ * neighbour in the same 32 bits. So that none is lost it wakes all who wait there: their waits may end for no reason. Where nothing says
+ * that the wake was its own, and such wakes come thick and fast, its wait may go on for some milliseconds before it does,
+ * 100 at most; if its process is killed meanwhile, the neighbour's wake is lost.
  *
  * Errors:
  * - `EAGAIN`: some word did not hold its value.
@@ -1524,7 +1526,8 @@ int ww_sem_destroy(ww_sem_t *sem);
  *   waited for.
  * - `EINVAL`: NULL or misaligned.
  *
- * Blocks. Not a cancellation point. After `sem_wait`.
+ * Blocks. Not a cancellation point. After `sem_wait`. If a process is killed that was just woken for a semaphore with `pshared`, others
+ * look again within a second; before Linux 5.16 they sleep until the next post.
  *
  * # Safety
  * `sem` is NULL or a semaphore.

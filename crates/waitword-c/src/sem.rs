@@ -63,7 +63,8 @@ pub unsafe extern "C" fn ww_sem_destroy(sem: *mut ww_sem_t) -> c_int {
 ///   waited for.
 /// - `EINVAL`: NULL or misaligned.
 ///
-/// Blocks. Not a cancellation point. After `sem_wait`.
+/// Blocks. Not a cancellation point. After `sem_wait`. If a process is killed that was just woken for a semaphore with `pshared`, others
+/// look again within a second; before Linux 5.16 they sleep until the next post.
 ///
 /// # Safety
 /// `sem` is NULL or a semaphore.
