@@ -1,6 +1,6 @@
 /* Passing on: a waiter of many words may be given a wake that was meant for the neighbour of its 8 or 16-bit word.
  *
- * The code: shared/passing.rs, futex/wait_any.rs (KernelWords).
+ * The code: shared/passing.rs, futex/wait_any/kernel_words.rs.
  *
  * Two bystanders wait by futex_waitv, three times each, in the queue of the 32 bits where a neighbour waits, with a bitset, for another word.
  * A waker wakes one who waits for that word, twice. No word ever changes, so only wakes end a wait, and nothing speaks for a pass.

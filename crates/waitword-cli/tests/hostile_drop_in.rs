@@ -12,6 +12,7 @@
 #[path = "raw_futex/support.rs"]
 mod support;
 
+use fastrand::Rng;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -45,52 +46,36 @@ const KINDS: [u32; 15] = [
 /// What a reader/writer lock says that is ours, or ours and counted.
 const OURS: [u32; 2] = [u32::from_be_bytes(*b"wwRW"), u32::from_be_bytes(*b"wwRC")];
 
-/// Marsaglia's xorshift.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 >> 11
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-}
-
 /// One number, at one place.
-fn scribble(words: &[AtomicU32], victim: u32, random: &mut Random) {
-    let slot = random.below(SLOTS);
+fn scribble(words: &[AtomicU32], victim: u32, random: &mut Rng) {
+    let slot = random.usize(0..SLOTS);
     // Where it says whose it is, more often than elsewhere.
-    let at = match (slot, random.below(4)) {
+    let at = match (slot, random.usize(0..4)) {
         (0..4, 0) => 4,
         (4..6, 0) => 2,
         (6, 0) => 2,
         (7.., 0) => 9,
-        _ => random.below(SLOT),
+        _ => random.usize(0..SLOT),
     };
     let target = &words[slot * SLOT + at];
     let seen = target.load(Relaxed);
     let value = match (slot, at) {
-        (0..4, 4) => KINDS[random.below(KINDS.len())],
-        (4..6, 2) if random.below(2) == 0 => OURS[random.below(OURS.len())],
-        (6, 2) => 128 * random.below(2) as u32,
+        (0..4, 4) => KINDS[random.usize(0..KINDS.len())],
+        (4..6, 2) if random.usize(0..2) == 0 => OURS[random.usize(0..OURS.len())],
+        (6, 2) => 128 * random.usize(0..2) as u32,
         (7.., 7 | 9) => 0,
-        _ => match random.below(12) {
+        _ => match random.usize(0..12) {
             0..3 => 0,
             3 => u32::MAX,
             4 => i32::MIN as u32,
             5 => i32::MAX as u32,
             // The numbers of the victim's threads, with and without the kernel's bits.
-            6 => victim + random.below(9) as u32,
-            7 => (victim + random.below(9) as u32) | 0xc000_0000,
+            6 => victim + random.usize(0..9) as u32,
+            7 => (victim + random.usize(0..9) as u32) | 0xc000_0000,
             8 => seen.wrapping_add(1),
             9 => seen.wrapping_sub(1),
-            10 => seen ^ (1 << random.below(32)),
-            _ => random.next() as u32,
+            10 => seen ^ (1 << random.usize(0..32)),
+            _ => random.u32(..),
         },
     };
     target.store(value, Relaxed);
@@ -129,16 +114,16 @@ fn be_hostile_to(mut victim: Command) -> String {
         .unwrap();
     let began = Instant::now();
     // Another one each time: what comes of it depends on the moment anyway.
-    let mut random = Random((u64::from(std::process::id()) << 32) | 0x4f6c_dd1d);
+    let mut random = Rng::with_seed(std::process::id().into());
     let mut written = 0;
     while child.try_wait().unwrap().is_none() {
         if ready.load(Relaxed) == 1 {
-            let burst = 1 + random.below(64);
+            let burst = 1 + random.usize(0..64);
             (0..burst).for_each(|_| scribble(words, child.id(), &mut random));
             written += burst;
         }
         // In between the victim may get somewhere.
-        std::thread::sleep(Duration::from_micros(random.next() % 200));
+        std::thread::sleep(Duration::from_micros(random.u64(0..200)));
         if began.elapsed() > Duration::from_secs(120) {
             child.kill().unwrap();
             panic!("the victim hangs");

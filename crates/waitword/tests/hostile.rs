@@ -12,6 +12,7 @@
 
 mod support;
 
+use fastrand::Rng;
 use std::mem::offset_of;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -84,33 +85,17 @@ impl Scribbled {
     }
 }
 
-/// Xorshift: what is written must not repeat soon, no more.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() >> 11) as usize % limit
-    }
-}
-
-fn in_a_moment(random: &mut Random) -> Deadline {
-    Deadline::after(Duration::from_micros(random.next() % 2000))
+fn in_a_moment(random: &mut Rng) -> Deadline {
+    Deadline::after(Duration::from_micros(random.u64(0..2000)))
 }
 
 /// One operation on a shared object of the victim's; whatever comes of it.
-fn operate(on: &Scribbled, kept: &Kept, random: &mut Random) {
+fn operate(on: &Scribbled, kept: &Kept, random: &mut Rng) {
     let deadline = in_a_moment(random);
-    match random.below(10) {
+    match random.usize(0..10) {
         0..3 => {
-            let mutex = &on.mutexes[random.below(on.mutexes.len())];
-            if random.below(4) == 0 && mutex.try_lock_checked().is_ok()
+            let mutex = &on.mutexes[random.usize(0..on.mutexes.len())];
+            if random.usize(0..4) == 0 && mutex.try_lock_checked().is_ok()
                 || mutex.lock_until(deadline).is_ok()
             {
                 // SAFETY: we have locked it; what others made of it is the point.
@@ -118,8 +103,8 @@ fn operate(on: &Scribbled, kept: &Kept, random: &mut Random) {
             }
         }
         3 | 4 => {
-            let rwlock = &on.rwlocks[random.below(2)];
-            let got = match random.below(4) {
+            let rwlock = &on.rwlocks[random.usize(0..2)];
+            let got = match random.usize(0..4) {
                 0 => rwlock.read(thread_number(), Some(&deadline)),
                 1 => rwlock.write(thread_number(), Some(&deadline)),
                 2 => rwlock.try_read(),
@@ -156,7 +141,7 @@ fn operate(on: &Scribbled, kept: &Kept, random: &mut Random) {
             let _ = Futex::shared(wide).wake(7);
         }
         _ => {
-            if random.below(2) == 0 {
+            if random.usize(0..2) == 0 {
                 let _ = on.condvar.notify_all();
                 let _ = on.condvar.notify_one();
             } else if kept.mutex.lock_until(deadline).is_ok() {
@@ -210,7 +195,7 @@ fn victim(memory: &Mapping) {
         for thread in 1..=THREADS as u64 {
             let over = &over;
             threads.spawn(move || {
-                let mut random = Random(thread * 0x9e37_79b9_7f4a_7c15);
+                let mut random = Rng::with_seed(thread);
                 while !over.load(Relaxed) {
                     operate(scribbled, kept, &mut random);
                 }
@@ -230,25 +215,25 @@ fn victim(memory: &Mapping) {
 }
 
 /// One number, at one place.
-fn scribble(targets: &[AtomicU32], victim: u32, random: &mut Random) {
-    let target = &targets[match random.below(16) {
-        0 => MUTEX_OF_CONDVAR + random.below(2),
+fn scribble(targets: &[AtomicU32], victim: u32, random: &mut Rng) {
+    let target = &targets[match random.usize(0..16) {
+        0 => MUTEX_OF_CONDVAR + random.usize(0..2),
         1 => KIND_OF_CONDVAR,
-        _ => random.below(targets.len()),
+        _ => random.usize(0..targets.len()),
     }];
     let seen = target.load(Relaxed);
-    let value = match random.below(12) {
+    let value = match random.usize(0..12) {
         0 => 0,
         1 => u32::MAX,
         2 => i32::MIN as u32,
         3 => i32::MAX as u32,
         // The numbers of the victim's threads, with and without the kernel's bits.
-        4 => victim + random.below(THREADS + 3) as u32,
-        5 => (victim + random.below(THREADS + 3) as u32) | 0xc000_0000,
+        4 => victim + random.usize(0..THREADS + 3) as u32,
+        5 => (victim + random.usize(0..THREADS + 3) as u32) | 0xc000_0000,
         6 => seen.wrapping_add(1),
         7 => seen.wrapping_sub(1),
-        8..11 => seen ^ (1 << random.below(32)),
-        _ => random.next() as u32,
+        8..11 => seen ^ (1 << random.usize(0..32)),
+        _ => random.u32(..),
     };
     target.store(value, Relaxed);
 }
@@ -291,15 +276,15 @@ fn a_hostile_process_breaks_nothing_but_what_it_shares() {
     let began = Instant::now();
     // Another one each time: what comes of it depends on the moment anyway.
     let seed = (u64::from(std::process::id()) << 32) | 0x4f6c_dd1d;
-    let mut random = Random(seed);
+    let mut random = Rng::with_seed(seed);
     let mut written = 0;
     let status = loop {
         if kept.ready.load(Relaxed) == 1 {
-            let burst = 1 + random.below(64);
+            let burst = 1 + random.usize(0..64);
             (0..burst).for_each(|_| scribble(targets, kept.victim.load(Relaxed), &mut random));
             written += burst;
             // In between the victim may get somewhere.
-            std::thread::sleep(Duration::from_micros(random.next() % 200));
+            std::thread::sleep(Duration::from_micros(random.u64(0..200)));
         } else {
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -3,16 +3,10 @@
 use super::*;
 use crate::support::memory::Mapping;
 use crate::support::watchdog::watch;
+use fastrand::Rng;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
-
-fn next(dice: &mut u64) -> u64 {
-    *dice ^= *dice << 13;
-    *dice ^= *dice >> 7;
-    *dice ^= *dice << 17;
-    *dice
-}
 
 /// Waiters with deadlines that pass as they are signalled, on either clock. Exactly those on whom a signal was spent say
 /// so; where the kernel keeps the queue, no fewer.
@@ -29,11 +23,11 @@ fn a_wait_says_whether_a_signal_was_spent_on_it() {
                 .map(|waiter| {
                     let (pair, left) = (&pair, &left);
                     scope.spawn(move || {
-                        let mut dice = waiter as u64;
+                        let mut dice = Rng::with_seed(waiter as u64);
                         let mut signalled = 0;
                         for _ in 0..WAITS {
-                            let soon = Duration::from_nanos(next(&mut dice) % 60_000);
-                            let deadline = match next(&mut dice) % 4 {
+                            let soon = Duration::from_nanos(dice.u64(0..60_000));
+                            let deadline = match dice.u64(0..4) {
                                 0 => Deadline::at_system_time(SystemTime::now() + soon),
                                 _ => Deadline::after(soon),
                             };
@@ -48,25 +42,25 @@ fn a_wait_says_whether_a_signal_was_spent_on_it() {
                     })
                 })
                 .collect();
-            let mut dice = 99;
+            let mut dice = Rng::with_seed(99);
             let mut found = 0;
             while left.load(SeqCst) > 0 {
-                let with_mutex = next(&mut dice).is_multiple_of(2);
+                let with_mutex = dice.bool();
                 if with_mutex {
                     pair.mutex.lock();
                 }
-                found += match next(&mut dice) % 4 {
+                found += match dice.u64(0..4) {
                     0 => pair.condvar.notify_all(),
                     _ => usize::from(pair.condvar.notify_one()),
                 };
                 if with_mutex {
                     // Now and then past all deadlines.
-                    if next(&mut dice).is_multiple_of(8) {
+                    if dice.u64(0..8) == 0 {
                         std::thread::sleep(Duration::from_micros(100));
                     }
                     unlock(&pair.mutex);
                 }
-                (0..next(&mut dice) % 2_000).for_each(|_| std::hint::spin_loop());
+                (0..dice.u64(0..2_000)).for_each(|_| std::hint::spin_loop());
             }
             let signalled = waiters.into_iter().map(|waiter| waiter.join().unwrap());
             (signalled.sum::<usize>(), found)
@@ -86,17 +80,17 @@ fn pass_tokens(
     pairing: Pairing,
     takers: usize,
     tokens: usize,
-    add: impl Fn(&Pair, &mut u64) + Sync,
+    add: impl Fn(&Pair, &mut Rng) + Sync,
 ) {
     let pair = pairing.make();
     std::thread::scope(|scope| {
         for _ in 0..takers {
             scope.spawn(|| (0..tokens).for_each(|_| pair.take()));
         }
-        let mut dice = 5;
+        let mut dice = Rng::with_seed(5);
         for _ in 0..takers * tokens {
             add(&pair, &mut dice);
-            (0..next(&mut dice) % 500).for_each(|_| std::hint::spin_loop());
+            (0..dice.u64(0..500)).for_each(|_| std::hint::spin_loop());
         }
     });
     assert_eq!(pair.ready.load(SeqCst), 0);
@@ -114,7 +108,7 @@ fn no_signal_is_lost() {
             50
         };
         pass_tokens(pairing, 4, tokens, |pair, dice| {
-            match next(dice) % 4 {
+            match dice.u64(0..4) {
                 0 => {
                     pair.add(1);
                     pair.condvar.notify_one();
@@ -132,7 +126,7 @@ fn no_signal_is_lost() {
                     }
                     // SAFETY: locked above.
                     unsafe {
-                        match next(dice) % 4 {
+                        match dice.u64(0..4) {
                             0 => pair.mutex.unlock_fair(),
                             _ => pair.mutex.unlock(),
                         }
@@ -156,11 +150,11 @@ fn no_signal_is_lost_where_others_want_the_mutex() {
             for seed in 1..3 {
                 let (pair, over) = (&pair, &over);
                 scope.spawn(move || {
-                    let mut dice = seed;
+                    let mut dice = Rng::with_seed(seed);
                     while !over.load(SeqCst) {
-                        let soon = Duration::from_nanos(next(&mut dice) % 50_000);
+                        let soon = Duration::from_nanos(dice.u64(0..50_000));
                         if pair.mutex.lock_until(Deadline::after(soon)).is_ok() {
-                            (0..next(&mut dice) % 500).for_each(|_| std::hint::spin_loop());
+                            (0..dice.u64(0..500)).for_each(|_| std::hint::spin_loop());
                             unlock(&pair.mutex);
                         }
                     }

@@ -4,6 +4,7 @@
 use super::*;
 use crate::support::memory::Mapping;
 use crate::support::watchdog::watch;
+use fastrand::Rng;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::cell::UnsafeCell;
 use std::sync::Barrier;
@@ -28,7 +29,7 @@ impl Guarded {
     }
 
     /// With the mutex held.
-    fn change(&self, dice: &mut u64) {
+    fn change(&self, dice: &mut Rng) {
         let pair = self.pair.get();
         // SAFETY: the mutex is held. Volatile: each half is to be read and written where it stands.
         unsafe {
@@ -42,11 +43,11 @@ impl Guarded {
     }
 
     /// A turn, in one way or another; whether it could be had.
-    fn turn(&self, dice: &mut u64) -> bool {
-        let had = match next(dice) % 8 {
+    fn turn(&self, dice: &mut Rng) -> bool {
+        let had = match dice.u64(0..8) {
             0 => self.mutex.try_lock(),
             1 | 2 => {
-                let soon = Deadline::after(Duration::from_nanos(next(dice) % 40_000));
+                let soon = Deadline::after(Duration::from_nanos(dice.u64(0..40_000)));
                 match self.mutex.lock_until(soon) {
                     Ok(()) => true,
                     Err(LockError::TimedOut) => false,
@@ -62,7 +63,7 @@ impl Guarded {
             self.change(dice);
             // SAFETY: locked above.
             unsafe {
-                match next(dice) % 16 {
+                match dice.u64(0..16) {
                     0 => self.mutex.unlock_fair(),
                     1 => {
                         self.mutex.bump();
@@ -85,18 +86,11 @@ impl Guarded {
     }
 }
 
-fn next(dice: &mut u64) -> u64 {
-    *dice ^= *dice << 13;
-    *dice ^= *dice >> 7;
-    *dice ^= *dice << 17;
-    *dice
-}
-
-fn dawdle(dice: &mut u64) {
-    match next(dice) % 256 {
-        0 => std::thread::sleep(Duration::from_micros(next(dice) % 100)),
+fn dawdle(dice: &mut Rng) {
+    match dice.u64(0..256) {
+        0 => std::thread::sleep(Duration::from_micros(dice.u64(0..100))),
         1..8 => std::thread::yield_now(),
-        8..32 => (0..next(dice) % 300).for_each(|_| std::hint::spin_loop()),
+        8..32 => (0..dice.u64(0..300)).for_each(|_| std::hint::spin_loop()),
         _ => {}
     }
 }
@@ -111,7 +105,7 @@ fn torture(sort: Sort, threads: usize, time: Duration, first: impl Fn(usize) + S
                 let (guarded, first) = (&guarded, &first);
                 scope.spawn(move || {
                     first(worker);
-                    let mut dice = 0x9e37_79b9_7f4a_7c15 ^ worker as u64;
+                    let mut dice = Rng::with_seed(worker as u64);
                     let mut turns = 0;
                     while turns == 0 || Instant::now() < until {
                         turns += usize::from(guarded.turn(&mut dice));
@@ -201,9 +195,9 @@ fn a_storm_of_deadlines_leaves_nobody_asleep() {
             for worker in 1..5 {
                 let (guarded, over, had) = (&guarded, &over, &had);
                 scope.spawn(move || {
-                    let mut dice = worker;
+                    let mut dice = Rng::with_seed(worker);
                     while !over.load(SeqCst) {
-                        let soon = Duration::from_nanos(next(&mut dice) % 60_000);
+                        let soon = Duration::from_nanos(dice.u64(0..60_000));
                         if guarded.mutex.lock_until(Deadline::after(soon)).is_ok() {
                             guarded.change(&mut dice);
                             had.fetch_add(1, SeqCst);
@@ -213,7 +207,7 @@ fn a_storm_of_deadlines_leaves_nobody_asleep() {
                 });
             }
             // Without a deadline: is it always woken?
-            let mut dice = 7;
+            let mut dice = Rng::with_seed(7);
             for _ in 0..TURNS {
                 guarded.mutex.lock();
                 guarded.change(&mut dice);
@@ -236,18 +230,19 @@ fn a_waiter_gets_its_turn_beside_a_hog() {
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let hog = scope.spawn(|| {
-                let mut turns = 0;
+                let (mut turns, mut dice) = (0, Rng::with_seed(0));
                 while !over.load(SeqCst) {
                     guarded.mutex.lock();
-                    guarded.change(&mut 0);
+                    guarded.change(&mut dice);
                     unlock(&guarded.mutex);
                     turns += 1;
                 }
                 turns
             });
+            let mut dice = Rng::with_seed(1);
             for _ in 0..50 {
                 guarded.mutex.lock();
-                guarded.change(&mut 0);
+                guarded.change(&mut dice);
                 unlock(&guarded.mutex);
             }
             over.store(true, SeqCst);

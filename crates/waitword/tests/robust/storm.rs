@@ -8,6 +8,7 @@
 
 use crate::support::memory::Mapping;
 use crate::support::watchdog::{Watchdog, watch};
+use fastrand::Rng;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use waitword::{Deadline, RawRobustMutex, RobustError, RobustKind, RobustLocked, RobustProtocol};
@@ -169,20 +170,13 @@ fn in_10_ms() -> libc::timespec {
     }
 }
 
-fn next(dice: &mut u64) -> u64 {
-    *dice ^= *dice << 13;
-    *dice ^= *dice >> 7;
-    *dice ^= *dice << 17;
-    *dice
-}
-
 /// A child that takes turns until it is told to stop, or is killed.
 fn start(shared: &Shared, seed: u64) -> i32 {
     // SAFETY: the child takes turns, which allocate nothing, and leaves by `_exit`.
     match unsafe { libc::fork() } {
         -1 => panic!("fork: {}", std::io::Error::last_os_error()),
         0 => {
-            let mut dice = seed | 1;
+            let mut dice = Rng::with_seed(seed);
             // SAFETY: plain system calls. A child must not stay after a test that hangs or was killed.
             let me = unsafe {
                 libc::alarm(100);
@@ -191,7 +185,7 @@ fn start(shared: &Shared, seed: u64) -> i32 {
             };
             let mut fine = true;
             while fine && shared.stop.load(SeqCst) == 0 {
-                fine = shared.turn(me, next(&mut dice));
+                fine = shared.turn(me, dice.u64(..));
             }
             // SAFETY: nothing of the copied process is run down.
             unsafe { libc::_exit(i32::from(!fine)) }
@@ -238,10 +232,8 @@ fn storm(protocol: RobustProtocol, with_glibcs: bool, kills: usize, watchdog: &W
         }
         &*address
     };
-    let mut dice = 0x9e37_79b9_7f4a_7c15;
-    let mut children: Vec<i32> = (0..CHILDREN)
-        .map(|_| start(shared, next(&mut dice)))
-        .collect();
+    let mut dice = Rng::with_seed(1);
+    let mut children: Vec<i32> = (0..CHILDREN).map(|_| start(shared, dice.u64(..))).collect();
     for kill in 0..kills {
         watchdog.pat();
         // The survivors get something done; and one more moment, any.
@@ -255,10 +247,10 @@ fn storm(protocol: RobustProtocol, with_glibcs: bool, kills: usize, watchdog: &W
             );
             std::thread::yield_now();
         }
-        for _ in 0..next(&mut dice) % 2_000 {
+        for _ in 0..dice.u32(0..2_000) {
             std::hint::spin_loop();
         }
-        let index = next(&mut dice) as usize % CHILDREN;
+        let index = dice.usize(0..CHILDREN);
         // SAFETY: a child of ours, not yet reaped.
         unsafe { libc::kill(children[index], libc::SIGKILL) };
         let status = reap(children[index]);
@@ -267,7 +259,7 @@ fn storm(protocol: RobustProtocol, with_glibcs: bool, kills: usize, watchdog: &W
             libc::WIFSIGNALED(status),
             "a child has ended by itself: line {complaint}"
         );
-        children[index] = start(shared, next(&mut dice));
+        children[index] = start(shared, dice.u64(..));
     }
     shared.stop.store(1, SeqCst);
     for child in children {

@@ -2,6 +2,7 @@
 
 use super::KINDS;
 use crate::support::watchdog;
+use fastrand::Rng;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use waitword::lock_api::{
@@ -11,20 +12,8 @@ use waitword::lock_api::{
 };
 use waitword::{Preference, RawRwLock, Scope};
 
-/// Xorshift.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 8) % sides
-    }
-
-    fn microseconds(&mut self) -> Duration {
-        Duration::from_micros(self.below(300))
-    }
+fn moment(dice: &mut Rng) -> Duration {
+    Duration::from_micros(dice.u64(0..300))
 }
 
 const WRITER: i64 = -1;
@@ -49,11 +38,11 @@ impl Room {
         assert_eq!(self.inside.swap(to, SeqCst), from, "not alone");
     }
 
-    fn read(&self, dice: &mut Dice) {
+    fn read(&self, dice: &mut Rng) {
         let lock = &self.lock;
-        let holds = match dice.below(10) {
+        let holds = match dice.u64(0..10) {
             0 => lock.try_lock_shared(),
-            1 => lock.try_lock_shared_for(dice.microseconds()),
+            1 => lock.try_lock_shared_for(moment(dice)),
             2 => {
                 lock.lock_shared_recursive();
                 true
@@ -68,7 +57,7 @@ impl Room {
         }
         self.reader_comes();
         stay(dice);
-        if self.may_read_again && dice.below(8) == 0 {
+        if self.may_read_again && dice.u64(0..8) == 0 {
             lock.lock_shared();
             stay(dice);
             // SAFETY: taken just now.
@@ -77,18 +66,18 @@ impl Room {
         self.reader_goes();
         // SAFETY: taken above.
         unsafe {
-            match dice.below(32) {
+            match dice.u64(0..32) {
                 0 => lock.unlock_shared_fair(),
                 _ => lock.unlock_shared(),
             }
         }
     }
 
-    fn write(&self, dice: &mut Dice) {
+    fn write(&self, dice: &mut Rng) {
         let lock = &self.lock;
-        let holds = match dice.below(5) {
+        let holds = match dice.u64(0..5) {
             0 => lock.try_lock_exclusive(),
-            1 => lock.try_lock_exclusive_for(dice.microseconds()),
+            1 => lock.try_lock_exclusive_for(moment(dice)),
             _ => {
                 lock.lock_exclusive();
                 true
@@ -101,7 +90,7 @@ impl Room {
         stay(dice);
         // SAFETY: each gives back, or turns into another hold, what is held.
         unsafe {
-            match dice.below(8) {
+            match dice.u64(0..8) {
                 0 => {
                     self.becomes(WRITER, 1);
                     lock.downgrade();
@@ -126,11 +115,11 @@ impl Room {
         }
     }
 
-    fn read_upgradably(&self, dice: &mut Dice) {
+    fn read_upgradably(&self, dice: &mut Rng) {
         let lock = &self.lock;
-        let holds = match dice.below(3) {
+        let holds = match dice.u64(0..3) {
             0 => lock.try_lock_upgradable(),
-            1 => lock.try_lock_upgradable_for(dice.microseconds()),
+            1 => lock.try_lock_upgradable_for(moment(dice)),
             _ => {
                 lock.lock_upgradable();
                 true
@@ -143,9 +132,9 @@ impl Room {
         stay(dice);
         // SAFETY: each gives back, or turns into another hold, what is held.
         unsafe {
-            let upgraded = match dice.below(4) {
+            let upgraded = match dice.u64(0..4) {
                 0 => lock.try_upgrade(),
-                1 => lock.try_upgrade_for(dice.microseconds()),
+                1 => lock.try_upgrade_for(moment(dice)),
                 2 => {
                     lock.downgrade_upgradable();
                     self.reader_goes();
@@ -167,12 +156,12 @@ impl Room {
 }
 
 /// Most sections are short; some are not, and some lose their CPU.
-fn stay(dice: &mut Dice) {
-    match dice.below(1000) {
+fn stay(dice: &mut Rng) {
+    match dice.u64(0..1000) {
         0..800 => {}
-        800..990 => (0..dice.below(200)).for_each(|_| std::hint::spin_loop()),
+        800..990 => (0..dice.u64(0..200)).for_each(|_| std::hint::spin_loop()),
         990..999 => std::thread::yield_now(),
-        _ => std::thread::sleep(dice.microseconds()),
+        _ => std::thread::sleep(moment(dice)),
     }
 }
 
@@ -189,10 +178,10 @@ fn crowd(preference: Preference, scope: Scope, writes: u64, seed: u64) {
         for thread in 1..=THREADS {
             let room = &room;
             threads.spawn(move || {
-                let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ (seed * THREADS + thread) << 20);
+                let mut dice = Rng::with_seed(seed * THREADS + thread);
                 while Instant::now() < end {
                     for _ in 0..20 {
-                        match dice.below(1000) {
+                        match dice.u64(0..1000) {
                             roll if roll < writes => room.write(&mut dice),
                             roll if roll < 2 * writes => room.read_upgradably(&mut dice),
                             _ => room.read(&mut dice),
@@ -203,7 +192,7 @@ fn crowd(preference: Preference, scope: Scope, writes: u64, seed: u64) {
         }
     });
     // In the kernel's queue, what those have announced who gave up stands until the next release.
-    room.write(&mut Dice(7));
+    room.write(&mut Rng::with_seed(7));
     room.lock.lock_exclusive();
     // SAFETY: taken just now.
     unsafe { room.lock.unlock_exclusive() };

@@ -1,6 +1,7 @@
 //! Memory for the arguments of calls that may come to harm: each in a page of its own between two that may not be touched,
 //! and the rest of its page known.
 
+use fastrand::Rng;
 use std::ptr;
 
 pub(crate) const PAGE: usize = 4096;
@@ -85,20 +86,13 @@ pub(crate) enum Bytes {
 /// Fills memory with such bytes.
 pub(crate) fn fill(start: *mut u8, size: usize, bytes: Bytes) {
     let mut random = match bytes {
-        Bytes::Chance(seed) => seed | 1 << 40,
-        _ => 0,
+        Bytes::Chance(seed) => Rng::with_seed(seed),
+        Bytes::Ones | Bytes::Zeros => Rng::with_seed(0),
     };
     for offset in 0..size {
-        let mut next = || {
-            // Marsaglia's xorshift.
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            (random >> 24) as u8
-        };
         let byte = match bytes {
-            Bytes::Chance(seed) if seed % 2 == 0 => next(),
-            Bytes::Chance(_) => next() & next() & next(),
+            Bytes::Chance(seed) if seed % 2 == 0 => random.u8(..),
+            Bytes::Chance(_) => random.u8(..) & random.u8(..) & random.u8(..),
             Bytes::Ones => 0xff,
             Bytes::Zeros => 0,
         };

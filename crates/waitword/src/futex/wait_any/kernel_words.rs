@@ -1,0 +1,163 @@
+//! The shared words of a `wait_any`, as entries of `futex_waitv`.
+
+use super::{Expecting, WAIT_ANY_MAX};
+use crate::futex::{Error, Scope};
+use crate::shared::passing::Bystander;
+use crate::shared::{self, Lane};
+use crate::sys;
+use crate::sys::clock::Deadline;
+use crate::sys::futex::Waitv;
+use crate::word::Size;
+use arrayvec::ArrayVec;
+
+/// Stands for the parker's own entry among indexes of words.
+pub(super) const PARKER: usize = usize::MAX;
+
+/// The entries of one `futex_waitv` call.
+pub(super) struct KernelWords {
+    entries: ArrayVec<Waitv, WAIT_ANY_MAX>,
+    /// The index of the word that each entry belongs to.
+    owners: ArrayVec<u8, WAIT_ANY_MAX>,
+    /// So many entries before those of words.
+    first: usize,
+    narrow: ArrayVec<Narrow, WAIT_ANY_MAX>,
+    /// The index of a word that was woken, while that may have to be passed on yet.
+    taken: Option<usize>,
+}
+
+/// An entry for an 8 or 16-bit word.
+struct Narrow {
+    entry: usize,
+    expected: u64,
+    bystander: Bystander,
+}
+
+impl KernelWords {
+    /// Without words yet, but with `first` entries.
+    pub(super) fn new(first: usize) -> Self {
+        Self {
+            entries: (0..first).map(|_| Waitv::default()).collect(),
+            owners: (0..first).map(|_| 0).collect(),
+            first,
+            narrow: ArrayVec::new(),
+            taken: None,
+        }
+    }
+
+    /// Adds the shared ones among `words`.
+    pub(super) fn collect(&mut self, words: &[Expecting<'_>]) -> Result<(), Error> {
+        for (index, expecting) in words.iter().enumerate() {
+            if expecting.futex.scope == Scope::Shared {
+                let word = expecting.futex.word;
+                let pair = shared::halves(word, expecting.value);
+                let entries = match word.size {
+                    Size::U64 => &pair[..],
+                    Size::U8 | Size::U16 | Size::U32 => &pair[..1],
+                };
+                for &entry in entries {
+                    let added = self.entries.try_push(entry);
+                    added.map_err(|_| Error::TooManyWords)?;
+                    self.owners.push(index as u8);
+                }
+                if matches!(word.size, Size::U8 | Size::U16) {
+                    self.narrow.push(Narrow {
+                        entry: self.entries.len() - 1,
+                        expected: expecting.value,
+                        bystander: Bystander::new(Lane::of(word)),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sleeps by `sleep`, once. `None`: a neighbour of a narrow word has changed, or a wake that may have been meant for one is not
+    /// passed on yet; try again.
+    ///
+    /// # Safety
+    /// The words are mapped and aligned.
+    pub(super) unsafe fn sleep(
+        &mut self,
+        words: &[Expecting<'_>],
+        deadline: Option<&Deadline>,
+        sleep: impl FnOnce(&mut [Waitv], Option<&Deadline>) -> Result<usize, sys::Errno>,
+    ) -> Option<Result<usize, Error>> {
+        for narrow in &mut self.narrow {
+            // SAFETY: the caller's promise.
+            let (around, value) = unsafe { narrow.bystander.look() };
+            if value != narrow.expected {
+                return Some(self.end_by(Error::Mismatch));
+            }
+            self.entries[narrow.entry].val = around.into();
+            self.entries[narrow.entry].uaddr = narrow.bystander.address();
+        }
+        let until = self.until(deadline);
+        match sleep(&mut self.entries, until.as_ref()) {
+            // SAFETY: the caller's promise.
+            Ok(entry) => unsafe { self.take(entry) }.then(|| self.end_by(Error::Mismatch)),
+            Err(sys::Errno::AGAIN) if !self.narrow.is_empty() => {
+                // SAFETY: the caller's promise.
+                let differs = words
+                    .iter()
+                    .filter(|word| word.futex.scope == Scope::Shared)
+                    .any(|word| unsafe { word.futex.word.load() } != word.value);
+                let error = if differs {
+                    Error::Mismatch
+                } else if self.taken.is_some() || deadline.is_some_and(Deadline::has_passed) {
+                    // A pass that was put off is due now: the neighbour's change speaks for it.
+                    Error::TimedOut
+                } else {
+                    return None;
+                };
+                Some(self.end_by(error))
+            }
+            Err(error) => Some(self.end_by(error.into())),
+        }
+    }
+
+    /// Takes the wake of an entry. Whether the wait ends: not if passing it on is put off.
+    ///
+    /// # Safety
+    /// The words are mapped.
+    unsafe fn take(&mut self, entry: usize) -> bool {
+        self.taken = Some(match entry < self.first {
+            true => self.taken.unwrap_or(PARKER),
+            false => self.owners[entry].into(),
+        });
+        // SAFETY: the caller's promise.
+        let has_changed = |narrow: &Narrow| unsafe { narrow.bystander.has_changed() };
+        let is_own = !self.narrow.iter().any(|narrow| narrow.entry == entry);
+        let speaks = is_own || self.narrow.iter().any(has_changed);
+        for narrow in &mut self.narrow {
+            match speaks {
+                true => narrow.bystander.pass_on(),
+                false => narrow.bystander.pass_on_at_a_pace(),
+            }
+        }
+        self.puts_off().is_none()
+    }
+
+    /// Until when any pass is put off.
+    fn puts_off(&self) -> Option<Deadline> {
+        let put_off = |narrow: &Narrow| narrow.bystander.puts_off();
+        let each = self.narrow.iter().filter_map(put_off);
+        each.max_by_key(Deadline::time_left)
+    }
+
+    /// Ends the wait: by the wake that was taken, or else by `error`.
+    fn end_by(&mut self, error: Error) -> Result<usize, Error> {
+        let index = self.taken.take().ok_or(error)?;
+        for narrow in &mut self.narrow {
+            if narrow.bystander.puts_off().is_some() {
+                narrow.bystander.pass_on();
+            }
+        }
+        Ok(index)
+    }
+
+    /// How long to sleep: if a pass is put off, no longer than that.
+    fn until(&self, deadline: Option<&Deadline>) -> Option<Deadline> {
+        let both = self.puts_off().into_iter().chain(deadline.copied());
+        both.min_by_key(Deadline::time_left)
+    }
+}
