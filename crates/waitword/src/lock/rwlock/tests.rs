@@ -370,6 +370,42 @@ fn a_fast_lock_is_held_by_slots_and_every_way_in_sees_them() {
     }
 }
 
+/// Found by chance bytes in `ww_rwlock_timedrdlock`: it ran on and on, and never looked at its deadline.
+#[test]
+fn a_reader_whose_slots_are_taken_waits_for_the_word() {
+    let lock = leaked(Preference::Writer, Scope::Private);
+    become_fast(lock);
+    assert!(lock.try_lock_upgradable());
+    // As if somebody waited for the claim.
+    lock.word.fetch_or(WRITERS_WAIT, SeqCst);
+    let reader = start(lock, |lock| {
+        let mut others = Vec::new();
+        // As many as one thread can hold by slots, and one more.
+        while others
+            .last()
+            .is_none_or(|last: &&RawRwLock| last.state().readers() == 0)
+        {
+            let other = leaked(Preference::Reader, Scope::Private);
+            become_fast(other);
+            other.lock_shared();
+            others.push(other);
+        }
+        let answer = lock.lock_shared_until(passed());
+        for other in others {
+            // SAFETY: taken above.
+            unsafe { other.unlock_shared() };
+        }
+        answer
+    });
+    assert_eq!(
+        reader.recv_timeout(PATIENCE),
+        Ok(Err(RwLockError::TimedOut))
+    );
+    assert!(lock.state().has(FAST));
+    // SAFETY: taken above.
+    unsafe { lock.unlock_upgradable() };
+}
+
 #[test]
 fn a_writer_gives_up_on_fast_readers_and_comes_again() {
     let lock = leaked(Preference::Reader, Scope::Private);

@@ -142,6 +142,8 @@ struct Waiter<'a> {
     has_waited: bool,
     /// It has found the lock taken, and was counted.
     is_counted: bool,
+    /// The lock took readers by slots when it looked last, and it found none.
+    has_no_slot: bool,
     /// As it was when it queued last.
     rank: Rank,
     alarms: Alarms,
@@ -170,6 +172,7 @@ impl<'a> Waiter<'a> {
             was_woken: false,
             has_waited: false,
             is_counted: false,
+            has_no_slot: false,
             rank: Rank::NONE,
             alarms: Alarms::new(),
             patience: Patience::new(),
@@ -189,7 +192,10 @@ impl<'a> Waiter<'a> {
         // Whoever was woken is not in its own way.
         let state = self.without_woken(state);
         match self.kind {
-            READ => state.has(FAST) || state.admits_reader(self.right),
+            READ => {
+                let by_slot = state.has(FAST) && !self.has_no_slot;
+                by_slot || state.admits_reader(self.right)
+            }
             WRITE => state.admits_writer(self.right),
             CLAIM => state.admits_claimant(self.right),
             _ => state.readers() == 0,
@@ -381,6 +387,7 @@ impl RawRwLock {
                 Entered::Full => return Err(RwLockError::TooManyReaders),
                 Entered::No(state) => state,
             };
+            waiter.has_no_slot = state.has(FAST);
             if owner != 0 && state.owner() == owner {
                 return Err(RwLockError::Deadlock);
             }
