@@ -406,6 +406,26 @@ fn a_reader_whose_slots_are_taken_waits_for_the_word() {
     unsafe { lock.unlock_upgradable() };
 }
 
+/// As above: what the word says cannot be, but must not make it run on.
+#[test]
+fn a_reader_beside_a_writer_that_cannot_be_looks_at_its_deadline() {
+    let lock = leaked(Preference::Reader, Scope::Private);
+    become_fast(lock);
+    let reader = start(lock, |lock| {
+        lock.lock_shared();
+        let word = lock.word.swap(SLOTS | state::WRITER, SeqCst);
+        let answer = lock.lock_shared_until(passed());
+        lock.word.store(word, SeqCst);
+        // SAFETY: taken above.
+        unsafe { lock.unlock_shared() };
+        answer
+    });
+    assert_eq!(
+        reader.recv_timeout(PATIENCE),
+        Ok(Err(RwLockError::TimedOut))
+    );
+}
+
 #[test]
 fn a_writer_gives_up_on_fast_readers_and_comes_again() {
     let lock = leaked(Preference::Reader, Scope::Private);

@@ -391,8 +391,9 @@ impl RawRwLock {
             if owner != 0 && state.owner() == owner {
                 return Err(RwLockError::Deadlock);
             }
-            if state.has(SLOTS) && slots::holds(self.address()) {
-                // Nobody writes while it does, and who waits to write must wait for it anyway.
+            let may_hold = state.has(SLOTS) && waiter.right != Right::Holder;
+            if may_hold && slots::holds(self.address()) {
+                // Nobody writes while it does (but in a word that is none), and who waits to write must wait for it anyway.
                 waiter.right = Right::Holder;
                 continue;
             }
