@@ -688,7 +688,8 @@ long ww_futex_requeue(const struct ww_futex_waitv *pair,
  * count as one together. A waiter for a shared 8 or 16-bit word may take a wake that was meant for a
  * neighbour in the same 32 bits. So that none is lost it wakes all who wait there: their waits may end for no reason. Where nothing says
  * that the wake was its own, and such wakes come thick and fast, its wait may go on for some milliseconds before it does,
- * 100 at most; if its process is killed meanwhile, the neighbour's wake is lost.
+ * 100 at most; if its process is killed meanwhile, the neighbour's wake is lost. Several who wait so in loops for words in the same
+ * 32 bits may be woken some thousand times a second once one of them was, though nothing happens.
  *
  * Errors:
  * - `EAGAIN`: some word did not hold its value.

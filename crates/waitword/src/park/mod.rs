@@ -210,6 +210,7 @@ impl Parker<'_> {
         entries: &mut [sys::futex::Waitv],
         deadline: Option<&Deadline>,
     ) -> Result<usize, Errno> {
+        const SIZE_U32_PRIVATE: u32 = 2 | 128;
         let place = self.place.ok_or(Errno::NOMEM)?;
         let alone = &place.slot.alone;
         let seen = see(alone);
@@ -217,7 +218,12 @@ impl Parker<'_> {
             return Ok(0);
         }
         stats::count(Event::Sleeps);
-        entries[0] = sys::futex::Waitv::private(alone.as_ptr(), seen);
+        entries[0] = sys::futex::Waitv {
+            val: seen.into(),
+            uaddr: alone.as_ptr().expose_provenance() as u64,
+            flags: SIZE_U32_PRIVATE,
+            reserved: 0,
+        };
         // SAFETY: entry 0 is a parker's word, never unmapped; the others by the caller's promise.
         match unsafe { sys::futex::waitv(entries, deadline) } {
             _ if place.is_wiped() => Err(Errno::INTR),

@@ -137,10 +137,10 @@ impl Bystander {
 
     /// After a wake for which nothing speaks: passes it on, leaves that to another, or puts it off.
     pub(crate) fn pass_on_at_a_pace(&mut self) {
-        let due = self.due();
         if self.puts_off.is_some() {
             return;
         }
+        let due = self.due();
         if due.has_passed() {
             return self.pass_on();
         }

@@ -316,19 +316,6 @@ pub struct Waitv {
     pub reserved: u32,
 }
 
-impl Waitv {
-    /// A word of 32 bits that only this process waits on.
-    pub(crate) fn private(word: *const u32, expected: u32) -> Self {
-        const SIZE_U32_PRIVATE: u32 = 2 | 128;
-        Self {
-            val: expected.into(),
-            uaddr: word.expose_provenance() as u64,
-            flags: SIZE_U32_PRIVATE,
-            reserved: 0,
-        }
-    }
-}
-
 /// futex_waitv(2): sleeps until one of these words is woken; its index.
 ///
 /// # Errors

@@ -93,6 +93,7 @@ impl KernelWords {
         }
         let until = self.until(deadline);
         match sleep(&mut self.entries, until.as_ref()) {
+            // Not by the error: a wake was taken.
             // SAFETY: the caller's promise.
             Ok(entry) => unsafe { self.take(entry) }.then(|| self.end_by(Error::Mismatch)),
             Err(sys::Errno::AGAIN) if !self.narrow.is_empty() => {
