@@ -17,13 +17,12 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where Debian puts the headers. A file that is missing makes cargo run this script again at the next build: so a
-/// library that was installed meanwhile is found.
+/// What shows that a peer is there: below a directory that compilers search for headers.
 const HEADERS: [&str; 4] = [
-    "/usr/include/nsync.h",
-    "/usr/include/c++",
-    "/usr/include/absl/synchronization/mutex.h",
-    "/usr/include/oneapi/tbb/mutex.h",
+    "nsync.h",
+    "c++",
+    "absl/synchronization/mutex.h",
+    "oneapi/tbb/mutex.h",
 ];
 const CPP_SHIM: &str = "src/locks/cpp.cc";
 const ABSL_SHIM: &str = "src/locks/absl.cc";
@@ -59,8 +58,11 @@ fn main() {
     for file in ["build.rs", CPP_SHIM, ABSL_SHIM, TBB_SHIM] {
         println!("cargo::rerun-if-changed={file}");
     }
-    for header in HEADERS {
-        println!("cargo::rerun-if-changed={header}");
+    println!("cargo::rerun-if-env-changed=CPATH");
+    for directory in include_directories() {
+        for header in HEADERS {
+            watch(&directory, header);
+        }
     }
     println!("cargo::rustc-env=WAITWORD_COMPILER={}", compiler_version());
     if nsync() {
@@ -80,6 +82,34 @@ fn main() {
     }
     if tbb() {
         println!("cargo::rustc-cfg=has_tbb");
+    }
+}
+
+/// Where compilers look for headers that are not their own.
+fn include_directories() -> impl Iterator<Item = PathBuf> {
+    let path = env::var_os("CPATH").unwrap_or_default();
+    let named: Vec<PathBuf> = env::split_paths(&path).collect();
+    named
+        .into_iter()
+        .chain(["/usr/local/include", "/usr/include"].map(PathBuf::from))
+        .filter(|directory| directory.is_dir())
+}
+
+/// Has this script run again when this header appears, changes or goes away.
+///
+/// For cargo, a file that is missing has changed, at every build. So for a missing header, watch
+/// the innermost directory on the way to it that exists: a new entry changes the directory's own
+/// time. (The header's time proves nothing: a package manager sets it to the time at which the
+/// package was built.)
+///
+/// The price: cargo looks at everything below such a directory, and a script that runs again makes
+/// cargo compile the crate and its dependents again, whatever the script prints. So each package
+/// that puts any header there costs one such build.
+fn watch(directory: &Path, header: &str) {
+    let path = directory.join(header);
+    // The directory itself exists, so the search ends there.
+    if let Some(path) = path.ancestors().find(|path| path.exists()) {
+        println!("cargo::rerun-if-changed={}", path.display());
     }
 }
 

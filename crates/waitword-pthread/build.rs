@@ -6,4 +6,8 @@ fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     // All symbols are resolved when it is loaded: no lock of the dynamic loader inside one of ours.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,now");
+    // Its constructors run before those of all other libraries, which may start threads (`src/real.rs`).
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,initfirst");
+    // The exported `syscall` is the assembly itself (`src/syscall.rs`).
+    println!("cargo::rustc-cdylib-link-arg=-Wl,--defsym=syscall=waitword_syscall");
 }

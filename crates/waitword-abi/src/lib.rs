@@ -63,7 +63,8 @@ pub unsafe fn deadline(clock: Clock, time: *const timespec) -> Result<Deadline, 
     if time.is_null() {
         return Err(INVALID);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: not NULL, so a time, by this function's contract. It may be misaligned, and is read
+    // so.
     let time = unsafe { time.read_unaligned() };
     let nanoseconds = u32::try_from(time.tv_nsec).map_err(|_| INVALID)?;
     if nanoseconds >= 1_000_000_000 {

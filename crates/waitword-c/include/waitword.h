@@ -397,10 +397,11 @@ typedef struct ww_mutex ww_mutex_t;
 /**
  * A condition variable: 16 bytes, all zero when it is private and nobody waits. `WW_COND_INITIALIZER`, or `ww_cond_init`.
  *
- * It works with any `ww_mutex_t`, of the same scope; all who wait at one time do so with the same mutex. Threads are
- * signalled in the order in which they came. A signal or broadcast that finds the mutex held wakes nobody: it moves the
- * waiters to the mutex, whose unlocks wake them one by one. (Of shared ones, and with a priority-inheriting mutex, the
- * kernel does the moving, as far as it can.)
+ * It works with any `ww_mutex_t`, of the same scope; all who wait at one time do so with the same
+ * mutex. Threads are signalled in the order in which they came. A signal or broadcast that finds
+ * the mutex held wakes nobody: it moves the waiters to the mutex, whose unlocks wake them one by
+ * one. (Of shared ones the kernel does the moving, as far as it can. With a priority-inheriting
+ * mutex each signal wakes, the highest priority first.)
  *
  * A private one may be freed as soon as everybody has been signalled; a shared one only after `ww_cond_destroy`. None of its
  * functions is for signal handlers. In a child of `fork` nobody waits.
@@ -749,10 +750,11 @@ long ww_futex_wake_op(void *uaddr,
 /**
  * futex(2) with its own arguments and answers, on 32-bit words.
  *
- * `op` is one of linux/futex.h's `FUTEX_*`. With `FUTEX_PRIVATE_FLAG`, WAIT, WAKE, REQUEUE, CMP_REQUEUE,
- * WAKE_OP, WAIT_BITSET and WAKE_BITSET work on this process's own table, where they meet the waiters of
- * `ww_futex_wait` with `WW_SIZE_U32 | WW_PRIVATE`. All else, shared words and priority inheritance, goes to
- * the kernel untouched; a private word must not be used by both kinds.
+ * `op` is one of linux/futex.h's `FUTEX_*`. With `FUTEX_PRIVATE_FLAG`, WAIT, WAKE, REQUEUE,
+ * CMP_REQUEUE, WAKE_OP, WAIT_BITSET and WAKE_BITSET work on this process's own table, where they
+ * meet the waiters of `ww_futex_wait` with `WW_SIZE_U32 | WW_PRIVATE`. All else, shared words and
+ * priority inheritance, goes to the kernel. On a private word an operation of one kind that finds
+ * a waiter of the other is `EINVAL`, as in the kernel.
  *
  * As futex(2) has it, `timeout` is relative for FUTEX_WAIT and absolute for FUTEX_WAIT_BITSET, and is a
  * number, `val2`, for REQUEUE, CMP_REQUEUE and WAKE_OP: write `WW_VAL2(n)`. FUTEX_WAKE with count 0
@@ -954,6 +956,8 @@ int ww_cond_destroy(ww_cond_t *cond);
  * Errors:
  * - `EPERM`: the mutex is recursive, error-checking or priority-inheriting, and the caller does not hold it.
  * - `EINVAL`: NULL or misaligned; others wait here with another mutex. The mutex is still locked then.
+ * - `EDEADLK`, `ESRCH`, `ENOMEM` and what else `ww_mutex_lock` returns: the mutex is priority-inheriting, and could not be
+ *   locked again. The caller does **not** hold it.
  *
  * Blocks. Not a cancellation point. After `pthread_cond_wait`.
  *

@@ -26,8 +26,11 @@ pub struct ww_barrier {
 pub type ww_barrier_t = ww_barrier;
 
 /// Of one that its caller has not made, the count is 0, and nobody could ever be the last.
+///
+/// # Safety
+/// As [`object`].
 unsafe fn barrier<'a>(barrier: *mut ww_barrier_t) -> Result<&'a Barrier, Number> {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     let barrier: &Barrier = unsafe { object(barrier) }?;
     match barrier.count() {
         0 => Err(Number(libc::EINVAL)),
@@ -60,7 +63,8 @@ pub unsafe extern "C" fn ww_barrier_init(
 ) -> c_int {
     answer(|| {
         let made = Barrier::try_with_scope(count, scope_alone(flags)?)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL, or memory for a barrier that is not in use, by this function's contract:
+        // what `put` asks.
         unsafe { put(barrier, made) }
     })
 }
@@ -78,7 +82,7 @@ pub unsafe extern "C" fn ww_barrier_init(
 /// `barrier` is NULL or a barrier.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_barrier_destroy(barrier: *mut ww_barrier_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a barrier, by this function's contract: what `barrier` asks.
     answer(|| match unsafe { self::barrier(barrier) }?.destroy() {
         true => Ok(()),
         false => Err(Number(libc::EBUSY)),
@@ -99,7 +103,7 @@ pub unsafe extern "C" fn ww_barrier_destroy(barrier: *mut ww_barrier_t) -> c_int
 /// `barrier` is NULL or a barrier.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_barrier_wait(barrier: *mut ww_barrier_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a barrier, by this function's contract: what `barrier` asks.
     answer(|| passed(unsafe { self::barrier(barrier) }?.wait()))
 }
 
@@ -114,7 +118,7 @@ pub unsafe extern "C" fn ww_barrier_timedwait(
     barrier: *mut ww_barrier_t,
     abs_timeout: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     unsafe { ww_barrier_clockwait(barrier, libc::CLOCK_REALTIME, abs_timeout) }
 }
 
@@ -136,7 +140,8 @@ pub unsafe extern "C" fn ww_barrier_clockwait(
     abs_timeout: *const timespec,
 ) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or a barrier, and NULL or a time, by this function's contract: what
+        // `barrier` and `deadline` ask.
         let (barrier, deadline) = unsafe {
             (
                 self::barrier(barrier)?,

@@ -18,14 +18,18 @@ use crate::lock_flags::WW_PROCESS_SHARED;
 /// `EINVAL`: NULL, or not aligned.
 ///
 /// # Safety
-/// NULL, or memory of this size that lives as long as `'a` and that only this library changes.
+/// NULL, or an object of this kind, which is what the C functions' own sections mean by that:
+/// memory of this size that stays for the call, `'a`, until another thread may free it by the
+/// object's own rules, and that only this library changes.
 #[inline(always)]
 pub(crate) unsafe fn object<'a, C, R>(pointer: *const C) -> Result<&'a R, Number> {
     same_layout::<C, R>();
     if pointer.is_null() || !pointer.is_aligned() {
         return Err(INVALID);
     }
-    // SAFETY: aligned as C is, which is as R is; the rest is the caller's promise.
+    // SAFETY: not NULL, so by this function's contract memory of R's size that is there as long as
+    // the reference. It is aligned as C is, which is as R is (`same_layout`); any bytes are an R,
+    // and what this library changes there is atomic.
     Ok(unsafe { &*pointer.cast::<R>() })
 }
 
@@ -35,14 +39,15 @@ pub(crate) unsafe fn object<'a, C, R>(pointer: *const C) -> Result<&'a R, Number
 /// `EINVAL`: NULL, or not aligned.
 ///
 /// # Safety
-/// NULL, or memory of this size that nobody uses meanwhile.
+/// NULL, or memory of this size that is not in use.
 #[inline(always)]
 pub(crate) unsafe fn put<C, R>(pointer: *mut C, object: R) -> Result<(), Number> {
     same_layout::<C, R>();
     if pointer.is_null() || !pointer.is_aligned() {
         return Err(INVALID);
     }
-    // SAFETY: as above.
+    // SAFETY: not NULL, so by this function's contract memory of R's size that is not in use. It is
+    // aligned as C is, which is as R is (`same_layout`); nothing there needs to be dropped.
     unsafe { pointer.cast::<R>().write(object) };
     Ok(())
 }

@@ -7,10 +7,11 @@ use waitword_core::door;
 
 /// futex(2) with its own arguments and answers, on 32-bit words.
 ///
-/// `op` is one of linux/futex.h's `FUTEX_*`. With `FUTEX_PRIVATE_FLAG`, WAIT, WAKE, REQUEUE, CMP_REQUEUE,
-/// WAKE_OP, WAIT_BITSET and WAKE_BITSET work on this process's own table, where they meet the waiters of
-/// `ww_futex_wait` with `WW_SIZE_U32 | WW_PRIVATE`. All else, shared words and priority inheritance, goes to
-/// the kernel untouched; a private word must not be used by both kinds.
+/// `op` is one of linux/futex.h's `FUTEX_*`. With `FUTEX_PRIVATE_FLAG`, WAIT, WAKE, REQUEUE,
+/// CMP_REQUEUE, WAKE_OP, WAIT_BITSET and WAKE_BITSET work on this process's own table, where they
+/// meet the waiters of `ww_futex_wait` with `WW_SIZE_U32 | WW_PRIVATE`. All else, shared words and
+/// priority inheritance, goes to the kernel. On a private word an operation of one kind that finds
+/// a waiter of the other is `EINVAL`, as in the kernel.
 ///
 /// As futex(2) has it, `timeout` is relative for FUTEX_WAIT and absolute for FUTEX_WAIT_BITSET, and is a
 /// number, `val2`, for REQUEUE, CMP_REQUEUE and WAKE_OP: write `WW_VAL2(n)`. FUTEX_WAKE with count 0
@@ -37,6 +38,6 @@ pub unsafe extern "C" fn ww_futex(
 ) -> c_long {
     // The door takes the address of a time, or a number that stands in its place.
     let timeout_or_val2 = time(timeout).expose_provenance();
-    // SAFETY: the caller's promise, which is the door's.
+    // SAFETY: forwards this function's own contract: the door asks for what futex(2) does, too.
     answer(unsafe { door::futex(uaddr.cast(), op, val, timeout_or_val2, uaddr2.cast(), val3) })
 }

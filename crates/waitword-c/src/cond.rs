@@ -5,14 +5,15 @@ use crate::mutex::ww_mutex_t;
 use crate::robust::ww_robust_mutex_t;
 use core::ffi::{c_int, c_uint};
 use libc::timespec;
-use waitword_core::{Deadline, RawCondvar, RawMutex, RawRobustMutex, RobustLocked};
+use waitword_core::{Deadline, RawCondvar, RawPosixMutex, RawRobustMutex, RobustLocked};
 
 /// A condition variable: 16 bytes, all zero when it is private and nobody waits. `WW_COND_INITIALIZER`, or `ww_cond_init`.
 ///
-/// It works with any `ww_mutex_t`, of the same scope; all who wait at one time do so with the same mutex. Threads are
-/// signalled in the order in which they came. A signal or broadcast that finds the mutex held wakes nobody: it moves the
-/// waiters to the mutex, whose unlocks wake them one by one. (Of shared ones, and with a priority-inheriting mutex, the
-/// kernel does the moving, as far as it can.)
+/// It works with any `ww_mutex_t`, of the same scope; all who wait at one time do so with the same
+/// mutex. Threads are signalled in the order in which they came. A signal or broadcast that finds
+/// the mutex held wakes nobody: it moves the waiters to the mutex, whose unlocks wake them one by
+/// one. (Of shared ones the kernel does the moving, as far as it can. With a priority-inheriting
+/// mutex each signal wakes, the highest priority first.)
 ///
 /// A private one may be freed as soon as everybody has been signalled; a shared one only after `ww_cond_destroy`. None of its
 /// functions is for signal handlers. In a child of `fork` nobody waits.
@@ -41,7 +42,8 @@ pub type ww_cond_t = ww_cond;
 /// `cond` is NULL or memory for a condition variable that nobody uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_cond_init(cond: *mut ww_cond_t, flags: c_uint) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL, or memory for a condition variable that is not in use, by this function's
+    // contract: what `put` asks.
     answer(|| unsafe { put(cond, RawCondvar::with_scope(scope_alone(flags)?)) })
 }
 
@@ -58,7 +60,7 @@ pub unsafe extern "C" fn ww_cond_init(cond: *mut ww_cond_t, flags: c_uint) -> c_
 /// `cond` is NULL or a condition variable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_cond_destroy(cond: *mut ww_cond_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a condition variable, by this function's contract: what `object` asks.
     answer(|| Ok(unsafe { object::<_, RawCondvar>(cond) }?.destroy()?))
 }
 
@@ -71,6 +73,8 @@ pub unsafe extern "C" fn ww_cond_destroy(cond: *mut ww_cond_t) -> c_int {
 /// Errors:
 /// - `EPERM`: the mutex is recursive, error-checking or priority-inheriting, and the caller does not hold it.
 /// - `EINVAL`: NULL or misaligned; others wait here with another mutex. The mutex is still locked then.
+/// - `EDEADLK`, `ESRCH`, `ENOMEM` and what else `ww_mutex_lock` returns: the mutex is priority-inheriting, and could not be
+///   locked again. The caller does **not** hold it.
 ///
 /// Blocks. Not a cancellation point. After `pthread_cond_wait`.
 ///
@@ -79,9 +83,11 @@ pub unsafe extern "C" fn ww_cond_destroy(cond: *mut ww_cond_t) -> c_int {
 /// back from here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_cond_wait(cond: *mut ww_cond_t, mutex: *mut ww_mutex_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a condition variable, and NULL or a mutex that the caller holds, by this
+    // function's contract. It does not say that all who wait use one mutex: a wait with a second
+    // one is refused, or signals of one or the other wake too few.
     answer(|| unsafe {
-        let mutex = object::<_, RawMutex>(mutex)?;
+        let mutex = object::<_, RawPosixMutex>(mutex)?;
         Ok(object::<_, RawCondvar>(cond)?.wait(mutex, None)?)
     })
 }
@@ -98,7 +104,7 @@ pub unsafe extern "C" fn ww_cond_timedwait(
     mutex: *mut ww_mutex_t,
     abs_timeout: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     unsafe { ww_cond_clockwait(cond, mutex, libc::CLOCK_REALTIME, abs_timeout) }
 }
 
@@ -121,10 +127,11 @@ pub unsafe extern "C" fn ww_cond_clockwait(
     clock: c_int,
     abs_timeout: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: what `ww_cond_wait` says, and NULL or a time, by this function's contract. A wait
+    // with a second mutex is refused, or signals of one or the other wake too few.
     answer(|| unsafe {
         let deadline = deadline(self::clock(clock)?, abs_timeout)?;
-        let mutex = object::<_, RawMutex>(mutex)?;
+        let mutex = object::<_, RawPosixMutex>(mutex)?;
         Ok(object::<_, RawCondvar>(cond)?.wait(mutex, Some(&deadline))?)
     })
 }
@@ -148,7 +155,7 @@ pub unsafe extern "C" fn ww_cond_wait_robust(
     cond: *mut ww_cond_t,
     mutex: *mut ww_robust_mutex_t,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     answer(|| unsafe { wait_robust(cond, mutex, None) })
 }
 
@@ -170,7 +177,7 @@ pub unsafe extern "C" fn ww_cond_clockwait_robust(
     clock: c_int,
     abs_timeout: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a time, by this function's contract; the rest it forwards.
     answer(|| unsafe {
         let deadline = deadline(self::clock(clock)?, abs_timeout)?;
         wait_robust(cond, mutex, Some(&deadline))
@@ -184,9 +191,11 @@ unsafe fn wait_robust(
     mutex: *mut ww_robust_mutex_t,
     deadline: Option<&Deadline>,
 ) -> Result<(), Number> {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a robust mutex, and NULL or a condition variable, by this function's
+    // contract: what `object` asks.
     let (mutex, cond): (&RawRobustMutex, &RawCondvar) = unsafe { (object(mutex)?, object(cond)?) };
-    // SAFETY: the caller's promise.
+    // SAFETY: the mutex stays where it is while it is held, by this function's contract and its
+    // type's. If the caller does not hold it, the call says so.
     let (locked, timeout) = unsafe { cond.wait_raw_robust(mutex, deadline) }?;
     match (locked, timeout.timed_out()) {
         (RobustLocked::OwnerDied, _) => Err(Number(libc::EOWNERDEAD)),
@@ -207,7 +216,7 @@ unsafe fn wait_robust(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_cond_signal(cond: *mut ww_cond_t) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or a condition variable, by this function's contract: what `object` asks.
         unsafe { object::<_, RawCondvar>(cond) }?.notify_one();
         Ok(())
     })
@@ -225,7 +234,7 @@ pub unsafe extern "C" fn ww_cond_signal(cond: *mut ww_cond_t) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_cond_broadcast(cond: *mut ww_cond_t) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or a condition variable, by this function's contract: what `object` asks.
         unsafe { object::<_, RawCondvar>(cond) }?.notify_all();
         Ok(())
     })

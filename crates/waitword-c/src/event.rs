@@ -67,7 +67,8 @@ fn passed(passed: bool, otherwise: c_int) -> Result<(), Number> {
 /// `event` is NULL or memory for an event that nobody uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_event_init(event: *mut ww_event_t, flags: c_uint) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL, or memory for an event that is not in use, by this function's contract: what
+    // `put` asks.
     answer(|| unsafe { put(event, Event::with_scope(is_set(flags)?, scope(flags))) })
 }
 
@@ -82,7 +83,7 @@ pub unsafe extern "C" fn ww_event_init(event: *mut ww_event_t, flags: c_uint) ->
 /// `event` is NULL or an event.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_event_destroy(event: *mut ww_event_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or an event, by this function's contract: what `object` asks.
     answer(|| unsafe { object::<_, Event>(event) }.map(drop))
 }
 
@@ -98,7 +99,7 @@ pub unsafe extern "C" fn ww_event_destroy(event: *mut ww_event_t) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_event_set(event: *mut ww_event_t) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or an event, by this function's contract: what `object` asks.
         unsafe { object::<_, Event>(event) }?.set();
         Ok(())
     })
@@ -116,7 +117,7 @@ pub unsafe extern "C" fn ww_event_set(event: *mut ww_event_t) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_event_reset(event: *mut ww_event_t) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or an event, by this function's contract: what `object` asks.
         unsafe { object::<_, Event>(event) }?.reset();
         Ok(())
     })
@@ -134,7 +135,7 @@ pub unsafe extern "C" fn ww_event_reset(event: *mut ww_event_t) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_event_wait(event: *mut ww_event_t) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or an event, by this function's contract: what `object` asks.
         unsafe { object::<_, Event>(event) }?.wait();
         Ok(())
     })
@@ -152,7 +153,7 @@ pub unsafe extern "C" fn ww_event_wait(event: *mut ww_event_t) -> c_int {
 /// `event` is NULL or an event.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_event_trywait(event: *mut ww_event_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or an event, by this function's contract: what `object` asks.
     answer(|| passed(unsafe { object::<_, Event>(event) }?.is_set(), libc::EAGAIN))
 }
 
@@ -167,7 +168,7 @@ pub unsafe extern "C" fn ww_event_timedwait(
     event: *mut ww_event_t,
     abs_timeout: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     unsafe { ww_event_clockwait(event, libc::CLOCK_REALTIME, abs_timeout) }
 }
 
@@ -191,9 +192,9 @@ pub unsafe extern "C" fn ww_event_clockwait(
 ) -> c_int {
     answer(|| {
         let clock = self::clock(clock)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or an event, by this function's contract: what `object` asks.
         let event: &Event = unsafe { object(event) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or a time, by this function's contract.
         let came = event.is_set() || event.wait_until(unsafe { deadline(clock, abs_timeout) }?);
         passed(came, libc::ETIMEDOUT)
     })
@@ -211,7 +212,8 @@ pub unsafe extern "C" fn ww_event_clockwait(
 /// `event` is NULL or memory for an event that nobody uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_auto_event_init(event: *mut ww_auto_event_t, flags: c_uint) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL, or memory for an event that is not in use, by this function's contract: what
+    // `put` asks.
     answer(|| unsafe { put(event, AutoEvent::with_scope(is_set(flags)?, scope(flags))) })
 }
 
@@ -226,7 +228,7 @@ pub unsafe extern "C" fn ww_auto_event_init(event: *mut ww_auto_event_t, flags: 
 /// `event` is NULL or an event.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_auto_event_destroy(event: *mut ww_auto_event_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or an event, by this function's contract: what `object` asks.
     answer(|| unsafe { object::<_, AutoEvent>(event) }.map(drop))
 }
 
@@ -243,7 +245,7 @@ pub unsafe extern "C" fn ww_auto_event_destroy(event: *mut ww_auto_event_t) -> c
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_auto_event_set(event: *mut ww_auto_event_t) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or an event, by this function's contract: what `object` asks.
         unsafe { object::<_, AutoEvent>(event) }?.set();
         Ok(())
     })
@@ -261,7 +263,7 @@ pub unsafe extern "C" fn ww_auto_event_set(event: *mut ww_auto_event_t) -> c_int
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_auto_event_reset(event: *mut ww_auto_event_t) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or an event, by this function's contract: what `object` asks.
         unsafe { object::<_, AutoEvent>(event) }?.reset();
         Ok(())
     })
@@ -279,7 +281,7 @@ pub unsafe extern "C" fn ww_auto_event_reset(event: *mut ww_auto_event_t) -> c_i
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_auto_event_wait(event: *mut ww_auto_event_t) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or an event, by this function's contract: what `object` asks.
         unsafe { object::<_, AutoEvent>(event) }?.wait();
         Ok(())
     })
@@ -298,7 +300,7 @@ pub unsafe extern "C" fn ww_auto_event_wait(event: *mut ww_auto_event_t) -> c_in
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_auto_event_trywait(event: *mut ww_auto_event_t) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or an event, by this function's contract: what `object` asks.
         let event: &AutoEvent = unsafe { object(event) }?;
         passed(event.try_wait(), libc::EAGAIN)
     })
@@ -315,7 +317,7 @@ pub unsafe extern "C" fn ww_auto_event_timedwait(
     event: *mut ww_auto_event_t,
     abs_timeout: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     unsafe { ww_auto_event_clockwait(event, libc::CLOCK_REALTIME, abs_timeout) }
 }
 
@@ -339,9 +341,9 @@ pub unsafe extern "C" fn ww_auto_event_clockwait(
 ) -> c_int {
     answer(|| {
         let clock = self::clock(clock)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or an event, by this function's contract: what `object` asks.
         let event: &AutoEvent = unsafe { object(event) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or a time, by this function's contract.
         let came = event.try_wait() || event.wait_until(unsafe { deadline(clock, abs_timeout) }?);
         passed(came, libc::ETIMEDOUT)
     })

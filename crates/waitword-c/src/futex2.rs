@@ -66,7 +66,7 @@ pub unsafe extern "C" fn ww_futex_wait(
     abs_timeout: *const timespec,
     clock: c_int,
 ) -> c_long {
-    // SAFETY: the caller's promise, which is the door's.
+    // SAFETY: forwards this function's own contract, which is that of the door's function.
     answer(unsafe { door::futex_wait(uaddr, val, mask, flags, time(abs_timeout), clock) })
 }
 
@@ -95,7 +95,8 @@ pub unsafe extern "C" fn ww_futex_wake(
     nr: c_int,
     flags: c_uint,
 ) -> c_long {
-    // SAFETY: the caller's promise, which is the door's.
+    // SAFETY: forwards this function's own contract: the door asks for no more than the pair of
+    // words, with NUMA.
     answer(unsafe { door::futex_wake(uaddr, mask, nr, flags) })
 }
 
@@ -133,7 +134,8 @@ pub unsafe extern "C" fn ww_futex_requeue(
     nr_wake: c_int,
     nr_requeue: c_int,
 ) -> c_long {
-    // SAFETY: the caller's promise, which is the door's; the entries are laid out alike (above).
+    // SAFETY: forwards this function's own contract; the two types of entries have one layout
+    // (asserted above).
     answer(unsafe { door::futex_requeue(pair.cast(), flags, nr_wake, nr_requeue) })
 }
 
@@ -173,7 +175,8 @@ pub unsafe extern "C" fn ww_futex_waitv(
     abs_timeout: *const timespec,
     clock: c_int,
 ) -> c_long {
-    // SAFETY: the caller's promise, which is the door's; the entries are laid out alike (above).
+    // SAFETY: forwards this function's own contract; the two types of entries have one layout
+    // (asserted above).
     answer(unsafe { door::futex_waitv(waiters.cast(), nr, flags, time(abs_timeout), clock) })
 }
 
@@ -210,6 +213,7 @@ pub unsafe extern "C" fn ww_futex_wake_op(
     cmparg: u64,
     flags: c_uint,
 ) -> c_long {
-    // SAFETY: the caller's promise, which is the door's.
+    // SAFETY: forwards this function's own contract, which is that of the door's function: a word
+    // that is there for `ww_futex_wait` is one that can be changed.
     answer(unsafe { door::futex_wake_op(uaddr, nr, uaddr2, nr2, op, oparg, cmp, cmparg, flags) })
 }

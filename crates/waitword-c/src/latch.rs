@@ -40,7 +40,8 @@ pub unsafe extern "C" fn ww_latch_init(
 ) -> c_int {
     answer(|| {
         let made = Latch::try_with_scope(count, scope_alone(flags)?)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL, or memory for a latch that is not in use, by this function's contract: what
+        // `put` asks.
         unsafe { put(latch, made) }
     })
 }
@@ -56,7 +57,7 @@ pub unsafe extern "C" fn ww_latch_init(
 /// `latch` is NULL or a latch.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_latch_destroy(latch: *mut ww_latch_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a latch, by this function's contract: what `object` asks.
     answer(|| unsafe { object::<_, Latch>(latch) }.map(drop))
 }
 
@@ -71,7 +72,7 @@ pub unsafe extern "C" fn ww_latch_destroy(latch: *mut ww_latch_t) -> c_int {
 /// `latch` is NULL or a latch.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_latch_count_down(latch: *mut ww_latch_t, count: c_uint) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a latch, by this function's contract: what `object` asks.
     answer(|| Ok(unsafe { object::<_, Latch>(latch) }?.count_down(count)?))
 }
 
@@ -86,7 +87,7 @@ pub unsafe extern "C" fn ww_latch_count_down(latch: *mut ww_latch_t, count: c_ui
 /// `latch` is NULL or a latch.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_latch_arrive_and_wait(latch: *mut ww_latch_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a latch, by this function's contract: what `object` asks.
     answer(|| Ok(unsafe { object::<_, Latch>(latch) }?.arrive_and_wait()?))
 }
 
@@ -102,7 +103,7 @@ pub unsafe extern "C" fn ww_latch_arrive_and_wait(latch: *mut ww_latch_t) -> c_i
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_latch_wait(latch: *mut ww_latch_t) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or a latch, by this function's contract: what `object` asks.
         unsafe { object::<_, Latch>(latch) }?.wait();
         Ok(())
     })
@@ -120,7 +121,7 @@ pub unsafe extern "C" fn ww_latch_wait(latch: *mut ww_latch_t) -> c_int {
 /// `latch` is NULL or a latch.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_latch_trywait(latch: *mut ww_latch_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a latch, by this function's contract: what `object` asks.
     answer(|| match unsafe { object::<_, Latch>(latch) }?.try_wait() {
         true => Ok(()),
         false => Err(Number(libc::EAGAIN)),
@@ -138,7 +139,7 @@ pub unsafe extern "C" fn ww_latch_timedwait(
     latch: *mut ww_latch_t,
     abs_timeout: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     unsafe { ww_latch_clockwait(latch, libc::CLOCK_REALTIME, abs_timeout) }
 }
 
@@ -162,9 +163,9 @@ pub unsafe extern "C" fn ww_latch_clockwait(
 ) -> c_int {
     answer(|| {
         let clock = self::clock(clock)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or a latch, by this function's contract: what `object` asks.
         let latch: &Latch = unsafe { object(latch) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or a time, by this function's contract.
         if latch.try_wait() || latch.wait_until(unsafe { deadline(clock, abs_timeout) }?) {
             Ok(())
         } else {

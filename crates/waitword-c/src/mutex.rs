@@ -7,7 +7,7 @@ use crate::lock_flags::{
 };
 use core::ffi::{c_int, c_uint};
 use libc::timespec;
-use waitword_core::{Flavour, Kind, LockError, MutexOptions, RawMutex};
+use waitword_core::{Kind, LockError, PosixFlavour, PosixMutexOptions, RawPosixMutex};
 
 /// A mutex: 8 bytes, all zero when it is free, private, normal and adaptive. `WW_MUTEX_INITIALIZER`, or `ww_mutex_init`.
 ///
@@ -38,15 +38,15 @@ pub(crate) fn kind(flags: c_uint) -> Result<Kind, Number> {
     }
 }
 
-fn options(flags: c_uint) -> Result<MutexOptions, Number> {
+fn options(flags: c_uint) -> Result<PosixMutexOptions, Number> {
     let flavour = match flags & !(0xf | WW_PROCESS_SHARED) {
-        WW_MUTEX_ADAPTIVE => Flavour::Adaptive,
-        WW_MUTEX_THROUGHPUT => Flavour::Throughput,
-        WW_MUTEX_WAIT_WAKE => Flavour::WaitWake,
-        WW_MUTEX_PRIO_INHERIT => Flavour::PriorityInheriting,
+        WW_MUTEX_ADAPTIVE => PosixFlavour::Adaptive,
+        WW_MUTEX_THROUGHPUT => PosixFlavour::Throughput,
+        WW_MUTEX_WAIT_WAKE => PosixFlavour::WaitWake,
+        WW_MUTEX_PRIO_INHERIT => PosixFlavour::PriorityInheriting,
         _ => return Err(INVALID),
     };
-    Ok(MutexOptions::new()
+    Ok(PosixMutexOptions::new()
         .flavour(flavour)
         .kind(kind(flags)?)
         .scope(scope(flags)))
@@ -67,7 +67,8 @@ fn options(flags: c_uint) -> Result<MutexOptions, Number> {
 /// `mutex` is NULL or memory for a mutex that nobody uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_mutex_init(mutex: *mut ww_mutex_t, flags: c_uint) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL, or memory for a mutex that is not in use, by this function's contract: what
+    // `put` asks.
     answer(|| unsafe { put(mutex, options(flags)?.build_raw()) })
 }
 
@@ -84,8 +85,8 @@ pub unsafe extern "C" fn ww_mutex_init(mutex: *mut ww_mutex_t, flags: c_uint) ->
 /// `mutex` is NULL or a mutex.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_mutex_destroy(mutex: *mut ww_mutex_t) -> c_int {
-    // SAFETY: the caller's promise.
-    answer(|| Ok(unsafe { object::<_, RawMutex>(mutex) }?.destroy()?))
+    // SAFETY: NULL or a mutex, by this function's contract: what `object` asks.
+    answer(|| Ok(unsafe { object::<_, RawPosixMutex>(mutex) }?.destroy()?))
 }
 
 /// Locks the mutex, and waits for that as long as it takes. Signal handlers do not end the wait.
@@ -103,8 +104,8 @@ pub unsafe extern "C" fn ww_mutex_destroy(mutex: *mut ww_mutex_t) -> c_int {
 /// `mutex` is NULL or a mutex.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_mutex_lock(mutex: *mut ww_mutex_t) -> c_int {
-    // SAFETY: the caller's promise.
-    answer(|| Ok(unsafe { object::<_, RawMutex>(mutex) }?.lock_checked()?))
+    // SAFETY: NULL or a mutex, by this function's contract: what `object` asks.
+    answer(|| Ok(unsafe { object::<_, RawPosixMutex>(mutex) }?.lock_checked()?))
 }
 
 /// Locks the mutex if that needs no waiting.
@@ -119,8 +120,8 @@ pub unsafe extern "C" fn ww_mutex_lock(mutex: *mut ww_mutex_t) -> c_int {
 /// `mutex` is NULL or a mutex.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_mutex_trylock(mutex: *mut ww_mutex_t) -> c_int {
-    // SAFETY: the caller's promise.
-    answer(|| Ok(unsafe { object::<_, RawMutex>(mutex) }?.try_lock_checked()?))
+    // SAFETY: NULL or a mutex, by this function's contract: what `object` asks.
+    answer(|| Ok(unsafe { object::<_, RawPosixMutex>(mutex) }?.try_lock_checked()?))
 }
 
 /// Locks the mutex, and waits for that no longer than to `abs_timeout`, an absolute time on `CLOCK_REALTIME`.
@@ -134,7 +135,7 @@ pub unsafe extern "C" fn ww_mutex_timedlock(
     mutex: *mut ww_mutex_t,
     abs_timeout: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     unsafe { ww_mutex_clocklock(mutex, libc::CLOCK_REALTIME, abs_timeout) }
 }
 
@@ -158,10 +159,10 @@ pub unsafe extern "C" fn ww_mutex_clocklock(
 ) -> c_int {
     answer(|| {
         let clock = self::clock(clock)?;
-        // SAFETY: the caller's promise.
-        let mutex: &RawMutex = unsafe { object(mutex) }?;
+        // SAFETY: NULL or a mutex, by this function's contract: what `object` asks.
+        let mutex: &RawPosixMutex = unsafe { object(mutex) }?;
         match mutex.try_lock_checked() {
-            // SAFETY: the caller's promise.
+            // SAFETY: NULL or a time, by this function's contract.
             Err(LockError::Busy) => match unsafe { deadline(clock, abs_timeout) } {
                 Ok(deadline) => Ok(mutex.lock_until(deadline)?),
                 // It would not have waited.
@@ -186,8 +187,9 @@ pub unsafe extern "C" fn ww_mutex_clocklock(
 /// `mutex` is NULL or a mutex; a normal one is held, and the holder has no more to do with it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_mutex_unlock(mutex: *mut ww_mutex_t) -> c_int {
-    // SAFETY: the caller's promise.
-    answer(|| Ok(unsafe { object::<_, RawMutex>(mutex)?.unlock_checked() }?))
+    // SAFETY: NULL or a mutex, and one that keeps no owner is held, by this function's contract;
+    // another can tell.
+    answer(|| Ok(unsafe { object::<_, RawPosixMutex>(mutex)?.unlock_checked() }?))
 }
 
 /// Unlocks the mutex and gives it to the thread that has waited longest, if any waits, instead of letting a running one take it
@@ -202,8 +204,9 @@ pub unsafe extern "C" fn ww_mutex_unlock(mutex: *mut ww_mutex_t) -> c_int {
 /// As for `ww_mutex_unlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_mutex_unlock_fair(mutex: *mut ww_mutex_t) -> c_int {
-    // SAFETY: the caller's promise.
-    answer(|| Ok(unsafe { object::<_, RawMutex>(mutex)?.unlock_fair_checked() }?))
+    // SAFETY: NULL or a mutex, and one that keeps no owner is held, by this function's contract;
+    // another can tell.
+    answer(|| Ok(unsafe { object::<_, RawPosixMutex>(mutex)?.unlock_fair_checked() }?))
 }
 
 /// Gives the mutex to the thread that has waited longest, and takes it again behind that; does nothing if nobody waits. For a
@@ -220,8 +223,8 @@ pub unsafe extern "C" fn ww_mutex_unlock_fair(mutex: *mut ww_mutex_t) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_mutex_bump(mutex: *mut ww_mutex_t) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
-        unsafe { object::<_, RawMutex>(mutex)?.bump() };
+        // SAFETY: NULL or a mutex that the caller holds, by this function's contract.
+        unsafe { object::<_, RawPosixMutex>(mutex)?.bump() };
         Ok(())
     })
 }

@@ -38,10 +38,11 @@ pub unsafe extern "C-unwind" fn ww_once(
     routine: Option<unsafe extern "C-unwind" fn()>,
 ) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or a once, by this function's contract: what `object` asks.
         let once: &Once = unsafe { object(once) }?;
         let routine = routine.ok_or(INVALID)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: a function that may be called, by this function's contract. `execute` calls it
+        // once at most.
         once.execute(|| unsafe { routine() });
         Ok(())
     })
@@ -64,10 +65,11 @@ pub unsafe extern "C-unwind" fn ww_once_call(
     argument: *mut c_void,
 ) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or a once, by this function's contract: what `object` asks.
         let once: &Once = unsafe { object(once) }?;
         let routine = routine.ok_or(INVALID)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: a function that may be called with this argument, by this function's contract.
+        // `execute` calls it once at most.
         once.execute(|| unsafe { routine(argument) });
         Ok(())
     })

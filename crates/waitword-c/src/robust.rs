@@ -63,7 +63,8 @@ pub unsafe extern "C" fn ww_robust_mutex_init(
             WW_MUTEX_PRIO_INHERIT => RobustProtocol::Inherit,
             _ => return Err(INVALID),
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL, or memory for a robust mutex that is not in use, by this function's
+        // contract: what `put` asks.
         unsafe { put(mutex, RawRobustMutex::new(kind, protocol)) }
     })
 }
@@ -80,7 +81,7 @@ pub unsafe extern "C" fn ww_robust_mutex_init(
 /// `mutex` is NULL or a robust mutex.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_robust_mutex_destroy(mutex: *mut ww_robust_mutex_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a robust mutex, by this function's contract: what `object` asks.
     answer(
         || match unsafe { object::<_, RawRobustMutex>(mutex) }?.is_locked() {
             true => Err(Number(libc::EBUSY)),
@@ -107,7 +108,8 @@ pub unsafe extern "C" fn ww_robust_mutex_destroy(mutex: *mut ww_robust_mutex_t) 
 /// `mutex` is NULL or a robust mutex, which stays where it is until it is unlocked.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_robust_mutex_lock(mutex: *mut ww_robust_mutex_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a robust mutex, which stays where it is until it is unlocked, by this
+    // function's contract.
     answer(|| locked(unsafe { object::<_, RawRobustMutex>(mutex)?.lock() }))
 }
 
@@ -123,7 +125,8 @@ pub unsafe extern "C" fn ww_robust_mutex_lock(mutex: *mut ww_robust_mutex_t) -> 
 /// As for `ww_robust_mutex_lock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_robust_mutex_trylock(mutex: *mut ww_robust_mutex_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a robust mutex, which stays where it is until it is unlocked, by this
+    // function's contract.
     answer(|| locked(unsafe { object::<_, RawRobustMutex>(mutex)?.try_lock() }))
 }
 
@@ -138,7 +141,7 @@ pub unsafe extern "C" fn ww_robust_mutex_timedlock(
     mutex: *mut ww_robust_mutex_t,
     abs_timeout: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     unsafe { ww_robust_mutex_clocklock(mutex, libc::CLOCK_REALTIME, abs_timeout) }
 }
 
@@ -162,7 +165,8 @@ pub unsafe extern "C" fn ww_robust_mutex_clocklock(
 ) -> c_int {
     answer(|| {
         let clock = self::clock(clock)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or a robust mutex, which stays where it is until it is unlocked, and NULL or
+        // a time, by this function's contract.
         unsafe {
             let mutex: &RawRobustMutex = object(mutex)?;
             locked(match mutex.try_lock() {
@@ -191,7 +195,7 @@ pub unsafe extern "C" fn ww_robust_mutex_clocklock(
 /// `mutex` is NULL or a robust mutex.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_robust_mutex_unlock(mutex: *mut ww_robust_mutex_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a robust mutex, by this function's contract: what `object` asks.
     answer(|| Ok(unsafe { object::<_, RawRobustMutex>(mutex) }?.unlock()?))
 }
 
@@ -206,6 +210,6 @@ pub unsafe extern "C" fn ww_robust_mutex_unlock(mutex: *mut ww_robust_mutex_t) -
 /// `mutex` is NULL or a robust mutex.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_robust_mutex_consistent(mutex: *mut ww_robust_mutex_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a robust mutex, by this function's contract: what `object` asks.
     answer(|| Ok(unsafe { object::<_, RawRobustMutex>(mutex) }?.mark_consistent()?))
 }

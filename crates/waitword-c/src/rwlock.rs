@@ -45,7 +45,8 @@ pub unsafe extern "C" fn ww_rwlock_init(rwlock: *mut ww_rwlock_t, flags: c_uint)
             WW_RWLOCK_PREFER_WRITER => Preference::Writer,
             _ => return Err(INVALID),
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL, or memory for a lock that is not in use, by this function's contract: what
+        // `put` asks.
         unsafe { put(rwlock, RawRwLock::with(preference, scope(flags))) }
     })
 }
@@ -62,7 +63,7 @@ pub unsafe extern "C" fn ww_rwlock_init(rwlock: *mut ww_rwlock_t, flags: c_uint)
 /// `rwlock` is NULL or a lock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_destroy(rwlock: *mut ww_rwlock_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a lock, by this function's contract: what `object` asks.
     answer(
         || match is_left(unsafe { object::<_, RawRwLock>(rwlock) }?) {
             true => Ok(()),
@@ -75,7 +76,7 @@ pub unsafe extern "C" fn ww_rwlock_destroy(rwlock: *mut ww_rwlock_t) -> c_int {
 /// is unlocked again, once for each of the two.
 fn is_left(lock: &RawRwLock) -> bool {
     let forget_a_class = || {
-        // SAFETY: it was taken just before.
+        // SAFETY: held for writing by this thread: `try_write` has just taken it.
         lock.try_write(0).is_ok() && unsafe { lock.unlock() }.is_ok()
     };
     let shared = lock.scope() == Scope::Shared;
@@ -100,7 +101,7 @@ fn is_left(lock: &RawRwLock) -> bool {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_rdlock(rwlock: *mut ww_rwlock_t) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or a lock, by this function's contract: what `object` asks.
         let lock: &RawRwLock = unsafe { object(rwlock) }?;
         match lock.try_read() {
             // Only now does it matter who calls.
@@ -123,7 +124,7 @@ pub unsafe extern "C" fn ww_rwlock_rdlock(rwlock: *mut ww_rwlock_t) -> c_int {
 /// `rwlock` is NULL or a lock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_tryrdlock(rwlock: *mut ww_rwlock_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a lock, by this function's contract: what `object` asks.
     answer(|| Ok(unsafe { object::<_, RawRwLock>(rwlock) }?.try_read()?))
 }
 
@@ -138,7 +139,7 @@ pub unsafe extern "C" fn ww_rwlock_timedrdlock(
     rwlock: *mut ww_rwlock_t,
     abs_timeout: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     unsafe { ww_rwlock_clockrdlock(rwlock, libc::CLOCK_REALTIME, abs_timeout) }
 }
 
@@ -162,11 +163,11 @@ pub unsafe extern "C" fn ww_rwlock_clockrdlock(
 ) -> c_int {
     answer(|| {
         let clock = self::clock(clock)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or a lock, by this function's contract: what `object` asks.
         let lock: &RawRwLock = unsafe { object(rwlock) }?;
         match lock.try_read() {
             Err(RwLockError::Busy) => {
-                // SAFETY: the caller's promise.
+                // SAFETY: NULL or a time, by this function's contract.
                 let deadline = unsafe { deadline(clock, abs_timeout) }?;
                 Ok(lock.read(thread_number(), Some(&deadline))?)
             }
@@ -187,7 +188,7 @@ pub unsafe extern "C" fn ww_rwlock_clockrdlock(
 /// `rwlock` is NULL or a lock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_wrlock(rwlock: *mut ww_rwlock_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a lock, by this function's contract: what `object` asks.
     answer(|| Ok(unsafe { object::<_, RawRwLock>(rwlock) }?.write(thread_number(), None)?))
 }
 
@@ -203,7 +204,7 @@ pub unsafe extern "C" fn ww_rwlock_wrlock(rwlock: *mut ww_rwlock_t) -> c_int {
 /// `rwlock` is NULL or a lock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_trywrlock(rwlock: *mut ww_rwlock_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a lock, by this function's contract: what `object` asks.
     answer(|| Ok(unsafe { object::<_, RawRwLock>(rwlock) }?.try_write(thread_number())?))
 }
 
@@ -218,7 +219,7 @@ pub unsafe extern "C" fn ww_rwlock_timedwrlock(
     rwlock: *mut ww_rwlock_t,
     abs_timeout: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     unsafe { ww_rwlock_clockwrlock(rwlock, libc::CLOCK_REALTIME, abs_timeout) }
 }
 
@@ -242,11 +243,11 @@ pub unsafe extern "C" fn ww_rwlock_clockwrlock(
 ) -> c_int {
     answer(|| {
         let clock = self::clock(clock)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or a lock, by this function's contract: what `object` asks.
         let lock: &RawRwLock = unsafe { object(rwlock) }?;
         match lock.try_write(thread_number()) {
             Err(RwLockError::Busy) => {
-                // SAFETY: the caller's promise.
+                // SAFETY: NULL or a time, by this function's contract.
                 let deadline = unsafe { deadline(clock, abs_timeout) }?;
                 Ok(lock.write(thread_number(), Some(&deadline))?)
             }
@@ -267,6 +268,6 @@ pub unsafe extern "C" fn ww_rwlock_clockwrlock(
 /// `rwlock` is NULL or a lock that the caller holds, or nobody.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_unlock(rwlock: *mut ww_rwlock_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a lock, which the caller holds if it is held, by this function's contract.
     answer(|| Ok(unsafe { object::<_, RawRwLock>(rwlock)?.unlock() }?))
 }

@@ -20,7 +20,7 @@ use waitword_core::{RawRwLock, RwLockError, thread_number};
 /// `rwlock` is NULL or a lock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_upgradable_lock(rwlock: *mut ww_rwlock_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a lock, by this function's contract: what `object` asks.
     answer(|| Ok(unsafe { object::<_, RawRwLock>(rwlock) }?.read_upgradably(None)?))
 }
 
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn ww_rwlock_upgradable_lock(rwlock: *mut ww_rwlock_t) -> 
 /// `rwlock` is NULL or a lock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_upgradable_trylock(rwlock: *mut ww_rwlock_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a lock, by this function's contract: what `object` asks.
     answer(|| Ok(unsafe { object::<_, RawRwLock>(rwlock) }?.try_read_upgradably()?))
 }
 
@@ -60,11 +60,11 @@ pub unsafe extern "C" fn ww_rwlock_upgradable_clocklock(
 ) -> c_int {
     answer(|| {
         let clock = self::clock(clock)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or a lock, by this function's contract: what `object` asks.
         let lock: &RawRwLock = unsafe { object(rwlock) }?;
         match lock.try_read_upgradably() {
             Err(RwLockError::Busy) => {
-                // SAFETY: the caller's promise.
+                // SAFETY: NULL or a time, by this function's contract.
                 let deadline = unsafe { deadline(clock, abs_timeout) }?;
                 Ok(lock.read_upgradably(Some(&deadline))?)
             }
@@ -85,7 +85,8 @@ pub unsafe extern "C" fn ww_rwlock_upgradable_clocklock(
 /// `rwlock` is NULL or a lock; if it is held upgradably, the caller does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_upgradable_unlock(rwlock: *mut ww_rwlock_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a lock, which the caller holds upgradably if it is held so, by this
+    // function's contract.
     answer(|| Ok(unsafe { object::<_, RawRwLock>(rwlock)?.unlock_upgradable_checked() }?))
 }
 
@@ -103,7 +104,8 @@ pub unsafe extern "C" fn ww_rwlock_upgradable_unlock(rwlock: *mut ww_rwlock_t) -
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_upgrade(rwlock: *mut ww_rwlock_t) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or a lock, which the caller holds upgradably if it is held so, by this
+        // function's contract.
         Ok(unsafe { object::<_, RawRwLock>(rwlock)?.upgrade_checked(thread_number(), None) }?)
     })
 }
@@ -120,7 +122,8 @@ pub unsafe extern "C" fn ww_rwlock_upgrade(rwlock: *mut ww_rwlock_t) -> c_int {
 /// As for `ww_rwlock_upgrade`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_tryupgrade(rwlock: *mut ww_rwlock_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a lock, which the caller holds upgradably if it is held so, by this
+    // function's contract.
     answer(|| Ok(unsafe { object::<_, RawRwLock>(rwlock)?.try_upgrade_checked(thread_number()) }?))
 }
 
@@ -145,14 +148,14 @@ pub unsafe extern "C" fn ww_rwlock_clockupgrade(
 ) -> c_int {
     answer(|| {
         let clock = self::clock(clock)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or a lock, by this function's contract: what `object` asks.
         let lock: &RawRwLock = unsafe { object(rwlock) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: if it is held upgradably, the caller does, by this function's contract.
         match unsafe { lock.try_upgrade_checked(thread_number()) } {
             Err(RwLockError::Busy) => {
-                // SAFETY: the caller's promise.
+                // SAFETY: NULL or a time, by this function's contract.
                 let deadline = unsafe { deadline(clock, abs_timeout) }?;
-                // SAFETY: the caller's promise.
+                // SAFETY: if it is held upgradably, the caller does, by this function's contract.
                 Ok(unsafe { lock.upgrade_checked(thread_number(), Some(&deadline)) }?)
             }
             done => Ok(done?),
@@ -172,7 +175,8 @@ pub unsafe extern "C" fn ww_rwlock_clockupgrade(
 /// `rwlock` is NULL or a lock; if it is held for writing, the caller does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_downgrade(rwlock: *mut ww_rwlock_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a lock, which the caller holds for writing if it is held so, by this
+    // function's contract.
     answer(|| Ok(unsafe { object::<_, RawRwLock>(rwlock)?.downgrade_checked() }?))
 }
 
@@ -187,7 +191,8 @@ pub unsafe extern "C" fn ww_rwlock_downgrade(rwlock: *mut ww_rwlock_t) -> c_int 
 /// As for `ww_rwlock_downgrade`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_downgrade_to_upgradable(rwlock: *mut ww_rwlock_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a lock, which the caller holds for writing if it is held so, by this
+    // function's contract.
     answer(|| Ok(unsafe { object::<_, RawRwLock>(rwlock)?.downgrade_to_upgradable_checked() }?))
 }
 
@@ -203,6 +208,7 @@ pub unsafe extern "C" fn ww_rwlock_downgrade_to_upgradable(rwlock: *mut ww_rwloc
 /// `rwlock` is NULL or a lock; if it is held upgradably, the caller does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_upgradable_downgrade(rwlock: *mut ww_rwlock_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a lock, which the caller holds upgradably if it is held so, by this
+    // function's contract.
     answer(|| Ok(unsafe { object::<_, RawRwLock>(rwlock)?.downgrade_upgradable_checked() }?))
 }

@@ -36,7 +36,8 @@ pub type ww_sem_t = ww_sem;
 pub unsafe extern "C" fn ww_sem_init(sem: *mut ww_sem_t, flags: c_uint, value: c_uint) -> c_int {
     answer(|| {
         let semaphore = Semaphore::try_with_scope(value, scope_alone(flags)?)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL, or memory for a semaphore that is not in use, by this function's contract:
+        // what `put` asks.
         unsafe { put(sem, semaphore) }
     })
 }
@@ -52,7 +53,7 @@ pub unsafe extern "C" fn ww_sem_init(sem: *mut ww_sem_t, flags: c_uint, value: c
 /// `sem` is NULL or a semaphore.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_sem_destroy(sem: *mut ww_sem_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a semaphore, by this function's contract: what `object` asks.
     answer(|| unsafe { object::<_, Semaphore>(sem) }.map(drop))
 }
 
@@ -70,7 +71,7 @@ pub unsafe extern "C" fn ww_sem_destroy(sem: *mut ww_sem_t) -> c_int {
 /// `sem` is NULL or a semaphore.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_sem_wait(sem: *mut ww_sem_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a semaphore, by this function's contract: what `object` asks.
     answer(|| Ok(unsafe { object::<_, Semaphore>(sem) }?.wait_interruptible(None)?))
 }
 
@@ -86,7 +87,7 @@ pub unsafe extern "C" fn ww_sem_wait(sem: *mut ww_sem_t) -> c_int {
 /// `sem` is NULL or a semaphore.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_sem_trywait(sem: *mut ww_sem_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a semaphore, by this function's contract: what `object` asks.
     answer(
         || match unsafe { object::<_, Semaphore>(sem) }?.try_wait() {
             true => Ok(()),
@@ -106,7 +107,7 @@ pub unsafe extern "C" fn ww_sem_timedwait(
     sem: *mut ww_sem_t,
     abs_timeout: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     unsafe { ww_sem_clockwait(sem, libc::CLOCK_REALTIME, abs_timeout) }
 }
 
@@ -131,12 +132,12 @@ pub unsafe extern "C" fn ww_sem_clockwait(
 ) -> c_int {
     answer(|| {
         let clock = self::clock(clock)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or a semaphore, by this function's contract: what `object` asks.
         let semaphore: &Semaphore = unsafe { object(sem) }?;
         if semaphore.try_wait() {
             return Ok(());
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or a time, by this function's contract.
         let deadline = unsafe { deadline(clock, abs_timeout) }?;
         semaphore
             .wait_interruptible(Some(deadline))
@@ -156,7 +157,7 @@ pub unsafe extern "C" fn ww_sem_clockwait(
 /// `sem` is NULL or a semaphore.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_sem_post(sem: *mut ww_sem_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a semaphore, by this function's contract: what `object` asks.
     answer(|| Ok(unsafe { object::<_, Semaphore>(sem) }?.post()?))
 }
 
@@ -172,7 +173,7 @@ pub unsafe extern "C" fn ww_sem_post(sem: *mut ww_sem_t) -> c_int {
 /// `sem` is NULL or a semaphore.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_sem_post_many(sem: *mut ww_sem_t, count: c_uint) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a semaphore, by this function's contract: what `object` asks.
     answer(|| Ok(unsafe { object::<_, Semaphore>(sem) }?.post_many(count)?))
 }
 
@@ -188,12 +189,13 @@ pub unsafe extern "C" fn ww_sem_post_many(sem: *mut ww_sem_t, count: c_uint) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_sem_getvalue(sem: *mut ww_sem_t, value: *mut c_int) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL or a semaphore, by this function's contract: what `object` asks.
         let now = unsafe { object::<_, Semaphore>(sem) }?.value();
         if value.is_null() || !value.is_aligned() {
             return Err(INVALID);
         }
-        // SAFETY: the caller's promise. A value fits: `WW_SEM_VALUE_MAX` is an `int`.
+        // SAFETY: not NULL, so an `int` that can be written, by this function's contract; it is
+        // aligned. A value fits: `WW_SEM_VALUE_MAX` is an `int`.
         unsafe { value.write(now as c_int) };
         Ok(())
     })

@@ -6,6 +6,8 @@
 
 #[path = "conformance/better.rs"]
 mod better;
+#[path = "conformance/constructors.rs"]
+mod constructors;
 #[path = "conformance/programs.rs"]
 mod programs;
 #[path = "conformance/report.rs"]
@@ -55,16 +57,19 @@ programs! {
     sem: Program::new("sem.c");
     rwlock: Program::new("rwlock.c");
     barrier: Program::new("barrier.c");
-    once: Program::new("once.c");
+    once: Program::new("once.c")
+        .with_library("untabled.c")
+        .with_library_flags(&["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]);
     c11: Program::new("c11.c");
     robust: Program::new("robust.c");
     shared: Program::new("shared.c");
     fork: Program::new("fork.c");
-    loading: Program::new("loading.c").with_library("library.c");
+    loading: Program::new("loading.c").with_library("library.c").with_plugin("library.c");
+    constructors: constructors::program();
     malloc: Program::new("malloc.c");
     exceptions: Program::new("exceptions.cpp");
-    // Real-time threads that keep a CPU for long do not bear each other.
-    inheritance: Program::new("inheritance.c").with_variables(&[("CONFORMANCE_JOBS", "1")]);
+    inheritance: Program::new("inheritance.c").with_real_time_threads();
+    real_time: Program::new("real_time.c").with_real_time_threads();
     // Whoever spins instruction by instruction does so for long. The long run, below, has it all.
     lost_wakeup: Program::new("lost_wakeup.c").with_variables(&[("WAITWORD_SPIN", "0")]);
     stepped: Program::new("stepped.c").with_variables(&[("WAITWORD_SPIN", "0")]);
@@ -100,7 +105,9 @@ fn other_allocators_work_under_the_drop_in() {
         };
         for program in [
             Program::new("exceptions.cpp"),
-            Program::new("loading.c").with_library("library.c"),
+            Program::new("loading.c")
+                .with_library("library.c")
+                .with_plugin("library.c"),
             Program::new("cancel.c"),
         ] {
             let built = program.build();
@@ -134,8 +141,11 @@ fn switched_off_it_answers_as_glibc() {
 /// However threads wait for mutexes, the checks hold.
 #[test]
 fn every_setting_conforms() {
-    for source in ["mutex.c", "cond.c"] {
-        let program = Program::new(source);
+    for program in [
+        Program::new("mutex.c"),
+        Program::new("cond.c"),
+        Program::new("real_time.c").with_real_time_threads(),
+    ] {
         let built = program.build();
         for (name, value) in [
             ("WAITWORD_MUTEX", "throughput"),

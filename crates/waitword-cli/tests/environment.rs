@@ -47,6 +47,22 @@ fn a_summary_counts_what_the_locks_had_to_do() {
     }
 }
 
+/// They sleep in the kernel.
+#[test]
+fn waits_with_priority_inheriting_mutexes_are_counted() {
+    let program = locks();
+    let (_, summary) = texts(run(&mut under(
+        &["--summary"],
+        program.path(),
+        &["inherit"],
+    )));
+    assert!(number(&summary, "locks") >= 4, "{summary}");
+    assert!(number(&summary, "contended") >= 1, "{summary}");
+    // For the mutex, and on the condition variable.
+    assert!(number(&summary, "sleeps") >= 2, "{summary}");
+    assert!(number(&summary, "wakes") >= 1, "{summary}");
+}
+
 #[test]
 fn rwlocks_are_counted_and_answer_as_if_they_were_not() {
     let program = locks();

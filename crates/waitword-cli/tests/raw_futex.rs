@@ -4,6 +4,7 @@
 #[path = "raw_futex/support.rs"]
 mod support;
 
+use object::{Object as _, ObjectSymbol as _};
 use std::process::Command;
 use support::{C, compile, number, run, texts, under};
 
@@ -13,7 +14,16 @@ const CXX: &[&str] = &["g++", "-O2", "-std=c++20", "-pthread"];
 
 #[test]
 fn every_answer_and_errno_is_as_without_it() {
-    let program = compile(C, "answers.c");
+    as_without_it("answers.c");
+}
+
+#[test]
+fn plain_and_inheriting_operations_refuse_each_other_as_without_it() {
+    as_without_it("inheriting.c");
+}
+
+fn as_without_it(source: &str) {
+    let program = compile(C, source);
     let (alone, _) = texts(run(&mut Command::new(program.path())));
     assert!(alone.lines().count() > 100, "{alone}");
     for options in [&[][..], &["--no-futex"]] {
@@ -97,6 +107,25 @@ fn perf_counts_the_same_wakes_and_requeues() {
         };
         assert_eq!(said.matches(all).count(), 11, "{said}");
     }
+}
+
+/// A compiler's code may move the stack pointer first, which `vfork` and `rt_sigreturn` must not see.
+#[test]
+fn the_exported_syscall_is_the_assembly_itself() {
+    let (library, _) = texts(run(
+        Command::new(env!("CARGO_BIN_EXE_waitword")).arg("preload")
+    ));
+    let bytes = std::fs::read(library.trim()).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let exported = file
+        .dynamic_symbols()
+        .find(|symbol| symbol.is_definition() && symbol.name() == Ok("syscall"))
+        .expect("`syscall` is exported");
+    let assembly = file
+        .symbols()
+        .find(|symbol| symbol.name() == Ok("waitword_syscall"))
+        .expect("the assembly's entry");
+    assert_eq!(exported.address(), assembly.address());
 }
 
 #[test]

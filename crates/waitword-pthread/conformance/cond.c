@@ -285,8 +285,8 @@ CASE(wait_needs_a_shared_recursive_mutex) { wait_needs_the_mutex(PTHREAD_MUTEX_R
 static void *try_it(void *which) { return (void *)(long)pthread_mutex_trylock(which); }
 
 /* Locked twice: a wait gives up one level only (glibc; POSIX leaves it open). */
-CASE(recursive_gives_up_one_level) {
-    pthread_mutex_t *recursive = new_mutex(PTHREAD_MUTEX_RECURSIVE, PTHREAD_PRIO_NONE, 0, 0);
+static void gives_up_one_level(int protocol) {
+    pthread_mutex_t *recursive = new_mutex(PTHREAD_MUTEX_RECURSIVE, protocol, 0, 0);
     struct timespec soon = after_ms(CLOCK_REALTIME, 20);
     struct thread thread;
     OK(pthread_mutex_lock(recursive));
@@ -300,6 +300,9 @@ CASE(recursive_gives_up_one_level) {
     OK(pthread_mutex_unlock(recursive));
     EQ(pthread_mutex_unlock(recursive), EPERM);
 }
+
+CASE(recursive_gives_up_one_level) { gives_up_one_level(PTHREAD_PRIO_NONE); }
+CASE(inheriting_recursive_gives_up_one_level) { gives_up_one_level(PTHREAD_PRIO_INHERIT); }
 
 /* A wait with a robust mutex whose holder dies: EOWNERDEAD, and the mutex is held. */
 static pthread_mutex_t *robust;

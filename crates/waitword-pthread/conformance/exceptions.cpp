@@ -60,6 +60,38 @@ CASE(waiter_runs_it_after_an_exception) {
     EQ(entered, 2);
 }
 
+static std::atomic<int> stage;
+static void waits_for_the_other() {
+    stage = 1;
+    while (stage != 2) std::this_thread::yield();
+    pause_ms(30);
+    runs = 1;
+}
+static void throws() { throw std::runtime_error("not now"); }
+
+static void *throws_and_ends(void *) {
+    try {
+        pthread_once(&once, throws);
+    } catch (const std::runtime_error &) {
+    }
+    stage = 3;
+    while (stage != 1) std::this_thread::yield();
+    stage = 2;
+    pthread_exit(nullptr);
+}
+
+// The thread that threw ends while another one runs the routine: it has nothing to do with that.
+CASE(end_of_a_thread_after_an_exception) {
+    struct thread thread;
+    start(&thread, throws_and_ends, nullptr);
+    while (stage != 3) std::this_thread::yield();
+    std::thread other([] { OK(pthread_once(&once, waits_for_the_other)); });
+    join(&thread);
+    OK(pthread_once(&once, waits_for_the_other));
+    EQ(runs, 1);
+    other.join();
+}
+
 CASE(std_call_once) {
     std::once_flag flag;
     std::vector<std::thread> threads;

@@ -82,6 +82,32 @@ static void shares(pthread_rwlock_t *lock) {
     OK(pthread_rwlock_destroy(lock));
 }
 
+/* POSIX leaves open what destroying a held lock does. It does nothing, and programs rely on that as they end. Made anew it is free. */
+static void destroyed_while_held(pthread_rwlock_t *lock, int shared) {
+    pthread_rwlockattr_t attributes;
+    OK(pthread_rwlockattr_init(&attributes));
+    OK(pthread_rwlockattr_setpshared(&attributes, shared));
+    for (int is_written = 0; is_written < 2; is_written++) {
+        OK((is_written ? pthread_rwlock_wrlock : pthread_rwlock_rdlock)(lock));
+        OK(pthread_rwlock_destroy(lock));
+        EQ(elsewhere(try_write, lock), EBUSY);
+        OK(pthread_rwlock_unlock(lock));
+        OK(elsewhere(try_write, lock));
+        OK((is_written ? pthread_rwlock_wrlock : pthread_rwlock_rdlock)(lock));
+        OK(pthread_rwlock_destroy(lock));
+        OK(pthread_rwlock_init(lock, &attributes));
+        OK(elsewhere(try_write, lock));
+        OK(pthread_rwlock_wrlock(lock));
+        OK(pthread_rwlock_unlock(lock));
+    }
+}
+
+CASE(static_destroyed_while_held) { destroyed_while_held(&static_lock, 0); }
+CASE(static_writers_destroyed_while_held) { destroyed_while_held(&static_writers, 0); }
+CASE(readers_first_destroyed_while_held) { destroyed_while_held(new_lock(READERS, 0), 0); }
+CASE(writers_strictly_destroyed_while_held) { destroyed_while_held(new_lock(WRITERS_STRICTLY, 0), 0); }
+CASE(shared_destroyed_while_held) { destroyed_while_held(new_lock(READERS, 1), 1); }
+
 CASE(static_shares) { shares(&static_lock); }
 CASE(static_writers_shares) { shares(&static_writers); }
 CASE(readers_first_shares) { shares(new_lock(READERS, 0)); }

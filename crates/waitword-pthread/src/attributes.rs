@@ -31,7 +31,8 @@ impl MutexAttributes {
         if attributes.is_null() {
             return Self(0);
         }
-        // SAFETY: four bytes, initialised, aligned to four.
+        // SAFETY: not NULL, so by this function's contract four bytes that glibc has written, and
+        // C's union aligns them for an `int`.
         Self(unsafe { attributes.cast::<u32>().read() })
     }
 
@@ -67,7 +68,8 @@ impl CondAttributes {
         if attributes.is_null() {
             return Self(0);
         }
-        // SAFETY: four bytes, initialised, aligned to four.
+        // SAFETY: not NULL, so by this function's contract four bytes that glibc has written, and
+        // C's union aligns them for an `int`.
         Self(unsafe { attributes.cast::<u32>().read() })
     }
 
@@ -107,7 +109,8 @@ impl RwLockAttributes {
                 process_shared: 0,
             };
         }
-        // SAFETY: two numbers, initialised, aligned to at least four.
+        // SAFETY: not NULL, so by this function's contract eight bytes that glibc has written, and
+        // C's union aligns them for a `long`; any bytes are two numbers.
         unsafe { attributes.cast::<Self>().read() }
     }
 
@@ -134,6 +137,7 @@ pub(crate) fn preference_of_kind(kind: i32) -> Preference {
 /// # Safety
 /// NULL, or attributes that glibc has initialised.
 pub(crate) unsafe fn barrier_is_the_c_librarys(attributes: *const pthread_barrierattr_t) -> bool {
-    // SAFETY: one number, initialised, aligned to four.
+    // SAFETY: not NULL, so by this function's contract four bytes that glibc has written, and C's
+    // union aligns them for an `int`.
     !attributes.is_null() && unsafe { attributes.cast::<i32>().read() } != 0
 }

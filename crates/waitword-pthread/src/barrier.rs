@@ -55,7 +55,9 @@ const _: () = assert!(TOO_MANY - 1 <= Barrier::MAX_COUNT);
 /// A barrier, as long as `'a`.
 #[inline]
 unsafe fn ours<'a>(pointer: *const pthread_barrier_t) -> Option<&'a Barrier> {
-    // SAFETY: no larger and a lesser alignment; any bytes are such a struct.
+    // SAFETY: a barrier is there as long as `'a`, by this function's contract. `OurBarrier` is no
+    // larger and not more aligned (asserted above), any bytes are one, and what changes in it is
+    // atomic.
     let this = unsafe { &*pointer.cast::<OurBarrier>() };
     // Relaxed: written before the barrier was made known.
     (this.shared.load(Relaxed) == 0 && mode::is_on()).then_some(&this.barrier)
@@ -68,9 +70,9 @@ pub unsafe extern "C" fn pthread_barrier_init(
     attributes: *const pthread_barrierattr_t,
     count: c_uint,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
     if !mode::is_on() || unsafe { barrier_is_the_c_librarys(attributes) } {
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         return unsafe { glibc::pthread_barrier_init(pointer, attributes, count) };
     }
     if count >= TOO_MANY {
@@ -84,7 +86,8 @@ pub unsafe extern "C" fn pthread_barrier_init(
         shared: AtomicU32::new(0),
         barrier,
     };
-    // SAFETY: memory for a barrier that nobody uses.
+    // SAFETY: memory for a barrier that is not in use, by POSIX's contract; `OurBarrier` is no
+    // larger and not more aligned (asserted above).
     unsafe { pointer.cast::<OurBarrier>().write(made) };
     0
 }
@@ -93,12 +96,12 @@ pub unsafe extern "C" fn pthread_barrier_init(
 /// its way out of a private barrier does not touch it. Source: POSIX `pthread_barrier_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_barrier_destroy(pointer: *mut pthread_barrier_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a barrier that stays for this call, by POSIX's contract.
     match unsafe { ours(pointer) } {
         Some(barrier) if barrier.count() == 0 => libc::EINVAL,
         Some(barrier) if barrier.destroy() => 0,
         Some(_) => libc::EBUSY,
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         None => unsafe { glibc::pthread_barrier_destroy(pointer) },
     }
 }
@@ -106,12 +109,12 @@ pub unsafe extern "C" fn pthread_barrier_destroy(pointer: *mut pthread_barrier_t
 /// Waits until as many threads have come as the barrier is for. Not a cancellation point. Source: POSIX `pthread_barrier_wait`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_barrier_wait(pointer: *mut pthread_barrier_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a barrier that stays for this call, by POSIX's contract.
     match unsafe { ours(pointer) } {
         Some(barrier) if barrier.count() == 0 => libc::EINVAL,
         Some(barrier) if barrier.wait().is_leader() => SERIAL_THREAD,
         Some(_) => 0,
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         None => unsafe { glibc::pthread_barrier_wait(pointer) },
     }
 }

@@ -65,7 +65,8 @@ pub unsafe extern "C" fn mtx_init(mutex: *mut pthread_mutex_t, kind: c_int) -> c
         _ => libc::PTHREAD_MUTEX_RECURSIVE,
     };
     let mut attributes = MaybeUninit::uninit();
-    // SAFETY: attributes are made, used and ended; the caller's promise for the mutex.
+    // SAFETY: `attributes` is a place for attributes, which are initialised before they are used,
+    // and are not used once destroyed. Of the mutex it forwards this function's own contract.
     answer_of_c11(unsafe {
         libc::pthread_mutexattr_init(attributes.as_mut_ptr());
         libc::pthread_mutexattr_settype(attributes.as_mut_ptr(), pthreads);
@@ -78,14 +79,14 @@ pub unsafe extern "C" fn mtx_init(mutex: *mut pthread_mutex_t, kind: c_int) -> c
 /// Says that a mutex will not be used any more. Source: C11 7.26.4.1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mtx_destroy(mutex: *mut pthread_mutex_t) {
-    // SAFETY: the caller's promise. There is no answer to give.
+    // SAFETY: forwards this function's own contract. C11 has no answer to give.
     let _ = unsafe { pthread_mutex_destroy(mutex) };
 }
 
 /// Locks it. Source: C11 7.26.4.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mtx_lock(mutex: *mut pthread_mutex_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     answer_of_c11(unsafe { pthread_mutex_lock(mutex) })
 }
 
@@ -95,27 +96,27 @@ pub unsafe extern "C" fn mtx_timedlock(
     mutex: *mut pthread_mutex_t,
     until: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     answer_of_c11(unsafe { pthread_mutex_timedlock(mutex, until) })
 }
 
 /// Locks it if that needs no waiting. Source: C11 7.26.4.5.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mtx_trylock(mutex: *mut pthread_mutex_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     answer_of_c11(unsafe { pthread_mutex_trylock(mutex) })
 }
 
 /// Gives it back. Source: C11 7.26.4.6.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mtx_unlock(mutex: *mut pthread_mutex_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     answer_of_c11(unsafe { pthread_mutex_unlock(mutex) })
 }
 
 /// Calls the routine if nobody has, or waits for whoever is at it. Source: C11 7.26.2.1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn call_once(flag: *mut pthread_once_t, routine: Option<Routine>) {
-    // SAFETY: the caller's promise. There is no answer to give.
+    // SAFETY: forwards this function's own contract. C11 has no answer to give.
     let _ = unsafe { pthread_once(flag, routine) };
 }

@@ -17,8 +17,9 @@
 //! same time, the wait returns as signalled and the request stands until the next cancellation point: so no signal is lost with a
 //! cancelled thread.
 //!
-//! A wait with a priority-inheriting mutex sleeps in the kernel, on the condition variable itself. There the interrupter also sends the
-//! thread the C library's cancellation signal, which restarts its system call (`waitword`'s `lock/interrupter.rs`).
+//! A wait with a priority-inheriting mutex sleeps in the kernel, on the condition variable itself.
+//! There the interrupter also sends the thread the C library's cancellation signal, which ends its
+//! system call (`waitword`'s `lock/interrupter.rs`).
 //!
 //! # Records
 //!
@@ -31,7 +32,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use libc::{pthread_key_t, pthread_t};
-use waitword::Interrupter;
+use waitword::abi_support::Interrupter;
 
 mod glibc {
     use super::{c_int, pthread_t};
@@ -81,7 +82,8 @@ fn signal_for_cancellation(tid: u32) {
     const ACTION_WORDS: usize = 4;
     const SET_BYTES: usize = 8;
     let mut action = [0_usize; ACTION_WORDS];
-    // SAFETY: a place for the action; nothing else is written. The handler stands first in it on all machines that this is built for.
+    // SAFETY: the kernel writes an action, no larger than this, to `action`, and reads none. The
+    // handler stands first in it on all machines that this is built for.
     let answer = unsafe {
         syscalls::syscall4(
             syscalls::Sysno::rt_sigaction,
@@ -95,7 +97,8 @@ fn signal_for_cancellation(tid: u32) {
         // A C library that does otherwise: the signal would end the process. The thread stops when it next wakes.
         return;
     }
-    // SAFETY: no memory is touched.
+    // SAFETY: no memory is passed. The signal goes to a thread of this process, and has a handler,
+    // as was seen above.
     let _ = unsafe {
         syscalls::syscall3(
             syscalls::Sysno::tgkill,
@@ -122,7 +125,8 @@ fn chunk(index: usize) -> Option<&'static [Record]> {
     }
     // Acquire: the memory is there.
     let records = CHUNK.get(index)?.load(Ordering::Acquire);
-    // SAFETY: mapped for so many, never unmapped, zero at first.
+    // SAFETY: `make_chunk` has published a mapping for so many records, which is never unmapped and
+    // was zeroed at first. All zeros is a record; everything in one is atomic, or never changes.
     (!records.is_null()).then(|| unsafe { core::slice::from_raw_parts(records, FIRST << index) })
 }
 
@@ -132,7 +136,8 @@ fn make_chunk(index: usize) -> bool {
         return false;
     };
     let length = size_of::<Record>() * (FIRST << index);
-    // SAFETY: new memory, wherever there is room.
+    // SAFETY: a new private anonymous mapping at an address of the kernel's choice: no memory that
+    // is in use changes.
     let memory = unsafe {
         libc::mmap(
             null_mut(),
@@ -154,7 +159,8 @@ fn make_chunk(index: usize) -> bool {
         Ordering::Acquire,
     );
     if made.is_err() {
-        // SAFETY: mapped above, and nobody else has seen it.
+        // SAFETY: `memory` is the mapping made above, of this length. The exchange that would have
+        // published it has failed, so no other thread has its address.
         unsafe { libc::munmap(memory, length) };
     }
     true
@@ -187,7 +193,7 @@ fn interrupter() -> &'static Interrupter {
 
 #[cold]
 fn first() -> &'static Interrupter {
-    // SAFETY: it cannot fail.
+    // SAFETY: `pthread_self` asks for nothing.
     let thread = unsafe { libc::pthread_self() } as usize;
     let Some((index, record)) = take_record(thread) else {
         return &NOBODYS;
@@ -226,7 +232,8 @@ fn give_back_at_the_end(index: usize) {
     let mut key = KEY.load(Ordering::Relaxed);
     if key == NO_KEY {
         let mut made: pthread_key_t = 0;
-        // SAFETY: a place for a key; the destructor is a function of this library, which is never unloaded.
+        // SAFETY: `made` is a place for a key. The destructor follows no pointer, and is always
+        // there: the library is linked with `nodelete`.
         if unsafe { libc::pthread_key_create(&mut made, Some(give_back)) } != 0 {
             // There are too many keys. The record is not used again.
             return;
@@ -234,14 +241,16 @@ fn give_back_at_the_end(index: usize) {
         key = match KEY.compare_exchange(NO_KEY, made + 1, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => made + 1,
             Err(theirs) => {
-                // SAFETY: made above, and nobody else knows it.
+                // SAFETY: `made` was made above, and is known to no other thread: the exchange that
+                // would have published it has failed.
                 unsafe { libc::pthread_key_delete(made) };
                 theirs
             }
         };
     }
     let value = core::ptr::without_provenance::<c_void>(index + 1);
-    // SAFETY: a key of ours. If memory is short the record is not used again.
+    // SAFETY: the key was made by this function, in this thread or another, and is not deleted. The
+    // value is a number for `give_back`, which no one follows.
     unsafe { libc::pthread_setspecific(key - 1, value) };
 }
 
@@ -269,7 +278,8 @@ impl CancellationPoint {
         let interrupter = interrupter();
         interrupter.clear();
         let mut own_type = DEFERRED;
-        // SAFETY: a place for the type. Nothing here needs to be undone if the thread is unwound.
+        // SAFETY: `own_type` is a place for the type. If `pthread_testcancel` unwinds the thread,
+        // no frame of ours between here and C's caller has anything to be dropped.
         unsafe {
             pthread_setcanceltype(DEFERRED, &mut own_type);
             pthread_testcancel();
@@ -290,7 +300,8 @@ impl CancellationPoint {
     pub(crate) fn act(&self) {
         self.interrupter.clear();
         self.change_type(self.own_type);
-        // SAFETY: nothing in the callers' frames needs to be undone.
+        // SAFETY: if it unwinds the thread, no frame of ours between here and C's caller has
+        // anything to be dropped: the wait is over, and the mutex is held.
         unsafe { pthread_testcancel() };
         self.change_type(DEFERRED);
     }
@@ -305,7 +316,8 @@ impl CancellationPoint {
     fn change_type(&self, to: c_int) {
         if self.own_type != DEFERRED {
             let mut old = 0;
-            // SAFETY: nothing in the callers' frames needs to be undone.
+            // SAFETY: `old` is a place for the type, and `to` is a type. If the thread is unwound,
+            // no frame of ours between here and C's caller has anything to be dropped.
             unsafe { pthread_setcanceltype(to, &mut old) };
         }
     }
@@ -319,7 +331,8 @@ static EVER_ASKED: AtomicBool = AtomicBool::new(false);
 pub(crate) fn test() {
     // Relaxed: a request that must be seen here was made before something else that this thread has seen.
     if EVER_ASKED.load(Ordering::Relaxed) {
-        // SAFETY: nothing in the callers' frames needs to be undone.
+        // SAFETY: if it unwinds the thread, no frame of ours between here and C's caller has
+        // anything to be dropped.
         unsafe { pthread_testcancel() };
     }
 }
@@ -328,8 +341,8 @@ pub(crate) fn test() {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_cancel(thread: pthread_t) -> c_int {
     EVER_ASKED.store(true, Ordering::Relaxed);
-    // SAFETY: the caller's promise. It may be the calling thread, which then is unwound from here if its type is
-    // asynchronous.
+    // SAFETY: forwards this function's own contract. It may be the calling thread, which is unwound
+    // from here if its type is asynchronous: this frame has nothing to be dropped.
     let answer = unsafe { glibc::pthread_cancel(thread) };
     if answer == 0 {
         let of_thread = |record: &&Record| record.thread.load(Ordering::Relaxed) == thread as usize;

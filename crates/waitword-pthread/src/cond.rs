@@ -16,7 +16,7 @@
 //! | condition variable | mutex | waits |
 //! |--------------------|-------|-------|
 //! | ours | ours | in our table; signals move waiters to the mutex's queue |
-//! | ours | ours, priority-inheriting | in the kernel, which moves them to the mutex and lends priorities (requeue-PI) |
+//! | ours | ours, priority-inheriting | in the kernel, by priority; each signal wakes |
 //! | ours | the C library's | in our table; each signal wakes |
 //! | the C library's | the C library's | there |
 //! | the C library's | ours | it becomes ours (`adopt`): who waits with a private mutex waits in this process |
@@ -28,10 +28,11 @@ use crate::mutex::{Mutex, Served, glibc_owner, pthread_mutex_lock, pthread_mutex
 use core::ffi::c_int;
 use core::sync::atomic::{
     AtomicU32,
-    Ordering::{Relaxed, Release},
+    Ordering::{Acquire, Relaxed, Release},
 };
 use libc::{clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
-use waitword::{Clock, Deadline, LockError, RawCondvar, RawMutex, Wakeup};
+use waitword::abi_support::{CancellableCondvar as _, Wakeup};
+use waitword::{Clock, Deadline, LockError, RawCondvar, RawPosixMutex};
 use waitword_abi::{Number, answer, clock, deadline};
 
 mod glibc {
@@ -77,10 +78,13 @@ impl Cond {
     /// A condition variable, as long as `'a`.
     #[inline(always)]
     unsafe fn ours<'a>(pointer: *const pthread_cond_t) -> Option<&'a Self> {
-        // SAFETY: the same size and a lesser alignment; any bytes are such a struct.
+        // SAFETY: a condition variable is there as long as `'a`, by this function's contract.
+        // `Cond` is as large and not more aligned (asserted above), any bytes are one, and what
+        // changes in it is atomic.
         let this = unsafe { &*pointer.cast::<Self>() };
-        // Relaxed: written before it was made known. In one of the C library's the one that it uses is never 0.
-        let refs = this.refs_since_2_41.load(Relaxed) | this.refs_until_2_40.load(Relaxed);
+        // Acquire: of one that was adopted, the zeros. In one of the C library's the one that it
+        // uses is never 0.
+        let refs = this.refs_since_2_41.load(Acquire) | this.refs_until_2_40.load(Acquire);
         (refs == 0 && mode::is_on()).then_some(this)
     }
 
@@ -98,10 +102,10 @@ pub unsafe extern "C" fn pthread_cond_init(
     pointer: *mut pthread_cond_t,
     attributes: *const pthread_condattr_t,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or initialised attributes, by POSIX's contract.
     let wanted = unsafe { CondAttributes::read(attributes) };
     if !mode::is_on() || wanted.is_process_shared() {
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         return unsafe { glibc::pthread_cond_init(pointer, attributes) };
     }
     let clock = if wanted.is_monotonic() {
@@ -118,7 +122,8 @@ pub unsafe extern "C" fn pthread_cond_init(
         clock: AtomicU32::new(clock),
         _rest: 0,
     };
-    // SAFETY: memory for a condition variable that nobody uses.
+    // SAFETY: memory for a condition variable that is not in use, by POSIX's contract; `OurBarrier`
+    // is no larger and not more aligned (asserted above).
     unsafe { pointer.cast::<Cond>().write(made) };
     0
 }
@@ -127,10 +132,10 @@ pub unsafe extern "C" fn pthread_cond_init(
 /// it. `EBUSY` if somebody waits who has not been signalled. Source: POSIX `pthread_cond_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_cond_destroy(pointer: *mut pthread_cond_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
     match unsafe { Cond::ours(pointer) } {
         Some(cond) => answer(|| Ok(cond.raw.destroy()?)),
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         None => unsafe { glibc::pthread_cond_destroy(pointer) },
     }
 }
@@ -138,13 +143,13 @@ pub unsafe extern "C-unwind" fn pthread_cond_destroy(pointer: *mut pthread_cond_
 /// Signals the one who has waited longest. Source: POSIX `pthread_cond_signal`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_cond_signal(pointer: *mut pthread_cond_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a condition variable that stays for this call, by POSIX's contract.
     match unsafe { Cond::ours(pointer) } {
         Some(cond) => {
             cond.raw.notify_one();
             0
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         None => unsafe { glibc::pthread_cond_signal(pointer) },
     }
 }
@@ -152,13 +157,13 @@ pub unsafe extern "C" fn pthread_cond_signal(pointer: *mut pthread_cond_t) -> c_
 /// Signals all who wait. Source: POSIX `pthread_cond_broadcast`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_cond_broadcast(pointer: *mut pthread_cond_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a condition variable that stays for this call, by POSIX's contract.
     match unsafe { Cond::ours(pointer) } {
         Some(cond) => {
             cond.raw.notify_all();
             0
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         None => unsafe { glibc::pthread_cond_broadcast(pointer) },
     }
 }
@@ -172,7 +177,7 @@ unsafe fn ours_for_wait<'a>(
     pointer: *mut pthread_cond_t,
     mutex: *const pthread_mutex_t,
 ) -> Option<&'a Cond> {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     unsafe { Cond::ours(pointer).or_else(|| adopt(pointer, mutex)) }
 }
 
@@ -193,11 +198,12 @@ unsafe fn adopt<'a>(
 ) -> Option<&'a Cond> {
     const FLAGS: u32 = 7;
     const MONOTONIC_FLAG: u32 = 2;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller holds this mutex, by this function's contract: so it is one.
     if unsafe { !mode::is_on() || !Mutex::is_ours(mutex) } {
         return None;
     }
-    // SAFETY: as in `Cond::ours`.
+    // SAFETY: a condition variable is there as long as `'a`, by this function's contract: twelve
+    // words, aligned for them, which others only use as atomics meanwhile, if they use them.
     let words = unsafe { &*pointer.cast::<[AtomicU32; 12]>() };
     let refs_at = glibc_refs_at()?;
     let refs = words[refs_at].load(Relaxed);
@@ -210,7 +216,9 @@ unsafe fn adopt<'a>(
             word.store(0, Relaxed);
         }
     }
-    // SAFETY: the same memory.
+    // SAFETY: a condition variable is there as long as `'a`, by this function's contract. `Cond` is
+    // as large and not more aligned (asserted above), any bytes are one, and what changes in it is
+    // atomic.
     let this = unsafe { &*pointer.cast::<Cond>() };
     let clock = if refs & MONOTONIC_FLAG == 0 {
         REALTIME
@@ -228,7 +236,9 @@ fn glibc_refs_at() -> Option<usize> {
     let mut attributes = 0_u32;
     let attributes = (&raw mut attributes).cast::<pthread_condattr_t>();
     let mut made = [0_u32; 12];
-    // SAFETY: places for both, of the right sizes; the made one is never used.
+    // SAFETY: `attributes` and `made` are places of the right sizes (asserted above), aligned for
+    // numbers as glibc's are. The attributes are initialised before they are used; the condition
+    // variable is looked at as numbers only.
     unsafe {
         libc::pthread_condattr_init(attributes);
         libc::pthread_condattr_setpshared(attributes, libc::PTHREAD_PROCESS_SHARED);
@@ -246,12 +256,13 @@ fn glibc_refs_at() -> Option<usize> {
 /// # Safety
 /// The caller holds the mutex.
 unsafe fn wait(cond: &Cond, pointer: *mut pthread_mutex_t, until: Option<&Deadline>) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller holds this mutex, by this function's contract: so it is one, and stays.
     let mutex = unsafe { Mutex::at(pointer) };
     match mutex.served() {
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract.
         Served::Ours(raw) => unsafe { wait_with_ours(cond, mutex, raw, until) },
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller holds the mutex, by this function's contract, and `served` says that
+        // it is the C library's.
         Served::Elsewhere => unsafe { wait_with_theirs(cond, pointer, until) },
         Served::Invalid => libc::EINVAL,
     }
@@ -274,13 +285,14 @@ fn answered(ended: Result<Wakeup, LockError>, point: CancellationPoint) -> c_int
 unsafe fn wait_with_ours(
     cond: &Cond,
     mutex: &Mutex,
-    raw: &RawMutex,
+    raw: &RawPosixMutex,
     until: Option<&Deadline>,
 ) -> c_int {
     let point = CancellationPoint::enter();
     // Relaxed: both are counted with the mutex held.
     mutex.users.fetch_add(1, Relaxed);
-    // SAFETY: the caller's promise. That others wait here with another mutex is answered by EINVAL.
+    // SAFETY: the caller holds the mutex, by this function's contract. That others wait here with
+    // another mutex is answered by EINVAL.
     let ended = unsafe { cond.raw.wait_interruptible(raw, until, point.interrupter()) };
     mutex.users.fetch_sub(1, Relaxed);
     answered(ended, point)
@@ -293,16 +305,18 @@ unsafe fn wait_with_theirs(
     pointer: *mut pthread_mutex_t,
     until: Option<&Deadline>,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: the mutex is the C library's, by this function's contract.
     if unsafe { !glibc_owner::may_unlock(pointer) } {
         return libc::EPERM;
     }
     let point = CancellationPoint::enter();
     let unlock = || {
-        // SAFETY: the caller holds it. That it may unlock it has been looked at.
+        // SAFETY: the caller holds it, by the contract of the function around, and has been seen to
+        // be one that may unlock it.
         unsafe { pthread_mutex_unlock(pointer) };
     };
-    // SAFETY: called once, on this thread.
+    // SAFETY: `unlock` is called once at most, in this call and so on this thread;
+    // `pthread_mutex_unlock` does not panic.
     let ended = unsafe {
         cond.raw
             .wait_with(pointer.addr(), unlock, until, point.interrupter())
@@ -312,7 +326,7 @@ unsafe fn wait_with_theirs(
         point.leave();
         return libc::EINVAL;
     }
-    // SAFETY: a mutex.
+    // SAFETY: the mutex that was unlocked above, which its waiters keep, by POSIX's contract.
     let locked = unsafe { pthread_mutex_lock(pointer) };
     let answer = answered(ended, point);
     // That its last owner died, say, matters more than the time.
@@ -325,11 +339,12 @@ pub unsafe extern "C-unwind" fn pthread_cond_wait(
     pointer: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a condition variable that stays for this call, and a mutex that the caller holds, by
+    // POSIX's contract.
     match unsafe { ours_for_wait(pointer, mutex) } {
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         Some(cond) => unsafe { wait(cond, mutex, None) },
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         None => unsafe { glibc::pthread_cond_wait(pointer, mutex) },
     }
 }
@@ -341,15 +356,15 @@ pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
     mutex: *mut pthread_mutex_t,
     until: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a time, by POSIX's contract, or NULL, which is answered.
     match unsafe { ours_for_wait(pointer, mutex) } {
-        // SAFETY: the caller's promise.
+        // SAFETY: a time, by POSIX's contract, or NULL, which is answered.
         Some(cond) => match unsafe { deadline(cond.clock(), until) } {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller holds the mutex, by POSIX's contract.
             Ok(until) => unsafe { wait(cond, mutex, Some(&until)) },
             Err(Number(number)) => number,
         },
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         None => unsafe { glibc::pthread_cond_timedwait(pointer, mutex, until) },
     }
 }
@@ -362,18 +377,18 @@ pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
     clock_number: clockid_t,
     until: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a time, by POSIX's contract, or NULL, which is answered.
     match unsafe { ours_for_wait(pointer, mutex) } {
         Some(cond) => {
-            // SAFETY: the caller's promise.
+            // SAFETY: a time, by POSIX's contract, or NULL, which is answered.
             let until = clock(clock_number).and_then(|clock| unsafe { deadline(clock, until) });
             match until {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller holds the mutex, by POSIX's contract.
                 Ok(until) => unsafe { wait(cond, mutex, Some(&until)) },
                 Err(Number(number)) => number,
             }
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         None => unsafe { glibc::pthread_cond_clockwait(pointer, mutex, clock_number, until) },
     }
 }

@@ -27,6 +27,13 @@
 //!   stack is unwound, and as the process ends: no heap, no thread-local storage with a destructor, no lock of the C library.
 //! * It returns error numbers and leaves `errno` alone, where POSIX has it so.
 //! * `extern "C-unwind"` where a thread may be cancelled in it or a C++ exception may pass.
+//!
+//! # What is asked of C
+//!
+//! An exported function's contract is POSIX's (or C11's) page of that name. Of an object: that the
+//! pointer leads to one that was initialised, that it is not destroyed or moved meanwhile, and that
+//! its memory stays until the call returns, or until the page allows another thread to free it. The
+//! functions behind the exported ones are called with the same arguments.
 
 #![allow(
     clippy::missing_safety_doc,

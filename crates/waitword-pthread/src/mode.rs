@@ -13,8 +13,8 @@
 //! # When
 //!
 //! The first call of any function that asks decides, and before it goes on everything is set; so nobody sleeps, or waits for a
-//! mutex, under other settings. Most often that is our own constructor, which runs before the program's, when the
-//! environment is still what the process was given; other libraries' constructors may lock before, and need not wait for it.
+//! mutex, under other settings. Most often that is our own constructor, which runs before all others, when the
+//! environment is still what the process was given. If another library is initialised first, its constructors may lock before.
 //! Two threads that come at once both decide, from the same environment, and come to the same.
 //!
 //! | `MODE` | [`is_on`] | [`is_fast`] |
@@ -27,6 +27,7 @@
 mod settings;
 
 use crate::summary;
+use core::ffi::{c_char, c_int};
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use settings::Settings;
 
@@ -63,7 +64,7 @@ pub(crate) fn is_counting() -> bool {
 #[inline]
 pub(crate) fn count_lock() {
     if is_counting() {
-        waitword::stats::add_locks(1);
+        waitword::abi_support::add_locks(1);
     }
 }
 
@@ -88,12 +89,17 @@ fn decided() -> u8 {
 
 #[used]
 #[unsafe(link_section = ".init_array")]
-static AT_START: extern "C" fn() = {
-    extern "C" fn at_start() {
+static AT_START: Constructor = {
+    extern "C" fn at_start(_: c_int, _: *const Text, environment: *const Text) {
+        settings::set_environment(environment);
         decided();
     }
     at_start
 };
+
+/// glibc calls constructors with what it calls `main` with.
+type Constructor = extern "C" fn(c_int, *const Text, *const Text);
+type Text = *const c_char;
 
 fn decide() -> u8 {
     let settings = Settings::read();

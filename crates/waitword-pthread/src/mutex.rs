@@ -4,7 +4,7 @@
 //!
 //! | offset | ours | the C library's |
 //! |--------|------|-----------------|
-//! | 0 | [`RawMutex`], 8 bytes | `__lock`, `__count` |
+//! | 0 | [`RawPosixMutex`], 8 bytes | `__lock`, `__count` |
 //! | 12 | `users`: how many wait with it in a condition variable | `__nusers` |
 //! | 16 | `kind` | `__kind` |
 //! | 20 | `more_levels`: of a recursive one, beyond those that a raw mutex counts; its owner's | `__spins` |
@@ -22,9 +22,10 @@
 use crate::attributes::{MutexAttributes, mutex_type};
 use crate::mode;
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use libc::{clockid_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
-use waitword::{Flavour, Kind, LockError, MutexOptions, RawMutex, Semaphore};
+use waitword::abi_support::MutexHalves as _;
+use waitword::{Kind, LockError, PosixFlavour, PosixMutexOptions, RawPosixMutex, Semaphore};
 use waitword_abi::{Number, answer, clock, deadline};
 
 mod glibc {
@@ -43,7 +44,7 @@ mod glibc {
 /// A `pthread_mutex_t`, as ours.
 #[repr(C)]
 pub(crate) struct Mutex {
-    raw: RawMutex,
+    raw: RawPosixMutex,
     _owner: u32,
     pub(crate) users: AtomicU32,
     kind: AtomicU32,
@@ -70,7 +71,7 @@ mod kind {
 /// Who serves a mutex.
 pub(crate) enum Served<'a> {
     /// We do.
-    Ours(&'a RawMutex),
+    Ours(&'a RawPosixMutex),
     /// The C library does.
     Elsewhere,
     /// Nobody: it was destroyed, or never was a mutex.
@@ -84,7 +85,9 @@ impl Mutex {
     /// A mutex, as long as `'a`.
     #[inline(always)]
     pub(crate) unsafe fn at<'a>(pointer: *const pthread_mutex_t) -> &'a Self {
-        // SAFETY: the same size and a lesser alignment; any bytes are such a struct.
+        // SAFETY: a mutex is there as long as `'a`, by this function's contract. `Mutex` is as
+        // large and not more aligned (asserted above), any bytes are one, and what changes in it is
+        // atomic.
         unsafe { &*pointer.cast::<Self>() }
     }
 
@@ -93,7 +96,7 @@ impl Mutex {
     /// # Safety
     /// A mutex.
     pub(crate) unsafe fn is_ours(pointer: *const pthread_mutex_t) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract.
         matches!(unsafe { Self::at(pointer) }.served(), Served::Ours(_))
     }
 
@@ -104,10 +107,10 @@ impl Mutex {
             mutex_type::ERROR_CHECKING => Kind::ErrorChecking,
             _ => Kind::Normal,
         };
-        let options = MutexOptions::new().kind(raw);
+        let options = PosixMutexOptions::new().kind(raw);
         let inherits = wanted.inherits_priority();
         let options = match inherits {
-            true => options.flavour(Flavour::PriorityInheriting),
+            true => options.flavour(PosixFlavour::PriorityInheriting),
             false => options,
         };
         let kind = match (inherits, raw) {
@@ -152,8 +155,9 @@ impl Mutex {
 
     /// Gives it back if that needs no more than a step or two.
     #[inline(always)]
-    fn gives_back_at_once(&self, raw: &RawMutex) -> bool {
-        // SAFETY: who holds it is looked at.
+    fn gives_back_at_once(&self, raw: &RawPosixMutex) -> bool {
+        // SAFETY: `owned` was asked for `raw`, so it keeps its owner, and can tell whether that is
+        // the caller.
         self.more_levels.load(Relaxed) == 0 && unsafe { raw.unlock_owned_at_once() }
     }
 
@@ -166,14 +170,14 @@ impl Mutex {
 
     /// What is most often locked: nothing is asked but one word of the mutex and one of ours.
     #[inline(always)]
-    fn plain(&self) -> Option<&RawMutex> {
+    fn plain(&self) -> Option<&RawPosixMutex> {
         // Relaxed: the kind was written before the mutex was made known.
         (self.kind.load(Relaxed) == kind::PLAIN && mode::is_fast()).then_some(&self.raw)
     }
 
     /// If it is known to be ours, and keeps its owner.
     #[inline(always)]
-    fn owned(&self) -> Option<&RawMutex> {
+    fn owned(&self) -> Option<&RawPosixMutex> {
         // Relaxed: as in `plain`. A destroyed one has nothing of this in its raw mutex.
         (self.kind.load(Relaxed) & kind::MADE != 0 && mode::is_fast()).then_some(&self.raw)
     }
@@ -204,13 +208,16 @@ impl Mutex {
 
     /// Turns zeros, with the kind of a static initialiser, into the raw mutex that it means.
     fn make(&self, of_type: u32, raw: Kind) -> Served<'_> {
-        let made = MutexOptions::new().kind(raw).build_raw();
-        // SAFETY: eight bytes of atomics each.
-        let made: u64 = unsafe { core::mem::transmute(made) };
-        let word = core::ptr::from_ref(&self.raw).cast::<AtomicU64>();
-        // SAFETY: the mutex is aligned to eight, and nobody has used it but as what is made here.
+        let made = PosixMutexOptions::new().kind(raw).build_raw();
+        // SAFETY: two atomics of four bytes; any two numbers are two numbers.
+        let [made, data]: [u32; 2] = unsafe { core::mem::transmute(made) };
+        debug_assert_eq!(data, 0, "as the static initialiser has it");
+        let word = core::ptr::from_ref(&self.raw).cast::<AtomicU32>();
+        // SAFETY: a raw mutex begins with its word, an atomic of this size, which all who use it
+        // use as one; `self` keeps it borrowed.
         let word = unsafe { &*word };
-        // Relaxed: nothing but these eight bytes is made known. Whoever comes second finds it made, perhaps locked.
+        // Relaxed: nothing but this word is made known. A thread that comes second finds it made,
+        // perhaps locked.
         let _ = word.compare_exchange(0, made, Relaxed, Relaxed);
         self.kind.store(of_type | kind::MADE, Relaxed);
         Served::Ours(&self.raw)
@@ -224,7 +231,7 @@ impl Mutex {
 fn locked(raw: Result<(), LockError>, this: &Mutex) -> c_int {
     match raw {
         Ok(()) => 0,
-        Err(LockError::Deadlock | LockError::OwnerGone) if this.is_of_normal_type() => forever(),
+        Err(LockError::Deadlock | LockError::OwnerDied) if this.is_of_normal_type() => forever(),
         Err(LockError::TooMany) => this.lock_once_more(),
         Err(error) => answer(|| Err(error.into())),
     }
@@ -233,21 +240,23 @@ fn locked(raw: Result<(), LockError>, this: &Mutex) -> c_int {
 /// A plain one that is not free, or not only locked. There is nothing to refuse, unless its bytes were written over: by a process that shares
 /// them, say.
 #[inline(never)]
-extern "C" fn lock_among_others(raw: &RawMutex) -> c_int {
+extern "C" fn lock_among_others(raw: &RawPosixMutex) -> c_int {
     answer(|| Ok(raw.lock_plain_contended()?))
 }
 
 /// As [`lock_among_others`].
 #[inline(never)]
-extern "C" fn unlock_among_others(raw: &RawMutex) -> c_int {
-    // SAFETY: the caller of the unlock holds it, or whoever does wants it unlocked.
+extern "C" fn unlock_among_others(raw: &RawPosixMutex) -> c_int {
+    // SAFETY: only `pthread_mutex_unlock` leads here, with its own arguments, so POSIX's contract
+    // for that call holds: the caller holds the mutex, or acts for the thread that does.
     answer(|| Ok(unsafe { raw.unlock_plain_contended() }?))
 }
 
 #[cold]
 fn forever() -> ! {
     loop {
-        // SAFETY: it only waits. A signal handler that runs is no reason to go on.
+        // SAFETY: `pause` asks for nothing; it waits for a signal handler, which is no reason to go
+        // on.
         unsafe { libc::pause() };
     }
 }
@@ -258,13 +267,14 @@ pub unsafe extern "C" fn pthread_mutex_init(
     pointer: *mut pthread_mutex_t,
     attributes: *const pthread_mutexattr_t,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or initialised attributes, by POSIX's contract.
     let wanted = unsafe { MutexAttributes::read(attributes) };
     if !mode::is_on() || wanted.is_the_c_librarys() {
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         return unsafe { glibc::pthread_mutex_init(pointer, attributes) };
     }
-    // SAFETY: memory for a mutex that nobody uses.
+    // SAFETY: memory for a mutex that is not in use, by POSIX's contract; `Mutex` is as large and
+    // not more aligned (asserted above).
     unsafe { pointer.cast::<Mutex>().write(Mutex::new(wanted)) };
     0
 }
@@ -273,7 +283,7 @@ pub unsafe extern "C" fn pthread_mutex_init(
 /// condition variable. Source: POSIX `pthread_mutex_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_destroy(pointer: *mut pthread_mutex_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a mutex that stays for this call, by POSIX's contract.
     let this = unsafe { Mutex::at(pointer) };
     match this.served() {
         Served::Ours(raw) => answer(|| {
@@ -284,7 +294,7 @@ pub unsafe extern "C" fn pthread_mutex_destroy(pointer: *mut pthread_mutex_t) ->
             this.kind.store(kind::DESTROYED, Relaxed);
             Ok(())
         }),
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         Served::Elsewhere => unsafe { glibc::pthread_mutex_destroy(pointer) },
         Served::Invalid => libc::EINVAL,
     }
@@ -293,7 +303,7 @@ pub unsafe extern "C" fn pthread_mutex_destroy(pointer: *mut pthread_mutex_t) ->
 /// Locks it. Source: POSIX `pthread_mutex_lock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_lock(pointer: *mut pthread_mutex_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a mutex that stays for this call, by POSIX's contract.
     let this = unsafe { Mutex::at(pointer) };
     match this.plain() {
         Some(raw) if raw.lock_plain_at_once() => 0,
@@ -324,7 +334,8 @@ extern "C" fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int 
             }
         }
         Served::Ours(raw) => locked(raw.lock_checked(), this),
-        // SAFETY: what C's caller has promised.
+        // SAFETY: only `pthread_mutex_lock` leads here, with its own arguments: POSIX's contract
+        // for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_mutex_lock(pointer) },
         Served::Invalid => libc::EINVAL,
     }
@@ -333,7 +344,7 @@ extern "C" fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int 
 /// Locks it if that needs no waiting. Source: POSIX `pthread_mutex_trylock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_trylock(pointer: *mut pthread_mutex_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a mutex that stays for this call, by POSIX's contract.
     let this = unsafe { Mutex::at(pointer) };
     match this.plain() {
         Some(raw) if raw.try_lock() => 0,
@@ -356,7 +367,8 @@ fn try_lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
             }
             answered
         }
-        // SAFETY: what C's caller has promised.
+        // SAFETY: only `pthread_mutex_trylock` leads here, with its own arguments: POSIX's contract
+        // for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_mutex_trylock(pointer) },
         Served::Invalid => libc::EINVAL,
     }
@@ -368,7 +380,7 @@ pub unsafe extern "C" fn pthread_mutex_timedlock(
     pointer: *mut pthread_mutex_t,
     until: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     unsafe { pthread_mutex_clocklock(pointer, libc::CLOCK_REALTIME, until) }
 }
 
@@ -380,7 +392,7 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(
     clock_number: clockid_t,
     until: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a mutex that stays for this call, by POSIX's contract.
     let this = unsafe { Mutex::at(pointer) };
     match this.served() {
         Served::Ours(raw) => {
@@ -394,11 +406,11 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(
                 Err(LockError::TooMany) => return this.lock_once_more(),
                 answered => return answer(|| Ok(answered?)),
             }
-            // SAFETY: the caller's promise.
+            // SAFETY: a time, by POSIX's contract, or NULL, which is answered.
             match unsafe { deadline(clock, until) } {
                 Ok(deadline) => match raw.lock_until(deadline) {
                     // It will never be free (see `locked`), until that time.
-                    Err(LockError::Deadlock | LockError::OwnerGone) if this.is_of_normal_type() => {
+                    Err(LockError::Deadlock | LockError::OwnerDied) if this.is_of_normal_type() => {
                         // Nobody posts this.
                         let _ = Semaphore::new(0).wait_until(deadline);
                         libc::ETIMEDOUT
@@ -410,7 +422,7 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(
                 Err(Number(number)) => number,
             }
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         Served::Elsewhere => unsafe {
             glibc::pthread_mutex_clocklock(pointer, clock_number, until)
         },
@@ -421,10 +433,11 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(
 /// Gives it back. Source: POSIX `pthread_mutex_unlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_unlock(pointer: *mut pthread_mutex_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a mutex that stays for this call, by POSIX's contract.
     let this = unsafe { Mutex::at(pointer) };
     match this.plain() {
-        // SAFETY: the caller holds it, or whoever does wants it unlocked.
+        // SAFETY: the caller holds the mutex, or acts for the thread that does, by POSIX's
+        // contract.
         Some(raw) if unsafe { raw.unlock_plain_at_once() } => 0,
         Some(raw) => unlock_among_others(raw),
         None => unlock_owned(pointer, this),
@@ -445,9 +458,12 @@ extern "C" fn unlock_owned(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int
 extern "C" fn unlock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     match this.served() {
         Served::Ours(_) if this.unlock_once_less() => 0,
-        // SAFETY: the caller holds it, which is looked at.
+        // SAFETY: only `pthread_mutex_unlock` leads here, with its own arguments, so POSIX's
+        // contract for that call holds: a mutex that keeps no owner is held by the caller; another
+        // can tell.
         Served::Ours(raw) => answer(|| Ok(unsafe { raw.unlock_checked() }?)),
-        // SAFETY: what C's caller has promised.
+        // SAFETY: only `pthread_mutex_unlock` leads here, with its own arguments: POSIX's contract
+        // for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_mutex_unlock(pointer) },
         Served::Invalid => libc::EINVAL,
     }
@@ -464,13 +480,15 @@ pub(crate) mod glibc_owner {
     /// A mutex of the C library's.
     pub(crate) unsafe fn may_unlock(pointer: *const pthread_mutex_t) -> bool {
         const OWNER: usize = 8;
-        // SAFETY: the caller's promise.
+        // SAFETY: a mutex, by this function's contract.
         let kind = unsafe { Mutex::at(pointer) }.kind.load(Relaxed);
         let owner = pointer.wrapping_byte_add(OWNER).cast::<AtomicU32>();
-        // SAFETY: inside the mutex.
+        // SAFETY: eight bytes from the start of a mutex, which is there by this function's
+        // contract, glibc keeps the owner: four aligned bytes, which glibc changes by plain stores
+        // of that size.
         let owner = unsafe { &*owner };
         // SAFETY: it cannot fail.
-        let caller = unsafe { libc::gettid() }.cast_unsigned();
+        let caller = unsafe { libc::gettid() } as u32;
         let is_looked_at = kind & (kind::ROBUST | kind::INHERITS | kind::PROTECTS) != 0
             || matches!(kind & 3, mutex_type::RECURSIVE | mutex_type::ERROR_CHECKING);
         !is_looked_at || owner.load(Relaxed) == caller

@@ -22,7 +22,7 @@ macro_rules! old {
         #[doc = concat!("An old name of [`", stringify!($now), "`].")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $old($($argument: $type),*) -> c_int {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: forwards this function's own contract, which is that of the name of today.
             unsafe { $now($($argument),*) }
         }
     )*};
@@ -50,6 +50,6 @@ pub unsafe extern "C-unwind" fn __pthread_once(
     control: *mut pthread_once_t,
     routine: Option<Routine>,
 ) -> c_int {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: forwards this function's own contract, which is that of the name of today.
     unsafe { crate::once::pthread_once(control, routine) }
 }

@@ -46,7 +46,7 @@ use core::sync::atomic::{
     Ordering::{Relaxed, Release},
 };
 use libc::{clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec};
-use waitword::lock_api::RawRwLock as _;
+use waitword::abi_support::RwLockHalves as _;
 use waitword::{Deadline, Preference, RawRwLock, Scope};
 use waitword_abi::{Number, answer, clock, deadline};
 
@@ -55,7 +55,6 @@ mod glibc {
 
     crate::real::real! {
         fn pthread_rwlock_init(lock: *mut pthread_rwlock_t, attributes: *const pthread_rwlockattr_t) -> c_int;
-        fn pthread_rwlock_destroy(lock: *mut pthread_rwlock_t) -> c_int;
         fn pthread_rwlock_rdlock(lock: *mut pthread_rwlock_t) -> c_int;
         fn pthread_rwlock_tryrdlock(lock: *mut pthread_rwlock_t) -> c_int;
         fn pthread_rwlock_clockrdlock(lock: *mut pthread_rwlock_t, clock: clockid_t, until: *const timespec) -> c_int;
@@ -110,7 +109,8 @@ enum Served<'a> {
 /// A lock, as long as `'a`.
 #[inline(always)]
 unsafe fn rwlock<'a>(pointer: *const pthread_rwlock_t) -> &'a RwLock {
-    // SAFETY: the same size and a lesser alignment; any bytes are such a struct.
+    // SAFETY: a lock is there as long as `'a`, by this function's contract. `RwLock` is as large
+    // and not more aligned (asserted above), any bytes are one, and what changes in it is atomic.
     unsafe { &*pointer.cast::<RwLock>() }
 }
 
@@ -160,10 +160,10 @@ impl RwLock {
         }
         if preference_of_kind(self.kind) == Preference::Writer {
             let made = RawRwLock::with(Preference::Writer, Scope::Private);
-            // SAFETY: eight bytes of atomics each.
+            // SAFETY: a raw lock is one atomic of eight bytes.
             let made: u64 = unsafe { core::mem::transmute(made) };
             let word = core::ptr::from_ref(&self.raw).cast::<AtomicU64>();
-            // SAFETY: aligned to eight; whoever uses it as a raw lock does so after this.
+            // SAFETY: a raw lock is one atomic of eight bytes, and `self` keeps it borrowed.
             let word = unsafe { &*word };
             // Relaxed: nothing but this word is made known. Whoever comes second finds it made, perhaps locked.
             let _ = word.compare_exchange(0, made, Relaxed, Relaxed);
@@ -218,7 +218,8 @@ fn myself() -> usize {
     #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
     {
         let block: usize;
-        // SAFETY: the ABI has the thread block's own address at its beginning.
+        // SAFETY: the ABI has the thread block's own address at its beginning, which `fs` leads to,
+        // and it does not change while the thread lives.
         unsafe {
             core::arch::asm!("mov {}, fs:0", out(reg) block, options(nostack, preserves_flags, pure, readonly));
         }
@@ -227,7 +228,7 @@ fn myself() -> usize {
     #[cfg(target_arch = "aarch64")]
     {
         let block: usize;
-        // SAFETY: it reads a register.
+        // SAFETY: it reads a register that user space may read, and no memory.
         unsafe {
             core::arch::asm!("mrs {}, tpidr_el0", out(reg) block, options(nostack, preserves_flags, pure, nomem));
         }
@@ -235,7 +236,7 @@ fn myself() -> usize {
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
-        // SAFETY: it has no conditions.
+        // SAFETY: `pthread_self` asks for nothing.
         unsafe { libc::pthread_self() as usize }
     }
 }
@@ -246,42 +247,30 @@ pub unsafe extern "C" fn pthread_rwlock_init(
     pointer: *mut pthread_rwlock_t,
     attributes: *const pthread_rwlockattr_t,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or initialised attributes, by POSIX's contract.
     let wanted = unsafe { RwLockAttributes::read(attributes) };
     if !mode::is_on() || wanted.is_the_c_librarys() {
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         return unsafe { glibc::pthread_rwlock_init(pointer, attributes) };
     }
-    // SAFETY: memory for a lock that nobody uses.
+    // SAFETY: memory for a lock that is not in use, by POSIX's contract; `RwLock` is as large and
+    // not more aligned (asserted above).
     unsafe { pointer.cast::<RwLock>().write(RwLock::new(wanted)) };
     0
 }
 
-/// Says that a lock will not be used any more. `EBUSY` if somebody holds it, and then it stays as it is. (glibc never looks.)
-/// Who only waits is not asked after: in a forked child the word speaks of waiters that are not there.
-///
-/// A lock that was destroyed still works, as glibc's does: programs lock what was destroyed as they ended.
+/// Says that a lock will not be used any more. It does nothing and looks at nothing, as glibc's does nothing, whoever
+/// serves the lock: programs destroy locks that they hold, and lock what they have destroyed, as they end.
 /// Source: POSIX `pthread_rwlock_destroy`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_rwlock_destroy(pointer: *mut pthread_rwlock_t) -> c_int {
-    // As glibc answers, and so programs may ask.
-    if pointer.is_null() {
-        return 0;
-    }
-    // SAFETY: the caller's promise.
-    let this = unsafe { rwlock(pointer) };
-    match this.served() {
-        Served::Ours(raw) if raw.is_locked() => libc::EBUSY,
-        Served::Ours(_) => 0,
-        // SAFETY: the caller's promise.
-        Served::Elsewhere => unsafe { glibc::pthread_rwlock_destroy(pointer) },
-    }
+pub unsafe extern "C" fn pthread_rwlock_destroy(_: *mut pthread_rwlock_t) -> c_int {
+    0
 }
 
 /// Locks it for reading. Source: POSIX `pthread_rwlock_rdlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_rwlock_rdlock(pointer: *mut pthread_rwlock_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a lock that stays for this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.ours() {
         Some(raw) if raw.read_at_once() => 0,
@@ -295,7 +284,8 @@ extern "C" fn read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_in
     mode::count_lock();
     match this.served() {
         Served::Ours(raw) => answer(|| this.read(raw, None)),
-        // SAFETY: what C's caller has promised.
+        // SAFETY: only `pthread_rwlock_rdlock` leads here, with its own arguments: POSIX's contract
+        // for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_rwlock_rdlock(pointer) },
     }
 }
@@ -303,7 +293,7 @@ extern "C" fn read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_in
 /// Locks it for reading if that needs no waiting. Source: POSIX `pthread_rwlock_tryrdlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_rwlock_tryrdlock(pointer: *mut pthread_rwlock_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a lock that stays for this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.ours() {
         Some(raw) if raw.read_at_once() => 0,
@@ -320,7 +310,8 @@ extern "C" fn try_read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> 
             mode::count_lock();
             Ok(())
         }),
-        // SAFETY: what C's caller has promised.
+        // SAFETY: only `pthread_rwlock_tryrdlock` leads here, with its own arguments: POSIX's
+        // contract for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_rwlock_tryrdlock(pointer) },
     }
 }
@@ -331,7 +322,7 @@ pub unsafe extern "C" fn pthread_rwlock_timedrdlock(
     pointer: *mut pthread_rwlock_t,
     until: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     unsafe { pthread_rwlock_clockrdlock(pointer, libc::CLOCK_REALTIME, until) }
 }
 
@@ -343,16 +334,16 @@ pub unsafe extern "C" fn pthread_rwlock_clockrdlock(
     clock_number: clockid_t,
     until: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a lock that stays for this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.served() {
         Served::Ours(raw) => answer(|| {
-            // SAFETY: the caller's promise.
+            // SAFETY: a time, by POSIX's contract, or NULL, which is answered.
             let until = unsafe { deadline(clock(clock_number)?, until) }?;
             mode::count_lock();
             this.read(raw, Some(&until))
         }),
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         Served::Elsewhere => unsafe {
             glibc::pthread_rwlock_clockrdlock(pointer, clock_number, until)
         },
@@ -362,7 +353,7 @@ pub unsafe extern "C" fn pthread_rwlock_clockrdlock(
 /// Locks it for writing. Source: POSIX `pthread_rwlock_wrlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_rwlock_wrlock(pointer: *mut pthread_rwlock_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a lock that stays for this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.ours() {
         Some(raw) if raw.write_at_once() => {
@@ -379,7 +370,8 @@ extern "C" fn write_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_i
     mode::count_lock();
     match this.served() {
         Served::Ours(raw) => answer(|| this.write(raw, None)),
-        // SAFETY: what C's caller has promised.
+        // SAFETY: only `pthread_rwlock_wrlock` leads here, with its own arguments: POSIX's contract
+        // for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_rwlock_wrlock(pointer) },
     }
 }
@@ -387,7 +379,7 @@ extern "C" fn write_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_i
 /// Locks it for writing if that needs no waiting. Source: POSIX `pthread_rwlock_trywrlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_rwlock_trywrlock(pointer: *mut pthread_rwlock_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a lock that stays for this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.ours() {
         Some(raw) if raw.write_at_once() => {
@@ -407,7 +399,8 @@ extern "C" fn try_write_served(pointer: *mut pthread_rwlock_t, this: &RwLock) ->
             this.says_who_writes();
             Ok(())
         }),
-        // SAFETY: what C's caller has promised.
+        // SAFETY: only `pthread_rwlock_trywrlock` leads here, with its own arguments: POSIX's
+        // contract for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_rwlock_trywrlock(pointer) },
     }
 }
@@ -418,7 +411,7 @@ pub unsafe extern "C" fn pthread_rwlock_timedwrlock(
     pointer: *mut pthread_rwlock_t,
     until: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     unsafe { pthread_rwlock_clockwrlock(pointer, libc::CLOCK_REALTIME, until) }
 }
 
@@ -430,16 +423,16 @@ pub unsafe extern "C" fn pthread_rwlock_clockwrlock(
     clock_number: clockid_t,
     until: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a lock that stays for this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.served() {
         Served::Ours(raw) => answer(|| {
-            // SAFETY: the caller's promise.
+            // SAFETY: a time, by POSIX's contract, or NULL, which is answered.
             let until = unsafe { deadline(clock(clock_number)?, until) }?;
             mode::count_lock();
             this.write(raw, Some(&until))
         }),
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         Served::Elsewhere => unsafe {
             glibc::pthread_rwlock_clockwrlock(pointer, clock_number, until)
         },
@@ -450,7 +443,7 @@ pub unsafe extern "C" fn pthread_rwlock_clockwrlock(
 /// back what another has taken, as with glibc. Source: POSIX `pthread_rwlock_unlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_rwlock_unlock(pointer: *mut pthread_rwlock_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a lock that stays for this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.ours() {
         Some(raw) => unlock_ours(raw, this.forgets_who_writes()),
@@ -461,9 +454,11 @@ pub unsafe extern "C" fn pthread_rwlock_unlock(pointer: *mut pthread_rwlock_t) -
 #[inline(always)]
 fn unlock_ours(raw: &RawRwLock, is_written: bool) -> c_int {
     let is_done = match is_written {
-        // SAFETY: the caller holds it, or acts for whoever does.
+        // SAFETY: `pthread_rwlock_unlock` was called: the caller holds the lock, or acts for the
+        // thread that does, by POSIX's contract. That it is held for writing was seen.
         true => unsafe { raw.unlock_write_at_once() },
-        // SAFETY: as above.
+        // SAFETY: `pthread_rwlock_unlock` was called: the caller holds the lock, if it is held, or
+        // acts for a thread that does, by POSIX's contract.
         false => unsafe { raw.unlock_read_at_once() },
     };
     match is_done {
@@ -475,7 +470,9 @@ fn unlock_ours(raw: &RawRwLock, is_written: bool) -> c_int {
 /// With others who read or wait, or nobody who holds it.
 #[inline(never)]
 extern "C" fn unlock_among_others(raw: &RawRwLock) -> c_int {
-    // SAFETY: the caller holds it, or nobody does and that is found out.
+    // SAFETY: only `pthread_rwlock_unlock` leads here, so POSIX's contract for that call holds: the
+    // caller holds the lock, or acts for the thread that does. If it is not held, that is found
+    // out.
     answer(|| Ok(unsafe { raw.unlock() }?))
 }
 
@@ -485,7 +482,8 @@ extern "C" fn unlock_among_others(raw: &RawRwLock) -> c_int {
 extern "C" fn unlock_theirs(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     match this.served() {
         Served::Ours(raw) => unlock_ours(raw, this.forgets_who_writes()),
-        // SAFETY: what C's caller has promised.
+        // SAFETY: only `pthread_rwlock_unlock` leads here, with its own arguments: POSIX's contract
+        // for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_rwlock_unlock(pointer) },
     }
 }

@@ -14,6 +14,7 @@ use crate::mode;
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use libc::{clockid_t, sem_t, timespec};
+use waitword::abi_support::CancellableSemaphore as _;
 use waitword::{Deadline, Error, Scope, Semaphore};
 use waitword_abi::{Number, clock, deadline};
 
@@ -48,7 +49,9 @@ impl Sem {
     /// A semaphore, as long as `'a`.
     #[inline(always)]
     unsafe fn ours<'a>(pointer: *const sem_t) -> Option<&'a Semaphore> {
-        // SAFETY: the same size and a lesser alignment; any bytes are such a struct.
+        // SAFETY: a semaphore is there as long as `'a`, by this function's contract. `Sem` is as
+        // large and not more aligned (asserted above), any bytes are one, and what changes in it is
+        // atomic.
         let this = unsafe { &*pointer.cast::<Sem>() };
         // Relaxed: written before the semaphore was made known.
         (this.private.load(Relaxed) == 0 && mode::is_on()).then_some(&this.raw)
@@ -58,7 +61,7 @@ impl Sem {
 /// -1, with this in `errno`.
 #[cold]
 fn fail(Number(number): Number) -> c_int {
-    // SAFETY: the calling thread's own.
+    // SAFETY: the calling thread's own `errno`, which is there as long as the thread.
     unsafe { *libc::__errno_location() = number };
     -1
 }
@@ -67,7 +70,7 @@ fn fail(Number(number): Number) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sem_init(pointer: *mut sem_t, shared: c_int, value: c_uint) -> c_int {
     if shared != 0 || !mode::is_on() {
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         return unsafe { glibc::sem_init(pointer, shared, value) };
     }
     match Semaphore::try_with_scope(value, Scope::Private) {
@@ -77,7 +80,8 @@ pub unsafe extern "C" fn sem_init(pointer: *mut sem_t, shared: c_int, value: c_u
                 private: AtomicU32::new(0),
                 _rest: [0; 5],
             };
-            // SAFETY: memory for a semaphore that nobody uses.
+            // SAFETY: memory for a semaphore that is not in use, by POSIX's contract; `Sem` is as
+            // large and not more aligned (asserted above).
             unsafe { pointer.cast::<Sem>().write(made) };
             0
         }
@@ -95,7 +99,7 @@ pub unsafe extern "C" fn sem_destroy(_pointer: *mut sem_t) -> c_int {
 /// Counts up. Async-signal-safe. Source: POSIX `sem_post`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sem_post(pointer: *mut sem_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a semaphore that stays for this call, by POSIX's contract.
     match unsafe { Sem::ours(pointer) } {
         Some(semaphore) if semaphore.post().is_ok() => 0,
         ours => post_otherwise(pointer, ours.is_some()),
@@ -109,18 +113,19 @@ extern "C" fn post_otherwise(pointer: *mut sem_t, is_ours: bool) -> c_int {
     if is_ours {
         return fail(Number(libc::EOVERFLOW));
     }
-    // SAFETY: what C's caller has promised.
+    // SAFETY: only `sem_post` leads here, with its own arguments: POSIX's contract for that call
+    // holds. The object is the C library's.
     unsafe { glibc::sem_post(pointer) }
 }
 
 /// Counts down if that needs no waiting. Source: POSIX `sem_trywait`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sem_trywait(pointer: *mut sem_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a semaphore that stays for this call, by POSIX's contract.
     match unsafe { Sem::ours(pointer) } {
         Some(semaphore) if semaphore.try_wait() => 0,
         Some(_) => fail(Number(libc::EAGAIN)),
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         None => unsafe { glibc::sem_trywait(pointer) },
     }
 }
@@ -166,7 +171,7 @@ fn sleep(semaphore: &Semaphore, until: Option<Deadline>) -> c_int {
 /// Counts down, or waits until that can be done. A cancellation point. Source: POSIX `sem_wait`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sem_wait(pointer: *mut sem_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a semaphore that stays for this call, by POSIX's contract.
     match unsafe { Sem::ours(pointer) } {
         Some(semaphore) if wait_at_once(semaphore) => 0,
         Some(semaphore) => sleep_for_ever(semaphore),
@@ -177,7 +182,8 @@ pub unsafe extern "C-unwind" fn sem_wait(pointer: *mut sem_t) -> c_int {
 #[cold]
 #[inline(never)]
 fn wait_for_theirs(pointer: *mut sem_t) -> c_int {
-    // SAFETY: what C's caller has promised.
+    // SAFETY: only `sem_wait` leads here, with its own arguments: POSIX's contract for that call
+    // holds. The object is the C library's.
     unsafe { glibc::sem_wait(pointer) }
 }
 
@@ -187,7 +193,7 @@ pub unsafe extern "C-unwind" fn sem_timedwait(
     pointer: *mut sem_t,
     until: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     unsafe { sem_clockwait(pointer, libc::CLOCK_REALTIME, until) }
 }
 
@@ -198,12 +204,12 @@ pub unsafe extern "C-unwind" fn sem_clockwait(
     clock_number: clockid_t,
     until: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
     let Some(semaphore) = (unsafe { Sem::ours(pointer) }) else {
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         return unsafe { glibc::sem_clockwait(pointer, clock_number, until) };
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: a time, by POSIX's contract, or NULL, which is answered.
     let until = clock(clock_number).and_then(|clock| unsafe { deadline(clock, until) });
     match until {
         Ok(_) if wait_at_once(semaphore) => 0,
@@ -215,14 +221,14 @@ pub unsafe extern "C-unwind" fn sem_clockwait(
 /// The value at some moment during the call. Source: POSIX `sem_getvalue`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sem_getvalue(pointer: *mut sem_t, value: *mut c_int) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a semaphore that stays for this call, by POSIX's contract.
     match unsafe { Sem::ours(pointer) } {
         Some(semaphore) => {
-            // SAFETY: the caller's promise.
-            unsafe { value.write(semaphore.value().cast_signed()) };
+            // SAFETY: POSIX's contract: `value` is a place for the number, which the caller owns.
+            unsafe { value.write(semaphore.value() as c_int) };
             0
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         None => unsafe { glibc::sem_getvalue(pointer, value) },
     }
 }

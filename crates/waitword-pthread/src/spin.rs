@@ -71,7 +71,8 @@ const SLEEP: Duration = Duration::from_micros(100);
 /// A spin lock, as long as `'a`.
 #[inline(always)]
 unsafe fn spinlock<'a>(pointer: *mut pthread_spinlock_t) -> &'a AtomicI32 {
-    // SAFETY: four bytes, aligned to four.
+    // SAFETY: a spin lock is there as long as `'a`, by this function's contract: an `int`, which
+    // all change by atomic operations, here and in glibc.
     unsafe { AtomicI32::from_ptr(pointer) }
 }
 
@@ -81,7 +82,7 @@ pub unsafe extern "C" fn pthread_spin_init(
     pointer: *mut pthread_spinlock_t,
     _process_shared: c_int,
 ) -> c_int {
-    // SAFETY: memory for a lock that nobody uses.
+    // SAFETY: memory for a spin lock that is not in use, by POSIX's contract.
     unsafe { spinlock(pointer) }.store(word::FREE, Relaxed);
     0
 }
@@ -95,7 +96,7 @@ pub unsafe extern "C" fn pthread_spin_destroy(_pointer: *mut pthread_spinlock_t)
 /// Locks it. Source: POSIX `pthread_spin_lock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_spin_lock(pointer: *mut pthread_spinlock_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a spin lock that stays for this call, by POSIX's contract.
     let lock = unsafe { spinlock(pointer) };
     match word::take(lock) {
         true => 0,
@@ -106,7 +107,7 @@ pub unsafe extern "C" fn pthread_spin_lock(pointer: *mut pthread_spinlock_t) -> 
 /// Locks it if that needs no waiting. Source: POSIX `pthread_spin_trylock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_spin_trylock(pointer: *mut pthread_spinlock_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a spin lock that stays for this call, by POSIX's contract.
     let lock = unsafe { spinlock(pointer) };
     match lock.compare_exchange(word::FREE, word::LOCKED, Acquire, Relaxed) {
         Ok(_) => 0,
@@ -117,7 +118,7 @@ pub unsafe extern "C" fn pthread_spin_trylock(pointer: *mut pthread_spinlock_t) 
 /// Gives it back. Source: POSIX `pthread_spin_unlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_spin_unlock(pointer: *mut pthread_spinlock_t) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: a spin lock that stays for this call, by POSIX's contract.
     unsafe { spinlock(pointer) }.store(word::FREE, Release);
     0
 }
@@ -126,7 +127,8 @@ pub unsafe extern "C" fn pthread_spin_unlock(pointer: *mut pthread_spinlock_t) -
 #[inline(never)]
 extern "C" fn wait(lock: &AtomicI32, pointer: *mut pthread_spinlock_t) -> c_int {
     if !mode::is_on() {
-        // SAFETY: what C's caller has promised. The trace that the attempt has left is one that it knows.
+        // SAFETY: only `pthread_spin_lock` leads here, with its own argument: POSIX's contract for
+        // that call holds. The trace that the attempt has left is one that glibc's waiters leave.
         return unsafe { glibc::pthread_spin_lock(pointer) };
     }
     let mut yields = 0;
@@ -139,7 +141,7 @@ extern "C" fn wait(lock: &AtomicI32, pointer: *mut pthread_spinlock_t) -> c_int 
         }
         if yields < YIELDS {
             yields += 1;
-            // SAFETY: it has no conditions.
+            // SAFETY: `sched_yield` asks for nothing.
             unsafe { libc::sched_yield() };
         } else {
             sleep();

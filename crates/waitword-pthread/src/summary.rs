@@ -68,20 +68,21 @@ fn tell() {
         return;
     }
     let mut line = Line::new();
-    // SAFETY: it cannot fail.
+    // SAFETY: `getpid` asks for nothing and cannot fail.
     let process = unsafe { libc::getpid() };
     let _ = write!(
         line,
         "waitword: {}[{process}]: {counted}",
         name().escape_ascii(),
     );
-    // SAFETY: bytes, of which the last is 0; whoever writes them writes what is there.
-    let path = unsafe { CStr::from_ptr((&raw const FILE).cast()) };
+    // A copy: another thread may decide at this moment, and write the same bytes once more.
+    let path: [u8; Place::LONGEST + 1] = core::array::from_fn(|n| FILE[n].load(Relaxed));
+    let path = CStr::from_bytes_until_nul(&path).unwrap_or_default();
     if path.is_empty() {
         return line.write_to(libc::STDERR_FILENO);
     }
     let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_CLOEXEC;
-    // SAFETY: a string, and a mode for a file that is made.
+    // SAFETY: `path` is a C string, and O_CREAT is given a mode.
     let file = unsafe { libc::open(path.as_ptr(), flags, 0o666) };
     if file < 0 {
         let mut why = Line::new();
@@ -93,7 +94,7 @@ fn tell() {
         return why.write_to(libc::STDERR_FILENO);
     }
     line.write_to(file);
-    // SAFETY: opened above.
+    // SAFETY: `file` was opened above, and is known only here.
     unsafe { libc::close(file) };
 }
 
@@ -102,11 +103,12 @@ fn name() -> &'static [u8] {
     unsafe extern "C" {
         static program_invocation_short_name: *const c_char;
     }
-    // SAFETY: a variable of the C library; a program may set it, to a string.
+    // SAFETY: glibc's variable, of this type. A program may set it, to another string; it does not
+    // do so while the process ends.
     let name = unsafe { program_invocation_short_name };
     if name.is_null() {
         return b"?";
     }
-    // SAFETY: a string.
+    // SAFETY: not null, so a C string: glibc's own, or one that the program keeps.
     unsafe { CStr::from_ptr(name) }.to_bytes()
 }

@@ -4,7 +4,8 @@
 //! | call | private words of 32 bits | all else |
 //! |------|--------------------------|----------|
 //! | futex: WAIT, WAKE, REQUEUE, CMP_REQUEUE, WAKE_OP, WAIT_BITSET, WAKE_BITSET | our table | the kernel |
-//! | futex: the PI operations, and unknown ones | the kernel | the kernel |
+//! | futex: the PI operations | the kernel, unless plain waiters stand there: then as the kernel would | the kernel |
+//! | futex: unknown ones | the kernel | the kernel |
 //! | futex_wait, futex_wake | our table | the kernel |
 //! | futex_requeue | our table, if both are | the kernel |
 //! | futex_waitv | our table, if one is; then the shared ones beside it are waited for in the kernel at the same time | the kernel |
@@ -40,7 +41,7 @@ mod memory;
 
 use crate::cancel::CancellationPoint;
 use crate::mode;
-use core::arch::naked_asm;
+use core::arch::global_asm;
 use core::ffi::{c_int, c_long};
 use waitword::door::Errno;
 
@@ -53,49 +54,105 @@ const FUTEX_WAKE: usize = 454;
 const FUTEX_WAIT: usize = 455;
 const FUTEX_REQUEUE: usize = 456;
 
-/// The C library's `syscall`. Source: syscall(2).
-///
-/// It takes a number and up to six arguments, which the assembly finds where C's callers put them.
-#[unsafe(no_mangle)]
-#[unsafe(naked)]
-pub unsafe extern "C-unwind" fn syscall() -> c_long {
-    naked_asm!(
-        // The kernel looks at the low half of a number, too.
-        "cmp edi, {futex}",
-        "jne 1f",
-        // An operation on shared words. Every `ret` between a system call and its caller may be predicted wrong, and so it does
-        // not go by `serve`.
-        "test edx, {private}",
-        "je {kernel}",
-        "jmp 2f",
-        "1:",
-        // 449, or 454 to 456. Of the registers without arguments rax is the one that the way to the kernel sets anew.
-        "lea eax, [rdi - {futex_waitv}]",
-        "test eax, eax",
-        "je 2f",
-        "sub eax, {wake_less_waitv}",
-        "cmp eax, {requeue_less_wake}",
-        "ja {kernel}",
-        "2:",
-        // Have we been relocated?
-        "mov rax, qword ptr [rip + __errno_location@GOTPCREL]",
-        "test rax, rax",
-        "je {kernel}",
-        // The arguments are in the same places for a function that takes seven.
-        "jmp {serve}",
-        futex = const FUTEX,
-        private = const classic::PRIVATE,
-        futex_waitv = const FUTEX_WAITV,
-        wake_less_waitv = const FUTEX_WAKE - FUTEX_WAITV,
-        requeue_less_wake = const FUTEX_REQUEUE - FUTEX_WAKE,
-        kernel = sym kernel,
-        serve = sym serve,
-    )
+// The entry and the way to the kernel, in assembly: a naked function needs Rust 1.88.
+global_asm!(
+    ".p2align 4",
+    ".type waitword_syscall, @function",
+    ".globl waitword_syscall",
+    "waitword_syscall:",
+    ".cfi_startproc",
+    // The kernel looks at the low half of a number, too.
+    "cmp edi, {futex}",
+    "jne 1f",
+    // An operation on shared words. Every `ret` between a system call and its caller may be predicted wrong, and so it does
+    // not go by `serve`.
+    "test edx, {private}",
+    "je waitword_kernel",
+    "jmp 2f",
+    "1:",
+    // 449, or 454 to 456. Of the registers without arguments rax is the one that the way to the kernel sets anew.
+    "lea eax, [rdi - {futex_waitv}]",
+    "test eax, eax",
+    "je 2f",
+    "sub eax, {wake_less_waitv}",
+    "cmp eax, {requeue_less_wake}",
+    "ja waitword_kernel",
+    "2:",
+    // Have we been relocated?
+    "mov rax, qword ptr [rip + __errno_location@GOTPCREL]",
+    "test rax, rax",
+    "je waitword_kernel",
+    // The arguments are in the same places for a function that takes seven.
+    "jmp {serve}",
+    ".cfi_endproc",
+    ".size waitword_syscall, . - waitword_syscall",
+    // glibc's `syscall`, instruction by instruction.
+    ".p2align 4",
+    ".type waitword_kernel, @function",
+    ".globl waitword_kernel",
+    "waitword_kernel:",
+    ".cfi_startproc",
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "mov rsi, rdx",
+    "mov rdx, rcx",
+    "mov r10, r8",
+    "mov r8, r9",
+    "mov r9, [rsp + 8]",
+    "syscall",
+    "cmp rax, -4095",
+    "jae 2f",
+    "ret",
+    "2:",
+    "mov rdi, rax",
+    "mov rax, qword ptr [rip + __errno_location@GOTPCREL]",
+    "test rax, rax",
+    "je 3f",
+    "jmp {failed}",
+    "3:",
+    "or rax, -1",
+    "ret",
+    ".cfi_endproc",
+    ".size waitword_kernel, . - waitword_kernel",
+    futex = const FUTEX,
+    private = const classic::PRIVATE,
+    futex_waitv = const FUTEX_WAITV,
+    wake_less_waitv = const FUTEX_WAKE - FUTEX_WAITV,
+    requeue_less_wake = const FUTEX_REQUEUE - FUTEX_WAKE,
+    serve = sym serve,
+    failed = sym failed,
+);
+
+unsafe extern "C-unwind" {
+    #[link_name = "waitword_syscall"]
+    fn entry(
+        number: usize,
+        first: usize,
+        second: usize,
+        third: usize,
+        fourth: usize,
+        fifth: usize,
+        sixth: usize,
+    ) -> c_long;
+    #[link_name = "waitword_kernel"]
+    fn kernel(
+        number: usize,
+        first: usize,
+        second: usize,
+        third: usize,
+        fourth: usize,
+        fifth: usize,
+        sixth: usize,
+    ) -> c_long;
 }
 
-/// glibc's `syscall`, instruction by instruction.
-#[unsafe(naked)]
-unsafe extern "C-unwind" fn kernel(
+/// The C library's `syscall`. Source: syscall(2).
+///
+/// The library exports the assembly's entry under this name (`build.rs`), and never this function:
+/// its code may move the stack pointer. It makes the compiler export the name, which it does for
+/// functions of Rust only.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn syscall(
     number: usize,
     first: usize,
     second: usize,
@@ -104,29 +161,9 @@ unsafe extern "C-unwind" fn kernel(
     fifth: usize,
     sixth: usize,
 ) -> c_long {
-    naked_asm!(
-        "mov rax, rdi",
-        "mov rdi, rsi",
-        "mov rsi, rdx",
-        "mov rdx, rcx",
-        "mov r10, r8",
-        "mov r8, r9",
-        "mov r9, [rsp + 8]",
-        "syscall",
-        "cmp rax, -4095",
-        "jae 2f",
-        "ret",
-        "2:",
-        "mov rdi, rax",
-        "mov rax, qword ptr [rip + __errno_location@GOTPCREL]",
-        "test rax, rax",
-        "je 3f",
-        "jmp {failed}",
-        "3:",
-        "or rax, -1",
-        "ret",
-        failed = sym failed,
-    )
+    // SAFETY: the caller's arguments are what the call of this number asks for; those that the
+    // caller has not passed are garbage, which the entry hands on and nobody looks at.
+    unsafe { entry(number, first, second, third, fourth, fifth, sixth) }
 }
 
 /// What glibc does with an error of the kernel's.
@@ -136,12 +173,15 @@ extern "C" fn failed(negative: c_long) -> c_long {
 
 #[cold]
 fn refuse(number: c_int) -> c_long {
-    // SAFETY: the calling thread's `errno`.
+    // SAFETY: the calling thread's own `errno`, which is there as long as the thread.
     unsafe { *libc::__errno_location() = number };
     -1
 }
 
 /// One of the five calls.
+///
+/// # Safety
+/// The arguments are those that the call of this number takes.
 unsafe extern "C-unwind" fn serve(
     number: usize,
     first: usize,
@@ -152,27 +192,35 @@ unsafe extern "C-unwind" fn serve(
     sixth: usize,
 ) -> c_long {
     let arguments = [first, second, third, fourth, fifth, sixth];
-    // SAFETY: the caller's promise: arguments as the call of this number asks for them.
     let call = number as u32 as usize;
     let is_ours = mode::serves_futexes()
         && match call {
             FUTEX => classic::is_ours(&arguments),
-            // SAFETY: as above.
+            // SAFETY: forwards this function's own contract.
             _ => unsafe { futex2::is_ours(call, &arguments) },
         };
     if !is_ours {
-        // SAFETY: as above.
+        if call == FUTEX && mode::serves_futexes() && classic::inherits(&arguments) {
+            // SAFETY: forwards this function's own contract.
+            if let Some(answer) = unsafe { answer_of_pi(&arguments) } {
+                return answer;
+            }
+        }
+        // SAFETY: forwards this function's own contract.
         return unsafe { kernel(number, first, second, third, fourth, fifth, sixth) };
     }
     let before = defer_cancellation();
     if before == ASYNCHRONOUS && call == FUTEX {
-        // SAFETY: as above.
+        // SAFETY: it is futex(2), and ours, as was seen above; of its arguments this forwards the
+        // function's own contract.
         return unsafe { serve_asynchronous(&arguments) };
     }
     let answer = match call {
-        // SAFETY: as above.
+        // SAFETY: it is futex(2), and ours, as was seen above; of its arguments this forwards the
+        // function's own contract.
         FUTEX => unsafe { classic::call(&arguments) },
-        // SAFETY: as above.
+        // SAFETY: it is ours, as was seen above; of its arguments this forwards the function's own
+        // contract.
         _ => unsafe { futex2::call(call, &arguments) },
     };
     let answer = returned(answer);
@@ -189,6 +237,20 @@ fn returned(answer: Result<usize, Errno>) -> c_long {
     }
 }
 
+/// What an operation with priority inheritance comes to, if it is not for the kernel alone to say.
+/// It does not sleep.
+///
+/// # Safety
+/// As `classic::call`.
+#[cold]
+unsafe fn answer_of_pi(arguments: &Arguments) -> Option<c_long> {
+    let before = defer_cancellation();
+    // SAFETY: forwards this function's own contract.
+    let answer = unsafe { classic::answer_of_pi(arguments) }.map(returned);
+    restore_cancellation(before);
+    answer
+}
+
 /// futex(2), by a thread that was asynchronous before it was deferred.
 ///
 /// # Safety
@@ -198,7 +260,7 @@ fn returned(answer: Result<usize, Errno>) -> c_long {
 unsafe extern "C-unwind" fn serve_asynchronous(arguments: &Arguments) -> c_long {
     restore_cancellation(ASYNCHRONOUS);
     let point = CancellationPoint::enter();
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     let answer = unsafe { classic::call_interruptible(arguments, point.interrupter()) };
     if answer == Err(Errno::INTR) {
         point.act();
@@ -218,7 +280,7 @@ unsafe extern "C-unwind" {
 #[inline]
 fn defer_cancellation() -> c_int {
     let mut before = DEFERRED;
-    // SAFETY: a known type, and a place for the old one.
+    // SAFETY: DEFERRED is a type, and `before` a place for the old one.
     unsafe { pthread_setcanceltype(DEFERRED, &raw mut before) };
     before
 }
@@ -227,7 +289,8 @@ fn defer_cancellation() -> c_int {
 #[inline]
 fn restore_cancellation(before: c_int) {
     if before == ASYNCHRONOUS {
-        // SAFETY: a known type. It may unwind: no frame of ours has anything to be dropped.
+        // SAFETY: ASYNCHRONOUS is a type, and glibc takes a null for the old one. If it unwinds the
+        // thread, no frame of ours between here and C's caller has anything to be dropped.
         unsafe { pthread_setcanceltype(ASYNCHRONOUS, core::ptr::null_mut()) };
     }
 }

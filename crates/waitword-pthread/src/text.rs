@@ -23,7 +23,7 @@ impl Line {
     pub(crate) fn write_to(mut self, file: i32) {
         // There is room: see `write_str`.
         self.bytes[self.length] = b'\n';
-        // SAFETY: as many bytes are there.
+        // SAFETY: `bytes` has room for the line and its end: `length` is at most LONGEST - 1.
         unsafe { libc::write(file, self.bytes.as_ptr().cast(), self.length + 1) };
     }
 }

@@ -2,10 +2,13 @@
 //!
 //! # The locks
 //!
-//! [`Mutex`], [`RwLock`], [`Condvar`], [`ReentrantMutex`] and [`Once`] have parking_lot's names and interface: a program that uses
-//! that need only change its `use`. [`Semaphore`], [`Barrier`], [`Event`], [`AutoEvent`], [`Latch`] and, on the standard
+//! [`Mutex`], [`RwLock`], [`Condvar`], [`ReentrantMutex`], [`FairMutex`] and [`Once`] have
+//! parking_lot's names and interface: a program that uses that need only change its `use`.
+//! [`OnceLock`] and [`LazyLock`] are as std's. [`Semaphore`], [`Barrier`], [`Event`],
+//! [`AutoEvent`], [`Latch`] and, on the standard
 //! atomics, [`AtomicWait`] complete them; [`RobustMutex`] outlives its holder's process. The mutex chooses for itself how to
-//! wait; who wants to choose: [`MutexOptions`]. Which lock for what: `docs/which-lock.md` in the repository.
+//! wait. To choose yourself: [`MutexOptions`], [`RwLockOptions`]. Which lock for what:
+//! `docs/which-lock.md` in the repository.
 //!
 //! ```
 //! use waitword::{Condvar, Mutex};
@@ -22,6 +25,19 @@
 //! FILLED.notify_one();
 //! assert_eq!(worker.join().unwrap(), Some(7));
 //! ```
+//!
+//! # Cargo features
+//!
+//! Under parking_lot's names, each off by default:
+//!
+//! * **`arc_lock`**: `lock_api`'s guards that own an [`Arc`](std::sync::Arc) of the lock, and the
+//!   methods that return them (`lock_arc`, `read_arc`, ...).
+//! * **`deadlock_detection`**: finds threads that wait for each other in a cycle, and names them and
+//!   their locks. Its module, `waitword::deadlock`, has parking_lot's interface and a background check.
+//! * **`serde`**: [`Mutex`], [`FairMutex`], [`ReentrantMutex`], [`RwLock`], [`CheckedMutex`] and
+//!   [`PiMutex`] are serialized and deserialized as what they protect.
+//! * **`send_guard`**: guards of [`Mutex`], [`FairMutex`] and [`RwLock`] may be dropped by another
+//!   thread than locked. Not together with `deadlock_detection`.
 //!
 //! # The futexes
 //!
@@ -84,45 +100,72 @@
 //! * A wake-up synchronizes: what the waker did before the wake is visible to the woken thread. A wait
 //!   that returns [`Error::Mismatch`] orders nothing; read the word with the ordering that is needed.
 
-#![cfg_attr(loom, allow(dead_code, unused_imports))]
+#![cfg_attr(loom, allow(dead_code, unused_imports, unreachable_pub))]
 
-mod atomic;
-#[cfg(loom)]
-mod checker;
-mod futex;
-mod lock;
-mod oncpu;
-mod park;
-mod private;
-#[cfg(not(loom))]
-mod shared;
-#[cfg(loom)]
-#[path = "stats/none.rs"]
-mod stats;
-mod sys;
-mod word;
+#[cfg(not(target_os = "linux"))]
+compile_error!("waitword works on Linux only: its threads sleep in Linux's futex calls.");
+#[cfg(all(feature = "send_guard", feature = "deadlock_detection"))]
+compile_error!("the features `send_guard` and `deadlock_detection` cannot be used together");
+#[cfg(all(target_os = "linux", not(target_has_atomic = "64")))]
+compile_error!("waitword needs 64-bit atomics, which this target does not have.");
 
-#[cfg(not(loom))]
-pub mod door;
-#[cfg(not(loom))]
-pub mod spin;
-#[cfg(not(loom))]
-pub mod stats;
-#[cfg(not(loom))]
-pub mod table;
+/// Keeps the rest of the crate, and with it a hundred other errors, from a target that it cannot
+/// be built for. (rustfmt finds the modules in a macro of this name and form.)
+macro_rules! cfg_if {
+    (if #[cfg($condition:meta)] { $($item:item)* }) => {
+        $(#[cfg($condition)] $item)*
+    };
+}
 
-pub use word::{Cmp, FutexWord, Mask, NumaWord, Op, WakeOp, Word};
+cfg_if! {
+    if #[cfg(all(target_os = "linux", target_has_atomic = "64"))] {
+        mod atomic;
+        #[cfg(loom)]
+        mod checker;
+        mod futex;
+        mod lock;
+        mod oncpu;
+        mod park;
+        mod private;
+        #[cfg(not(loom))]
+        mod shared;
+        #[cfg(loom)]
+        #[path = "stats/none.rs"]
+        mod stats;
+        mod sys;
+        mod word;
 
-pub use futex::{Error, Scope};
-#[cfg(not(loom))]
-pub use futex::{Expecting, Futex, WAIT_ANY_MAX, WaitOptions, wait_any};
-pub use lock::*;
-pub use lock_api;
-pub use sys::clock::{Clock, Deadline};
-#[cfg(not(loom))]
-pub use sys::probe;
-#[cfg(not(loom))]
-pub use sys::tid::tid as thread_number;
+        #[cfg(not(loom))]
+        #[doc(hidden)]
+        pub mod abi_support;
+        #[cfg(all(feature = "deadlock_detection", not(loom)))]
+        pub mod deadlock;
+        #[cfg(not(any(feature = "deadlock_detection", loom)))]
+        #[path = "deadlock/none.rs"]
+        mod deadlock;
+        #[cfg(not(loom))]
+        pub mod door;
+        #[cfg(not(loom))]
+        pub mod spin;
+        #[cfg(not(loom))]
+        pub mod stats;
+        #[cfg(not(loom))]
+        pub mod table;
 
-#[cfg(all(test, loom))]
-mod model;
+        pub use word::{Cmp, FutexWord, Mask, NumaWord, Op, WakeOp, Word};
+
+        pub use futex::{Error, Scope};
+        #[cfg(not(loom))]
+        pub use futex::{Expecting, Futex, WAIT_ANY_MAX, WaitOptions, wait_any};
+        pub use lock::*;
+        pub use lock_api;
+        pub use sys::clock::{Clock, Deadline};
+        #[cfg(not(loom))]
+        pub use sys::probe;
+        #[cfg(not(loom))]
+        pub use sys::tid::tid as thread_number;
+
+        #[cfg(all(test, loom))]
+        mod model;
+    }
+}

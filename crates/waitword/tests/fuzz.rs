@@ -27,7 +27,7 @@
 //! * FUTEX_WAKE_OP with an unknown comparison: the kernel has changed the word before it says ENOSYS, ours has not. The
 //!   word is put back on every side.
 //! * Unmapped memory that ours reads: a SIGSEGV, as documented. The drop-in answers EFAULT, and is compared.
-//! * The PI operations, which go to the kernel as they are.
+//! * Plain waiters and waiters with priority inheritance on one word at the same time (`kinds.rs`).
 
 mod support;
 
@@ -35,6 +35,10 @@ mod support;
 mod arguments;
 #[path = "fuzz/found.rs"]
 mod found;
+#[path = "fuzz/inheriting.rs"]
+mod inheriting;
+#[path = "fuzz/kinds.rs"]
+mod kinds;
 #[path = "fuzz/memory.rs"]
 mod memory;
 #[path = "fuzz/planted.rs"]
@@ -133,10 +137,28 @@ fn fuzz_the_doors() {
 
 #[test]
 fn fuzz_the_drop_in_with_bad_memory() {
-    let contents = Contents { bad_memory: true };
+    let contents = Contents {
+        bad_memory: true,
+        ..Contents::default()
+    };
     fuzz(
         "fuzz_the_drop_in_with_bad_memory",
         sides::drop_in().into_iter().collect(),
+        contents,
+    );
+}
+
+/// Operations with priority inheritance among the others.
+#[test]
+fn fuzz_inheriting() {
+    let contents = Contents {
+        inheriting: true,
+        ..Contents::default()
+    };
+    let sides = [Some(sides::doors()), sides::c_library(), sides::drop_in()];
+    fuzz(
+        "fuzz_inheriting",
+        sides.into_iter().flatten().collect(),
         contents,
     );
 }

@@ -19,14 +19,15 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Re
 use std::time::{Duration, Instant};
 use support::memory::{Mapping, memory_file};
 use waitword::{
-    AutoEvent, Barrier, Condvar, Deadline, Event, Flavour, Futex, Kind, Latch, Mutex, MutexOptions,
-    Preference, RawCondvar, RawMutex, RawRwLock, Scope, Semaphore, thread_number,
+    AutoEvent, Barrier, Condvar, Deadline, Event, Futex, Kind, Latch, Mutex, PosixFlavour,
+    PosixMutexOptions, Preference, RawCondvar, RawPosixMutex, RawRwLock, Scope, Semaphore,
+    thread_number,
 };
 
 /// What the hostile process writes to.
 #[repr(C)]
 struct Scribbled {
-    mutexes: [RawMutex; 12],
+    mutexes: [RawPosixMutex; 12],
     rwlocks: [RawRwLock; 2],
     semaphore: Semaphore,
     auto_event: AutoEvent,
@@ -47,7 +48,7 @@ const KIND_OF_CONDVAR: usize = MUTEX_OF_CONDVAR + 3;
 struct Kept {
     ready: AtomicU32,
     victim: AtomicU32,
-    mutex: RawMutex,
+    mutex: RawPosixMutex,
 }
 
 const LENGTH: usize = 8192;
@@ -59,14 +60,14 @@ impl Scribbled {
     fn new() -> Self {
         let kinds = [Kind::Normal, Kind::Recursive, Kind::ErrorChecking];
         let flavours = [
-            Flavour::Adaptive,
-            Flavour::Throughput,
-            Flavour::WaitWake,
-            Flavour::PriorityInheriting,
+            PosixFlavour::Adaptive,
+            PosixFlavour::Throughput,
+            PosixFlavour::WaitWake,
+            PosixFlavour::PriorityInheriting,
         ];
         Self {
             mutexes: std::array::from_fn(|number| {
-                MutexOptions::new()
+                PosixMutexOptions::new()
                     .scope(Scope::Shared)
                     .kind(kinds[number % 3])
                     .flavour(flavours[number / 3])
@@ -250,7 +251,7 @@ fn a_hostile_process_breaks_nothing_but_what_it_shares() {
     let memory = Mapping::of_file(&file, LENGTH);
     // SAFETY: mapped, aligned, and nobody else has it yet.
     unsafe { memory.at::<Scribbled>(0).write(Scribbled::new()) };
-    let options = MutexOptions::new().scope(Scope::Shared);
+    let options = PosixMutexOptions::new().scope(Scope::Shared);
     // SAFETY: as above; the rest of it is zeros, as it is to be.
     unsafe { (&raw mut (*memory.at::<Kept>(4096)).mutex).write(options.build_raw()) };
     // SAFETY: words are what all of this consists of.

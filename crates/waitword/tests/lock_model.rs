@@ -51,7 +51,7 @@ use std::time::Duration;
 use support::crew::Crew;
 use support::fuzz::{Failure, Fuzz};
 use support::watchdog::{Watchdog, watch};
-use waitword::Interrupter;
+use waitword::abi_support::Interrupter;
 
 /// Those who run programs.
 struct Bench {

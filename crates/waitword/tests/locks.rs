@@ -19,16 +19,20 @@ mod historic;
 mod interrupts;
 #[path = "locks/processes.rs"]
 mod processes;
+#[path = "locks/real_time.rs"]
+mod real_time;
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use support::watchdog::Watchdog;
-use waitword::{Deadline, Flavour, Kind, LockError, MutexOptions, RawCondvar, RawMutex, Scope};
+use waitword::{
+    Deadline, Kind, LockError, PosixFlavour, PosixMutexOptions, RawCondvar, RawPosixMutex, Scope,
+};
 
-const FLAVOURS: [Flavour; 4] = [
-    Flavour::Adaptive,
-    Flavour::Throughput,
-    Flavour::WaitWake,
-    Flavour::PriorityInheriting,
+const FLAVOURS: [PosixFlavour; 4] = [
+    PosixFlavour::Adaptive,
+    PosixFlavour::Throughput,
+    PosixFlavour::WaitWake,
+    PosixFlavour::PriorityInheriting,
 ];
 const KINDS: [Kind; 3] = [Kind::Normal, Kind::Recursive, Kind::ErrorChecking];
 const SCOPES: [Scope; 2] = [Scope::Private, Scope::Shared];
@@ -36,24 +40,27 @@ const SCOPES: [Scope; 2] = [Scope::Private, Scope::Shared];
 /// A kind of mutex, by all that is chosen as it is made.
 #[derive(Clone, Copy, Debug)]
 struct Sort {
-    flavour: Flavour,
+    flavour: PosixFlavour,
     kind: Kind,
     scope: Scope,
 }
 
 impl Sort {
-    fn make(self) -> RawMutex {
+    fn make(self) -> RawPosixMutex {
         let Self {
             flavour,
             kind,
             scope,
         } = self;
-        let options = MutexOptions::new().flavour(flavour).kind(kind).scope(scope);
+        let options = PosixMutexOptions::new()
+            .flavour(flavour)
+            .kind(kind)
+            .scope(scope);
         options.build_raw()
     }
 
     fn is_pi(self) -> bool {
-        self.flavour == Flavour::PriorityInheriting
+        self.flavour == PosixFlavour::PriorityInheriting
     }
 
     /// Whether it knows who holds it.
@@ -70,7 +77,8 @@ impl Sort {
 /// All of them; without the kernel's for ThreadSanitizer, which does not see what the kernel orders (`scripts/sanitizers`).
 fn every_sort() -> impl Iterator<Item = Sort> {
     let kernels_too = std::env::var_os("WAITWORD_TESTS_WITHOUT_PI").is_none();
-    let is_wanted = move |flavour: &Flavour| kernels_too || *flavour != Flavour::PriorityInheriting;
+    let is_wanted =
+        move |flavour: &PosixFlavour| kernels_too || *flavour != PosixFlavour::PriorityInheriting;
     FLAVOURS.into_iter().filter(is_wanted).flat_map(|flavour| {
         KINDS.into_iter().flat_map(move |kind| {
             SCOPES.into_iter().map(move |scope| Sort {
@@ -102,7 +110,7 @@ fn with_every<S: Copy + std::fmt::Debug + std::panic::RefUnwindSafe>(
     }
 }
 
-fn unlock(mutex: &RawMutex) {
+fn unlock(mutex: &RawPosixMutex) {
     // SAFETY: every caller has locked it.
     unsafe { mutex.unlock() };
 }
@@ -151,7 +159,7 @@ fn every_normal_pairing() -> impl Iterator<Item = Pairing> {
 
 /// A mutex, a condvar, and what is waited for.
 struct Pair {
-    mutex: RawMutex,
+    mutex: RawPosixMutex,
     condvar: RawCondvar,
     /// Changed with the mutex held.
     ready: AtomicUsize,

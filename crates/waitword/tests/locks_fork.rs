@@ -7,7 +7,9 @@ use common::{until, watchdog};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
-use waitword::{Deadline, Flavour, Kind, LockError, MutexOptions, RawCondvar, RawMutex, table};
+use waitword::{
+    Deadline, Kind, LockError, PosixFlavour, PosixMutexOptions, RawCondvar, RawPosixMutex, table,
+};
 
 /// What a child complains of, as its exit status.
 const NOT_FREE: i32 = 11;
@@ -17,13 +19,17 @@ const NOT_DESTROYED: i32 = 14;
 const WRONG_ANSWER: i32 = 15;
 const SIGNALLED: i32 = 16;
 
-const FLAVOURS: [Flavour; 3] = [Flavour::Adaptive, Flavour::Throughput, Flavour::WaitWake];
+const FLAVOURS: [PosixFlavour; 3] = [
+    PosixFlavour::Adaptive,
+    PosixFlavour::Throughput,
+    PosixFlavour::WaitWake,
+];
 
-fn mutex(flavour: Flavour) -> RawMutex {
-    MutexOptions::new().flavour(flavour).build_raw()
+fn mutex(flavour: PosixFlavour) -> RawPosixMutex {
+    PosixMutexOptions::new().flavour(flavour).build_raw()
 }
 
-fn unlock(mutex: &RawMutex) {
+fn unlock(mutex: &RawPosixMutex) {
     // SAFETY: every caller has locked it.
     unsafe { mutex.unlock() };
 }
@@ -39,7 +45,7 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn at(mutex: &'static RawMutex, size: usize) -> Self {
+    fn at(mutex: &'static RawPosixMutex, size: usize) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let threads = (0..size).map(|number| {
             let over = over.clone();
@@ -82,7 +88,7 @@ impl Drop for Crowd {
 }
 
 /// In a child: threads of its own take turns at it, some with deadlines; then it is free, and can be destroyed.
-fn is_as_good_as_new(mutex: &'static RawMutex) -> Result<(), i32> {
+fn is_as_good_as_new(mutex: &'static RawPosixMutex) -> Result<(), i32> {
     static TURNS: AtomicUsize = AtomicUsize::new(0);
     TURNS.store(0, SeqCst);
     let threads: Vec<_> = (0..3)
@@ -127,7 +133,7 @@ fn status(result: Result<(), i32>) -> i32 {
 fn a_child_unlocks_what_its_thread_held() {
     let _watchdog = watchdog("a_child_unlocks_what_its_thread_held");
     for flavour in FLAVOURS {
-        let mutex: &'static RawMutex = Box::leak(Box::new(mutex(flavour)));
+        let mutex: &'static RawPosixMutex = Box::leak(Box::new(mutex(flavour)));
         let _crowd = Crowd::at(mutex, 4);
         for round in 0..40 {
             mutex.lock();
@@ -167,7 +173,7 @@ fn a_child_unlocks_what_its_thread_held() {
 fn a_child_finds_it_held_or_free() {
     let _watchdog = watchdog("a_child_finds_it_held_or_free");
     for flavour in FLAVOURS {
-        let mutex: &'static RawMutex = Box::leak(Box::new(mutex(flavour)));
+        let mutex: &'static RawPosixMutex = Box::leak(Box::new(mutex(flavour)));
         let _crowd = Crowd::at(mutex, 4);
         for _ in 0..60 {
             in_child(Way::Fork, || {
@@ -192,7 +198,7 @@ fn a_child_finds_it_held_or_free() {
 fn a_free_one_is_destroyed_whatever_marks_it_has() {
     let _watchdog = watchdog("a_free_one_is_destroyed_whatever_marks_it_has");
     for flavour in FLAVOURS {
-        let mutex: &'static RawMutex = Box::leak(Box::new(mutex(flavour)));
+        let mutex: &'static RawPosixMutex = Box::leak(Box::new(mutex(flavour)));
         let _crowd = Crowd::at(mutex, 4);
         for _ in 0..100 {
             in_child(Way::Fork, || {
@@ -211,7 +217,7 @@ fn a_free_one_is_destroyed_whatever_marks_it_has() {
 #[test]
 fn grandchildren_have_heirs_of_their_own() {
     let _watchdog = watchdog("grandchildren_have_heirs_of_their_own");
-    fn descend(mutex: &'static RawMutex, generations: u32) -> i32 {
+    fn descend(mutex: &'static RawPosixMutex, generations: u32) -> i32 {
         if generations == 0 {
             return status(is_as_good_as_new(mutex));
         }
@@ -233,7 +239,7 @@ fn grandchildren_have_heirs_of_their_own() {
         i32::from(waiters.map(BareThread::join) != [0; 2])
     }
     for flavour in FLAVOURS {
-        let mutex: &'static RawMutex = Box::leak(Box::new(mutex(flavour)));
+        let mutex: &'static RawPosixMutex = Box::leak(Box::new(mutex(flavour)));
         in_child(Way::Fork, || descend(mutex, 3));
     }
 }
@@ -243,9 +249,9 @@ fn grandchildren_have_heirs_of_their_own() {
 fn a_child_does_not_own_what_its_parent_s_thread_holds() {
     let _watchdog = watchdog("a_child_does_not_own_what_its_parent_s_thread_holds");
     let kinds = [
-        MutexOptions::new().kind(Kind::ErrorChecking),
-        MutexOptions::new().kind(Kind::Recursive),
-        MutexOptions::new().flavour(Flavour::PriorityInheriting),
+        PosixMutexOptions::new().kind(Kind::ErrorChecking),
+        PosixMutexOptions::new().kind(Kind::Recursive),
+        PosixMutexOptions::new().flavour(PosixFlavour::PriorityInheriting),
     ];
     for options in kinds {
         for way in [Way::Fork, Way::RawClone] {
@@ -275,13 +281,13 @@ fn a_child_does_not_own_what_its_parent_s_thread_holds() {
 fn nobody_waits_on_a_child_s_condvar() {
     let _watchdog = watchdog("nobody_waits_on_a_child_s_condvar");
     let sorts = [
-        Flavour::Adaptive,
-        Flavour::WaitWake,
-        Flavour::PriorityInheriting,
+        PosixFlavour::Adaptive,
+        PosixFlavour::WaitWake,
+        PosixFlavour::PriorityInheriting,
     ];
     for flavour in sorts {
         let condvar: &'static RawCondvar = Box::leak(Box::new(RawCondvar::new()));
-        let owned: &'static RawMutex = Box::leak(Box::new(mutex(flavour)));
+        let owned: &'static RawPosixMutex = Box::leak(Box::new(mutex(flavour)));
         let over: &'static AtomicU32 = Box::leak(Box::new(AtomicU32::new(0)));
         let waiting: &'static AtomicU32 = Box::leak(Box::new(AtomicU32::new(0)));
         let waiters = [(); 3].map(|()| {
@@ -314,7 +320,7 @@ fn nobody_waits_on_a_child_s_condvar() {
                     4 => is_waited_on(condvar, owned),
                     _ => Ok(()),
                 };
-                let another: &'static RawMutex =
+                let another: &'static RawPosixMutex =
                     Box::leak(Box::new(mutex(FLAVOURS[round % FLAVOURS.len()])));
                 status(nobody.and_then(|()| is_waited_on(condvar, another)))
             });
@@ -330,7 +336,7 @@ fn nobody_waits_on_a_child_s_condvar() {
 }
 
 /// In a child: a wait that times out, and one that is signalled.
-fn is_waited_on(condvar: &'static RawCondvar, mutex: &'static RawMutex) -> Result<(), i32> {
+fn is_waited_on(condvar: &'static RawCondvar, mutex: &'static RawPosixMutex) -> Result<(), i32> {
     mutex.lock();
     // SAFETY: the mutex is held.
     if unsafe { condvar.wait(mutex, Some(&soon())) } != Err(LockError::TimedOut) {
@@ -359,7 +365,7 @@ fn a_child_s_signal_does_not_look_at_the_mutex_of_the_dead() {
     static CONDVAR: RawCondvar = RawCondvar::new();
     static WAITING: AtomicU32 = AtomicU32::new(0);
     // SAFETY: a page of our own, on which zeros are a mutex.
-    let mutex: &'static RawMutex = unsafe {
+    let mutex: &'static RawPosixMutex = unsafe {
         let page = libc::mmap(
             std::ptr::null_mut(),
             PAGE,

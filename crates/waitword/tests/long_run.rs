@@ -38,11 +38,7 @@ fn operate(ground: &Ground, operations: u64, leak: Option<Leak>) -> u64 {
             scope.spawn(|| {
                 while done.load(Relaxed) < operations {
                     let number = number.fetch_add(1, Relaxed);
-                    let size = if number.is_multiple_of(CROWD_EVERY) {
-                        CROWD
-                    } else {
-                        2
-                    };
+                    let size = if number % CROWD_EVERY == 0 { CROWD } else { 2 };
                     done.fetch_add(ground.team(size, number, leak), Relaxed);
                 }
             });

@@ -175,7 +175,7 @@ fn traffic_without_memory() {
         );
         let take = |own: &AtomicU32| {
             while own
-                .try_update(SeqCst, SeqCst, |tokens| tokens.checked_sub(1))
+                .fetch_update(SeqCst, SeqCst, |tokens| tokens.checked_sub(1))
                 .is_err()
             {
                 match Futex::private(own).wait(0) {

@@ -22,7 +22,8 @@ use std::thread;
 use std::time::Duration;
 use waitword::probe::{self, Support};
 use waitword::{
-    Deadline, Error, Flavour, Futex, LockError, MutexOptions, RawCondvar, Scope, door, wait_any,
+    Deadline, Error, Futex, LockError, PosixFlavour, PosixMutexOptions, RawCondvar, Scope, door,
+    wait_any,
 };
 
 const FUTEX_LOCK_PI2: u32 = 13;
@@ -89,7 +90,7 @@ fn soon() -> Deadline {
 #[test]
 fn the_probes_say_so() {
     on_an_old_kernel("the_probes_say_so", || {
-        let missing = Support::No(rustix::io::Errno::NOSYS);
+        let missing = Support::No(waitword::door::Errno::NOSYS);
         assert_eq!(probe::futex(), Support::Yes);
         for support in [
             probe::futex_waitv(),
@@ -100,7 +101,10 @@ fn the_probes_say_so() {
         ] {
             assert_eq!(support, missing);
         }
-        assert_eq!(probe::private_hash_slots(), Err(rustix::io::Errno::INVAL));
+        assert_eq!(
+            probe::private_hash_slots(),
+            Err(waitword::door::Errno::INVAL)
+        );
     });
 }
 
@@ -174,8 +178,8 @@ fn the_door_has_futex2_where_the_kernel_has_not() {
 fn a_priority_mutex_has_deadlines_on_both_clocks() {
     let test = "a_priority_mutex_has_deadlines_on_both_clocks";
     on_an_old_kernel(test, || {
-        let mutex = &MutexOptions::new()
-            .flavour(Flavour::PriorityInheriting)
+        let mutex = &PosixMutexOptions::new()
+            .flavour(PosixFlavour::PriorityInheriting)
             .build_raw();
         let wall_clock = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
         mutex.lock();
@@ -213,8 +217,8 @@ fn a_herd_is_woken_and_moved() {
     on_an_old_kernel("a_herd_is_woken_and_moved", || {
         const HERD: usize = 600;
         let (word, other) = (AtomicU32::new(0), AtomicU64::new(0));
-        let (mutex, condvar) = (MutexOptions::new().build_raw(), RawCondvar::new());
-        let shared = MutexOptions::new().scope(Scope::Shared).build_raw();
+        let (mutex, condvar) = (PosixMutexOptions::new().build_raw(), RawCondvar::new());
+        let shared = PosixMutexOptions::new().scope(Scope::Shared).build_raw();
         let went = AtomicU32::new(0);
         thread::scope(|scope| {
             for _ in 0..HERD {

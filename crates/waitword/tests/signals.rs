@@ -357,7 +357,7 @@ fn a_fast_timer_loses_nothing() {
 
 fn take_one() {
     while TOKENS
-        .try_update(SeqCst, SeqCst, |tokens| tokens.checked_sub(1))
+        .fetch_update(SeqCst, SeqCst, |tokens| tokens.checked_sub(1))
         .is_err()
     {
         match Futex::private(&TOKENS).wait(0) {

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, fence};
 use std::time::Duration;
 use waitword::lock_api::{RawRwLock as _, RawRwLockUpgrade as _};
-use waitword::{Cmp, Deadline, Futex, Op, RawMutex, WakeOp};
+use waitword::{Cmp, Deadline, Futex, Op, RawPosixMutex, WakeOp};
 
 macro_rules! chapters {
     ($($name:literal { $($what:literal $operation:block $(after $prepare:block)?)* })*) => {
@@ -70,6 +70,7 @@ chapters! {
     "condition variable" {
         "notify_one, nobody waits" { IT.condvar.notify_one() }
         "notify_all, nobody waits" { IT.condvar.notify_all() }
+        "notify_one, nobody waits any more: priority-inheriting" { IT.condvar.notify_one() } after { has_waited(&IT.inheriting) }
         "notify_one, 1 waits, mutex free" { IT.condvar.notify_one() } after { waiting(1) }
         "notify_one, 1 waits, mutex held" { IT.condvar.notify_one() } after { waiting(1); held(&IT.adaptive) }
         "notify_one, 1 waits, and unlock" { signal_and_unlock() } after { waiting(1); held(&IT.adaptive) }
@@ -112,17 +113,17 @@ chapters! {
 
 /// Locks and unlocks.
 #[inline(always)]
-fn cycle(mutex: &RawMutex) {
+fn cycle(mutex: &RawPosixMutex) {
     mutex.lock();
     unlock(mutex);
 }
 
-fn held(mutex: &RawMutex) {
+fn held(mutex: &RawPosixMutex) {
     mutex.lock();
 }
 
 #[inline(always)]
-fn unlock(mutex: &RawMutex) {
+fn unlock(mutex: &RawPosixMutex) {
     // SAFETY: all who call this have locked it, or act for who has.
     unsafe { mutex.unlock() };
 }
@@ -194,6 +195,15 @@ fn waiting(count: usize) {
     });
 }
 
+/// A wait with this mutex, which is over.
+fn has_waited(mutex: &'static RawPosixMutex) {
+    mutex.lock();
+    let past = Deadline::after(Duration::ZERO);
+    // SAFETY: locked.
+    let _ = unsafe { IT.condvar.wait(mutex, Some(&past)) };
+    unlock(mutex);
+}
+
 #[inline(always)]
 fn signal_and_unlock() {
     IT.condvar.notify_one();
@@ -223,7 +233,7 @@ fn add_to_0() -> WakeOp<u32> {
 /// The operation will sleep, until `work` is done elsewhere.
 fn sleeps_until(work: fn()) {
     // Not for the first time: then it would measure how long a pause takes, and the like.
-    let held = RawMutex::new();
+    let held = RawPosixMutex::new();
     held.lock();
     let _ = held.lock_until(Deadline::after(Duration::from_millis(1)));
     long_ago();

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering:
 use std::time::{Duration, Instant};
 use waitword::lock_api::RawRwLock as _;
 use waitword::{
-    AutoEvent, Barrier, Event, Flavour, Kind, Latch, MutexOptions, Once, RawCondvar, RawMutex,
-    RawRobustMutex, RawRwLock, RobustKind, RobustProtocol, Scope, Semaphore,
+    AutoEvent, Barrier, Event, Kind, Latch, Once, PosixFlavour, PosixMutexOptions, RawCondvar,
+    RawPosixMutex, RawRobustMutex, RawRwLock, RobustKind, RobustProtocol, Scope, Semaphore,
 };
 
 macro_rules! scene {
@@ -37,13 +37,13 @@ macro_rules! scene {
 scene! {
     word: AtomicU32 = AtomicU32::new(0);
     other_word: AtomicU32 = AtomicU32::new(0);
-    adaptive: RawMutex = RawMutex::new();
-    throughput: RawMutex = of(Flavour::Throughput).build_raw();
-    wait_wake: RawMutex = of(Flavour::WaitWake).build_raw();
-    inheriting: RawMutex = of(Flavour::PriorityInheriting).build_raw();
-    recursive: RawMutex = MutexOptions::new().kind(Kind::Recursive).build_raw();
-    checking: RawMutex = MutexOptions::new().kind(Kind::ErrorChecking).build_raw();
-    shared: RawMutex = MutexOptions::new().scope(Scope::Shared).build_raw();
+    adaptive: RawPosixMutex = RawPosixMutex::new();
+    throughput: RawPosixMutex = of(PosixFlavour::Throughput).build_raw();
+    wait_wake: RawPosixMutex = of(PosixFlavour::WaitWake).build_raw();
+    inheriting: RawPosixMutex = of(PosixFlavour::PriorityInheriting).build_raw();
+    recursive: RawPosixMutex = PosixMutexOptions::new().kind(Kind::Recursive).build_raw();
+    checking: RawPosixMutex = PosixMutexOptions::new().kind(Kind::ErrorChecking).build_raw();
+    shared: RawPosixMutex = PosixMutexOptions::new().scope(Scope::Shared).build_raw();
     robust: RawRobustMutex = RawRobustMutex::new(RobustKind::Normal, RobustProtocol::None);
     condvar: RawCondvar = RawCondvar::new();
     rwlock: RawRwLock = RawRwLock::new();
@@ -69,8 +69,8 @@ impl<T> Deref for Apart<T> {
     }
 }
 
-const fn of(flavour: Flavour) -> MutexOptions {
-    MutexOptions::new().flavour(flavour)
+const fn of(flavour: PosixFlavour) -> PosixMutexOptions {
+    PosixMutexOptions::new().flavour(flavour)
 }
 
 /// Where the lock of an operation on a type of lock lies: the same place in every run, so that what is found by its address is found

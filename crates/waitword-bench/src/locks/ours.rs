@@ -3,14 +3,16 @@
 use super::{BenchCondvar, BenchMutex, BenchRwLock};
 use core::marker::PhantomData;
 use waitword::lock_api::RawRwLock as _;
-use waitword::{Flavour, MutexOptions, Preference, RawCondvar, RawMutex, RawRwLock, Scope};
+use waitword::{
+    PosixFlavour, PosixMutexOptions, Preference, RawCondvar, RawPosixMutex, RawRwLock, Scope,
+};
 
 /// Which flavour of ours.
 pub trait Ours: Send + Sync + 'static {
     /// As the report calls it.
     const NAME: &'static str;
     /// Which.
-    const FLAVOUR: Flavour;
+    const FLAVOUR: PosixFlavour;
 }
 
 macro_rules! flavours {
@@ -21,7 +23,7 @@ macro_rules! flavours {
 
         impl Ours for $name {
             const NAME: &'static str = $called;
-            const FLAVOUR: Flavour = Flavour::$flavour;
+            const FLAVOUR: PosixFlavour = PosixFlavour::$flavour;
         }
     )*};
 }
@@ -39,7 +41,7 @@ flavours! {
 
 /// Our mutex of a flavour.
 #[derive(Debug)]
-pub struct Mutex<F>(RawMutex, PhantomData<F>);
+pub struct Mutex<F>(RawPosixMutex, PhantomData<F>);
 
 // SAFETY: our own lock.
 unsafe impl<F: Ours> BenchMutex for Mutex<F> {
@@ -47,7 +49,7 @@ unsafe impl<F: Ours> BenchMutex for Mutex<F> {
 
     fn new() -> Self {
         Self(
-            MutexOptions::new().flavour(F::FLAVOUR).build_raw(),
+            PosixMutexOptions::new().flavour(F::FLAVOUR).build_raw(),
             PhantomData,
         )
     }

@@ -5,6 +5,9 @@
 #include "mutex.hpp"
 
 #include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <exception>
 #include <utility>
 #if __has_include(<version>)
 #include <version>
@@ -29,6 +32,16 @@ cv_status waited(int error, const deadline &end, const std::chrono::time_point<C
         return cv_status::timeout;
     check(error, "waitword: condition_variable not waited for");
     return cv_status::no_timeout;
+}
+
+// The error of a wait, after which the mutex is locked. If it is not, no unique_lock may go on.
+inline int relocked(int error, const ww_cond_t *cond, const ww_mutex_t *mutex)
+{
+    if (__builtin_expect(error == 0 || error == ETIMEDOUT || error == EPERM || error == EINVAL, 1))
+        return error;
+    std::fprintf(stderr, "waitword: condition variable %p: its mutex %p could not be locked again: %s\n",
+                 static_cast<const void *>(cond), static_cast<const void *>(mutex), std::strerror(error));
+    std::terminate();
 }
 
 inline cv_status waited(int error)
@@ -62,10 +75,12 @@ public:
     /// Gives the mutex back, waits, and takes it again. May return for no reason. Blocks.
     ///
     /// Throws std::system_error, operation_not_permitted, if the lock is not held; invalid_argument, if others wait here
-    /// with another mutex.
+    /// with another mutex. If a priority-inheriting mutex cannot be locked again, the program ends with a message that
+    /// names the condition variable and the mutex, as the standard has it: the lock would believe that it holds it.
     template <class Mutex> void wait(std::unique_lock<Mutex> &lock)
     {
-        detail::check(ww_cond_wait(&cond_, held(lock)), "waitword: condition_variable not waited for");
+        const int error = detail::relocked(ww_cond_wait(&cond_, held(lock)), &cond_, held(lock));
+        detail::check(error, "waitword: condition_variable not waited for");
     }
 
     /// Waits until the predicate holds. Blocks.
@@ -82,7 +97,8 @@ public:
                          const std::chrono::time_point<Clock, Duration> &time)
     {
         const detail::deadline end = detail::to_deadline(time);
-        return detail::waited(ww_cond_clockwait(&cond_, held(lock), end.clock, &end.time), end, time);
+        const int error = ww_cond_clockwait(&cond_, held(lock), end.clock, &end.time);
+        return detail::waited(detail::relocked(error, &cond_, held(lock)), end, time);
     }
 
     /// Waits until the predicate holds or the time has come; whether it holds. Blocks.
@@ -129,7 +145,8 @@ private:
 
     template <class Mutex> cv_status wait_to(std::unique_lock<Mutex> &lock, const timespec &end)
     {
-        return detail::waited(ww_cond_clockwait(&cond_, held(lock), CLOCK_MONOTONIC, &end));
+        const int error = ww_cond_clockwait(&cond_, held(lock), CLOCK_MONOTONIC, &end);
+        return detail::waited(detail::relocked(error, &cond_, held(lock)));
     }
 
     ww_cond_t cond_ = WW_COND_INITIALIZER;

@@ -126,7 +126,7 @@ fn each_part_of_the_cpp_header() {
     let parts = std::fs::read_dir(package().join("include/waitword")).expect("the parts");
     for part in parts {
         let part = part.expect("readable").file_name();
-        let text = format!("#include <waitword/{}>\n", part.display());
+        let text = format!("#include <waitword/{}>\n", part.to_string_lossy());
         compiles(Language::Cpp, "c++17", &text, &[]);
     }
 }

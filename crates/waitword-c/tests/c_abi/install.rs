@@ -32,7 +32,7 @@ fn expected_files() -> BTreeSet<String> {
     let parts = std::fs::read_dir(package().join("include/waitword"))
         .expect("the parts of the C++ header")
         .map(|part| part.expect("readable").file_name())
-        .map(|part| format!("include/waitword/{}", part.display()));
+        .map(|part| format!("include/waitword/{}", part.to_string_lossy()));
     let mut files = BTreeSet::from([
         "include/waitword.h".to_owned(),
         "include/waitword.hpp".to_owned(),
@@ -87,6 +87,16 @@ fn the_library_exports_what_the_header_declares() {
         .collect();
     assert!(declared.contains("ww_futex_wait"), "{declared:?}");
     assert_eq!(exported, declared);
+}
+
+/// Not even once: a look-up waits for the lock that `dlopen` holds while it runs constructors.
+#[test]
+fn the_library_asks_the_dynamic_loader_for_nothing_while_it_runs() {
+    let imports = ask("nm", &["--dynamic", "--undefined-only", "--format=posix"]);
+    assert!(imports.contains("getauxval@GLIBC"), "{imports}");
+    for look_up in ["dlsym", "dlvsym", "dlopen"] {
+        assert!(!imports.contains(&format!("{look_up}@")), "{imports}");
+    }
 }
 
 #[test]

@@ -136,19 +136,24 @@ pub(crate) fn link(object: &Object, linking: Linking) -> PathBuf {
         .arg("-o")
         .arg(&program)
         .arg(&object.path);
-    match linking {
-        Linking::Dynamic => command.args(pkg_config::ask(&["--libs"])),
-        Linking::Static => command
-            .arg("-static")
-            .args(pkg_config::ask(&["--static", "--libs"])),
-        Linking::Archive => command.args(
-            pkg_config::ask(&["--static", "--libs"])
-                .into_iter()
-                .map(|flag| flag.replace("-lwaitword", "-l:libwaitword.a")),
-        ),
-    };
+    if linking == Linking::Static {
+        command.arg("-static");
+    }
+    command.args(libraries(linking));
     watchdog::run(&mut command, watchdog::BUILD);
     program
+}
+
+/// The flags that link with the library so, from pkg-config.
+pub(crate) fn libraries(linking: Linking) -> Vec<String> {
+    match linking {
+        Linking::Dynamic => pkg_config::ask(&["--libs"]),
+        Linking::Static => pkg_config::ask(&["--static", "--libs"]),
+        Linking::Archive => pkg_config::ask(&["--static", "--libs"])
+            .into_iter()
+            .map(|flag| flag.replace("-lwaitword", "-l:libwaitword.a"))
+            .collect(),
+    }
 }
 
 /// Runs a program that [`link`] made, and returns what it wrote.

@@ -9,6 +9,10 @@
 #include <memory>
 #include <string>
 
+#include <csignal>
+#include <sys/wait.h>
+#include <unistd.h>
+
 namespace {
 
 // What a lock protects, in any way to hold it.
@@ -777,6 +781,44 @@ void once()
     CHECK(tries == 4 && done == 1 && caught == 3);
 }
 
+// A wait whose priority-inheriting mutex cannot be locked again ends the program, and says which mutex.
+void lost_mutexes()
+{
+    using waitword::condition_variable;
+    using inheriting = waitword::basic_mutex<WW_MUTEX_PRIO_INHERIT>;
+    int said[2];
+    CHECK(pipe(said) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        dup2(said[1], STDERR_FILENO);
+        inheriting first, second;
+        condition_variable changed;
+        std::unique_lock<inheriting> holds_second(second);
+        std::unique_lock<inheriting> holds_first(first);
+        std::thread other([&] {
+            std::lock_guard<inheriting> takes_first(first);
+            // Waits for the thread that waits: no lock of `first` by that one can succeed.
+            std::lock_guard<inheriting> takes_second(second);
+        });
+        try {
+            changed.wait_for(holds_first, 1s);
+        } catch (...) {
+        }
+        _exit(0);
+    }
+    close(said[1]);
+    char text[256] = "";
+    size_t length = 0;
+    for (ssize_t more; (more = read(said[0], text + length, sizeof text - 1 - length)) > 0;)
+        length += static_cast<size_t>(more);
+    close(said[0]);
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    CHECK(std::strstr(text, "condition variable 0x") && std::strstr(text, "its mutex 0x"));
+}
+
 } // namespace
 
 int main()
@@ -789,6 +831,7 @@ int main()
     upgrade_mutexes();
     std::printf("conditions\n");
     conditions();
+    lost_mutexes();
 #if defined(__cpp_lib_jthread)
     std::printf("stops\n");
     stops();

@@ -1,11 +1,13 @@
 //! Building and running the suite's programs.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A program ends its own cases that hang, after a minute at the latest unless it is told otherwise.
@@ -22,7 +24,20 @@ pub(crate) struct Program {
     pub(crate) name: &'static str,
     source: &'static str,
     library: Option<&'static str>,
-    variables: &'static [(&'static str, &'static str)],
+    /// For the library's compiler.
+    library_flags: &'static [&'static str],
+    plugin: Option<&'static str>,
+    with_drop_in: LinkedWithDropIn,
+    variables: Vec<(&'static str, &'static str)>,
+    has_real_time_threads: bool,
+}
+
+/// What is linked with the drop-in, which most often nothing is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LinkedWithDropIn {
+    Nothing,
+    Program,
+    Plugin,
 }
 
 /// On what it runs.
@@ -59,20 +74,48 @@ impl Program {
             name,
             source,
             library: None,
-            variables: &[],
+            library_flags: &[],
+            plugin: None,
+            with_drop_in: LinkedWithDropIn::Nothing,
+            variables: Vec::new(),
+            has_real_time_threads: false,
         }
     }
 
-    /// Linked against a shared library made of this source, which it also loads again as `plugin.so`.
+    /// Linked against a shared library made of this source.
     pub(crate) fn with_library(mut self, source: &'static str) -> Self {
         self.library = Some(source);
         self
     }
 
-    /// Told these by its environment.
-    pub(crate) fn with_variables(mut self, all: &'static [(&'static str, &'static str)]) -> Self {
-        self.variables = all;
+    /// Whose compiler is told these, too.
+    pub(crate) fn with_library_flags(mut self, flags: &'static [&'static str]) -> Self {
+        self.library_flags = flags;
         self
+    }
+
+    /// With a `plugin.so` made of this source beside it, for it to load.
+    pub(crate) fn with_plugin(mut self, source: &'static str) -> Self {
+        self.plugin = Some(source);
+        self
+    }
+
+    pub(crate) fn linked_with_drop_in(mut self, what: LinkedWithDropIn) -> Self {
+        self.with_drop_in = what;
+        self
+    }
+
+    /// Told these by its environment.
+    pub(crate) fn with_variables(mut self, all: &[(&'static str, &'static str)]) -> Self {
+        self.variables.extend(all);
+        self
+    }
+
+    /// Not to be run beside another such program, and one case at a time: real-time threads that keep
+    /// a CPU for long get in each other's way.
+    pub(crate) fn with_real_time_threads(mut self) -> Self {
+        self.has_real_time_threads = true;
+        self.with_variables(&[("CONFORMANCE_JOBS", "1")])
     }
 
     /// Builds it into a directory of its own.
@@ -87,25 +130,26 @@ impl Program {
 
     fn build_in(&self, directory: &Path) -> PathBuf {
         let program = directory.join(self.name);
+        let drop_in = |what| match self.with_drop_in == what {
+            true => vec!["-Wl,--no-as-needed".to_owned(), drop_in()],
+            false => Vec::new(),
+        };
+        if let Some(plugin) = self.plugin {
+            let mut arguments = drop_in(LinkedWithDropIn::Plugin);
+            arguments.extend(["-shared", "-fPIC", "-o"].map(str::to_owned));
+            compile(plugin, &arguments, &directory.join("plugin.so"));
+        }
+        let mut arguments = drop_in(LinkedWithDropIn::Program);
         if let Some(library) = self.library {
             let made = directory.join("liblocks.so");
-            compile(library, &["-shared", "-fPIC", "-o"], &made);
-            fs::copy(&made, directory.join("plugin.so")).unwrap();
-            let here = format!("-L{}", directory.display());
-            compile(
-                self.source,
-                &[
-                    &here,
-                    "-Wl,-rpath,$ORIGIN",
-                    "-Wl,--no-as-needed",
-                    "-llocks",
-                    "-o",
-                ],
-                &program,
-            );
-        } else {
-            compile(self.source, &["-o"], &program);
+            let flags = [self.library_flags, &["-shared", "-fPIC", "-o"]].concat();
+            compile(library, &flags, &made);
+            arguments.push(format!("-L{}", directory.display()));
+            arguments
+                .extend(["-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed", "-llocks"].map(str::to_owned));
         }
+        arguments.push("-o".to_owned());
+        compile(self.source, &arguments, &program);
         program
     }
 
@@ -122,12 +166,22 @@ impl Program {
 }
 
 impl Built<'_> {
-    /// Runs all its cases.
-    pub(crate) fn run(&self, under: Under<'_>) -> Output {
+    /// Its cases by name.
+    pub(crate) fn cases(&self) -> Vec<String> {
         let list = output_of(
             Command::new(&self.path).arg("--list"),
             Duration::from_secs(10),
         );
+        list.0.lines().map(str::to_owned).collect()
+    }
+
+    /// Runs all its cases.
+    pub(crate) fn run(&self, under: Under<'_>) -> Output {
+        self.run_with(under, &[])
+    }
+
+    /// The same, with more variables of the environment.
+    pub(crate) fn run_with(&self, under: Under<'_>, variables: &[(&str, &str)]) -> Output {
         let mut command = match under {
             Under::Glibc | Under::GlibcAnd(_) => Command::new(&self.path),
             Under::DropIn | Under::DropInAnd(_) | Under::DropInWith(..) => {
@@ -144,13 +198,24 @@ impl Built<'_> {
             command.env(name, value);
         }
         command.envs(self.program.variables.iter().copied());
+        command.envs(variables.iter().copied());
+        static ALONE: Mutex<()> = Mutex::new(());
+        let turn = || ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.program.has_real_time_threads.then(turn);
         let (stdout, stderr) = output_of(&mut command, PATIENCE);
         Output {
-            cases: list.0.lines().map(str::to_owned).collect(),
+            cases: self.cases(),
             stdout,
             stderr,
         }
     }
+}
+
+/// Where the drop-in is.
+pub(crate) fn drop_in() -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_waitword"));
+    let (path, _) = output_of(command.arg("preload"), Duration::from_secs(60));
+    path.trim_end().to_owned()
 }
 
 fn compiler(source: &str) -> &'static [&'static str] {
@@ -160,7 +225,7 @@ fn compiler(source: &str) -> &'static [&'static str] {
     }
 }
 
-fn compile(source: &str, arguments: &[&str], into: &Path) {
+fn compile(source: &str, arguments: &[impl AsRef<OsStr>], into: &Path) {
     let [compiler, standard] = compiler(source) else {
         unreachable!("a compiler and its standard")
     };

@@ -84,20 +84,6 @@ pub(crate) const BETTER: &[Better] = &[
         why: "there is no routine to call",
     },
     Better {
-        functions: &["pthread_rwlock_destroy", "__pthread_rwlock_destroy"],
-        argument: "Busy",
-        glibc: &["0"],
-        ours: &["EBUSY"],
-        why: "a lock that is held is not destroyed",
-    },
-    Better {
-        functions: &["pthread_rwlock_destroy", "__pthread_rwlock_destroy"],
-        argument: "Untouchable",
-        glibc: &["0"],
-        ours: &["SIGSEGV"],
-        why: "to say so the lock is looked at; glibc never looks",
-    },
-    Better {
         functions: &["pthread_rwlock_unlock", "__pthread_rwlock_unlock"],
         argument: "",
         glibc: &["0"],

@@ -52,6 +52,50 @@ static void contend(void)
 	printf("counted %ld\n", counter);
 }
 
+static pthread_mutex_t inheriting;
+static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+static volatile int waits, signalled;
+
+static void *one_inheriting(void *unused)
+{
+	pthread_mutex_lock(&inheriting);
+	pthread_mutex_unlock(&inheriting);
+	return unused;
+}
+
+static void *wait_inheriting(void *unused)
+{
+	pthread_mutex_lock(&inheriting);
+	waits = 1;
+	while (!signalled)
+		pthread_cond_wait(&condition, &inheriting);
+	pthread_mutex_unlock(&inheriting);
+	return unused;
+}
+
+/* One thread waits for a priority-inheriting mutex, and one with it on a condition variable. */
+static void inherit(void)
+{
+	pthread_mutexattr_t attributes;
+	pthread_t late, waiter;
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+	pthread_mutex_init(&inheriting, &attributes);
+	pthread_mutex_lock(&inheriting);
+	pthread_create(&late, NULL, one_inheriting, NULL);
+	usleep(300000);
+	pthread_mutex_unlock(&inheriting);
+	pthread_join(late, NULL);
+	pthread_create(&waiter, NULL, wait_inheriting, NULL);
+	while (!waits)
+		usleep(1000);
+	pthread_mutex_lock(&inheriting);
+	signalled = 1;
+	pthread_cond_signal(&condition);
+	pthread_mutex_unlock(&inheriting);
+	pthread_join(waiter, NULL);
+}
+
 /* For half a second, sections of some microseconds with nothing in between. */
 static void *again_and_again(void *until)
 {
@@ -140,6 +184,8 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 	if (!strcmp(what, "contend"))
 		contend();
+	else if (!strcmp(what, "inherit"))
+		inherit();
 	else if (!strcmp(what, "rwlock"))
 		read_and_write();
 	else if (!strcmp(what, "compete"))

@@ -6,18 +6,30 @@ use core::ffi::{CStr, c_char};
 use core::fmt::Write as _;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::time::Duration;
-use waitword::Flavour;
+use waitword::PosixFlavour;
 
 pub(super) struct Settings {
     pub(super) is_on: bool,
     pub(super) futexes: bool,
     pub(super) summary: Option<Place>,
-    flavour: Option<Flavour>,
+    flavour: Option<PosixFlavour>,
     spin: Option<Duration>,
 }
 
 unsafe extern "C" {
     fn secure_getenv(name: *const c_char) -> *mut c_char;
+    static mut environ: *const *const c_char;
+}
+
+/// Tells the C library the process's environment. It would do so itself in its constructor, which runs after ours.
+pub(super) fn set_environment(all: *const *const c_char) {
+    // SAFETY: a variable of the C library. It is null until the C library's constructor has run, or if the program has cleared
+    // its environment, and then `dlopen` gives us null too. Before that constructor there is one thread.
+    unsafe {
+        if environ.is_null() {
+            environ = all;
+        }
+    }
 }
 
 /// Whether the environment's mistakes have been told.
@@ -42,7 +54,7 @@ impl Settings {
         }
         if let Some(flavour) = self.flavour {
             // It refuses priority inheritance, which is not among the names.
-            let _ = flavour.stand_in_for_adaptive();
+            let _ = waitword::abi_support::stand_in_for_adaptive(flavour);
         }
     }
 }
@@ -50,13 +62,15 @@ impl Settings {
 /// What the environment says, as it was when the process began; `None` also if that is nothing. A program that runs with more rights than
 /// its caller has (setuid, file capabilities) is told nothing: a summary would be written with those rights into a file of the caller's choice.
 fn variable(name: &CStr) -> Option<&'static CStr> {
-    // SAFETY: `name` ends with a zero. Nobody changes the environment while the first lock of a process is taken; the C
-    // library's own start-up reads it in the same way.
+    // SAFETY: `name` is a C string. Nothing changes the environment while a process takes its first
+    // lock, as its callers of `setenv` have promised; the C library's own start-up reads it in the
+    // same way.
     let value = unsafe { secure_getenv(name.as_ptr()) };
     if value.is_null() {
         return None;
     }
-    // SAFETY: a string of the environment.
+    // SAFETY: not null, so a C string in the environment, which is not changed while it is read:
+    // see above.
     let value = unsafe { CStr::from_ptr(value) };
     (!value.is_empty()).then_some(value)
 }
@@ -88,12 +102,12 @@ impl Complaints {
         }
     }
 
-    fn flavour(&mut self, name: &'static CStr) -> Option<Flavour> {
+    fn flavour(&mut self, name: &'static CStr) -> Option<PosixFlavour> {
         let value = variable(name)?;
         match value.to_bytes() {
-            b"adaptive" => Some(Flavour::Adaptive),
-            b"throughput" => Some(Flavour::Throughput),
-            b"wait-wake" => Some(Flavour::WaitWake),
+            b"adaptive" => Some(PosixFlavour::Adaptive),
+            b"throughput" => Some(PosixFlavour::Throughput),
+            b"wait-wake" => Some(PosixFlavour::WaitWake),
             _ => {
                 let known = "not adaptive, throughput or wait-wake; taken as adaptive";
                 self.complain(name, value, known);

@@ -2,7 +2,7 @@
 
 use super::{Arguments, Errno, memory};
 use core::ptr::with_exposed_provenance_mut;
-use waitword::Interrupter;
+use waitword::abi_support::Interrupter;
 use waitword::door::{self, Timespec};
 
 const WAIT: usize = 0;
@@ -10,8 +10,14 @@ const WAKE: usize = 1;
 const REQUEUE: usize = 3;
 const CMP_REQUEUE: usize = 4;
 const WAKE_OP: usize = 5;
+const LOCK_PI: usize = 6;
+const UNLOCK_PI: usize = 7;
+const TRYLOCK_PI: usize = 8;
 const WAIT_BITSET: usize = 9;
 const WAKE_BITSET: usize = 10;
+const WAIT_REQUEUE_PI: usize = 11;
+const CMP_REQUEUE_PI: usize = 12;
+const LOCK_PI2: usize = 13;
 
 pub(super) const PRIVATE: usize = 128;
 const CLOCK_REALTIME: usize = 256;
@@ -41,7 +47,36 @@ pub(super) fn is_ours(arguments: &Arguments) -> bool {
     }
 }
 
-/// The same for a thread that may be interrupted.
+/// Whether it is an operation with priority inheritance on private words.
+pub(super) fn inherits(arguments: &Arguments) -> bool {
+    let operation = operation(arguments);
+    operation & PRIVATE != 0
+        && matches!(
+            operation & !(PRIVATE | CLOCK_REALTIME),
+            LOCK_PI | UNLOCK_PI | TRYLOCK_PI | WAIT_REQUEUE_PI | CMP_REQUEUE_PI | LOCK_PI2
+        )
+}
+
+/// What that comes to, or `None`: whatever the kernel says.
+///
+/// # Safety
+/// It [inherits], and the arguments are those of futex(2).
+pub(super) unsafe fn answer_of_pi(arguments: &Arguments) -> Option<Result<usize, Errno>> {
+    let [word, _, value, time_or_value, second, third_value] = *arguments;
+    // SAFETY: forwards this function's own contract.
+    unsafe {
+        waitword::abi_support::answer_of_pi(
+            with_exposed_provenance_mut(word),
+            operation(arguments) as i32,
+            value as u32,
+            time_or_value,
+            with_exposed_provenance_mut(second),
+            third_value as u32,
+        )
+    }
+}
+
+/// The same as [`call`] for a thread that may be interrupted.
 ///
 /// # Safety
 /// As [`call`].
@@ -50,9 +85,10 @@ pub(super) unsafe fn call_interruptible(
     by: &Interrupter,
 ) -> Result<usize, Errno> {
     let [word, _, value, time_or_value, second, third_value] = *arguments;
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract: what futex(2) demands, of words that have been
+    // seen to be there.
     unsafe {
-        door::futex_interruptible(
+        waitword::abi_support::futex_interruptible(
             with_exposed_provenance_mut(word),
             operation(arguments) as i32,
             value as u32,
@@ -69,7 +105,8 @@ pub(super) unsafe fn call_interruptible(
 #[inline]
 pub(super) unsafe fn call(arguments: &Arguments) -> Result<usize, Errno> {
     let [word, _, value, time_or_value, second, third_value] = *arguments;
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract: what futex(2) demands, of words that have been
+    // seen to be there.
     unsafe {
         door::futex(
             with_exposed_provenance_mut(word),

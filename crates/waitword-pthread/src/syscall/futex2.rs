@@ -33,7 +33,9 @@ unsafe fn entries(address: usize, count: usize) -> impl Iterator<Item = Waitv> {
     let is_readable =
         count <= WAIT_ANY_MAX && memory::is_readable(address, count * size_of::<Waitv>());
     let list = with_exposed_provenance::<Waitv>(address);
-    // SAFETY: readable; the caller's promise.
+    // SAFETY: the list is readable, as the kernel has said, for `count` entries or none are read;
+    // that they are entries, and stay so, is this function's contract. They may be misaligned, and
+    // are read so.
     (0..if is_readable { count } else { 0 })
         .map(move |index| unsafe { list.add(index).read_unaligned() })
 }
@@ -56,7 +58,8 @@ pub(super) unsafe fn is_ours(number: usize, arguments: &Arguments) -> bool {
         }
         FUTEX_WAKE => Word::of(fourth as u32) == Word::Private,
         FUTEX_REQUEUE => {
-            // SAFETY: the caller's promise.
+            // SAFETY: forwards this function's own contract: the arguments are those of
+            // futex_requeue.
             let mut entries = unsafe { entries(first, 2) };
             let is_private = |entry: &Waitv| Word::of(entry.flags) == Word::Private;
             let is_read = |entry: &Waitv| memory::word_is_readable(entry.uaddr as usize);
@@ -66,7 +69,8 @@ pub(super) unsafe fn is_ours(number: usize, arguments: &Arguments) -> bool {
                 && entries.next().is_some_and(|to| is_private(&to))
         }
         FUTEX_WAITV => {
-            // SAFETY: the caller's promise.
+            // SAFETY: forwards this function's own contract: the arguments are those of
+            // futex_waitv.
             let entries = unsafe { entries(first, second as u32 as usize) };
             let (mut some_private, mut all_known) = (false, true);
             for entry in entries {
@@ -89,7 +93,8 @@ pub(super) unsafe fn is_ours(number: usize, arguments: &Arguments) -> bool {
 /// It [is ours](is_ours), and the arguments are those that the call of this number takes.
 pub(super) unsafe fn call(number: usize, arguments: &Arguments) -> Result<usize, Errno> {
     let [first, second, third, fourth, fifth, sixth] = *arguments;
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract, each to the door's function of the same call;
+    // `is_ours` has seen that lists, times and words that are read are there.
     unsafe {
         match number {
             FUTEX_WAIT => door::futex_wait(

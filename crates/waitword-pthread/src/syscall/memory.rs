@@ -9,8 +9,10 @@
 //! | an address that was never good | the kernel's: EFAULT |
 //! | a page that was seen and then unmapped or protected | SIGSEGV, until another page takes its place in the list |
 //!
-//! The kernel is asked by futex(2) itself, which a sandbox that lets futexes through lets through: FUTEX_CMP_REQUEUE of nobody, which reads
-//! the word; FUTEX_WAKE_OP that adds nothing, which writes it. Nobody waits in the kernel on a private word who could be woken by that.
+//! The kernel is asked by futex(2) itself, which a sandbox that lets futexes through lets through:
+//! FUTEX_CMP_REQUEUE of nobody, which reads the word; FUTEX_WAKE_OP that adds nothing, which writes
+//! it. The only waiters in the kernel on a private word are those with priority inheritance, which
+//! neither wakes.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use syscalls::{Errno, Sysno, syscall6};
@@ -84,7 +86,8 @@ const PRIVATE: usize = 128;
 
 fn ask_to_read(word: usize) -> bool {
     const CMP_REQUEUE: usize = 4;
-    // SAFETY: wakes nobody and moves nobody; the word is read by the kernel, which can.
+    // SAFETY: any address may be asked about. The kernel reads the word, or says that it cannot,
+    // and with counts of 0 wakes and moves nobody.
     let answer = unsafe { syscall6(Sysno::futex, word, CMP_REQUEUE | PRIVATE, 0, 0, word, 0) };
     answer != Err(Errno::EFAULT)
 }
@@ -93,7 +96,7 @@ fn ask_to_write(word: usize) -> bool {
     const WAKE_OP: usize = 5;
     /// Add 0; the comparison does not matter.
     const ADD_NOTHING: usize = 1 << 28;
-    // SAFETY: adds nothing, in one atomic step. No private waiter is in the kernel.
+    // SAFETY: adds nothing, in one atomic step. No private waiter in the kernel is woken by it.
     let answer = unsafe {
         syscall6(
             Sysno::futex,

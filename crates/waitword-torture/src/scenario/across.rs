@@ -14,7 +14,7 @@ use crate::process::shared_memory;
 use crate::spot::{Spot, Word};
 use std::ptr::NonNull;
 use waitword::{
-    Deadline, Preference, RawCondvar, RawMutex, RawRwLock, RwLockError, Scope, Semaphore,
+    Deadline, Preference, RawCondvar, RawPosixMutex, RawRwLock, RwLockError, Scope, Semaphore,
 };
 
 const PROCESSES: usize = 3;
@@ -26,10 +26,10 @@ const ROOM: usize = 2;
 /// All of it, as it lies in memory.
 #[repr(C)]
 struct World {
-    mutexes: [(RawMutex, Books); MUTEXES],
+    mutexes: [(RawPosixMutex, Books); MUTEXES],
     rwlocks: [(RawRwLock, Books); 2],
     /// Those of the store.
-    lock: RawMutex,
+    lock: RawPosixMutex,
     not_empty: RawCondvar,
     not_full: RawCondvar,
     store: Store,

@@ -17,7 +17,8 @@ use crate::fault::Fault;
 use crate::parts::store::{self, Condition, Monitor, ROOM, Store};
 use crate::parts::turns;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use waitword::{Interrupter, Kind, LockError, RawCondvar, Scope, Wakeup};
+use waitword::abi_support::{CancellableCondvar as _, Interrupter, Wakeup};
+use waitword::{Kind, LockError, RawCondvar, Scope};
 
 const TOKENS: usize = 5_000;
 /// How many stores there are in a round, at most.

@@ -5,12 +5,14 @@ use crate::actor::Actor;
 use crate::context::Context;
 use crate::count::Count;
 use crate::spot::Spot;
-use waitword::{Flavour, Kind, LockError, MutexOptions, RawCondvar, RawMutex, Scope};
+use waitword::{
+    Kind, LockError, PosixFlavour, PosixMutexOptions, RawCondvar, RawPosixMutex, Scope,
+};
 
 /// All that is chosen as a mutex is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sort {
-    pub(super) flavour: Flavour,
+    pub(super) flavour: PosixFlavour,
     pub(super) kind: Kind,
     pub(super) scope: Scope,
 }
@@ -19,10 +21,10 @@ impl Sort {
     /// Each of them.
     pub(super) fn all() -> impl Iterator<Item = Self> {
         let flavours = [
-            Flavour::Adaptive,
-            Flavour::Throughput,
-            Flavour::WaitWake,
-            Flavour::PriorityInheriting,
+            PosixFlavour::Adaptive,
+            PosixFlavour::Throughput,
+            PosixFlavour::WaitWake,
+            PosixFlavour::PriorityInheriting,
         ];
         let kinds = [Kind::Normal, Kind::Recursive, Kind::ErrorChecking];
         let scopes = [Scope::Private, Scope::Shared];
@@ -38,13 +40,15 @@ impl Sort {
     }
 
     pub(super) fn is_pi(self) -> bool {
-        self.flavour == Flavour::PriorityInheriting
+        self.flavour == PosixFlavour::PriorityInheriting
     }
 
     /// Whether others may have it past one who waits for a bounded time only.
     pub(super) fn is_bounded(self) -> bool {
-        matches!(self.flavour, Flavour::Adaptive | Flavour::Throughput)
-            && self.scope == Scope::Private
+        matches!(
+            self.flavour,
+            PosixFlavour::Adaptive | PosixFlavour::Throughput
+        ) && self.scope == Scope::Private
     }
 
     /// Whether it knows who holds it.
@@ -57,13 +61,16 @@ impl Sort {
         format!("{:?} {:?} mutex", self.kind, self.flavour)
     }
 
-    pub(super) fn make(self) -> RawMutex {
+    pub(super) fn make(self) -> RawPosixMutex {
         let Self {
             flavour,
             kind,
             scope,
         } = self;
-        let options = MutexOptions::new().flavour(flavour).kind(kind).scope(scope);
+        let options = PosixMutexOptions::new()
+            .flavour(flavour)
+            .kind(kind)
+            .scope(scope);
         options.build_raw()
     }
 }
@@ -71,7 +78,7 @@ impl Sort {
 /// A mutex of some sort.
 pub(super) struct Lock {
     pub(super) sort: Sort,
-    object: Object<RawMutex>,
+    object: Object<RawPosixMutex>,
 }
 
 impl Lock {
@@ -80,7 +87,7 @@ impl Lock {
         Self { sort, object }
     }
 
-    pub(super) fn mutex(&self) -> &RawMutex {
+    pub(super) fn mutex(&self) -> &RawPosixMutex {
         self.object.get()
     }
 

@@ -9,7 +9,8 @@ use crate::actor::{Actor, Verdict};
 use crate::context::Context;
 use crate::count::Count;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use waitword::{Error, Interrupter, Scope, Semaphore};
+use waitword::abi_support::{CancellableSemaphore as _, Interrupter};
+use waitword::{Error, Scope, Semaphore};
 
 const TAKEN: usize = 6_000;
 

@@ -36,7 +36,8 @@ pub(crate) mod thread {
         }
     }
 
-    // SAFETY: shuttle runs all threads of a model on the one that runs the model.
+    // SAFETY: shuttle runs all threads of a model on the one operating-system thread that runs the
+    // model, so nothing is ever sent.
     unsafe impl<T> Send for OnOneThread<T> {}
 
     pub(crate) struct JoinHandle<R>(shuttle::thread::JoinHandle<OnOneThread<R>>);
@@ -179,6 +180,7 @@ fn number(variable: &str) -> Option<u64> {
 
 /// Where it points when the model is over.
 pub(crate) fn last_value<T>(pointer: &mut AtomicPtr<T>) -> *mut T {
-    // SAFETY: shuttle asks for the promise that no interleaving matters here.
+    // SAFETY: `raw_load` reads past the scheduler. The pointer is borrowed exclusively, so no other
+    // thread of the model can change it.
     unsafe { pointer.raw_load() }
 }

@@ -1,8 +1,8 @@
 //! futex(2).
 
-use super::{Access, Errno, Timespec, at_least_one, check_address, check_argument};
-use crate::futex::{RawFutex, Scope, requeue::requeue, wait::wait, wake::wake, wake_op::wake_op};
-use crate::lock::Interrupter;
+use super::{Access, Errno, Timespec, at_least_one, check_address, check_argument, pi};
+use crate::futex::{RawFutex, Scope, requeue::requeue, wait::wait, wake::wake};
+use crate::lock::interrupter::Interrupter;
 use crate::park::Until;
 use crate::sys;
 use crate::sys::clock::{Clock, Deadline};
@@ -21,19 +21,69 @@ const CLOCK_REALTIME: i32 = 256;
 
 const ALL_BITS: u32 = u32::MAX;
 
+/// A call of futex(2).
+#[derive(Clone, Copy)]
+pub(super) struct Call {
+    pub(super) uaddr: *mut u32,
+    pub(super) op: i32,
+    pub(super) val: u32,
+    pub(super) timeout_or_val2: usize,
+    pub(super) uaddr2: *mut u32,
+    pub(super) val3: u32,
+}
+
+impl Call {
+    /// Makes it.
+    ///
+    /// # Errors
+    /// futex(2)'s.
+    ///
+    /// # Safety
+    /// As [`futex`].
+    #[inline]
+    pub(super) unsafe fn send(&self) -> Result<usize, Errno> {
+        // SAFETY: forwards this function's own contract.
+        unsafe {
+            sys::futex::raw([
+                self.uaddr.expose_provenance(),
+                self.op as usize,
+                self.val as usize,
+                self.timeout_or_val2,
+                self.uaddr2.expose_provenance(),
+                self.val3 as usize,
+            ])
+        }
+    }
+}
+
+/// A private word, as a caller of futex(2) names it.
+#[inline]
+pub(super) fn private_word(address: *mut u32) -> RawFutex {
+    RawFutex {
+        word: WordPtr {
+            address: address.cast(),
+            size: Size::U32,
+        },
+        scope: Scope::Private,
+        numa: false,
+    }
+}
+
 /// futex(2), with its own arguments: `timeout_or_val2` is a pointer to a `struct timespec` for the waits,
 /// and a count for the operations on two words. The answer is the system call's, an error its `errno`.
 ///
-/// With `FUTEX_PRIVATE_FLAG`, `FUTEX_WAIT`, `FUTEX_WAKE`, `FUTEX_REQUEUE`, `FUTEX_CMP_REQUEUE`, `FUTEX_WAKE_OP`,
-/// `FUTEX_WAIT_BITSET` and `FUTEX_WAKE_BITSET` are served by the process's own table; all else is the kernel's.
-/// So a private PI futex stands in the kernel, and a private word must not be used by both kinds.
+/// With `FUTEX_PRIVATE_FLAG`, `FUTEX_WAIT`, `FUTEX_WAKE`, `FUTEX_REQUEUE`, `FUTEX_CMP_REQUEUE`,
+/// `FUTEX_WAKE_OP`, `FUTEX_WAIT_BITSET` and `FUTEX_WAKE_BITSET` are served by the process's own
+/// table; all else is the kernel's. An operation of one kind that finds a waiter of the other on a
+/// private word is refused, as by the kernel: `EINVAL`.
 ///
 /// # Errors
 /// futex(2)'s. See the module for where they differ.
 ///
 /// # Safety
-/// `uaddr`, `uaddr2` and the timeout are what futex(2) demands for `op`; in particular a word that is read
-/// is mapped.
+/// `uaddr`, `uaddr2` and the timeout are what futex(2) demands for `op`. In particular, while this
+/// runs a word that is read is mapped and accessed by atomic operations only, and one that is
+/// written is writable too.
 pub unsafe fn futex(
     uaddr: *mut u32,
     op: i32,
@@ -42,8 +92,16 @@ pub unsafe fn futex(
     uaddr2: *mut u32,
     val3: u32,
 ) -> Result<usize, Errno> {
-    // SAFETY: the caller's promise.
-    unsafe { call(uaddr, op, val, timeout_or_val2, uaddr2, val3, None) }
+    let call = Call {
+        uaddr,
+        op,
+        val,
+        timeout_or_val2,
+        uaddr2,
+        val3,
+    };
+    // SAFETY: forwards this function's own contract.
+    unsafe { serve(&call, None) }
 }
 
 /// [`futex`], whose wait on a private word ends with `EINTR` if it is interrupted by this.
@@ -63,22 +121,60 @@ pub unsafe fn futex_interruptible(
     val3: u32,
     by: &Interrupter,
 ) -> Result<usize, Errno> {
-    // SAFETY: the caller's promise.
-    unsafe { call(uaddr, op, val, timeout_or_val2, uaddr2, val3, Some(by)) }
+    let call = Call {
+        uaddr,
+        op,
+        val,
+        timeout_or_val2,
+        uaddr2,
+        val3,
+    };
+    // SAFETY: forwards this function's own contract.
+    unsafe { serve(&call, Some(by)) }
 }
 
+/// What an operation with priority inheritance on private words comes to because plain waiters
+/// stand there. `None`: whatever the kernel says. Then make the system call. For callers that must
+/// do that themselves; [`futex`] does both.
+///
+/// # Errors
+/// futex(2)'s.
+///
 /// # Safety
 /// As [`futex`].
-#[inline(always)]
-unsafe fn call(
+#[cold]
+pub unsafe fn answer_of_pi(
     uaddr: *mut u32,
     op: i32,
     val: u32,
     timeout_or_val2: usize,
     uaddr2: *mut u32,
     val3: u32,
-    by: Option<&Interrupter>,
-) -> Result<usize, Errno> {
+) -> Option<Result<usize, Errno>> {
+    let call = Call {
+        uaddr,
+        op,
+        val,
+        timeout_or_val2,
+        uaddr2,
+        val3,
+    };
+    // SAFETY: forwards this function's own contract.
+    unsafe { pi::answer(&call) }
+}
+
+/// # Safety
+/// As [`futex`].
+#[inline(always)]
+unsafe fn serve(call: &Call, by: Option<&Interrupter>) -> Result<usize, Errno> {
+    let &Call {
+        uaddr,
+        op,
+        val,
+        timeout_or_val2,
+        uaddr2,
+        val3,
+    } = call;
     let command = op & !(PRIVATE_FLAG | CLOCK_REALTIME);
     let ours = op & PRIVATE_FLAG != 0
         && matches!(
@@ -86,31 +182,19 @@ unsafe fn call(
             WAIT | WAKE | REQUEUE | CMP_REQUEUE | WAKE_OP | WAIT_BITSET | WAKE_BITSET
         );
     if !ours {
-        // SAFETY: the caller's promise.
-        return unsafe {
-            sys::futex::raw([
-                uaddr.expose_provenance(),
-                op as usize,
-                val as usize,
-                timeout_or_val2,
-                uaddr2.expose_provenance(),
-                val3 as usize,
-            ])
+        // SAFETY: forwards this function's own contract.
+        return match unsafe { pi::answer(call) } {
+            Some(answer) => answer,
+            // SAFETY: forwards this function's own contract.
+            None => unsafe { call.send() },
         };
     }
-    let word = |address: *mut u32| RawFutex {
-        word: WordPtr {
-            address: address.cast(),
-            size: Size::U32,
-        },
-        scope: Scope::Private,
-        numa: false,
-    };
-    let (first, second) = (word(uaddr), word(uaddr2));
+    let (first, second) = (private_word(uaddr), private_word(uaddr2));
     let realtime = op & CLOCK_REALTIME != 0;
     let deadline = match command {
         // The kernel looks at the time before anything else.
-        // SAFETY: the caller's promise.
+        // SAFETY: for the waits, `timeout_or_val2` is null or the address of a time, by this
+        // function's contract.
         WAIT | WAIT_BITSET => unsafe { deadline(command, realtime, timeout_or_val2)? },
         _ => None,
     };
@@ -122,7 +206,9 @@ unsafe fn call(
         return Err(Errno::NOSYS);
     }
     let val2 = timeout_or_val2 as i32;
-    // SAFETY: the caller's promise, and the words are checked as far as can be before they are used.
+    // SAFETY: what futex(2) demands of `op`'s words, this function's contract says; each arm asks
+    // for no more. Of WAKE_OP's second word, which is written, the address was checked for
+    // alignment just above.
     unsafe {
         match command {
             WAIT => wait_word(first, val, ALL_BITS, until),
@@ -140,8 +226,8 @@ unsafe fn call(
                     check_address(second, Access::Read)?;
                 }
                 let change = change?;
-                let count = at_least_one(val as i32);
-                Ok(wake_op(first, count, second, at_least_one(val2), change)?)
+                let (count, val2) = (at_least_one(val as i32), at_least_one(val2));
+                pi::wake_op(first, count, second, val2, change)
             }
         }
     }
@@ -159,18 +245,20 @@ unsafe fn deadline(
         return Ok(None);
     }
     check_argument(timeout)?;
-    // SAFETY: the caller's promise.
+    // SAFETY: it is not null, so it is the address of a time, by this function's contract. It may
+    // be misaligned, and is read so.
     let time = unsafe { timeout.read_unaligned() };
     let deadline = match command {
-        WAIT => Deadline::from_relative(time),
-        _ if realtime => Deadline::from_timespec(Clock::Realtime, time),
-        _ => Deadline::from_timespec(Clock::Monotonic, time),
+        WAIT => Deadline::from_relative(time.for_sys()),
+        _ if realtime => Deadline::from_timespec(Clock::Realtime, time.for_sys()),
+        _ => Deadline::from_timespec(Clock::Monotonic, time.for_sys()),
     };
     deadline.map(Some).ok_or(Errno::INVAL)
 }
 
 /// # Safety
-/// The word is mapped.
+/// Until this returns, the word is mapped, and accessed by atomic operations only. It has no node
+/// word.
 unsafe fn wait_word(
     word: RawFutex,
     expected: u32,
@@ -181,24 +269,28 @@ unsafe fn wait_word(
         return Err(Errno::INVAL);
     }
     check_address(word, Access::Read)?;
-    // SAFETY: the caller's promise; aligned.
+    // SAFETY: the word is mapped, and accessed by atomic operations only, by this function's
+    // contract; `check_address` has found it aligned. There is no node word.
     unsafe { wait(word, expected.into(), bitset.into(), until) }?;
     Ok(0)
 }
 
 /// # Safety
-/// None beyond what the type says: the word is not touched.
+/// The word has no node word.
 unsafe fn wake_word(word: RawFutex, count: i32, bitset: u32) -> Result<usize, Errno> {
     if bitset == 0 {
         return Err(Errno::INVAL);
     }
     check_address(word, Access::Key)?;
-    // SAFETY: there is no node word.
-    Ok(unsafe { wake(word, at_least_one(count), bitset.into()) }?)
+    let count = at_least_one(count);
+    // SAFETY: there is no node word, and no other is touched.
+    let woken = unsafe { wake(word, count, bitset.into()) }?;
+    pi::found(woken, count, word)
 }
 
 /// # Safety
-/// The first word is mapped, if a value is expected there.
+/// If a value is expected, the first word is mapped, and accessed by atomic operations only.
+/// Neither has a node word.
 unsafe fn requeue_words(
     from: RawFutex,
     to: RawFutex,
@@ -217,6 +309,9 @@ unsafe fn requeue_words(
     check_address(from, Access::Key)?;
     check_address(to, Access::Key)?;
     check_address(from, access)?;
-    // SAFETY: the caller's promise; aligned.
-    Ok(unsafe { requeue(from, to, wake, moved, expected.map(u64::from)) }?)
+    // SAFETY: if a value is expected, the first word is mapped, and accessed by atomic operations
+    // only, by this function's contract; `check_address` has found it aligned. There are no node
+    // words.
+    let found = unsafe { requeue(from, to, wake, moved, expected.map(u64::from)) }?;
+    pi::found(found, wake.saturating_add(moved), from)
 }

@@ -1,6 +1,6 @@
 //! futex2: one call an operation, and the word's size in its flags.
 
-use super::{Access, Errno, Timespec, Waitv, at_least_one, check_address, check_argument};
+use super::{Access, Errno, Timespec, Waitv, at_least_one, check_address, check_argument, pi};
 use crate::futex::wait_any::{Expecting, WAIT_ANY_MAX, wait_any_raw};
 use crate::futex::{RawFutex, Scope, requeue::requeue, wait::wait, wake::wake, wake_op::wake_op};
 use crate::sys::clock::{Clock, Deadline};
@@ -85,9 +85,10 @@ unsafe fn deadline(timeout: *const Timespec, clockid: i32) -> Result<Option<Dead
         _ => return Err(Errno::INVAL),
     };
     check_argument(timeout)?;
-    // SAFETY: the caller's promise.
+    // SAFETY: it is not null, so it points to a time, by this function's contract. It may be
+    // misaligned, and is read so.
     let time = unsafe { timeout.read_unaligned() };
-    Deadline::from_timespec(clock, time)
+    Deadline::from_timespec(clock, time.for_sys())
         .map(Some)
         .ok_or(Errno::INVAL)
 }
@@ -101,8 +102,9 @@ unsafe fn deadline(timeout: *const Timespec, clockid: i32) -> Result<Option<Dead
 /// `EFAULT`, `EAGAIN`, `ETIMEDOUT`, `EINTR`, and `ENOSYS` where [`Futex::shared`](crate::Futex::shared) says so.
 ///
 /// # Safety
-/// `uaddr` is the address of a mapped word of the size that `flags` say, used by atomic operations only;
-/// `timeout` is null or points to a time.
+/// While this runs, a word of the size that `flags` say is mapped at `uaddr`, used by atomic
+/// operations only; so is a node word behind it, with the NUMA flag, and that one is writable if it
+/// holds -1. `timeout` is null or points to a time.
 pub unsafe fn futex_wait(
     uaddr: *mut c_void,
     val: u64,
@@ -122,20 +124,21 @@ pub unsafe fn futex_wait(
             timeout,
             clockid as usize,
         ];
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract.
         return unsafe { kernel::futex2(Futex2::Wait, arguments) };
     }
     let size = futex.word.size;
     if !size.holds(val) || !size.holds(mask) {
         return Err(Errno::INVAL);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     let deadline = unsafe { deadline(timeout, clockid)? };
     if mask == 0 {
         return Err(Errno::INVAL);
     }
     check_address(futex, Access::Read)?;
-    // SAFETY: the caller's promise; aligned.
+    // SAFETY: the word, and the node word with NUMA, are mapped and accessed by atomic operations
+    // only, by this function's contract; `check_address` has found them aligned.
     unsafe { wait(futex, val, mask, deadline.as_ref()) }?;
     Ok(0)
 }
@@ -147,7 +150,8 @@ pub unsafe fn futex_wait(
 /// `EINVAL`: flags; a mask that is 0 or wider than the word; alignment; NUMA node. `EFAULT`.
 ///
 /// # Safety
-/// With the NUMA flag, `uaddr` is the address of a mapped word and its node word. Else it is not touched.
+/// With the NUMA flag, a node word lies behind the word at `uaddr`: mapped, used by atomic
+/// operations only, and writable if it holds -1. Nothing else is touched.
 pub unsafe fn futex_wake(
     uaddr: *mut c_void,
     mask: u64,
@@ -164,7 +168,7 @@ pub unsafe fn futex_wake(
             0,
             0,
         ];
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract.
         return unsafe { kernel::futex2(Futex2::Wake, arguments) };
     }
     if !futex.word.size.holds(mask) || mask == 0 {
@@ -172,8 +176,10 @@ pub unsafe fn futex_wake(
     }
     check_address(futex, Access::of_key(futex.scope))?;
     let count = if nr == 0 { 0 } else { at_least_one(nr) };
-    // SAFETY: the caller's promise; aligned.
-    Ok(unsafe { wake(futex, count, mask) }?)
+    // SAFETY: with NUMA the node word is mapped, by this function's contract, and `check_address`
+    // has found it aligned; else nothing is touched.
+    let woken = unsafe { wake(futex, count, mask) }?;
+    pi::found(woken, count, futex)
 }
 
 /// `futex_requeue` of futex2 (Linux 6.7): if the word of the first entry holds its value, wakes up to
@@ -185,8 +191,8 @@ pub unsafe fn futex_wake(
 /// shared one. `EFAULT`, `EAGAIN`.
 ///
 /// # Safety
-/// `waiters` is null or points to two entries, whose addresses are those of mapped words of the sizes that
-/// their flags say.
+/// `waiters` is null or points to two entries, and for both of them holds what [`futex_wait`] asks
+/// of a word.
 pub unsafe fn futex_requeue(
     waiters: *const Waitv,
     flags: u32,
@@ -197,7 +203,8 @@ pub unsafe fn futex_requeue(
         return Err(Errno::INVAL);
     }
     check_argument(waiters)?;
-    // SAFETY: the caller's promise.
+    // SAFETY: it is not null, so it points to two entries, by this function's contract. They may be
+    // misaligned, and are read so.
     let pair = unsafe { waiters.cast::<[Waitv; 2]>().read_unaligned() };
     let (from, expected) = entry(&pair[0])?;
     let (to, _) = entry(&pair[1])?;
@@ -210,7 +217,7 @@ pub unsafe fn futex_requeue(
             0,
             0,
         ];
-        // SAFETY: the caller's promise.
+        // SAFETY: of the time, forwards this function's own contract.
         return unsafe { kernel::futex2(Futex2::Requeue, arguments) };
     }
     let (Ok(wake), Ok(moved)) = (usize::try_from(nr_wake), usize::try_from(nr_requeue)) else {
@@ -223,8 +230,10 @@ pub unsafe fn futex_requeue(
     check_address(from.futex, Access::Key)?;
     check_address(to.futex, Access::Key)?;
     check_address(from.futex, Access::Read)?;
-    // SAFETY: the caller's promise; aligned.
-    Ok(unsafe { requeue(from.futex, to.futex, wake, moved, Some(expected)) }?)
+    // SAFETY: the first word, and node words with NUMA, are mapped and accessed by atomic
+    // operations only, by this function's contract; `check_address` has found them aligned.
+    let found = unsafe { requeue(from.futex, to.futex, wake, moved, Some(expected)) }?;
+    pi::found(found, wake.saturating_add(moved), from.futex)
 }
 
 /// `futex_waitv` of futex2 (Linux 5.16): sleeps until one of up to 128 words is woken, if each holds its
@@ -236,8 +245,8 @@ pub unsafe fn futex_requeue(
 /// `EINTR`, and `ENOSYS` for a shared word before Linux 5.16.
 ///
 /// # Safety
-/// `waiters` is null or points to `nr_futexes` entries, whose addresses are those of mapped words of the
-/// sizes that their flags say, used by atomic operations only.
+/// `waiters` is null or points to `nr_futexes` entries, and for each of them holds what
+/// [`futex_wait`] asks of a word. `timeout` is null or points to a time.
 pub unsafe fn futex_waitv(
     waiters: *const Waitv,
     nr_futexes: u32,
@@ -249,7 +258,7 @@ pub unsafe fn futex_waitv(
     if flags != 0 || count == 0 || count > WAIT_ANY_MAX || waiters.is_null() {
         return Err(Errno::INVAL);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: of the time, forwards this function's own contract.
     let deadline = unsafe { deadline(timeout, clockid)? };
     check_argument(waiters)?;
     let nothing = RawFutex {
@@ -263,7 +272,8 @@ pub unsafe fn futex_waitv(
     let mut words = [Expecting::raw(nothing, 0); WAIT_ANY_MAX];
     let mut any_for_kernel = false;
     for (index, word) in words[..count].iter_mut().enumerate() {
-        // SAFETY: the caller's promise: one of `count` entries.
+        // SAFETY: one of `nr_futexes` entries, which lie there by this function's contract. It may
+        // be misaligned, and is read so.
         let waiter = unsafe { waiters.add(index).read_unaligned() };
         let (named, value) = entry(&waiter)?;
         any_for_kernel |= named.for_kernel;
@@ -278,27 +288,31 @@ pub unsafe fn futex_waitv(
             clockid as usize,
             0,
         ];
-        // SAFETY: the caller's promise. What the kernel cannot do it refuses.
+        // SAFETY: forwards this function's own contract. What the kernel cannot do, it refuses.
         return unsafe { kernel::futex2(Futex2::Waitv, arguments) };
     }
     for word in &words[..count] {
         check_address(word.futex, Access::of_key(word.futex.scope))?;
         if word.futex.numa {
             // The kernel finds all nodes before it compares any word.
-            // SAFETY: the caller's promise; aligned.
+            // SAFETY: there is a node word, which is mapped, by this function's contract, and
+            // `check_address` has found it aligned.
             unsafe { word.futex.key()? };
         }
     }
     for (index, word) in words[..count].iter().enumerate() {
         if let Err(error) = check_address(word.futex, Access::Read) {
             // The kernel finds a private null only as it reads the words, one after the other.
-            // SAFETY: the caller's promise; aligned.
+            // SAFETY: the word is mapped and accessed by atomic operations only, by this function's
+            // contract, and `check_address` has found it aligned: those before `index` have passed
+            // both loops.
             let differs = |word: &Expecting<'_>| unsafe { word.futex.word.load() } != word.value;
             let mismatch = words[..index].iter().any(differs);
             return Err(if mismatch { Errno::AGAIN } else { error });
         }
     }
-    // SAFETY: the caller's promise; aligned.
+    // SAFETY: all words, and node words with NUMA, are mapped and accessed by atomic operations
+    // only, by this function's contract; `check_address` has found them aligned.
     Ok(unsafe { wait_any_raw(&words[..count], deadline.as_ref()) }?)
 }
 
@@ -313,8 +327,8 @@ pub unsafe fn futex_waitv(
 /// NUMA node. `EFAULT`. `ENOSYS`: unknown `op` or `cmp`, with the word unchanged.
 ///
 /// # Safety
-/// `uaddr2` is the address of a mapped, writable word of the size that `flags` say, used by atomic
-/// operations only; so is `uaddr`, with the NUMA flag.
+/// A word of the size that `flags` say is mapped at `uaddr2`, writable and used by atomic
+/// operations only. With the NUMA flag a node word lies behind both, as for [`futex_wait`].
 #[allow(
     clippy::too_many_arguments,
     reason = "the arguments of WAKE_OP, one by one"
@@ -344,9 +358,16 @@ pub unsafe fn futex_wake_op(
     check_address(first.futex, Access::of_key(first.futex.scope))?;
     check_address(second.futex, Access::Read)?;
     let change = RawWakeOp::from_numbers(op, oparg, cmp, cmparg, size)?;
-    let count = |nr: i32| if nr == 0 { 0 } else { at_least_one(nr) };
-    // SAFETY: the caller's promise; aligned.
-    Ok(unsafe { wake_op(first.futex, count(nr), second.futex, count(nr2), change) }?)
+    let [nr, nr2] = [nr, nr2].map(|nr| if nr == 0 { 0 } else { at_least_one(nr) });
+    let (first, second) = (first.futex, second.futex);
+    if first.scope == Scope::Private {
+        // SAFETY: the second word, and node words with NUMA, are mapped and accessed by atomic
+        // operations only, and the second is writable, by this function's contract; `check_address` has
+        // found them aligned.
+        return unsafe { pi::wake_op(first, nr, second, nr2, change) };
+    }
+    // SAFETY: forwards this function's own contract.
+    Ok(unsafe { wake_op(first, nr, second, nr2, change) }?)
 }
 
 /// Whether `value` is a number of `size`, unsigned or sign-extended to 64 bits.

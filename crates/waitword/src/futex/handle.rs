@@ -36,17 +36,19 @@ impl<A: FutexWord> core::fmt::Debug for Futex<'_, A> {
     }
 }
 
-// SAFETY: a handle is a reference to an atomic, and every operation on it may be called by any thread.
+// SAFETY: a handle is a shared reference to an atomic, or to a pair of them, and those are Sync
+// (`FutexWord` asks for it). Every operation on it may be called by any thread.
 unsafe impl<A: FutexWord> Send for Futex<'_, A> {}
-// SAFETY: as above.
+// SAFETY: a shared handle can only be copied, and a copy may be used by any thread, as it may be
+// sent to any.
 unsafe impl<A: FutexWord> Sync for Futex<'_, A> {}
 
 impl<'a, A: FutexWord> Futex<'a, A> {
-    const fn new(word: &'a A, scope: Scope, numa: bool) -> Self {
+    const fn new(address: *const A, scope: Scope, numa: bool) -> Self {
         Self {
             raw: RawFutex {
                 word: WordPtr {
-                    address: (&raw const *word).cast_mut().cast(),
+                    address: address.cast_mut().cast(),
                     size: <A::Value as Word>::SIZE,
                 },
                 scope,
@@ -66,7 +68,9 @@ impl<'a, A: FutexWord> Futex<'a, A> {
     /// A private word whose waiters stand on the NUMA node that it names (see [`NumaWord`]). The node is part
     /// of what a waiter is found by: a wake of the plain word does not find a waiter of the pair.
     pub const fn numa(pair: &'a NumaWord<A>) -> Self {
-        Self::new(&pair.value, Scope::Private, true)
+        // Not that of `value`, with which it begins: the pointer leads to the node word too.
+        let address: *const NumaWord<A> = pair;
+        Self::new(address.cast(), Scope::Private, true)
     }
 
     /// A word in memory that several processes map, at whatever address each does. Its waiters stand in
@@ -116,11 +120,12 @@ impl RawFutex {
     /// [`Error::NoSuchNode`].
     ///
     /// # Safety
-    /// The word, and the node word behind it if there is one, are mapped and aligned.
+    /// The node word, if there is one, is mapped, aligned, accessed by atomic operations only, and
+    /// writable if it holds -1. (The word itself is not touched.)
     #[inline]
     pub(crate) unsafe fn key(self) -> Result<Key, Error> {
         let place = if self.numa {
-            // SAFETY: the caller's promise.
+            // SAFETY: there is a node word: forwards this function's own contract.
             unsafe { self.node_place()? }
         } else {
             Place::Anywhere
@@ -132,6 +137,9 @@ impl RawFutex {
     }
 
     /// Reads the node word; -1 is replaced by the node that we run on, as FUTEX2_NUMA has it.
+    ///
+    /// # Safety
+    /// There is a node word; and as [`key`](Self::key).
     #[cold]
     unsafe fn node_place(self) -> Result<Place, Error> {
         let size = self.word.size;
@@ -139,11 +147,13 @@ impl RawFutex {
             address: self.word.address.wrapping_byte_add(size.bytes()),
             size,
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: the node word is mapped, aligned, and accessed by atomic operations only, by this
+        // function's contract.
         let mut node = unsafe { node_word.load() };
         if node == size.all_bits() {
             let here = u64::from(sys::numa::current_node()) & size.all_bits();
-            // SAFETY: the caller's promise; whoever is first decides.
+            // SAFETY: as for the load; and it holds -1, or did just now, so it is writable, by the
+            // same contract. Of several threads the first decides.
             node = unsafe { node_word.replace(node, here) };
         }
         let number = u32::try_from(node).map_err(|_| Error::NoSuchNode)?;

@@ -19,6 +19,7 @@ use crate::park::{Ended, Parker, Until};
 use crate::private::{
     Choice, Claimed, Key, Node, Queue, Registration, Repository, Unparked, is_inside,
 };
+use core::cell::Cell;
 
 /// What a waker tells those whom it wakes. 0 is "look again"; the rest is each lock's own.
 pub(crate) type Token = u8;
@@ -61,7 +62,27 @@ pub(crate) enum Parked {
     Interrupted,
 }
 
-/// Queues on `key` as a waiter of `kind` if `validate` says so, and sleeps.
+/// What a waiter is in its queue.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    /// What wakers choose by: any bits but none.
+    pub(crate) kind: u64,
+    /// Which waiters it stands in front of: those of a lower place. Of a real-time thread its
+    /// priority, of all others 0, unless the lock has its own order.
+    pub(crate) place: u8,
+}
+
+impl Entry {
+    /// The calling thread, in the order of real-time priorities.
+    #[inline]
+    pub(crate) fn of_this_thread(kind: u64) -> Self {
+        let place = crate::sys::sched::priority();
+        Self { kind, place }
+    }
+}
+
+/// Queues on `key` as this `entry` if `validate` says so, behind those of the same and of higher
+/// places, and sleeps.
 ///
 /// * `validate` runs under the bucket's lock: announce the waiter in the lock's word, or say no.
 /// * `left` runs under the bucket's lock if the waiter gives up (deadline, signal); it is told whether others
@@ -69,23 +90,22 @@ pub(crate) enum Parked {
 ///
 /// A waiter that [`unpark_requeue`] has moved to another key stays there whatever the deadline says: it was
 /// signalled, and whoever wakes the other key's waiters wakes it.
-///
-/// `kind` is what wakers choose by: any bits but none.
 #[inline]
 pub(crate) fn park<'u>(
     repository: &Repository,
     key: Key,
-    kind: u64,
+    entry: Entry,
     until: impl Into<Until<'u>>,
     validate: impl FnOnce() -> bool,
     left: impl FnOnce(bool),
 ) -> Parked {
     let queue = |registration: Registration<'_>, node: &Node| {
-        // SAFETY: `park_queued` keeps the node where it is until it is notified or withdrawn.
+        // SAFETY: the node is new and has the registered key: `park_node` makes it and registers.
+        // It keeps it in its frame until it is notified or withdrawn (`sleep`).
         unsafe { registration.push(node) };
     };
     let left = |queue: &Queue<'_>| left(queue.has_waiters());
-    park_queued(repository, key, kind, until, validate, queue, left)
+    park_queued(repository, key, entry, until, validate, queue, left)
 }
 
 /// [`park`] at a condvar, from which [`unpark_requeue`] may move it to the mutex at this address. `before_sleep` runs with no bucket locked, once
@@ -96,105 +116,93 @@ pub(crate) fn park_bound_to<'u>(
     repository: &Repository,
     key: Key,
     mutex: usize,
-    kind: u64,
+    entry: Entry,
     until: impl Into<Until<'u>>,
     validate: impl FnOnce() -> bool,
     before_sleep: impl FnOnce(),
     left: impl FnOnce(bool),
 ) -> Parked {
     let queue = |registration: Registration<'_>, node: &Node| {
-        // SAFETY: `park_placed` keeps the node where it is until it is notified or withdrawn.
+        // SAFETY: the node is new and has the registered key: `park_node` makes it, with the key
+        // that is passed on here to both. It keeps it in its frame until it is notified or
+        // withdrawn (`sleep`).
         unsafe { registration.push(node) };
         before_sleep();
     };
     let left = |queue: &Queue<'_>| left(queue.has_waiters());
-    let place = crate::sys::sched::priority();
-    let node =
-        |parker: &Parker<'_>| Node::new(key, kind, parker.id(), place).bound_to(mutex, parker);
-    park_node(repository, key, kind, node, until, validate, queue, left)
+    let node = |parker: &Parker<'_>| node(key, entry, parker).bound_to(mutex, parker);
+    park_node(repository, key, node, until, validate, queue, left)
 }
 
-/// [`park`] in front of all who wait on the key, for one who has waited before.
+/// [`park`] in front of those of the same place, for one that has waited before.
 #[inline]
 pub(crate) fn park_in_front<'u>(
     repository: &Repository,
     key: Key,
-    kind: u64,
+    entry: Entry,
     until: impl Into<Until<'u>>,
     validate: impl FnOnce() -> bool,
     left: impl FnOnce(bool),
 ) -> Parked {
     let queue = |registration: Registration<'_>, node: &Node| {
-        // SAFETY: `park_queued` keeps the node where it is until it is notified or withdrawn.
+        // SAFETY: the node is new and has the registered key: `park_node` makes it and registers.
+        // It keeps it in its frame until it is notified or withdrawn (`sleep`).
         unsafe { registration.push_in_front(node) };
     };
     let left = |queue: &Queue<'_>| left(queue.has_waiters());
-    park_queued(repository, key, kind, until, validate, queue, left)
+    park_queued(repository, key, entry, until, validate, queue, left)
 }
 
-/// [`park`] in a place of the caller's choice, behind those of the same and of higher places (other waiters' is their real-time
-/// priority). `left` is told *who* still waits on the key: their kinds, or-ed; 0 is nobody. It passes the whole queue.
+/// [`park`] where `left` is told *which* waiters remain on the key: their kinds, or-ed; 0 if there is
+/// none. It passes the whole queue.
 #[inline]
 pub(crate) fn park_among_kinds<'u>(
     repository: &Repository,
     key: Key,
-    kind: u64,
-    place: u8,
+    entry: Entry,
     until: impl Into<Until<'u>>,
     validate: impl FnOnce() -> bool,
     left: impl FnOnce(u64),
 ) -> Parked {
     let queue = |registration: Registration<'_>, node: &Node| {
-        // SAFETY: `park_queued` keeps the node where it is until it is notified or withdrawn.
+        // SAFETY: the node is new and has the registered key: `park_node` makes it and registers.
+        // It keeps it in its frame until it is notified or withdrawn (`sleep`).
         unsafe { registration.push(node) };
     };
     let left = |queue: &Queue<'_>| left(queue.kinds());
-    park_placed(repository, key, kind, place, until, validate, queue, left)
+    park_queued(repository, key, entry, until, validate, queue, left)
 }
 
 #[inline]
 fn park_queued<'u>(
     repository: &Repository,
     key: Key,
-    kind: u64,
+    entry: Entry,
     until: impl Into<Until<'u>>,
     validate: impl FnOnce() -> bool,
     queue: impl FnOnce(Registration<'_>, &Node),
     left: impl FnOnce(&Queue<'_>),
 ) -> Parked {
-    let place = crate::sys::sched::priority();
-    park_placed(repository, key, kind, place, until, validate, queue, left)
+    let node = |parker: &Parker<'_>| node(key, entry, parker);
+    park_node(repository, key, node, until, validate, queue, left)
 }
 
 #[inline]
-#[expect(clippy::too_many_arguments, reason = "each is a step of its own")]
-fn park_placed<'u>(
-    repository: &Repository,
-    key: Key,
-    kind: u64,
-    place: u8,
-    until: impl Into<Until<'u>>,
-    validate: impl FnOnce() -> bool,
-    queue: impl FnOnce(Registration<'_>, &Node),
-    left: impl FnOnce(&Queue<'_>),
-) -> Parked {
-    let node = |parker: &Parker<'_>| Node::new(key, kind, parker.id(), place);
-    park_node(repository, key, kind, node, until, validate, queue, left)
+fn node(key: Key, entry: Entry, parker: &Parker<'_>) -> Node {
+    debug_assert!(entry.kind != 0);
+    Node::new(key, entry.kind, parker.id(), entry.place)
 }
 
 #[inline]
-#[expect(clippy::too_many_arguments, reason = "each is a step of its own")]
 fn park_node<'u>(
     repository: &Repository,
     key: Key,
-    kind: u64,
     node: impl FnOnce(&Parker<'_>) -> Node,
     until: impl Into<Until<'u>>,
     validate: impl FnOnce() -> bool,
     queue: impl FnOnce(Registration<'_>, &Node),
     left: impl FnOnce(&Queue<'_>),
 ) -> Parked {
-    debug_assert!(kind != 0);
     if is_inside() {
         return Parked::Interrupted;
     }
@@ -217,7 +225,7 @@ fn park_node<'u>(
 pub(crate) fn park_instead_of<'u>(
     repository: &Repository,
     key: Key,
-    kind: u64,
+    entry: Entry,
     until: impl Into<Until<'u>>,
     choose: impl FnMut(u64) -> Choice,
     token: Token,
@@ -227,7 +235,7 @@ pub(crate) fn park_instead_of<'u>(
         return Parked::Interrupted;
     }
     let parker = repository.take_parker();
-    let node = Node::new(key, kind, parker.id(), crate::sys::sched::priority());
+    let node = node(key, entry, &parker);
     let registration = repository.register(key);
     let mut claimed = Claimed::new();
     if registration.claim_chosen(key, choose, &mut claimed).woken == 0 {
@@ -235,7 +243,8 @@ pub(crate) fn park_instead_of<'u>(
         return Parked::Invalid;
     }
     Tokens::from(token).tell(&claimed);
-    // SAFETY: the node has this key, and below it is notified or withdrawn before we leave.
+    // SAFETY: the node is new and has the registered key. `sleep`, below, returns once it is
+    // notified or withdrawn, and only then is this frame left.
     unsafe { registration.push(&node) };
     claimed.notify(&repository.parkers);
     let left = |queue: &Queue<'_>| left(queue.has_waiters());
@@ -293,22 +302,25 @@ pub(crate) fn unpark<T: Into<Tokens>>(
     claimed.notify(&repository.parkers)
 }
 
-/// [`unpark`] of the one who has waited longest.
+/// [`unpark`] of the first in the queue, if there is one and `takes` takes its kind. `change` is told
+/// the kind of the one that is woken, and whether others still wait.
 #[inline]
 pub(crate) fn unpark_one(
     repository: &Repository,
     key: Key,
-    change: impl FnOnce(Unparked) -> Token,
+    takes: impl Fn(u64) -> bool,
+    change: impl FnOnce(Option<u64>, bool) -> Token,
 ) -> usize {
-    let mut found = false;
-    let first = |_| {
-        if core::mem::replace(&mut found, true) {
-            Choice::Stop
-        } else {
-            Choice::Take
+    let woken = Cell::new(None);
+    let choose = |kind| {
+        if woken.get().is_some() || !takes(kind) {
+            return Choice::Stop;
         }
+        woken.set(Some(kind));
+        Choice::Take
     };
-    unpark(repository, key, first, change)
+    let change = |unparked: Unparked| change(woken.get(), unparked.more);
+    unpark(repository, key, choose, change)
 }
 
 /// [`unpark`] of the one, among the first `look_through`, whose kind `rank` ranks highest; the first of equals.
@@ -370,14 +382,14 @@ pub(crate) struct Requeued {
 /// Wakes some of the waiters of `from`, a condvar, who are [bound to](park_bound_to) `mutex`, and moves some behind those of `to`, that mutex's
 /// key; what came of it.
 ///
-/// `plan` and `change` run under the locks of both buckets: before and after the queues are changed. If nobody who is bound to it waits on
-/// `from`, `change` alone runs; those who are woken are told the tokens that it returns.
+/// `plan` and `change` run under the locks of both buckets: before and after the queues are changed. `plan` is given the kind of the first
+/// of those waiters. If there is none, `change` alone runs; those who are woken are told the tokens that it returns.
 #[inline]
 pub(crate) fn unpark_requeue<T: Into<Tokens>>(
     repository: &Repository,
     from: Key,
     (mutex, to): (usize, Key),
-    plan: impl FnOnce() -> Plan,
+    plan: impl FnOnce(u64) -> Plan,
     change: impl FnOnce(Requeued) -> T,
 ) -> Requeued {
     const NOBODY: Requeued = Requeued {
@@ -386,11 +398,11 @@ pub(crate) fn unpark_requeue<T: Into<Tokens>>(
         more: false,
     };
     let pair = repository.lock_pair(from, to);
-    if !pair.has_bound_to(mutex) {
+    let Some(first) = pair.first_bound_to(mutex) else {
         change(NOBODY);
         return NOBODY;
-    }
-    let Plan { wake, moved } = plan();
+    };
+    let Plan { wake, moved } = plan(first);
     let mut claimed = Claimed::new();
     let woken = pair.claim_bound_to(mutex, wake, &mut claimed);
     let moved = pair.move_bound_to(mutex, moved);

@@ -27,7 +27,9 @@ pub(crate) fn wait<'u>(
         registration.cancel();
         return Err(Error::Mismatch);
     }
-    // SAFETY: the node has this key, and below it is notified or withdrawn before we leave.
+    // SAFETY: the node is new and has the registered key. This frame is not left before it is
+    // notified or withdrawn, or (`is_wiped`) in the child of a fork that a signal handler has made
+    // here, where the table was wiped and no queue leads to it.
     unsafe { registration.push(&node) };
     match parker.park(&node.notice, until) {
         Ok(()) => Ok(()),
@@ -115,8 +117,9 @@ fn requeue_waiters(
     Ok(claimed.notify(&repository.parkers) + moved)
 }
 
-/// Changes the word of `second` by `change`, which returns whether its waiters are to be woken too; wakes
-/// up to `count` of those who wait on `first`, and then up to `second_count` of those on `second`.
+/// Changes the word of `second` by `change`, which returns whether its waiters are to be woken too;
+/// wakes up to `count` of those who wait on `first`, and then up to `second_count` of those on
+/// `second`. How many of each.
 ///
 /// The change and the wakes are one step for all who were waiting before. While nobody waits on
 /// either, no lock is taken; a thread that begins to wait just then may be woken as if it had come
@@ -129,11 +132,11 @@ pub(crate) fn wake_op(
     second: Key,
     second_count: usize,
     change: impl FnOnce() -> bool,
-) -> usize {
+) -> [usize; 2] {
     if !repository.may_have_waiters(first, second) {
         let wake_second = change();
         if !repository.may_have_waiters(first, second) {
-            return 0;
+            return [0, 0];
         }
         return wake_both(repository, first, count, second, second_count, || {
             wake_second
@@ -150,21 +153,22 @@ fn wake_both(
     second: Key,
     second_count: usize,
     change: impl FnOnce() -> bool,
-) -> usize {
+) -> [usize; 2] {
     if is_inside() {
         if change() {
             leave_note(second, second_count, u64::MAX);
         }
         leave_note(first, count, u64::MAX);
-        return 0;
+        return [0, 0];
     }
     let pair = repository.lock_pair(first, second);
     let wake_second = change();
     let mut claimed = Claimed::new();
-    pair.claim_from(count, u64::MAX, &mut claimed);
+    let mut woken = [pair.claim_from(count, u64::MAX, &mut claimed), 0];
     if wake_second {
-        pair.claim_to(second_count, u64::MAX, &mut claimed);
+        woken[1] = pair.claim_to(second_count, u64::MAX, &mut claimed);
     }
     drop(pair);
-    claimed.notify(&repository.parkers)
+    claimed.notify(&repository.parkers);
+    woken
 }

@@ -27,7 +27,8 @@ impl<A: FutexWord> Futex<'_, A> {
         wake: usize,
         moved: usize,
     ) -> Result<usize, Error> {
-        // SAFETY: the handles borrow the words.
+        // SAFETY: each handle borrows its word for longer than this call, and with it the node word
+        // that it may have: they are mapped and aligned, atomics, and writable.
         unsafe { requeue(self.raw, to.raw, wake, moved, None) }
     }
 
@@ -44,13 +45,15 @@ impl<A: FutexWord> Futex<'_, A> {
         wake: usize,
         moved: usize,
     ) -> Result<usize, Error> {
-        // SAFETY: the handles borrow the words.
+        // SAFETY: each handle borrows its word for longer than this call, and with it the node word
+        // that it may have: they are mapped and aligned, atomics, and writable.
         unsafe { requeue(self.raw, to.raw, wake, moved, Some(expected.to_u64())) }
     }
 }
 
 /// # Safety
-/// The first word (if a value is expected) and both node words (if there are any) are mapped and aligned.
+/// If a value is expected, the first word is mapped, aligned, and accessed by atomic operations
+/// only; and as [`RawFutex::key`] for both.
 // Always: the scope is known at every call, so half of this goes away.
 #[inline(always)]
 pub(crate) unsafe fn requeue(
@@ -62,9 +65,11 @@ pub(crate) unsafe fn requeue(
 ) -> Result<usize, Error> {
     match (from.scope, to.scope) {
         (Scope::Private, Scope::Private) => {
-            // SAFETY: the caller's promise.
+            // SAFETY: of node words, if there are any, `key` asks for what this function's contract
+            // says.
             let (from_key, to_key) = unsafe { (from.key()?, to.key()?) };
-            // SAFETY: the caller's promise.
+            // SAFETY: a value is expected: then the first word is mapped, aligned, and accessed by
+            // atomic operations only, by this function's contract.
             let as_expected =
                 || expected.is_none_or(|expected| unsafe { from.word.load() } == expected);
             // Brings the word's page in before the buckets are locked.
@@ -73,7 +78,7 @@ pub(crate) unsafe fn requeue(
             }
             private::requeue(repository(), from_key, to_key, wake, moved, as_expected)
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract.
         (Scope::Shared, Scope::Shared) => unsafe {
             shared::requeue(from.word, to.word, wake, moved, expected)
         },

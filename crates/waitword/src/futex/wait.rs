@@ -79,7 +79,8 @@ impl<A: FutexWord> Futex<'_, A> {
         expected: A::Value,
         options: WaitOptions<A::Value>,
     ) -> Result<(), Error> {
-        // SAFETY: the handle borrows the word.
+        // SAFETY: the handle borrows the word for longer than this call, and with it the node word
+        // that it may have: they are mapped and aligned, atomics, and writable.
         unsafe {
             wait(
                 self.raw,
@@ -92,7 +93,8 @@ impl<A: FutexWord> Futex<'_, A> {
 }
 
 /// # Safety
-/// The word is mapped and aligned (with a node word behind it, if it says so) and stays so.
+/// Until this returns, the word is mapped, aligned, and accessed by atomic operations only; and as
+/// [`RawFutex::key`].
 // Always: the scope is known at every call, so half of this goes away.
 #[inline(always)]
 pub(crate) unsafe fn wait<'u>(
@@ -103,19 +105,22 @@ pub(crate) unsafe fn wait<'u>(
 ) -> Result<(), Error> {
     match futex.scope {
         Scope::Private => {
-            // SAFETY: the caller's promise.
+            // SAFETY: of the node word, if there is one, `key` asks for what this function's
+            // contract says.
             let key = unsafe { futex.key()? };
             // Before anything that costs: most waits that come too late end here. It also brings
             // the word's page in before the bucket is locked.
-            // SAFETY: the caller's promise.
+            // SAFETY: the word is mapped, aligned, and accessed by atomic operations only, by this
+            // function's contract.
             if unsafe { futex.word.load() } != expected {
                 return Err(Error::Mismatch);
             }
-            // SAFETY: the caller's promise.
+            // SAFETY: the same again, and the contract is for as long as this function runs, which
+            // calls it no later.
             let as_expected = || unsafe { futex.word.load() } == expected;
             private::wait(repository(), key, as_expected, mask, until)
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract. There is no node word in this world.
         Scope::Shared => unsafe { shared::wait(futex.word, expected, mask, until.into().deadline) },
     }
 }

@@ -28,19 +28,20 @@ impl<A: FutexWord> Futex<'_, A> {
     /// As [`wake`](Self::wake).
     #[inline]
     pub fn wake_mask(self, count: usize, mask: Mask<A::Value>) -> Result<usize, Error> {
-        // SAFETY: the handle borrows the word.
+        // SAFETY: the handle borrows the node word that it may have for longer than this call: it
+        // is mapped and aligned, an atomic, and writable.
         unsafe { wake(self.raw, count, mask.bits()) }
     }
 }
 
 /// # Safety
-/// The node word, if there is one, is mapped and aligned. The word itself is not touched.
+/// As [`RawFutex::key`]. The word itself is not touched.
 // Always: the scope is known at every call, so half of this goes away.
 #[inline(always)]
 pub(crate) unsafe fn wake(futex: RawFutex, count: usize, mask: u64) -> Result<usize, Error> {
     match futex.scope {
         Scope::Private => {
-            // SAFETY: the caller's promise.
+            // SAFETY: forwards this function's own contract.
             let key = unsafe { futex.key()? };
             Ok(private::wake(repository(), key, count, mask))
         }

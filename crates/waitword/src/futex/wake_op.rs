@@ -29,13 +29,15 @@ impl<A: FutexWord> Futex<'_, A> {
         second_count: usize,
         op: WakeOp<B::Value>,
     ) -> Result<usize, Error> {
-        // SAFETY: the handles borrow the words.
+        // SAFETY: each handle borrows its word for longer than this call, and with it the node word
+        // that it may have: they are mapped and aligned, atomics, and writable.
         unsafe { wake_op(self.raw, count, second.raw, second_count, op.raw) }
     }
 }
 
 /// # Safety
-/// The second word is mapped, aligned and writable; node words, if there are any, are mapped and aligned.
+/// The second word is mapped, aligned, writable, and accessed by atomic operations only; and as
+/// [`RawFutex::key`] for both.
 // Always: the scope is known at every call, so half of this goes away.
 #[inline(always)]
 pub(crate) unsafe fn wake_op(
@@ -47,23 +49,27 @@ pub(crate) unsafe fn wake_op(
 ) -> Result<usize, Error> {
     match (first.scope, second.scope) {
         (Scope::Private, Scope::Private) => {
-            // SAFETY: the caller's promise.
+            // SAFETY: of node words, if there are any, `key` asks for what this function's contract
+            // says.
             let (first_key, second_key) = unsafe { (first.key()?, second.key()?) };
             // Brings the word's page in before the buckets are locked.
-            // SAFETY: the caller's promise.
+            // SAFETY: the second word is mapped, aligned, and accessed by atomic operations only,
+            // by this function's contract.
             unsafe { second.word.load() };
-            // SAFETY: the caller's promise.
+            // SAFETY: as for the load above, and the word is writable, by the same contract. It
+            // runs before this function returns.
             let change = || op.compares(unsafe { op.apply(second.word) }, second.word.size);
-            Ok(private::wake_op(
+            let [of_first, of_second] = private::wake_op(
                 repository(),
                 first_key,
                 count,
                 second_key,
                 second_count,
                 change,
-            ))
+            );
+            Ok(of_first + of_second)
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract.
         (Scope::Shared, Scope::Shared) => unsafe {
             shared::wake_op(first.word, count, second.word, second_count, op)
         },

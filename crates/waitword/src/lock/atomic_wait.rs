@@ -147,8 +147,9 @@ macro_rules! methods {
 /// The same atomic, seen as a number without a sign.
 macro_rules! word_of {
     ($atomic:ident, $word:ty) => {
-        // SAFETY: of the same size and alignment, alive as long as the atomic is, and touched by atomic operations
-        // of that size only: a futex only loads it.
+        // SAFETY: `$word` has the size and alignment of the atomic (asserted below). The reference
+        // is used for one call, while the atomic is borrowed, and all that others do there is
+        // atomic, of the same size; a futex only loads the word.
         unsafe { <$word>::from_ptr($atomic.as_ptr().cast()) }
     };
 }
@@ -186,6 +187,9 @@ atomics! {
     AtomicUsize, usize, PointerWord, PointerBits;
     AtomicIsize, isize, PointerWord, PointerBits;
 }
+
+const _: () = assert!(size_of::<AtomicPtr<()>>() == size_of::<PointerWord>());
+const _: () = assert!(align_of::<AtomicPtr<()>>() == align_of::<PointerWord>());
 
 impl<T> sealed::Sealed for AtomicPtr<T> {}
 impl<T> AtomicWait for AtomicPtr<T> {

@@ -218,16 +218,16 @@ impl Event {
             if timed_out {
                 return false;
             }
-            if now & SLEEPERS == 0
-                && let Err(changed) = self.word.compare_exchange_weak(
+            if now & SLEEPERS == 0 {
+                if let Err(changed) = self.word.compare_exchange_weak(
                     now,
                     now | SLEEPERS,
                     Ordering::Acquire,
                     Ordering::Acquire,
-                )
-            {
-                now = changed;
-                continue;
+                ) {
+                    now = changed;
+                    continue;
+                }
             }
             let waited = sleep::wait(&self.word, scope(now), found, deadline, Signals::Ignored);
             timed_out = waited.is_err();

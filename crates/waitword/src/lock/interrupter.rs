@@ -1,25 +1,34 @@
 //! What one thread ends another's wait with. The protocol of waits in the table is in `park/interrupt.rs`.
 //!
-//! A wait with a priority-inheriting mutex is in the kernel (`condvar/priority.rs`), where only a signal to the condvar wakes it. An
-//! interrupter cannot give one: the condvar may be freed as soon as the waiter has been signalled, whether or not it has returned.
-//! But a system call that a signal handler has interrupted is begun anew with the same arguments, and one of those is a pointer to
-//! the time at which the wait ends. That time lies here, and an interrupter moves it to the past:
+//! A wait with a priority-inheriting mutex is in the kernel (`condvar/counted.rs`), where only a
+//! signal to the condvar wakes it. An interrupter cannot give one: the condvar may be freed as soon
+//! as the waiter has been signalled, whether or not it has returned. But a signal handler ends the
+//! system call, and one of its arguments is a pointer to the time at which the wait ends. That time
+//! lies here, and an interrupter moves it to the past:
 //!
 //! ```text
 //!   waiter                                       interrupter
 //!   ──────                                       ───────────
 //!   time = its deadline, or never                requested
 //!   fence                                        fence
-//!   requested? then it does not wait             time: past already? done
-//!   FUTEX_WAIT_REQUEUE_PI(.., &time)             time = past
+//!   requested? then time = past                  time: past already? done
+//!   FUTEX_WAIT(.., &time)                        time = past
 //!     the kernel reads the time                  a signal to the waiter's thread
 //!   time = past: it does not wait any more
+//!   its time was over, or a handler ran:
+//!     requested? interrupted; else anew
 //! ```
 //!
-//! One of the two fences is first. If it is the interrupter's, the waiter finds the request. If it is the waiter's, the interrupter finds the
-//! time and moves it; the kernel reads it afterwards, or is interrupted by the signal and then reads it again. An interrupter who
-//! is late moves the time of a later wait, which then finds no request and begins anew.
+//! One of the two fences is first. If it is the interrupter's, the waiter finds the request. If it
+//! is the waiter's, the interrupter finds the time and moves it; the kernel reads it afterwards, or
+//! has read it before, and then the signal ends the call. An interrupter that is late moves the
+//! time of a later wait, which then finds no request and begins anew.
+//!
+//! A waiter that finds the request makes the system call all the same. The kernel compares the word
+//! before it looks at the time, so a waiter that was signalled before returns as signalled, and not
+//! as interrupted.
 
+use super::condvar::Slept;
 use crate::atomic::{AtomicU32, Ordering, full_fence};
 use crate::park::Until;
 use crate::park::interrupt::Interrupts;
@@ -32,8 +41,8 @@ use core::time::Duration;
 
 /// What one thread ends another's wait with: `pthread_cancel` needs it, and a runtime that stops its threads.
 ///
-/// A thread waits with it ([`Semaphore::wait_interruptible_by`](crate::Semaphore::wait_interruptible_by),
-/// [`RawCondvar::wait_interruptible`](crate::RawCondvar::wait_interruptible)), one wait at a time, and any other thread may
+/// A thread waits with it ([`Semaphore::wait_interruptible_by`](crate::abi_support::CancellableSemaphore::wait_interruptible_by),
+/// [`RawCondvar::wait_interruptible`](crate::abi_support::CancellableCondvar::wait_interruptible)), one wait at a time, and any other thread may
 /// [`interrupt`](Self::interrupt). A request stays until it is [cleared](Self::clear): a wait that begins later ends at once. So clear it,
 /// look whether you are to stop, and wait: whoever asks you to stop and then interrupts is heard.
 ///
@@ -44,7 +53,8 @@ use core::time::Duration;
 /// [`interrupt_with`](Self::interrupt_with).
 ///
 /// ```
-/// use waitword::{Interrupter, Semaphore};
+/// use waitword::Semaphore;
+/// use waitword::abi_support::{CancellableSemaphore as _, Interrupter};
 ///
 /// static STOP: Interrupter = Interrupter::new();
 /// static WORK: Semaphore = Semaphore::new(0);
@@ -124,12 +134,12 @@ impl Interrupter {
         }
     }
 
-    /// Waits in the kernel with `wait`, which is given the time at which that ends. The caller is interrupted if it returns `None`.
+    /// Waits in the kernel with `wait`, which is given the time at which that ends.
     pub(super) fn wait_in_kernel(
         &self,
         deadline: Option<&Deadline>,
         wait: impl Fn(&Time, Clock) -> Result<(), Errno>,
-    ) -> Option<Result<(), Errno>> {
+    ) -> Slept {
         // Relaxed: the time is set behind it.
         self.tid.store(tid(), Ordering::Relaxed);
         loop {
@@ -141,13 +151,16 @@ impl Interrupter {
             };
             self.time.set(ends);
             full_fence();
-            let ended = (!self.is_interrupted())
-                .then(|| wait(&self.time, ends.map_or(Clock::Monotonic, |ends| ends.clock)));
+            if self.is_interrupted() {
+                self.time.move_to_the_past();
+            }
+            let ended = wait(&self.time, ends.map_or(Clock::Monotonic, |ends| ends.clock));
             self.time.move_to_the_past();
-            let begins_anew =
-                ended == Some(Err(Errno::TIMEDOUT)) && !deadline.is_some_and(Deadline::has_passed);
-            if !begins_anew {
-                return ended;
+            match ended {
+                Err(Errno::TIMEDOUT) if self.is_interrupted() => return Slept::Interrupted,
+                Err(Errno::TIMEDOUT) if !deadline.is_some_and(Deadline::has_passed) => {}
+                Err(Errno::INTR) => {}
+                ended => return ended.into(),
             }
         }
     }

@@ -216,16 +216,16 @@ impl Latch {
                 return false;
             }
             let announced = now | SLEEPERS;
-            if now != announced
-                && let Err(changed) = self.word.compare_exchange_weak(
+            if now != announced {
+                if let Err(changed) = self.word.compare_exchange_weak(
                     now,
                     announced,
                     Ordering::Relaxed,
                     Ordering::Acquire,
-                )
-            {
-                now = changed;
-                continue;
+                ) {
+                    now = changed;
+                    continue;
+                }
             }
             let waited = sleep::wait(
                 &self.word,

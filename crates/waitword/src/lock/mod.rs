@@ -2,20 +2,26 @@
 //! lock's own word must change in one step with its queue, `wait` and `wake` elsewhere.
 
 #[cfg(not(loom))]
-mod api;
-#[cfg(not(loom))]
 mod atomic_wait;
 mod auto_event;
 mod barrier;
-mod condvar;
+pub(crate) mod condvar;
 mod const_fn;
 mod count;
 mod event;
-mod interrupter;
+#[cfg(not(loom))]
+mod fallible;
+pub(crate) mod interrupter;
 mod key;
 mod latch;
+#[cfg(not(loom))]
+mod lazy_lock;
 mod mutex;
-mod once;
+pub(crate) mod once;
+#[cfg(not(loom))]
+mod once_lock;
+#[cfg(not(loom))]
+mod permit;
 pub(crate) mod pi;
 pub(crate) mod robust;
 mod rwlock;
@@ -29,30 +35,59 @@ pub(crate) use mutex::{let_extras_be_woken, let_heirs_be_late, let_time_pass};
 
 pub use auto_event::AutoEvent;
 pub use barrier::{Barrier, BarrierWaitResult};
-pub use condvar::{RawCondvar, Wakeup};
+pub use condvar::RawCondvar;
 pub use count::CountError;
 pub use event::Event;
-pub use interrupter::Interrupter;
 pub use latch::Latch;
-pub use mutex::{Flavour, Kind, LockError, MutexOptions, RawMutex};
+pub use mutex::{Kind, LockError, PosixFlavour, PosixMutexOptions, RawPosixMutex};
 pub use once::{Once, OnceState};
 pub use robust::{RawRobustMutex, RobustError, RobustKind, RobustLocked, RobustProtocol};
 pub use rwlock::{Preference, RawRwLock, RwLockError};
 pub use semaphore::Semaphore;
 
 #[cfg(not(loom))]
-pub use api::{
-    MappedMutexGuard, MappedReentrantMutexGuard, Mutex, MutexGuard, RawThreadId, ReentrantMutex,
-    ReentrantMutexGuard, const_mutex,
-};
-#[cfg(not(loom))]
 pub use atomic_wait::AtomicWait;
 #[cfg(not(loom))]
 pub use condvar::{Condvar, WaitTimeoutResult};
 #[cfg(not(loom))]
-pub use robust::{RobustGuard, RobustMutex};
+pub use fallible::{
+    CheckedCondvar, CheckedMutex, CheckedMutexGuard, FallibleCondvar, FallibleMutex,
+    FallibleMutexGuard, PiCondvar, PiMutex, PiMutexGuard, RawCheckedMutex, RawFallibleMutex,
+    RawPiMutex,
+};
+#[cfg(not(loom))]
+pub use lazy_lock::LazyLock;
+#[cfg(not(loom))]
+pub use mutex::api::{
+    Flavour, MappedMutexGuard, MappedReentrantMutexGuard, Mutex, MutexGuard, MutexOptions,
+    RawMutex, RawThreadId, ReentrantMutex, ReentrantMutexGuard, const_mutex, const_reentrant_mutex,
+};
+#[cfg(not(loom))]
+pub use mutex::fair::{
+    FairMutex, FairMutexGuard, MappedFairMutexGuard, RawFairMutex, const_fair_mutex,
+};
+#[cfg(not(loom))]
+pub use once_lock::OnceLock;
+#[cfg(not(loom))]
+pub use permit::SemaphorePermit;
+#[cfg(not(loom))]
+pub use robust::{RobustAccess, RobustMutex};
 #[cfg(not(loom))]
 pub use rwlock::{
-    MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockReadGuard,
+    MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockOptions, RwLockReadGuard,
     RwLockUpgradableReadGuard, RwLockWriteGuard, const_rwlock,
 };
+
+/// Owners of an [`Arc`](std::sync::Arc) of a lock and of its hold, with the feature `arc_lock`.
+#[cfg(all(feature = "arc_lock", not(loom)))]
+pub use lock_api::{
+    ArcMutexGuard, ArcReentrantMutexGuard, ArcRwLockReadGuard, ArcRwLockUpgradableReadGuard,
+    ArcRwLockWriteGuard,
+};
+
+/// Whether guards may be sent to another thread: whatever `send_guard` says, of all locks of
+/// `lock_api`'s.
+#[cfg(all(feature = "send_guard", not(loom)))]
+type GuardMarker = lock_api::GuardSend;
+#[cfg(all(not(feature = "send_guard"), not(loom)))]
+type GuardMarker = lock_api::GuardNoSend;

@@ -3,14 +3,14 @@
 //! | bits | meaning |
 //! |------|---------|
 //! | 0-1 | NEW, RUNNING, DONE, POISONED |
-//! | 2 | RUNNING, and somebody may sleep |
+//! | 2 | not DONE, and a thread may sleep |
 //! | 3-31 | RUNNING: in which generation of forks |
 //!
 //! DONE has no other bits, so one comparison finds it.
 //!
 //! ```text
 //!   NEW ──first──► RUNNING ──returned──► DONE
-//!    ▲                │  └──unwound──► POISONED (call_once) or NEW (execute)
+//!    ▲                │  └──unwound──► POISONED (call_once) or NEW (execute, produce)
 //!    └────────────────┘ forked: in the child nobody is running it any more
 //! ```
 //!
@@ -18,7 +18,8 @@
 //!
 //! 1. Only who has made the word RUNNING ends that, in one step that also says whether anybody is to be woken. After
 //!    that step it does not touch the word.
-//! 2. Whoever sleeps has set bit 2 in the very word that it found RUNNING.
+//! 2. A thread that sleeps has set bit 2 in the very word that it found. The bit stays until the
+//!    end of a run, which wakes all: also if the sleeper came first (`wait`).
 //! 3. A word that is RUNNING in another generation is that of a thread that stayed behind in the parent: as good as
 //!    NEW. (If the running thread itself forked, it goes on in the child too, and does not touch what another has
 //!    begun there meanwhile.)
@@ -119,6 +120,29 @@ impl Once {
         }
     }
 
+    /// Waits until it has been done, by another thread.
+    ///
+    /// Blocks. (Rust's `std::sync::Once` has it; `parking_lot::Once` does not.)
+    ///
+    /// # Panics
+    /// If it is poisoned, or becomes so.
+    #[inline]
+    pub fn wait(&self) {
+        if !self.is_done() {
+            self.wait_for_others(Unwound::Poisons { force: false });
+        }
+    }
+
+    /// [`wait`](Self::wait), but goes on waiting if it is poisoned.
+    ///
+    /// Blocks.
+    #[inline]
+    pub fn wait_force(&self) {
+        if !self.is_done() {
+            self.wait_for_others(Unwound::Poisons { force: true });
+        }
+    }
+
     /// What it is at this moment. If it is done, what was done is visible.
     #[inline]
     pub fn state(&self) -> OnceState {
@@ -143,9 +167,8 @@ impl Once {
     pub fn call_once(&self, f: impl FnOnce()) {
         if !self.is_done() {
             let mut f = Some(f);
-            self.call(Unwound::Poisons { force: false }, &mut |_| {
-                run_once(&mut f)();
-            });
+            let run = &mut |_| run_once(&mut f)();
+            self.call(Unwound::Poisons { force: false }, run, None);
         }
     }
 
@@ -160,9 +183,8 @@ impl Once {
     pub fn call_once_force(&self, f: impl FnOnce(OnceState)) {
         if !self.is_done() {
             let mut f = Some(f);
-            self.call(Unwound::Poisons { force: true }, &mut |found| {
-                run_once(&mut f)(found);
-            });
+            let run = &mut |found| run_once(&mut f)(found);
+            self.call(Unwound::Poisons { force: true }, run, None);
         }
     }
 
@@ -177,56 +199,98 @@ impl Once {
     pub fn execute(&self, f: impl FnOnce()) {
         if !self.is_done() {
             let mut f = Some(f);
-            self.call(Unwound::StartsAnew, &mut |_| run_once(&mut f)());
+            self.call(Unwound::StartsAnew, &mut |_| run_once(&mut f)(), None);
         }
     }
 
+    /// [`execute`](Self::execute) in two steps. `make` may find that another thread does the same
+    /// in a forked child, and is then called again if that one fails. `keep` runs at most once, and
+    /// alone: for what readers will borrow.
+    pub(super) fn produce(&self, make: &mut dyn FnMut(), keep: &mut dyn FnMut()) {
+        self.call(Unwound::StartsAnew, &mut |_| make(), Some(keep));
+    }
+
     #[inline]
-    fn is_done(&self) -> bool {
+    pub(super) fn is_done(&self) -> bool {
         self.word.load(Ordering::Acquire) == DONE
     }
 
     #[cold]
-    fn call(&self, unwound: Unwound, f: &mut dyn FnMut(OnceState)) {
+    fn wait_for_others(&self, unwound: Unwound) {
+        let mut now = self.word.load(Ordering::Acquire);
+        while now & STATE != DONE {
+            unwound.allow(now);
+            now = self.sleep(now);
+        }
+    }
+
+    #[cold]
+    fn call(
+        &self,
+        unwound: Unwound,
+        f: &mut dyn FnMut(OnceState),
+        mut keep: Option<&mut dyn FnMut()>,
+    ) {
+        while let Some((mut run, found)) = self.begin(unwound) {
+            f(found);
+            if let Some(keep) = &mut keep {
+                if !run.goes_on() {
+                    // Another thread has begun anew: that one, or its end, is waited for.
+                    continue;
+                }
+                keep();
+            }
+            return run.end();
+        }
+    }
+
+    /// [`execute`](Self::execute) in two steps, for a caller whose function may be left in ways that
+    /// run no destructors: begins, or waits for the thread that has begun. `None` if it has been done.
+    ///
+    /// Blocks.
+    #[cold]
+    pub(crate) fn begin_executing(&self) -> Option<OnceRun<'_>> {
+        self.begin(Unwound::StartsAnew).map(|(run, _)| run)
+    }
+
+    // Inlined: what it returns would pass through memory.
+    #[inline(always)]
+    fn begin(&self, unwound: Unwound) -> Option<(OnceRun<'_>, OnceState)> {
         let mut now = self.word.load(Ordering::Acquire);
         loop {
+            unwound.allow(now);
             let found = match now & STATE {
-                DONE => return,
-                POISONED => match unwound {
-                    Unwound::Poisons { force: false } => {
-                        panic!("Once: an earlier call has panicked")
-                    }
-                    _ => OnceState::Poisoned,
-                },
+                DONE => return None,
+                POISONED => OnceState::Poisoned,
                 RUNNING if is_running_here(now) => {
-                    now = self.wait(now);
+                    now = self.sleep(now);
                     continue;
                 }
                 _ => OnceState::New,
             };
             let running = RUNNING | generation();
             // A failure is looked at as the first load was.
-            match self
-                .word
-                .compare_exchange(now, running, Ordering::Acquire, Ordering::Acquire)
-            {
+            match self.word.compare_exchange(
+                now,
+                running | now & SLEEPERS,
+                Ordering::Acquire,
+                Ordering::Acquire,
+            ) {
                 Ok(_) => {
-                    let mut run = Run {
+                    let run = OnceRun {
                         once: self,
                         running,
                         end: unwound.state(),
                     };
-                    f(found);
-                    run.end = DONE;
-                    return;
+                    return Some((run, found));
                 }
                 Err(changed) => now = changed,
             }
         }
     }
 
-    /// Sleeps until the word has changed from RUNNING, as was found; what it is then.
-    fn wait(&self, found: u32) -> u32 {
+    /// Sleeps until a run has ended, unless the word is not as it was found; what it is then.
+    fn sleep(&self, found: u32) -> u32 {
         let announced = found | SLEEPERS;
         let is_announced = found == announced
             || self
@@ -258,6 +322,14 @@ enum Unwound {
 }
 
 impl Unwound {
+    /// Panics if this call refuses a word that is poisoned.
+    #[inline]
+    fn allow(self, now: u32) {
+        if now & STATE == POISONED && matches!(self, Unwound::Poisons { force: false }) {
+            panic!("Once: an earlier call has panicked");
+        }
+    }
+
     fn state(self) -> u32 {
         match self {
             Unwound::Poisons { .. } => POISONED,
@@ -271,8 +343,10 @@ fn run_once<F>(f: &mut Option<F>) -> F {
     f.take().expect("begun once")
 }
 
-/// The thread that is at it. Ends that when it goes, by return or by unwinding.
-struct Run<'a> {
+/// A call of the function. Its end is that of the call: [`end`](Self::end) after the return, its destructor if the call was left
+/// by unwinding.
+#[derive(Debug)]
+pub struct OnceRun<'a> {
     once: &'a Once,
     /// The word that it has made.
     running: u32,
@@ -280,7 +354,33 @@ struct Run<'a> {
     end: u32,
 }
 
-impl Drop for Run<'_> {
+impl OnceRun<'_> {
+    /// The function has returned.
+    pub fn end(mut self) {
+        self.end = DONE;
+    }
+
+    /// Whether this is still the only run. If it has forked and this is the child, another thread
+    /// may have begun anew; from here on none can.
+    fn goes_on(&mut self) -> bool {
+        let running = RUNNING | generation();
+        // Relaxed: what the run read and wrote before the fork is this thread's own.
+        let is_only = running == self.running
+            || self
+                .once
+                .word
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| {
+                    (now & !SLEEPERS == self.running).then_some(running | now & SLEEPERS)
+                })
+                .is_ok();
+        if is_only {
+            self.running = running;
+        }
+        is_only
+    }
+}
+
+impl Drop for OnceRun<'_> {
     fn drop(&mut self) {
         let ended = self
             .once

@@ -1,5 +1,5 @@
 //! The priority-inheritance word: what a mutex with the protocol "inherit" stands on (POSIX's
-//! `PTHREAD_PRIO_INHERIT`), and how a condition variable hands such a mutex over.
+//! `PTHREAD_PRIO_INHERIT`).
 //!
 //! A thread of low priority holds the lock, one of high priority waits for it, and one of middle priority keeps
 //! the first from running: the highest then waits for the middle one, for as long as that likes. The remedy
@@ -44,9 +44,8 @@
 
 use crate::atomic::{AtomicU32, Ordering};
 use crate::futex::Scope;
-use crate::lock::Interrupter;
-use crate::sys::clock::{Clock, Deadline};
-use crate::sys::moving_time::Time;
+use crate::stats::{self, Event};
+use crate::sys::clock::Deadline;
 use crate::sys::tid::tid;
 use crate::sys::{Errno, futex_pi};
 use core::fmt;
@@ -233,13 +232,18 @@ pub(crate) fn lock_until(
     }
 }
 
-// Inlined, as all between a system call and its caller (`sys/mod.rs`).
+/// [`lock`] or [`lock_until`], after one attempt that failed. Inlined, as all between a system call and its caller (`sys/mod.rs`).
+///
+/// # Errors
+/// As [`lock_until`].
 #[inline]
-fn lock_contended(
+pub(crate) fn lock_contended(
     word: &AtomicU32,
     scope: Scope,
     deadline: Option<&Deadline>,
 ) -> Result<Acquired, PiError> {
+    stats::count(Event::Contended);
+    stats::count(Event::Sleeps);
     loop {
         match futex_pi::lock(word, is_private(scope), deadline) {
             Ok(()) => return Ok(acquired(word)),
@@ -271,124 +275,11 @@ pub(crate) fn unlock(word: &AtomicU32, scope: Scope) -> Result<(), PiError> {
 fn unlock_contended(word: &AtomicU32, scope: Scope) -> Result<(), PiError> {
     loop {
         match futex_pi::unlock(word, is_private(scope)) {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                stats::count(Event::Wakes);
+                return Ok(());
+            }
             Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(other) => return Err(other.into()),
-        }
-    }
-}
-
-/// How a wait on a condition variable's word ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum CondWait {
-    /// Signalled, and the caller holds the mutex.
-    Locked(Acquired),
-    /// The word did not hold the expected value (`EAGAIN`); or, once it had been moved to the mutex, a signal
-    /// handler ran. In the second case a signal of the condition was spent on the caller, and the two cannot be told
-    /// apart: it must count as a wake-up, perhaps a spurious one. The mutex is not held.
-    Changed,
-    /// The deadline has passed (`ETIMEDOUT`). The mutex is not held. A signal that came at the same time may have
-    /// been spent, as POSIX allows.
-    TimedOut,
-    /// Another thread has interrupted it, or a signal handler (`EINTR`; kernels restart the call instead). The mutex is not held, and
-    /// no signal of the condition was spent.
-    Interrupted,
-    /// It did not wait. The mutex is not held. [`PiError::Unsupported`]: wait on the word as on a plain futex,
-    /// and lock the mutex after.
-    Failed(PiError),
-}
-
-/// Sleeps on a condition variable's word while that holds `expected`, until [`requeue_pi_at`] has moved the caller to
-/// the mutex and it was its turn there (FUTEX_WAIT_REQUEUE_PI).
-///
-/// The caller has read `expected` while it held the mutex, and has unlocked that. From the signal on it
-/// lends its priority to the mutex's holder, and it wakes as owner, once: with the plain way, where a signalled
-/// thread wakes and then locks, a broadcast wakes a herd in the order in which the scheduler likes. Another thread may end it `by` that.
-pub(crate) fn wait_requeue_pi(
-    cond_word: &AtomicU32,
-    expected: u32,
-    deadline: Option<&Deadline>,
-    by: Option<&Interrupter>,
-    mutex_word: &AtomicU32,
-    scope: Scope,
-) -> CondWait {
-    let wait = |time: &Time, clock| {
-        futex_pi::wait_requeue(
-            cond_word,
-            expected,
-            (time, clock),
-            mutex_word,
-            is_private(scope),
-        )
-    };
-    let ended = match by {
-        Some(by) => match by.wait_in_kernel(deadline, wait) {
-            Some(ended) => ended,
-            None => return CondWait::Interrupted,
-        },
-        None => {
-            let clock = deadline.map_or(Clock::Monotonic, |deadline| deadline.clock);
-            wait(&Time::at(deadline), clock)
-        }
-    };
-    match ended {
-        Ok(()) => CondWait::Locked(acquired(mutex_word)),
-        Err(Errno::AGAIN) => CondWait::Changed,
-        Err(Errno::TIMEDOUT) => CondWait::TimedOut,
-        Err(Errno::INTR) => CondWait::Interrupted,
-        Err(other) => CondWait::Failed(other.into()),
-    }
-}
-
-/// Signals one waiter of the condition variable's word and `others` more (0 to signal, `i32::MAX` to broadcast):
-/// the first gets the mutex if that is free, all others wait for it from now on (FUTEX_CMP_REQUEUE_PI); how many.
-///
-/// `expected` is what the word was last seen to hold. If others have changed it meanwhile, it is read
-/// again and the call made again. The caller need not hold the mutex, but every waiter must have come by
-/// [`wait_requeue_pi`] with this mutex.
-///
-/// # Errors
-/// `Kernel(EINVAL)` for a waiter that came otherwise; [`PiError::Deadlock`] if a waiter would wait for itself,
-/// [`PiError::OwnerGone`] for a mutex with a dead owner; `NotOwner`, `OutOfMemory`, `Unsupported`. Some waiters may
-/// have been signalled before the error.
-#[cfg(any(test, loom))]
-pub(crate) fn requeue_pi(
-    cond_word: &AtomicU32,
-    expected: u32,
-    mutex_word: &AtomicU32,
-    others: u32,
-    scope: Scope,
-) -> Result<usize, PiError> {
-    // SAFETY: the mutex exists.
-    unsafe { requeue_pi_at(cond_word, expected, mutex_word, others, scope) }
-}
-
-/// The same with the address of the mutex's word.
-///
-/// # Errors
-/// As above.
-///
-/// # Safety
-/// If anybody waits on the condition variable's word, the mutex exists.
-pub(crate) unsafe fn requeue_pi_at(
-    cond_word: &AtomicU32,
-    mut expected: u32,
-    mutex_word: *const AtomicU32,
-    others: u32,
-    scope: Scope,
-) -> Result<usize, PiError> {
-    // A count is an int to the kernel, and a negative one is refused.
-    let others = others.min(i32::MAX as u32);
-    loop {
-        // SAFETY: the caller's promise.
-        match unsafe {
-            futex_pi::requeue(cond_word, expected, mutex_word, others, is_private(scope))
-        } {
-            Ok(count) => return Ok(count),
-            // Relaxed: the kernel compares it again.
-            Err(Errno::AGAIN) => expected = cond_word.load(Ordering::Relaxed),
-            Err(Errno::INTR) => {}
             Err(other) => return Err(other.into()),
         }
     }

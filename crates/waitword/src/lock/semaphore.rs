@@ -33,6 +33,9 @@ use core::time::Duration;
 /// assert_eq!(DESKS.value(), 2);
 /// ```
 ///
+/// What a post gives back at the end of a scope: [`acquire`](Self::acquire) and its like return a
+/// [`SemaphorePermit`](crate::SemaphorePermit) that posts when it is dropped, also by a panic.
+///
 /// 8 bytes: the value in the low half and the number of waiters in the high one, as glibc's `sem_t` begins. All zeros
 /// is a private semaphore of value 0. With nobody waiting neither a post nor a wait makes a system call.
 ///
@@ -180,12 +183,36 @@ impl Semaphore {
     /// As [`wait_interruptible`](Self::wait_interruptible). Whether it was `by` this, and not by a signal, it says itself.
     #[cfg(not(loom))]
     #[inline]
-    pub fn wait_interruptible_by(
+    pub(crate) fn wait_interruptible_by(
         &self,
         deadline: Option<Deadline>,
         by: &Interrupter,
     ) -> Result<(), Error> {
         tokens::take(&self.word, by.until(deadline.as_ref()), Signals::Reported)
+    }
+
+    /// Counts down by `count` in one step, if the value is not below that; whether it has.
+    ///
+    /// Does not block. Async-signal-safe.
+    #[inline]
+    #[must_use]
+    pub(crate) fn try_wait_many(&self, count: u32) -> bool {
+        match count {
+            1 => self.try_wait(),
+            _ => tokens::try_take_several(&self.word, count),
+        }
+    }
+
+    /// Counts down by `count` in one step, or waits until that can be done, or the deadline has
+    /// passed; whether it has counted down.
+    ///
+    /// Blocks.
+    #[inline]
+    pub(crate) fn wait_many(&self, count: u32, deadline: Option<&Deadline>) -> bool {
+        match count {
+            1 => tokens::take(&self.word, deadline, Signals::Ignored).is_ok(),
+            _ => tokens::take_several(&self.word, count, deadline).is_ok(),
+        }
     }
 
     /// The value at some moment during the call (`sem_getvalue`): 0 if anybody must wait. For show, and for tests: it

@@ -42,6 +42,9 @@ pub(super) enum Signals {
     Reported,
 }
 
+/// The class of sleepers that every wake finds, and the wake that finds every class.
+const ANY: u32 = u32::MAX;
+
 /// A word that is slept on.
 pub(super) trait SleepWord: KernelWord {
     /// The 32 bits that decide.
@@ -99,13 +102,19 @@ impl Spot {
     /// Wakes up to `count`. Async-signal-safe.
     #[inline]
     pub(super) fn wake(self, count: usize) {
+        self.wake_class(ANY, count);
+    }
+
+    /// Wakes up to `count` of those that sleep as this class.
+    #[inline]
+    pub(super) fn wake_class(self, class: u32, count: usize) {
         if let Some(address) = self.in_kernel {
             let count = count.min(i32::MAX as usize) as u32;
             // An error says that the memory is gone, and so its waiters were awake.
-            let _ = crate::sys::futex::shared_wake(address, count, u32::MAX);
+            let _ = crate::sys::futex::shared_wake(address, count, class);
             return;
         }
-        private::wake(repository(), self.key, count, u64::MAX);
+        private::wake(repository(), self.key, count, class.into());
     }
 }
 
@@ -113,7 +122,24 @@ impl Spot {
 ///
 /// # Errors
 /// [`Error::TimedOut`]; [`Error::Interrupted`] if that is to be reported.
+#[inline]
 pub(super) fn wait<'u, W: SleepWord>(
+    word: &W,
+    scope: Scope,
+    expected: u32,
+    until: impl Into<Until<'u>>,
+    signals: Signals,
+) -> Result<(), Error> {
+    wait_as(ANY, word, scope, expected, until, signals)
+}
+
+/// [`wait`] as one of a class, a set of bits: wakes that share none of them pass it by. (On a
+/// process-shared word with [`Signals::Reported`] they may wake it nevertheless.)
+///
+/// # Errors
+/// As [`wait`].
+pub(super) fn wait_as<'u, W: SleepWord>(
+    class: u32,
     word: &W,
     scope: Scope,
     expected: u32,
@@ -124,10 +150,11 @@ pub(super) fn wait<'u, W: SleepWord>(
     let deadline = until.deadline;
     if scope == Scope::Shared {
         // Nobody but a signal interrupts a sleep in the kernel.
-        return in_kernel::wait(word, expected, deadline, signals);
+        return in_kernel::wait(class, word, expected, deadline, signals);
     }
     let as_expected = || word.deciding() == expected;
-    match private::wait(repository(), key_of(word), as_expected, u64::MAX, until) {
+    let key = key_of(word);
+    match private::wait(repository(), key, as_expected, class.into(), until) {
         Err(Error::TimedOut) => Err(Error::TimedOut),
         Err(Error::Interrupted) if signals == Signals::Reported => Err(Error::Interrupted),
         Err(Error::Interrupted) if is_inside() => out_of_a_handler(deadline),
@@ -161,6 +188,7 @@ mod in_kernel {
     const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
     pub(super) fn wait<W: KernelWord>(
+        class: u32,
         word: &W,
         expected: u32,
         deadline: Option<&Deadline>,
@@ -173,8 +201,10 @@ mod in_kernel {
             _ => Some(Deadline::after(LOOK_AGAIN)),
         };
         let waited = match (signals, &until) {
-            (Signals::Reported, Some(until)) => wait_restartably(word, expected, until, deadline),
-            _ => word_wait(word, expected, u32::MAX, until.as_ref()),
+            (Signals::Reported, Some(until)) => {
+                wait_restartably(class, word, expected, until, deadline)
+            }
+            _ => word_wait(word, expected, class, until.as_ref()),
         };
         match waited {
             Ok(()) | Err(Errno::AGAIN) => Ok(()),
@@ -197,8 +227,9 @@ mod in_kernel {
 
     /// `futex_waitv` goes on by itself after a handler with `SA_RESTART` though it has a time to look again, which
     /// FUTEX_WAIT does not. Before Linux 5.16 there is only that: then nobody looks again, and the rest is as it
-    /// should be.
+    /// should be. It knows no classes.
     fn wait_restartably<W: KernelWord>(
+        class: u32,
         word: &W,
         expected: u32,
         until: &Deadline,
@@ -206,7 +237,7 @@ mod in_kernel {
     ) -> Result<(), Errno> {
         match word_waitv(word, expected, until) {
             // EPERM: from a sandbox that does not know the call.
-            Err(Errno::NOSYS | Errno::PERM) => word_wait(word, expected, u32::MAX, deadline),
+            Err(Errno::NOSYS | Errno::PERM) => word_wait(word, expected, class, deadline),
             waited => waited,
         }
     }

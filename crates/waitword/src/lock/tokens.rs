@@ -4,7 +4,8 @@
 //! | bits | meaning |
 //! |------|---------|
 //! | 0-31 | tokens that lie here, at most 2^31 - 1; the kernel compares these |
-//! | 32-62 | waiters: threads that have found no token and are not back yet |
+//! | 32-61 | waiters: threads that have found no token and are not back yet |
+//! | 62 | a thread has waited for several at once; for good |
 //! | 63 | process-shared |
 //!
 //! # Nobody sleeps beside a token
@@ -21,6 +22,28 @@
 //! Both first steps change the one word, so one of them comes second. If it is the giver's, it finds the waiter
 //! counted and wakes. If it is the waiter's, it finds the token. The wake and the sleep are ordered by the table, or
 //! by the kernel.
+//!
+//! # Several at once
+//!
+//! A thread that wants several takes all of them in one step, or none: two that each had a part
+//! would wait for each other. It sleeps while the number of tokens is the one that it found too
+//! small. So it sleeps beside tokens, and a wake that was meant for "a waiter" and reached it
+//! would be lost to another. Therefore these threads are a class of their own: they are not among
+//! the waiters that are counted, and each giver that finds bit 62 wakes *all* of them, besides
+//! those that it wakes for its tokens.
+//!
+//! ```text
+//!   waiter for n                        giver
+//!   ────────────                        ─────
+//!   bit 62                              tokens += k; bit 62?
+//!   tokens = t >= n? take n, done         wake all that want several, and k others
+//!   sleep while tokens == t
+//!   ... once more
+//! ```
+//!
+//! Nothing clears the bit: a giver that did could pass by a thread that has set it and does not
+//! sleep yet. So a word on which a thread has once waited for several costs its givers a look into
+//! the table, or a system call if it is process-shared.
 //!
 //! # Invariants
 //!
@@ -47,8 +70,13 @@ use crate::park::Until;
 const TOKEN: u64 = 1;
 const TOKENS: u64 = u32::MAX as u64;
 const WAITER: u64 = 1 << 32;
-const WAITERS: u64 = SHARED - WAITER;
+const WAITERS: u64 = SEVERAL - WAITER;
+const SEVERAL: u64 = 1 << 62;
 const SHARED: u64 = 1 << 63;
+
+/// The classes of sleepers: those that want one token, and those that want several.
+const FOR_ONE: u32 = 1;
+const FOR_SEVERAL: u32 = 2;
 
 /// No tokens.
 const NONE: u32 = 0;
@@ -95,7 +123,7 @@ pub(super) fn give(word: &AtomicU64, how_many: impl Fn(u64) -> Option<u32>) -> O
             Err(changed) => now = changed,
         }
     };
-    if now & WAITERS != 0 && count != 0 {
+    if now & (WAITERS | SEVERAL) != 0 && count != 0 {
         wake(word, now, count);
     }
     Some(())
@@ -107,7 +135,13 @@ pub(super) fn give(word: &AtomicU64, how_many: impl Fn(u64) -> Option<u32>) -> O
 #[cold]
 #[inline(never)]
 extern "C" fn wake(word: *const AtomicU64, was: u64, count: u32) {
-    Spot::at(word, scope(was)).wake(count as usize);
+    let spot = Spot::at(word, scope(was));
+    if was & WAITERS != 0 {
+        spot.wake_class(FOR_ONE, count as usize);
+    }
+    if was & SEVERAL != 0 {
+        spot.wake_class(FOR_SEVERAL, usize::MAX);
+    }
 }
 
 /// Takes a token if there is one.
@@ -121,6 +155,50 @@ pub(super) fn try_take(word: &AtomicU64) -> bool {
         }
     }
     false
+}
+
+/// Takes as many tokens in one step, if there are so many.
+#[inline]
+pub(super) fn try_take_several(word: &AtomicU64, count: u32) -> bool {
+    let fits = |now| (tokens(now) >= count).then(|| now - u64::from(count) * TOKEN);
+    // Acquire: what was done before each of them was given.
+    word.fetch_update(Ordering::Acquire, Ordering::Relaxed, fits)
+        .is_ok()
+}
+
+/// Takes as many tokens in one step, or waits until it can.
+///
+/// # Errors
+/// [`Error::TimedOut`].
+#[inline]
+pub(super) fn take_several<'u>(
+    word: &AtomicU64,
+    count: u32,
+    until: impl Into<Until<'u>>,
+) -> Result<(), Error> {
+    if try_take_several(word, count) {
+        return Ok(());
+    }
+    wait_for_several(word, count, until.into())
+}
+
+#[cold]
+fn wait_for_several(word: &AtomicU64, count: u32, until: Until<'_>) -> Result<(), Error> {
+    // Relaxed: a giver that does not see the bit comes before, and the loads below see its tokens.
+    // The table's fences, or the kernel's, order it before the sleep.
+    let scope = scope(word.fetch_or(SEVERAL, Ordering::Relaxed));
+    let mut ended = Ok(());
+    loop {
+        let found = tokens(word.load(Ordering::Relaxed));
+        if found >= count {
+            if try_take_several(word, count) {
+                return Ok(());
+            }
+            continue;
+        }
+        ended?;
+        ended = sleep::wait_as(FOR_SEVERAL, word, scope, found, until, Signals::Ignored);
+    }
 }
 
 /// Takes a token, or waits for one.
@@ -146,7 +224,7 @@ fn wait(word: &AtomicU64, until: Until<'_>, signals: Signals) -> Result<(), Erro
         if leave(word, false) {
             return Ok(());
         }
-        if let Err(ended) = sleep::wait(word, scope, NONE, until, signals) {
+        if let Err(ended) = sleep::wait_as(FOR_ONE, word, scope, NONE, until, signals) {
             return match leave(word, true) {
                 true => Ok(()),
                 false => Err(ended),

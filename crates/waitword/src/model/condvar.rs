@@ -8,30 +8,31 @@ use super::*;
 use crate::checker::cell::UnsafeCell;
 use crate::lock::{LockError, key_of};
 use crate::private::repository as process_repository;
-use crate::{Flavour, MutexOptions, RawCondvar, RawMutex, Scope};
+use crate::sys::sched::set_priority;
+use crate::{PosixFlavour, PosixMutexOptions, RawCondvar, RawPosixMutex, Scope};
 
-const FLAVOURS: [Flavour; 2] = [HEIR, Flavour::WaitWake];
+const FLAVOURS: [PosixFlavour; 2] = [HEIR, PosixFlavour::WaitWake];
 
 /// Tokens, a mutex over them, and a condvar for those who want one.
 pub(super) struct Store {
-    pub(super) mutex: RawMutex,
+    pub(super) mutex: RawPosixMutex,
     pub(super) condvar: RawCondvar,
     tokens: UnsafeCell<u32>,
 }
 
 impl Store {
-    pub(super) fn new(flavour: Flavour, time: Time) -> Arc<Self> {
+    pub(super) fn new(flavour: PosixFlavour, time: Time) -> Arc<Self> {
         Self::with_scopes(flavour, time, Scope::Private, Scope::Private)
     }
 
     pub(super) fn with_scopes(
-        flavour: Flavour,
+        flavour: PosixFlavour,
         time: Time,
         mutex: Scope,
         condvar: Scope,
     ) -> Arc<Self> {
         time.begin();
-        let options = MutexOptions::new().flavour(flavour).scope(mutex);
+        let options = PosixMutexOptions::new().flavour(flavour).scope(mutex);
         Arc::new(Self {
             mutex: options.build_model(),
             condvar: RawCondvar::with_scope(condvar),
@@ -141,7 +142,7 @@ fn a_signal_finds_its_waiter() {
 }
 
 /// The second signaller may come while the first one's waiter is on its way.
-fn two_signals(flavour: Flavour, time: Time, preemptions: usize) {
+fn two_signals(flavour: PosixFlavour, time: Time, preemptions: usize) {
     check(preemptions, move || {
         let store = Store::new(flavour, time);
         let takers = [(); 2].map(|()| spawn(&store, Store::take));
@@ -160,11 +161,11 @@ fn two_signals(flavour: Flavour, time: Time, preemptions: usize) {
 fn two_signals_find_two_waiters() {
     two_signals(HEIR, Time::Stands, 1);
     two_signals(HEIR, Time::Passes, 1);
-    two_signals(Flavour::WaitWake, Time::Stands, 1);
+    two_signals(PosixFlavour::WaitWake, Time::Stands, 1);
 }
 
 /// With the mutex held all move; without, one is woken, and the others move to a mutex that is free or not.
-fn broadcast(flavour: Flavour, time: Time, with_mutex: bool, preemptions: usize) {
+fn broadcast(flavour: PosixFlavour, time: Time, with_mutex: bool, preemptions: usize) {
     check(preemptions, move || {
         let store = Store::new(flavour, time);
         let takers = [(); 2].map(|()| spawn(&store, Store::take));
@@ -188,7 +189,7 @@ fn broadcast(flavour: Flavour, time: Time, with_mutex: bool, preemptions: usize)
 fn a_broadcast_with_the_mutex_held_finds_all() {
     broadcast(HEIR, Time::Stands, true, 2);
     broadcast(HEIR, Time::Passes, true, 1);
-    broadcast(Flavour::WaitWake, Time::Stands, true, 2);
+    broadcast(PosixFlavour::WaitWake, Time::Stands, true, 2);
 }
 
 #[test]
@@ -196,7 +197,50 @@ fn a_broadcast_without_the_mutex_finds_all() {
     broadcast(HEIR, Time::Stands, false, 2);
     broadcast(HEIR, Time::PassesOnOneCpu, false, 1);
     broadcast(HEIR, Time::ForExtras, false, 2);
-    broadcast(Flavour::WaitWake, Time::Stands, false, 2);
+    broadcast(PosixFlavour::WaitWake, Time::Stands, false, 2);
+}
+
+/// Two takers of these priorities, signalled one by one or all at once, with the mutex held or not; a
+/// third thread wants the mutex.
+fn takers_of_priorities(flavour: PosixFlavour, priorities: [u8; 2], all: bool, with_mutex: bool) {
+    check(1, move || {
+        let store = Store::new(flavour, Time::Stands);
+        let takers = priorities.map(|priority| {
+            spawn(&store, move |store| {
+                set_priority(priority);
+                store.take();
+            })
+        });
+        let tell = |store: &Store| match all {
+            true => drop(store.condvar.notify_all()),
+            false => (0..2).for_each(|_| drop(store.condvar.notify_one())),
+        };
+        store.mutex.lock();
+        store.set(2);
+        if with_mutex {
+            tell(&store);
+        }
+        store.unlock();
+        if !with_mutex {
+            tell(&store);
+        }
+        for taker in takers {
+            taker.join().unwrap();
+        }
+        store.over(0);
+    });
+}
+
+#[test]
+fn real_time_takers_are_found() {
+    for flavour in FLAVOURS {
+        for all in [false, true] {
+            for with_mutex in [false, true] {
+                takers_of_priorities(flavour, [0, 1], all, with_mutex);
+                takers_of_priorities(flavour, [1, 2], all, with_mutex);
+            }
+        }
+    }
 }
 
 /// Both takers stand in the mutex's queue when its holder goes to sleep, and wakes both.
@@ -225,7 +269,7 @@ fn one_who_goes_to_sleep_wakes_some() {
 }
 
 /// Whoever was signalled says so, and whoever timed out was not: a signal that found somebody is reported by one.
-fn timeout(flavour: Flavour, all: bool) {
+fn timeout(flavour: PosixFlavour, all: bool) {
     check(2, move || {
         let store = Store::new(flavour, Time::Stands);
         let brief = spawn(&store, Store::take_briefly);
@@ -369,7 +413,7 @@ fn a_signal_does_not_move_a_waiter_to_the_mutex_of_an_earlier_wait() {
     for flavour in FLAVOURS {
         check(2, move || {
             let store = Store::new(flavour, Time::Passes);
-            let earlier = MutexOptions::new().flavour(flavour).build_model();
+            let earlier = PosixMutexOptions::new().flavour(flavour).build_model();
             let signaller = spawn(&store, |store| {
                 store.condvar.notify_one();
                 store.add(1);

@@ -3,10 +3,11 @@
 use super::mutex::{HEIR, Time};
 use super::*;
 use crate::checker::cell::UnsafeCell;
+use crate::lock::condvar::Wakeup;
 use crate::park::interrupt::Interrupts;
 use crate::park::{Notice, Pool, Until};
 use crate::private::repository as process_repository;
-use crate::{Flavour, MutexOptions, RawCondvar, RawMutex, Wakeup};
+use crate::{PosixFlavour, PosixMutexOptions, RawCondvar, RawPosixMutex};
 
 /// A thread and what it waits for: a notice, or to be interrupted.
 struct Sleeper {
@@ -63,7 +64,7 @@ fn a_request_that_was_made_before_ends_it_too() {
 /// Two waiters, one signal, and the first waiter is interrupted: whoever has not been signalled does not have the token.
 #[test]
 fn no_signal_is_spent_on_a_waiter_that_was_interrupted() {
-    for flavour in [Flavour::WaitWake, HEIR] {
+    for flavour in [PosixFlavour::WaitWake, HEIR] {
         check(1, move || {
             let store = Store::new(flavour);
             let interrupted = {
@@ -85,17 +86,17 @@ fn no_signal_is_spent_on_a_waiter_that_was_interrupted() {
 }
 
 pub(super) struct Store {
-    mutex: RawMutex,
+    mutex: RawPosixMutex,
     condvar: RawCondvar,
     tokens: UnsafeCell<u32>,
     pub(super) interrupts: Interrupts,
 }
 
 impl Store {
-    pub(super) fn new(flavour: Flavour) -> Arc<Self> {
+    pub(super) fn new(flavour: PosixFlavour) -> Arc<Self> {
         Time::Stands.begin();
         Arc::new(Self {
-            mutex: MutexOptions::new().flavour(flavour).build_model(),
+            mutex: PosixMutexOptions::new().flavour(flavour).build_model(),
             condvar: RawCondvar::new(),
             tokens: UnsafeCell::new(0),
             interrupts: Interrupts::new(),

@@ -15,6 +15,7 @@ mod condvar;
 #[cfg(shuttle)]
 mod crowd;
 mod event;
+mod fair_mutex;
 // About weak memory alone, which shuttle has not.
 #[cfg(not(shuttle))]
 mod fences;

@@ -7,12 +7,16 @@ use super::*;
 use crate::checker::cell::UnsafeCell;
 use crate::lock::{let_extras_be_woken, let_heirs_be_late, let_time_pass};
 use crate::oncpu::run_all_on_one_cpu;
-use crate::{Clock, Deadline, Flavour, MutexOptions, RawMutex, Scope};
+use crate::sys::sched::{priority, set_priority, some_are_real_time};
+use crate::{Clock, Deadline, PosixFlavour, PosixMutexOptions, RawPosixMutex, Scope};
 
-pub(super) const FLAVOURS: [Flavour; 3] =
-    [Flavour::Adaptive, Flavour::Throughput, Flavour::WaitWake];
+pub(super) const FLAVOURS: [PosixFlavour; 3] = [
+    PosixFlavour::Adaptive,
+    PosixFlavour::Throughput,
+    PosixFlavour::WaitWake,
+];
 /// Those with an heir. They differ in what the spin remembers only, which no model sees.
-pub(super) const HEIR: Flavour = Flavour::Throughput;
+pub(super) const HEIR: PosixFlavour = PosixFlavour::Throughput;
 
 /// What time is it for waiters?
 #[derive(Clone, Copy, Debug)]
@@ -47,32 +51,48 @@ impl Time {
 
 /// A mutex and what it protects.
 pub(super) struct Guarded {
-    mutex: RawMutex,
+    mutex: RawPosixMutex,
     /// How many turns were taken; loom sees to it that two threads are never at it.
     turns: UnsafeCell<u32>,
+    /// The least priority that the next holder has.
+    next: UnsafeCell<u8>,
 }
 
 impl Guarded {
-    pub(super) fn new(flavour: Flavour, time: Time) -> Arc<Self> {
+    pub(super) fn new(flavour: PosixFlavour, time: Time) -> Arc<Self> {
         Self::with_scope(flavour, time, Scope::Private)
     }
 
-    pub(super) fn with_scope(flavour: Flavour, time: Time, scope: Scope) -> Arc<Self> {
+    pub(super) fn with_scope(flavour: PosixFlavour, time: Time, scope: Scope) -> Arc<Self> {
         time.begin();
-        let options = MutexOptions::new().flavour(flavour).scope(scope);
+        let options = PosixMutexOptions::new().flavour(flavour).scope(scope);
         Arc::new(Self {
             mutex: options.build_model(),
             turns: UnsafeCell::new(0),
+            next: UnsafeCell::new(0),
         })
     }
 
     /// With the mutex held: changes what it protects; which turn it was.
     fn take_turn(&self) -> u32 {
+        if some_are_real_time() {
+            self.check_priority();
+        }
         // SAFETY: the mutex is held. loom complains if another thread is here, or could be.
         self.turns.with_mut(|turns| unsafe {
             *turns += 1;
             *turns
         })
+    }
+
+    /// With the mutex held: that no waiter of a higher priority was passed over as it was given back
+    /// last. One that is parked with a higher priority than the caller's is next.
+    fn check_priority(&self) {
+        let (mine, highest) = (priority(), self.mutex.highest_parked());
+        let next = if highest > mine { highest } else { 0 };
+        // SAFETY: as in `take_turn`.
+        let least = self.next.with_mut(|least| unsafe { least.replace(next) });
+        assert!(least <= mine, "one of priority {least} was passed over");
     }
 
     pub(super) fn turn(&self) {
@@ -132,7 +152,15 @@ pub(super) fn spawn<R: 'static>(
     thread::spawn(move || work(&guarded))
 }
 
-fn two_take_turns(flavour: Flavour, time: Time, turn: fn(&Guarded), preemptions: usize) {
+/// A turn as a thread of this priority.
+fn turn_at(at: u8) -> impl FnOnce(&Guarded) {
+    move |guarded| {
+        set_priority(at);
+        guarded.turn();
+    }
+}
+
+fn two_take_turns(flavour: PosixFlavour, time: Time, turn: fn(&Guarded), preemptions: usize) {
     check(preemptions, move || {
         let guarded = Guarded::new(flavour, time);
         let other = spawn(&guarded, move |guarded| (0..2).for_each(|_| turn(guarded)));
@@ -142,7 +170,7 @@ fn two_take_turns(flavour: Flavour, time: Time, turn: fn(&Guarded), preemptions:
     });
 }
 
-fn three_take_turns(flavour: Flavour, time: Time, turn: fn(&Guarded), preemptions: usize) {
+fn three_take_turns(flavour: PosixFlavour, time: Time, turn: fn(&Guarded), preemptions: usize) {
     check(preemptions, move || {
         let guarded = Guarded::new(flavour, time);
         let others = [(); 2].map(|()| spawn(&guarded, turn));
@@ -156,7 +184,7 @@ fn three_take_turns(flavour: Flavour, time: Time, turn: fn(&Guarded), preemption
 
 /// Two threads, one turn each way; how many turns were taken.
 fn one_against(
-    flavour: Flavour,
+    flavour: PosixFlavour,
     time: Time,
     preemptions: usize,
     turn: fn(&Guarded),
@@ -186,13 +214,13 @@ fn two_impatient_threads_take_turns() {
 #[test]
 fn two_threads_take_fair_turns() {
     two_take_turns(HEIR, Time::Stands, Guarded::fair_turn, 3);
-    two_take_turns(Flavour::WaitWake, Time::Stands, Guarded::fair_turn, 4);
+    two_take_turns(PosixFlavour::WaitWake, Time::Stands, Guarded::fair_turn, 4);
 }
 
 #[test]
 fn three_threads_take_a_turn_each() {
     three_take_turns(HEIR, Time::Stands, Guarded::turn, 2);
-    three_take_turns(Flavour::WaitWake, Time::Stands, Guarded::turn, 2);
+    three_take_turns(PosixFlavour::WaitWake, Time::Stands, Guarded::turn, 2);
 }
 
 /// One parks behind the heir, and who comes later steps aside for it, or is passed the lock.
@@ -221,6 +249,68 @@ fn a_late_heir_resigns() {
     one_gives_up_among_three(HEIR, Time::HeirsAreLate, Guarded::turn);
 }
 
+/// Threads of these priorities and an ordinary one take a turn each: none of a lower priority goes first.
+fn by_priority(flavour: PosixFlavour, time: Time, priorities: [u8; 2], preemptions: usize) {
+    check(preemptions, move || {
+        let guarded = Guarded::new(flavour, time);
+        let others = priorities.map(|priority| spawn(&guarded, turn_at(priority)));
+        guarded.turn();
+        for other in others {
+            other.join().unwrap();
+        }
+        guarded.over(3);
+    });
+}
+
+#[test]
+fn a_real_time_thread_goes_before_an_heir() {
+    for time in [Time::Stands, Time::Passes, Time::HeirsAreLate] {
+        by_priority(HEIR, time, [0, 1], 2);
+    }
+}
+
+#[test]
+fn a_real_time_thread_goes_before_another() {
+    by_priority(HEIR, Time::Stands, [1, 2], 2);
+    by_priority(HEIR, Time::PassesOnOneCpu, [1, 2], 2);
+}
+
+#[test]
+fn a_real_time_thread_goes_before_all_in_wait_wake() {
+    by_priority(PosixFlavour::WaitWake, Time::Stands, [0, 1], 2);
+    by_priority(PosixFlavour::WaitWake, Time::Stands, [1, 2], 2);
+}
+
+/// It takes the place of an heir that gives up, or gives up itself.
+#[test]
+fn a_real_time_thread_meets_a_timeout() {
+    for (brief, patient) in [(0, 1), (1, 0), (1, 1)] {
+        check(2, move || {
+            let guarded = Guarded::new(HEIR, Time::Stands);
+            let patient = spawn(&guarded, move |guarded| {
+                set_priority(patient);
+                // Whoever gives up may leave the mutex to one of a lower priority.
+                guarded.mutex.lock();
+                // SAFETY: locked just above.
+                unsafe { guarded.mutex.unlock() };
+            });
+            let brief = spawn(&guarded, move |guarded| {
+                set_priority(brief);
+                if guarded.mutex.lock_until(passed()).is_ok() {
+                    // SAFETY: locked just above.
+                    unsafe { guarded.mutex.unlock() };
+                }
+            });
+            guarded.mutex.lock();
+            // SAFETY: locked just above.
+            unsafe { guarded.mutex.unlock() };
+            patient.join().unwrap();
+            brief.join().unwrap();
+            guarded.over(0);
+        });
+    }
+}
+
 /// Its deadline passes as it is woken, handed the lock, or heir; or it has the lock.
 #[test]
 fn a_timeout_meets_an_unlock() {
@@ -242,7 +332,7 @@ fn a_try_meets_an_unlock() {
 }
 
 /// The one whose time is over is the heir, or has taken a wake-up with it: another must become heir, or wake.
-fn one_gives_up_among_three(flavour: Flavour, time: Time, turn: fn(&Guarded)) {
+fn one_gives_up_among_three(flavour: PosixFlavour, time: Time, turn: fn(&Guarded)) {
     check(2, move || {
         let guarded = Guarded::new(flavour, time);
         let patient = spawn(&guarded, turn);
@@ -267,8 +357,8 @@ fn an_heir_resigns_where_the_lock_is_handed_on() {
 
 #[test]
 fn a_timeout_takes_no_wake_up_with_it() {
-    one_gives_up_among_three(Flavour::WaitWake, Time::Stands, Guarded::turn);
-    one_gives_up_among_three(Flavour::WaitWake, Time::Stands, Guarded::fair_turn);
+    one_gives_up_among_three(PosixFlavour::WaitWake, Time::Stands, Guarded::turn);
+    one_gives_up_among_three(PosixFlavour::WaitWake, Time::Stands, Guarded::fair_turn);
 }
 
 #[test]
@@ -283,7 +373,13 @@ fn two_give_up() {
 }
 
 /// Who holds it last frees its memory, while those before may be unlocking still (glibc bug 13690).
-fn the_last_frees_it(flavour: Flavour, time: Time, threads: u32, fair: bool, preemptions: usize) {
+fn the_last_frees_it(
+    flavour: PosixFlavour,
+    time: Time,
+    threads: u32,
+    fair: bool,
+    preemptions: usize,
+) {
     check(preemptions, move || {
         let guarded = Guarded::new(flavour, time);
         let turn = move |guarded: &Guarded| {
@@ -319,8 +415,32 @@ fn the_last_of_two_frees_it() {
 }
 
 #[test]
+fn the_last_of_two_real_time_threads_frees_it() {
+    for flavour in [HEIR, PosixFlavour::WaitWake] {
+        check(3, move || {
+            let guarded = Guarded::new(flavour, Time::Stands);
+            let turn = |priority| {
+                move |guarded: &Guarded| {
+                    set_priority(priority);
+                    guarded.mutex.lock();
+                    let is_last = guarded.take_turn() == 2;
+                    // SAFETY: locked above.
+                    unsafe { guarded.mutex.unlock() };
+                    if is_last {
+                        guarded.mutex.pretend_to_free();
+                    }
+                }
+            };
+            let other = spawn(&guarded, turn(2));
+            turn(1)(&guarded);
+            other.join().unwrap();
+        });
+    }
+}
+
+#[test]
 fn the_last_of_three_frees_it() {
     the_last_frees_it(HEIR, Time::Passes, 3, false, 2);
     the_last_frees_it(HEIR, Time::Stands, 3, true, 2);
-    the_last_frees_it(Flavour::WaitWake, Time::Stands, 3, false, 2);
+    the_last_frees_it(PosixFlavour::WaitWake, Time::Stands, 3, false, 2);
 }

@@ -55,6 +55,23 @@ fn one_runs_and_all_see_it() {
     });
 }
 
+/// It may sleep before the run begins, which then must know of it at its end.
+#[test]
+fn a_thread_that_waits_before_it_has_begun_is_woken() {
+    check(3, || {
+        let task = Task::new();
+        let waiter = {
+            let task = task.clone();
+            thread::spawn(move || {
+                task.once.wait();
+                task.is_done_once();
+            })
+        };
+        task.once.call_once(|| task.work());
+        waiter.join().unwrap();
+    });
+}
+
 /// Leaves by unwinding, and no further.
 fn unwind(call: impl FnOnce()) {
     let call = std::panic::AssertUnwindSafe(call);

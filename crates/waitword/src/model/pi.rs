@@ -1,17 +1,20 @@
-//! The priority-inheritance word: its two fast paths beside the kernel's queue, and the hand-over across a condition
-//! variable's word.
+//! The priority-inheritance word: its two fast paths beside the kernel's queue, and waits at a
+//! condition variable with it.
 
 use super::*;
 use crate::checker::cell::UnsafeCell;
 use crate::futex::Scope;
-use crate::lock::Interrupter;
-use crate::lock::pi::{self, Acquired, CondWait, PiError};
-use crate::sys::futex_pi::signal;
+use crate::lock::condvar::counted::{Sleep, Slept, signal};
+use crate::lock::interrupter::Interrupter;
+use crate::lock::pi::{self, Acquired, PiError};
+use crate::sys::futex::signal as send_signal;
 
 struct Play {
     mutex: AtomicU32,
     condition: AtomicU32,
     turns: UnsafeCell<u32>,
+    /// What waiters wait for, under the mutex.
+    changed: UnsafeCell<bool>,
 }
 
 impl Play {
@@ -20,6 +23,7 @@ impl Play {
             mutex: AtomicU32::new(pi::FREE),
             condition: AtomicU32::new(0),
             turns: UnsafeCell::new(0),
+            changed: UnsafeCell::new(false),
         })
     }
 
@@ -40,10 +44,14 @@ impl Play {
         });
     }
 
-    /// Waits for the condition to be signalled, or to be interrupted.
-    fn wait(&self, by: &Interrupter) -> CondWait {
-        let scope = Scope::Private;
-        pi::wait_requeue_pi(&self.condition, 0, None, Some(by), &self.mutex, scope)
+    fn change(&self) {
+        // SAFETY: we hold the mutex.
+        self.changed.with_mut(|changed| unsafe { *changed = true });
+    }
+
+    fn is_changed(&self) -> bool {
+        // SAFETY: we hold the mutex.
+        self.changed.with(|changed| unsafe { *changed })
     }
 
     fn turn(&self) {
@@ -91,33 +99,31 @@ fn who_tries_has_it_or_is_told() {
     });
 }
 
-#[test]
-fn a_signalled_waiter_wakes_as_the_owner() {
-    check(2, || {
+/// Two threads wait for a change, which is signalled with the mutex held, or after the unlock.
+fn a_broadcast_loses_nobody(before_the_unlock: bool) {
+    check(2, move || {
         let play = Play::new();
         let waiter = |play: &Play| {
             play.lock();
-            let expected = play.condition.load(Ordering::Relaxed);
-            if expected == 0 {
+            while !play.is_changed() {
+                let sleep = Sleep::begin(&play.condition);
                 play.unlock();
-                let scope = Scope::Private;
-                match pi::wait_requeue_pi(&play.condition, expected, None, None, &play.mutex, scope)
-                {
-                    CondWait::Locked(Acquired::Clean) => {}
-                    CondWait::Changed => play.lock(),
-                    other => panic!("{other:?}"),
-                }
+                assert_eq!(sleep.sleep(None, None), Slept::Woken);
+                play.lock();
             }
             play.count();
             play.unlock();
         };
         let others = [spawn(&play, waiter), spawn(&play, waiter)];
         play.lock();
-        play.count();
-        play.condition.store(1, Ordering::Relaxed);
-        let signalled = pi::requeue_pi(&play.condition, 1, &play.mutex, 5, Scope::Private);
-        assert!(signalled.unwrap() <= 2);
+        play.change();
+        if before_the_unlock {
+            assert!(signal(&play.condition, usize::MAX) <= 2);
+        }
         play.unlock();
+        if !before_the_unlock {
+            assert!(signal(&play.condition, usize::MAX) <= 2);
+        }
         for thread in others {
             thread.join().unwrap();
         }
@@ -125,7 +131,17 @@ fn a_signalled_waiter_wakes_as_the_owner() {
     });
 }
 
-/// An interrupter comes at any moment of a wait, and so does a signal to the condition, whose word is not used any more then.
+#[test]
+fn a_broadcast_with_the_mutex_loses_nobody() {
+    a_broadcast_loses_nobody(true);
+}
+
+#[test]
+fn a_broadcast_after_the_mutex_loses_nobody() {
+    a_broadcast_loses_nobody(false);
+}
+
+/// An interrupter comes at any moment of a wait.
 #[test]
 fn an_interrupted_waiter_does_not_sleep() {
     check(4, || {
@@ -134,16 +150,16 @@ fn an_interrupted_waiter_does_not_sleep() {
         let waiter = {
             let by = by.clone();
             spawn(&play, move |play| {
-                let waited = play.wait(&by);
-                assert_eq!(waited, CondWait::Interrupted);
+                let slept = Sleep::begin(&play.condition).sleep(None, Some(&by));
+                assert_eq!(slept, Slept::Interrupted);
             })
         };
-        by.interrupt_with(signal);
+        by.interrupt_with(send_signal);
         waiter.join().unwrap();
     });
 }
 
-/// What an interrupter does late ends no later wait.
+/// A late interrupter ends no later wait.
 #[test]
 fn a_late_interrupter_does_not_end_a_later_wait() {
     check(3, || {
@@ -152,22 +168,73 @@ fn a_late_interrupter_does_not_end_a_later_wait() {
         let waiter = {
             let by = by.clone();
             spawn(&play, move |play| {
-                // A request that it has heard already.
+                // A request from before.
                 by.clear();
-                let waited = play.wait(&by);
-                match waited {
-                    CondWait::Locked(Acquired::Clean) => play.unlock(),
-                    CondWait::Changed => {}
-                    // The request came after it was cleared.
-                    CondWait::Interrupted => assert!(by.is_interrupted()),
-                    other => panic!("{other:?}"),
+                play.lock();
+                while !play.is_changed() {
+                    let sleep = Sleep::begin(&play.condition);
+                    play.unlock();
+                    match sleep.sleep(None, Some(&by)) {
+                        Slept::Woken => {}
+                        // The request came after it was cleared.
+                        Slept::Interrupted => return assert!(by.is_interrupted()),
+                        other => panic!("{other:?}"),
+                    }
+                    play.lock();
                 }
+                play.unlock();
             })
         };
-        by.interrupt_with(signal);
-        play.condition.store(1, Ordering::Relaxed);
-        let signalled = pi::requeue_pi(&play.condition, 1, &play.mutex, 0, Scope::Private);
-        assert!(signalled.unwrap() <= 1);
+        by.interrupt_with(send_signal);
+        play.lock();
+        play.change();
+        signal(&play.condition, 1);
+        play.unlock();
         waiter.join().unwrap();
+    });
+}
+
+/// Two threads wait, one of them may be interrupted, and there is one signal. If that was spent on
+/// the interrupted one, it does not return as interrupted.
+#[test]
+fn no_signal_goes_to_the_interrupted() {
+    check(2, || {
+        let play = Play::new();
+        let by = Arc::new(Interrupter::signalled());
+        let stopped = {
+            let by = by.clone();
+            spawn(&play, move |play| {
+                play.lock();
+                let mut interrupted = false;
+                while !play.is_changed() && !interrupted {
+                    let sleep = Sleep::begin(&play.condition);
+                    play.unlock();
+                    interrupted = sleep.sleep(None, Some(&by)) == Slept::Interrupted;
+                    play.lock();
+                }
+                if !interrupted {
+                    // It was woken, perhaps by the one signal, and passes it on.
+                    signal(&play.condition, 1);
+                }
+                play.unlock();
+            })
+        };
+        let other = spawn(&play, |play| {
+            play.lock();
+            while !play.is_changed() {
+                let sleep = Sleep::begin(&play.condition);
+                play.unlock();
+                assert_eq!(sleep.sleep(None, None), Slept::Woken);
+                play.lock();
+            }
+            play.unlock();
+        });
+        by.interrupt_with(send_signal);
+        play.lock();
+        play.change();
+        signal(&play.condition, 1);
+        play.unlock();
+        stopped.join().unwrap();
+        other.join().unwrap();
     });
 }

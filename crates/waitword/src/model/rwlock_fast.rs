@@ -7,7 +7,7 @@ use crate::{Preference, RwLockError, Scope};
 
 fn fast(preference: Preference) -> Arc<Guarded> {
     let guarded = Guarded::new(preference, Scope::Private);
-    guarded.lock.become_fast();
+    guarded.lock.become_fast(1);
     guarded
 }
 
@@ -41,6 +41,21 @@ fn a_writer_that_tries_does_not_come_in_beside_a_fast_reader() {
             guarded.is_left_alone(usize::from(wrote));
         });
     }
+}
+
+/// Between a reader's look at the word and its slot, a writer comes and goes and the lock becomes fast anew: the slot has the
+/// number of the bias before, which the next writer does not look for.
+#[test]
+fn a_reader_whose_bias_is_over_withdraws() {
+    check(2, || {
+        let guarded = fast(Preference::Reader);
+        let reader = start(&guarded, |guarded| drop(guarded.read()));
+        guarded.write();
+        guarded.lock.try_to_become_fast(2);
+        guarded.write();
+        reader.join().unwrap();
+        guarded.is_left_alone(2);
+    });
 }
 
 #[test]
@@ -184,7 +199,7 @@ fn anybody_s_slot_will_do_for_a_reader_without_one() {
 fn by_the_word_and_by_a_slot(preference: Preference) -> Arc<Guarded> {
     let guarded = Guarded::new(preference, Scope::Private);
     guarded.lock.read(0, None).unwrap();
-    guarded.lock.become_fast();
+    guarded.lock.become_fast(1);
     guarded.lock.read(0, None).unwrap();
     guarded
 }
@@ -239,6 +254,25 @@ fn a_slot_is_taken_from_a_reader_that_may_not_come_in() {
         other.join().unwrap();
         writer.join().unwrap();
         guarded.is_left_alone(1);
+    });
+}
+
+/// Guards that were sent to another thread: this one gives back the late reader's hold, by its own
+/// slot, while the other thread looks for this one's.
+#[test]
+fn a_hold_is_found_though_others_come_and_go_meanwhile() {
+    check(1, || {
+        let guarded = fast(Preference::Reader);
+        // The first line is another thread's than this one's.
+        let first = start(&guarded, |guarded| drop(guarded.read()));
+        first.join().unwrap();
+        guarded.lock.read(0, None).unwrap();
+        let other = start(&guarded, |guarded| guarded.lock.unlock_shared());
+        let late = start(&guarded, |guarded| guarded.lock.read(0, None).unwrap());
+        late.join().unwrap();
+        guarded.lock.unlock_shared();
+        other.join().unwrap();
+        guarded.is_left_alone(0);
     });
 }
 

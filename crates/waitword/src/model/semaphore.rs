@@ -108,3 +108,62 @@ fn two_threads_take_turns() {
         assert_eq!(semaphore.value(), 1);
     });
 }
+
+#[test]
+fn a_thread_that_wants_two_is_woken_by_the_second_post() {
+    check(3, || {
+        let semaphore = semaphore(0);
+        let taker = {
+            let semaphore = semaphore.clone();
+            thread::spawn(move || assert!(semaphore.wait_many(2, None)))
+        };
+        semaphore.post().unwrap();
+        semaphore.post().unwrap();
+        taker.join().unwrap();
+        assert_eq!(semaphore.value(), 0);
+    });
+}
+
+/// The one that cannot use what was posted takes no wake-up with it, neither when it waits on nor
+/// when it gives up.
+#[test]
+fn a_thread_that_wants_two_takes_no_wake_up_from_one_that_wants_one() {
+    for gives_up in [false, true] {
+        check(2, move || {
+            let semaphore = semaphore(0);
+            let taker = {
+                let semaphore = semaphore.clone();
+                let deadline = gives_up.then(deadline);
+                thread::spawn(move || semaphore.wait_many(2, deadline.as_ref()))
+            };
+            let waiter = waiter(&semaphore);
+            semaphore.post().unwrap();
+            waiter.join().unwrap();
+            if !gives_up {
+                semaphore.post_many(2).unwrap();
+            }
+            assert_eq!(taker.join().unwrap(), !gives_up);
+            assert_eq!(semaphore.value(), 0);
+        });
+    }
+}
+
+/// Each takes both or none, so neither waits for what the other has.
+#[test]
+fn two_that_want_two_take_turns() {
+    check(2, || {
+        let semaphore = semaphore(2);
+        let other = {
+            let semaphore = semaphore.clone();
+            thread::spawn(move || {
+                assert!(semaphore.wait_many(2, None));
+                semaphore.post_many(2).unwrap();
+            })
+        };
+        assert!(semaphore.wait_many(2, None));
+        semaphore.post().unwrap();
+        semaphore.post().unwrap();
+        other.join().unwrap();
+        assert_eq!(semaphore.value(), 2);
+    });
+}

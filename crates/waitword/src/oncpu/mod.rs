@@ -44,14 +44,16 @@ mod real {
     static CPU_ID_OFFSET: AtomicIsize = AtomicIsize::new(UNKNOWN);
 
     /// The CPU that the calling thread runs on, or did a moment ago; `None` if that cannot be known without a
-    /// system call. Async-signal-safe but for the first call in a process, which asks the dynamic linker.
+    /// system call. Async-signal-safe.
     #[inline]
     pub(crate) fn current_cpu() -> Option<u32> {
         // Relaxed: a number that every thread would come to.
         match CPU_ID_OFFSET.load(Ordering::Relaxed) {
             UNKNOWN => look_up(),
             ABSENT => None,
-            // SAFETY: the C library has registered an rseq area there in every thread.
+            // SAFETY: `look_up` found both symbols, a size that is not 0, and so a glibc that has
+            // an rseq area at this offset in the static thread-local storage of every thread. There
+            // is one where the kernel refused the registration, too: `cpu_id` is negative then.
             offset => u32::try_from(unsafe { thread_word(offset) }).ok(),
         }
     }
@@ -59,20 +61,8 @@ mod real {
     #[cold]
     fn look_up() -> Option<u32> {
         const CPU_ID: isize = 4;
-        // SAFETY: both are variables of the C library, of these types, that never change.
-        let (offset, size) = unsafe {
-            let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr());
-            let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr());
-            (
-                offset.cast::<isize>().as_ref(),
-                size.cast::<core::ffi::c_uint>().as_ref(),
-            )
-        };
-        let offset = match (offset, size) {
-            // Size 0: it was told not to register (`GLIBC_TUNABLES=glibc.pthread.rseq=0`).
-            (Some(offset), Some(size)) if *size > 0 && cfg!(target_arch = "x86_64") => {
-                offset + CPU_ID
-            }
+        let offset = match crate::sys::rseq::offset() {
+            Some(offset) if cfg!(target_arch = "x86_64") => offset + CPU_ID,
             _ => ABSENT,
         };
         CPU_ID_OFFSET.store(offset, Ordering::Relaxed);
@@ -82,12 +72,15 @@ mod real {
     /// The 32 bits at this distance from the thread pointer; negative if the kernel does not maintain them.
     ///
     /// # Safety
-    /// There are such bits.
+    /// In every thread four readable bytes lie there, which only the thread itself and the kernel
+    /// write.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn thread_word(offset: isize) -> i32 {
         let word: i32;
-        // SAFETY: the caller's promise. Not `pure`: the kernel changes it at any time.
+        // SAFETY: there are four such bytes, by this function's contract, and they are the calling
+        // thread's own. The kernel changes them at any time, so the block is not `pure`: the load
+        // is not assumed to give the same again.
         unsafe {
             core::arch::asm!(
                 "mov {word:e}, fs:[{offset}]",

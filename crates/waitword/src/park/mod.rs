@@ -73,11 +73,11 @@ pub(crate) use spin::{budget, set_budget};
 use crate::atomic::{AtomicU32, Ordering};
 use crate::stats::{self, Event};
 use crate::sys;
+use crate::sys::Errno;
 use crate::sys::clock::Deadline;
 use core::num::NonZeroU32;
 use interrupt::{Interruptible, Interrupts};
 use pool::{Group, Slot};
-use rustix::io::Errno;
 
 /// How a sleep ended without a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,7 +202,7 @@ impl Parker<'_> {
     /// place.
     ///
     /// # Safety
-    /// Every entry from index 1 on names a mapped word.
+    /// Every entry from index 1 on names a mapped, aligned word.
     #[cfg(not(loom))]
     pub(crate) unsafe fn park_with_words(
         &self,
@@ -224,7 +224,8 @@ impl Parker<'_> {
             flags: SIZE_U32_PRIVATE,
             reserved: 0,
         };
-        // SAFETY: entry 0 is a parker's word, never unmapped; the others by the caller's promise.
+        // SAFETY: `entries[0]` names a word of a parker in the pool, which is never unmapped; the
+        // others are mapped and aligned, by this function's contract.
         match unsafe { sys::futex::waitv(entries, deadline) } {
             _ if place.is_wiped() => Err(Errno::INTR),
             // Our own word, not one for the caller to hear of.

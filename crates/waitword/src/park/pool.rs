@@ -176,8 +176,9 @@ impl Pool {
         let chunk = (number + 1).ilog2();
         let groups = self.chunks[chunk as usize].load(Ordering::Acquire);
         debug_assert!(!groups.is_null());
-        // SAFETY: an id is handed out only once its chunk is mapped, which it stays; chunk n has 2^n
-        // groups and begins with number 2^n - 1.
+        // SAFETY: the index is in bounds: chunk n holds the 2^n groups from number 2^n - 1 on. The
+        // pointer is not null: a number comes from an id, and an id is handed out only once its
+        // chunk is published. A chunk is never unmapped, and everything in it is atomic.
         unsafe { &*groups.add(number + 1 - (1 << chunk)) }
     }
 
@@ -269,7 +270,8 @@ impl Pool {
             Ordering::Acquire,
         );
         if published.is_err() {
-            // SAFETY: just mapped with this number, and nobody else has seen it.
+            // SAFETY: `groups` was mapped just above for this chunk, and the exchange that would
+            // have published it has failed: no other thread has the address.
             unsafe { unmap_chunk(chunk, groups) };
         } else {
             self.cursor
@@ -303,7 +305,8 @@ fn chunk_bytes(chunk: u32) -> usize {
 #[cfg(not(loom))]
 fn map_chunk(chunk: u32) -> Option<*mut Group> {
     let memory = crate::sys::mem::map(chunk_bytes(chunk))?;
-    // SAFETY: a mapping of ours; all zeros is a chunk of free parkers (invariant 3).
+    // SAFETY: whole pages of the mapping made just above. All zeros is a chunk of free parkers
+    // (invariant 3), so a child that finds zeros finds that.
     let wiped = unsafe { crate::sys::mem::wipe_on_fork(memory, chunk_bytes(chunk)) };
     if wiped.is_err() {
         crate::private::fork::wipe_by_handler();
@@ -312,11 +315,12 @@ fn map_chunk(chunk: u32) -> Option<*mut Group> {
 }
 
 /// # Safety
-/// The chunk was mapped with this number and never published.
+/// [`map_chunk`] has mapped it for this number, and it was never published.
 #[cfg(not(loom))]
 unsafe fn unmap_chunk(chunk: u32, groups: *mut Group) {
     if let Some(memory) = ptr::NonNull::new(groups.cast()) {
-        // SAFETY: the caller's promise.
+        // SAFETY: one whole mapping of this length, by this function's contract, and no reference
+        // into it, since it was never published.
         unsafe { crate::sys::mem::unmap(memory, chunk_bytes(chunk)) };
     }
 }
@@ -340,7 +344,8 @@ fn map_chunk(chunk: u32) -> Option<*mut Group> {
 
 #[cfg(loom)]
 unsafe fn unmap_chunk(chunk: u32, groups: *mut Group) {
-    // SAFETY: made by `map_chunk` and never published.
+    // SAFETY: `groups` is a box of 2^chunk groups that `map_chunk` has turned into a pointer, and
+    // nothing else has the pointer, by this function's contract.
     drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(groups, 1 << chunk)) });
 }
 
@@ -350,7 +355,8 @@ impl Drop for Pool {
         for (number, chunk) in self.chunks.iter_mut().enumerate() {
             let groups = crate::checker::last_value(chunk);
             if !groups.is_null() {
-                // SAFETY: made by `map_chunk`; the model is over.
+                // SAFETY: `map_chunk` made it for this chunk. The pool is borrowed exclusively, so
+                // no thread is left that could have found it.
                 unsafe { unmap_chunk(number as u32, groups) };
             }
         }

@@ -146,7 +146,7 @@ mod real {
         fn worth_a_try(&self) -> bool {
             let waits = self.waits.load(Relaxed).wrapping_add(1);
             self.waits.store(waits, Relaxed);
-            self.in_vain.load(Relaxed) < DISCOURAGED || waits.is_multiple_of(RETRY_EVERY)
+            self.in_vain.load(Relaxed) < DISCOURAGED || waits % RETRY_EVERY == 0
         }
     }
 }

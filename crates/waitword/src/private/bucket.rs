@@ -61,10 +61,10 @@ pub(crate) struct Bucket {
     moves: AtomicU32,
 }
 
-// SAFETY: the chain, and the nodes it leads to, are touched only under the lock.
+// SAFETY: everything is atomic but the chain. That is lent by `chain`, whose contract is that the
+// caller has the lock, and what it leads to is touched under that lock, or by the one waker that
+// has claimed a node.
 unsafe impl Sync for Bucket {}
-// SAFETY: as above.
-unsafe impl Send for Bucket {}
 
 impl Bucket {
     #[cfg(loom)]
@@ -82,7 +82,7 @@ impl Bucket {
     /// Whether nobody stands here or is counted.
     #[cfg(loom)]
     pub(super) fn is_empty(&self) -> bool {
-        // SAFETY: asked when the model is over: nobody else has the bucket.
+        // SAFETY: asked when the model is over: no other thread has the bucket.
         let queued = unsafe { self.chain(|chain| !chain.is_empty()) };
         let counted = |count: &AtomicU32| count.load(Ordering::Relaxed) != 0;
         !queued && !self.waiters.iter().any(counted)
@@ -152,7 +152,8 @@ impl Bucket {
     /// # Safety
     /// The caller holds the lock, and `f` does not come back to this bucket.
     pub(super) unsafe fn chain<R>(&self, f: impl FnOnce(&Chain) -> R) -> R {
-        // SAFETY: the lock makes this the only reference.
+        // SAFETY: the caller has the lock, and `f` does not come back here, both by this function's
+        // contract: so this is the only reference to the chain.
         self.chain.with_mut(|chain| f(unsafe { &*chain }))
     }
 
@@ -162,8 +163,15 @@ impl Bucket {
     /// The process has one thread, and it is in no bucket.
     #[cfg(not(loom))]
     pub(super) unsafe fn wipe(&self) {
-        // SAFETY: all zeros is an empty bucket; nobody else is there to see it.
-        unsafe { core::ptr::write_bytes((&raw const *self).cast_mut(), 0, 1) };
+        // Relaxed, all of it: there is one thread.
+        self.lock.state.store(UNLOCKED, Ordering::Relaxed);
+        // SAFETY: no thread has a reference to the chain: there is no other, and this one is in no
+        // bucket.
+        unsafe { self.chain(Chain::forget) };
+        for count in &self.waiters {
+            count.store(0, Ordering::Relaxed);
+        }
+        self.moves.store(0, Ordering::Relaxed);
     }
 }
 

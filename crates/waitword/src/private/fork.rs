@@ -22,7 +22,9 @@ thread_local! {
 #[cold]
 pub(crate) fn wipe_by_handler() {
     extern "C" fn child() {
-        // SAFETY: a child of fork has one thread, which is in fork and so in no bucket.
+        // SAFETY: this runs in the child of a fork, which has one thread, and that is in `fork`: it
+        // does not wait and is in no bucket. (If a handler has forked that interrupted a section in
+        // a bucket, the child does not go back into that section: the crate's page asks for this.)
         unsafe { super::repository().wipe() };
     }
     // The C library may allocate for its list of handlers, and an allocator that stands on this comes here again.
@@ -31,7 +33,8 @@ pub(crate) fn wipe_by_handler() {
     }
     // A failure (no memory for the handler) leaves children without a clean table; there is nobody
     // to tell, and the parent must go on.
-    // SAFETY: the handler is a function without arguments that lives as long as the process.
+    // SAFETY: `child` is a function without arguments or results, as the C library wants it, and is
+    // there as long as its library, whose handlers the C library drops with it.
     unsafe { libc::pthread_atfork(None, None, Some(child)) };
     // Relaxed: the C library's lock orders its list of handlers.
     ARMED.store(true, Ordering::Relaxed);
@@ -47,13 +50,14 @@ impl Repository {
         let mut table = self.existing_table();
         while let Some(this) = table {
             for bucket in this.all() {
-                // SAFETY: the caller's promise.
+                // SAFETY: there is one thread, and it is in no bucket, by this function's contract.
                 unsafe { bucket.wipe() };
             }
-            // SAFETY: tables are never freed.
+            // SAFETY: null, or a table that was published: those are never freed.
             table = unsafe { this.previous.as_ref() };
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: there is one thread, and it does not wait, by this function's contract; so it
+        // holds no parker.
         unsafe { self.parkers.wipe() };
     }
 }

@@ -41,18 +41,24 @@ impl Repository {
         let table = Table::allocate(Table::bits_for(buckets, nodes), nodes)
             .or_else(|| Table::allocate(Table::bits_for(FIRST_BUCKETS, nodes), nodes));
         match table {
-            Some(table) => self.publish_first(table),
+            // SAFETY: `allocate` has just made it.
+            Some(table) => unsafe { self.publish_first(table) },
             #[cfg(not(loom))]
             None => {
                 super::fork::wipe_by_handler();
-                self.publish_first(NonNull::from(super::table::reserve()))
+                // SAFETY: a static, which `free` leaves alone.
+                unsafe { self.publish_first(NonNull::from(super::table::reserve())) }
             }
             #[cfg(loom)]
             None => unreachable!("models have memory"),
         }
     }
 
-    fn publish_first(&self, table: NonNull<Table>) -> &Table {
+    /// Makes it the current table, or frees it if there is one.
+    ///
+    /// # Safety
+    /// The table comes from [`Table::allocate`], and no other thread has it; or it is the reserve.
+    unsafe fn publish_first(&self, table: NonNull<Table>) -> &Table {
         // Release: the header is written before the pointer can be found.
         let published = self.current.compare_exchange(
             core::ptr::null_mut(),
@@ -61,10 +67,12 @@ impl Repository {
             Ordering::Acquire,
         );
         match published {
-            // SAFETY: published tables are never freed.
+            // SAFETY: published just now: from then on it is not freed as long as the repository is
+            // there.
             Ok(_) => unsafe { table.as_ref() },
             Err(theirs) => {
-                // SAFETY: nobody has seen ours; theirs is published.
+                // SAFETY: ours was not published, so no other thread has it. `theirs` was: it is
+                // not null, and not freed as long as the repository is there.
                 unsafe {
                     Table::free(table);
                     &*theirs
@@ -87,29 +95,35 @@ impl Repository {
                 return Ok(old.len());
             }
             let new = Table::allocate(bits, nodes).ok_or(OutOfMemory)?;
-            if self.replace(old, new) {
+            // SAFETY: `allocate` has just made it.
+            if unsafe { self.replace(old, new) } {
                 return Ok((nodes.count() as usize) << bits);
             }
-            // SAFETY: another thread was faster; nobody has seen ours.
+            // SAFETY: `replace` has not published it, so no other thread has it.
             unsafe { Table::free(new) };
         }
     }
 
     /// Moves everything from `old` into `new` and makes that the current table. False if `old` was no
     /// longer the current one.
-    pub(super) fn replace(&self, old: &Table, mut new: NonNull<Table>) -> bool {
+    ///
+    /// # Safety
+    /// `new` comes from [`Table::allocate`], and no other thread has it.
+    pub(super) unsafe fn replace(&self, old: &Table, mut new: NonNull<Table>) -> bool {
         let _section = Section::enter(self);
         for bucket in old.all() {
             bucket.lock();
         }
         let is_current = self.is_current(old);
         if is_current {
-            // SAFETY: nobody else has seen the new table yet.
+            // SAFETY: it is whole, and no other thread has it, by this function's contract; it is
+            // published below, and not changed after.
             let table = unsafe { new.as_mut() };
             table.previous = old;
             for bucket in old.all() {
-                // SAFETY: all buckets of the old table are locked, and the new one is ours alone. A key
-                // has one ring, so its ring in the new table is the only one.
+                // SAFETY: all buckets of the old table are locked, and no other thread has the new
+                // one, which needs no locks. A key has one ring, so its ring in the new table is
+                // the only one of that key. The inner `chain` is of another bucket than the outer.
                 unsafe {
                     bucket.chain(|chain| {
                         chain.take_rings(|first, length| {
@@ -124,7 +138,7 @@ impl Repository {
             self.current.store(new.as_ptr(), Ordering::Release);
         }
         for bucket in old.all() {
-            // SAFETY: locked above.
+            // SAFETY: locked above, each once, by this thread.
             unsafe { bucket.unlock() };
         }
         is_current
@@ -144,7 +158,7 @@ impl Repository {
         let mut table = self.existing_table();
         while let Some(this) = table {
             bytes += this.mapped_bytes();
-            // SAFETY: tables are never freed.
+            // SAFETY: null, or a table that was published: those are never freed.
             table = unsafe { this.previous.as_ref() };
         }
         bytes
@@ -156,10 +170,8 @@ impl Drop for Repository {
     fn drop(&mut self) {
         let mut table = NonNull::new(crate::checker::last_value(&mut self.current));
         // Every model ends so: nobody queued, nobody counted.
-        if !std::thread::panicking()
-            && let Some(current) = table
-        {
-            // SAFETY: the model is over, but its tables are still there.
+        if let Some(current) = table.filter(|_| !std::thread::panicking()) {
+            // SAFETY: the model is over, and its tables are freed below only.
             let buckets = unsafe { current.as_ref() }.all();
             assert!(
                 buckets.iter().all(|bucket| bucket.is_empty()),
@@ -167,7 +179,8 @@ impl Drop for Repository {
             );
         }
         while let Some(this) = table {
-            // SAFETY: the model is over: nobody has any table any more.
+            // SAFETY: the model is over: no thread has any table, and each is freed once, after its
+            // link to the one before was read.
             unsafe {
                 table = NonNull::new(this.as_ref().previous.cast_mut());
                 Table::free(this);

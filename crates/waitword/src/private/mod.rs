@@ -107,8 +107,9 @@ impl Repository {
     /// The table in use, if there has been a wait yet.
     #[inline]
     fn existing_table(&self) -> Option<&Table> {
-        // SAFETY: a published table is never freed, and its header never changes. Acquire: the header
-        // was written before the pointer.
+        // SAFETY: null, or a table whose header was written before it was published (Acquire: is
+        // seen to be) and does not change any more. A published table is not freed as long as the
+        // repository is there.
         unsafe { self.current.load(Ordering::Acquire).as_ref() }
     }
 
@@ -180,7 +181,7 @@ impl Repository {
                 };
             }
             found.bucket.count(found.lane, -1);
-            // SAFETY: locked just above.
+            // SAFETY: locked by the call above, and not unlocked since.
             unsafe { found.bucket.unlock() };
         }
     }
@@ -191,7 +192,8 @@ impl Repository {
     pub(crate) fn claim(&self, key: Key, found: Found<'_>, count: usize, mask: u64) -> Claimed {
         let held = self.lock(key, found);
         let mut claimed = Claimed::new();
-        claim_from(held.found, key, count, mask, &mut claimed);
+        // SAFETY: `held` has the bucket locked until this returns.
+        unsafe { claim_from(held.found, key, count, mask, &mut claimed) };
         claimed
     }
 
@@ -203,7 +205,8 @@ impl Repository {
             let queue = self.lock_queue(key);
             // A requeue may have moved it while we waited for the lock.
             if node.key() == key {
-                return queue.remove(node);
+                // SAFETY: compared just now, under the lock of `queue`.
+                return unsafe { queue.remove(node) };
             }
         }
     }
@@ -217,7 +220,8 @@ impl Repository {
         left: impl FnOnce(&Queue<'_>),
     ) -> bool {
         let queue = self.lock_queue(key);
-        let withdrawn = node.key() == key && queue.remove(node);
+        // SAFETY: it is reached only if the keys are the same, compared under the lock of `queue`.
+        let withdrawn = node.key() == key && unsafe { queue.remove(node) };
         if withdrawn {
             left(&queue);
         }
@@ -257,7 +261,8 @@ impl Repository {
                 };
             }
             to_found.bucket.count(to_found.lane, -1);
-            // SAFETY: locked just above.
+            // SAFETY: `first` was locked above and not unlocked since. The second was not locked:
+            // the table is not current.
             unsafe { first.unlock() };
         }
     }
@@ -283,7 +288,9 @@ impl Repository {
         let _section = Section::enter(self);
         let mut claimed = Claimed::new();
         bucket.lock();
-        // SAFETY: the bucket is locked.
+        // SAFETY: the bucket was locked just above: that is what `chain`, `take_all` and `push` ask
+        // for, and `unlock`, which is the only one. The closures touch no chain: counts are atomics
+        // beside it, `find` computes, and `push` links nodes that `take_all` has unlinked.
         unsafe {
             bucket.chain(|chain| {
                 chain.take_all(|node| {
@@ -306,7 +313,7 @@ impl Repository {
             if self.is_current(found.table) {
                 return Held { found, section };
             }
-            // SAFETY: locked just above.
+            // SAFETY: locked by the call above, and not unlocked since.
             unsafe { found.bucket.unlock() };
             found = self.table().find(key);
         }
@@ -320,16 +327,20 @@ impl Repository {
     }
 }
 
-/// Unlinks waiters from a bucket, which is locked.
+/// Unlinks waiters from a bucket.
+///
+/// # Safety
+/// The calling thread has locked the bucket.
 #[inline]
-fn claim_from(
+unsafe fn claim_from(
     Found { bucket, lane, .. }: Found<'_>,
     key: Key,
     count: usize,
     mask: u64,
     claimed: &mut Claimed,
 ) -> usize {
-    // SAFETY: the callers below and above hold the bucket.
+    // SAFETY: the bucket is locked, by this function's contract: that is what `chain`, `take` and
+    // `push` ask for. `push` touches no chain: it links nodes that `take` has unlinked.
     let taken =
         unsafe { bucket.chain(|chain| chain.take(key, count, mask, |node| claimed.push(node))) };
     bucket.count(lane, -(taken as isize));
@@ -347,7 +358,8 @@ struct Held<'a> {
 impl Drop for Held<'_> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: locked when this was made.
+        // SAFETY: `found` is the bucket that was locked when this was made, and nothing else
+        // unlocks it.
         unsafe { self.found.bucket.unlock() };
     }
 }
@@ -362,20 +374,23 @@ impl Registration<'_> {
     /// Puts the waiter into the queue.
     ///
     /// # Safety
-    /// The node has the registered key, and stays where it is until it is notified or withdrawn.
+    /// The node has the registered key, is in no queue, and stays where it is until it is notified
+    /// or withdrawn.
     #[inline]
     pub(crate) unsafe fn push(self, node: &Node) {
-        // SAFETY: the bucket is locked; the node by the caller's promise.
+        // SAFETY: the bucket is locked until `self` is dropped, and `push` does not come back to
+        // it. Of the node this function's contract says what `push` asks for.
         unsafe { self.held.found.bucket.chain(|chain| chain.push(node)) };
     }
 
-    /// The same, in front of all who wait on its key.
+    /// The same, in front of all who wait on its key and have no higher priority.
     ///
     /// # Safety
     /// As [`push`](Self::push).
     #[inline]
     pub(crate) unsafe fn push_in_front(self, node: &Node) {
-        // SAFETY: the bucket is locked; the node by the caller's promise.
+        // SAFETY: the bucket is locked until `self` is dropped, and `push_in_front` does not come
+        // back to it. Of the node this function's contract says what it asks for.
         unsafe {
             self.held
                 .found
@@ -392,7 +407,8 @@ impl Registration<'_> {
         choose: impl FnMut(u64) -> Choice,
         claimed: &mut Claimed,
     ) -> Unparked {
-        claim_chosen_from(key, self.held.found, choose, claimed)
+        // SAFETY: `self` has the bucket locked.
+        unsafe { claim_chosen_from(key, self.held.found, choose, claimed) }
     }
 
     /// Counts the waiter off again: the word is not what it expected.
@@ -416,13 +432,15 @@ impl Queue<'_> {
         choose: impl FnMut(u64) -> Choice,
         claimed: &mut Claimed,
     ) -> Unparked {
-        claim_chosen_from(self.key, self.held.found, choose, claimed)
+        // SAFETY: `self` has the bucket locked.
+        unsafe { claim_chosen_from(self.key, self.held.found, choose, claimed) }
     }
 
     /// Whether anybody stands here.
     #[inline]
     pub(crate) fn has_waiters(&self) -> bool {
-        has_waiters(self.key, self.held.found)
+        // SAFETY: `self` has the bucket locked.
+        unsafe { has_waiters(self.key, self.held.found) }
     }
 
     /// The masks of all who stand here, or-ed: passes the whole queue.
@@ -432,7 +450,8 @@ impl Queue<'_> {
             kinds |= kind;
             Choice::Pass
         };
-        // SAFETY: the bucket is locked, and nobody is taken.
+        // SAFETY: the bucket is locked as long as `self` exists. `see` touches no chain, and takes
+        // no node.
         let taken = unsafe {
             let chain = |chain: &node::Chain| chain.take_chosen(self.key, see, |_| {});
             self.held.found.bucket.chain(chain)
@@ -441,38 +460,50 @@ impl Queue<'_> {
         kinds
     }
 
-    /// Takes a node of this key out; false if it is not queued any more.
-    fn remove(&self, node: &Node) -> bool {
+    /// Takes a node out; false if it is not queued any more.
+    ///
+    /// # Safety
+    /// The node has this queue's key, as seen while the queue is locked.
+    unsafe fn remove(&self, node: &Node) -> bool {
         let Found { bucket, lane, .. } = self.held.found;
         if !node.is_queued() {
             return false;
         }
-        // SAFETY: the bucket is locked, and the node is in it.
+        // SAFETY: the bucket is locked as long as `self` exists. The node has its key, by this
+        // function's contract, and is queued: so it is in one of this bucket's queues.
         unsafe { bucket.chain(|chain| chain.remove(node)) };
         bucket.count(lane, -1);
         true
     }
 }
 
-/// Unlinks waiters of `key` by choice; its bucket is locked.
+/// Unlinks waiters of `key` by choice.
+///
+/// # Safety
+/// The calling thread has locked the bucket.
 #[inline]
-fn claim_chosen_from(
+unsafe fn claim_chosen_from(
     key: Key,
     Found { bucket, lane, .. }: Found<'_>,
     choose: impl FnMut(u64) -> Choice,
     claimed: &mut Claimed,
 ) -> Unparked {
-    // SAFETY: the callers hold the bucket.
+    // SAFETY: the bucket is locked, by this function's contract: that is what `chain`,
+    // `take_chosen` and `push` ask for. `choose` is a lock's, which touches no chain
+    // (`futex/parking.rs`), and `push` links nodes that `take_chosen` has unlinked.
     let (woken, more) =
         unsafe { bucket.chain(|chain| chain.take_chosen(key, choose, |node| claimed.push(node))) };
     bucket.count(lane, -(woken as isize));
     Unparked { woken, more }
 }
 
-/// Whether anybody waits on `key`; its bucket is locked.
+/// Whether anybody waits on `key`.
+///
+/// # Safety
+/// The calling thread has locked the bucket.
 #[inline]
-fn has_waiters(key: Key, found: Found<'_>) -> bool {
-    // SAFETY: the callers hold the bucket.
+unsafe fn has_waiters(key: Key, found: Found<'_>) -> bool {
+    // SAFETY: the bucket is locked, by this function's contract.
     unsafe { found.bucket.chain(|chain| chain.count(key, 1)) != 0 }
 }
 
@@ -496,23 +527,26 @@ impl Pair<'_> {
     /// Unlinks waiters of the first word for the caller to notify after the unlock.
     pub(crate) fn claim_from(&self, count: usize, mask: u64, claimed: &mut Claimed) -> usize {
         let (key, found) = self.from;
-        claim_from(found, key, count, mask, claimed)
+        // SAFETY: `self` has this bucket locked.
+        unsafe { claim_from(found, key, count, mask, claimed) }
     }
 
     /// Whether anybody waits on the first word.
     pub(crate) fn has_waiters(&self) -> bool {
         let (key, found) = self.from;
-        has_waiters(key, found)
+        // SAFETY: `self` has this bucket locked.
+        unsafe { has_waiters(key, found) }
     }
 
-    /// Whether any who waits on the first word, a condvar, goes from there to this mutex.
-    pub(crate) fn has_bound_to(&self, mutex: usize) -> bool {
+    /// The mask of the first who waits on the first word, a condvar, and goes from there to this mutex.
+    pub(crate) fn first_bound_to(&self, mutex: usize) -> Option<u64> {
         let (key, found) = self.from;
-        // SAFETY: the bucket is locked.
+        // SAFETY: the first word's bucket is locked as long as `self` exists. The closures only
+        // read nodes.
         unsafe {
             found
                 .bucket
-                .chain(|chain| chain.has(key, |node| node.is_bound_to(mutex)))
+                .chain(|chain| chain.first(key, |node| node.is_bound_to(mutex)))
         }
     }
 
@@ -525,7 +559,9 @@ impl Pair<'_> {
     ) -> usize {
         let (key, Found { bucket, lane, .. }) = self.from;
         let chosen = |node: &Node| node.is_bound_to(mutex);
-        // SAFETY: the bucket is locked.
+        // SAFETY: the first word's bucket is locked as long as `self` exists: that is what `chain`,
+        // `take_those` and `push` ask for. `chosen` only reads nodes, and `push` links nodes that
+        // `take_those` has unlinked.
         let taken = unsafe {
             bucket.chain(|chain| chain.take_those(key, count, chosen, |node| claimed.push(node)))
         };
@@ -536,7 +572,8 @@ impl Pair<'_> {
     /// [`claim_from`](Self::claim_from) with waiters of the second word.
     pub(crate) fn claim_to(&self, count: usize, mask: u64, claimed: &mut Claimed) -> usize {
         let (key, found) = self.to;
-        claim_from(found, key, count, mask, claimed)
+        // SAFETY: `self` has this bucket locked.
+        unsafe { claim_from(found, key, count, mask, claimed) }
     }
 
     /// Moves up to `count` waiters of the first word behind those of the second; how many. Onto the
@@ -554,8 +591,11 @@ impl Pair<'_> {
         let (from, from_found) = self.from;
         let (to, to_found) = self.to;
         let (from_bucket, to_bucket) = (from_found.bucket, to_found.bucket);
-        // SAFETY: both buckets are locked; a moved node is put behind the others of another key, in the
-        // same chain or not.
+        // SAFETY: both buckets are locked as long as `self` exists, and so a node's key may change
+        // (`node.rs`, invariant 2). A moved node has just been unlinked, and it stays where it is,
+        // as whoever pushed it first has promised. It is put into the other bucket's chain, or
+        // behind the others of another key in the same, which `take_those` allows. Neither bucket's
+        // `chain` is called again inside of its own.
         let moved = unsafe {
             if from == to {
                 from_bucket.chain(|chain| chain.count(from, count))
@@ -592,7 +632,8 @@ impl Drop for Pair<'_> {
         let (from, to) = (self.from.1.bucket, self.to.1.bucket);
         // The waiter that was counted in at the target before the locks.
         to.count(self.to.1.lane, -1);
-        // SAFETY: locked when this was made, once if they are the same.
+        // SAFETY: both were locked when this was made, once if they are the same, and nothing else
+        // unlocks them.
         unsafe {
             from.unlock();
             if !ptr::eq(from, to) {

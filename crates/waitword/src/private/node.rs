@@ -134,7 +134,7 @@ impl Node {
 
 #[cfg(not(loom))]
 fn thread_handle() -> usize {
-    // SAFETY: reads the thread pointer.
+    // SAFETY: `pthread_self` asks for nothing; it reads the thread pointer.
     unsafe { libc::pthread_self() as usize }
 }
 
@@ -172,6 +172,12 @@ impl Chain {
         self.first.get().is_null()
     }
 
+    /// Forgets all queues: those of a parent, in its forked child.
+    #[cfg(not(loom))]
+    pub(super) fn forget(&self) {
+        self.first.set(ptr::null());
+    }
+
     /// The link that leads to the first node waiting on `key`, and that node; null if nobody does.
     ///
     /// # Safety
@@ -179,7 +185,8 @@ impl Chain {
     #[inline]
     unsafe fn find(&self, key: Key) -> (&Cell<*const Node>, *const Node) {
         let mut link = &self.first;
-        // SAFETY: linked nodes are alive (invariant 3).
+        // SAFETY: a link is null or leads to a node that is linked: that one is alive (invariant
+        // 3), and while the lock is held, by this function's contract, it stays linked.
         while let Some(node) = unsafe { link.get().as_ref() } {
             if node.key() == key {
                 break;
@@ -195,7 +202,10 @@ impl Chain {
     /// As above; the node is in no queue and stays where it is until it leaves this one.
     #[inline]
     pub(super) unsafe fn push(&self, node: *const Node) {
-        // SAFETY: the lock is held, linked nodes are alive, and `node` is by the caller's promise.
+        // SAFETY: the lock is held, by this function's contract: no other thread follows or changes
+        // links. `node` is there and in no queue, by the same contract. All other pointers are
+        // links of linked nodes: those are alive (invariant 3), and in a ring they lead to linked
+        // nodes again.
         unsafe {
             let new = &*node;
             new.queued.set(true);
@@ -225,12 +235,15 @@ impl Chain {
         }
     }
 
-    /// Adds a node in front of all of its key, whatever their priority.
+    /// Adds a node in front of all of its key whose priority is at most its own.
     ///
     /// # Safety
     /// As above.
     pub(super) unsafe fn push_in_front(&self, node: *const Node) {
-        // SAFETY: the lock is held, linked nodes are alive, and `node` is by the caller's promise.
+        // SAFETY: the lock is held, by this function's contract: no other thread follows or changes
+        // links. `node` is there and in no queue, by the same contract. All other pointers are
+        // links of linked nodes: those are alive (invariant 3), and in a ring they lead to linked
+        // nodes again.
         unsafe {
             let new = &*node;
             new.queued.set(true);
@@ -241,12 +254,23 @@ impl Chain {
                 new.next.set(node);
                 return;
             };
-            new.chain.set(head.chain.get());
-            link.set(node);
-            let last = head.prev.replace(node);
-            (*last).next.set(node);
-            new.prev.set(last);
-            new.next.set(head);
+            let mut behind = head;
+            if head.priority <= new.priority {
+                new.chain.set(head.chain.get());
+                link.set(node);
+            } else {
+                // Past the waiters of higher priority; all may be such.
+                while behind.priority > new.priority {
+                    behind = &*behind.next.get();
+                    if ptr::eq(behind, head) {
+                        break;
+                    }
+                }
+            }
+            let ahead = behind.prev.replace(node);
+            (*ahead).next.set(node);
+            new.prev.set(ahead);
+            new.next.set(behind);
         }
     }
 
@@ -256,7 +280,9 @@ impl Chain {
     /// As above; the node is in one of this bucket's queues.
     #[inline]
     pub(super) unsafe fn remove(&self, node: &Node) {
-        // SAFETY: the lock is held and linked nodes are alive.
+        // SAFETY: the lock is held, by this function's contract: no other thread follows or changes
+        // links. The node is in one of this bucket's queues, by the same contract, so its ring's
+        // links lead to linked nodes, which are alive (invariant 3).
         unsafe {
             node.queued.set(false);
             let (link, first) = self.find(node.key());
@@ -288,7 +314,8 @@ impl Chain {
         mask: u64,
         take: impl FnMut(&Node),
     ) -> usize {
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract: `take_those` asks for the same of the lock
+        // and of `take`.
         unsafe { self.take_those(key, count, |node| node.mask & mask != 0, take) }
     }
 
@@ -305,8 +332,9 @@ impl Chain {
         mut take: impl FnMut(&Node),
     ) -> usize {
         let mut taken = 0;
-        // SAFETY: the lock is held and linked nodes are alive; the next node is read before one is
-        // taken out.
+        // SAFETY: the lock is held, by this function's contract, and the nodes of the ring are
+        // alive while they are linked (invariant 3). Only this loop unlinks any. The next node is
+        // read before this one is taken out, and this one is not touched after `take`.
         unsafe {
             let (_, mut node) = self.find(key);
             let Some(head) = node.as_ref() else {
@@ -342,8 +370,9 @@ impl Chain {
         mut choose: impl FnMut(u64) -> Choice,
         mut take: impl FnMut(&Node),
     ) -> (usize, bool) {
-        // SAFETY: the lock is held and linked nodes are alive; the next node is read before one is
-        // taken out.
+        // SAFETY: the lock is held, by this function's contract, and the nodes of the ring are
+        // alive while they are linked (invariant 3). Only this loop unlinks any. The next node is
+        // read before this one is taken out; `last` is only compared.
         unsafe {
             let (_, mut node) = self.find(key);
             let Some(head) = node.as_ref() else {
@@ -375,7 +404,9 @@ impl Chain {
     /// # Safety
     /// As above; `take` does not touch this chain.
     pub(super) unsafe fn take_all(&self, mut take: impl FnMut(&Node)) {
-        // SAFETY: the lock is held and linked nodes are alive.
+        // SAFETY: the lock is held, by this function's contract. The first node is linked each time
+        // that it is read, and so alive (invariant 3); `remove` finds it in this chain. A node that
+        // was taken out is not touched after `take`.
         unsafe {
             while let Some(node) = self.first.get().as_ref() {
                 self.remove(node);
@@ -389,7 +420,8 @@ impl Chain {
     /// # Safety
     /// As above.
     pub(super) unsafe fn count(&self, key: Key, limit: usize) -> usize {
-        // SAFETY: the lock is held and linked nodes are alive.
+        // SAFETY: the lock is held, by this function's contract, so all nodes stay linked, and
+        // alive (invariant 3); in a ring links lead to linked nodes.
         unsafe {
             let (_, first) = self.find(key);
             let mut node = first;
@@ -405,25 +437,26 @@ impl Chain {
         }
     }
 
-    /// Whether any who waits on `key` is `chosen`.
+    /// The mask of the first who waits on `key` and is `chosen`.
     ///
     /// # Safety
     /// As above.
-    pub(super) unsafe fn has(&self, key: Key, chosen: impl Fn(&Node) -> bool) -> bool {
-        // SAFETY: the lock is held and linked nodes are alive.
+    pub(super) unsafe fn first(&self, key: Key, chosen: impl Fn(&Node) -> bool) -> Option<u64> {
+        // SAFETY: the lock is held, by this function's contract, so all nodes stay linked, and
+        // alive (invariant 3); in a ring links lead to linked nodes.
         unsafe {
             let (_, first) = self.find(key);
             let mut node = first;
             while let Some(waiter) = node.as_ref() {
                 if chosen(waiter) {
-                    return true;
+                    return Some(waiter.mask);
                 }
                 node = waiter.next.get();
                 if node == first {
                     break;
                 }
             }
-            false
+            None
         }
     }
 
@@ -434,7 +467,10 @@ impl Chain {
     /// As above.
     pub(super) unsafe fn take_rings(&self, mut to: impl FnMut(&Node, isize)) {
         let mut ring = self.first.replace(ptr::null());
-        // SAFETY: the lock is held and linked nodes are alive.
+        // SAFETY: the waiters of the rings do not leave, though no chain leads to them for a
+        // moment: to leave takes the lock of a bucket that the caller holds, by this function's
+        // contract. So the nodes are alive. The link to the next ring is read before `to` changes
+        // it.
         unsafe {
             while let Some(first) = ring.as_ref() {
                 ring = first.chain.get();
@@ -464,7 +500,8 @@ impl Chain {
     #[cfg(not(loom))]
     pub(super) unsafe fn each(&self, mut see: impl FnMut(&Node)) {
         let mut ring = self.first.get();
-        // SAFETY: the lock is held and linked nodes are alive.
+        // SAFETY: the lock is held, by this function's contract, and `see` changes no links, so all
+        // nodes stay linked, and alive (invariant 3).
         unsafe {
             while let Some(first) = ring.as_ref() {
                 let mut node = ring;
@@ -505,7 +542,8 @@ impl Claimed {
     #[inline]
     pub(super) unsafe fn push(&mut self, node: &Node) {
         node.next.set(ptr::null());
-        // SAFETY: a claimed node's waiter waits for our notification.
+        // SAFETY: null, or the node that was claimed last. It has not been notified, since that
+        // takes `self`, and until then its waiter does not leave (invariant 3).
         match unsafe { self.last.as_ref() } {
             None => self.first = node,
             Some(last) => last.next.set(node),
@@ -518,7 +556,9 @@ impl Claimed {
     pub(crate) fn set_tokens(&self, first: u8, others: u8) {
         let mut node = self.first;
         let mut token = first;
-        // SAFETY: claimed nodes are ours alone until they are notified, and linked until then.
+        // SAFETY: null, or a node that was claimed and not notified yet, since that takes `self`.
+        // Its waiter does not leave before (invariant 3), and only the thread that claimed it
+        // touches it.
         while let Some(claimed) = unsafe { node.as_ref() } {
             claimed.token.set(token);
             token = others;
@@ -533,7 +573,8 @@ impl Claimed {
     pub(crate) fn notify(self, pool: &Pool) -> usize {
         match self.count {
             0 => {}
-            // SAFETY: the claimed node is ours alone until it is notified.
+            // SAFETY: the one claimed node, which this thread has claimed and not notified yet.
+            // `self` is consumed, so it is not touched again.
             1 => unsafe {
                 let (parker, sleeps) = notify(self.first);
                 pool.wake_one(parker, sleeps);
@@ -548,10 +589,12 @@ impl Claimed {
     fn notify_all(&self, pool: &Pool) {
         let mut calls = WakeCalls::new(pool);
         let mut node = self.first;
-        // SAFETY: claimed nodes are ours alone until they are notified, and linked until then.
+        // SAFETY: null, or a node that this thread has claimed and not notified yet: its waiter
+        // does not leave before (invariant 3).
         while let Some(claimed) = unsafe { node.as_ref() } {
             node = claimed.next.get();
-            // SAFETY: as above.
+            // SAFETY: claimed and not notified yet. The link to the next has been read, and this
+            // node is not touched again.
             let (parker, sleeps) = unsafe { notify(claimed) };
             calls.add(parker, sleeps);
         }
@@ -564,7 +607,8 @@ impl Claimed {
 /// The caller has claimed the node, and does not touch it again.
 #[inline]
 unsafe fn notify(node: *const Node) -> (Option<ParkerId>, Sleeps) {
-    // SAFETY: a claimed node's waiter does not leave before this.
+    // SAFETY: the caller has claimed the node, so its waiter does not leave before the notice
+    // (invariant 3). `give` is the last use of the reference: from then on the node may be gone.
     let node = unsafe { &*node };
     let parker = node.parker;
     (parker, node.notice.give())

@@ -3,12 +3,12 @@
 
 use super::table::Table;
 use super::{Key, Place, Repository, repository};
+use crate::sys::Errno;
 use crate::sys::mem::PAGE;
 use crate::sys::numa::{self, Nodes};
 use crate::{Futex, NumaWord};
 use core::sync::atomic::AtomicU32;
 use core::time::Duration;
-use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::thread;
 
@@ -174,7 +174,8 @@ fn a_waiter_is_found_in_a_table_over_other_nodes_than_it_came_to() {
     assert_eq!([4, 5].map(|number| found_on(key(number))), [2, 3]);
     let fewer = Nodes::from_mask(0b11_0000);
     let table = Table::allocate(Table::bits_for(1024, fewer), fewer).unwrap();
-    assert!(REPOSITORY.replace(REPOSITORY.table(), table));
+    // SAFETY: made just above.
+    assert!(unsafe { REPOSITORY.replace(REPOSITORY.table(), table) });
     assert_eq!([4, 5].map(|number| found_on(key(number))), [0, 1]);
     for node in &nodes {
         let found = REPOSITORY.find_waiters(node.key()).unwrap();

@@ -52,7 +52,9 @@ impl Repository {
                 continue;
             }
             found.counted += bucket.counted();
-            // SAFETY: the bucket is locked.
+            // SAFETY: the bucket was locked just above, and is unlocked once. The closures read the
+            // nodes, change nothing, and do not come back to the bucket: `thread` looks into the
+            // pool of parkers.
             unsafe {
                 bucket.chain(|chain| {
                     chain.each(|node| {

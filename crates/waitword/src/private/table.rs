@@ -73,10 +73,9 @@ pub(crate) struct Table {
     pub(super) previous: *const Table,
 }
 
-// SAFETY: the header does not change once the table is published; buckets are Sync.
+// SAFETY: the header does not change once the table is published, and before that only the thread
+// that made it has it. What its pointers lead to, buckets and an older table, is Sync.
 unsafe impl Sync for Table {}
-// SAFETY: as above.
-unsafe impl Send for Table {}
 
 /// 2^64 divided by the golden ratio: the multiplier of Fibonacci hashing.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -113,7 +112,8 @@ impl Table {
         };
         let index = ((position as usize) << self.bits) + index;
         debug_assert!(index < self.len());
-        // SAFETY: the position is below the number of nodes and the index below 2^bits.
+        // SAFETY: the position is below the number of nodes and the index in a slab below 2^bits,
+        // so this is one of the `len` buckets that stand there (`all`).
         let bucket = unsafe { &*self.buckets.add(index) };
         Found {
             table: self,
@@ -133,7 +133,9 @@ impl Table {
 
     /// All buckets, in the order in which they may be locked together.
     pub(super) fn all(&self) -> &[Bucket] {
-        // SAFETY: that many buckets stand there for as long as the table does.
+        // SAFETY: `buckets` leads to `len` buckets in one piece, mapped or static, zeroed or made
+        // at first, and there as long as the table. They are shared: everything in a bucket is
+        // atomic, or behind its lock.
         unsafe { core::slice::from_raw_parts(self.buckets, self.len()) }
     }
 }
@@ -158,18 +160,20 @@ mod memory {
             let node_bytes = size_of::<Bucket>() << bits;
             let bytes = node_bytes * nodes.count() as usize;
             let memory = map(PAGE + bytes)?;
-            // SAFETY: inside the mapping.
+            // SAFETY: a page from the start is inside the mapping, which is longer.
             let buckets = unsafe { memory.add(PAGE) };
             if nodes.count() > 1 {
                 let mut start = buckets.as_ptr();
                 for number in nodes.numbers() {
-                    // SAFETY: one slab for each node is what was mapped.
+                    // SAFETY: there is a slab of this length for each of the nodes, so its end is
+                    // inside the mapping, or the end of it.
                     let end = unsafe { start.add(node_bytes) };
                     sys::numa::prefer(start..end, number);
                     start = end;
                 }
             }
-            // SAFETY: whole pages of this mapping, and all zeros is an empty table.
+            // SAFETY: the slabs are whole pages of this mapping: a bucket table has at least a page
+            // of buckets for each node. All zeros is an empty table.
             if unsafe { wipe_on_fork(buckets, bytes) }.is_err() {
                 crate::private::fork::wipe_by_handler();
             }
@@ -180,7 +184,8 @@ mod memory {
                 nodes,
                 previous: ptr::null(),
             };
-            // SAFETY: the first page of the mapping, which nobody else knows yet.
+            // SAFETY: a header is smaller than the mapping's first page, and a page is aligned for
+            // it. No other thread has the address yet.
             unsafe { table.write(header) };
             Some(table)
         }
@@ -188,10 +193,11 @@ mod memory {
         /// # Safety
         /// The table was never published, or nobody can have it any more.
         pub(in crate::private) unsafe fn free(table: NonNull<Self>) {
-            // SAFETY: the caller's promise.
+            // SAFETY: it has not been freed, by this function's contract.
             let bytes = unsafe { table.as_ref() }.mapped_bytes();
             if bytes != 0 {
-                // SAFETY: mapped by `allocate` with this length.
+                // SAFETY: `allocate` has mapped this many bytes from the header on, and no
+                // reference into them is left, by this function's contract.
                 unsafe { unmap(table.cast(), bytes) };
             }
         }
@@ -205,7 +211,8 @@ mod memory {
     #[repr(transparent)]
     struct ZeroedBucket(core::mem::MaybeUninit<core::cell::UnsafeCell<Bucket>>);
 
-    // SAFETY: a bucket is Sync, and all zeros is an empty one.
+    // SAFETY: a bucket is Sync, and this is one: all zeros is an empty bucket. It is used as one
+    // only, by shared reference.
     unsafe impl Sync for ZeroedBucket {}
 
     static RESERVE: Table = Table {
@@ -247,7 +254,8 @@ mod memory {
         /// # Safety
         /// The table was never published, or nobody can have it any more.
         pub(in crate::private) unsafe fn free(table: NonNull<Self>) {
-            // SAFETY: both boxes were made by `allocate`.
+            // SAFETY: `allocate` has made both boxes, the buckets with this length, and nothing
+            // else has them, by this function's contract.
             unsafe {
                 let table = Box::from_raw(table.as_ptr());
                 let buckets = ptr::slice_from_raw_parts_mut(table.buckets.cast_mut(), table.len());

@@ -29,7 +29,7 @@ fn kernel_count(count: usize) -> u32 {
 }
 
 /// # Safety
-/// The word is mapped and aligned and stays so.
+/// Until this returns, the word is mapped, aligned, and accessed by atomic operations only.
 #[inline]
 pub(crate) unsafe fn wait(
     word: WordPtr,
@@ -37,7 +37,7 @@ pub(crate) unsafe fn wait(
     mask: u64,
     deadline: Option<&Deadline>,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract; each asks for no more of a word of its size.
     unsafe {
         match word.size {
             Size::U32 => word32::wait(word, expected, mask, deadline),
@@ -61,7 +61,8 @@ pub(crate) fn wake(word: WordPtr, count: usize, mask: u64) -> Result<usize, Erro
 }
 
 /// # Safety
-/// Both words are mapped and aligned.
+/// If a value is expected, the first word is mapped, aligned, and accessed by atomic operations
+/// only.
 #[inline]
 pub(crate) unsafe fn requeue(
     from: WordPtr,
@@ -72,7 +73,8 @@ pub(crate) unsafe fn requeue(
 ) -> Result<usize, Error> {
     let is_narrow = |word: WordPtr| matches!(word.size, Size::U8 | Size::U16);
     let (wake, moved) = (kernel_count(wake), kernel_count(moved));
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract: of the first word only, if a value is
+    // expected.
     unsafe {
         if is_narrow(from) || is_narrow(to) {
             wake_instead(from, wake, moved, expected)
@@ -87,14 +89,15 @@ pub(crate) unsafe fn requeue(
 /// For words whose waiters the kernel cannot move without moving their neighbours' too.
 ///
 /// # Safety
-/// The word is mapped and aligned.
+/// If a value is expected, the word is mapped, aligned, and accessed by atomic operations only.
 unsafe fn wake_instead(
     from: WordPtr,
     wake: u32,
     moved: u32,
     expected: Option<u64>,
 ) -> Result<usize, Error> {
-    // SAFETY: the caller's promise.
+    // SAFETY: a value is expected: then the word is mapped, aligned, and accessed by atomic
+    // operations only, by this function's contract.
     if expected.is_some_and(|expected| unsafe { from.load() } != expected) {
         return Err(Error::Mismatch);
     }
@@ -102,7 +105,7 @@ unsafe fn wake_instead(
 }
 
 /// # Safety
-/// The second word is mapped, aligned and writable.
+/// The second word is mapped, aligned, writable, and accessed by atomic operations only.
 #[inline]
 pub(crate) unsafe fn wake_op(
     first: WordPtr,
@@ -112,16 +115,14 @@ pub(crate) unsafe fn wake_op(
     op: RawWakeOp,
 ) -> Result<usize, Error> {
     let both_32 = first.size == Size::U32 && second.size == Size::U32;
-    if both_32
-        && count > 0
-        && second_count > 0
-        && let Some(packed) = op.encode()
-    {
-        let counts = (kernel_count(count), kernel_count(second_count));
-        // SAFETY: the caller's promise.
-        return unsafe { word32::wake_op(first, counts, second, packed) };
+    if both_32 && count > 0 && second_count > 0 {
+        if let Some(packed) = op.encode() {
+            let counts = (kernel_count(count), kernel_count(second_count));
+            // SAFETY: forwards this function's own contract.
+            return unsafe { word32::wake_op(first, counts, second, packed) };
+        }
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     let old = unsafe { op.apply(second) };
     let mut woken = wake(first, count, first.size.all_bits())?;
     if op.compares(old, second.size) {

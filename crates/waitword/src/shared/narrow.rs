@@ -14,10 +14,10 @@
 //! waiter stays queued whatever its neighbours do.
 
 use crate::futex::Error;
+use crate::sys::Errno;
 use crate::sys::clock::Deadline;
 use crate::sys::futex;
 use crate::word::{Size, WordPtr};
-use rustix::io::Errno;
 
 /// Where a narrow word lies in the 32 bits around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,10 @@ impl Lane {
     #[inline]
     pub(crate) unsafe fn load_around(self) -> u32 {
         let value: u32;
-        // SAFETY: reads four mapped, aligned bytes.
+        // SAFETY: the word is mapped, by this function's contract. `around` is its address rounded
+        // down to four, so the four bytes are aligned and in the same page. No reference is made to
+        // bytes that are not the word's, and what they hold, another atomic or anything else, is a
+        // number to this block.
         unsafe {
             #[cfg(target_arch = "x86_64")]
             core::arch::asm!("mov {0:e}, dword ptr [{1}]", out(reg) value, in(reg) self.around,
@@ -91,10 +94,11 @@ pub(super) unsafe fn wait(
     deadline: Option<&Deadline>,
 ) -> Result<(), Error> {
     let lane = Lane::of(word);
-    // SAFETY: the caller's promise.
+    // SAFETY: the 32 bits around a word are mapped if it is, and they are aligned.
     let sleep =
         |around| unsafe { futex::shared_wait(lane.around, around, lane.bits(mask), deadline) };
-    // SAFETY: the caller's promise.
+    // SAFETY: the word is mapped, by this function's contract; so are the 32 bits around it, in the
+    // same page.
     unsafe { wait_by(lane, expected, deadline, sleep) }
 }
 
@@ -111,7 +115,7 @@ unsafe fn wait_by(
 ) -> Result<(), Error> {
     let mut passed = false;
     loop {
-        // SAFETY: the caller's promise.
+        // SAFETY: the lane's 32 bits are mapped, by this function's contract.
         let around = unsafe { lane.load_around() };
         if lane.value(around) != expected {
             return Err(Error::Mismatch);

@@ -94,7 +94,7 @@ impl Bystander {
     /// # Safety
     /// The 32 bits are mapped.
     pub(crate) unsafe fn look(&mut self) -> (u32, u64) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the 32 bits are mapped, by this function's contract.
         self.around = unsafe { self.lane.load_around() };
         (self.around, self.lane.value(self.around))
     }
@@ -109,7 +109,7 @@ impl Bystander {
     /// # Safety
     /// They are mapped.
     pub(crate) unsafe fn has_changed(&self) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: the 32 bits are mapped, by this function's contract.
         self.around != unsafe { self.lane.load_around() }
     }
 

@@ -14,7 +14,7 @@ pub(super) unsafe fn wait(
     mask: u64,
     deadline: Option<&Deadline>,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     unsafe { futex::shared_wait(word.address.cast(), expected as u32, mask as u32, deadline) }?;
     Ok(())
 }
@@ -27,7 +27,8 @@ pub(super) fn wake(word: WordPtr, count: u32, mask: u64) -> Result<usize, Error>
 /// Onto a 32-bit word, or the low half of a 64-bit one.
 ///
 /// # Safety
-/// Both words are mapped and aligned.
+/// If a value is expected, the first word is mapped, aligned, and accessed by atomic operations
+/// only.
 #[inline]
 pub(super) unsafe fn requeue(
     from: WordPtr,
@@ -37,7 +38,7 @@ pub(super) unsafe fn requeue(
     expected: Option<u64>,
 ) -> Result<usize, Error> {
     let expected = expected.map(|expected| expected as u32);
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract. `low_half` of a 32-bit word is the word.
     Ok(unsafe {
         futex::shared_requeue(
             super::word64::low_half(from),
@@ -50,7 +51,7 @@ pub(super) unsafe fn requeue(
 }
 
 /// # Safety
-/// The second word is mapped, aligned and writable.
+/// The second word is mapped, aligned, writable, and accessed by atomic operations only.
 #[inline]
 pub(super) unsafe fn wake_op(
     first: WordPtr,
@@ -58,7 +59,7 @@ pub(super) unsafe fn wake_op(
     second: WordPtr,
     packed: u32,
 ) -> Result<usize, Error> {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     Ok(unsafe {
         futex::shared_wake_op(
             first.address.cast(),

@@ -72,7 +72,8 @@ pub(super) unsafe fn wait(
     if mask != word.size.all_bits() {
         return Err(Error::Unsupported);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: both entries name halves of the word, which is mapped and aligned, by this function's
+    // contract.
     unsafe { futex::waitv(&halves(word, expected), deadline) }?;
     Ok(())
 }
@@ -84,7 +85,8 @@ pub(super) fn wake(word: WordPtr, count: u32) -> Result<usize, Error> {
 }
 
 /// # Safety
-/// Both words are mapped and aligned.
+/// If a value is expected, the first word is mapped, aligned, and accessed by atomic operations
+/// only.
 #[inline]
 pub(super) unsafe fn requeue(
     from: WordPtr,
@@ -93,12 +95,14 @@ pub(super) unsafe fn requeue(
     moved: u32,
     expected: Option<u64>,
 ) -> Result<usize, Error> {
-    // SAFETY: the caller's promise.
+    // SAFETY: a value is expected: then the first word is mapped, aligned, and accessed by atomic
+    // operations only, by this function's contract.
     if expected.is_some_and(|expected| unsafe { from.load() } != expected) {
         return Err(Error::Mismatch);
     }
     // The kernel compares the low half once more, in one step with the move.
     let expected = expected.map(|expected| expected as u32);
-    // SAFETY: the caller's promise.
+    // SAFETY: if a value is expected, the first word is mapped and aligned, by this function's
+    // contract, and so is its low half.
     Ok(unsafe { futex::shared_requeue(low_half(from), low_half(to), wake, moved, expected)? })
 }

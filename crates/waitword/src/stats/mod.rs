@@ -57,6 +57,7 @@ pub fn snapshot() -> Snapshot {
 
 /// Counts acquisitions that went through no slow path, for whoever stands between a program and its locks and sees them.
 /// Nothing in this library calls it. Does not block; async-signal-safe.
+#[doc(hidden)]
 #[inline]
 pub fn add_locks(count: u64) {
     if ON.load(Relaxed) {

@@ -28,7 +28,9 @@ static RESERVE: Shards =
 /// Those of the process.
 pub(super) fn shards() -> &'static Shards {
     // Acquire: the pages are mapped before their address is known.
-    // SAFETY: null, or a mapping that is never taken away; all zeros is a valid one.
+    // SAFETY: null, the static `RESERVE`, or a mapping of that size that is never taken away and
+    // was zeroed before its address was stored. All zeros is a valid value: everything in it is
+    // atomic.
     unsafe { MAPPED.load(Ordering::Acquire).as_ref() }.unwrap_or_else(first)
 }
 
@@ -48,11 +50,12 @@ fn first() -> &'static Shards {
 fn wiped() -> Option<*mut Shards> {
     let length = size_of::<Shards>().next_multiple_of(mem::PAGE);
     let pages = mem::map(length)?;
-    // SAFETY: one whole mapping, and zeros are counters that have counted nothing.
+    // SAFETY: `pages` is one whole mapping of this length, made just above; zeros are counters that
+    // have counted nothing.
     match unsafe { mem::wipe_on_fork(pages, length) } {
         Ok(()) => Some(pages.as_ptr().cast()),
         Err(_) => {
-            // SAFETY: mapped just above, seen by nobody.
+            // SAFETY: `pages` is the mapping made just above. Its address is in no other place.
             unsafe { mem::unmap(pages, length) };
             None
         }

@@ -15,12 +15,14 @@ unsafe extern "C" {
 /// Async-signal-safe as far as `secure_getenv` is: it only reads, and must not run while another thread
 /// changes the environment, which is the rule for every reader of it.
 pub(crate) fn number(name: &CStr) -> Option<u64> {
-    // SAFETY: `name` ends in a zero byte; the result is a string of the environment, or null.
+    // SAFETY: `name` is a C string. Nothing changes the environment while this call reads it: every
+    // caller of `setenv` and `std::env::set_var` has promised that.
     let value = unsafe { secure_getenv(name.as_ptr()) };
     if value.is_null() {
         return None;
     }
-    // SAFETY: not null, so a zero-terminated string.
+    // SAFETY: not null, so it is a C string in the environment. It is read before this function
+    // returns, and until then nothing changes the environment, as said of the call.
     let value = unsafe { CStr::from_ptr(value) };
     value.to_str().ok()?.trim().parse().ok()
 }

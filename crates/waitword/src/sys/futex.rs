@@ -1,11 +1,12 @@
 //! The kernel's futex: as the bed that our own sleepers lie on (safe, 32-bit words of our own), and as
 //! the whole of the matter for process-shared words (raw, the caller's addresses).
 
+use super::Errno;
 use super::clock::{Clock, Deadline};
 use super::from_raw;
+use super::moving_time::Time;
 use core::num::NonZeroU32;
 use core::sync::atomic::{AtomicU32, AtomicU64};
-use rustix::io::Errno;
 use rustix::thread::futex as kernel;
 use rustix::time::Timespec;
 use syscalls::{Sysno, syscall5, syscall6};
@@ -17,6 +18,7 @@ const CMP_REQUEUE: usize = 4;
 const WAKE_OP: usize = 5;
 const WAIT_BITSET: usize = 9;
 const WAKE_BITSET: usize = 10;
+const PRIVATE_FLAG: usize = 128;
 const CLOCK_REALTIME_FLAG: usize = 256;
 
 /// Sleeps while `word` holds `expected`, until a wake with one of `bits`, the deadline, or a signal.
@@ -36,7 +38,7 @@ pub(crate) fn wait(
     if deadline.is_some_and(|deadline| deadline.clock == Clock::Realtime) {
         flags |= kernel::Flags::CLOCK_REALTIME;
     }
-    kernel::wait_bitset(word, flags, expected, time.as_ref(), bits)
+    kernel::wait_bitset(word, flags, expected, time.as_ref(), bits).map_err(Errno::of)
 }
 
 /// Wakes up to `count` sleepers of one of our own words that wait for one of `bits`.
@@ -64,6 +66,61 @@ pub(crate) fn wake_two(first: &AtomicU32, second: &AtomicU32, change: u32) -> bo
     .is_ok()
 }
 
+/// Sleeps while `word`, which only this process uses, holds `expected`, until a wake, or `time` on
+/// its clock. Another thread may move the time: the kernel reads it as the call begins. A signal
+/// handler ends the call, whatever its flags, since there is a time.
+///
+/// The word need not exist any more.
+///
+/// # Errors
+/// `EAGAIN`, also if the time is past; `ETIMEDOUT`, `EINTR`; `EFAULT` if the word is not mapped.
+#[inline]
+pub(crate) fn wait_by_time(
+    word: *const AtomicU32,
+    expected: u32,
+    (time, clock): (&Time, Clock),
+) -> Result<(), Errno> {
+    let by_wall_clock = match clock {
+        Clock::Realtime => CLOCK_REALTIME_FLAG,
+        Clock::Monotonic => 0,
+    };
+    // SAFETY: the kernel only reads the word, if it is there, and the time, which is borrowed while
+    // the call lasts.
+    let answer = unsafe {
+        syscall6(
+            Sysno::futex,
+            word.expose_provenance(),
+            WAIT_BITSET | PRIVATE_FLAG | by_wall_clock,
+            expected as usize,
+            core::ptr::from_ref(time).expose_provenance(),
+            0,
+            u32::MAX as usize,
+        )
+    };
+    from_raw(answer).map(drop)
+}
+
+/// Wakes up to `count` of those who sleep by [`wait_by_time`]; how many. The word need not exist
+/// any more.
+#[inline]
+pub(crate) fn wake_by_address(word: *const AtomicU32, count: u32) -> usize {
+    let count = count.min(i32::MAX as u32);
+    // SAFETY: the kernel looks the address up and does not touch the word.
+    let answer = unsafe {
+        syscall6(
+            Sysno::futex,
+            word.expose_provenance(),
+            WAKE_BITSET | PRIVATE_FLAG,
+            count as usize,
+            0,
+            0,
+            u32::MAX as usize,
+        )
+    };
+    // Failure means that nobody sleeps there.
+    from_raw(answer).unwrap_or(0)
+}
+
 #[inline]
 fn pointer<T>(value: Option<&T>) -> usize {
     value.map_or(0, |value| (&raw const *value).addr())
@@ -88,7 +145,8 @@ pub(crate) unsafe fn shared_wait(
         Some(Clock::Realtime) => CLOCK_REALTIME_FLAG,
         _ => 0,
     };
-    // SAFETY: the kernel only reads the word and the time, both alive while it runs.
+    // SAFETY: the kernel reads the word, which this function's contract says is mapped, and `time`,
+    // a variable here that outlives the call. It writes neither.
     from_raw(unsafe {
         syscall6(
             Sysno::futex,
@@ -109,7 +167,8 @@ pub(crate) unsafe fn shared_wait(
 /// futex(2)'s.
 #[inline]
 pub(crate) fn shared_wake(word: *mut u32, count: u32, bits: u32) -> Result<usize, Errno> {
-    // SAFETY: the kernel looks the address up and does not touch the word.
+    // SAFETY: to FUTEX_WAKE the address is only a key: the kernel looks up the page there, and
+    // answers `EFAULT` if there is none. It neither reads nor writes the word.
     from_raw(unsafe {
         syscall6(
             Sysno::futex,
@@ -155,7 +214,8 @@ pub(crate) fn word_wait<W: KernelWord>(
     bits: u32,
     deadline: Option<&Deadline>,
 ) -> Result<(), Errno> {
-    // SAFETY: it is borrowed.
+    // SAFETY: `word` is borrowed for the whole call, and `address` leads to 32 aligned bits inside
+    // it.
     unsafe { shared_wait(W::address(word), expected, bits, deadline) }
 }
 
@@ -175,7 +235,7 @@ pub(crate) fn word_waitv<W: KernelWord>(
         flags: SIZE_U32,
         reserved: 0,
     };
-    // SAFETY: it is borrowed.
+    // SAFETY: the entry names 32 aligned bits inside `word`, which is borrowed for the whole call.
     unsafe { waitv(&[entry], Some(deadline)) }.map(drop)
 }
 
@@ -191,7 +251,8 @@ pub(crate) fn word_requeue<W: KernelWord, V: KernelWord>(
     moved: u32,
     expected: Option<u32>,
 ) -> Result<usize, Errno> {
-    // SAFETY: they are borrowed.
+    // SAFETY: both words are borrowed for the whole call, and `address` leads to 32 aligned bits in
+    // each.
     unsafe { shared_requeue(W::address(from), V::address(to), wake, moved, expected) }
 }
 
@@ -201,7 +262,7 @@ pub(crate) fn word_requeue<W: KernelWord, V: KernelWord>(
 /// futex(2)'s.
 ///
 /// # Safety
-/// Both are mapped, aligned 32-bit words.
+/// `from` is a mapped, aligned 32-bit word if a value is expected there.
 #[inline]
 pub(crate) unsafe fn shared_requeue(
     from: *mut u32,
@@ -215,7 +276,8 @@ pub(crate) unsafe fn shared_requeue(
     } else {
         REQUEUE
     };
-    // SAFETY: the kernel only reads the first word.
+    // SAFETY: the kernel reads the first word if a value is expected there; then it is mapped, by
+    // this function's contract. Otherwise both addresses are only keys. Nothing is written.
     from_raw(unsafe {
         syscall6(
             Sysno::futex,
@@ -235,7 +297,7 @@ pub(crate) unsafe fn shared_requeue(
 /// futex(2)'s.
 ///
 /// # Safety
-/// Both are mapped, aligned 32-bit words, the second writable.
+/// `second` is a mapped, aligned, writable 32-bit word that is used by atomic operations only.
 #[inline]
 pub(crate) unsafe fn shared_wake_op(
     first: *mut u32,
@@ -244,7 +306,9 @@ pub(crate) unsafe fn shared_wake_op(
     second_count: u32,
     packed_op: u32,
 ) -> Result<usize, Errno> {
-    // SAFETY: the kernel changes the second word atomically, as the caller asks.
+    // SAFETY: the kernel changes the second word, in one atomic step; that one is mapped, writable,
+    // and used by atomic operations only, by this function's contract. The first address is only a
+    // key.
     from_raw(unsafe {
         syscall6(
             Sysno::futex,
@@ -268,7 +332,7 @@ pub(crate) unsafe fn shared_wake_op(
 #[inline]
 pub(crate) unsafe fn raw(arguments: [usize; 6]) -> Result<usize, Errno> {
     let [word, op, value, timeout, second, value3] = arguments;
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     from_raw(unsafe { syscall6(Sysno::futex, word, op, value, timeout, second, value3) })
 }
 
@@ -289,7 +353,8 @@ pub(crate) unsafe fn futex2(call: Futex2, arguments: [usize; 6]) -> Result<usize
         Futex2::Requeue => Sysno::futex_requeue,
     };
     let [a, b, c, d, e, f] = arguments;
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract, which speaks of the call that `number` stands
+    // for.
     from_raw(unsafe { syscall6(number, a, b, c, d, e, f) })
 }
 
@@ -322,7 +387,7 @@ pub struct Waitv {
 /// The call's own; `ENOSYS` before Linux 5.16.
 ///
 /// # Safety
-/// Every entry names a mapped word.
+/// Every entry names a mapped, aligned word.
 #[inline]
 pub(crate) unsafe fn waitv(entries: &[Waitv], deadline: Option<&Deadline>) -> Result<usize, Errno> {
     #[cfg(test)]
@@ -334,7 +399,8 @@ pub(crate) unsafe fn waitv(entries: &[Waitv], deadline: Option<&Deadline>) -> Re
         Some(Clock::Realtime) => libc::CLOCK_REALTIME,
         _ => libc::CLOCK_MONOTONIC,
     };
-    // SAFETY: entries and time are alive while the kernel reads them; the words by the caller's promise.
+    // SAFETY: the kernel reads `entries`, which are borrowed, `time`, a variable here that outlives
+    // the call, and the words, which this function's contract says are mapped.
     from_raw(unsafe {
         syscall5(
             Sysno::futex_waitv,

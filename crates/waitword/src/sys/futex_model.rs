@@ -1,11 +1,13 @@
 //! The kernel's futex as loom and shuttle see it: sleepers of all words in one queue, behind one mutex and one condition. They are told
 //! apart by their words, counted and moved as the kernel does; nobody is woken for no reason.
 
-use super::clock::Deadline;
+use super::clock::{Clock, Deadline};
+use super::moving_time::Time;
+use super::tid::tid;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::checker::sync::{Condvar, Mutex};
+use crate::sys::Errno;
 use core::num::NonZeroU32;
-use rustix::io::Errno;
 
 pub(crate) const ANY_BIT: NonZeroU32 = NonZeroU32::MAX;
 
@@ -125,6 +127,72 @@ pub(crate) fn word_wait<W: KernelWord>(
         sleepers = SLEEPERS.1.wait(sleepers).unwrap();
     }
     Ok(())
+}
+
+/// [`word_wait`] until a time, or until [`signal`] sends the thread a signal. The word exists.
+pub(crate) fn wait_by_time(
+    word: *const AtomicU32,
+    expected: u32,
+    (time, _): (&Time, Clock),
+) -> Result<(), Errno> {
+    let me = tid();
+    // A handler that runs before the call does not end it.
+    handles_signal(me);
+    // Read before it stands in the queue, as in the kernel.
+    let is_never = time.is_never();
+    let mut sleepers = SLEEPERS.0.lock().unwrap();
+    // SAFETY: no scene of a model frees the word.
+    if unsafe { &*word }.value() != expected {
+        return Err(Errno::AGAIN);
+    }
+    if !is_never {
+        return Err(Errno::TIMEDOUT);
+    }
+    let ticket = sleepers.next_ticket;
+    sleepers.next_ticket += 1;
+    sleepers.queue.push(Sleeper {
+        word: word.addr(),
+        bits: u32::MAX,
+        ticket,
+    });
+    loop {
+        let mine = |sleeper: &Sleeper| sleeper.ticket == ticket;
+        let Some(place) = sleepers.queue.iter().position(mine) else {
+            return Ok(());
+        };
+        if handles_signal(me) {
+            sleepers.queue.remove(place);
+            return Err(Errno::INTR);
+        }
+        sleepers = SLEEPERS.1.wait(sleepers).unwrap();
+    }
+}
+
+/// Wakes up to `count` of those who sleep on the word; how many.
+pub(crate) fn wake_by_address(word: *const AtomicU32, count: u32) -> usize {
+    shared_wake(KernelWord::address(word), count, u32::MAX).unwrap_or(0)
+}
+
+crate::checker::lazy_static! {
+    /// Which thread a signal has been sent to, of which it has not run the handler yet; 0: none.
+    static ref SIGNALLED: Mutex<u32> = Mutex::new(0);
+}
+
+/// Sends a signal to a thread. Its handler ends [`wait_by_time`] only.
+pub(crate) fn signal(tid: u32) {
+    let _sleepers = SLEEPERS.0.lock().unwrap();
+    *SIGNALLED.lock().unwrap() = tid;
+    SLEEPERS.1.notify_all();
+}
+
+/// Runs the handler if a signal has come; whether one has.
+fn handles_signal(tid: u32) -> bool {
+    let mut signalled = SIGNALLED.lock().unwrap();
+    let is_for_me = *signalled == tid;
+    if is_for_me {
+        *signalled = 0;
+    }
+    is_for_me
 }
 
 pub(crate) fn word_waitv<W: KernelWord>(

@@ -4,14 +4,11 @@
 //! The kernel knows two worlds here as everywhere: `private` says that only threads of this process use
 //! the word. Words are the caller's; the kernel changes them atomically.
 
+use super::Errno;
 use super::clock::{Clock, Deadline, now};
-use super::from_raw;
-use super::moving_time::Time;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
-use rustix::io::Errno;
 use rustix::thread::futex as kernel;
-use syscalls::{Sysno, syscall6};
 
 fn flags(private: bool) -> kernel::Flags {
     if private {
@@ -19,13 +16,6 @@ fn flags(private: bool) -> kernel::Flags {
     } else {
         kernel::Flags::empty()
     }
-}
-
-const CLOCK_REALTIME: usize = 256;
-
-fn private_bit(private: bool) -> usize {
-    const PRIVATE: usize = 128;
-    if private { PRIVATE } else { 0 }
 }
 
 /// FUTEX_LOCK_PI, or FUTEX_LOCK_PI2 where the deadline is on the monotonic clock: takes the word, or sleeps
@@ -42,10 +32,10 @@ pub(crate) fn lock(
     match deadline {
         // LOCK_PI's time is on the wall clock, whatever the flags.
         Some(deadline) if deadline.clock == Clock::Realtime => {
-            kernel::lock_pi(word, flags, Some(&deadline.to_timespec()))
+            kernel::lock_pi(word, flags, Some(&deadline.to_timespec())).map_err(Errno::of)
         }
         Some(deadline) => lock_monotonic(word, flags, deadline),
-        None => kernel::lock_pi(word, flags, None),
+        None => kernel::lock_pi(word, flags, None).map_err(Errno::of),
     }
 }
 
@@ -61,7 +51,7 @@ fn lock_monotonic(
         return lock_by_wall_clock(word, flags, deadline);
     }
     if !WITHOUT_LOCK_PI2.load(Ordering::Relaxed) {
-        match kernel::lock_pi2(word, flags, Some(&deadline.to_timespec())) {
+        match kernel::lock_pi2(word, flags, Some(&deadline.to_timespec())).map_err(Errno::of) {
             Err(Errno::NOSYS) => WITHOUT_LOCK_PI2.store(true, Ordering::Relaxed),
             answer => return answer,
         }
@@ -81,7 +71,7 @@ fn lock_by_wall_clock(
         let left = until.saturating_sub(now(Clock::Monotonic));
         let wall_clock = now(Clock::Realtime).saturating_add(left);
         let time = Deadline::at(Clock::Realtime, wall_clock).to_timespec();
-        match kernel::lock_pi(word, flags, Some(&time)) {
+        match kernel::lock_pi(word, flags, Some(&time)).map_err(Errno::of) {
             // The wall clock was set forward.
             Err(Errno::TIMEDOUT) if !deadline.has_passed() => {}
             answer => return answer,
@@ -95,7 +85,9 @@ fn lock_by_wall_clock(
 /// # Errors
 /// `EAGAIN` if somebody holds it; as [`lock`].
 pub(crate) fn try_lock(word: &AtomicU32, private: bool) -> Result<(), Errno> {
-    kernel::trylock_pi(word, flags(private)).map(drop)
+    kernel::trylock_pi(word, flags(private))
+        .map(drop)
+        .map_err(Errno::of)
 }
 
 /// FUTEX_UNLOCK_PI: hands the word to the highest of its waiters, or frees it.
@@ -103,71 +95,7 @@ pub(crate) fn try_lock(word: &AtomicU32, private: bool) -> Result<(), Errno> {
 /// # Errors
 /// `EPERM` if the caller is not the owner; `EAGAIN`, `EINVAL`.
 pub(crate) fn unlock(word: &AtomicU32, private: bool) -> Result<(), Errno> {
-    kernel::unlock_pi(word, flags(private))
-}
-
-/// FUTEX_WAIT_REQUEUE_PI: sleeps on `word` while that holds `expected`, until requeued to `mutex` and owner of
-/// that, or until `time` on its clock.
-///
-/// # Errors
-/// `EAGAIN`, `ETIMEDOUT`, `EDEADLK`, `EINVAL`, `ENOSYS`: see `lock/pi.rs`.
-pub(crate) fn wait_requeue(
-    word: &AtomicU32,
-    expected: u32,
-    (time, clock): (&Time, Clock),
-    mutex: &AtomicU32,
-    private: bool,
-) -> Result<(), Errno> {
-    const WAIT_REQUEUE_PI: usize = 11;
-    let by_wall_clock = match clock {
-        Clock::Realtime => CLOCK_REALTIME,
-        Clock::Monotonic => 0,
-    };
-    let op = WAIT_REQUEUE_PI | private_bit(private) | by_wall_clock;
-    // SAFETY: words, and a time which the kernel only reads.
-    let answer = unsafe {
-        syscall6(
-            Sysno::futex,
-            word.as_ptr().expose_provenance(),
-            op,
-            expected as usize,
-            core::ptr::from_ref(time).expose_provenance(),
-            mutex.as_ptr().expose_provenance(),
-            0,
-        )
-    };
-    from_raw(answer).map(drop)
-}
-
-/// FUTEX_CMP_REQUEUE_PI: if `word` holds `expected`, gives `mutex`, if it is free, to the first waiter, and
-/// has that one (otherwise) and `others` more wait for `mutex`; how many that were in all.
-///
-/// # Errors
-/// `EAGAIN` if `word` holds something else; `EDEADLK`, `ESRCH`, `EINVAL`, `EPERM`, `ENOMEM`, `ENOSYS`.
-///
-/// # Safety
-/// If anybody waits on `word`, `mutex` exists. (Else it is but an address.)
-pub(crate) unsafe fn requeue(
-    word: &AtomicU32,
-    expected: u32,
-    mutex: *const AtomicU32,
-    others: u32,
-    private: bool,
-) -> Result<usize, Errno> {
-    const CMP_REQUEUE_PI: usize = 12;
-    let op = CMP_REQUEUE_PI | private_bit(private);
-    // SAFETY: the caller's promise. The number to wake is 1, as the kernel demands.
-    from_raw(unsafe {
-        syscall6(
-            Sysno::futex,
-            word.as_ptr().expose_provenance(),
-            op,
-            1,
-            others as usize,
-            mutex.expose_provenance(),
-            expected as usize,
-        )
-    })
+    kernel::unlock_pi(word, flags(private)).map_err(Errno::of)
 }
 
 /// Kernels that this machine does not run, for tests of what happens there.

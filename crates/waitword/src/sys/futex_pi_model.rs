@@ -3,12 +3,11 @@
 //!
 //! Priorities are not modelled: who came first is served first. A deadline has always passed.
 
-use super::clock::{Clock, Deadline};
-use super::moving_time::Time;
+use super::clock::Deadline;
 use super::tid::tid;
 use crate::atomic::{AtomicU32, Ordering};
 use crate::checker::sync::{Condvar, Mutex, MutexGuard};
-use rustix::io::Errno;
+use crate::sys::Errno;
 
 const WAITERS: u32 = 0x8000_0000;
 const OWNER_DIED: u32 = 0x4000_0000;
@@ -22,25 +21,6 @@ struct Waiter {
 
 crate::checker::lazy_static! {
     static ref KERNEL: (Mutex<Vec<Waiter>>, Condvar) = (Mutex::new(Vec::new()), Condvar::new());
-    /// Which thread a signal has been sent to, of which it has not run the handler yet; 0: none.
-    static ref SIGNALLED: Mutex<u32> = Mutex::new(0);
-}
-
-/// Sends a signal to a thread. Its handler interrupts only [`wait_requeue`].
-pub(crate) fn signal(tid: u32) {
-    let _waiters = KERNEL.0.lock().unwrap();
-    *SIGNALLED.lock().unwrap() = tid;
-    KERNEL.1.notify_all();
-}
-
-/// Runs the handler if a signal has come; whether one has.
-fn handles_signal(tid: u32) -> bool {
-    let mut signalled = SIGNALLED.lock().unwrap();
-    let is_for_me = *signalled == tid;
-    if is_for_me {
-        *signalled = 0;
-    }
-    is_for_me
 }
 
 fn address(word: &AtomicU32) -> usize {
@@ -116,75 +96,4 @@ pub(crate) fn unlock(word: &AtomicU32, _: bool) -> Result<(), Errno> {
         }
     }
     Ok(())
-}
-
-pub(crate) fn wait_requeue(
-    word: &AtomicU32,
-    expected: u32,
-    (time, _): (&Time, Clock),
-    _: &AtomicU32,
-    _: bool,
-) -> Result<(), Errno> {
-    let (me, address) = (tid(), address(word));
-    loop {
-        // Read before it stands in the queue, as in the kernel.
-        let is_never = time.is_never();
-        let mut waiters = KERNEL.0.lock().unwrap();
-        if word.load(Ordering::Relaxed) != expected {
-            return Err(Errno::AGAIN);
-        }
-        if !is_never {
-            return Err(Errno::TIMEDOUT);
-        }
-        waiters.push(Waiter { tid: me, address });
-        loop {
-            let Some(mine) = waiters.iter().position(|waiter| waiter.tid == me) else {
-                return Ok(());
-            };
-            if handles_signal(me) {
-                let was_moved = waiters.remove(mine).address != address;
-                if was_moved {
-                    return Err(Errno::AGAIN);
-                }
-                // The call is restarted.
-                break;
-            }
-            waiters = KERNEL.1.wait(waiters).unwrap();
-        }
-    }
-}
-
-/// # Safety
-/// The mutex exists.
-pub(crate) unsafe fn requeue(
-    word: &AtomicU32,
-    expected: u32,
-    mutex: *const AtomicU32,
-    others: u32,
-    _: bool,
-) -> Result<usize, Errno> {
-    // SAFETY: the caller's promise.
-    let mutex = unsafe { &*mutex };
-    let mut waiters = KERNEL.0.lock().unwrap();
-    if word.load(Ordering::Relaxed) != expected {
-        return Err(Errno::AGAIN);
-    }
-    let mut count = 0;
-    while count <= others as usize {
-        let address_of_word = address(word);
-        let found = waiters
-            .iter()
-            .position(|waiter| waiter.address == address_of_word);
-        let Some(first) = found else { break };
-        let waiter = waiters.remove(first);
-        let address = address(mutex);
-        let contended = waiters.iter().any(|waiter| waiter.address == address);
-        if take(mutex, waiter.tid, contended) {
-            KERNEL.1.notify_all();
-        } else {
-            waiters.push(Waiter { address, ..waiter });
-        }
-        count += 1;
-    }
-    Ok(count)
 }

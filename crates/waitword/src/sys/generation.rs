@@ -10,18 +10,23 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// The page that is wiped; null until first asked for.
 static PAGE: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
-/// The number of the last generation that began in this process or an ancestor.
+/// The last number that was used up for a generation, in this process or an ancestor: it stands
+/// here before it stands in the page.
 static LAST: AtomicU32 = AtomicU32::new(0);
 /// Stands in for the page where there is none; the fork handler zeroes it.
 static UNWIPED: AtomicU32 = AtomicU32::new(0);
 
-/// The generation: another number than that of any ancestor but for those of some 2^32 forks ago. Its low byte is never 0, and differs
-/// from those of the last 254 ancestors.
+/// The generation: another number than that of any ancestor but for those of some 2^32 forks ago.
+/// Its low byte is never 0, and differs from those of the last 254 ancestors. (Of fewer, where
+/// threads have begun a generation at the same moment: each of them uses up a number.)
 #[inline]
 pub(crate) fn generation() -> u32 {
     // Acquire: the page is mapped before its address is known.
-    // SAFETY: null, or a page that is never unmapped.
+    // SAFETY: null, the static `UNWIPED`, or a page that is mapped and zeroed before its address is
+    // stored and never unmapped after. A word there is only used as an atomic; the kernel zeroes it
+    // in children only, before they run.
     match unsafe { PAGE.load(Ordering::Acquire).as_ref() } {
+        // Relaxed: the number is all there is to it.
         Some(page) => match page.load(Ordering::Relaxed) {
             0 => begin(page),
             generation => generation,
@@ -32,14 +37,20 @@ pub(crate) fn generation() -> u32 {
 
 #[cold]
 fn begin(page: &AtomicU32) -> u32 {
-    let next = LAST.load(Ordering::Relaxed).wrapping_add(1);
-    let next = if next as u8 == 0 { next | 1 } else { next };
-    match page.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed) {
-        Ok(_) => {
-            LAST.store(next, Ordering::Relaxed);
-            next
-        }
-        // Another thread of this process began it.
+    let following = |last: u32| match last.wrapping_add(1) {
+        next if next as u8 == 0 => next | 1,
+        next => next,
+    };
+    // Relaxed: a number that orders nothing by itself.
+    let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
+        Some(following(last))
+    });
+    let next = last.map_or_else(following, following);
+    // Release: a thread that finds the number in the page, and forks, has a child that finds at
+    // least this one in `LAST`. (The read need not acquire: fork is a barrier.)
+    match page.compare_exchange(0, next, Ordering::Release, Ordering::Relaxed) {
+        Ok(_) => next,
+        // Another thread of this process began it. The number from here is nobody's.
         Err(generation) => generation,
     }
 }
@@ -51,7 +62,9 @@ fn first() -> u32 {
             UNWIPED.store(0, Ordering::Relaxed);
         }
         // A failure leaves children in their parent's generation; there is nobody to tell.
-        // SAFETY: the handler is a function without arguments that lives as long as the process.
+        // SAFETY: `child` is a function without arguments or results, as the C library wants it,
+        // and is there as long as its library, whose handlers the C library drops with it. It
+        // stores to an atomic, which the child of a process with threads may do.
         unsafe { libc::pthread_atfork(None, None, Some(child)) };
         (&raw const UNWIPED).cast_mut()
     });
@@ -68,11 +81,12 @@ fn first() -> u32 {
 /// A page that the kernel zeroes in children; `None` if memory is short or the kernel does not.
 fn wiped_page() -> Option<*mut AtomicU32> {
     let page = mem::map(mem::PAGE)?;
-    // SAFETY: one whole mapping, and zero means "not begun".
+    // SAFETY: `page` is one whole mapping of this length, made just above. Zero is a valid state:
+    // "not begun".
     match unsafe { mem::wipe_on_fork(page, mem::PAGE) } {
         Ok(()) => Some(page.as_ptr().cast()),
         Err(_) => {
-            // SAFETY: mapped just above, seen by nobody.
+            // SAFETY: `page` is the mapping made just above. Its address is in no other place.
             unsafe { mem::unmap(page, mem::PAGE) };
             None
         }
@@ -122,6 +136,51 @@ mod tests {
         // SAFETY: waits for the child made above.
         unsafe { libc::waitpid(child, &raw mut status, 0) };
         status == 0
+    }
+
+    /// A thread that reads the number may fork before the one that wrote it executes another
+    /// instruction; a child that found an older number in `LAST` would begin with its parent's.
+    #[test]
+    fn a_number_is_used_up_before_a_thread_can_read_it() {
+        let parents = generation();
+        let page = PAGE.load(Ordering::Relaxed);
+        // SAFETY: the child has itself traced, reads and writes some words, and exits.
+        let child = unsafe { libc::fork() };
+        assert!(child >= 0);
+        if child == 0 {
+            // SAFETY: as above; SIGSTOP lets the parent begin.
+            unsafe {
+                libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
+                libc::raise(libc::SIGSTOP);
+                libc::_exit(i32::from(generation() == parents));
+            }
+        }
+        let (mut begun_after, mut early) = (None, None);
+        for step in 0.. {
+            let mut status = 0;
+            // SAFETY: waits for the child made above.
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+            if libc::WIFEXITED(status) {
+                assert_eq!(libc::WEXITSTATUS(status), 0);
+                break;
+            }
+            let [now, last] = [page.cast_const(), &raw const LAST].map(|word| {
+                let aligned = word.addr() & !7;
+                // SAFETY: the child is stopped; its memory is where this process has it.
+                let both = unsafe { libc::ptrace(libc::PTRACE_PEEKDATA, child, aligned, 0) };
+                (both as u64 >> (8 * (word.addr() - aligned))) as u32
+            });
+            if now != 0 {
+                begun_after.get_or_insert(step);
+            }
+            if now != 0 && now != last {
+                early.get_or_insert((step, now, last));
+            }
+            // SAFETY: the child is stopped, and goes on for one instruction.
+            unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, child, 0, 0) };
+        }
+        assert!(begun_after > Some(1), "{begun_after:?}");
+        assert_eq!(early, None, "step, in the page, in LAST");
     }
 
     #[track_caller]

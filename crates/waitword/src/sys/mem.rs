@@ -1,14 +1,15 @@
 //! Memory for the table and the parkers: straight from mmap, zeroed, never freed once published.
 
+use crate::sys::Errno;
 use core::ptr::NonNull;
-use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 pub(crate) const PAGE: usize = 4096;
 
 /// `length` zeroed bytes, page-aligned; `None` if memory is short.
 pub(crate) fn map(length: usize) -> Option<NonNull<u8>> {
-    // SAFETY: a new private anonymous mapping, wherever the kernel likes: touches nothing that exists.
+    // SAFETY: a new private anonymous mapping at an address of the kernel's choice: no memory that
+    // is in use changes.
     let address = unsafe {
         rustix::mm::mmap_anonymous(
             core::ptr::null_mut(),
@@ -25,7 +26,8 @@ pub(crate) fn map(length: usize) -> Option<NonNull<u8>> {
 /// # Safety
 /// `address` and `length` are those of one [`map`], and no reference into it is left.
 pub(crate) unsafe fn unmap(address: NonNull<u8>, length: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract: the range is one whole mapping of ours, and no
+    // reference into it is left that could be used after.
     let result = unsafe { rustix::mm::munmap(address.as_ptr().cast(), length) };
     debug_assert!(result.is_ok());
 }
@@ -38,6 +40,8 @@ pub(crate) unsafe fn unmap(address: NonNull<u8>, length: usize) {
 /// # Safety
 /// The range lies in one [`map`], whole pages, and all zeros is a valid state of what is kept there.
 pub(crate) unsafe fn wipe_on_fork(address: NonNull<u8>, length: usize) -> Result<(), Errno> {
-    // SAFETY: the caller's promise; the advice changes only what a forked child sees.
+    // SAFETY: forwards this function's own contract. The advice changes nothing in this process:
+    // only a forked child finds the range zeroed, which is a valid state of it.
     unsafe { rustix::mm::madvise(address.as_ptr().cast(), length, Advice::LinuxWipeOnFork) }
+        .map_err(Errno::of)
 }

@@ -30,6 +30,7 @@ pub(crate) mod robust;
 pub(crate) mod clock;
 #[cfg(not(loom))]
 pub(crate) mod env;
+mod errno;
 #[cfg(not(loom))]
 pub(crate) mod generation;
 #[cfg(not(loom))]
@@ -38,12 +39,13 @@ pub(crate) mod moving_time;
 pub(crate) mod numa;
 #[cfg(not(loom))]
 pub mod probe;
+pub(crate) mod rseq;
 pub(crate) mod sched;
 #[cfg(not(loom))]
 pub(crate) mod thread_word;
 pub(crate) mod tid;
 
-pub(crate) use rustix::io::Errno;
+pub use errno::Errno;
 
 /// A raw system call's result in the type that the rest of the crate speaks.
 #[cfg(not(loom))]

@@ -42,7 +42,8 @@ pub(crate) fn nodes() -> Nodes {
     const MPOL_F_MEMS_ALLOWED: usize = 4;
     // The kernel wants room for as many nodes as it was built for (at most 1024).
     let mut mask = [0u64; 16];
-    // SAFETY: the kernel writes at most 1024 bits into the array.
+    // SAFETY: the kernel writes at most the 1024 bits that it is told there is room for, and `mask`
+    // has them. The address 0 is not looked at with this flag.
     let result = unsafe {
         syscall5(
             Sysno::get_mempolicy,
@@ -76,7 +77,8 @@ pub(crate) fn exists(number: u32) -> bool {
         *place = b'0' + (rest % 10) as u8;
         rest /= 10;
     }
-    // SAFETY: the path ends in a zero byte.
+    // SAFETY: the kernel reads the path as a C string: `path` is borrowed for the whole call, and
+    // has a byte more than PREFIX and the digits, which is zero.
     let found = unsafe {
         syscall3(
             Sysno::faccessat,
@@ -93,7 +95,8 @@ pub(crate) fn exists(number: u32) -> bool {
 pub(crate) fn current_node() -> u32 {
     use syscalls::{Sysno, syscall3};
     let mut node = 0u32;
-    // SAFETY: the kernel writes one u32.
+    // SAFETY: the kernel writes one `u32` to `node`, a variable here; the null pointer stands for
+    // the number of the CPU, which is not asked for.
     let _ = unsafe { syscall3(Sysno::getcpu, 0, (&raw mut node).expose_provenance(), 0) };
     node
 }
@@ -110,8 +113,9 @@ pub(crate) fn prefer(range: Range<*mut u8>, number: u32) {
     use syscalls::{Sysno, syscall6};
     const MPOL_PREFERRED: usize = 1;
     let mask = 1u64 << number;
-    // SAFETY: the range is a mapping of ours without contents yet; the policy only says where its
-    // pages are to come from. The kernel reads one word of mask.
+    // SAFETY: the policy says where pages of the range are to come from that have none yet. It
+    // moves and changes no page, so it does no harm to any memory, whatever the range. The kernel
+    // reads 64 bits from `mask`, a variable here.
     let _ = unsafe {
         syscall6(
             Sysno::mbind,

@@ -20,8 +20,8 @@ pub use machine::{
 };
 
 use super::from_raw;
+use crate::sys::Errno;
 use core::fmt;
-use rustix::io::Errno;
 use syscalls::{Sysno, syscall4, syscall5, syscall6};
 
 const SIZE_U32: usize = 2;
@@ -81,8 +81,10 @@ struct Pair([u32; 4]);
 /// known.
 fn futex2_wait(flags: usize) -> Support {
     let pair = Pair([0, 0, 0, 0]);
-    // SAFETY: the word lives through the call, which at most reads it and, with NUMA, writes the node
-    // behind it, inside `pair`. The value does not match, so the call does not sleep; no timeout.
+    // SAFETY: the kernel reads the word and, with NUMA, the node behind it, both inside `pair`, a
+    // variable here that outlives the call. It would write a node only in the place of -1, and
+    // finds 0. The word does not match, so the call does not sleep; the null pointer is "no
+    // timeout".
     let result = from_raw(unsafe {
         syscall6(
             Sysno::futex_wait,
@@ -145,7 +147,9 @@ impl Waitv {
 pub fn futex_waitv() -> Support {
     let word = Pair([0; 4]);
     let entry = [Waitv::private(&word, 1)];
-    // SAFETY: one entry, whose word outlives the call; the value does not match, so it does not sleep.
+    // SAFETY: the kernel reads the one entry and the word that it names, both variables here that
+    // outlive the call. The word does not match, so the call does not sleep; the null pointer is
+    // "no timeout".
     let result = from_raw(unsafe {
         syscall5(
             Sysno::futex_waitv,
@@ -167,7 +171,8 @@ pub fn futex2_wait_call() -> Support {
 /// Whether there is futex2's wake (`futex_wake`, Linux 6.7).
 pub fn futex2_wake_call() -> Support {
     let word = Pair([0; 4]);
-    // SAFETY: wakes nobody: the word is this function's own. Nothing is read or written.
+    // SAFETY: to a private wake the address is only a key: nothing is read or written. No thread
+    // waits on a variable of this function.
     let result = from_raw(unsafe {
         syscall4(
             Sysno::futex_wake,
@@ -184,7 +189,8 @@ pub fn futex2_wake_call() -> Support {
 pub fn futex2_requeue_call() -> Support {
     let (from, to) = (Pair([0; 4]), Pair([0; 4]));
     let pair = [Waitv::private(&from, 0), Waitv::private(&to, 0)];
-    // SAFETY: two entries, whose words outlive the call; nobody waits there, so nothing moves.
+    // SAFETY: the kernel reads both entries and the word of the first, variables here that outlive
+    // the call. It writes nothing, and no thread waits on a variable of this function.
     let result =
         from_raw(unsafe { syscall4(Sysno::futex_requeue, pair.as_ptr() as usize, 0, 0, 0) });
     Support::succeeds(result)
@@ -198,7 +204,7 @@ pub fn futex2_requeue_call() -> Support {
 pub fn private_hash_slots() -> Result<usize, Errno> {
     const PR_FUTEX_HASH: usize = 78;
     const GET_SLOTS: usize = 2;
-    // SAFETY: reads a number of the process's own; no memory is passed.
+    // SAFETY: no memory is passed, and GET_SLOTS changes nothing.
     from_raw(unsafe { syscall5(Sysno::prctl, PR_FUTEX_HASH, GET_SLOTS, 0, 0, 0) })
 }
 
@@ -207,7 +213,9 @@ pub fn wipe_on_fork() -> Support {
     let Some(page) = super::mem::map(super::mem::PAGE) else {
         return Support::No(Errno::NOMEM);
     };
-    // SAFETY: the mapping was made just now and nobody else knows it; zeros are a fine state of it.
+    // SAFETY: `page` is one whole mapping of this length, made just above, whose address is in no
+    // other place; it holds nothing but zeros. So nothing is lost by wiping it, and it is unmapped
+    // last.
     unsafe {
         let result = super::mem::wipe_on_fork(page, super::mem::PAGE);
         super::mem::unmap(page, super::mem::PAGE);
@@ -219,8 +227,8 @@ pub fn wipe_on_fork() -> Support {
 pub fn futex() -> Support {
     const WAIT_PRIVATE: usize = 128;
     let word = 0u32;
-    // SAFETY: the word outlives the call, its value does not match, so the call does not sleep; no
-    // timeout.
+    // SAFETY: the kernel reads the word, a variable here that outlives the call. It does not match,
+    // so the call does not sleep; the null pointer is "no timeout".
     let result =
         from_raw(unsafe { syscall4(Sysno::futex, (&raw const word) as usize, WAIT_PRIVATE, 1, 0) });
     Support::answers(result, Errno::AGAIN)

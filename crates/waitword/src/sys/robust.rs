@@ -7,8 +7,8 @@
 use super::clock::Deadline;
 use super::from_raw;
 use super::futex::{shared_requeue, shared_wait, shared_wake};
+use crate::sys::Errno;
 use core::sync::atomic::AtomicU32;
-use rustix::io::Errno;
 use syscalls::{Sysno, syscall2, syscall3};
 
 /// Sleeps while `word` holds `expected`.
@@ -20,7 +20,7 @@ pub(crate) fn wait(
     expected: u32,
     deadline: Option<&Deadline>,
 ) -> Result<(), Errno> {
-    // SAFETY: the word is mapped as long as it is borrowed.
+    // SAFETY: `word` is borrowed for the whole call, and so mapped, and aligned as its type is.
     unsafe { shared_wait(word.as_ptr(), expected, u32::MAX, deadline) }
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn wake_one(word: *const AtomicU32) {
 pub(crate) fn has_sleepers(word: &AtomicU32, expected: u32) -> Result<bool, Errno> {
     let word = word.as_ptr();
     // A requeue of one waiter from the word to itself moves nobody, and counts.
-    // SAFETY: the word is mapped as long as it is borrowed.
+    // SAFETY: `word` comes from a borrow that lasts for the whole call; it is mapped and aligned.
     unsafe { shared_requeue(word, word, 0, 1, Some(expected)) }.map(|count| count != 0)
 }
 
@@ -47,7 +47,8 @@ pub(crate) fn has_sleepers(word: &AtomicU32, expected: u32) -> Result<bool, Errn
 /// The call's own: `ENOSYS` on a kernel without robust futexes.
 pub(crate) fn list_head() -> Result<usize, Errno> {
     let (mut head, mut length) = (0usize, 0usize);
-    // SAFETY: asks about the calling thread (0); the kernel writes two words.
+    // SAFETY: the kernel writes an address to `head` and a length to `length`, variables here of
+    // that size. It looks at the calling thread (0) and changes nothing of it.
     from_raw(unsafe {
         syscall3(
             Sysno::get_robust_list,
@@ -68,6 +69,6 @@ pub(crate) fn list_head() -> Result<usize, Errno> {
 /// A `struct robust_list_head` of `length` bytes lies there until the thread ends, and what it leads to is as
 /// the kernel wants it.
 pub(crate) unsafe fn set_list_head(head: usize, length: usize) -> Result<(), Errno> {
-    // SAFETY: the caller's promise.
+    // SAFETY: forwards this function's own contract.
     from_raw(unsafe { syscall2(Sysno::set_robust_list, head, length) }).map(drop)
 }

@@ -4,7 +4,7 @@
 use super::clock::Deadline;
 use crate::atomic::{AtomicU32, Ordering};
 use crate::checker::sync::{Condvar, Mutex};
-use rustix::io::Errno;
+use crate::sys::Errno;
 
 const WAITERS: u32 = 0x8000_0000;
 const OWNER_DIED: u32 = 0x4000_0000;

@@ -1,6 +1,9 @@
 //! What the scheduler is told and tells: priority, CPUs.
 
-use rustix::io::Errno;
+use crate::sys::Errno;
+
+/// What [`priority`] gives at most.
+pub(crate) const HIGHEST_PRIORITY: u8 = 100;
 
 /// The calling thread's real-time priority, looked up at most every few milliseconds: it changes seldom,
 /// and to ask costs a system call, a tenth of a sleep.
@@ -31,24 +34,55 @@ pub(crate) fn priority() -> u8 {
 fn realtime_priority() -> u8 {
     use syscalls::{Sysno, syscall1, syscall2};
     const SCHED_RESET_ON_FORK: usize = 0x4000_0000;
-    // SAFETY: asks about the calling thread (0) and touches no memory.
+    // SAFETY: no memory is passed; the call reads a setting of the calling thread (0).
     let policy = unsafe { syscall1(Sysno::sched_getscheduler, 0) };
     match policy.map_or(0, |policy| policy & !SCHED_RESET_ON_FORK) as i32 {
         libc::SCHED_FIFO | libc::SCHED_RR => {
             let mut priority = 0i32;
-            // SAFETY: `struct sched_param` is one int, which the kernel writes.
+            // SAFETY: the kernel writes a `struct sched_param`, which is one `int`, to `priority`,
+            // a variable here.
             let result =
                 unsafe { syscall2(Sysno::sched_getparam, 0, (&raw mut priority) as usize) };
             result.map_or(0, |_| priority.clamp(0, 99) as u8)
         }
-        libc::SCHED_DEADLINE => 100,
+        libc::SCHED_DEADLINE => HIGHEST_PRIORITY,
         _ => 0,
     }
 }
 
 #[cfg(loom)]
-pub(crate) fn priority() -> u8 {
-    0
+pub(crate) use model::{priority, set_priority, some_are_real_time};
+
+/// In a model each thread has the priority that the model gives it.
+#[cfg(loom)]
+mod model {
+    use core::cell::Cell;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    crate::checker::thread_local! {
+        static PRIORITY: Cell<u8> = Cell::new(0);
+    }
+
+    crate::checker::lazy_static! {
+        // Not loom's: it orders nothing.
+        static ref SOME_ARE_REAL_TIME: AtomicBool = AtomicBool::new(false);
+    }
+
+    pub(crate) fn priority() -> u8 {
+        PRIORITY.with(Cell::get)
+    }
+
+    /// The calling thread's, from now on.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for models"))]
+    pub(crate) fn set_priority(priority: u8) {
+        PRIORITY.with(|cell| cell.set(priority));
+        SOME_ARE_REAL_TIME.fetch_or(priority != 0, Relaxed);
+    }
+
+    /// Whether any thread of this execution has had one.
+    pub(crate) fn some_are_real_time() -> bool {
+        SOME_ARE_REAL_TIME.load(Relaxed)
+    }
 }
 
 /// How many CPUs the threads of this process may run on; at least 1. A thread that is bound to one of them says
@@ -102,7 +136,8 @@ pub(crate) fn grow_kernel_hash(words: usize) {
     {
         return;
     }
-    // SAFETY: only reads and sets a number of the process's own; no memory is passed.
+    // SAFETY: no memory is passed; the calls read and set the size of a table that lies in the
+    // kernel.
     unsafe {
         match syscall5(Sysno::prctl, PR_FUTEX_HASH, GET_SLOTS, 0, 0, 0) {
             Ok(now) if now > 0 && now < slots => {

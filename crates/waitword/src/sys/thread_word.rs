@@ -40,9 +40,12 @@ mod word {
     impl<const OFFSET: usize> ThreadWord<OFFSET> {
         #[inline(always)]
         pub(crate) fn get(self) -> u64 {
-            const { assert!(OFFSET < 16) };
+            const { assert!(OFFSET == 0 || OFFSET == 8) };
             let value: u64;
-            // SAFETY: loads the distance of the words from the thread pointer, and then the one.
+            // SAFETY: GOTTPOFF is where the loader has written how far the symbol above is from the
+            // thread pointer, in every thread; OFFSET, which is checked above, is one of the two
+            // words there. Only the calling thread has its address, so no other thread writes it
+            // meanwhile. A signal handler may, and either value is whole.
             unsafe {
                 asm!(
                     "mov {value}, qword ptr [rip + waitword_thread_words_0_1@GOTTPOFF]",
@@ -57,8 +60,10 @@ mod word {
 
         #[inline]
         pub(crate) fn set(self, value: u64) {
-            const { assert!(OFFSET < 16) };
-            // SAFETY: loads the distance of the words from the thread pointer, and writes the one, which is nobody else's.
+            const { assert!(OFFSET == 0 || OFFSET == 8) };
+            // SAFETY: as in `get`, the address is that of a word of the calling thread, which no
+            // other thread has the address of and to which no reference exists. The store is one
+            // instruction, so a signal handler finds the word whole.
             unsafe {
                 asm!(
                     "mov {distance}, qword ptr [rip + waitword_thread_words_0_1@GOTTPOFF]",

@@ -130,7 +130,9 @@ impl WordPtr {
     /// The word is mapped, aligned, and accessed by atomic operations only while this runs.
     #[inline(always)]
     pub(crate) unsafe fn load(self) -> u64 {
-        // SAFETY: the caller's promise, which is the one that `from_ptr` asks for.
+        // SAFETY: `from_ptr` asks for a valid, aligned word of the atomic's size that others access
+        // atomically while the reference lives. The arm is chosen by the word's size, the rest is
+        // this function's own contract, and no reference outlives its load.
         unsafe {
             match self.size {
                 Size::U8 => AtomicU8::from_ptr(self.address.cast()).load(Relaxed).into(),
@@ -147,12 +149,15 @@ impl WordPtr {
 
     /// Replaces `old` by `new` if the word holds it; what the word holds then.
     ///
+    /// Sequentially consistent, as [`RawWakeOp::apply`]; it happens once in a word's life.
+    ///
     /// # Safety
     /// As [`load`](Self::load); the word is writable.
     pub(crate) unsafe fn replace(self, old: u64, new: u64) -> u64 {
         macro_rules! replace {
             ($atomic:ty) => {{
-                // SAFETY: the caller's promise.
+                // SAFETY: valid, aligned, writable, and accessed by atomic operations only, by this
+                // function's contract; `$atomic` is chosen by the word's size.
                 let word = unsafe { <$atomic>::from_ptr(self.address.cast()) };
                 match word.compare_exchange(old as _, new as _, SeqCst, SeqCst) {
                     Ok(_) => new,

@@ -1,6 +1,8 @@
 //! A word that names the NUMA node on which its waiters are to stand (futex2's `FUTEX2_NUMA`).
 
 use super::FutexWord;
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
 /// A futex word followed by a node word of the same size.
 ///
@@ -20,6 +22,16 @@ pub struct NumaWord<A: FutexWord> {
     /// The node, or -1 for "wherever the first caller runs".
     pub node: A,
 }
+
+/// A pointer to the pair is one to the word, and the node word lies right behind that (`RawFutex`).
+macro_rules! is_word_and_node {
+    ($($word:ty),*) => {$(
+        const _: () = assert!(offset_of!(NumaWord<$word>, value) == 0);
+        const _: () = assert!(offset_of!(NumaWord<$word>, node) == size_of::<$word>());
+    )*};
+}
+
+is_word_and_node!(AtomicU8, AtomicU16, AtomicU32, AtomicU64);
 
 impl<A: FutexWord> NumaWord<A> {
     /// A pair of these two words.

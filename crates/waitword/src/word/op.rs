@@ -11,9 +11,9 @@
 //! Here operand and comparand are as wide as the word; [`Encoded`] reads the kernel's form.
 
 use super::{Size, Word, WordPtr};
+use crate::sys::Errno;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst};
-use rustix::io::Errno;
 
 /// What `wake_op` does to the second word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,7 +195,8 @@ impl RawWakeOp {
     pub(crate) unsafe fn apply(self, word: WordPtr) -> u64 {
         macro_rules! apply {
             ($atomic:ty) => {{
-                // SAFETY: the caller's promise.
+                // SAFETY: valid, aligned, writable, and accessed by atomic operations only, by this
+                // function's contract; `$atomic` is chosen by the word's size.
                 let word = unsafe { <$atomic>::from_ptr(word.address.cast()) };
                 let operand = self.operand as _;
                 u64::from(match self.op {

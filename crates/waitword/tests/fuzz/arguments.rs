@@ -1,9 +1,11 @@
 //! A call as the numbers that go to the kernel.
 
+use super::kinds::{goes_by_wall_clock, inherits, waits_inheriting};
 use super::memory::Memory;
 use super::program::{Address, Call, List, Said, Time, Value};
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::{ClockId, clock_gettime};
 use syscalls::Sysno;
+use waitword::door::Timespec;
 use waitword::door::Waitv;
 
 const CLOCK_REALTIME_FLAG: i32 = 256;
@@ -16,7 +18,7 @@ const WAIT_BITSET: i32 = 9;
 pub(crate) struct Prepared {
     pub(crate) call: Sysno,
     pub(crate) arguments: [usize; 6],
-    _time: Box<[Timespec; 2]>,
+    time: Box<[Timespec; 2]>,
     _list: Vec<Waitv>,
 }
 
@@ -35,6 +37,7 @@ impl Call {
             } => {
                 let clock = match op & !(PRIVATE as i32 | CLOCK_REALTIME_FLAG) {
                     WAIT => Clock::Relative,
+                    _ if goes_by_wall_clock(op) => Clock::Absolute(ClockId::Realtime),
                     _ if op & CLOCK_REALTIME_FLAG != 0 => Clock::Absolute(ClockId::Realtime),
                     _ => Clock::Absolute(ClockId::Monotonic),
                 };
@@ -114,7 +117,7 @@ impl Call {
         Prepared {
             call,
             arguments,
-            _time: time,
+            time,
             _list: entries,
         }
     }
@@ -122,7 +125,7 @@ impl Call {
     /// How many entries its thread has in our table while it waits.
     pub(crate) fn private_words(&self) -> usize {
         match self {
-            Self::Futex { op, .. } => usize::from(*op as u32 & PRIVATE != 0),
+            Self::Futex { op, .. } => usize::from(*op as u32 & PRIVATE != 0 && !inherits(*op)),
             Self::Futex2Wait { flags, .. } => usize::from(flags & PRIVATE != 0),
             Self::Futex2Waitv { list, .. } => {
                 let is_private = |entry: &&super::program::Entry| entry.flags & PRIVATE != 0;
@@ -161,10 +164,15 @@ const ZERO: Timespec = Timespec {
 };
 
 fn is_wait(op: i32) -> bool {
-    matches!(
-        op & !(PRIVATE as i32 | CLOCK_REALTIME_FLAG),
-        WAIT | WAIT_BITSET
-    )
+    let command = op & !(PRIVATE as i32 | CLOCK_REALTIME_FLAG);
+    matches!(command, WAIT | WAIT_BITSET) || waits_inheriting(op)
+}
+
+impl Prepared {
+    /// Where its time lies, if it has one.
+    pub(crate) fn time(&self) -> usize {
+        self.time.as_ptr().expose_provenance()
+    }
 }
 
 impl Value {
@@ -195,7 +203,13 @@ impl Clock {
     fn after(self, seconds: i64, nanoseconds: i64) -> Timespec {
         let now = match self {
             Self::Relative => ZERO,
-            Self::Absolute(clock) => clock_gettime(clock),
+            Self::Absolute(clock) => {
+                let now = clock_gettime(clock);
+                Timespec {
+                    tv_sec: now.tv_sec,
+                    tv_nsec: now.tv_nsec,
+                }
+            }
         };
         let nanoseconds = now.tv_nsec + nanoseconds;
         Timespec {

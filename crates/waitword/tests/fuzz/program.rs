@@ -19,6 +19,9 @@ pub(crate) enum Step {
     /// The test itself makes it.
     Do(Call),
     Store(usize, u32),
+    /// The thread whose number a private word holds, if it has no call to make, unlocks it
+    /// (FUTEX_UNLOCK_PI).
+    Unlock(usize),
     /// A signal to one of those who wait.
     Interrupt(u8),
 }

@@ -1,11 +1,15 @@
 //! A program, run on one side; what happened, step by step.
 
+use super::kinds::Kinds;
 use super::memory::Memory;
-use super::program::{Call, Program, Step, WORDS};
+use super::program::{Address, Call, Program, Step, Time, Value, WORDS};
 use super::sides::Side;
+use crate::support::Answer;
 use crate::support::crew::Crew;
 use crate::support::event::{self, pick};
+use rustix::time::Timespec;
 use std::fmt::Write as _;
+use std::ptr::with_exposed_provenance_mut;
 use std::sync::Arc;
 
 type Event = event::Event<[u32; WORDS]>;
@@ -20,25 +24,26 @@ pub(crate) fn run(
     for (word, value) in program.initial.into_iter().enumerate() {
         memory.store(word, value);
     }
-    let mut events: Vec<Event> = program
-        .steps
-        .iter()
-        .map(|step| take(step, side, memory, crew))
-        .collect();
+    let mut scene = Scene {
+        side,
+        memory,
+        crew,
+        kinds: Kinds::default(),
+    };
+    let mut events: Vec<Event> = program.steps.iter().map(|step| scene.take(step)).collect();
     for word in 0..WORDS {
         for private in [128, 0] {
-            events.push(take(&wake_all(word, private), side, memory, crew));
+            events.push(scene.take(&wake_all(word, private)));
         }
     }
-    // Those who were moved to where nothing is.
-    crew.release();
+    scene.end();
     events
 }
 
 fn wake_all(word: usize, private: i32) -> Step {
-    use super::program::{Address, Time, Value};
+    const WAKE: i32 = 1;
     Step::Do(Call::Futex {
-        op: 1 | private,
+        op: WAKE | private,
         word: Address::Word(word),
         val: Value::Is(i32::MAX as u64),
         time: Time::None,
@@ -47,59 +52,138 @@ fn wake_all(word: usize, private: i32) -> Step {
     })
 }
 
-fn take(step: &Step, side: &Arc<dyn Side>, memory: &Memory, crew: &mut Crew) -> Event {
-    let mut answer = None;
-    let mut came_back = None;
-    match step {
-        Step::Wait(thread, call) => {
-            if let Some(thread) = pick(&crew.idle(), *thread) {
-                let prepared = call.prepare(memory);
-                let entries = if side.in_our_table() {
-                    call.private_words()
-                } else {
-                    0
-                };
-                let job = {
-                    let side = side.clone();
-                    // The whole of it, which keeps alive what the arguments point to.
-                    move || {
-                        let prepared = prepared;
-                        side.call(prepared.call, prepared.arguments)
-                    }
-                };
-                crew.order(thread, entries, job);
-                came_back = Some(if call.ends_soon() {
-                    crew.settle_with(thread)
-                } else {
-                    crew.settle()
-                });
-            }
-        }
-        Step::Do(call) => {
-            let before = memory.load();
-            let prepared = call.prepare(memory);
-            let unknown = call.compares_in_an_unknown_way(memory);
-            answer = Some(side.call(prepared.call, prepared.arguments));
-            if unknown {
-                for (word, value) in before.into_iter().enumerate() {
-                    memory.store(word, value);
-                }
-            }
-        }
-        Step::Store(word, value) => memory.store(*word, *value),
-        Step::Interrupt(waiting) => {
-            if let Some(thread) = pick(&crew.busy(), *waiting) {
-                crew.interrupt(thread);
-                came_back = Some(crew.settle_with(thread));
-            }
-        }
-    }
-    Event {
-        answer,
-        came_back: came_back.unwrap_or_else(|| crew.settle()),
-        words: memory.load(),
+fn unlock(word: usize) -> Call {
+    const UNLOCK_PI: i32 = 7;
+    Call::Futex {
+        op: UNLOCK_PI | 128,
+        word: Address::Word(word),
+        val: Value::Is(0),
+        time: Time::None,
+        second: Address::Null,
+        val3: Value::Is(0),
     }
 }
+
+/// One run.
+struct Scene<'a> {
+    side: &'a Arc<dyn Side>,
+    memory: &'a Memory,
+    crew: &'a mut Crew,
+    kinds: Kinds,
+}
+
+/// What came of a step: what the test's own call said, and which threads came back.
+type Outcome = (Option<Answer>, Option<Vec<(usize, Answer)>>);
+
+impl Scene<'_> {
+    fn take(&mut self, step: &Step) -> Event {
+        let (answer, came_back) = self.outcome(step);
+        let came_back = came_back.unwrap_or_else(|| self.crew.settle());
+        for (thread, _) in &came_back {
+            self.kinds.ends(*thread);
+        }
+        Event {
+            answer,
+            came_back,
+            words: self.memory.load(),
+        }
+    }
+
+    fn outcome(&mut self, step: &Step) -> Outcome {
+        match step {
+            Step::Wait(thread, call) if self.kinds.allow(call) => {
+                let thread = pick(&self.crew.idle(), *thread);
+                (None, thread.map(|thread| self.order(thread, call)))
+            }
+            Step::Do(call) if self.kinds.allow(call) => (Some(self.call(call)), None),
+            Step::Wait(..) | Step::Do(_) => (None, None),
+            Step::Store(word, value) => {
+                self.memory.store(*word, *value);
+                (None, None)
+            }
+            Step::Unlock(word) => self.unlock(*word),
+            Step::Interrupt(waiting) => {
+                let mut busy = self.crew.busy();
+                busy.retain(|&thread| self.kinds.ends_by_signal(thread));
+                let came_back = pick(&busy, *waiting).map(|thread| {
+                    self.crew.interrupt(thread);
+                    self.crew.settle_with(thread)
+                });
+                (None, came_back)
+            }
+        }
+    }
+
+    /// Has a thread make the call.
+    fn order(&mut self, thread: usize, call: &Call) -> Vec<(usize, Answer)> {
+        let prepared = call.prepare(self.memory);
+        let entries = if self.side.in_our_table() {
+            call.private_words()
+        } else {
+            0
+        };
+        self.kinds.begins(thread, call, prepared.time());
+        let job = {
+            let side = self.side.clone();
+            // The whole of it, which keeps alive what the arguments point to.
+            move || {
+                let prepared = prepared;
+                side.call(prepared.call, prepared.arguments)
+            }
+        };
+        self.crew.order(thread, entries, job);
+        if call.ends_soon() {
+            self.crew.settle_with(thread)
+        } else {
+            self.crew.settle()
+        }
+    }
+
+    /// Makes the call.
+    fn call(&mut self, call: &Call) -> Answer {
+        let before = self.memory.load();
+        let prepared = call.prepare(self.memory);
+        let unknown = call.compares_in_an_unknown_way(self.memory);
+        let answer = self.side.call(prepared.call, prepared.arguments);
+        if unknown {
+            for (word, value) in before.into_iter().enumerate() {
+                self.memory.store(word, value);
+            }
+        }
+        self.kinds.moves(call);
+        answer
+    }
+
+    fn unlock(&mut self, word: usize) -> Outcome {
+        const TID_MASK: u32 = 0x3fff_ffff;
+        let holder = (self.memory.load()[word] & TID_MASK) as i32;
+        let mut idle = self.crew.idle();
+        idle.retain(|&thread| self.crew.id(thread) == holder);
+        match idle.first() {
+            Some(&thread) => (None, Some(self.order(thread, &unlock(word)))),
+            // The test's own, or refused.
+            None => (Some(self.call(&unlock(word))), None),
+        }
+    }
+
+    /// Ends the waits of those who were moved to where nothing is, and of those who wait for a word
+    /// that nobody unlocks.
+    fn end(self) {
+        for time in self.kinds.times() {
+            let time = with_exposed_provenance_mut::<Timespec>(time);
+            // SAFETY: its thread waits, and with it lives what the call was made with; only the
+            // kernel reads it.
+            unsafe { time.write_volatile(PAST) };
+        }
+        self.crew.release();
+    }
+}
+
+/// By either clock. A wait that is begun anew after a signal reads its time anew.
+const PAST: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
 
 /// Both runs side by side, for people.
 pub(crate) fn difference(

@@ -1,5 +1,6 @@
 //! Which programs there are: mostly calls that make sense together, and among them some that are wrong in one place.
 
+use super::inheriting;
 use super::program::{Address, Call, Entry, List, Program, Said, Step, Time, Value, WORDS};
 use super::sides::has_futex2;
 use proptest::collection::vec;
@@ -24,10 +25,17 @@ const SIZE_U32: u32 = 2;
 pub(crate) struct Contents {
     /// Unmapped memory where a word, a time or a list is read.
     pub(crate) bad_memory: bool,
+    /// Operations with priority inheritance.
+    pub(crate) inheriting: bool,
 }
 
 pub(crate) fn programs(contents: Contents) -> impl Strategy<Value = Program> {
-    let initial = std::array::from_fn::<_, WORDS, _>(|_| value());
+    let value = if contents.inheriting {
+        inheriting::value()
+    } else {
+        value().boxed()
+    };
+    let initial = std::array::from_fn::<_, WORDS, _>(|_| value.clone());
     (initial, vec(step(contents), 1..=STEPS))
         .prop_map(|(initial, steps)| Program { initial, steps })
 }
@@ -42,7 +50,7 @@ fn value() -> impl Strategy<Value = u32> + Clone {
 }
 
 /// Mostly `right`; the shrinker goes there too.
-fn mostly<T: Clone + std::fmt::Debug + 'static>(
+pub(super) fn mostly<T: Clone + std::fmt::Debug + 'static>(
     right: impl Strategy<Value = T> + 'static,
     wrong: impl Strategy<Value = T> + 'static,
 ) -> BoxedStrategy<T> {
@@ -54,7 +62,7 @@ fn word() -> impl Strategy<Value = Address> {
 }
 
 /// An address that nothing is read from: only waiters are looked for.
-fn key() -> BoxedStrategy<Address> {
+pub(super) fn key() -> BoxedStrategy<Address> {
     let wrong = prop_oneof![
         Just(Address::Null),
         Just(Address::FirstPage),
@@ -94,7 +102,7 @@ fn nowhere(contents: Contents) -> BoxedStrategy<Address> {
     }
 }
 
-fn expected() -> BoxedStrategy<Value> {
+pub(super) fn expected() -> BoxedStrategy<Value> {
     prop_oneof![8 => Just(Value::Current), 1 => value().prop_map(|value| Value::Is(value.into()))]
         .boxed()
 }
@@ -195,7 +203,7 @@ fn packed() -> BoxedStrategy<Value> {
         .boxed()
 }
 
-fn any_number() -> BoxedStrategy<Value> {
+pub(super) fn any_number() -> BoxedStrategy<Value> {
     (0u64..3).prop_map(Value::Is).boxed()
 }
 
@@ -206,7 +214,7 @@ fn counted() -> BoxedStrategy<Value> {
 }
 
 /// futex(2), of its arguments.
-fn futex(
+pub(super) fn futex(
     op: impl Strategy<Value = i32> + 'static,
     word: BoxedStrategy<Address>,
     val: BoxedStrategy<Value>,
@@ -226,7 +234,7 @@ fn futex(
         .boxed()
 }
 
-fn number_for_time() -> BoxedStrategy<Time> {
+pub(super) fn number_for_time() -> BoxedStrategy<Time> {
     count().prop_map(Time::Number).boxed()
 }
 
@@ -344,13 +352,18 @@ fn other(contents: Contents) -> BoxedStrategy<Call> {
         key(),
         expected(),
     );
+    let change = if contents.inheriting {
+        inheriting::change()
+    } else {
+        packed()
+    };
     let wake_op = futex(
         Just(WAKE_OP),
         key(),
         counted(),
         number_for_time(),
         read(contents),
-        packed(),
+        change,
     );
     let unknown = prop_oneof![Just(2), Just(14), Just(15), Just(127)];
     let unknown = futex(
@@ -430,11 +443,21 @@ fn defined(mut call: Call, contents: Contents) -> Call {
 fn step(contents: Contents) -> BoxedStrategy<Step> {
     let wait = wait(contents).prop_map(move |call| defined(call, contents));
     let other = other(contents).prop_map(move |call| defined(call, contents));
-    prop_oneof![
+    let value = if contents.inheriting {
+        inheriting::value()
+    } else {
+        value().boxed()
+    };
+    let plain = prop_oneof![
         10 => (any::<u8>(), wait).prop_map(|(thread, call)| Step::Wait(thread, call)),
         10 => other.prop_map(Step::Do),
-        1 => (0..WORDS, value()).prop_map(|(word, value)| Step::Store(word, value)),
+        1 => (0..WORDS, value).prop_map(|(word, value)| Step::Store(word, value)),
         1 => any::<u8>().prop_map(Step::Interrupt),
     ]
-    .boxed()
+    .boxed();
+    if contents.inheriting {
+        prop_oneof![plain, inheriting::step()].boxed()
+    } else {
+        plain
+    }
 }

@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::fmt::Debug;
 use std::time::Duration;
-use waitword::Interrupter;
+use waitword::abi_support::Interrupter;
 
 /// Locks of one kind: the real ones, and the model of them.
 pub(crate) trait Family: Copy + Debug + 'static {

@@ -188,9 +188,7 @@ impl Modelled {
         if self.is_open() {
             return Some(Ok(0));
         }
-        if let Of::Barrier(count) = self.of
-            && self.line.len() + 1 == count as usize
-        {
+        if matches!(self.of, Of::Barrier(count) if self.line.len() + 1 == count as usize) {
             self.let_all_pass();
             return Some(Ok(1));
         }

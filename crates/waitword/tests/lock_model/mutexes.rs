@@ -10,18 +10,21 @@ use super::family::{Caller, Family, Model, expect, limits};
 use super::program::{HAND, Limit, THREADS};
 use super::run::may_wait;
 use crate::support::Answer;
-use libc::{EBUSY, EDEADLK, EINTR, EINVAL, EPERM, ETIMEDOUT};
+use libc::{EBUSY, EDEADLK, EINTR, EPERM, ETIMEDOUT};
 use model::Modelled;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use waitword::{Flavour, Kind, LockError, MutexOptions, RawCondvar, RawMutex, Scope, Wakeup};
+use waitword::abi_support::{CancellableCondvar as _, Wakeup};
+use waitword::{
+    Kind, LockError, PosixFlavour, PosixMutexOptions, RawCondvar, RawPosixMutex, Scope,
+};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mutexes;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sort {
-    pub(crate) flavour: Flavour,
+    pub(crate) flavour: PosixFlavour,
     pub(crate) kind: Kind,
     pub(crate) scope: Scope,
     /// The condition variable's.
@@ -42,7 +45,7 @@ pub(crate) enum Call {
 use Call::*;
 
 pub(crate) struct Pair {
-    mutex: RawMutex,
+    mutex: RawPosixMutex,
     condvar: RawCondvar,
 }
 
@@ -56,10 +59,10 @@ impl Family for Mutexes {
 
     fn made() -> BoxedStrategy<Sort> {
         let flavour = prop_oneof![
-            3 => Just(Flavour::Adaptive),
-            2 => Just(Flavour::Throughput),
-            2 => Just(Flavour::WaitWake),
-            2 => Just(Flavour::PriorityInheriting),
+            3 => Just(PosixFlavour::Adaptive),
+            2 => Just(PosixFlavour::Throughput),
+            2 => Just(PosixFlavour::WaitWake),
+            2 => Just(PosixFlavour::PriorityInheriting),
         ];
         let kind = prop_oneof![
             4 => Just(Kind::Normal),
@@ -91,7 +94,9 @@ impl Family for Mutexes {
     }
 
     fn make(made: &Sort) -> Pair {
-        let options = MutexOptions::new().flavour(made.flavour).kind(made.kind);
+        let options = PosixMutexOptions::new()
+            .flavour(made.flavour)
+            .kind(made.kind);
         Pair {
             mutex: options.scope(made.scope).build_raw(),
             condvar: RawCondvar::with_scope(made.signals),

@@ -32,7 +32,7 @@ pub(crate) struct Modelled {
 
 impl Modelled {
     fn inherits(&self) -> bool {
-        self.sort.flavour == Flavour::PriorityInheriting
+        self.sort.flavour == PosixFlavour::PriorityInheriting
     }
 
     fn has_owner(&self) -> bool {
@@ -114,10 +114,6 @@ impl Modelled {
             return Some(Err(EPERM));
         }
         let keeps = self.levels() > 1;
-        let by_priority = self.inherits() && self.sort.signals == Scope::Private;
-        if by_priority && keeps {
-            return Some(Err(EINVAL));
-        }
         let ends = if limit.passes() {
             Some(Err(ETIMEDOUT))
         } else if self.interrupted[thread] && self.sort.signals == Scope::Private {
@@ -222,12 +218,7 @@ impl Model<Mutexes> for Modelled {
             Doing::Answers(right) => expect(thread, answer, right),
             Doing::Waits { .. } => Err(format!("thread {thread} was not signalled")),
             Doing::Locks(right) => {
-                if self.inherits() && right == Err(EINTR) && answer == Ok(0) {
-                    // Woken for no reason, and told of the request by its next wait.
-                    self.interrupted[thread] = true;
-                } else {
-                    expect(thread, answer, right)?;
-                }
+                expect(thread, answer, right)?;
                 if let Some((holder, _)) = self.holder {
                     return Err(format!("{holder} has the mutex, and {thread} too"));
                 }
@@ -261,7 +252,7 @@ impl Model<Mutexes> for Modelled {
     }
 
     fn is_signalled(&mut self, thread: usize) -> bool {
-        // In the kernel a condvar's wait may end for no reason.
+        // In the kernel a condvar's wait may end for no reason, or begins anew, behind the others.
         let in_kernel = self.inherits() || self.sort.signals == Scope::Shared;
         let may_return = self.queue.contains(&thread) && in_kernel;
         if self.inherits() {
@@ -273,9 +264,8 @@ impl Model<Mutexes> for Modelled {
 
     fn is_interrupted(&mut self, thread: usize) {
         self.interrupted[thread] = true;
-        if self.sort.signals == Scope::Private
-            && let Some(place) = self.queue.iter().position(|&other| other == thread)
-        {
+        let place = self.queue.iter().position(|&other| other == thread);
+        if let Some(place) = place.filter(|_| self.sort.signals == Scope::Private) {
             self.interrupted[thread] = false;
             self.queue.remove(place);
             self.signal(thread, Err(EINTR));

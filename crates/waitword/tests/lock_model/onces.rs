@@ -239,9 +239,7 @@ impl Model<Onces> for Modelled {
             return Err(format!("thread {thread} does not come back"));
         }
         let stage = object.stage.lock().unwrap();
-        if self.runs.is_none()
-            && let Some(thread) = stage.runs
-        {
+        if let Some(thread) = stage.runs.filter(|_| self.runs.is_none()) {
             // One of those who wait, whichever.
             let mut line = self.line.iter();
             let place = line.position(|&(other, _)| other == thread);

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use waitword::Interrupter;
+use waitword::abi_support::Interrupter;
 
 /// What a call becomes, that is planted to be found; `None`: it is not made, and answers 0.
 pub(crate) type Defect<F> = fn(<F as Family>::Call) -> Option<<F as Family>::Call>;

@@ -11,6 +11,7 @@ use crate::support::Answer;
 use libc::{EAGAIN, EINTR, EOVERFLOW, ETIMEDOUT};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use waitword::abi_support::CancellableSemaphore as _;
 use waitword::{AutoEvent, CountError, Error, Scope, Semaphore};
 
 #[derive(Clone, Copy, Debug)]
@@ -331,11 +332,11 @@ impl Model<Tokens> for Modelled {
 
     fn is_interrupted(&mut self, thread: usize) {
         self.interrupted[thread] = true;
-        if let Some(&Doing::Waits(ends)) = self.doing.get(&thread)
-            && self.is_ended(thread, ends)
-        {
-            self.interrupted[thread] = false;
-            self.interrupt(thread);
+        if let Some(&Doing::Waits(ends)) = self.doing.get(&thread) {
+            if self.is_ended(thread, ends) {
+                self.interrupted[thread] = false;
+                self.interrupt(thread);
+            }
         }
     }
 

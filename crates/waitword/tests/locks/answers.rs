@@ -6,6 +6,7 @@ use crate::support::watchdog::watch;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use waitword::Clock;
+use waitword::abi_support::MutexHalves as _;
 
 /// Runs `what` in another thread, to its end.
 fn elsewhere<R: Send>(what: impl FnOnce() -> R + Send) -> R {
@@ -424,7 +425,7 @@ fn errors_have_posix_s_numbers() {
         (LockError::Deadlock, libc::EDEADLK),
         (LockError::NotOwner, libc::EPERM),
         (LockError::TooMany, libc::EAGAIN),
-        (LockError::OwnerGone, libc::ESRCH),
+        (LockError::OwnerDied, libc::ESRCH),
         (LockError::Invalid, libc::EINVAL),
         (LockError::OutOfMemory, libc::ENOMEM),
         (LockError::Unsupported, libc::ENOSYS),
@@ -442,15 +443,15 @@ fn zeros_are_a_free_one() {
     let _watchdog = watch("zeros_are_a_free_one");
     let zeros = [0_u32; 2];
     // SAFETY: eight aligned bytes, and that zeros are a mutex is what is tested.
-    let mutex: RawMutex = unsafe { std::mem::transmute(zeros) };
-    for mutex in [&mutex, &RawMutex::default(), &RawMutex::new()] {
+    let mutex: RawPosixMutex = unsafe { std::mem::transmute(zeros) };
+    for mutex in [&mutex, &RawPosixMutex::default(), &RawPosixMutex::new()] {
         mutex.lock();
         assert!(mutex.is_locked() && !mutex.try_lock());
         unlock(mutex);
         let begun = Instant::now();
         assert_eq!(mutex.lock_until(Deadline::from(begun)), Ok(()));
         unlock(mutex);
-        assert!(format!("{mutex:?}").starts_with("RawMutex"));
+        assert!(format!("{mutex:?}").starts_with("RawPosixMutex"));
     }
-    assert_eq!(MutexOptions::default(), MutexOptions::new());
+    assert_eq!(PosixMutexOptions::default(), PosixMutexOptions::new());
 }

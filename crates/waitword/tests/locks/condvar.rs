@@ -186,10 +186,6 @@ fn a_deadline_that_passes_after_the_signal_is_none() {
     let watchdog = watch("a_deadline_that_passes_after_the_signal_is_none");
     let mut crew = Crew::new(2);
     for pairing in every_pairing() {
-        // By priority the kernel may say otherwise, as POSIX allows.
-        if pairing.mutex.is_pi() && pairing.condvar == Scope::Private {
-            continue;
-        }
         watchdog.pat();
         let pair = Arc::new(pairing.make());
         let deadline = Deadline::after(Duration::from_millis(10));
@@ -360,15 +356,6 @@ fn a_recursive_mutex_held_twice_stays_held() {
     for pairing in recursive {
         watchdog.pat();
         let pair = Arc::new(pairing.make());
-        if pairing.mutex.is_pi() && pairing.condvar == Scope::Private {
-            pair.mutex.lock();
-            pair.mutex.lock();
-            // The kernel cannot move it to what it holds.
-            assert_eq!(pair.wait_until(None), Err(LockError::Invalid));
-            unlock(&pair.mutex);
-            unlock(&pair.mutex);
-            continue;
-        }
         for all in [false, true] {
             let waiting = pair.clone();
             let waiter = std::thread::spawn(move || {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// A mutex and what it protects: two numbers that are never seen to differ.
 struct Guarded {
-    mutex: RawMutex,
+    mutex: RawPosixMutex,
     pair: UnsafeCell<[usize; 2]>,
 }
 
@@ -224,7 +224,7 @@ fn a_storm_of_deadlines_leaves_nobody_asleep() {
 #[test]
 fn a_waiter_gets_its_turn_beside_a_hog() {
     let watchdog = watch("a_waiter_gets_its_turn_beside_a_hog");
-    let fair = every_normal_sort().filter(|sort| sort.flavour != Flavour::WaitWake);
+    let fair = every_normal_sort().filter(|sort| sort.flavour != PosixFlavour::WaitWake);
     with_every(fair, &watchdog, |sort| {
         let guarded = Guarded::new(sort);
         let over = AtomicBool::new(false);
@@ -259,7 +259,7 @@ fn the_last_user_unmaps_it() {
     const THREADS: u32 = 4;
     const ROUNDS: usize = 1_000;
     struct Page {
-        mutex: RawMutex,
+        mutex: RawPosixMutex,
         turns: AtomicU32,
     }
     with_every(every_sort(), &watchdog, |sort| {

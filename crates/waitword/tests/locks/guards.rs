@@ -6,14 +6,19 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use waitword::{
-    Condvar, MappedMutexGuard, Mutex, MutexGuard, ReentrantMutex, ReentrantMutexGuard,
-    WaitTimeoutResult, const_mutex,
+    Condvar, Flavour, MappedMutexGuard, Mutex, MutexGuard, MutexOptions, ReentrantMutex,
+    ReentrantMutexGuard, WaitTimeoutResult, const_mutex,
 };
 
-/// One with a value, of every sort that there is one of.
-fn every_mutex() -> impl Iterator<Item = (Sort, Mutex<[u32; 2]>)> {
-    let sorts = every_sort().filter(|sort| sort.kind != Kind::Recursive);
-    sorts.map(|sort| (sort, Mutex::from_raw(sort.make(), [0; 2])))
+/// One with a value, of every flavour and scope that a `Mutex` can have.
+fn every_mutex() -> impl Iterator<Item = (MutexOptions, Mutex<[u32; 2]>)> {
+    const FLAVOURS: [Flavour; 3] = [Flavour::Adaptive, Flavour::Throughput, Flavour::WaitWake];
+    FLAVOURS.into_iter().flat_map(|flavour| {
+        SCOPES.map(|scope| {
+            let options = MutexOptions::new().flavour(flavour).scope(scope);
+            (options, options.build([0; 2]))
+        })
+    })
 }
 
 #[test]
@@ -107,39 +112,6 @@ fn threads_count_with_every_sort() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
-    let _watchdog = watch("what_cannot_be_is_refused");
-    let recursive = MutexOptions::new().kind(Kind::Recursive);
-    let built = std::panic::catch_unwind(|| recursive.build(0));
-    assert!(built.is_err());
-    // Nor by the way of `lock_api`: two guards of a recursive one would be two exclusive references.
-    for sort in every_sort().filter(|sort| sort.kind == Kind::Recursive) {
-        let mutex = Mutex::from_raw(sort.make(), 0);
-        let guard = mutex.lock();
-        let again = std::panic::AssertUnwindSafe(|| drop(mutex.lock()));
-        assert!(std::panic::catch_unwind(again).is_err(), "{sort:?}");
-        assert!(mutex.try_lock().is_none());
-        assert!(mutex.try_lock_for(Duration::ZERO).is_none());
-        assert!(mutex.try_lock_until(Instant::now()).is_none());
-        drop(guard);
-        // One after another is what a mutex is for.
-        for _ in 0..2 {
-            *mutex.lock() += 1;
-            *mutex.try_lock().unwrap() += 1;
-            *mutex.try_lock_for(Duration::ZERO).unwrap() += 1;
-        }
-        assert_eq!(mutex.into_inner(), 6);
-    }
-    // Where another one would wait for itself.
-    let checking = MutexOptions::new().kind(Kind::ErrorChecking).build(());
-    let guard = checking.lock();
-    let again = std::panic::AssertUnwindSafe(|| drop(checking.lock()));
-    assert!(std::panic::catch_unwind(again).is_err());
-    assert!(checking.try_lock_for(Duration::ZERO).is_none());
-    drop(guard);
-}
-
-#[test]
 fn a_reentrant_one_is_locked_again_by_its_holder_only() {
     let _watchdog = watch("a_reentrant_one_is_locked_again_by_its_holder_only");
     let mutex = ReentrantMutex::new(RefCell::new(0));
@@ -201,7 +173,7 @@ fn they_are_made_in_constants_and_shown() {
     assert!(format!("{DEEP:?}").contains('4'));
     assert_eq!(*Mutex::<u32>::default().lock(), 0);
     assert!(!format!("{:?}", Condvar::default()).is_empty());
-    assert!(!format!("{:?} {:?}", RawCondvar::default(), MutexOptions::new()).is_empty());
+    assert!(!format!("{:?} {:?}", RawCondvar::default(), PosixMutexOptions::new()).is_empty());
     let from: Mutex<&str> = "value".into();
     assert_eq!(from.into_inner(), "value");
 }
@@ -290,7 +262,7 @@ fn a_second_mutex_panics_and_is_held_still() {
         assert!(
             refused
                 .downcast_ref::<String>()
-                .is_some_and(|text| text.contains("not waited"))
+                .is_some_and(|text| text.contains("another mutex"))
         );
         assert!(second.is_locked());
         drop(guard);

@@ -297,7 +297,7 @@ fn glibc_13690_unlock_looks_back() {
     let watchdog = watch("glibc_13690_unlock_looks_back");
     #[repr(C)]
     struct Counted {
-        mutex: RawMutex,
+        mutex: RawPosixMutex,
         references: AtomicU64,
     }
     with_every(every_sort(), &watchdog, |sort| {

@@ -4,7 +4,10 @@ use super::*;
 use crate::support::watchdog::watch;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use waitword::{Interrupter, Semaphore, Wakeup};
+use waitword::Semaphore;
+use waitword::abi_support::{
+    CancellableCondvar as _, CancellableSemaphore as _, Interrupter, Wakeup,
+};
 
 /// How often each test stops its threads.
 const ROUNDS: u32 = 400;
@@ -59,7 +62,7 @@ fn whoever_waits_at_a_condvar_is_stopped() {
     let watchdog = watch("whoever_waits_at_a_condvar_is_stopped");
     for flavour in FLAVOURS {
         for round in 0..ROUNDS {
-            let mutex = MutexOptions::new().flavour(flavour).build_raw();
+            let mutex = PosixMutexOptions::new().flavour(flavour).build_raw();
             let condvar = RawCondvar::new();
             let stops = [(); 3].map(|()| Stop::default());
             std::thread::scope(|scope| {
@@ -102,8 +105,8 @@ fn whoever_is_not_signalled_looks() {
     let _watchdog = watch("whoever_is_not_signalled_looks");
     let far_away = Deadline::after(Duration::from_secs(1000));
     for (round, deadline) in [None, Some(&far_away), None].into_iter().enumerate() {
-        let mutex = MutexOptions::new()
-            .flavour(Flavour::PriorityInheriting)
+        let mutex = PosixMutexOptions::new()
+            .flavour(PosixFlavour::PriorityInheriting)
             .build_raw();
         let (condvar, by) = (RawCondvar::new(), Interrupter::new());
         std::thread::scope(|scope| {
@@ -125,8 +128,8 @@ fn whoever_is_not_signalled_looks() {
 #[test]
 fn a_deadline_in_the_kernel_holds() {
     let _watchdog = watch("a_deadline_in_the_kernel_holds");
-    let mutex = MutexOptions::new()
-        .flavour(Flavour::PriorityInheriting)
+    let mutex = PosixMutexOptions::new()
+        .flavour(PosixFlavour::PriorityInheriting)
         .build_raw();
     let condvar = RawCondvar::new();
     for by in [Interrupter::new(), Interrupter::signalled()] {
@@ -147,9 +150,11 @@ fn a_deadline_in_the_kernel_holds() {
 #[test]
 fn no_signal_goes_to_who_was_interrupted() {
     let watchdog = watch("no_signal_goes_to_who_was_interrupted");
-    for flavour in [Flavour::Adaptive, Flavour::Throughput, Flavour::WaitWake] {
+    for flavour in FLAVOURS {
+        // In the kernel a signal also wakes those that are about to sleep, and does not count them.
+        let in_kernel = flavour == PosixFlavour::PriorityInheriting;
         for round in 0..ROUNDS {
-            let mutex = MutexOptions::new().flavour(flavour).build_raw();
+            let mutex = PosixMutexOptions::new().flavour(flavour).build_raw();
             let condvar = RawCondvar::new();
             let waiting = AtomicUsize::new(0);
             let stops = [(); 3].map(|()| Stop::default());
@@ -176,7 +181,7 @@ fn no_signal_goes_to_who_was_interrupted() {
                 unsafe { mutex.unlock() };
                 let first = scope.spawn(|| stops[0].ask());
                 some_time(round);
-                assert!(condvar.notify_one());
+                assert!(condvar.notify_one() || in_kernel);
                 first.join().unwrap();
                 for stop in &stops {
                     stop.ask();
@@ -187,7 +192,10 @@ fn no_signal_goes_to_who_was_interrupted() {
                     .filter(|&wakeup| wakeup == Wakeup::Signalled)
                     .count()
             });
-            assert_eq!(signalled, 1, "{flavour:?}");
+            assert!(
+                signalled == 1 || in_kernel && signalled > 1,
+                "{flavour:?}: {signalled}"
+            );
             watchdog.pat();
         }
     }

@@ -117,7 +117,8 @@ impl Ground {
             let work = |member| move || Member::new(objects, member).work(turns);
             let members: Vec<_> = (0..size as u32)
                 .map(|member| {
-                    let builder = Builder::new().stack_size(64 << 10);
+                    // An unoptimized `wait_any` takes 60 KiB with some compilers.
+                    let builder = Builder::new().stack_size(128 << 10);
                     builder.spawn_scoped(scope, work(member)).expect("a thread")
                 })
                 .collect();
@@ -130,7 +131,7 @@ impl Ground {
             None => {}
             Some(Leak::Memory) => drop(std::hint::black_box(vec![1u8; 256 << 10].leak())),
             Some(Leak::Mapping) => (0..4).for_each(|one| leave_a_mapping(number + one)),
-            Some(Leak::Waiter) if number.is_multiple_of(64) => leave_a_waiter(),
+            Some(Leak::Waiter) if number % 64 == 0 => leave_a_waiter(),
             Some(Leak::Waiter) => {}
         }
         // SAFETY: all members are gone; the page is not used again.

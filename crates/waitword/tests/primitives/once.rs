@@ -1,7 +1,9 @@
 //! Once by itself.
 
+use crate::support::crew::Crew;
 use crate::support::watchdog::watch;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use waitword::{Once, OnceState};
@@ -114,4 +116,57 @@ fn those_who_wait_take_over_from_one_who_unwinds() {
             assert!(once.state().done());
         }
     }
+}
+
+/// A thread that waits may come before the one that does it; it alone sleeps then.
+#[test]
+fn a_thread_that_only_waits_returns_when_it_has_been_done() {
+    let _watchdog = watch("a_thread_that_only_waits_returns_when_it_has_been_done");
+    let mut crew = Crew::new(2);
+    let ways: [fn(&Once); 2] = [|once| once.call_once(|| ()), |once| once.execute(|| ())];
+    for does in ways {
+        let once = Arc::new(Once::new());
+        for (worker, wait) in [Once::wait, Once::wait_force].into_iter().enumerate() {
+            let waits = once.clone();
+            crew.order(worker, 1, move || {
+                wait(&waits);
+                Ok(0)
+            });
+            assert_eq!(crew.settle(), []);
+            if worker == 0 {
+                // Begun and left: it waits on.
+                assert!(unwinds(|| once.execute(fail)));
+                assert_eq!(crew.settle(), []);
+                assert_eq!(once.state(), OnceState::New);
+            }
+        }
+        does(&once);
+        let mut answers = crew.settle();
+        while answers.len() < 2 {
+            answers.extend(crew.settle());
+        }
+        once.wait();
+        once.wait_force();
+    }
+}
+
+/// As std has it.
+#[test]
+fn a_wait_for_what_is_poisoned_panics_unless_it_is_forced() {
+    let _watchdog = watch("a_wait_for_what_is_poisoned_panics_unless_it_is_forced");
+    let mut crew = Crew::new(2);
+    let once = Arc::new(Once::new());
+    let [waits, waits_on] = [(); 2].map(|()| once.clone());
+    crew.order(0, 1, move || Ok(unwinds(|| waits.wait()).into()));
+    assert_eq!(crew.settle(), []);
+    crew.order(1, 1, move || {
+        waits_on.wait_force();
+        Ok(0)
+    });
+    assert_eq!(crew.settle(), []);
+    assert!(unwinds(|| once.call_once(fail)));
+    assert_eq!(crew.settle_with(0), [(0, Ok(1))]);
+    assert!(unwinds(|| once.wait()) && once.state().poisoned());
+    once.call_once_force(|_| ());
+    assert_eq!(crew.settle_with(1), [(1, Ok(0))]);
 }

@@ -126,7 +126,7 @@ fn crowd(scope: Scope, impatient: bool) {
                     let count = (1 + giver * 2).min(left);
                     semaphore.post_many(count as u32).unwrap();
                     left -= count;
-                    if left.is_multiple_of(64) {
+                    if left % 64 == 0 {
                         std::thread::yield_now();
                     }
                 }

@@ -108,10 +108,10 @@ impl Shared {
         if dice >> 40 & 1 == 1 {
             // In any order: a try never waits.
             let second = &self.data[(dice >> 41) as usize % MUTEXES];
-            if !std::ptr::eq(first, second)
-                && let Some(held) = self.enter(second, me, 0)
-            {
-                self.leave(second, held);
+            if !std::ptr::eq(first, second) {
+                if let Some(held) = self.enter(second, me, 0) {
+                    self.leave(second, held);
+                }
             }
         }
         self.leave(first, held);

@@ -2,11 +2,11 @@
 
 use super::memory::Mapping;
 use super::{Answer, kernel, kernel_has, show};
-use rustix::time::Timespec;
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use syscalls::Sysno;
+use waitword::door::Timespec;
 use waitword::door::{self, Errno, PRIVATE, SIZE_U32, Waitv};
 
 /// To whom a call goes.

@@ -78,6 +78,11 @@ impl Crew {
         self.in_state(|state| state != IDLE)
     }
 
+    /// The kernel's number of a thread.
+    pub(crate) fn id(&self, worker: usize) -> i32 {
+        self.workers[worker].id
+    }
+
     fn in_state(&self, is: impl Fn(u32) -> bool) -> Vec<usize> {
         (0..self.workers.len())
             .filter(|&number| is(self.workers[number].state()))

@@ -77,7 +77,7 @@ pub(crate) fn who_waits() -> String {
         let _ = writeln!(
             report,
             "  {} {} {}",
-            thread.file_name().display(),
+            thread.file_name().to_string_lossy(),
             read("comm").trim(),
             read("syscall").trim()
         );

@@ -75,7 +75,8 @@ impl KernelWords {
     /// passed on yet; try again.
     ///
     /// # Safety
-    /// The words are mapped and aligned.
+    /// `words` are those that were collected. Until this returns, they are mapped, aligned, and
+    /// accessed by atomic operations only.
     pub(super) unsafe fn sleep(
         &mut self,
         words: &[Expecting<'_>],
@@ -83,7 +84,8 @@ impl KernelWords {
         sleep: impl FnOnce(&mut [Waitv], Option<&Deadline>) -> Result<usize, sys::Errno>,
     ) -> Option<Result<usize, Error>> {
         for narrow in &mut self.narrow {
-            // SAFETY: the caller's promise.
+            // SAFETY: the lane is that of one of the words that were collected, which are mapped,
+            // by this function's contract.
             let (around, value) = unsafe { narrow.bystander.look() };
             if value != narrow.expected {
                 return Some(self.end_by(Error::Mismatch));
@@ -94,10 +96,11 @@ impl KernelWords {
         let until = self.until(deadline);
         match sleep(&mut self.entries, until.as_ref()) {
             // Not by the error: a wake was taken.
-            // SAFETY: the caller's promise.
+            // SAFETY: forwards this function's own contract.
             Ok(entry) => unsafe { self.take(entry) }.then(|| self.end_by(Error::Mismatch)),
             Err(sys::Errno::AGAIN) if !self.narrow.is_empty() => {
-                // SAFETY: the caller's promise.
+                // SAFETY: each word is mapped, aligned, and accessed by atomic operations only, by
+                // this function's contract.
                 let differs = words
                     .iter()
                     .filter(|word| word.futex.scope == Scope::Shared)
@@ -119,13 +122,14 @@ impl KernelWords {
     /// Takes the wake of an entry. Whether the wait ends: not if passing it on is put off.
     ///
     /// # Safety
-    /// The words are mapped.
+    /// The words that were collected are mapped.
     unsafe fn take(&mut self, entry: usize) -> bool {
         self.taken = Some(match entry < self.first {
             true => self.taken.unwrap_or(PARKER),
             false => self.owners[entry].into(),
         });
-        // SAFETY: the caller's promise.
+        // SAFETY: the lane is that of one of the words that were collected, which are mapped, by
+        // this function's contract.
         let has_changed = |narrow: &Narrow| unsafe { narrow.bystander.has_changed() };
         let is_own = !self.narrow.iter().any(|narrow| narrow.entry == entry);
         let speaks = is_own || self.narrow.iter().any(has_changed);

@@ -14,6 +14,7 @@ use crate::sys;
 use crate::sys::clock::Deadline;
 use crate::sys::futex::Waitv;
 use crate::word::{FutexWord, Word};
+use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use kernel_words::{KernelWords, PARKER};
@@ -29,9 +30,9 @@ pub struct Expecting<'a> {
     word: PhantomData<&'a ()>,
 }
 
-// SAFETY: as for `Futex`: a reference to an atomic, and a number.
+// SAFETY: it holds a copy of a `Futex`, which may be sent, and a number.
 unsafe impl Send for Expecting<'_> {}
-// SAFETY: as above.
+// SAFETY: it holds a copy of a `Futex`, which may be shared, and a number.
 unsafe impl Sync for Expecting<'_> {}
 
 impl<'a> Expecting<'a> {
@@ -83,12 +84,14 @@ impl<'a, A: FutexWord> Futex<'a, A> {
 /// [`Error::Unsupported`] before Linux 5.16, and with both kinds [`Error::OutOfMemory`] if there is
 /// no memory for a parker.
 pub fn wait_any(words: &[Expecting<'_>], deadline: Option<Deadline>) -> Result<usize, Error> {
-    // SAFETY: each entry borrows its word.
+    // SAFETY: each entry borrows its word for longer than this call, and with it the node word that
+    // it may have: they are mapped and aligned, atomics, and writable.
     unsafe { wait_any_raw(words, deadline.as_ref()) }
 }
 
 /// # Safety
-/// The words (and node words, if there are any) are mapped and aligned and stay so.
+/// Until this returns, the words are mapped, aligned, and accessed by atomic operations only; and
+/// as [`RawFutex::key`] for each.
 pub(crate) unsafe fn wait_any_raw(
     words: &[Expecting<'_>],
     deadline: Option<&Deadline>,
@@ -100,7 +103,8 @@ pub(crate) unsafe fn wait_any_raw(
         return Err(Error::TooManyWords);
     }
     let is_shared = |word: &Expecting<'_>| word.futex.scope == Scope::Shared;
-    // SAFETY: the caller's promise.
+    // SAFETY: all of these ask for the words, and node words, what this function's contract says of
+    // `words`; the entries of `waitv` are made from the same.
     unsafe {
         if words.iter().all(is_shared) {
             let mut entries = KernelWords::new(0);
@@ -118,7 +122,13 @@ pub(crate) unsafe fn wait_any_raw(
             return Err(Error::Interrupted);
         }
         let parker = repository().take_parker();
-        let mut queued = Queued::new(&parker, words);
+        let nodes = [const { UnsafeCell::new(MaybeUninit::uninit()) }; WAIT_ANY_MAX];
+        let mut queued = Queued {
+            parker: &parker,
+            words,
+            nodes: &nodes,
+            joined: 0,
+        };
         if let Some(ended) = queued.join()? {
             return Ok(ended);
         }
@@ -137,55 +147,52 @@ pub(crate) unsafe fn wait_any_raw(
 struct Queued<'a, 'w> {
     parker: &'a Parker<'static>,
     words: &'a [Expecting<'w>],
-    /// A node for each word before `joined`, unused for shared ones.
-    nodes: [MaybeUninit<Node>; WAIT_ANY_MAX],
+    /// A node for each word before `joined`, unused for shared ones. In cells, and not in this
+    /// struct: wakers write to those that are queued, whatever exclusive reference there is to
+    /// this.
+    nodes: &'a [UnsafeCell<MaybeUninit<Node>>; WAIT_ANY_MAX],
     joined: usize,
 }
 
-impl<'a, 'w> Queued<'a, 'w> {
-    fn new(parker: &'a Parker<'static>, words: &'a [Expecting<'w>]) -> Self {
-        Self {
-            parker,
-            words,
-            nodes: [const { MaybeUninit::uninit() }; WAIT_ANY_MAX],
-            joined: 0,
-        }
-    }
-
+impl Queued<'_, '_> {
     fn nodes(&self) -> impl Iterator<Item = (usize, &Node)> {
-        let joined = self.words[..self.joined]
-            .iter()
-            .zip(&self.nodes)
-            .enumerate();
+        let joined = self.words[..self.joined].iter().zip(self.nodes).enumerate();
         joined
             .filter(|(_, (word, _))| word.futex.scope == Scope::Private)
-            // SAFETY: initialised before it was counted as joined.
-            .map(|(index, (_, node))| (index, unsafe { node.assume_init_ref() }))
+            // SAFETY: `join` has written the node of each private word before it counted it as
+            // joined, and nothing changes it back. No exclusive reference to it is left.
+            .map(|(index, (_, node))| (index, unsafe { (*node.get()).assume_init_ref() }))
     }
 
     /// Queues on every private word, each checked under its bucket's lock. If one differs, all leave again:
     /// the error, unless one was woken meanwhile, whose index it is.
     ///
     /// # Safety
-    /// The words are mapped and aligned. `self` does not move until all nodes have left.
+    /// As [`wait_any_raw`]. It was not called before.
     unsafe fn join(&mut self) -> Result<Option<usize>, Error> {
         let priority = sys::sched::priority();
         for (index, word) in self.words.iter().enumerate() {
             if word.futex.scope == Scope::Private {
-                // SAFETY: the caller's promise.
+                // SAFETY: of the node word, if there is one, `key` asks for what this function's
+                // contract says.
                 let key = match unsafe { word.futex.key() } {
                     Ok(key) => key,
                     Err(error) => return self.leave().map(Some).ok_or(error),
                 };
                 let mask = word.futex.word.size.all_bits();
                 let node = Node::new(key, mask, self.parker.id(), priority);
-                let node = &*self.nodes[index].write(node);
+                // SAFETY: this node is in no queue, since it is not counted as joined: nothing else
+                // leads to it.
+                let node = unsafe { &*(*self.nodes[index].get()).write(node) };
                 // Brings the word's page in before the bucket is locked.
-                // SAFETY: the caller's promise.
+                // SAFETY: the word is mapped, aligned, and accessed by atomic operations only, by
+                // this function's contract.
                 let as_expected = || unsafe { word.futex.word.load() } == word.value;
                 let registration = as_expected().then(|| repository().register(key));
                 match registration {
-                    // SAFETY: the node has this key, and leaves before `self` goes.
+                    // SAFETY: the node is new and has the registered key. It does not move, and is
+                    // not used for anything else, since `self.nodes` is borrowed; before `self`
+                    // goes, `leave` has it withdrawn or notified.
                     Some(registration) if as_expected() => unsafe { registration.push(node) },
                     registration => {
                         if let Some(registration) = registration {
@@ -216,7 +223,7 @@ impl<'a, 'w> Queued<'a, 'w> {
     }
 
     /// # Safety
-    /// The words are mapped and aligned.
+    /// As [`wait_any_raw`].
     unsafe fn sleep_with_kernel_words(
         &mut self,
         deadline: Option<&Deadline>,
@@ -226,7 +233,9 @@ impl<'a, 'w> Queued<'a, 'w> {
             return self.leave().ok_or(error);
         }
         loop {
-            // SAFETY: the caller's promise.
+            // SAFETY: both ask for `self.words`, from which the entries were made, what this
+            // function's contract says. `park_with_words` has entry 0 for itself: `new` has left
+            // room for it.
             let ended = unsafe {
                 entries.sleep(self.words, deadline, |entries, deadline| {
                     self.parker.park_with_words(self, entries, deadline)

@@ -27,7 +27,7 @@
 
 use super::{ARRIVAL, arrived};
 use crate::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
-use crate::futex::parking::{Parked, Token, park, unpark};
+use crate::futex::parking::{Entry, Parked, Token, park, unpark};
 use crate::lock::key_of;
 use crate::private::{Choice, repository};
 use crate::sys::clock::Deadline;
@@ -66,7 +66,7 @@ pub(super) fn arrive(state: &AtomicU64, count: u32, deadline: Option<&Deadline>)
         match park(
             repository(),
             key_of(state),
-            ARRIVED,
+            Entry::of_this_thread(ARRIVED),
             deadline,
             announce,
             leave,

@@ -11,7 +11,7 @@ use std::time::Instant;
 pub struct WaitTimeoutResult(bool);
 
 impl WaitTimeoutResult {
-    pub(super) fn new(timed_out: bool) -> Self {
+    pub(in crate::lock) fn new(timed_out: bool) -> Self {
         Self(timed_out)
     }
 
@@ -75,8 +75,9 @@ impl Condvar {
     /// Gives the mutex back, waits to be woken, and takes it again. May return for no reason. Blocks.
     ///
     /// # Panics
-    /// If others wait here with another mutex.
+    /// If threads wait here with another mutex. The guard still holds its mutex then.
     #[inline]
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn wait<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>) {
         self.wait_with(guard, None);
     }
@@ -86,6 +87,7 @@ impl Condvar {
     /// # Panics
     /// As [`wait`](Self::wait).
     #[inline]
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn wait_until<T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, T>,
@@ -99,6 +101,7 @@ impl Condvar {
     /// # Panics
     /// As [`wait`](Self::wait).
     #[inline]
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn wait_for<T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, T>,
@@ -111,20 +114,25 @@ impl Condvar {
     ///
     /// # Panics
     /// As [`wait`](Self::wait).
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn wait_with<T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, T>,
         deadline: Option<Deadline>,
     ) -> WaitTimeoutResult {
-        // SAFETY: the guard holds it, and holds it again afterwards.
-        let result = unsafe {
-            let mutex = MutexGuard::mutex(guard).raw();
-            self.raw.wait(mutex, deadline.as_ref())
-        };
-        match result {
+        // SAFETY: the raw mutex is not unlocked through this reference but by the wait below, which locks it again before
+        // it returns.
+        let mutex = unsafe { MutexGuard::mutex(guard).raw() };
+        let ended = mutex.while_given_back(|mutex| {
+            // SAFETY: the guard holds the mutex, and is borrowed alone until the wait returns with
+            // the mutex held. The mutex is of a kind that can always be locked again. A wait with a
+            // second mutex is refused while the mutex is still held.
+            unsafe { self.raw.wait(mutex, deadline.as_ref()) }
+        });
+        match ended {
             Ok(()) => WaitTimeoutResult(false),
             Err(LockError::TimedOut) => WaitTimeoutResult(true),
-            Err(error) => panic!("condition not waited for: {error}"),
+            Err(_) => panic!("{}", LockError::OtherMutex),
         }
     }
 
@@ -132,6 +140,7 @@ impl Condvar {
     ///
     /// # Panics
     /// As [`wait`](Self::wait).
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn wait_while<T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, T>,
@@ -146,6 +155,7 @@ impl Condvar {
     ///
     /// # Panics
     /// As [`wait`](Self::wait).
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn wait_while_until<T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, T>,
@@ -159,6 +169,7 @@ impl Condvar {
     ///
     /// # Panics
     /// As [`wait`](Self::wait).
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn wait_while_for<T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, T>,
@@ -168,6 +179,7 @@ impl Condvar {
         self.wait_while_with(guard, condition, Deadline::after(timeout))
     }
 
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn wait_while_with<T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, T>,

@@ -3,7 +3,8 @@
 //! | file | for |
 //! |------|-----|
 //! | `table.rs` | private ones: waiters stand in our table and are moved to their mutex's queue there |
-//! | `priority.rs` | private ones, with a priority-inheriting mutex: the kernel moves them (requeue-PI) |
+//! | `priority.rs` | private ones, with a priority-inheriting mutex: waiters stand in the kernel |
+//! | `counted.rs` | how those sleep there, and are signalled |
 //! | `shared.rs` | process-shared ones: waiters stand in the kernel |
 //! | `robust.rs` | the same with a robust mutex |
 //! | `api.rs` | parking_lot's names |
@@ -12,7 +13,7 @@
 //!
 //! | offset | name | `table.rs` | `priority.rs` | `shared.rs` |
 //! |--------|------|-----------|---------------|-------------|
-//! | 0 | `mutex` | the mutex of those who wait now; 0 if nobody does | that of those who waited last, and BY_PRIORITY | low half: what a broadcast's waiters wait on; high half: how many wait |
+//! | 0 | `mutex` | the mutex of those who wait now; 0 if nobody does | BY_PRIORITY | low half: what a broadcast's waiters wait on; high half: how many wait |
 //! | 8 | `sequence` | | counts signals: the word that waiters sleep on | the same |
 //! | 12 | `traits` | | | SHARED |
 //!
@@ -26,7 +27,7 @@
 //! | bit 0, BY_PRIORITY | bit 1 | the other bits |
 //! |---|---|---|
 //! | 0 | KEPT: one of them holds the mutex still, a recursive one that it had more than once | the mutex |
-//! | 1 | BETWEEN_PROCESSES: the mutex is process-shared | the word of it that the kernel knows |
+//! | 1 | 0 | 0 |
 //!
 //! Without BY_PRIORITY it is not 0 if and only if somebody stands in the table, and is changed under the bucket's lock;
 //! only in a child of `fork` it may name a mutex for which nobody waits there. With BY_PRIORITY it says nothing
@@ -34,6 +35,10 @@
 
 #[cfg(not(loom))]
 mod api;
+#[cfg_attr(loom, expect(dead_code, reason = "a model has no priorities"))]
+pub(crate) mod counted;
+#[cfg(all(test, not(loom)))]
+mod counted_tests;
 #[cfg(not(loom))]
 mod priority;
 #[cfg(not(loom))]
@@ -45,11 +50,12 @@ mod wraps;
 
 #[cfg(not(loom))]
 pub use api::{Condvar, WaitTimeoutResult};
+pub(super) use counted::Slept;
 
 #[cfg(not(loom))]
 use super::interrupter::Interrupter;
 use super::mutex::after_wait::Stands;
-use super::{LockError, RawMutex};
+use super::{LockError, RawPosixMutex};
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::futex::Scope;
 use crate::park::Until;
@@ -57,8 +63,10 @@ use crate::sys::clock::Deadline;
 
 /// A condition variable without a type for what its mutex protects: what [`Condvar`](crate::Condvar) and the C API's `ww_cond_t` work on.
 ///
-/// Threads that wait are signalled in the order in which they came. A signal or broadcast that finds the mutex
-/// held wakes nobody: it moves the waiters to the mutex, whose unlocks wake them one by one.
+/// Threads that wait are signalled in the order in which they came, those under a real-time
+/// scheduling policy first, by priority. A signal or broadcast that finds the mutex held wakes
+/// nobody: it moves the waiters to the mutex, whose unlocks wake them one by one. (With a
+/// priority-inheriting mutex each signal wakes, the highest priority first.)
 ///
 /// Sixteen bytes, no destructor; all bytes zero is a private one that nobody waits on. A private one may be freed as soon
 /// as everybody has been signalled: those who are on their way back do not touch it. A process-shared one must be
@@ -71,9 +79,6 @@ pub struct RawCondvar {
     mutex: AtomicU64,
     sequence: AtomicU32,
     traits: AtomicU32,
-    /// What else are the halves of `mutex`.
-    #[cfg(loom)]
-    halves: [AtomicU32; 2],
 }
 
 #[cfg(not(loom))]
@@ -87,7 +92,6 @@ const SHARED: u32 = 1;
 /// The bits of `mutex`, see above.
 #[cfg_attr(loom, allow(dead_code, reason = "a model has no priorities"))]
 const BY_PRIORITY: u64 = 1;
-const BETWEEN_PROCESSES: u64 = 2;
 const KEPT: u64 = 2;
 
 /// Why a wait that was not too long ended.
@@ -97,6 +101,38 @@ pub enum Wakeup {
     Signalled,
     /// Another thread interrupted it, and no signal was spent on it.
     Interrupted,
+}
+
+/// How a wait ended, and whether the caller holds the mutex. Only of a priority-inheriting one it may not.
+#[cfg(not(loom))]
+#[derive(Debug)]
+pub enum Waited {
+    /// It does.
+    Held {
+        /// An owner before it ended without unlocking it.
+        owner_died: bool,
+        /// Why the wait ended, or did not begin.
+        ended: Result<Wakeup, LockError>,
+    },
+    /// The mutex could not be locked again.
+    NotHeld(LockError),
+}
+
+#[cfg(not(loom))]
+impl Waited {
+    fn clean(ended: Result<Wakeup, LockError>) -> Self {
+        Self::Held {
+            owner_died: false,
+            ended,
+        }
+    }
+
+    fn into_result(self) -> Result<Wakeup, LockError> {
+        match self {
+            Self::Held { ended, .. } => ended,
+            Self::NotHeld(error) => Err(error),
+        }
+    }
 }
 
 impl RawCondvar {
@@ -136,7 +172,6 @@ impl RawCondvar {
                 Scope::Private => 0,
                 Scope::Shared => SHARED,
             }),
-            halves: [AtomicU32::new(0), AtomicU32::new(0)],
         }
     }
 
@@ -148,19 +183,22 @@ impl RawCondvar {
     /// those who do not need it can signal.
     ///
     /// # Errors
-    /// The mutex is held with each of these but `NotOwner`. [`LockError::TimedOut`] if the deadline passed and no signal
-    /// was spent on the caller (with a priority-inheriting mutex, one that came at the same time may have been, as POSIX
-    /// allows); [`LockError::NotOwner`] if the mutex has an owner and that is not the caller; [`LockError::Invalid`] if
-    /// others wait here with another mutex, or if the caller holds a priority-inheriting one more than once.
+    /// The mutex is as it was before the call with [`TimedOut`](LockError::TimedOut), [`NotOwner`](LockError::NotOwner) and
+    /// [`Invalid`](LockError::Invalid). With any other error, which only a priority-inheriting mutex gives, **the caller does not hold
+    /// it**: it could not be locked again. ([`PiCondvar`](crate::PiCondvar) keeps that apart by types.)
+    ///
+    /// [`LockError::TimedOut`] if the deadline passed and no signal was spent on the caller;
+    /// [`LockError::NotOwner`] if the mutex has an owner and that is not the caller;
+    /// [`LockError::Invalid`] if others wait here with another mutex.
     ///
     /// # Safety
     /// The caller holds the mutex. Whoever waits at the same time does so with the same one.
     pub unsafe fn wait(
         &self,
-        mutex: &RawMutex,
+        mutex: &RawPosixMutex,
         deadline: Option<&Deadline>,
     ) -> Result<(), LockError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract.
         unsafe { self.wait_until(mutex, deadline.into()) }.map(|_| ())
     }
 
@@ -173,17 +211,16 @@ impl RawCondvar {
     /// # Safety
     /// As [`wait`](Self::wait).
     #[cfg(not(loom))]
-    pub unsafe fn wait_interruptible(
+    pub(crate) unsafe fn wait_interruptible(
         &self,
-        mutex: &RawMutex,
+        mutex: &RawPosixMutex,
         deadline: Option<&Deadline>,
         by: &Interrupter,
     ) -> Result<Wakeup, LockError> {
-        if let (false, Stands::ByPriority(word, scope)) = (self.is_shared(), mutex.waiters_stand())
-        {
-            return priority::wait(self, mutex, word, scope, deadline, Some(by));
+        if let (false, Stands::ByPriority) = (self.is_shared(), mutex.waiters_stand()) {
+            return priority::wait(self, mutex, deadline, Some(by)).into_result();
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract.
         unsafe { self.wait_until(mutex, by.until(deadline)) }
     }
 
@@ -197,7 +234,7 @@ impl RawCondvar {
     /// # Safety
     /// `unlock` may be called on this thread, once, and does not panic.
     #[cfg(not(loom))]
-    pub unsafe fn wait_with(
+    pub(crate) unsafe fn wait_with(
         &self,
         address: usize,
         unlock: impl Fn(),
@@ -217,19 +254,47 @@ impl RawCondvar {
 
     /// # Safety
     /// As [`wait`](Self::wait).
+    #[cfg(not(loom))]
     pub(crate) unsafe fn wait_until(
         &self,
-        mutex: &RawMutex,
+        mutex: &RawPosixMutex,
         until: Until<'_>,
     ) -> Result<Wakeup, LockError> {
+        // SAFETY: forwards this function's own contract.
+        unsafe { self.wait_and_tell(mutex, until) }.into_result()
+    }
+
+    /// The same for a model, which has no priorities.
+    #[cfg(loom)]
+    pub(crate) unsafe fn wait_until(
+        &self,
+        mutex: &RawPosixMutex,
+        until: Until<'_>,
+    ) -> Result<Wakeup, LockError> {
+        match self.is_shared() {
+            true => shared::wait(self, mutex, until.deadline).map(|()| Wakeup::Signalled),
+            false => table::wait(self, mutex, until),
+        }
+    }
+
+    /// [`wait`](Self::wait); says whether the mutex is held afterwards.
+    ///
+    /// # Safety
+    /// As [`wait`](Self::wait).
+    #[cfg(not(loom))]
+    pub(in crate::lock) unsafe fn wait_and_tell(
+        &self,
+        mutex: &RawPosixMutex,
+        until: Until<'_>,
+    ) -> Waited {
         if self.is_shared() {
-            return shared::wait(self, mutex, until.deadline).map(|()| Wakeup::Signalled);
+            let ended = shared::wait(self, mutex, until.deadline);
+            return Waited::clean(ended.map(|()| Wakeup::Signalled));
         }
-        #[cfg(not(loom))]
-        if let Stands::ByPriority(word, scope) = mutex.waiters_stand() {
-            return priority::wait(self, mutex, word, scope, until.deadline, None);
+        match mutex.waiters_stand() {
+            Stands::ByPriority => priority::wait(self, mutex, until.deadline, None),
+            _ => Waited::clean(table::wait(self, mutex, until)),
         }
-        table::wait(self, mutex, until)
     }
 
     /// Signals the one who has waited longest; whether there was one. Does not block. (POSIX: `pthread_cond_signal`.)
@@ -248,13 +313,10 @@ impl RawCondvar {
         self.notify(usize::MAX)
     }
 
-    /// What stands in `mutex`. Relaxed: it is changed under the bucket's lock.
+    /// What stands in `mutex`. Relaxed: it is changed under the bucket's lock. (Of a process-shared
+    /// one: 0 if nobody waits.)
     #[inline]
     fn bound_to(&self) -> u64 {
-        #[cfg(loom)]
-        if self.is_shared() {
-            return u64::from(self.halves[1].load(Ordering::Relaxed));
-        }
         let bound_to = self.mutex.load(Ordering::Relaxed);
         #[cfg(loom)]
         assert_ne!(bound_to, FREED, "a condvar is used after it was freed");
@@ -274,7 +336,7 @@ impl RawCondvar {
             }
             #[cfg(not(loom))]
             if bound_to & BY_PRIORITY != 0 {
-                return priority::notify(self, bound_to, count);
+                return priority::notify(self, count);
             }
             // Or else who waits, and with which mutex, has changed since.
             if let Some(signalled) = table::notify(self, bound_to, count) {

@@ -9,7 +9,7 @@
 
 use super::shared::Sleep;
 use super::{RawCondvar, WaitTimeoutResult};
-use crate::lock::robust::{RawRobustMutex, RobustError, RobustGuard, RobustLocked};
+use crate::lock::robust::{RawRobustMutex, RobustAccess, RobustError, RobustLocked};
 use crate::sys::clock::Deadline;
 
 impl RawCondvar {
@@ -40,47 +40,51 @@ impl RawCondvar {
             return Err(error);
         }
         let timed_out = sleep.sleep(deadline);
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract.
         let locked = unsafe { mutex.lock() };
         sleep.leave();
         Ok((locked?, WaitTimeoutResult::new(timed_out)))
     }
 
-    /// [`wait_raw_robust`](Self::wait_raw_robust) with a guard, which says whether a holder has died meanwhile.
+    /// [`wait_raw_robust`](Self::wait_raw_robust) from within a section of a [`RobustMutex`](crate::RobustMutex). The access says
+    /// afterwards whether a holder has died meanwhile.
     ///
     /// ```
-    /// use std::pin::Pin;
     /// use std::time::Duration;
     /// use waitword::{Deadline, RawCondvar, RobustError, RobustMutex, Scope};
     ///
     /// static COUNT: RobustMutex<u32> = RobustMutex::new(0);
     /// static CHANGED: RawCondvar = RawCondvar::with_scope(Scope::Shared);
-    /// let count = Pin::static_ref(&COUNT);
     ///
-    /// let other = std::thread::spawn(move || {
-    ///     *count.lock().unwrap() = 1;
+    /// let other = std::thread::spawn(|| {
+    ///     COUNT.with(|mut count| *count = 1)?;
     ///     CHANGED.notify_all();
+    ///     Ok::<(), RobustError>(())
     /// });
-    /// let mut guard = count.lock()?;
-    /// while *guard == 0 {
-    ///     let soon = Deadline::after(Duration::from_secs(60));
-    ///     let (again, timeout) = CHANGED.wait_robust(guard, Some(&soon))?;
-    ///     assert!(!timeout.timed_out());
-    ///     guard = again;
-    /// }
-    /// # drop(guard);
-    /// other.join().unwrap();
+    /// COUNT.with(|mut count| {
+    ///     while *count == 0 {
+    ///         let soon = Deadline::after(Duration::from_secs(60));
+    ///         let (again, timeout) = CHANGED.wait_robust(count, Some(&soon))?;
+    ///         assert!(!timeout.timed_out());
+    ///         count = again;
+    ///     }
+    ///     Ok::<(), RobustError>(())
+    /// })??;
+    /// other.join().unwrap()?;
     /// # Ok::<(), RobustError>(())
     /// ```
     ///
     /// # Errors
-    /// As there; the mutex is not held after any of them.
+    /// As [`wait_raw_robust`](Self::wait_raw_robust). After an error that section has no access to the data any longer.
     pub fn wait_robust<'a, T: ?Sized>(
         &self,
-        guard: RobustGuard<'a, T>,
+        access: RobustAccess<'a, T>,
         deadline: Option<&Deadline>,
-    ) -> Result<(RobustGuard<'a, T>, WaitTimeoutResult), RobustError> {
-        // SAFETY: a guard's mutex is pinned, and held. Waiters with other mutexes do no harm: nobody is moved.
-        guard.while_unlocked(|mutex| unsafe { self.wait_raw_robust(mutex, deadline) })
+    ) -> Result<(RobustAccess<'a, T>, WaitTimeoutResult), RobustError> {
+        access.while_unlocked(|mutex| {
+            // SAFETY: the section that lends this access holds the mutex, and borrows it, so that it stays, until it ends.
+            // Waits with several mutexes at once do no harm: each waiter locks its own mutex, and none is moved.
+            unsafe { self.wait_raw_robust(mutex, deadline) }
+        })
     }
 }

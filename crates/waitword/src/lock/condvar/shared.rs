@@ -34,50 +34,52 @@
 //!
 //! Waiters touch the condvar after they were signalled. They are counted, and `destroy` waits for them.
 
-use super::{RawCondvar, SHARED};
-use crate::atomic::{AtomicU32, Ordering, full_fence};
+use super::RawCondvar;
+#[cfg(not(loom))]
+use super::SHARED;
+use crate::atomic::{AtomicU64, Ordering, full_fence};
 use crate::lock::mutex::after_wait::Stands;
-use crate::lock::{LockError, RawMutex};
+use crate::lock::{LockError, RawPosixMutex};
+use crate::sys::Errno;
 use crate::sys::clock::Deadline;
+#[cfg(not(loom))]
+use crate::sys::futex::shared_wait;
 use crate::sys::futex::{KernelWord, shared_wake, word_requeue, word_wait};
-use rustix::io::Errno;
 
 const EVERYBODY: u32 = i32::MAX as u32;
 
-/// The two words in the place of `mutex`.
-struct Words<'a> {
-    relay: &'a AtomicU32,
-    /// How many wait or are on their way back; plus [`DESTROYING`] and [`KEPT`].
-    waiters: &'a AtomicU32,
-}
-
+/// In `mutex`: one that waits or is on its way back. The low half, which the kernel knows as
+/// `relay`, is always 0.
+const WAITER: u64 = 1 << 32;
 /// Somebody waits until all are gone.
-const DESTROYING: u32 = 1 << 31;
+const DESTROYING: u64 = 1 << 63;
 /// Somebody has waited here with a mutex that stayed held.
-const KEPT: u32 = 1 << 30;
-const COUNT: u32 = KEPT - 1;
+const KEPT: u64 = 1 << 62;
+const COUNT: u64 = KEPT - WAITER;
 
-#[cfg(not(loom))]
-fn words(condvar: &RawCondvar) -> Words<'_> {
-    let both = condvar.mutex.as_ptr().cast::<AtomicU32>();
-    // SAFETY: two aligned halves of a word that is used by halves only, in a condvar of this kind.
-    unsafe {
-        Words {
-            relay: &*both,
-            waiters: &*both.add(1),
-        }
-    }
+/// Those who wait for a condvar of this kind, all changed as one word: nothing here but the kernel
+/// looks at one half alone.
+fn waiters(condvar: &RawCondvar) -> &AtomicU64 {
+    &condvar.mutex
 }
 
-#[cfg(loom)]
-fn words(condvar: &RawCondvar) -> Words<'_> {
-    let [relay, waiters] = &condvar.halves;
-    Words { relay, waiters }
+/// The low half, as what broadcasts move waiters to.
+fn relay(condvar: &RawCondvar) -> &AtomicU64 {
+    &condvar.mutex
+}
+
+/// The address of the high half, on which `destroy` sleeps.
+fn high_half(waiters: &AtomicU64) -> *mut u32 {
+    const OFFSET: usize = if cfg!(target_endian = "little") { 4 } else { 0 };
+    core::ptr::from_ref(waiters)
+        .cast_mut()
+        .cast::<u32>()
+        .wrapping_byte_add(OFFSET)
 }
 
 pub(super) fn wait(
     condvar: &RawCondvar,
-    mutex: &RawMutex,
+    mutex: &RawPosixMutex,
     deadline: Option<&Deadline>,
 ) -> Result<(), LockError> {
     mutex.check_owner()?;
@@ -102,11 +104,11 @@ pub(super) struct Sleep<'a> {
 impl<'a> Sleep<'a> {
     /// `kept`: the mutex stays held, or its waiters must not be moved to it.
     pub(super) fn begin(condvar: &'a RawCondvar, kept: bool) -> Self {
-        let waiters = words(condvar).waiters;
+        let waiters = waiters(condvar);
         if kept {
             waiters.fetch_or(KEPT, Ordering::Relaxed);
         }
-        waiters.fetch_add(1, Ordering::Relaxed);
+        waiters.fetch_add(WAITER, Ordering::Relaxed);
         let seen = condvar.sequence.load(Ordering::Relaxed);
         Self { condvar, seen }
     }
@@ -122,13 +124,13 @@ impl<'a> Sleep<'a> {
 
     /// The last access to the condvar.
     pub(super) fn leave(self) {
-        leave(words(self.condvar).waiters);
+        leave(waiters(self.condvar));
     }
 }
 
 /// Takes the mutex, and has those who were moved to `relay` wait for it too.
-fn lock_again(condvar: &RawCondvar, mutex: &RawMutex) -> Result<(), LockError> {
-    let relay = words(condvar).relay;
+fn lock_again(condvar: &RawCondvar, mutex: &RawPosixMutex) -> Result<(), LockError> {
+    let relay = relay(condvar);
     if !matches!(mutex.waiters_stand(), Stands::InKernel) {
         // They cannot be moved there; they must fight for it.
         let _ = shared_wake(KernelWord::address(relay), EVERYBODY, u32::MAX);
@@ -142,18 +144,18 @@ fn lock_again(condvar: &RawCondvar, mutex: &RawMutex) -> Result<(), LockError> {
 }
 
 /// Counts a waiter off; the last one to leave wakes who waits for that.
-fn leave(waiters: &AtomicU32) {
+fn leave(waiters: &AtomicU64) {
     // Release: its accesses to the condvar come before.
-    if waiters.fetch_sub(1, Ordering::Release) & !KEPT == DESTROYING | 1 {
-        let _ = shared_wake(KernelWord::address(waiters), EVERYBODY, u32::MAX);
+    if waiters.fetch_sub(WAITER, Ordering::Release) & !KEPT == DESTROYING | WAITER {
+        let _ = shared_wake(high_half(waiters), EVERYBODY, u32::MAX);
     }
 }
 
 /// Signals up to `count`; how many were, as far as the kernel tells.
 pub(super) fn notify(condvar: &RawCondvar, count: usize) -> usize {
-    let Words { relay, waiters } = words(condvar);
+    let relay = relay(condvar);
     full_fence();
-    let who_waits = waiters.load(Ordering::Relaxed);
+    let who_waits = waiters(condvar).load(Ordering::Relaxed);
     if who_waits & COUNT == 0 {
         return 0;
     }
@@ -178,7 +180,7 @@ pub(super) fn notify(condvar: &RawCondvar, count: usize) -> usize {
 
 /// That so many were signalled. If nobody was, somebody may stand on `relay` behind one who was killed: then it is woken,
 /// for the second time, and moves the others on.
-fn found(signalled: usize, relay: &AtomicU32) -> usize {
+fn found(signalled: usize, relay: &AtomicU64) -> usize {
     if signalled == 0 {
         let _ = shared_wake(KernelWord::address(relay), 1, u32::MAX);
     }
@@ -186,12 +188,16 @@ fn found(signalled: usize, relay: &AtomicU32) -> usize {
 }
 
 /// Blocks until nobody waits or is on the way back.
+#[cfg(not(loom))]
 pub(super) fn wait_until_left(condvar: &RawCondvar) {
     debug_assert!(condvar.traits.load(Ordering::Relaxed) & SHARED != 0);
-    let waiters = words(condvar).waiters;
+    let waiters = waiters(condvar);
+    // Acquire here and below: what those did who have left comes before the end of the condvar.
     let mut left = waiters.fetch_or(DESTROYING, Ordering::Acquire) | DESTROYING;
     while left & COUNT != 0 {
-        let _ = word_wait(waiters, left, u32::MAX, None);
+        let expected = (left >> 32) as u32;
+        // SAFETY: the half lies in the condvar's word, which is borrowed for the whole call.
+        let _ = unsafe { shared_wait(high_half(waiters), expected, u32::MAX, None) };
         left = waiters.load(Ordering::Acquire);
     }
     waiters.store(0, Ordering::Relaxed);

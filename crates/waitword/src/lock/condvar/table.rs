@@ -53,14 +53,14 @@ use crate::atomic::Ordering;
 use crate::futex::parking::{self, Parked, Plan, Requeued, Token, Tokens};
 use crate::lock::mutex::after_wait::Stands;
 use crate::lock::mutex::waiter::Waiter;
-use crate::lock::{LockError, RawMutex, key_of, key_of_mutex_at};
+use crate::lock::{LockError, RawPosixMutex, key_of, key_of_mutex_at};
 use crate::park::Until;
 use crate::private::{Choice, repository};
 use crate::stats::{self, Event};
 use core::cell::Cell;
 
 /// What the condvar is bound to while the caller waits with this mutex, which it holds.
-fn binding(mutex: &RawMutex) -> u64 {
+fn binding(mutex: &RawPosixMutex) -> u64 {
     let kept = if mutex.is_held_more_than_once() {
         KEPT
     } else {
@@ -84,7 +84,7 @@ pub(super) enum Ended {
 
 pub(super) fn wait(
     condvar: &RawCondvar,
-    mutex: &RawMutex,
+    mutex: &RawPosixMutex,
     until: Until<'_>,
 ) -> Result<Wakeup, LockError> {
     mutex.check_owner()?;
@@ -109,7 +109,7 @@ pub(super) fn stand(condvar: &RawCondvar, ours: u64, unlock: impl Fn(), until: U
         repository(),
         key_of(condvar),
         (ours & !KEPT) as usize,
-        Waiter::for_a_condvar().0,
+        Waiter::for_a_condvar().entry(),
         until,
         || {
             // Relaxed, all of them: read and written under the bucket's lock.
@@ -171,16 +171,18 @@ pub(super) fn forget_the_dead(condvar: &RawCondvar) -> bool {
 /// Signals up to `count`; how many. `None`, and nobody is signalled, if it is bound to something else by now.
 pub(super) fn notify(condvar: &RawCondvar, bound_to: u64, count: usize) -> Option<usize> {
     let address = (bound_to & !KEPT) as usize;
-    let mutex = core::ptr::with_exposed_provenance::<RawMutex>(address);
+    let mutex = core::ptr::with_exposed_provenance::<RawPosixMutex>(address);
     let still = Cell::new(false);
     let accepted = Cell::new(false);
     let moves = Cell::new(false);
+    // Whether the first is a real-time thread. If it is not, none of them is.
+    let real_time = Cell::new(false);
     let mutex = || {
         // SAFETY: under the bucket's lock, with somebody standing here who is bound to this mutex and says so in its own node (what
         // stands in the condvar may be from a process that shares its memory), it exists (and they keep it).
         unsafe { &*mutex }
     };
-    let plan = || {
+    let plan = |first| {
         still.set(condvar.bound_to() == bound_to);
         if !still.get() {
             return Plan { wake: 0, moved: 0 };
@@ -193,9 +195,11 @@ pub(super) fn notify(condvar: &RawCondvar, bound_to: u64, count: usize) -> Optio
             };
         }
         moves.set(true);
-        accepted.set(mutex().accept_waiters());
+        real_time.set(Waiter(first).is_real_time());
+        accepted.set(mutex().accept_waiters(real_time.get()));
         let wake = match accepted.get() {
             true => 0,
+            false if real_time.get() => 1,
             false => mutex().best_woken().min(count),
         };
         Plan {
@@ -210,7 +214,7 @@ pub(super) fn notify(condvar: &RawCondvar, bound_to: u64, count: usize) -> Optio
             condvar.mutex.store(0, Ordering::Relaxed);
         }
         if moves.get() && !accepted.get() && requeued.woken > 0 {
-            return mutex().accept_waiters_of_woken(requeued.moved > 0);
+            return mutex().accept_waiters_of_woken(requeued.moved > 0, real_time.get());
         }
         Tokens::from(0)
     };

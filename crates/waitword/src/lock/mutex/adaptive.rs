@@ -12,7 +12,7 @@
 //!
 //! Only a guess is kept: written by the heir alone, Relaxed, and a lost update is harmless.
 
-use super::RawMutex;
+use super::RawPosixMutex;
 use crate::atomic::Ordering;
 
 const IN_VAIN: u32 = 0xf;
@@ -22,7 +22,7 @@ const SINCE: u32 = 0xf << SINCE_SHIFT;
 const DISCOURAGED: u32 = 3;
 const TRY_EVERY: u32 = 16;
 
-impl RawMutex {
+impl RawPosixMutex {
     /// Whether the heir is to spin.
     pub(super) fn history_says_spin(&self) -> bool {
         let data = self.data.load(Ordering::Relaxed);

@@ -1,25 +1,22 @@
 //! What a condvar needs of its mutex: to park its waiters there, and to take it again for one that was woken.
 
 use super::throughput::{self, EXTRA, HEIR, HOLDER};
-use super::{Flavour, LockError, LockTimedOut, RawMutex, Then};
+use super::{LockError, LockTimedOut, PosixFlavour, RawPosixMutex, Then};
 use crate::futex::parking::{Token, Tokens};
 
 /// Where the waiters of a mutex stand.
 #[derive(Clone, Copy)]
-pub(in crate::lock) enum Stands<'a> {
+pub(in crate::lock) enum Stands {
     /// In our table, under the address of the word.
     InTable,
     /// In the kernel, on the word.
     InKernel,
-    /// In the kernel, on this word, by priority.
+    /// In the kernel, by priority.
     #[cfg(not(loom))]
-    ByPriority(&'a crate::atomic::AtomicU32, crate::futex::Scope),
-    #[cfg(loom)]
-    #[expect(dead_code, reason = "for the lifetime")]
-    Nowhere(&'a ()),
+    ByPriority,
 }
 
-impl RawMutex {
+impl RawPosixMutex {
     /// Refuses a wait with a mutex that the caller is seen not to hold.
     pub(in crate::lock) fn check_owner(&self) -> Result<(), LockError> {
         #[cfg(not(loom))]
@@ -36,7 +33,7 @@ impl RawMutex {
     }
 
     /// Takes back the level that was given back of one that stayed held; false if it did not.
-    fn take_level_back(&self) -> bool {
+    pub(in crate::lock) fn take_level_back(&self) -> bool {
         #[cfg(not(loom))]
         return self.state().is_special() && super::special::lock_again(self) == Some(Ok(()));
         #[cfg(loom)]
@@ -63,10 +60,10 @@ impl RawMutex {
         self.unlock_word(Then::Sleep);
     }
 
-    pub(in crate::lock) fn waiters_stand(&self) -> Stands<'_> {
+    pub(in crate::lock) fn waiters_stand(&self) -> Stands {
         #[cfg(not(loom))]
-        if let Some((word, scope)) = super::special::kernel_word(self) {
-            return Stands::ByPriority(word, scope);
+        if super::special::is_pi(self) {
+            return Stands::ByPriority;
         }
         if self.is_shared() {
             return Stands::InKernel;
@@ -77,29 +74,41 @@ impl RawMutex {
     /// How many of those who wait for a condvar are best woken at once, if nobody has the mutex.
     pub(in crate::lock) fn best_woken(&self) -> usize {
         match self.flavour() {
-            Flavour::WaitWake => 1,
+            PosixFlavour::WaitWake => 1,
             _ => 1 + self.extras(),
         }
     }
 
     /// Announces waiters who are about to be put into this mutex's queue, if somebody is sure to wake them: its holder, or
-    /// the heir, who will be. Under the bucket lock of the queue.
-    pub(in crate::lock) fn accept_waiters(&self) -> bool {
+    /// the heir, who will be. (Real-time threads do not wait for an heir.) Under the bucket lock of the queue.
+    pub(in crate::lock) fn accept_waiters(&self, real_time: bool) -> bool {
         self.announce(|state| {
-            let somebody_unlocks = state.is_locked() || state.has_heir();
-            somebody_unlocks.then_some(state.with_parked(true))
+            let somebody_unlocks = state.is_locked() || !real_time && state.has_heir();
+            somebody_unlocks.then_some(match real_time {
+                true => state.with_real_time_parked(),
+                false => state.with_parked(true),
+            })
         })
     }
 
     /// The same for a mutex that had nobody to wake them, where some of those who come are woken instead, with these tokens.
-    pub(in crate::lock) fn accept_waiters_of_woken(&self, others_moved: bool) -> Tokens {
-        let has_heirs = self.flavour() != Flavour::WaitWake;
+    /// `real_time`: the first of those who are woken is a real-time thread, and others that are moved may be.
+    pub(in crate::lock) fn accept_waiters_of_woken(
+        &self,
+        others_moved: bool,
+        real_time: bool,
+    ) -> Tokens {
+        let has_heirs = self.flavour() != PosixFlavour::WaitWake && !real_time;
         let mut token = 0;
         self.announce(|state| {
-            let is_heir = has_heirs && !state.has_heir();
+            let is_heir = has_heirs && !state.has_heir() && !state.is_urgent();
             token = if is_heir { HEIR } else { 0 };
             let state = if is_heir { state.with_heir() } else { state };
-            Some(state.with_parked(others_moved || state.has_parked()))
+            Some(match others_moved {
+                true if real_time => state.with_real_time_parked(),
+                true => state.with_parked(true),
+                false => state,
+            })
         });
         Tokens {
             first: token,

@@ -4,13 +4,14 @@
 #[cfg(not(loom))]
 use super::special;
 use super::{
-    Flavour, LockError, LockTimedOut, RawMutex, SHARED, State, Then, shared, throughput, wait_wake,
+    LockError, LockTimedOut, PosixFlavour, RawPosixMutex, SHARED, State, Then, shared, throughput,
+    wait_wake,
 };
 use crate::atomic::Ordering;
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
 
-impl RawMutex {
+impl RawPosixMutex {
     #[inline(never)]
     pub(super) fn lock_contended(&self, seen: u32) {
         if !self.barge(State(seen)) {
@@ -23,7 +24,7 @@ impl RawMutex {
     ///
     /// For callers, as a `pthread_mutex_lock`, that keep the rest out of line.
     #[inline]
-    pub fn lock_plain_at_once(&self) -> bool {
+    pub(crate) fn lock_plain_at_once(&self) -> bool {
         self.try_fast().is_ok()
     }
 
@@ -32,7 +33,7 @@ impl RawMutex {
     /// # Errors
     /// As [`lock_checked`](Self::lock_checked): of one that keeps no owner none, unless its memory was written over.
     #[inline(never)]
-    pub fn lock_plain_contended(&self) -> Result<(), LockError> {
+    pub(crate) fn lock_plain_contended(&self) -> Result<(), LockError> {
         match self.barge(self.state()) {
             true => Ok(()),
             false => self.lock_slow(self.state().0, None),
@@ -66,32 +67,30 @@ impl RawMutex {
         }
     }
 
-    /// [`lock_contended`](Self::lock_contended), also of a recursive one at most once.
+    /// [`lock`](Self::lock) of a mutex that keeps no owner, whose word was seen in this state: it always succeeds.
     #[cfg(not(loom))]
-    #[cold]
     #[inline(never)]
-    pub(in crate::lock) fn lock_once(&self, seen: u32) {
-        assert!(
-            !special::is_recursively_mine(self),
-            "a recursive mutex locked again would give two exclusive references: use ReentrantMutex"
-        );
-        self.lock_contended(seen);
+    pub(super) fn lock_unowned(&self, seen: u32) {
+        if !self.barge(State(seen)) {
+            let without_deadline = self.lock_word(None);
+            debug_assert!(without_deadline.is_ok());
+        }
     }
 
-    /// [`try_lock`](Self::try_lock), also of a recursive one at most once.
+    /// [`try_lock`](Self::try_lock) of a mutex that keeps no owner, whose word was seen in this state.
     #[cfg(not(loom))]
-    #[cold]
-    #[inline(never)]
-    pub(in crate::lock) fn try_lock_once(&self) -> bool {
-        !special::is_recursively_mine(self) && self.try_lock()
+    #[inline]
+    pub(super) fn try_lock_unowned(&self, seen: u32) -> bool {
+        // By far the most usual answer to a try that fails, whether or not threads wait.
+        !State(seen).is_plainly_locked() && self.try_word(State(seen))
     }
 
-    /// [`lock_until`](Self::lock_until), also of a recursive one at most once.
+    /// [`lock_until`](Self::lock_until) of a mutex that keeps no owner; whether it was taken.
     #[cfg(not(loom))]
     #[cold]
     #[inline(never)]
-    pub(in crate::lock) fn lock_once_until(&self, deadline: Deadline) -> bool {
-        !special::is_recursively_mine(self) && self.lock_until(deadline).is_ok()
+    pub(super) fn lock_unowned_until(&self, deadline: &Deadline) -> bool {
+        self.lock_word(Some(deadline)).is_ok()
     }
 
     #[inline(never)]
@@ -121,7 +120,7 @@ impl RawMutex {
             return shared::lock(self, deadline);
         }
         match self.flavour() {
-            Flavour::WaitWake => wait_wake::lock(self, deadline),
+            PosixFlavour::WaitWake => wait_wake::lock(self, deadline),
             _ => throughput::lock(self, deadline, 0),
         }
     }
@@ -167,7 +166,7 @@ impl RawMutex {
     /// # Safety
     /// The caller holds it.
     #[inline]
-    pub unsafe fn unlock_plain_at_once(&self) -> bool {
+    pub(crate) unsafe fn unlock_plain_at_once(&self) -> bool {
         self.release_fast()
     }
 
@@ -179,7 +178,7 @@ impl RawMutex {
     /// # Safety
     /// The caller holds it.
     #[inline(never)]
-    pub unsafe fn unlock_plain_contended(&self) -> Result<(), LockError> {
+    pub(crate) unsafe fn unlock_plain_contended(&self) -> Result<(), LockError> {
         let state = self.state();
         if self.is_plain(state) && self.release_to_the_awake(state) {
             return Ok(());
@@ -235,7 +234,7 @@ impl RawMutex {
             return;
         }
         match self.flavour() {
-            Flavour::WaitWake => wait_wake::unlock_and_wake(self),
+            PosixFlavour::WaitWake => wait_wake::unlock_and_wake(self),
             _ => throughput::unlock_and_wake(self, then),
         }
     }

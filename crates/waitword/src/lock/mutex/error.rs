@@ -17,8 +17,10 @@ pub enum LockError {
     NotOwner,
     /// It cannot be locked once more: too many levels of recursion, or too many readers (`EAGAIN`).
     TooMany,
-    /// Its owner ended without unlocking it, and it is not robust: nobody will ever unlock it (`ESRCH`).
-    OwnerGone,
+    /// Its owner ended without unlocking it, and it is not robust: it can never be locked again (`ESRCH`).
+    OwnerDied,
+    /// Threads wait on the condition variable with another mutex (`EINVAL`).
+    OtherMutex,
     /// It has been destroyed, or never was such a lock (`EINVAL`).
     Invalid,
     /// The kernel has no memory for it (`ENOMEM`).
@@ -38,8 +40,8 @@ impl LockError {
             Self::Deadlock => Errno::DEADLK,
             Self::NotOwner => Errno::PERM,
             Self::TooMany => Errno::AGAIN,
-            Self::OwnerGone => Errno::SRCH,
-            Self::Invalid => Errno::INVAL,
+            Self::OwnerDied => Errno::SRCH,
+            Self::OtherMutex | Self::Invalid => Errno::INVAL,
             Self::OutOfMemory => Errno::NOMEM,
             Self::Unsupported => Errno::NOSYS,
             Self::Kernel(code) => return code,
@@ -56,7 +58,8 @@ impl fmt::Display for LockError {
             Self::Deadlock => "the caller holds the lock already, or would wait for itself",
             Self::NotOwner => "the caller does not hold the lock",
             Self::TooMany => "the lock cannot be taken once more",
-            Self::OwnerGone => "the lock's owner ended without unlocking it",
+            Self::OwnerDied => "the lock's owner ended without unlocking it",
+            Self::OtherMutex => "threads wait on the condition variable with another mutex",
             Self::Invalid => "not a lock, or a destroyed one",
             Self::OutOfMemory => "memory is short",
             Self::Unsupported => "the kernel cannot do this",

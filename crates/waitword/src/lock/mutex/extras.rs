@@ -23,7 +23,7 @@
 
 #[cfg(not(loom))]
 mod real {
-    use super::super::RawMutex;
+    use super::super::RawPosixMutex;
     use crate::atomic::Ordering;
 
     const SHIFT: u32 = 24;
@@ -33,7 +33,7 @@ mod real {
     const MOST: u32 = 30 << SHIFT;
     const LATE: u32 = 31 << SHIFT;
 
-    impl RawMutex {
+    impl RawPosixMutex {
         /// How many are to be woken beside the heir.
         pub(in super::super) fn extras(&self) -> usize {
             if self.state().is_special() {
@@ -79,7 +79,7 @@ mod real {
 /// In a model one is woken, or two, as the model says.
 #[cfg(loom)]
 mod model {
-    use super::super::RawMutex;
+    use super::super::RawPosixMutex;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     crate::checker::lazy_static! {
@@ -91,7 +91,7 @@ mod model {
         WOKEN.store(true, Relaxed);
     }
 
-    impl RawMutex {
+    impl RawPosixMutex {
         pub(in super::super) fn extras(&self) -> usize {
             usize::from(WOKEN.load(Relaxed))
         }
@@ -107,11 +107,11 @@ pub(crate) use model::let_extras_be_woken;
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use crate::lock::RawMutex;
+    use crate::lock::RawPosixMutex;
 
     #[test]
     fn a_late_heir_brings_many_and_one_woken_in_vain_ends_it() {
-        let mutex = RawMutex::new();
+        let mutex = RawPosixMutex::new();
         assert_eq!(mutex.extras(), 0);
         mutex.note_late(true);
         assert_eq!(mutex.extras(), 31);
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn sixteen_in_a_row_bring_some_and_thirty_many() {
-        let mutex = RawMutex::new();
+        let mutex = RawPosixMutex::new();
         let after = |more| {
             (0..more).for_each(|_| mutex.note_woken(true));
             mutex.extras()

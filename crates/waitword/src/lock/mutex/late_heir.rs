@@ -21,16 +21,19 @@
 //! (Not of one that keeps an owner, whose number then stands in `data`.) It is a guess, as what `adaptive.rs` keeps there; a lost
 //! update, or a time from long ago, costs a system call.
 //!
+//! A real-time thread does not make way: the heir may be of a lower priority, and would not run.
+//!
 //! To park while the lock is free is safe with an heir: it takes the lock, or sees to it that another one wakes up.
 
-use super::RawMutex;
+use super::RawPosixMutex;
 use super::waiter::Moment;
 use super::word::State;
 
 #[cfg(not(loom))]
 mod real {
-    use super::{Moment, RawMutex, State};
+    use super::{Moment, RawPosixMutex, State};
     use crate::atomic::Ordering;
+    use crate::sys::sched;
 
     const SHIFT: u32 = 8;
     const TIME: u32 = 0xffff << SHIFT;
@@ -50,7 +53,7 @@ mod real {
         ((moment.nanoseconds() >> UNIT) as u32) << SHIFT & TIME
     }
 
-    impl RawMutex {
+    impl RawPosixMutex {
         /// An heir is about to be woken.
         #[inline]
         pub(in super::super) fn note_heir_woken(&self, now: Moment) {
@@ -85,7 +88,10 @@ mod real {
                 return false;
             }
             self.note(now.wrapping_add(NOT_AGAIN_FOR << SHIFT));
-            crate::sys::sched::yield_cpu();
+            if sched::priority() != 0 {
+                return false;
+            }
+            sched::yield_cpu();
             let state = self.state();
             state.has_heir() && state.turn() != seen.turn()
         }
@@ -95,7 +101,7 @@ mod real {
 /// In a model heirs are late, or not, as the model says.
 #[cfg(loom)]
 mod model {
-    use super::{Moment, RawMutex, State};
+    use super::{Moment, RawPosixMutex, State};
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     crate::checker::lazy_static! {
@@ -107,7 +113,7 @@ mod model {
         HEIRS_ARE_LATE.store(true, Relaxed);
     }
 
-    impl RawMutex {
+    impl RawPosixMutex {
         pub(in super::super) fn note_heir_woken(&self, _: Moment) {}
 
         pub(in super::super) fn ran_late(&self) -> bool {
@@ -115,7 +121,7 @@ mod model {
         }
 
         pub(in super::super) fn must_make_way(&self, _: State) -> bool {
-            HEIRS_ARE_LATE.load(Relaxed)
+            HEIRS_ARE_LATE.load(Relaxed) && crate::sys::sched::priority() == 0
         }
     }
 }

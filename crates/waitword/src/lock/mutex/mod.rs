@@ -7,12 +7,15 @@
 //! | `throughput.rs` | barging, one spinner, hand-off: the throughput and the adaptive flavour |
 //! | `adaptive.rs` | what the adaptive flavour remembers |
 //! | `late_heir.rs`, `extras.rs` | a waiter that gets no CPU; some that are woken at once |
+//! | `real_time.rs` | waiters under a real-time scheduling policy |
 //! | `wait_wake.rs` | sleeps at once |
 //! | `shared.rs` | process-shared words, on the kernel's futex |
 //! | `special.rs` | an owner is kept: recursive, error-checking, priority-inheriting |
 //! | `after_wait.rs` | what a condvar needs |
 //! | `waiter.rs` | what a parked waiter says of itself |
 //! | `options.rs`, `error.rs` | how one is made, and what may go wrong |
+//! | `api.rs` | [`Mutex`](crate::Mutex) and its like, under parking_lot's names |
+//! | `fair.rs` | [`FairMutex`](crate::FairMutex): each unlock hands it over |
 //! | `stand_in.rs` | what the adaptive flavour stands for in this process |
 //!
 //! # The two words
@@ -34,11 +37,16 @@
 
 mod adaptive;
 pub(in crate::lock) mod after_wait;
+#[cfg(not(loom))]
+pub(in crate::lock) mod api;
 mod contended;
 mod error;
 mod extras;
+#[cfg(not(loom))]
+pub(in crate::lock) mod fair;
 mod late_heir;
 mod options;
+mod real_time;
 mod shared;
 #[cfg(not(loom))]
 mod special;
@@ -53,7 +61,7 @@ pub use error::LockError;
 pub(crate) use extras::let_extras_be_woken;
 #[cfg(loom)]
 pub(crate) use late_heir::let_heirs_be_late;
-pub use options::{Flavour, Kind, MutexOptions};
+pub use options::{Kind, PosixFlavour, PosixMutexOptions};
 #[cfg(loom)]
 pub(crate) use waiter::let_time_pass;
 
@@ -68,16 +76,20 @@ use word::{LOCKED, State};
 ///
 /// Whoever uses this type itself sees to it that only a holder unlocks. Eight bytes, no destructor; all bytes zero
 /// is a free one. It may lie in memory that several processes map, if it was made
-/// [process-shared](MutexOptions::scope). It may be freed as soon as it is locked and unlocked for the last time: an unlock
+/// [process-shared](PosixMutexOptions::scope). It may be freed as soon as it is locked and unlocked for the last time: an unlock
 /// does not touch it any more once another thread can lock it.
+///
+/// Of several threads that wait, one under a real-time scheduling policy is served before all others,
+/// and of those the one with the highest priority (POSIX). A thread's priority is looked up when it
+/// goes to sleep, at most every 10 ms.
 ///
 /// Not for signal handlers, none of it. After `fork`, the child's copy is held if any thread of the parent held it; a
 /// child may unlock what the forking thread held.
 ///
 /// ```
-/// use waitword::RawMutex;
+/// use waitword::RawPosixMutex;
 ///
-/// let mutex = RawMutex::new();
+/// let mutex = RawPosixMutex::new();
 /// mutex.lock();
 /// assert!(!mutex.try_lock());
 /// // SAFETY: locked just above.
@@ -85,13 +97,13 @@ use word::{LOCKED, State};
 /// ```
 #[repr(C)]
 #[derive(Debug)]
-pub struct RawMutex {
+pub struct RawPosixMutex {
     pub(in crate::lock) word: AtomicU32,
     data: AtomicU32,
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<RawMutex>() == 8);
+const _: () = assert!(size_of::<RawPosixMutex>() == 8);
 
 /// The deadline has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,11 +132,11 @@ const SHARED: u32 = 1 << 29;
 #[cfg(loom)]
 const FREED: u32 = 0x_dead_dead;
 
-impl RawMutex {
+impl RawPosixMutex {
     /// A free one: adaptive, private, not recursive.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
-        MutexOptions::new().build_raw()
+        PosixMutexOptions::new().build_raw()
     }
 
     /// Takes it, waiting as long as it needs. (POSIX: `pthread_mutex_lock`.)
@@ -229,10 +241,26 @@ impl RawMutex {
     /// As [`unlock`](Self::unlock).
     #[inline]
     pub unsafe fn unlock_fair(&self) {
-        if !self.release_fast()
-            && let Err(error) = self.unlock_fair_slow()
-        {
+        if self.release_fast() {
+            return;
+        }
+        if let Err(error) = self.unlock_fair_slow() {
             panic!("mutex not unlocked: {error}");
+        }
+    }
+
+    /// [`unlock_fair`](Self::unlock_fair) of a private one that keeps no owner, which is free
+    /// afterwards only if no thread was parked. `unlock_fair` may free it for a thread that parks
+    /// just then, and others may take it first.
+    #[inline]
+    pub(crate) fn hand_over(&self) {
+        // A compare-and-swap, and no subtraction: one that finds a waiter has not freed it.
+        // Release: what was done with it held.
+        let freed = self
+            .word
+            .compare_exchange(LOCKED, 0, Ordering::Release, Ordering::Relaxed);
+        if freed.is_err() {
+            throughput::unlock_fairly(self);
         }
     }
 
@@ -328,18 +356,18 @@ impl RawMutex {
     }
 
     #[inline]
-    pub(in crate::lock) fn flavour(&self) -> Flavour {
+    pub(in crate::lock) fn flavour(&self) -> PosixFlavour {
         #[cfg(not(loom))]
         if special::is_pi(self) {
-            return Flavour::PriorityInheriting;
+            return PosixFlavour::PriorityInheriting;
         }
         let data = self.alive(self.data.load(Ordering::Relaxed));
-        Flavour::from_bits(data >> FLAVOUR_SHIFT).or_stand_in()
+        PosixFlavour::from_bits(data >> FLAVOUR_SHIFT).or_stand_in()
     }
 
     fn is_adaptive(&self) -> bool {
         // Where there is an owner, its number stands where others remember.
-        !self.state().is_special() && self.flavour() == Flavour::Adaptive
+        !self.state().is_special() && self.flavour() == PosixFlavour::Adaptive
     }
 
     /// Whether its word is the kernel's futex.
@@ -434,7 +462,7 @@ impl RawMutex {
 }
 
 #[cfg(not(loom))]
-impl Default for RawMutex {
+impl Default for RawPosixMutex {
     fn default() -> Self {
         Self::new()
     }

@@ -1,13 +1,13 @@
 //! How a mutex is made.
 
-use super::{FLAVOUR_SHIFT, RawMutex, SHARED};
+use super::{FLAVOUR_SHIFT, RawPosixMutex, SHARED};
 use crate::atomic::AtomicU32;
 use crate::futex::Scope;
 
 /// How threads wait for a mutex. (The flavours of Waiman Long's TO futexes, 2016, and one that makes choosing
 /// unnecessary.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Flavour {
+pub enum PosixFlavour {
     /// Chooses for itself, from what it observes, whether to spin, to sleep, and to hand over: the one to use unless
     /// a measurement says otherwise.
     #[default]
@@ -21,7 +21,7 @@ pub enum Flavour {
     PriorityInheriting,
 }
 
-impl Flavour {
+impl PosixFlavour {
     pub(super) const fn bits(self) -> u32 {
         match self {
             Self::Adaptive => 0,
@@ -55,35 +55,36 @@ pub enum Kind {
     ErrorChecking,
 }
 
-/// What kind of mutex to make.
+/// What [`RawPosixMutex`](crate::RawPosixMutex) to make, of any kind and flavour.
 ///
 /// ```
-/// use waitword::{Flavour, MutexOptions, Scope};
+/// use waitword::{Kind, LockError, PosixMutexOptions, RawPosixMutex};
 ///
-/// static LOG: waitword::Mutex<Vec<u8>> =
-///     MutexOptions::new().flavour(Flavour::WaitWake).build(Vec::new());
-/// LOG.lock().push(1);
+/// static LOG: RawPosixMutex = PosixMutexOptions::new().kind(Kind::ErrorChecking).build_raw();
+/// LOG.lock_checked()?;
+/// assert_eq!(LOG.lock_checked(), Err(LockError::Deadlock));
+/// # Ok::<(), LockError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
-pub struct MutexOptions {
-    flavour: Flavour,
+pub struct PosixMutexOptions {
+    flavour: PosixFlavour,
     kind: Kind,
     shared: bool,
 }
 
-impl MutexOptions {
+impl PosixMutexOptions {
     /// Adaptive, private, normal.
     pub const fn new() -> Self {
         Self {
-            flavour: Flavour::Adaptive,
+            flavour: PosixFlavour::Adaptive,
             kind: Kind::Normal,
             shared: false,
         }
     }
 
     /// How threads wait for it.
-    pub const fn flavour(mut self, flavour: Flavour) -> Self {
+    pub const fn flavour(mut self, flavour: PosixFlavour) -> Self {
         self.flavour = flavour;
         self
     }
@@ -100,16 +101,11 @@ impl MutexOptions {
         self
     }
 
-    /// Whether it is of the recursive kind.
-    pub(in crate::lock) const fn is_recursive(self) -> bool {
-        matches!(self.kind, Kind::Recursive)
-    }
-
     /// Such a mutex, free.
-    pub const fn build_raw(self) -> RawMutex {
+    pub const fn build_raw(self) -> RawPosixMutex {
         let (word, data) = self.words();
         #[cfg(not(loom))]
-        return RawMutex {
+        return RawPosixMutex {
             word: AtomicU32::new(word),
             data: AtomicU32::new(data),
         };
@@ -122,9 +118,9 @@ impl MutexOptions {
 
     /// The same for a model, in which atomics are not made in constants.
     #[cfg(loom)]
-    pub(crate) fn build_model(self) -> RawMutex {
+    pub(crate) fn build_model(self) -> RawPosixMutex {
         let (word, data) = self.words();
-        RawMutex {
+        RawPosixMutex {
             word: AtomicU32::new(word),
             data: AtomicU32::new(data),
         }
@@ -136,7 +132,7 @@ impl MutexOptions {
         #[cfg(not(loom))]
         {
             use super::special;
-            let is_pi = matches!(self.flavour, Flavour::PriorityInheriting);
+            let is_pi = matches!(self.flavour, PosixFlavour::PriorityInheriting);
             if is_pi || !matches!(self.kind, Kind::Normal) {
                 let word = special::word(is_pi, self.kind, self.shared);
                 return (word, if is_pi { 0 } else { flavour });

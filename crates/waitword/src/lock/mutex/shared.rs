@@ -12,7 +12,8 @@
 //! | 0 | 1 | 1 | free, but for whoever has slept for it |
 //!
 //! A reservation may be for nobody: who asked for it has given up, or was killed. So a try takes a reserved lock, and who
-//! has waited until it is void takes it whatever its deadline says.
+//! has waited until it is void takes it whatever its deadline says. A real-time thread takes it at once: those who have slept for it are
+//! awake, and may be of a lower priority. (The kernel's queue is in the order of priorities.)
 //!
 //! Whoever has slept takes the lock with PARKED set, since others may sleep still (Drepper's mutex 2: one
 //! wake call too many at the end, and none too few).
@@ -31,14 +32,15 @@
 
 use super::waiter::Moment;
 use super::word::{HANDOFF, LOCKED, PARKED, State};
-use super::{Flavour, LockTimedOut, RawMutex};
+use super::{LockTimedOut, PosixFlavour, RawPosixMutex};
 use crate::atomic::Ordering;
 use crate::park::spin;
+use crate::sys::Errno;
 use crate::sys::clock::Deadline;
 use crate::sys::futex::{KernelWord, shared_wake, word_wait};
+use crate::sys::sched;
 use core::hint::spin_loop;
 use core::time::Duration;
-use rustix::io::Errno;
 
 /// For how many nanoseconds a thread looks before it sleeps.
 const SPIN: u64 = 10_000;
@@ -60,8 +62,8 @@ pub(super) fn taken_at_once(state: State) -> Option<State> {
 
 /// Takes the lock, as a thread that has found it taken.
 #[cold]
-pub(super) fn lock(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), LockTimedOut> {
-    if mutex.flavour() != Flavour::WaitWake && spin(mutex) {
+pub(super) fn lock(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result<(), LockTimedOut> {
+    if mutex.flavour() != PosixFlavour::WaitWake && spin(mutex) {
         return Ok(());
     }
     lock_sleeping(mutex, deadline, false)
@@ -69,20 +71,20 @@ pub(super) fn lock(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), 
 
 /// Takes the lock, as a thread that has slept on its word and was woken from there or moved to it.
 #[cold]
-pub(super) fn lock_after_sleep(mutex: &RawMutex) {
+pub(super) fn lock_after_sleep(mutex: &RawPosixMutex) {
     let without_deadline = lock_sleeping(mutex, None, true);
     debug_assert!(without_deadline.is_ok());
 }
 
 fn lock_sleeping(
-    mutex: &RawMutex,
+    mutex: &RawPosixMutex,
     deadline: Option<&Deadline>,
     mut has_slept: bool,
 ) -> Result<(), LockTimedOut> {
     let began = Moment::now();
     loop {
         let state = mutex.state();
-        if !state.is_locked() && (has_slept || may_take(state)) {
+        if !state.is_locked() && (has_slept || may_take(state) || sched::priority() != 0) {
             let parked = if has_slept { PARKED } else { 0 };
             let taken = State(state.0 & !HANDOFF | LOCKED | parked);
             if mutex.change(state, taken, Ordering::Acquire).is_ok() {
@@ -90,8 +92,9 @@ fn lock_sleeping(
             }
             continue;
         }
-        let impatient =
-            has_slept && mutex.flavour() != Flavour::WaitWake && began.elapsed() > IMPATIENT_AFTER;
+        let impatient = has_slept
+            && mutex.flavour() != PosixFlavour::WaitWake
+            && began.elapsed() > IMPATIENT_AFTER;
         let announced = State(state.0 | PARKED | if impatient { HANDOFF } else { 0 });
         if announced != state && mutex.change(state, announced, Ordering::Relaxed).is_err() {
             continue;
@@ -101,7 +104,7 @@ fn lock_sleeping(
 }
 
 /// Looks for a while, before anything else; whether the lock was had.
-fn spin(mutex: &RawMutex) -> bool {
+fn spin(mutex: &RawPosixMutex) -> bool {
     if !spin::is_allowed() {
         return false;
     }
@@ -128,7 +131,7 @@ fn spin(mutex: &RawMutex) -> bool {
 
 /// Sleeps while the word is as announced; whether it did.
 fn sleep(
-    mutex: &RawMutex,
+    mutex: &RawPosixMutex,
     announced: State,
     deadline: Option<&Deadline>,
 ) -> Result<bool, LockTimedOut> {
@@ -147,7 +150,7 @@ fn sleep(
 
 /// Gives the lock back.
 #[cold]
-pub(super) fn unlock(mutex: &RawMutex) {
+pub(super) fn unlock(mutex: &RawPosixMutex) {
     let mut state = mutex.state();
     loop {
         // With a sleeper that has waited too long, reserved; else free, and whoever is woken says that others sleep.
@@ -170,7 +173,7 @@ pub(super) fn unlock(mutex: &RawMutex) {
 
 /// The lock has been given back, and somebody may sleep on its word. PARKED is set still, and so whoever takes the
 /// lock next makes one wake call more than it needs.
-pub(super) fn wake_after_release(mutex: &RawMutex) {
+pub(super) fn wake_after_release(mutex: &RawPosixMutex) {
     // The memory may be gone by now: see `unlock`.
     let _ = shared_wake(KernelWord::address(&mutex.word), 1, u32::MAX);
 }
@@ -178,26 +181,30 @@ pub(super) fn wake_after_release(mutex: &RawMutex) {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::lock::{Kind, MutexOptions};
+    use crate::lock::{Kind, PosixMutexOptions};
     use crate::{Clock, Scope};
 
     /// Private words have other bits, so these are what an unlock of a shared one leaves.
     const RESERVED: u32 = PARKED | HANDOFF;
 
-    fn mutexes() -> impl Iterator<Item = RawMutex> {
-        let shared = MutexOptions::new().scope(Scope::Shared);
-        let flavours = [Flavour::Adaptive, Flavour::Throughput, Flavour::WaitWake];
+    fn mutexes() -> impl Iterator<Item = RawPosixMutex> {
+        let shared = PosixMutexOptions::new().scope(Scope::Shared);
+        let flavours = [
+            PosixFlavour::Adaptive,
+            PosixFlavour::Throughput,
+            PosixFlavour::WaitWake,
+        ];
         let kinds = [Kind::Normal, Kind::Recursive, Kind::ErrorChecking];
         flavours.into_iter().flat_map(move |flavour| {
             kinds.map(|kind| shared.flavour(flavour).kind(kind).build_raw())
         })
     }
 
-    fn set(mutex: &RawMutex, bits: u32) {
+    fn set(mutex: &RawPosixMutex, bits: u32) {
         mutex.word.fetch_or(bits, Ordering::Relaxed);
     }
 
-    fn unlock(mutex: &RawMutex) {
+    fn unlock(mutex: &RawPosixMutex) {
         // SAFETY: every caller has locked it.
         unsafe { mutex.unlock() };
     }
@@ -249,6 +256,38 @@ mod tests {
             unlock(&mutex);
             assert_eq!(mutex.destroy(), Ok(()));
         }
+    }
+
+    /// How often the calling thread has gone to sleep.
+    fn sleeps() -> i64 {
+        // SAFETY: all zeros is such a structure, and the call writes one.
+        unsafe {
+            let mut usage: libc::rusage = core::mem::zeroed();
+            assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage), 0);
+            usage.ru_nvcsw
+        }
+    }
+
+    /// The thread that it is reserved for may be of a lower priority, and not get a CPU.
+    #[test]
+    fn a_real_time_thread_does_not_wait_for_a_reservation() {
+        let test = || {
+            let parameter = libc::sched_param { sched_priority: 1 };
+            // SAFETY: a whole structure, which the call only reads; 0 is the calling thread.
+            if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) } != 0 {
+                eprintln!("SKIPPED: SCHED_FIFO is not permitted here");
+                return;
+            }
+            for mutex in mutexes() {
+                set(&mutex, RESERVED);
+                let before = sleeps();
+                mutex.lock();
+                assert_eq!(sleeps(), before, "it has slept");
+                unlock(&mutex);
+                assert_eq!(mutex.destroy(), Ok(()));
+            }
+        };
+        std::thread::spawn(test).join().unwrap();
     }
 
     /// A deadline within the time of a reservation is kept.

@@ -20,10 +20,10 @@
 //! held (glibc has it so, too).
 
 use super::word::{LOCKED, MOST_LEVELS, ONE_LEVEL, SPECIAL, State};
-use super::{FLAVOUR_SHIFT, Kind, LockError, RawMutex, Then};
+use super::{FLAVOUR_SHIFT, Kind, LockError, RawPosixMutex, Then};
 use crate::atomic::{AtomicU32, Ordering};
 use crate::futex::Scope;
-use crate::lock::pi::{self, PiError};
+use crate::lock::pi::{self, Acquired, PiError};
 use crate::sys::clock::Deadline;
 use crate::sys::tid::tid;
 
@@ -46,11 +46,11 @@ pub(super) const fn word(is_pi: bool, kind: Kind, is_shared: bool) -> u32 {
 }
 
 /// The bits that never change.
-fn traits(mutex: &RawMutex) -> u32 {
+fn traits(mutex: &RawPosixMutex) -> u32 {
     mutex.state().0 & (SPECIAL | PI | RECURSIVE | CHECKS | SHARED)
 }
 
-fn scope(mutex: &RawMutex) -> Scope {
+fn scope(mutex: &RawPosixMutex) -> Scope {
     if is_shared(mutex) {
         Scope::Shared
     } else {
@@ -59,21 +59,21 @@ fn scope(mutex: &RawMutex) -> Scope {
 }
 
 /// The kernel's word and where its waiters stand, of a priority-inheriting mutex.
-pub(in crate::lock) fn kernel_word(mutex: &RawMutex) -> Option<(&AtomicU32, Scope)> {
+pub(in crate::lock) fn kernel_word(mutex: &RawPosixMutex) -> Option<(&AtomicU32, Scope)> {
     is_pi(mutex).then(|| (&mutex.data, scope(mutex)))
 }
 
-pub(super) fn is_pi(mutex: &RawMutex) -> bool {
+pub(super) fn is_pi(mutex: &RawPosixMutex) -> bool {
     traits(mutex) & (SPECIAL | PI) == SPECIAL | PI
 }
 
 /// Of a special one.
-pub(super) fn is_shared(mutex: &RawMutex) -> bool {
+pub(super) fn is_shared(mutex: &RawPosixMutex) -> bool {
     traits(mutex) & SHARED != 0
 }
 
 /// Of a special one.
-pub(super) fn is_locked(mutex: &RawMutex) -> bool {
+pub(super) fn is_locked(mutex: &RawPosixMutex) -> bool {
     if is_pi(mutex) {
         mutex.data.load(Ordering::Relaxed) & pi::TID_MASK != 0
     } else {
@@ -81,7 +81,7 @@ pub(super) fn is_locked(mutex: &RawMutex) -> bool {
     }
 }
 
-pub(super) fn is_mine(mutex: &RawMutex) -> bool {
+pub(super) fn is_mine(mutex: &RawPosixMutex) -> bool {
     if is_pi(mutex) {
         pi::is_mine(&mutex.data)
     } else {
@@ -90,7 +90,7 @@ pub(super) fn is_mine(mutex: &RawMutex) -> bool {
 }
 
 /// Whether the calling thread holds it, and could once more.
-pub(super) fn is_recursively_mine(mutex: &RawMutex) -> bool {
+pub(super) fn is_recursively_mine(mutex: &RawPosixMutex) -> bool {
     let traits = traits(mutex);
     traits & SPECIAL != 0
         && traits & DESTROYED != DESTROYED
@@ -99,7 +99,7 @@ pub(super) fn is_recursively_mine(mutex: &RawMutex) -> bool {
 }
 
 /// What comes of a lock by its owner; `None` if the caller is not.
-pub(super) fn lock_again(mutex: &RawMutex) -> Option<Result<(), LockError>> {
+pub(super) fn lock_again(mutex: &RawPosixMutex) -> Option<Result<(), LockError>> {
     let traits = traits(mutex);
     if traits & DESTROYED == DESTROYED {
         return Some(Err(LockError::Invalid));
@@ -119,38 +119,38 @@ pub(super) fn lock_again(mutex: &RawMutex) -> Option<Result<(), LockError>> {
 }
 
 /// The calling thread has taken the word.
-fn own(mutex: &RawMutex) {
+fn own(mutex: &RawPosixMutex) {
     let data = mutex.data.load(Ordering::Relaxed);
     mutex.data.store(data & !OWNER | tid(), Ordering::Relaxed);
 }
 
 /// The calling thread has taken the word, of one that may keep its owner.
-pub(super) fn own_if_special(mutex: &RawMutex) {
+pub(super) fn own_if_special(mutex: &RawPosixMutex) {
     if mutex.state().is_special() && !is_pi(mutex) {
         own(mutex);
     }
 }
 
-pub(super) fn lock(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), LockError> {
+pub(super) fn lock(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result<(), LockError> {
     // Of a priority-inheriting one the kernel sees to it that its owner does not wait for itself.
     let kernel_word = kernel_word(mutex);
     let may_be_ours = kernel_word.is_none() || traits(mutex) & RECURSIVE != 0;
-    if may_be_ours && let Some(result) = lock_again(mutex) {
-        return result;
+    if may_be_ours {
+        if let Some(result) = lock_again(mutex) {
+            return result;
+        }
     }
     if let Some((word, scope)) = kernel_word {
-        // That an owner has died is told by robust mutexes only: this one is as if it had unlocked.
-        let _acquired = match deadline {
-            None => pi::lock(word, scope)?,
-            Some(deadline) => pi::lock_until(word, scope, deadline)?,
+        return match pi::lock_at_once(word) {
+            true => Ok(()),
+            false => wait_for_kernel_word(word, scope, deadline),
         };
-        return Ok(());
     }
     take(mutex, deadline)
 }
 
 /// Takes one that has a word of ours, and that the caller does not hold.
-fn take(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), LockError> {
+fn take(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result<(), LockError> {
     let state = mutex.state();
     let free = State(state.0 & !LOCKED);
     let taken = free.0 == traits(mutex)
@@ -170,7 +170,7 @@ fn take(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), LockError> 
     Ok(())
 }
 
-pub(super) fn try_lock(mutex: &RawMutex) -> Result<(), LockError> {
+pub(super) fn try_lock(mutex: &RawPosixMutex) -> Result<(), LockError> {
     match lock_again(mutex) {
         // POSIX: what is locked is busy, also for its owner.
         Some(Err(LockError::Deadlock)) => return Err(LockError::Busy),
@@ -188,11 +188,11 @@ pub(super) fn try_lock(mutex: &RawMutex) -> Result<(), LockError> {
     Ok(())
 }
 
-pub(super) fn unlock(mutex: &RawMutex, then: Then) -> Result<(), LockError> {
-    if mutex.state().levels() == 0
-        && let Some((word, scope)) = kernel_word(mutex)
-    {
-        return Ok(pi::unlock(word, scope)?);
+pub(super) fn unlock(mutex: &RawPosixMutex, then: Then) -> Result<(), LockError> {
+    if mutex.state().levels() == 0 {
+        if let Some((word, scope)) = kernel_word(mutex) {
+            return Ok(pi::unlock(word, scope)?);
+        }
     }
     if traits(mutex) & DESTROYED == DESTROYED {
         return Err(LockError::Invalid);
@@ -218,14 +218,68 @@ fn is_free_and_ours(state: u32) -> bool {
     matches!(state, RECURSIVE_AND_FREE | CHECKING_AND_FREE)
 }
 
-impl RawMutex {
+#[inline(never)]
+fn wait_for_kernel_word(
+    word: &AtomicU32,
+    scope: Scope,
+    deadline: Option<&Deadline>,
+) -> Result<(), LockError> {
+    // Robust mutexes tell that an owner died. For this one it is as if that owner had unlocked it.
+    let _acquired = pi::lock_contended(word, scope, deadline).map_err(why_not_locked)?;
+    Ok(())
+}
+
+#[inline]
+fn lock_kernel_word(
+    word: &AtomicU32,
+    scope: Scope,
+    deadline: Option<&Deadline>,
+) -> Result<Acquired, LockError> {
+    let locked = match deadline {
+        None => pi::lock(word, scope),
+        Some(deadline) => pi::lock_until(word, scope, deadline),
+    };
+    locked.map_err(why_not_locked)
+}
+
+#[cold]
+#[inline(never)]
+fn why_not_locked(error: PiError) -> LockError {
+    match error {
+        // The owner's number is that of a thread of the kernel by now: the owner has ended.
+        PiError::NotOwner => LockError::OwnerDied,
+        error => error.into(),
+    }
+}
+
+/// Of a priority-inheriting one that the caller does not hold more than once.
+impl RawPosixMutex {
+    /// Takes it, waiting until `deadline` at the latest; says whether an owner died.
+    #[inline]
+    pub(in crate::lock) fn lock_pi(
+        &self,
+        deadline: Option<&Deadline>,
+    ) -> Result<Acquired, LockError> {
+        debug_assert!(is_pi(self));
+        lock_kernel_word(&self.data, scope(self), deadline)
+    }
+
+    /// Takes it if that needs no waiting; says whether an owner died.
+    #[inline]
+    pub(in crate::lock) fn try_lock_pi(&self) -> Result<Acquired, LockError> {
+        debug_assert!(is_pi(self));
+        Ok(pi::try_lock(&self.data, scope(self))?)
+    }
+}
+
+impl RawPosixMutex {
     /// Takes it if it is recursive, error-checking or priority-inheriting, and private, and free, or the caller's to be locked once more: the part
     /// of [`lock_checked`](Self::lock_checked) that is most often enough for these. False: nothing has been done; it takes the whole call to
     /// know more.
     ///
     /// For callers, as a `pthread_mutex_lock`, that keep the rest out of line.
     #[inline]
-    pub fn lock_owned_at_once(&self) -> bool {
+    pub(crate) fn lock_owned_at_once(&self) -> bool {
         let state = self.state().0;
         if is_free_and_ours(state) {
             let taken = state | LOCKED;
@@ -249,7 +303,7 @@ impl RawMutex {
     /// # Safety
     /// The caller holds it, or it has an owner and can tell.
     #[inline]
-    pub unsafe fn unlock_owned_at_once(&self) -> bool {
+    pub(crate) unsafe fn unlock_owned_at_once(&self) -> bool {
         let state = self.state().0;
         if is_free_and_ours(state & !LOCKED) {
             let data = self.data.load(Ordering::Relaxed);
@@ -311,7 +365,7 @@ impl From<PiError> for LockError {
         match error {
             PiError::Busy => Self::Busy,
             PiError::Deadlock => Self::Deadlock,
-            PiError::OwnerGone => Self::OwnerGone,
+            PiError::OwnerGone => Self::OwnerDied,
             PiError::TimedOut => Self::TimedOut,
             PiError::NotOwner => Self::NotOwner,
             PiError::OutOfMemory => Self::OutOfMemory,

@@ -7,12 +7,12 @@
 //! (they do for a moment if this is set while a mutex is in use): an unlock of any of them serves heir, reservation and parked
 //! waiters as it finds them, and a waiter goes on as what it was woken as.
 
-use super::{Flavour, LockError};
+use super::{LockError, PosixFlavour};
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 static STANDS_FOR: AtomicU8 = AtomicU8::new(0);
 
-impl Flavour {
+impl PosixFlavour {
     /// Has all mutexes of the adaptive flavour in this process, which is the one that they have unless told otherwise, wait as those of
     /// this flavour do; [`Adaptive`](Self::Adaptive) takes that back. Best called before the first lock.
     ///
@@ -20,7 +20,7 @@ impl Flavour {
     ///
     /// # Errors
     /// [`LockError::Invalid`] for [`PriorityInheriting`](Self::PriorityInheriting): such a mutex is made of other words.
-    pub fn stand_in_for_adaptive(self) -> Result<(), LockError> {
+    pub(crate) fn stand_in_for_adaptive(self) -> Result<(), LockError> {
         if self == Self::PriorityInheriting {
             return Err(LockError::Invalid);
         }
@@ -42,20 +42,20 @@ impl Flavour {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::RawMutex;
+    use crate::RawPosixMutex;
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     use std::time::{Duration, Instant};
 
     /// The setting is the process's, so all of it is one test.
     #[test]
     fn an_adaptive_mutex_waits_as_it_is_told_and_a_change_loses_nobody() {
-        static MUTEX: RawMutex = RawMutex::new();
+        static MUTEX: RawPosixMutex = RawPosixMutex::new();
         static SECTIONS: AtomicUsize = AtomicUsize::new(0);
-        let chosen = crate::MutexOptions::new()
-            .flavour(Flavour::Throughput)
+        let chosen = crate::PosixMutexOptions::new()
+            .flavour(PosixFlavour::Throughput)
             .build_raw();
         assert_eq!(
-            Flavour::PriorityInheriting.stand_in_for_adaptive(),
+            PosixFlavour::PriorityInheriting.stand_in_for_adaptive(),
             Err(LockError::Invalid)
         );
         let until = Instant::now() + Duration::from_millis(300);
@@ -75,18 +75,22 @@ mod tests {
                     }
                 });
             }
-            for flavour in [Flavour::WaitWake, Flavour::Throughput, Flavour::Adaptive]
-                .iter()
-                .cycle()
-                .take_while(|_| Instant::now() < until)
+            for flavour in [
+                PosixFlavour::WaitWake,
+                PosixFlavour::Throughput,
+                PosixFlavour::Adaptive,
+            ]
+            .iter()
+            .cycle()
+            .take_while(|_| Instant::now() < until)
             {
                 flavour.stand_in_for_adaptive().unwrap();
                 assert_eq!(MUTEX.flavour(), *flavour);
-                assert_eq!(chosen.flavour(), Flavour::Throughput);
+                assert_eq!(chosen.flavour(), PosixFlavour::Throughput);
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        Flavour::Adaptive.stand_in_for_adaptive().unwrap();
+        PosixFlavour::Adaptive.stand_in_for_adaptive().unwrap();
         assert!(SECTIONS.load(SeqCst) > 0);
         assert!(!MUTEX.is_locked());
         MUTEX.destroy().unwrap();

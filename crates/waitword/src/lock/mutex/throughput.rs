@@ -20,6 +20,9 @@
 //! 3. If nothing comes of that either, the holder sleeps or has lost its CPU: the heir parks, in front of all others.
 //!    If it finds *its own* CPU's number in the word, it parks at once: the holder cannot run before that.
 //!
+//! "In front" is in front of those of the same priority: a real-time thread that waits comes before
+//! all of this, and an heir of a lower priority does not count (`real_time.rs`).
+//!
 //! Whoever comes to a lock that is held and has no heir becomes the heir. But if others are parked, and one of them has
 //! waited for a while, it **steps aside**: it parks in that one's place and wakes it as the heir. That wake-up
 //! takes place on the CPU of a thread that has nothing better to do, while the holder works on; and it is what makes
@@ -37,7 +40,7 @@
 //!
 //! | event | there is an heir | there is none |
 //! |-------|------------------|---------------|
-//! | unlock, somebody parked | nobody | the oldest, as heir; if it is IMPATIENT, it is handed the lock itself |
+//! | unlock, somebody parked | nobody | the oldest, as heir; if it is IMPATIENT or a real-time thread, it is handed the lock itself |
 //! | a thread comes, and waits | parks (after a short look) | becomes heir, or steps aside for one that it wakes as heir |
 //! | the heir takes the lock | | its unlock, or who comes meanwhile |
 //! | the heir parks | | it does so only while the lock is held: the unlock |
@@ -45,8 +48,10 @@
 //!
 //! # Invariants
 //!
-//! 1. If somebody is parked and the lock is free, there is an heir, or the unlock that freed it is about to wake one.
-//! 2. The heir's number in the word stands for exactly one thread, which alone removes it.
+//! 1. If somebody is parked and the lock is free, there is an heir, or the unlock that freed it is about to wake one, or a waiter was woken
+//!    that will take the lock or find it held.
+//! 2. The heir's number in the word stands for exactly one thread, which alone removes it. (With real-time threads, for a thread
+//!    that is awake or others will be; `real_time.rs` says why that is enough.)
 //! 3. PARKED is set and cleared under the bucket's lock.
 //! 4. An unlock's last access to the word is the one that releases it; with somebody to wake, under the bucket's lock. If it
 //!    released the lock because it saw nobody, it touches the word again only with a waiter claimed, whose lock call
@@ -59,7 +64,7 @@
 
 use super::waiter::{Moment, Waiter};
 use super::word::State;
-use super::{Flavour, LockTimedOut, RawMutex, Then};
+use super::{LockTimedOut, PosixFlavour, RawPosixMutex, Then, real_time};
 use crate::atomic::Ordering;
 use crate::futex::parking::{self, Parked, Token, Tokens};
 use crate::park::spin;
@@ -105,7 +110,7 @@ enum Role {
 
 /// A thread on its way to the lock.
 struct Contender<'a> {
-    mutex: &'a RawMutex,
+    mutex: &'a RawPosixMutex,
     deadline: Option<&'a Deadline>,
     began: Moment,
     /// When it became the heir for the first time.
@@ -117,6 +122,8 @@ struct Contender<'a> {
     is_extra: bool,
     /// It has parked before.
     has_parked: bool,
+    /// It is a real-time thread, by what was known when it came to park last.
+    is_real_time: bool,
 }
 
 type Outcome = Result<Option<Role>, LockTimedOut>;
@@ -130,7 +137,7 @@ const BECAME_HEIR: Outcome = Ok(Some(Role::Heir));
 /// a condvar moved it.
 #[cold]
 pub(in crate::lock) fn lock(
-    mutex: &RawMutex,
+    mutex: &RawPosixMutex,
     deadline: Option<&Deadline>,
     woken_with: Token,
 ) -> Result<(), LockTimedOut> {
@@ -148,7 +155,7 @@ pub(in crate::lock) fn lock(
 
 /// The same, as an extra.
 #[cold]
-pub(in crate::lock) fn lock_as_extra(mutex: &RawMutex) {
+pub(in crate::lock) fn lock_as_extra(mutex: &RawPosixMutex) {
     let mut contender = Contender::new(mutex, None);
     contender.has_stepped_aside = true;
     contender.is_extra = true;
@@ -158,7 +165,7 @@ pub(in crate::lock) fn lock_as_extra(mutex: &RawMutex) {
 
 /// The same for a thread that leaves the lock to the heir, though it is free, and parks.
 #[cold]
-pub(super) fn lock_after_heir(mutex: &RawMutex) {
+pub(super) fn lock_after_heir(mutex: &RawPosixMutex) {
     let mut contender = Contender::new(mutex, None);
     let outcome = contender.park(State::has_heir);
     let without_deadline = contender.go_on(outcome);
@@ -166,13 +173,16 @@ pub(super) fn lock_after_heir(mutex: &RawMutex) {
 }
 
 /// As the heir: takes the lock if it is free.
-fn try_inherit(mutex: &RawMutex) -> bool {
+fn try_inherit(mutex: &RawPosixMutex) -> bool {
     let mut state = mutex.state();
     while !state.is_locked() {
         match mutex.change(state, state.inherited(), Ordering::Acquire) {
             Ok(()) => {
                 #[cfg(loom)]
-                assert!(state.has_heir(), "it inherits, and is not the heir");
+                assert!(
+                    state.has_heir() || crate::sys::sched::some_are_real_time(),
+                    "it inherits, and is not the heir"
+                );
                 return true;
             }
             Err(now) => state = now,
@@ -193,7 +203,7 @@ fn after(parked: Parked) -> Outcome {
 }
 
 impl<'a> Contender<'a> {
-    fn new(mutex: &'a RawMutex, deadline: Option<&'a Deadline>) -> Self {
+    fn new(mutex: &'a RawPosixMutex, deadline: Option<&'a Deadline>) -> Self {
         Self {
             mutex,
             deadline,
@@ -204,6 +214,7 @@ impl<'a> Contender<'a> {
             has_stepped_aside: false,
             is_extra: false,
             has_parked: false,
+            is_real_time: false,
         }
     }
 
@@ -236,18 +247,19 @@ impl<'a> Contender<'a> {
     /// Takes the lock, parks behind the heir, or becomes it.
     fn come(&mut self) -> Outcome {
         let state = self.mutex.state();
-        if state.may_barge() {
+        if state.may_barge() || self.is_real_time && !state.is_locked() {
             return match self.mutex.change(state, state.taken(), Ordering::Acquire) {
                 Ok(()) => LOCKED,
                 Err(_) => NEWCOMER,
             };
         }
-        if state.has_heir() {
-            // A reserved lock is the heir's in a moment, and then there is none.
-            if (!self.has_looked || state.is_reserved()) && self.look() {
-                return NEWCOMER;
-            }
-            return self.park(|state| !state.may_barge() && state.has_heir());
+        // A reserved lock is the heir's in a moment, and then there is none.
+        if state.has_heir() && (!self.has_looked || state.is_reserved()) && self.look() {
+            return NEWCOMER;
+        }
+        if state.has_heir() || state.is_urgent() {
+            return self
+                .park(|state| !state.may_barge() && (state.has_heir() || state.is_urgent()));
         }
         if !state.has_parked() && !self.has_looked_briefly && self.look_briefly() {
             return NEWCOMER;
@@ -285,13 +297,27 @@ impl<'a> Contender<'a> {
         })
     }
 
-    /// Parks behind the others, if it must: only while there is an heir.
+    /// As what it parks.
+    fn waiter(&mut self) -> Waiter {
+        let waiter = Waiter::since(self.began);
+        self.is_real_time = waiter.is_real_time();
+        waiter
+    }
+
+    /// Parks behind the others, if it must: only while there is an heir, or an unlock will look at the
+    /// queue.
     fn park(&mut self, must: impl Fn(State) -> bool) -> Outcome {
+        let waiter = self.waiter();
+        if waiter.is_real_time() {
+            let has_waited = self.has_parked;
+            let impatient = has_waited && self.began.elapsed() > IMPATIENT_AFTER;
+            return after(self.park_urgently(waiter.impatient(impatient), has_waited));
+        }
         self.note_parking();
         after(parking::park(
             repository(),
             self.mutex.key(),
-            Waiter::since(self.began).0,
+            waiter.entry(),
             self.deadline,
             || {
                 self.mutex
@@ -301,11 +327,31 @@ impl<'a> Contender<'a> {
         ))
     }
 
+    /// As a real-time thread: parks if the lock is held.
+    #[cold]
+    #[inline(never)]
+    fn park_urgently(&mut self, waiter: Waiter, in_front: bool) -> Parked {
+        self.note_parking();
+        let (mutex, entry, deadline) = (self.mutex, waiter.entry(), self.deadline);
+        let announce =
+            || mutex.announce(|state| state.is_locked().then_some(state.with_real_time_parked()));
+        let left = |others_wait| mutex.note_parked(others_wait);
+        let park = match in_front {
+            true => parking::park_in_front,
+            false => parking::park,
+        };
+        park(repository(), mutex.key(), entry, deadline, announce, left)
+    }
+
     /// As the heir: parks in the place of one who has waited longer and is the heir from now on. Most of all one
     /// who ran here, where a CPU is about to become free; but if the holder is waiting for that CPU, one who ran elsewhere.
     #[cold]
     fn step_aside(&mut self) -> Outcome {
         self.has_stepped_aside = true;
+        let me = self.waiter();
+        if me.is_real_time() {
+            return BECAME_HEIR;
+        }
         let now = Moment::now();
         let here = !self.mutex.state().holder_is_off_cpu();
         let (mut seen, mut found) = (0, false);
@@ -314,6 +360,10 @@ impl<'a> Contender<'a> {
             let waited = waiter.waited_until(now);
             seen += 1;
             if found || waited < STEP_ASIDE_AFTER || seen > LOOK_THROUGH {
+                return Choice::Stop;
+            }
+            if waiter.is_real_time() {
+                // It came meanwhile, and waits for the unlock.
                 return Choice::Stop;
             }
             if waiter.ran_here() != here {
@@ -330,7 +380,7 @@ impl<'a> Contender<'a> {
         let parked = parking::park_instead_of(
             repository(),
             self.mutex.key(),
-            Waiter::since(self.began).0,
+            me.entry(),
             self.deadline,
             longest_waiting,
             HEIR,
@@ -342,7 +392,7 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// As the heir: takes the lock, or parks in front of all others.
+    /// As the heir: takes the lock, or parks in front of the others.
     fn inherit(&mut self) -> Outcome {
         let heir_since = *self.heir_since.get_or_insert_with(Moment::now);
         if self.compete() {
@@ -352,12 +402,26 @@ impl<'a> Contender<'a> {
             self.resign();
             return Err(LockTimedOut);
         }
-        self.note_parking();
         let impatient = heir_since.elapsed() > IMPATIENT_AFTER;
-        let parked = parking::park_in_front(
+        let waiter = self.waiter().impatient(impatient);
+        let parked = match waiter.is_real_time() {
+            true => self.park_urgently(waiter, true),
+            false => self.park_as_heir(waiter),
+        };
+        match parked {
+            // It has become free: still the heir.
+            Parked::Invalid | Parked::Interrupted => BECAME_HEIR,
+            parked => after(parked),
+        }
+    }
+
+    #[inline(always)]
+    fn park_as_heir(&mut self, waiter: Waiter) -> Parked {
+        self.note_parking();
+        parking::park_in_front(
             repository(),
             self.mutex.key(),
-            Waiter::since(self.began).impatient(impatient).0,
+            waiter.entry(),
             self.deadline,
             || {
                 self.mutex.announce(|state| {
@@ -366,12 +430,7 @@ impl<'a> Contender<'a> {
                 })
             },
             |others_wait| self.mutex.note_parked(others_wait),
-        );
-        match parked {
-            // It has become free: still the heir.
-            Parked::Invalid | Parked::Interrupted => BECAME_HEIR,
-            parked => after(parked),
-        }
+        )
     }
 
     /// As the heir: looks at the word until it has the lock, or it is not worth while; whether it has it.
@@ -401,7 +460,7 @@ impl<'a> Contender<'a> {
                 }
                 continue;
             }
-            if state.holder_is_off_cpu() {
+            if state.is_urgent() || state.holder_is_off_cpu() {
                 return false;
             }
             if !reserved && pause <= longest && state.turn() != turn {
@@ -428,7 +487,7 @@ impl<'a> Contender<'a> {
     /// As the heir, who goes without the lock: somebody else must be it.
     fn resign(&self) {
         let mut state = self.mutex.state();
-        while !state.has_parked() {
+        while !state.has_parked() || state.is_urgent() {
             match self
                 .mutex
                 .change(state, state.without_heir(), Ordering::Relaxed)
@@ -437,23 +496,32 @@ impl<'a> Contender<'a> {
                 Err(now) => state = now,
             }
         }
-        parking::unpark_one(repository(), self.mutex.key(), |unparked| {
-            self.mutex.set(|state| {
-                let state = state.with_parked(unparked.more);
-                if unparked.woken == 0 {
-                    state.without_heir()
-                } else {
-                    state
-                }
-            });
-            HEIR
-        });
+        parking::unpark_one(
+            repository(),
+            self.mutex.key(),
+            // If a real-time thread has parked meanwhile, this is the heir no longer.
+            |first| !Waiter(first).is_real_time(),
+            |woken, others_wait| {
+                self.mutex.set(|state| {
+                    let state = state.with_parked(others_wait);
+                    if woken.is_none() {
+                        state.without_heir()
+                    } else {
+                        state
+                    }
+                });
+                HEIR
+            },
+        );
     }
 }
 
 /// Releases the lock, which has been found with PARKED set and no heir, and wakes one, and perhaps some extras.
 #[cold]
-pub(super) fn unlock_and_wake(mutex: &RawMutex, then: Then) {
+pub(super) fn unlock_and_wake(mutex: &RawPosixMutex, then: Then) {
+    if real_time::unlock(mutex) {
+        return;
+    }
     let extras = mutex.extras();
     let extras_beside = |heir: Waiter| match then {
         Then::Sleep => extras,
@@ -467,10 +535,10 @@ pub(super) fn unlock_and_wake(mutex: &RawMutex, then: Then) {
     }
 }
 
-/// The same for the oldest of the waiters that `suits`, or one who is impatient, and those who come next; false, and nothing
-/// done, if there are waiters and none does.
+/// The same for the oldest of the waiters that `suits`, or one that is impatient or a real-time thread, and those that come next; false,
+/// and nothing done, if there are waiters and none does.
 fn unlock_and_wake_one_of(
-    mutex: &RawMutex,
+    mutex: &RawPosixMutex,
     suits: impl Fn(Waiter) -> bool,
     extras_beside: impl Fn(Waiter) -> usize,
 ) -> bool {
@@ -485,11 +553,15 @@ fn unlock_and_wake_one_of(
             return Choice::Stop;
         }
         if found.get().is_none() {
-            if !waiter.is_impatient() && !suits(waiter) {
+            if !waiter.is_real_time() && !waiter.is_impatient() && !suits(waiter) {
                 return Choice::Pass;
             }
             found.set(Some(waiter));
-            extras = extras_beside(waiter);
+            extras = if waiter.is_real_time() {
+                0
+            } else {
+                extras_beside(waiter)
+            };
             mutex.note_heir_woken(Moment::now());
         }
         taken += 1;
@@ -500,16 +572,22 @@ fn unlock_and_wake_one_of(
             done = false;
             return Tokens::from(0);
         }
+        if let Some(found) = found.get()
+            && found.is_real_time()
+        {
+            // It has just come.
+            return Tokens::from(real_time::release_to(mutex, found, 0, unparked.more));
+        }
         let impatient = found.get().is_some_and(Waiter::is_impatient);
         let mut state = mutex.state();
         loop {
-            let with_parked = state.with_parked(unparked.more);
+            let left = state.with_ordinary_left(unparked.more);
             let (next, first) = if unparked.woken == 0 || state.has_heir() {
-                (with_parked.released(), 0)
+                (left.released(), 0)
             } else if impatient {
-                (with_parked.handed_over(), HOLDER)
+                (left.handed_over(), HOLDER)
             } else {
-                (with_parked.released().with_heir(), HEIR)
+                (left.released().with_heir(), HEIR)
             };
             match mutex.change(state, next, Ordering::Release) {
                 Ok(()) => {
@@ -532,30 +610,34 @@ fn unlock_and_wake_one_of(
 ///
 /// The mutex need not exist any more, unless one of its waiters is found.
 #[cold]
-pub(super) fn wake_after_release(mutex: &RawMutex) {
-    parking::unpark_one(repository(), mutex.key(), |unparked| {
-        if unparked.woken == 0 {
-            return 0;
-        }
-        let has_heirs = mutex.flavour() != Flavour::WaitWake;
+pub(super) fn wake_after_release(mutex: &RawPosixMutex) {
+    // A real-time thread stays where it is if another thread has the mutex by now, whose unlock will find it.
+    let takes = |first| !(Waiter(first).is_real_time() && mutex.state().is_locked());
+    parking::unpark_one(repository(), mutex.key(), takes, |woken, others_wait| {
+        let Some(woken) = woken else { return 0 };
+        let is_real_time = Waiter(woken).is_real_time();
+        let has_heirs = mutex.flavour() != PosixFlavour::WaitWake;
         let mut token = 0;
         mutex.set(|state| {
-            let state = state.with_parked(unparked.more);
+            token = 0;
+            if is_real_time {
+                return state.with_parked(others_wait);
+            }
+            let state = state.with_ordinary_left(others_wait);
             if has_heirs && !state.has_heir() {
                 token = HEIR;
                 return state.with_heir();
             }
-            token = 0;
             state
         });
         token
     });
 }
 
-/// Releases the lock to whoever waits: the heir, or the oldest, who is handed it. (Not the first: an heir that parks does so
-/// in front, also if it came last.)
+/// Releases the lock to whoever waits: the heir, or the real-time thread of the highest priority, or the oldest, which is handed it. (Not
+/// the first: an heir that parks does so in front, also if it came last.)
 #[cold]
-pub(super) fn unlock_fairly(mutex: &RawMutex) {
+pub(super) fn unlock_fairly(mutex: &RawPosixMutex) {
     let mut state = mutex.state();
     while state.has_heir() || !state.has_parked() {
         let next = if state.has_heir() {
@@ -572,15 +654,26 @@ pub(super) fn unlock_fairly(mutex: &RawMutex) {
         }
     }
     let now = Moment::now();
-    let age = |kind| Waiter(kind).waited_until(now);
+    let was_real_time = core::cell::Cell::new(false);
+    let rank = |kind| match Waiter(kind) {
+        // The first of these is the highest of them: the queue is in their order.
+        waiter if waiter.is_real_time() => {
+            was_real_time.set(true);
+            u64::MAX
+        }
+        waiter => waiter.waited_until(now),
+    };
     let handed_over =
-        parking::unpark_highest(repository(), mutex.key(), LOOK_THROUGH, age, |unparked| {
+        parking::unpark_highest(repository(), mutex.key(), LOOK_THROUGH, rank, |unparked| {
             let mut state = mutex.state();
             loop {
-                let with_parked = state.with_parked(unparked.more);
+                let left = match was_real_time.get() {
+                    true => state.with_parked(unparked.more),
+                    false => state.with_ordinary_left(unparked.more),
+                };
                 let (next, token) = match unparked.woken {
-                    0 => (with_parked.released(), 0),
-                    _ => (with_parked.handed_over(), HOLDER),
+                    0 => (left.released(), 0),
+                    _ => (left.handed_over(), HOLDER),
                 };
                 match mutex.change(state, next, Ordering::Release) {
                     Ok(()) => return token,

@@ -5,7 +5,7 @@
 //! others take the lock past it. Word and parking are those of `throughput.rs`, without an heir.
 
 use super::waiter::{Moment, Waiter};
-use super::{LockTimedOut, RawMutex};
+use super::{LockTimedOut, RawPosixMutex, real_time};
 use crate::atomic::Ordering;
 use crate::futex::parking::{self, Parked};
 use crate::lock::mutex::throughput::{self, HEIR, HOLDER};
@@ -15,7 +15,7 @@ use crate::sys::clock::Deadline;
 
 /// Takes the lock, as a thread that has found it taken.
 #[cold]
-pub(super) fn lock(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), LockTimedOut> {
+pub(super) fn lock(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result<(), LockTimedOut> {
     let began = Moment::now();
     let mut has_parked = false;
     loop {
@@ -32,15 +32,20 @@ pub(super) fn lock(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), 
         if core::mem::replace(&mut has_parked, true) {
             stats::count(Event::SleptAgain);
         }
+        let waiter = Waiter::since(began);
         let parked = parking::park(
             repository(),
             mutex.key(),
-            Waiter::since(began).0,
+            waiter.entry(),
             deadline,
             || {
                 mutex.announce(|state| {
                     let held = state.is_locked();
-                    held.then_some(state.with_parked(true))
+                    let parked = match waiter.is_real_time() {
+                        true => state.with_real_time_parked(),
+                        false => state.with_parked(true),
+                    };
+                    held.then_some(parked)
                 })
             },
             |others_wait| mutex.note_parked(others_wait),
@@ -55,11 +60,19 @@ pub(super) fn lock(mutex: &RawMutex, deadline: Option<&Deadline>) -> Result<(), 
     }
 }
 
-/// Releases the lock and wakes the oldest.
+/// Releases the lock and wakes the oldest; a real-time thread is handed it (`real_time.rs`).
 #[cold]
-pub(super) fn unlock_and_wake(mutex: &RawMutex) {
-    parking::unpark_one(repository(), mutex.key(), |unparked| {
-        mutex.release(|state| state.with_parked(unparked.more).released());
-        0
-    });
+pub(super) fn unlock_and_wake(mutex: &RawPosixMutex) {
+    if real_time::unlock(mutex) {
+        return;
+    }
+    parking::unpark_one(
+        repository(),
+        mutex.key(),
+        |_| true,
+        |_, others_wait| {
+            mutex.release(|state| state.with_parked(others_wait).released());
+            0
+        },
+    );
 }

@@ -5,17 +5,22 @@
 //! | 0     | always set |
 //! | 1     | IMPATIENT: has waited so long that the lock is to be handed to it |
 //! | 2     | FROM_CONDVAR: waited for a signal, and most often gives the lock back soon |
-//! | 8-23  | one more than the CPU that it last ran on; 0 if that is not known |
-//! | 24-63 | when it began to wait, in microseconds, modulo 2^40 |
+//! | 3-9   | its real-time priority (`real_time.rs`); 0 for all other threads |
+//! | 10-25 | one more than the CPU that it last ran on; 0 if that is not known |
+//! | 26-63 | when it began to wait, in microseconds, modulo 2^38 |
 
+use crate::futex::parking::Entry;
 use crate::oncpu;
+use crate::sys::sched;
 
 const WAITER: u64 = 1;
 const IMPATIENT: u64 = 1 << 1;
 const FROM_CONDVAR: u64 = 1 << 2;
-const CPU_SHIFT: u32 = 8;
+const PRIORITY_SHIFT: u32 = 3;
+const PRIORITY: u64 = 0x7f << PRIORITY_SHIFT;
+const CPU_SHIFT: u32 = 10;
 const CPU: u64 = 0xffff << CPU_SHIFT;
-const TIME_SHIFT: u32 = 24;
+const TIME_SHIFT: u32 = 26;
 
 /// A point in time, in nanoseconds of the monotonic clock.
 #[derive(Clone, Copy)]
@@ -48,11 +53,34 @@ impl Moment {
 #[derive(Clone, Copy)]
 pub(in crate::lock) struct Waiter(pub(in crate::lock) u64);
 
+const _: () = assert!(sched::HIGHEST_PRIORITY as u64 <= PRIORITY >> PRIORITY_SHIFT);
+
 impl Waiter {
     /// The calling thread, which began to wait then.
     #[inline]
     pub(in crate::lock) fn since(began: Moment) -> Self {
-        Self(WAITER | here() | (began.0 / 1000) << TIME_SHIFT)
+        let priority = u64::from(sched::priority()) << PRIORITY_SHIFT;
+        Self(WAITER | priority | here() | (began.0 / 1000) << TIME_SHIFT)
+    }
+
+    /// As what it queues.
+    #[inline]
+    pub(in crate::lock) fn entry(self) -> Entry {
+        Entry {
+            kind: self.0,
+            place: self.priority(),
+        }
+    }
+
+    /// Its real-time priority; 0 if it has none.
+    #[inline]
+    pub(in crate::lock) fn priority(self) -> u8 {
+        ((self.0 & PRIORITY) >> PRIORITY_SHIFT) as u8
+    }
+
+    #[inline]
+    pub(in crate::lock) fn is_real_time(self) -> bool {
+        self.0 & PRIORITY != 0
     }
 
     /// The calling thread, which begins to wait for a condvar.
@@ -135,8 +163,8 @@ mod tests {
         assert_eq!(waiter.waited_until(Moment(5_000_250_000)), 250);
         assert!(!waiter.is_impatient() && waiter.impatient(true).is_impatient());
         assert_eq!(waiter.impatient(true).waited_until(began), 0);
-        // 2^40 microseconds after boot, twelve days on, the count begins anew.
-        let late = Moment(((1 << 40) - 1) * 1000);
+        // 2^38 microseconds after boot, three days on, the count begins anew.
+        let late = Moment(((1 << 38) - 1) * 1000);
         assert_eq!(Waiter::since(late).waited_until(Moment(late.0 + 7000)), 7);
     }
 }

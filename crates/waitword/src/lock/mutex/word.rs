@@ -5,6 +5,7 @@
 //! | 0     | LOCKED  | somebody holds it | never |
 //! | 1     | PARKED  | somebody is parked on it | set with nobody there: until the next unlock looks; clear with somebody there: never |
 //! | 2     | HANDOFF | once it is free it is the heir's: nobody else takes it | only together with the heir's number |
+//! |       | URGENT  | the same bit without an heir's number: a real-time thread is parked (`real_time.rs`) | set with none there: until the next unlock looks |
 //! | 3     | SPECIAL | an owner is kept (`special.rs`) | never |
 //! | 4-7   | turn    | how often it was taken while there was an heir, modulo 16. SPECIAL: what else it is, for good | it is but a hint |
 //! | 8-15  | heir    | 0: no waiter is awake; else one is, in the process of this fork generation | a number of another generation means that none is |
@@ -18,6 +19,7 @@ use crate::oncpu;
 pub(super) const LOCKED: u32 = 1;
 pub(super) const PARKED: u32 = 1 << 1;
 pub(super) const HANDOFF: u32 = 1 << 2;
+const URGENT: u32 = HANDOFF;
 pub(super) const SPECIAL: u32 = 1 << 3;
 const ONE_TURN: u32 = 1 << 4;
 const TURN: u32 = 0xf << 4;
@@ -78,6 +80,12 @@ impl State {
     #[inline]
     pub(super) fn is_reserved(self) -> bool {
         !self.is_locked() && !self.may_barge()
+    }
+
+    /// Whether a real-time thread is parked, and no heir counts.
+    #[inline]
+    pub(super) fn is_urgent(self) -> bool {
+        self.0 & (HEIR | URGENT) == URGENT
     }
 
     /// How often it was taken since there is an heir: differs if it was, unless a multiple of 16 times.
@@ -146,22 +154,39 @@ impl State {
 
     #[inline]
     pub(super) fn without_heir(self) -> Self {
-        Self(self.0 & !(HEIR | HANDOFF | self.turn_bits()))
+        let handoff = if self.is_urgent() { 0 } else { HANDOFF };
+        Self(self.0 & !(HEIR | handoff | self.turn_bits()))
     }
 
     #[inline]
     pub(super) fn with_parked(self, parked: bool) -> Self {
-        Self(if parked {
-            self.0 | PARKED
-        } else {
-            self.0 & !PARKED
-        })
+        match parked {
+            true => Self(self.0 | PARKED),
+            false => self.with_ordinary_left(false),
+        }
     }
 
-    /// As reserved for the heir.
+    /// With a real-time thread parked.
+    #[inline]
+    pub(super) fn with_real_time_parked(self) -> Self {
+        Self(self.without_heir().0 | PARKED | URGENT)
+    }
+
+    /// With no real-time thread parked, and others or none.
+    #[inline]
+    pub(super) fn with_ordinary_left(self, parked: bool) -> Self {
+        let urgent = if self.is_urgent() { URGENT } else { 0 };
+        let parked = if parked { PARKED } else { 0 };
+        Self(self.0 & !(PARKED | urgent) | parked)
+    }
+
+    /// As reserved for the heir, if there is one.
     #[inline]
     pub(super) fn with_handoff(self) -> Self {
-        Self(self.0 | HANDOFF)
+        match self.has_heir() {
+            true => Self(self.0 | HANDOFF),
+            false => self,
+        }
     }
 
     /// Whether its holder is known not to run: it took the lock on the CPU that the calling thread is on.
@@ -222,6 +247,33 @@ mod tests {
             elsewhere.released().taken().released().0,
             State(0).with_parked(true).0
         );
+    }
+
+    #[test]
+    fn a_real_time_thread_that_parks_takes_the_place_of_the_heir() {
+        let held = State(LOCKED).with_heir().with_handoff();
+        let urgent = held.with_real_time_parked();
+        assert!(urgent.is_urgent() && urgent.has_parked() && !urgent.has_heir());
+        // Nothing that others do makes it forget the waiter, or a reservation of it.
+        let later = [
+            urgent.with_handoff(),
+            urgent.without_heir(),
+            urgent.with_parked(true),
+            urgent.released().taken().without_heir(),
+            urgent.released().inherited(),
+        ];
+        for state in later {
+            assert!(state.is_urgent() && state.has_parked(), "{state:?}");
+            assert!(state.released().may_barge());
+        }
+        let left = urgent.with_ordinary_left(true);
+        assert!(left.has_parked() && !left.is_urgent());
+        assert_eq!(
+            urgent.with_parked(false).released().0,
+            State(LOCKED).released().0
+        );
+        assert!(!held.is_urgent());
+        assert!(!State(LOCKED).with_parked(true).is_urgent());
     }
 
     #[test]

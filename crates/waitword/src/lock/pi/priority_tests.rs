@@ -6,6 +6,7 @@
 
 use super::watchdog::{sleeps, until, watch};
 use super::*;
+use crate::lock::{PosixFlavour, PosixMutexOptions, RawCondvar, RawPosixMutex};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU32 as Cell32};
 use std::sync::{Mutex, MutexGuard};
@@ -224,51 +225,129 @@ fn without_inheritance_the_middle_one_is_first() {
     assert!(!outcome.highest_first, "the other tests show nothing");
 }
 
+/// A condition with its mutex, as a program has them.
+struct Condition {
+    mutex: RawPosixMutex,
+    condvar: RawCondvar,
+    changed: AtomicBool,
+}
+
+impl Condition {
+    fn new() -> Self {
+        let mutex = PosixMutexOptions::new().flavour(PosixFlavour::PriorityInheriting);
+        Self {
+            mutex: mutex.build_raw(),
+            condvar: RawCondvar::new(),
+            changed: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns as the holder.
+    fn wait(&self) {
+        self.mutex.lock();
+        while !self.changed.load(SeqCst) {
+            // SAFETY: locked above, or by the wait before; it is the only mutex here.
+            assert_eq!(unsafe { self.condvar.wait(&self.mutex, None) }, Ok(()));
+        }
+    }
+}
+
+impl Lock for RawPosixMutex {
+    fn lock(&self) {
+        RawPosixMutex::lock(self);
+    }
+
+    fn unlock(&self) {
+        // SAFETY: it has an owner, and can tell.
+        assert_eq!(unsafe { self.unlock_checked() }, Ok(()));
+    }
+}
+
 #[test]
-fn the_owner_inherits_from_who_is_signalled_and_sleeps_on() {
-    let _watchdog = watch("the_owner_inherits_from_who_is_signalled_and_sleeps_on");
+fn the_owner_inherits_from_a_signalled_waiter() {
+    let _watchdog = watch("the_owner_inherits_from_a_signalled_waiter");
     let Some(_stage) = stage() else { return };
-    let (mutex, condition) = (AtomicU32::new(FREE), AtomicU32::new(0));
+    let condition = Condition::new();
     let outcome = play(Play {
-        mutex: &mutex,
-        waits: Some(&|| {
-            let wait = wait_requeue_pi(&condition, 0, None, None, &mutex, Scope::Private);
-            assert_eq!(wait, CondWait::Locked(Acquired::Clean));
-        }),
-        signals: &|| assert_eq!(requeue_pi(&condition, 0, &mutex, 0, Scope::Private), Ok(1)),
+        mutex: &condition.mutex,
+        waits: Some(&|| condition.wait()),
+        signals: &|| {
+            condition.changed.store(true, SeqCst);
+            assert!(condition.condvar.notify_one());
+        },
         middle_runs: false,
     });
     assert_eq!(outcome.lowest_at, HIGH);
     assert!(outcome.highest_first);
 }
 
+/// On one CPU, and the signaller has a higher priority than all: each waiter has been woken before
+/// the first of them runs.
 #[test]
 fn a_broadcast_serves_by_priority() {
     let _watchdog = watch("a_broadcast_serves_by_priority");
     let Some(_stage) = stage() else { return };
-    let (mutex, condition) = (AtomicU32::new(FREE), AtomicU32::new(0));
+    let condition = Condition::new();
     let served = Mutex::new(Vec::new());
     std::thread::scope(|threads| {
         let priorities = [2, 4, 1, 3];
         for priority in priorities {
-            let waiter = Cell32::new(0);
-            let waiter: &Cell32 = Box::leak(Box::new(waiter));
-            let (mutex, condition, served) = (&mutex, &condition, &served);
+            let waiter: &Cell32 = Box::leak(Box::new(Cell32::new(0)));
+            let (condition, served) = (&condition, &served);
             threads.spawn(move || {
                 assert!(set_priority(priority));
+                go_on_stage();
                 waiter.store(tid(), SeqCst);
-                let wait = wait_requeue_pi(condition, 0, None, None, mutex, Scope::Private);
-                assert_eq!(wait, CondWait::Locked(Acquired::Clean));
+                condition.wait();
                 // The lock that is tested keeps this one free.
                 served.lock().unwrap().push(priority);
-                mutex.unlock();
+                Lock::unlock(&condition.mutex);
             });
             until(|| waiter.load(SeqCst) != 0 && sleeps(waiter.load(SeqCst)));
         }
-        mutex.lock();
-        let moved = requeue_pi(&condition, 0, &mutex, i32::MAX as u32, Scope::Private);
-        assert_eq!(moved, Ok(priorities.len()));
-        mutex.unlock();
+        let all = threads.spawn(|| {
+            assert!(set_priority(5));
+            go_on_stage();
+            condition.mutex.lock();
+            condition.changed.store(true, SeqCst);
+            let signalled = condition.condvar.notify_all();
+            Lock::unlock(&condition.mutex);
+            signalled
+        });
+        assert_eq!(all.join().unwrap(), priorities.len());
     });
     assert_eq!(*served.lock().unwrap(), [4, 3, 2, 1]);
+}
+
+/// The signaller has the CPU of the waiter, and a higher priority: the waiter has not run yet when
+/// the signal returns. A mutex that was free then is free still, for any thread to take; it is not
+/// held by a thread that sleeps.
+#[test]
+fn a_signal_leaves_a_free_mutex_free() {
+    let _watchdog = watch("a_signal_leaves_a_free_mutex_free");
+    let Some(_stage) = stage() else { return };
+    let condition = Condition::new();
+    let waiter = Cell32::new(0);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            assert!(set_priority(LOW));
+            go_on_stage();
+            waiter.store(tid(), SeqCst);
+            condition.wait();
+            Lock::unlock(&condition.mutex);
+        });
+        until(|| waiter.load(SeqCst) != 0 && sleeps(waiter.load(SeqCst)));
+        let signaller = threads.spawn(|| {
+            assert!(set_priority(HIGH));
+            go_on_stage();
+            condition.changed.store(true, SeqCst);
+            assert!(condition.condvar.notify_one());
+            let taken = condition.mutex.try_lock_checked();
+            if taken.is_ok() {
+                Lock::unlock(&condition.mutex);
+            }
+            taken
+        });
+        assert_eq!(signaller.join().unwrap(), Ok(()));
+    });
 }

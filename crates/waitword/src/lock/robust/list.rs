@@ -131,7 +131,10 @@ impl List {
 
     #[inline]
     fn head(&self) -> &Head {
-        // SAFETY: found by `find`: a head with glibc's link before it, which is there as long as the thread.
+        // SAFETY: `find` has checked the head and the link before it, or made them. They lie in the
+        // thread's own storage, which is there as long as the thread; this is the same thread,
+        // since a `List` is not Send, and the same process, since `KNOWN` is asked for its
+        // generation.
         unsafe { &*at::<Head>(self.head - PREV) }
     }
 
@@ -160,7 +163,8 @@ impl List {
         let node = &mutex.node;
         node.next.store(first, Relaxed);
         node.prev.store(self.head, Relaxed);
-        // SAFETY: what the list leads to is a node that is held, or the head: each has a link back.
+        // SAFETY: `first` leads to the head, or to the node of a mutex that this thread holds, ours
+        // or glibc's. Both have a link back, and a mutex stays where it is while it is held.
         unsafe { prev_of(first) }.store(link_to(mutex) & !INHERITS, Relaxed);
         step(Step::HalfLinked);
         compiler_fence(SeqCst);
@@ -176,7 +180,9 @@ impl List {
     pub(super) unsafe fn unlink(self, mutex: &RawRobustMutex) {
         let node = &mutex.node;
         let (prev, next) = (node.prev.load(Relaxed), node.next.load(Relaxed));
-        // SAFETY: the neighbours of a node in the list are in it too, or are the head.
+        // SAFETY: the mutex is in the list, by this function's contract, so both links lead to the
+        // head, or to nodes of mutexes that this thread holds. Those stay where they are while they
+        // are held.
         let (behind, before) = unsafe { (prev_of(next), &*at::<AtomicUsize>(prev & !INHERITS)) };
         behind.store(prev, Relaxed);
         step(Step::HalfUnlinked);
@@ -192,7 +198,8 @@ impl List {
 /// The link that leads to this mutex.
 #[inline]
 fn link_to(mutex: &RawRobustMutex) -> usize {
-    let address = (&raw const mutex.node.next).expose_provenance();
+    // That of the node, and not of `next`: from the link the way leads to `prev` too.
+    let address = core::ptr::from_ref(&mutex.node).expose_provenance() + offset_of!(Node, next);
     address | if mutex.inherits() { INHERITS } else { 0 }
 }
 
@@ -207,7 +214,8 @@ fn at<T>(address: usize) -> *const T {
 /// It leads to a node or a head.
 #[inline]
 unsafe fn prev_of<'a>(link: usize) -> &'a AtomicUsize {
-    // SAFETY: the caller's promise.
+    // SAFETY: it leads to a node or a head, both of which have a `prev` before the `next` or `list`
+    // that links lead to; it is there by this function's contract, and everything in it is atomic.
     unsafe { &*at::<AtomicUsize>((link & !INHERITS) - PREV) }
 }
 
@@ -218,7 +226,9 @@ fn find() -> Result<usize, RobustError> {
     if found == 0 {
         return register();
     }
-    // SAFETY: the kernel was given this head by the C library. Only the kernel's part of it is read.
+    // SAFETY: the kernel knows the calling thread's head by what the C library has registered: a
+    // head that lies there until the thread has ended. Only the parts that the kernel reads too are
+    // read here.
     let (list, offset) = unsafe {
         (
             (*at::<AtomicUsize>(found)).load(Relaxed),
@@ -229,7 +239,9 @@ fn find() -> Result<usize, RobustError> {
         return Err(RobustError::Unsupported);
     }
     // An empty list leads to its head both ways, if there is a way back.
-    // SAFETY: with this offset it is glibc's head, or one of ours, which lies inside a larger structure.
+    // SAFETY: with this offset the head is glibc's, which keeps its link back in the eight bytes
+    // before, or one of `OWN`. (Of any other library's, eight bytes before a head in its thread
+    // structure.)
     let way_back = unsafe { prev_of(found) }.load(Relaxed);
     if list == found && way_back != found {
         return Err(RobustError::Unsupported);
@@ -241,11 +253,12 @@ fn find() -> Result<usize, RobustError> {
 #[cold]
 fn register() -> Result<usize, RobustError> {
     OWN.with(|own| {
-        let head = (&raw const own.list).expose_provenance();
+        let head = core::ptr::from_ref(own).expose_provenance() + offset_of!(Head, list);
         own.prev.store(head, Relaxed);
         own.list.store(head, Relaxed);
         own.list_op_pending.store(0, Relaxed);
-        // SAFETY: thread-local storage is there until the kernel has ended the thread, and the list is empty.
+        // SAFETY: thread-local storage without a destructor is there until the kernel has ended the
+        // thread. The head leads to itself: an empty list, which the kernel can walk.
         unsafe { robust::set_list_head(head, HEAD_LENGTH) }
             .map_err(|_| RobustError::Unsupported)?;
         Ok(head)

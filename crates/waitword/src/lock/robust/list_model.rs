@@ -67,11 +67,11 @@ pub(crate) unsafe fn thread_ends() {
     let held = with(core::mem::take);
     let pending = held.pending;
     for &word in held.words.iter().filter(|&&word| Some(word) != pending) {
-        // SAFETY: the caller's promise.
+        // SAFETY: what the thread holds is still there, by this function's contract.
         robust::owner_dies(unsafe { &*word }, tid(), false);
     }
     if let Some(word) = pending {
-        // SAFETY: as above.
+        // SAFETY: what it was locking or unlocking is still there, by this function's contract.
         robust::owner_dies(unsafe { &*word }, tid(), true);
     }
 }

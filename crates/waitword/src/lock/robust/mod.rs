@@ -2,7 +2,7 @@
 //!
 //! | file | what it knows |
 //! |------|---------------|
-//! | `mutex.rs` | [`RobustMutex`]: data, guards, no `unsafe` for its user |
+//! | `mutex.rs` | [`RobustMutex`]: the data, lent to a closure |
 //! | `raw.rs` | [`RawRobustMutex`]: kinds, depth, death and recovery; the order of the steps |
 //! | `word.rs` | the word: taking, sleeping, waking |
 //! | `list.rs` | the thread's list of what it holds, which the kernel walks at its end |
@@ -28,5 +28,5 @@ mod tests;
 
 pub use error::{RobustError, RobustLocked};
 #[cfg(not(loom))]
-pub use mutex::{RobustGuard, RobustMutex};
+pub use mutex::{RobustAccess, RobustMutex};
 pub use raw::{RawRobustMutex, RobustKind, RobustProtocol};

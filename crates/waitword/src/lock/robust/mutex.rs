@@ -1,56 +1,48 @@
 //! The robust mutex with its data.
 //!
-//! While it is locked, the holder's list leads to it, and the kernel and the thread's next lock write through that. So
-//! it must not move or go while it is locked, and a guard may be forgotten. Hence `Pin`: what is pinned stays until
-//! it is dropped, and our `drop` takes it out of the list. (It cannot take it out of another thread's list; it
-//! ends the process then, which is no error that a program can go on from.)
+//! # Access by closure, not by guard
+//!
+//! `mem::forget` and `Box::leak` are safe, so a guard can outlive its thread in another thread's hands, as a `&mut T`.
+//! The kernel sees only that the thread has ended, and gives the mutex to the next one: two exclusive references. So there is no
+//! guard. [`RobustMutex::with`] lends the data to a closure, for a lifetime that the closure cannot name, and unlocks when the
+//! closure has returned or unwound. A thread cannot end in between, but with its whole process, and then no borrow is left.
+//!
+//! For the same reason the mutex needs no `Pin`, though the holder's list leads to it while it is locked: `with` borrows it
+//! for as long.
 
 use super::error::{RobustError, RobustLocked};
 use super::raw::{RawRobustMutex, RobustKind, RobustProtocol};
 use crate::sys::clock::Deadline;
-use core::cell::UnsafeCell;
+use core::cell::{Cell, UnsafeCell};
 use core::fmt;
-use core::marker::{PhantomData, PhantomPinned};
+use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
-use core::pin::Pin;
 use core::time::Duration;
 
-/// A mutex whose holder may die: its thread may end, or its process be killed, and the next to lock it is told.
+/// A mutex whose holder's process may be killed: the next to lock it learns of that.
 ///
-/// It works the same between threads and between processes that map its memory. What it protects must then be
-/// plain data without addresses. Nothing is poisoned by a panic: the guard unlocks, and that is not a death.
-///
-/// A mutex is locked where it is pinned: a `static` with [`Pin::static_ref`], a local with [`pin!`](core::pin::pin), on
-/// the heap with `Box::pin`, in shared memory with [`at`](Self::at).
+/// It works between the threads of one process, and between processes that map its memory ([`at`](Self::at)). What it
+/// protects must then be plain data without addresses. A panic does not poison it: the closure unwinds, the mutex is
+/// unlocked, and that is not a death.
 ///
 /// ```
-/// use std::pin::pin;
-/// use waitword::{RobustError, RobustGuard, RobustMutex};
+/// use waitword::{RobustAccess, RobustError, RobustMutex};
 ///
-/// /// Two numbers that are equal whenever nobody holds the mutex.
-/// struct Pair(u32, u32);
+/// /// Two numbers that are equal whenever no thread has the mutex.
+/// static PAIR: RobustMutex<(u32, u32)> = RobustMutex::new((1, 1));
 ///
-/// let pair = pin!(RobustMutex::new(Pair(1, 1)));
-/// let pair = pair.into_ref();
-///
-/// std::thread::scope(|scope| {
-///     let dies = scope.spawn(|| {
-///         let mut guard = pair.lock().unwrap();
-///         guard.0 = 2;
-///         // The thread ends in the middle of its work.
-///         std::mem::forget(guard);
-///     });
-///     dies.join().unwrap();
-/// });
-///
-/// let mut guard = pair.lock()?;
-/// assert!(RobustGuard::owner_died(&guard));
-/// guard.1 = guard.0;
-/// // Without this, it could never be locked again once the guard is gone.
-/// RobustGuard::mark_consistent(&mut guard);
-/// drop(guard);
-///
-/// assert!(!RobustGuard::owner_died(&pair.lock()?));
+/// let sum = PAIR.with(|mut pair| {
+///     if RobustAccess::owner_died(&pair) {
+///         // A process was killed between the two changes. Without a repair, the mutex could never be
+///         // locked again.
+///         pair.1 = pair.0;
+///         RobustAccess::mark_consistent(&mut pair);
+///     }
+///     pair.0 += 1;
+///     pair.1 += 1;
+///     pair.0 + pair.1
+/// })?;
+/// assert_eq!(sum, 4);
 /// # Ok::<(), RobustError>(())
 /// ```
 ///
@@ -59,13 +51,14 @@ use core::time::Duration;
 #[repr(C)]
 pub struct RobustMutex<T: ?Sized> {
     raw: RawRobustMutex,
-    pinned: PhantomPinned,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value goes where the mutex goes.
+// SAFETY: to send the mutex is to send the value, which `T: Send` allows. No list leads to a mutex
+// that is sent: `with` borrows it for as long as it is locked.
 unsafe impl<T: ?Sized + Send> Send for RobustMutex<T> {}
-// SAFETY: one thread at a time has the value.
+// SAFETY: a shared mutex lends the value to one thread after another, exclusively, which is what
+// `T: Send` allows.
 unsafe impl<T: ?Sized + Send> Sync for RobustMutex<T> {}
 
 impl<T> RobustMutex<T> {
@@ -77,9 +70,8 @@ impl<T> RobustMutex<T> {
     /// An unlocked mutex, with or without priority inheritance.
     pub const fn with_protocol(value: T, protocol: RobustProtocol) -> Self {
         Self {
-            // To lock it twice would cost nothing to notice, and is of no use.
+            // To notice a second lock by the holder costs nothing, and nothing else may come of one.
             raw: RawRobustMutex::new(RobustKind::ErrorChecking, protocol),
-            pinned: PhantomPinned,
             value: UnsafeCell::new(value),
         }
     }
@@ -88,80 +80,114 @@ impl<T> RobustMutex<T> {
     ///
     /// # Safety
     /// A whole mutex lies there, written from [`new`](Self::new) by one of the processes before the others look, with a
-    /// value that is valid in all of them. It is never moved, and is mapped for `'a` and until no thread of
-    /// this process holds it any more. Processes that write the memory otherwise are the caller's matter.
-    pub unsafe fn at<'a>(address: *const Self) -> Pin<&'a Self> {
-        // SAFETY: the caller's promise.
-        unsafe { Pin::new_unchecked(&*address) }
+    /// value that is valid in all of them. It is never moved, and is mapped for `'a`. This process maps it at this one
+    /// address only. What other processes do to the memory is the caller's responsibility.
+    pub unsafe fn at<'a>(address: *const Self) -> &'a Self {
+        // SAFETY: forwards this function's own contract: it points to a mutex that is valid for 'a.
+        unsafe { &*address }
+    }
+
+    /// Takes the value out.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
     }
 }
 
 impl<T: ?Sized> RobustMutex<T> {
-    /// Locks it; waits for that as long as need be. Blocks; signals do not end the wait. Not for signal handlers.
+    /// Locks it, waiting as long as it needs, and calls `section` with the data. Blocks; signals do not end the wait. Not
+    /// for signal handlers.
+    ///
+    /// If a holder has died, `section` has to [repair](RobustAccess::mark_consistent) the data. If it does not, or panics
+    /// before, the mutex can never be locked again.
     ///
     /// # Errors
-    /// [`RobustError::NotRecoverable`], [`Deadlock`](RobustError::Deadlock) if the caller holds it,
-    /// [`Unsupported`](RobustError::Unsupported); with inheritance [`OutOfMemory`](RobustError::OutOfMemory),
-    /// [`Kernel`](RobustError::Kernel).
+    /// `section` was not called. [`RobustError::NotRecoverable`]; [`Deadlock`](RobustError::Deadlock) from within a
+    /// section of the same mutex; [`Unsupported`](RobustError::Unsupported); with inheritance
+    /// [`OutOfMemory`](RobustError::OutOfMemory), [`Kernel`](RobustError::Kernel).
     #[inline]
-    pub fn lock(self: Pin<&Self>) -> Result<RobustGuard<'_, T>, RobustError> {
-        // SAFETY: pinned: it stays until it is dropped, and `drop` takes it out of the list.
-        self.guard(unsafe { self.raw.lock() })
+    pub fn with<R>(
+        &self,
+        section: impl FnOnce(RobustAccess<'_, T>) -> R,
+    ) -> Result<R, RobustError> {
+        // SAFETY: `self` is borrowed until `enter` has unlocked it again.
+        self.enter(unsafe { self.raw.lock() }, section)
     }
 
-    /// Locks it if nobody holds it. Does not block.
+    /// [`with`](Self::with), if no thread holds the mutex. Does not block for it.
     ///
     /// # Errors
-    /// [`RobustError::Busy`], also if the caller holds it; those of [`lock`](Self::lock) but for `Deadlock`.
+    /// [`RobustError::Busy`], also from within a section of the same mutex; those of [`with`](Self::with) but for `Deadlock`.
     #[inline]
-    pub fn try_lock(self: Pin<&Self>) -> Result<RobustGuard<'_, T>, RobustError> {
-        // SAFETY: as above.
-        self.guard(unsafe { self.raw.try_lock() })
+    pub fn try_with<R>(
+        &self,
+        section: impl FnOnce(RobustAccess<'_, T>) -> R,
+    ) -> Result<R, RobustError> {
+        // SAFETY: `self` is borrowed until `enter` has unlocked it again.
+        self.enter(unsafe { self.raw.try_lock() }, section)
     }
 
-    /// Locks it; waits no longer than to the deadline. A mutex that can be had without waiting is had even if the
-    /// deadline has passed.
+    /// [`with`](Self::with) that waits for the mutex until `deadline` at the latest: an [`Instant`](std::time::Instant), or
+    /// a time on either clock. A free mutex is locked whatever the deadline.
     ///
     /// # Errors
-    /// [`RobustError::TimedOut`], and those of [`lock`](Self::lock).
+    /// [`RobustError::TimedOut`], and those of [`with`](Self::with).
     #[inline]
-    pub fn lock_until(
-        self: Pin<&Self>,
-        deadline: Deadline,
-    ) -> Result<RobustGuard<'_, T>, RobustError> {
-        // SAFETY: as above.
-        self.guard(unsafe { self.raw.lock_until(deadline) })
+    pub fn with_until<R>(
+        &self,
+        deadline: impl Into<Deadline>,
+        section: impl FnOnce(RobustAccess<'_, T>) -> R,
+    ) -> Result<R, RobustError> {
+        // SAFETY: `self` is borrowed until `enter` has unlocked it again.
+        self.enter(unsafe { self.raw.lock_until(deadline.into()) }, section)
     }
 
-    /// [`lock_until`](Self::lock_until) that long from now, on the monotonic clock.
+    /// [`with_until`](Self::with_until) this long from now, on the monotonic clock.
     ///
     /// # Errors
-    /// As there.
-    pub fn lock_for(
-        self: Pin<&Self>,
-        patience: Duration,
-    ) -> Result<RobustGuard<'_, T>, RobustError> {
-        self.lock_until(Deadline::after(patience))
+    /// As [`with_until`](Self::with_until).
+    pub fn with_for<R>(
+        &self,
+        timeout: Duration,
+        section: impl FnOnce(RobustAccess<'_, T>) -> R,
+    ) -> Result<R, RobustError> {
+        self.with_until(Deadline::after(timeout), section)
     }
 
+    /// The value, which nobody else can reach: no lock is needed.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+
+    /// Calls `section` if the mutex was locked, and unlocks it again, also if `section` panics.
     #[inline]
-    fn guard(
-        self: Pin<&Self>,
+    fn enter<R>(
+        &self,
         locked: Result<RobustLocked, RobustError>,
-    ) -> Result<RobustGuard<'_, T>, RobustError> {
-        Ok(RobustGuard {
-            owner_died: locked? == RobustLocked::OwnerDied,
-            mutex: self.get_ref(),
+        section: impl FnOnce(RobustAccess<'_, T>) -> R,
+    ) -> Result<R, RobustError> {
+        let owner_died = locked? == RobustLocked::OwnerDied;
+        let held = Held {
+            raw: &self.raw,
+            is_held: Cell::new(true),
+        };
+        Ok(section(RobustAccess {
+            held: &held,
+            value: &self.value,
+            owner_died,
             not_send: PhantomData,
-        })
+        }))
     }
 }
 
-impl<T: ?Sized> Drop for RobustMutex<T> {
-    fn drop(&mut self) {
-        if self.raw.is_locked() {
-            self.raw.abandon();
-        }
+impl<T: Default> Default for RobustMutex<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T> From<T> for RobustMutex<T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
     }
 }
 
@@ -173,78 +199,97 @@ impl<T: ?Sized> fmt::Debug for RobustMutex<T> {
     }
 }
 
-/// A locked [`RobustMutex`]; unlocks it when it goes.
-///
-/// If a holder had died and the mutex was not [marked](Self::mark_consistent) consistent since, it can never be
-/// locked again after that. (So it is if the one who repairs it panics.)
-///
-/// In a forked child, a guard that came along from the parent does nothing: the parent's thread holds the mutex.
-#[must_use = "the mutex is unlocked when the guard goes"]
-pub struct RobustGuard<'a, T: ?Sized> {
-    mutex: &'a RobustMutex<T>,
+/// Unlocks when a section ends, unless a wait in it could not lock the mutex again.
+struct Held<'a> {
+    raw: &'a RawRobustMutex,
+    is_held: Cell<bool>,
+}
+
+impl Drop for Held<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.is_held.get() {
+            // Refused only in a forked child, whose parent's thread holds the mutex.
+            let _ = self.raw.unlock();
+        }
+    }
+}
+
+/// The data of a locked [`RobustMutex`], for as long as the closure runs that it was given to. It does not unlock.
+#[must_use = "what it lends cannot be reached otherwise"]
+pub struct RobustAccess<'a, T: ?Sized> {
+    held: &'a Held<'a>,
+    value: &'a UnsafeCell<T>,
     owner_died: bool,
-    /// The thread that has locked it unlocks it.
+    /// The thread that locked the mutex unlocks it, and gives it back in waits.
     not_send: PhantomData<*const ()>,
 }
 
-// SAFETY: a shared guard gives shared access to the value, and no more.
-unsafe impl<T: ?Sized + Sync> Sync for RobustGuard<'_, T> {}
+// SAFETY: shared access to it gives shared access to the value, which `T: Sync` allows, and to
+// nothing else: it does not lead to the mutex, and the cell in `held` is only used by methods that
+// consume it.
+unsafe impl<T: ?Sized + Sync> Sync for RobustAccess<'_, T> {}
 
-impl<T: ?Sized> RobustGuard<'_, T> {
-    /// Whether a holder has died, and this is the first guard since. The value may be half changed then.
+impl<T: ?Sized> RobustAccess<'_, T> {
+    /// Whether a holder has died, and this is the first section since. The value may be half changed then.
     #[inline]
-    pub fn owner_died(guard: &Self) -> bool {
-        guard.owner_died
+    pub fn owner_died(access: &Self) -> bool {
+        access.owner_died
     }
 
     /// Says that the value is whole again after a holder's death. Does nothing if there was none.
     #[inline]
-    pub fn mark_consistent(guard: &mut Self) {
-        let _ = guard.mutex.raw.mark_consistent();
+    pub fn mark_consistent(access: &mut Self) {
+        let _ = access.held.raw.mark_consistent();
     }
-}
 
-impl<'a, T: ?Sized> RobustGuard<'a, T> {
-    /// Runs `wait`, which gives the mutex back and takes it again, or fails without it; a guard of the mutex as it was had.
+    /// Runs `wait`, which gives the mutex back and locks it again, or fails without it. After an error there is no access,
+    /// and the section does not unlock at its end.
     pub(in crate::lock) fn while_unlocked<R>(
         self,
         wait: impl FnOnce(&RawRobustMutex) -> Result<(RobustLocked, R), RobustError>,
     ) -> Result<(Self, R), RobustError> {
-        // After an error the guard goes, and unlocks what may be held still.
-        let (locked, result) = wait(&self.mutex.raw)?;
-        let mut again = self;
-        again.owner_died = locked == RobustLocked::OwnerDied;
-        Ok((again, result))
+        match wait(self.held.raw) {
+            Ok((locked, result)) => {
+                let owner_died = locked == RobustLocked::OwnerDied;
+                Ok((Self { owner_died, ..self }, result))
+            }
+            Err(error) => {
+                self.held.is_held.set(self.held.raw.is_mine());
+                Err(error)
+            }
+        }
     }
 }
 
-impl<T: ?Sized> Deref for RobustGuard<'_, T> {
+impl<T: ?Sized> Deref for RobustAccess<'_, T> {
     type Target = T;
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: locked by us as long as the guard is there.
-        unsafe { &*self.mutex.value.get() }
+        // SAFETY: this thread holds the mutex while `self` exists: a wait that loses it consumes
+        // `self`. There is one access to a section, and the borrow of the value borrows it.
+        unsafe { &*self.value.get() }
     }
 }
 
-impl<T: ?Sized> DerefMut for RobustGuard<'_, T> {
+impl<T: ?Sized> DerefMut for RobustAccess<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above, and the guard is borrowed alone.
-        unsafe { &mut *self.mutex.value.get() }
+        // SAFETY: this thread holds the mutex while `self` exists: a wait that loses it consumes
+        // `self`. `self`, the one access to the section, is borrowed exclusively as long as the
+        // value.
+        unsafe { &mut *self.value.get() }
     }
 }
 
-impl<T: ?Sized> Drop for RobustGuard<'_, T> {
-    #[inline]
-    fn drop(&mut self) {
-        // Refused in a forked child only.
-        let _ = self.mutex.raw.unlock();
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RobustAccess<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
     }
 }
 
-impl<T: ?Sized + fmt::Debug> fmt::Debug for RobustGuard<'_, T> {
+impl<T: ?Sized + fmt::Display> fmt::Display for RobustAccess<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }

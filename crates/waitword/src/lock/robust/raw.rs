@@ -188,7 +188,7 @@ impl RawRobustMutex {
     /// thread's list leads to it.
     #[inline]
     pub unsafe fn lock(&self) -> Result<RobustLocked, RobustError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract.
         unsafe { self.lock_with(Patience::Endless) }
     }
 
@@ -202,7 +202,7 @@ impl RawRobustMutex {
     /// As [`lock`](Self::lock).
     #[inline]
     pub unsafe fn try_lock(&self) -> Result<RobustLocked, RobustError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract.
         unsafe { self.lock_with(Patience::None) }
     }
 
@@ -216,7 +216,7 @@ impl RawRobustMutex {
     /// As [`lock`](Self::lock).
     #[inline]
     pub unsafe fn lock_until(&self, deadline: Deadline) -> Result<RobustLocked, RobustError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: forwards this function's own contract.
         unsafe { self.lock_with(Patience::Until(&deadline)) }
     }
 
@@ -244,7 +244,9 @@ impl RawRobustMutex {
         }
         list.begin(self);
         step(Step::UnlockBegun);
-        // SAFETY: we hold it, and whoever locks it puts it into the list.
+        // SAFETY: the word has this thread's number: so this thread locked it, and put it into its
+        // list. (If the number was written by another process, or is that of a dead thread that
+        // held more mutexes than the kernel looks at: "What is not guaranteed".)
         unsafe { list.unlink(self) };
         step(Step::Unlinked);
         self.release(me);
@@ -295,29 +297,6 @@ impl RawRobustMutex {
         self.word.load(Relaxed) & TID_MASK
     }
 
-    /// Its memory goes while it is locked: takes it out of the caller's list.
-    ///
-    /// # Aborts
-    /// If another thread of this process holds it, in whose list it would stay.
-    #[cfg(not(loom))]
-    #[cold]
-    pub(super) fn abandon(&self) {
-        let holder = self.holder();
-        if holder == tid() {
-            // Ours to use: it was had in this thread.
-            if let Ok(list) = List::of_this_thread() {
-                // SAFETY: held, and so in the list.
-                unsafe { list.unlink(self) };
-            }
-        } else if crate::sys::tid::is_in_this_process(holder) {
-            eprintln!(
-                "a robust mutex goes that thread {holder} still holds: its guard was forgotten"
-            );
-            std::process::abort();
-        }
-        // Otherwise a thread of the process that this one was forked from.
-    }
-
     #[cfg(any(test, loom))]
     pub(crate) fn word(&self) -> &AtomicU32 {
         &self.word
@@ -339,16 +318,16 @@ impl RawRobustMutex {
     #[inline]
     unsafe fn lock_with(&self, patience: Patience<'_>) -> Result<RobustLocked, RobustError> {
         let me = tid();
-        if self.holder() == me
-            && let Some(answer) = self.lock_again(patience)
-        {
-            return answer;
+        if self.holder() == me {
+            if let Some(answer) = self.lock_again(patience) {
+                return answer;
+            }
         }
         let list = List::of_this_thread()?;
         list.begin(self);
         step(Step::LockBegun);
         match self.take(me, patience) {
-            // SAFETY: the caller's promise.
+            // SAFETY: forwards this function's own contract.
             Ok(taken) => unsafe { self.enter(me, list, taken) },
             Err(error) => {
                 list.end();
@@ -423,8 +402,8 @@ impl RawRobustMutex {
         }
         // The dead may have held it several times.
         self.depth.store(1, Relaxed);
-        // SAFETY: it was nobody's, and so in no list, or in a dead thread's, which nobody walks any more. It stays by
-        // the caller's promise.
+        // SAFETY: it was free, and so in no list, or in that of a dead thread, which nothing
+        // follows any more. It stays where it is until it is unlocked, by this function's contract.
         unsafe { list.link(self) };
         step(Step::Linked);
         list.end();
@@ -454,7 +433,7 @@ impl RawRobustMutex {
     fn tidy_now_and_then(&self, me: u32) {
         let takes = self.takes.load(Relaxed).wrapping_add(1);
         self.takes.store(takes, Relaxed);
-        if takes.is_multiple_of(TIDY_EVERY) {
+        if takes % TIDY_EVERY == 0 {
             word::tidy(&self.word, me);
         }
     }

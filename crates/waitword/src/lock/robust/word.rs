@@ -169,20 +169,18 @@ fn announce(word: &AtomicU32) -> Option<u32> {
 /// Frees the word that the caller holds, and wakes one who waits. Once it is free, only its address is used.
 #[inline]
 pub(super) fn release(word: &AtomicU32, me: u32) {
-    let address: *const AtomicU32 = word;
     let freed = word.compare_exchange(me, FREE, Ordering::Release, Ordering::Relaxed);
     if freed.is_err() {
-        release_and_wake(address);
+        release_and_wake(word);
     } else {
         step(Step::Released);
     }
 }
 
 #[cold]
-fn release_and_wake(word: *const AtomicU32) {
+fn release_and_wake(word: &AtomicU32) {
     // A swap: whatever bits there were, somebody may wait.
-    // SAFETY: the caller holds it.
-    unsafe { &*word }.swap(WAITERS, Ordering::Release);
+    word.swap(WAITERS, Ordering::Release);
     step(Step::Released);
     robust::wake_one(word);
     step(Step::WokeOne);

@@ -50,30 +50,25 @@ fn nanoseconds() -> u64 {
     now(Clock::Monotonic).as_nanos() as u64
 }
 
-/// Whether a lock that has seen its readers overlap often enough may become fast.
+/// The number for the bias of a lock that has seen its readers overlap often enough, if it may become fast.
 #[cold]
-pub(super) fn may_begin(lock: usize) -> bool {
+pub(super) fn begin(lock: usize) -> Option<u32> {
     // In a model the clock has no meaning; locks are made fast by hand.
     if cfg!(loom) || !slots::has_room_for(lock) {
-        return false;
+        return None;
     }
     let entry = entry(lock);
     let now = nanoseconds();
-    let Some(cpu) = crate::oncpu::current_cpu() else {
-        // Nothing can be known of CPUs here; no lock becomes fast.
-        return false;
-    };
-    let cpu = u64::from(cpu) % (1 << CPU_BITS);
+    // Without it nothing can be known of CPUs; no lock becomes fast.
+    let cpu = u64::from(crate::oncpu::current_cpu()?) % (1 << CPU_BITS);
     // Two who do this at once may each take the other's place: then it is seen the next time.
     let last = entry
         .last_seen
         .swap(now >> CPU_BITS << CPU_BITS | cpu, Relaxed);
-    last % (1 << CPU_BITS) != cpu
+    let may_begin = last % (1 << CPU_BITS) != cpu
         && now.saturating_sub(last) < CLOSE
-        && now >= entry.not_before.load(Relaxed)
-        // A slow lock stands in no slot. If it does, an earlier lock at this place was freed while a reader held it (programs do
-        // that to pthread's), and a writer of this one would wait for that reader for ever.
-        && !slots::any(lock)
+        && now >= entry.not_before.load(Relaxed);
+    may_begin.then(slots::free_number).flatten()
 }
 
 /// The driving out of readers, timed.
@@ -96,62 +91,5 @@ impl Cost {
         let now = nanoseconds();
         let pause = now.saturating_sub(self.began).min(MOST_COST) * TIMES_THE_COST;
         entry(lock).not_before.store(now + pause, Relaxed);
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use std::time::{Duration, Instant};
-
-    /// Moves the calling thread to another CPU; false if there is none.
-    fn move_on() -> bool {
-        // SAFETY: a set of CPUs is plain data.
-        let mut allowed: libc::cpu_set_t = unsafe { core::mem::zeroed() };
-        let size = size_of::<libc::cpu_set_t>();
-        let process = std::process::id() as libc::pid_t;
-        // SAFETY: it writes the set.
-        let answer = unsafe { libc::sched_getaffinity(process, size, &raw mut allowed) };
-        assert_eq!(answer, 0);
-        let here = crate::oncpu::current_cpu().unwrap() as usize;
-        // SAFETY: the set is large enough for the number.
-        let other = (0..1024).find(|&cpu| cpu != here && unsafe { libc::CPU_ISSET(cpu, &allowed) });
-        let Some(other) = other else {
-            return false;
-        };
-        // SAFETY: as above.
-        let mut one: libc::cpu_set_t = unsafe { core::mem::zeroed() };
-        // SAFETY: as above.
-        unsafe { libc::CPU_SET(other, &mut one) };
-        // SAFETY: it reads the set.
-        unsafe { libc::sched_setaffinity(0, size, &raw const one) == 0 }
-    }
-
-    /// Seen from two CPUs in turn, for so long: whether it may ever become fast.
-    fn may_ever_begin(lock: usize, patience: Duration) -> bool {
-        let end = Instant::now() + patience;
-        while Instant::now() < end {
-            if may_begin(lock) {
-                return true;
-            }
-            assert!(move_on());
-        }
-        false
-    }
-
-    #[test]
-    fn where_a_forgotten_reader_stands_in_a_slot_no_lock_becomes_fast() {
-        const NOWHERE: usize = 0x7ffd_0000_1238;
-        std::thread::spawn(|| {
-            if !move_on() {
-                return;
-            }
-            let _ = slots::publish(NOWHERE).unwrap();
-            assert!(!may_ever_begin(NOWHERE, Duration::from_millis(200)));
-            assert!(slots::retract(NOWHERE));
-            assert!(may_ever_begin(NOWHERE, Duration::from_secs(30)));
-        })
-        .join()
-        .unwrap();
     }
 }

@@ -17,13 +17,12 @@ use super::bias;
 use super::slots;
 use super::spin;
 use super::state::{
-    CLAIM_WAITS, CLAIMED, FAST, OVERLAPS, PREFER_WRITER, READER, READERS_WAIT, Release, Right,
-    SLOTS, State, TURN, WOKEN, WRITER, WRITERS_WAIT,
+    CLAIM_WAITS, CLAIMED, FAST, PREFER_WRITER, READER, READERS_WAIT, Release, Right, SLOTS, State,
+    TURN, WOKEN, WRITER, WRITERS_WAIT,
 };
 use super::{RawRwLock, RwLockError, Wish};
 use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
 use crate::sys::clock::Deadline;
-use core::hint::cold_path;
 
 /// Under reader preference those who wait, or were woken and have not looked, keep nobody out.
 const WAITERS: u64 = READERS_WAIT | WRITERS_WAIT | WOKEN;
@@ -36,6 +35,11 @@ pub(super) enum Entered {
     /// The lock is as it was then seen.
     No(State),
 }
+
+/// Says that the branch it stands in is rarely taken. (`core::hint::cold_path` needs Rust 1.95.)
+#[cold]
+#[inline(always)]
+fn cold_path() {}
 
 impl RawRwLock {
     #[inline]
@@ -55,6 +59,12 @@ impl RawRwLock {
     #[inline]
     pub(super) fn address(&self) -> usize {
         (&raw const self.word).addr()
+    }
+
+    /// What stands in a slot for a reader of this lock under the bias of this state.
+    #[inline]
+    pub(super) fn key(&self, state: State) -> slots::Key {
+        slots::Key::new(self.address(), state)
     }
 
     /// Comes in from one of the two simplest states, unlocked and of either preference, or past those who wait; whether it has.
@@ -142,9 +152,25 @@ impl RawRwLock {
 
     #[inline(never)]
     fn take_shared_among_others(&self, right: Right) {
-        if !(self.state().has(FAST) && self.enter_by_slot()) {
-            self.take_shared_by_word(right);
+        let state = self.state();
+        if state.has(FAST) {
+            // The first slot only: all else is a tail call, which needs no frame here.
+            if let Some(published) = slots::publish_at_once(self.key(state)) {
+                // Acquire: as in `enter_by_slot`.
+                if State(self.word.load(Acquire)).is_still_biased_as(state) {
+                    return;
+                }
+                return self.take_shared_after(published, right);
+            }
         }
+        self.take_shared_by_word(right);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_shared_after(&self, published: slots::Published, right: Right) {
+        self.withdraw(published);
+        self.take_shared_by_word(right);
     }
 
     #[inline(never)]
@@ -162,7 +188,8 @@ impl RawRwLock {
         owner: u32,
         deadline: Option<&Deadline>,
     ) -> Result<(), RwLockError> {
-        if self.state().has(FAST) && self.enter_by_slot() {
+        let state = self.state();
+        if state.has(FAST) && self.enter_by_slot(state) {
             return Ok(());
         }
         self.acquire_shared_by_word(right, owner, deadline)
@@ -188,10 +215,10 @@ impl RawRwLock {
     /// Comes in as a reader, by a slot or by the word, if the lock admits it.
     #[inline(never)]
     pub(super) fn enter_shared_among_others(&self, right: Right) -> Entered {
-        let (mut contended, mut begins) = (false, false);
+        let (mut contended, mut begins) = (false, None);
         loop {
             let state = self.state();
-            if state.has(FAST) && self.enter_by_slot() {
+            if state.has(FAST) && self.enter_by_slot(state) {
                 return Entered::Yes;
             }
             if !state.admits_reader(right) {
@@ -215,52 +242,92 @@ impl RawRwLock {
                 return Entered::Yes;
             }
             contended = true;
-            if !begins && !state.may_become_fast() {
+            if begins.is_none() && !state.may_become_fast() {
                 // Nor will it be soon.
                 spin::crowd(|| self.is_in_use());
             }
         }
     }
 
-    /// Whether the calling thread now holds the lock by a slot.
+    /// Whether the calling thread now holds the lock by a slot. `state` has `FAST`.
     #[inline]
-    fn enter_by_slot(&self) -> bool {
-        let Some(published) = slots::publish(self.address()) else {
+    fn enter_by_slot(&self, state: State) -> bool {
+        let Some(published) = slots::publish(self.key(state)) else {
             return false;
         };
         // Acquire: the last writer's release comes before whatever set FAST.
-        if State(self.word.load(Acquire)).has(FAST) {
+        if State(self.word.load(Acquire)).is_still_biased_as(state) {
             return true;
         }
+        self.withdraw(published);
+        false
+    }
+
+    /// It may not hold the lock by this slot.
+    fn withdraw(&self, published: slots::Published) {
         if !published.retract() {
             // Another thread took it for its hold, which stands elsewhere: that is to be given back instead.
-            self.release_shared_by_word();
+            self.release_shared_elsewhere();
         }
-        false
     }
 
     /// `new`, with what it says about readers: whether `state` had others inside, or they were in each other's way.
     /// Enough of that, and readers may take the lock by slots.
     #[inline]
-    fn count_overlap(&self, state: State, new: State, contended: bool, begins: &mut bool) -> State {
+    fn count_overlap(
+        &self,
+        state: State,
+        new: State,
+        contended: bool,
+        begins: &mut Option<u32>,
+    ) -> State {
         if state.has(FAST) {
             return new;
         }
         let (counted, enough) = new.with_overlap(contended || state.readers() != 0);
         // Asked once: it takes long enough for the word to have changed by then.
-        *begins = *begins || enough && bias::may_begin(self.address());
-        if *begins && state.may_become_fast() {
-            counted.without(OVERLAPS).with(FAST | SLOTS)
-        } else {
-            counted
+        if enough && begins.is_none() {
+            *begins = bias::begin(self.address());
+        }
+        match *begins {
+            Some(number) if state.may_become_fast() => counted.biased(number),
+            _ => counted,
         }
     }
 
     /// Gives back a reader's hold.
     #[inline]
     pub(super) fn release_shared(&self) {
-        let held = self.release_shared_if_held();
-        debug_assert!(held, "a read lock is given back that nobody holds");
+        if !self.give_back_alone(READER) {
+            self.release_shared_wherever();
+        }
+    }
+
+    #[inline(never)]
+    fn release_shared_wherever(&self) {
+        if !self.release_own_slot() {
+            self.release_shared_elsewhere();
+        }
+    }
+
+    /// Gives back a reader's hold that does not stand in a slot of the calling thread. There is
+    /// one.
+    ///
+    /// A look may miss it: while it passes through the slots, a reader comes in by one that was
+    /// passed already, and the slot ahead is cleared by a thread that gives back that reader's
+    /// hold.
+    #[inline(never)]
+    pub(super) fn release_shared_elsewhere(&self) {
+        while !self.release_shared_by_word() {
+            let state = self.state();
+            let is_held = state.readers() != 0 || state.has(SLOTS);
+            debug_assert!(is_held, "a read lock is given back that nobody holds");
+            if !is_held {
+                return;
+            }
+            #[cfg(loom)]
+            crate::checker::thread::yield_now();
+        }
     }
 
     /// Gives back a reader's hold; false if nobody reads.
@@ -271,23 +338,34 @@ impl RawRwLock {
 
     #[inline(never)]
     fn release_shared_among_others(&self) -> bool {
+        // The lock is held: it is there to be looked at.
+        let state = self.state();
+        if state.has(SLOTS) && slots::retract_at_once(self.key(state)) {
+            return true;
+        }
+        self.release_shared_from_anywhere()
+    }
+
+    #[inline(never)]
+    fn release_shared_from_anywhere(&self) -> bool {
         self.release_own_slot() || self.release_shared_by_word()
     }
 
     /// Gives back a reader's hold that stands in a slot of the calling thread; whether there is one.
     #[inline]
     fn release_own_slot(&self) -> bool {
-        // The lock is held: it is there to be looked at.
-        self.state().has(SLOTS) && slots::retract(self.address())
+        // The lock is held: it is there to be looked at. While it is held by a slot, `SLOTS` and the bias stay.
+        let state = self.state();
+        state.has(SLOTS) && slots::retract(self.key(state))
     }
 
     #[inline(never)]
-    pub(super) fn release_shared_by_word(&self) -> bool {
+    fn release_shared_by_word(&self) -> bool {
         loop {
             let state = self.state();
             if state.readers() == 0 {
                 // Held by a slot, and not this thread's; or not held at all.
-                return state.has(SLOTS) && slots::retract_any(self.address());
+                return state.has(SLOTS) && slots::retract_any(self.key(state));
             }
             let after = state.after(Release::Reader);
             if after.calls_for_others(Release::Reader) {
@@ -357,7 +435,7 @@ impl RawRwLock {
     /// The same where readers may hold it by slots: only if none does.
     fn enter_past_slots(&self, state: State, owner: u32) -> bool {
         // A look first, which costs readers nothing.
-        if slots::any(self.address()) {
+        if slots::any(self.key(state)) {
             return false;
         }
         // Acquire: as the claim of one who waits.
@@ -511,7 +589,7 @@ impl RawRwLock {
     /// Whether somebody holds it.
     pub(super) fn is_held(&self) -> bool {
         let state = self.state();
-        !state.is_free() || state.has(SLOTS) && slots::any(self.address())
+        !state.is_free() || state.has(SLOTS) && slots::any(self.key(state))
     }
 
     /// Whether nobody holds it and nobody waits for it.

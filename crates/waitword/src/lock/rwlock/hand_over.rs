@@ -201,13 +201,13 @@ impl Look<'_> {
                 return Choice::Stop;
             }
             Whom::Readers { .. } if kind == READ => {
-                self.readers_taken.update(|taken| taken + 1);
+                self.readers_taken.set(self.readers_taken.get() + 1);
                 return Choice::Take;
             }
             Whom::Readers { .. } if kind == WRITE && rank.is_real_time() => {
                 // The readers behind it wait for it.
                 self.stopped.set(true);
-                self.stay.update(|stay| stay | kind);
+                self.stay.set(self.stay.get() | kind);
                 return Choice::Stop;
             }
             Whom::Readers { and_claimant } => and_claimant && kind == CLAIM,
@@ -217,7 +217,7 @@ impl Look<'_> {
                 if kind == WRITE && self.lock.state().prefers_writers() {
                     // One that came before.
                     self.stopped.set(true);
-                    self.stay.update(|stay| stay | kind);
+                    self.stay.set(self.stay.get() | kind);
                     return Choice::Stop;
                 }
                 kind == CLAIM
@@ -228,7 +228,7 @@ impl Look<'_> {
             self.other_taken.set(true);
             return Choice::Take;
         }
-        self.stay.update(|stay| stay | kind);
+        self.stay.set(self.stay.get() | kind);
         // Readers are looked for to the end. One who is taken alone is enough once it is known whether more
         // such wait.
         let known = self.other_taken.get() && kind & (WRITE | CLAIM) & !RWLOCK != 0;
@@ -416,7 +416,7 @@ impl RawRwLock {
             return false;
         }
         if look.stands_in_a_slot.get() {
-            self.release_shared_by_word();
+            self.release_shared_elsewhere();
         }
         true
     }

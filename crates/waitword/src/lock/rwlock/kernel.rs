@@ -34,8 +34,8 @@
 
 use super::spin::Spin;
 use super::state::{
-    CLAIM_WAITS, CLAIMED, READERS_TURN, READERS_WAIT, Release, Right, State, TURN, WAKES, WRITER,
-    WRITERS_WAIT,
+    CLAIM_WAITS, CLAIMED, OTHER_WAKES, READERS_TURN, READERS_WAIT, READERS_WAKES, Release, Right,
+    State, TURN, WRITER, WRITERS_WAIT,
 };
 use super::wait::{Alarms, Patience, sooner};
 use super::{RawRwLock, RwLockError, Wish};
@@ -328,10 +328,7 @@ impl RawRwLock {
                 }
                 continue;
             }
-            if let Wish::Write(owner) = wish
-                && owner != 0
-                && state.owner() == owner
-            {
+            if matches!(wish, Wish::Write(owner) if owner != 0 && state.owner() == owner) {
                 return Err(RwLockError::Deadlock);
             }
             if spin.again(|| self.is_in_use()) {
@@ -429,5 +426,6 @@ impl RawRwLock {
 
 // What a release must change for sleepers lies in the half that they sleep on.
 const _: () = {
-    assert!((READERS_WAIT | WRITERS_WAIT | CLAIM_WAITS | READERS_TURN | TURN | WAKES) >> 32 == 0);
+    let bits = READERS_WAIT | WRITERS_WAIT | CLAIM_WAITS | READERS_TURN | TURN;
+    assert!((bits | READERS_WAKES | OTHER_WAKES) >> 32 == 0);
 };

@@ -54,6 +54,8 @@
 //! passes through it to the writer. Slots: see `slots.rs`; its two fences are the only ones.
 
 mod bias;
+#[cfg(all(test, not(loom)))]
+mod bias_tests;
 mod error;
 mod fast;
 mod hand_over;
@@ -75,7 +77,7 @@ mod wait;
 pub use error::RwLockError;
 #[cfg(not(loom))]
 pub use traits::{
-    MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockReadGuard,
+    MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockOptions, RwLockReadGuard,
     RwLockUpgradableReadGuard, RwLockWriteGuard, const_rwlock,
 };
 
@@ -239,11 +241,15 @@ impl core::fmt::Debug for RawRwLock {
 #[cfg(loom)]
 impl RawRwLock {
     /// Makes it fast, as readers who overlap would.
-    pub(crate) fn become_fast(&self) {
+    pub(crate) fn become_fast(&self, number: u32) {
+        assert!(self.try_to_become_fast(number));
+    }
+
+    /// The same where others may be in its way; whether it is fast now.
+    pub(crate) fn try_to_become_fast(&self, number: u32) -> bool {
         let state = self.state();
-        assert!(state.may_become_fast());
-        let fast = state.with(state::FAST | state::SLOTS);
-        assert!(self.replace(state, fast, crate::atomic::Ordering::Relaxed));
+        let fast = state.biased(number);
+        state.may_become_fast() && self.replace(state, fast, crate::atomic::Ordering::Relaxed)
     }
 
     /// Whether a writer has queued.
@@ -255,6 +261,11 @@ impl RawRwLock {
     pub(crate) fn pretend_that_a_writer_waits(&self) {
         self.word
             .fetch_or(state::WRITERS_WAIT, crate::atomic::Ordering::Relaxed);
+    }
+
+    /// As the drop of a reader's guard.
+    pub(crate) fn unlock_shared(&self) {
+        self.release_shared();
     }
 
     pub(crate) fn unlock_shared_fairly(&self) {

@@ -95,13 +95,13 @@ impl RawRwLock {
     ///
     /// For callers, as a `pthread_rwlock_rdlock`, that keep the rest out of line.
     #[inline]
-    pub fn read_at_once(&self) -> bool {
+    pub(crate) fn read_at_once(&self) -> bool {
         self.take_unlocked(READER)
     }
 
     /// The same part of [`write`](Self::write), for a writer who does not say who it is.
     #[inline]
-    pub fn write_at_once(&self) -> bool {
+    pub(crate) fn write_at_once(&self) -> bool {
         self.take_unlocked(WRITER)
     }
 
@@ -111,7 +111,7 @@ impl RawRwLock {
     /// # Safety
     /// If it is held for reading, the caller holds it.
     #[inline]
-    pub unsafe fn unlock_read_at_once(&self) -> bool {
+    pub(crate) unsafe fn unlock_read_at_once(&self) -> bool {
         self.give_back_alone(READER)
     }
 
@@ -120,7 +120,7 @@ impl RawRwLock {
     /// # Safety
     /// If it is held for writing, the caller holds it.
     #[inline]
-    pub unsafe fn unlock_write_at_once(&self) -> bool {
+    pub(crate) unsafe fn unlock_write_at_once(&self) -> bool {
         self.give_back_alone(WRITER)
     }
 

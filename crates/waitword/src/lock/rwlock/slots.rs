@@ -2,28 +2,39 @@
 //! thread in a cache line of its own, so that readers of one lock do not fetch its line from each other. (Dice and Kogan,
 //! "BRAVO", USENIX ATC 2019; the deferred readers of folly's SharedMutex.)
 //!
-//! | slot | meaning |
+//! | bits | meaning |
 //! |------|---------|
-//! | 0 | free |
-//! | lock's address, thread's tag | this thread holds the lock, or is about to look whether it may |
-//! | the same and `AWAITED` | and somebody sleeps on the slot until it changes |
+//! | all 0 | free |
+//! | 3–47, 48–60 | the lock's address and the number of its bias: the [`Key`] of a lock that this thread holds, or is about to find out whether it may |
+//! | 61–63 | the thread's tag |
+//! | 0 | `AWAITED`: a claimant sleeps on the slot until it changes |
 //!
-//! The tag and the number of the line tell threads apart (until there were 2^25 threads, see invariant 3).
+//! The tag and the number of the line tell threads apart (until there were 2^12 threads, see invariant 3).
+//!
+//! # Why an address is not enough
+//!
+//! A read guard may be forgotten; the lock may then be moved or dropped, and its slot stays. A lock that comes to lie at that
+//! address must not wait for it. So each time that a lock becomes fast it takes a number, keeps it in its word until a
+//! claimant has seen that its slots are empty, and takes it along when it is moved. No slot of the table holds the number when it is
+//! taken ([`free_number`]). A lock is mistaken for another only if both took the same number, 8,191 biases apart, the first still
+//! fast; a guard of the first was forgotten; and the second was moved to the first one's place. It then waits; it never
+//! lets a thread in.
 //!
 //! # Publishing against driving out
 //!
 //! ```text
 //!   reader                                  claimant (it holds CLAIMED: there is one at most)
 //!   ──────                                  ────────
-//!   slot: 0 → lock        (CAS)             word: FAST cleared
+//!   slot: 0 → key         (CAS)             word: FAST cleared
 //!   fence                                   fence
-//!   r[word]: FAST? then it holds the lock   r[every slot]: this lock? wait until it is not
-//!     no: slot → 0, and by the word         word: SLOTS cleared
+//!   r[word]: FAST, same bias? holds it      r[every slot]: this key? wait until it is not
+//!     no: slot → 0, and by the word         word: SLOTS and the bias cleared
 //! ```
 //!
 //! One of the two fences is first. If it is the reader's, the claimant sees the slot and waits for it. If it is the claimant's,
-//! the reader sees that FAST is gone. That FAST may be set anew by the time the reader looks does no harm: whoever clears it
-//! after that sees the slot. While the claim is held nobody sets it.
+//! the reader sees that FAST is gone. If FAST has been set anew by the time the reader looks, under the same bias, a claimant that
+//! clears it after that sees the slot; under another one, no claimant would know the slot for this lock's, and the reader
+//! withdraws. While the claim is held no thread sets FAST.
 //!
 //! # Leaving
 //!
@@ -50,6 +61,7 @@
 //!    the lock.
 //! 4. `SLOTS` is set in the word whenever a slot may stand for the lock, so without it nobody looks here.
 
+use super::state::{self, State};
 use crate::atomic::{AtomicU64, Ordering, full_fence};
 use crate::futex::private::{wait, wake};
 use crate::lock::key_of;
@@ -60,11 +72,25 @@ const LINES: usize = if cfg!(loom) { 2 } else { 512 };
 const SLOTS_IN_LINE: usize = if cfg!(loom) { 1 } else { 8 };
 
 const FREE: u64 = 0;
-/// Somebody sleeps on the slot. (Locks are aligned to 8 bytes.)
+/// Somebody sleeps on the slot.
 const AWAITED: u64 = 1;
-const TAG_SHIFT: u32 = 48;
-/// Locks above this address are never fast: there is no room for the tag.
-const ADDRESS: u64 = (1 << TAG_SHIFT) - 8;
+const BIAS_SHIFT_IN_SLOT: u32 = 48;
+const TAG_SHIFT: u32 = 61;
+/// Locks above this address are never fast: there is no room for the bias and the tag.
+const ADDRESS: u64 = (1 << BIAS_SHIFT_IN_SLOT) - 8;
+const KEY: u64 = ADDRESS | (state::LAST_BIAS as u64) << BIAS_SHIFT_IN_SLOT;
+
+/// Which lock, under which bias.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Key(u64);
+
+impl Key {
+    #[inline]
+    pub(super) fn new(lock: usize, state: State) -> Self {
+        const SHIFT: u32 = BIAS_SHIFT_IN_SLOT - state::BIAS_SHIFT;
+        Self(lock as u64 | (state.0 & state::BIAS) << SHIFT)
+    }
+}
 
 /// The slots of one thread (or of some, when there are many): a cache line.
 #[repr(C, align(64))]
@@ -108,12 +134,17 @@ struct Place {
 }
 
 impl Place {
-    /// Of the thread with this number: 0, 1, ...
-    fn of(number: u64) -> Self {
-        let index = number as usize;
+    /// Of the thread with this number: 0, 1, ... As a word, which is not 0: bits 6 to 14 the line, 61 to 63 the tag.
+    fn word_of(number: u64) -> u64 {
+        let (line, tag) = (number % LINES as u64, number / LINES as u64);
+        1 | line << 6 | tag << TAG_SHIFT
+    }
+
+    #[inline]
+    fn of_word(word: u64) -> Self {
         Self {
-            line: line(index % LINES),
-            tag: u64::from((index / LINES) as u16) << TAG_SHIFT,
+            line: line((word >> 6) as usize % LINES),
+            tag: word >> TAG_SHIFT << TAG_SHIFT,
         }
     }
 
@@ -124,14 +155,16 @@ impl Place {
     }
 
     #[inline]
-    fn mark(self, lock: usize) -> u64 {
-        lock as u64 | self.tag
+    fn mark(self, key: Key) -> u64 {
+        key.0 | self.tag
     }
 
     /// The slot for this lock, if it is free: neighbouring locks, 8 bytes to some lines apart, are to have different ones.
     #[inline]
-    fn slot(self, lock: usize) -> &'static AtomicU64 {
-        &self.line.0[((lock >> 3) ^ (lock >> 6)) % SLOTS_IN_LINE]
+    fn slot(self, key: Key) -> &'static AtomicU64 {
+        // Bits 3 to 5, which are also the slot's offset in its line.
+        let offset = (key.0 ^ (key.0 >> 3)) & 0x38;
+        &self.line.0[(offset >> 3) as usize % SLOTS_IN_LINE]
     }
 }
 
@@ -140,20 +173,30 @@ mod thread {
     use super::{Ordering, Place, TABLE};
     use crate::sys::thread_word::PLACE;
 
-    /// The thread's word holds its number, and one more; 0 if it has none yet.
+    /// The thread's word says where; 0 if it has no place yet.
     #[inline]
     pub(super) fn place() -> Place {
         match PLACE.get() {
             0 => first(),
-            known => Place::of(known - 1),
+            known => Place::of_word(known),
+        }
+    }
+
+    /// The same, if it has one.
+    #[inline]
+    pub(super) fn known_place() -> Option<Place> {
+        match PLACE.get() {
+            0 => None,
+            known => Some(Place::of_word(known)),
         }
     }
 
     #[cold]
     fn first() -> Place {
         let number = TABLE.threads.fetch_add(1, Ordering::Relaxed);
-        PLACE.set(number + 1);
-        Place::of(number)
+        let word = Place::word_of(number);
+        PLACE.set(word);
+        Place::of_word(word)
     }
 }
 
@@ -166,12 +209,15 @@ mod thread {
         static PLACE: Cell<Option<Place>> = Cell::new(None);
     }
 
+    pub(super) fn known_place() -> Option<Place> {
+        Some(place())
+    }
+
     pub(super) fn place() -> Place {
         PLACE.with(|place| {
             if place.get().is_none() {
-                place.set(Some(Place::of(
-                    TABLE.threads.fetch_add(1, Ordering::Relaxed),
-                )));
+                let number = TABLE.threads.fetch_add(1, Ordering::Relaxed);
+                place.set(Some(Place::of_word(Place::word_of(number))));
             }
             place.get().unwrap()
         })
@@ -196,8 +242,26 @@ pub(super) fn has_room_for(lock: usize) -> bool {
 }
 
 #[inline]
-fn stands_for(slot: u64, lock: usize) -> bool {
-    slot & ADDRESS == lock as u64
+fn stands_for(slot: u64, key: Key) -> bool {
+    slot & KEY == key.0
+}
+
+/// A number for a new bias that stands in no slot; `None` if the next few numbers all do.
+#[cold]
+pub(super) fn free_number() -> Option<u32> {
+    /// Each try takes a look at the table. A number is in a slot only while a lock with it is read, or was forgotten.
+    const TRIES: usize = 8;
+    static LAST: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
+    (0..TRIES)
+        .map(|_| 1 + LAST.fetch_add(1, core::sync::atomic::Ordering::Relaxed) % state::LAST_BIAS)
+        .find(|&number| {
+            let has_it = |slot: &AtomicU64| {
+                // Relaxed: a slot of a lock that has this number by now is not what is looked for.
+                let seen = slot.load(Ordering::Relaxed) & KEY;
+                seen >> BIAS_SHIFT_IN_SLOT == u64::from(number)
+            };
+            !TABLE.in_use().iter().flat_map(|line| &line.0).any(has_it)
+        })
 }
 
 /// A full barrier behind a read-modify-write.
@@ -228,14 +292,26 @@ impl Published {
 /// Writes down that the calling thread holds the lock. It does so only if it then finds `FAST` in the word still, by
 /// an Acquire load, which pairs with the release of the last writer. `None`: no slot is free.
 #[inline]
-pub(super) fn publish(lock: usize) -> Option<Published> {
+pub(super) fn publish(key: Key) -> Option<Published> {
     let place = Place::mine();
-    let (slot, mark) = (place.slot(lock), place.mark(lock));
+    let (slot, mark) = (place.slot(key), place.mark(key));
     let slot = if put(slot, mark) {
         slot
     } else {
         publish_elsewhere(place.line, mark)?
     };
+    fence_after_rmw();
+    Some(Published { slot, mark })
+}
+
+/// [`publish`] by the first slot only, of a thread that has published before.
+#[inline]
+pub(super) fn publish_at_once(key: Key) -> Option<Published> {
+    let place = thread::known_place()?;
+    let (slot, mark) = (place.slot(key), place.mark(key));
+    if !put(slot, mark) {
+        return None;
+    }
     fence_after_rmw();
     Some(Published { slot, mark })
 }
@@ -254,10 +330,23 @@ fn publish_elsewhere(line: &'static Line, mark: u64) -> Option<&'static AtomicU6
 
 /// Gives back a hold of the calling thread that stands in a slot; false if there is none.
 #[inline]
-pub(super) fn retract(lock: usize) -> bool {
+pub(super) fn retract(key: Key) -> bool {
     let place = Place::mine();
-    let mark = place.mark(lock);
-    clear(place.slot(lock), mark) || retract_elsewhere(place.line, mark)
+    let mark = place.mark(key);
+    clear(place.slot(key), mark) || retract_elsewhere(place.line, mark)
+}
+
+/// [`retract`] from the first slot only, if no claimant sleeps on it. False: nothing has been done.
+#[inline]
+pub(super) fn retract_at_once(key: Key) -> bool {
+    // Release: as in `clear`.
+    thread::known_place().is_some_and(|place| {
+        let mark = place.mark(key);
+        place
+            .slot(key)
+            .compare_exchange(mark, FREE, Ordering::Release, Ordering::Relaxed)
+            .is_ok()
+    })
 }
 
 #[cold]
@@ -268,19 +357,19 @@ fn retract_elsewhere(line: &'static Line, mark: u64) -> bool {
 
 /// Gives back whoever's hold stands in a slot; false if there is none.
 #[cold]
-pub(super) fn retract_any(lock: usize) -> bool {
+pub(super) fn retract_any(key: Key) -> bool {
     let mut all = TABLE.in_use().iter().flat_map(|line| &line.0);
     all.any(|slot| {
         let seen = slot.load(Ordering::Relaxed);
-        stands_for(seen, lock) && clear(slot, seen & !AWAITED)
+        stands_for(seen, key) && clear(slot, seen & !AWAITED)
     })
 }
 
 /// Whether the calling thread holds the lock by a slot.
 #[cold]
-pub(super) fn holds(lock: usize) -> bool {
+pub(super) fn holds(key: Key) -> bool {
     let place = Place::mine();
-    let mark = place.mark(lock);
+    let mark = place.mark(key);
     let is_mine = |slot: &AtomicU64| slot.load(Ordering::Relaxed) & !AWAITED == mark;
     place.line.0.iter().any(is_mine)
 }
@@ -308,10 +397,10 @@ fn clear_awaited(slot: &'static AtomicU64, seen: u64) -> bool {
 }
 
 /// Whether the lock stands in a slot now. Exact for the holder of the claim, behind a fence behind the clearing of `FAST`.
-pub(super) fn any(lock: usize) -> bool {
+pub(super) fn any(key: Key) -> bool {
     let mut all = TABLE.in_use().iter().flat_map(|line| &line.0);
     // Acquire: what the last holder did comes before what the caller does when it finds nobody.
-    all.any(|slot| stands_for(slot.load(Ordering::Acquire), lock))
+    all.any(|slot| stands_for(slot.load(Ordering::Acquire), key))
 }
 
 /// The deadline has passed.
@@ -322,23 +411,23 @@ pub(super) struct StillThere;
 ///
 /// # Errors
 /// The deadline has passed, and somebody is still there.
-pub(super) fn wait_until_empty(lock: usize, deadline: Option<&Deadline>) -> Result<(), StillThere> {
+pub(super) fn wait_until_empty(key: Key, deadline: Option<&Deadline>) -> Result<(), StillThere> {
     full_fence();
     for slot in TABLE.in_use().iter().flat_map(|line| &line.0) {
         // Acquire: see `any`. A slot that was used anew since is read from a read-modify-write behind the clearing.
-        if stands_for(slot.load(Ordering::Acquire), lock) {
-            wait_for(slot, lock, deadline)?;
+        if stands_for(slot.load(Ordering::Acquire), key) {
+            wait_for(slot, key, deadline)?;
         }
     }
     Ok(())
 }
 
 #[cold]
-fn wait_for(slot: &AtomicU64, lock: usize, deadline: Option<&Deadline>) -> Result<(), StillThere> {
+fn wait_for(slot: &AtomicU64, key: Key, deadline: Option<&Deadline>) -> Result<(), StillThere> {
     let mut spin = super::spin::Spin::new();
     loop {
         let seen = slot.load(Ordering::Acquire);
-        if !stands_for(seen, lock) {
+        if !stands_for(seen, key) {
             return Ok(());
         }
         if spin.again(|| true) {
@@ -355,7 +444,7 @@ fn wait_for(slot: &AtomicU64, lock: usize, deadline: Option<&Deadline>) -> Resul
             let waited = wait(repository(), key_of(slot), as_expected, u64::MAX, deadline);
             if waited == Err(crate::futex::Error::TimedOut) {
                 // The mark stays; it costs whoever clears it a look into the table of waiters.
-                return match stands_for(slot.load(Ordering::Acquire), lock) {
+                return match stands_for(slot.load(Ordering::Acquire), key) {
                     true => Err(StillThere),
                     false => Ok(()),
                 };
@@ -371,21 +460,28 @@ mod tests {
     /// No lock lies here.
     const NOWHERE: usize = 0x7fff_0000_1238;
 
+    fn key(lock: usize) -> Key {
+        Key::new(lock, State(7 << state::BIAS_SHIFT))
+    }
+
     #[test]
     fn what_a_thread_writes_down_it_finds_and_others_see() {
-        assert!(!holds(NOWHERE) && !any(NOWHERE) && !retract(NOWHERE));
+        assert!(!holds(key(NOWHERE)) && !any(key(NOWHERE)) && !retract(key(NOWHERE)));
         // Twice: two slots.
-        let _ = (publish(NOWHERE).unwrap(), publish(NOWHERE).unwrap());
-        assert!(holds(NOWHERE) && any(NOWHERE));
+        let _ = (
+            publish(key(NOWHERE)).unwrap(),
+            publish(key(NOWHERE)).unwrap(),
+        );
+        assert!(holds(key(NOWHERE)) && any(key(NOWHERE)));
         std::thread::spawn(|| {
-            assert!(!holds(NOWHERE) && any(NOWHERE) && !retract(NOWHERE));
-            assert!(retract_any(NOWHERE));
+            assert!(!holds(key(NOWHERE)) && any(key(NOWHERE)) && !retract(key(NOWHERE)));
+            assert!(retract_any(key(NOWHERE)));
         })
         .join()
         .unwrap();
-        assert!(holds(NOWHERE));
+        assert!(holds(key(NOWHERE)));
         // One of the two was given back for us; it does not matter which.
-        assert!(retract(NOWHERE) && !retract(NOWHERE) && !any(NOWHERE));
+        assert!(retract(key(NOWHERE)) && !retract(key(NOWHERE)) && !any(key(NOWHERE)));
     }
 
     #[test]
@@ -394,10 +490,10 @@ mod tests {
             .map(|n| 0x7ffe_0000_0000 + 8 * n)
             .collect();
         for &lock in &locks {
-            let _ = publish(lock).unwrap();
+            let _ = publish(key(lock)).unwrap();
         }
-        assert!(publish(NOWHERE + 8).is_none());
-        assert!(locks.into_iter().all(retract));
+        assert!(publish(key(NOWHERE + 8)).is_none());
+        assert!(locks.into_iter().all(|lock| retract(key(lock))));
     }
 
     /// A server with a thread for each request gets there in weeks.
@@ -409,8 +505,8 @@ mod tests {
             .fetch_max(u64::from(u32::MAX) - 1, Ordering::Relaxed);
         for _ in 0..4 {
             let reads = || {
-                let _ = publish(LOCK).unwrap();
-                (any(LOCK), retract(LOCK))
+                let _ = publish(key(LOCK)).unwrap();
+                (any(key(LOCK)), retract(key(LOCK)))
             };
             assert_eq!(std::thread::spawn(reads).join().unwrap(), (true, true));
         }
@@ -420,16 +516,16 @@ mod tests {
     fn whoever_waits_for_a_slot_is_woken_when_it_is_cleared() {
         use crate::sys::clock::Clock;
         const LOCK: usize = NOWHERE + 0x1000;
-        let _ = publish(LOCK).unwrap();
+        let _ = publish(key(LOCK)).unwrap();
         let past = Deadline::at(Clock::Monotonic, core::time::Duration::ZERO);
-        assert_eq!(wait_until_empty(LOCK, Some(&past)), Err(StillThere));
+        assert_eq!(wait_until_empty(key(LOCK), Some(&past)), Err(StillThere));
         let (sender, done) = std::sync::mpsc::channel();
-        std::thread::spawn(move || sender.send(wait_until_empty(LOCK, None)));
+        std::thread::spawn(move || sender.send(wait_until_empty(key(LOCK), None)));
         assert!(
             done.recv_timeout(core::time::Duration::from_millis(20))
                 .is_err()
         );
-        assert!(retract(LOCK));
+        assert!(retract(key(LOCK)));
         let minute = core::time::Duration::from_secs(60);
         assert_eq!(done.recv_timeout(minute), Ok(Ok(())));
     }

@@ -27,6 +27,7 @@
 //! | 18 T' | `READERS_TURN` | the turn is the readers' (process-shared only, where nobody can look at the queue) |
 //! | 19–25 | `READERS_WAKES` | how many steps have cleared `READERS_WAIT`, and let those in (process-shared only; wraps) |
 //! | 26–31 | `OTHER_WAKES` | how many have cleared another's bit, and woken him (process-shared only; wraps) |
+//! | 19–31 | `BIAS` | the number of this bias: which slots are this lock's (private only; 0 without `SLOTS`) |
 //!
 //! All zeros is an unlocked private lock of reader preference. A process-shared waiter sleeps on the low half; every
 //! release that somebody may sleep for changes it, for good (`kernel.rs`).
@@ -51,10 +52,14 @@ const OVERLAPS_ONE: u64 = 1 << 14;
 pub(super) const OVERLAPS: u64 = 15 * OVERLAPS_ONE;
 pub(super) const READERS_TURN: u64 = 1 << 18;
 const READERS_WAKES_ONE: u64 = 1 << 19;
-const READERS_WAKES: u64 = 0x7f * READERS_WAKES_ONE;
+pub(super) const READERS_WAKES: u64 = 0x7f * READERS_WAKES_ONE;
 const OTHER_WAKES_ONE: u64 = 1 << 26;
-const OTHER_WAKES: u64 = 0x3f * OTHER_WAKES_ONE;
-pub(super) const WAKES: u64 = READERS_WAKES | OTHER_WAKES;
+pub(super) const OTHER_WAKES: u64 = 0x3f * OTHER_WAKES_ONE;
+/// Of a private lock, which counts no wakes.
+pub(super) const BIAS: u64 = READERS_WAKES | OTHER_WAKES;
+pub(super) const BIAS_SHIFT: u32 = BIAS.trailing_zeros();
+/// The largest number of a bias. The smallest is 1.
+pub(super) const LAST_BIAS: u32 = (BIAS >> BIAS_SHIFT) as u32;
 
 /// One reader.
 pub(super) const READER: u64 = 1 << 32;
@@ -210,6 +215,24 @@ impl State {
         !self.has(AGAINST)
     }
 
+    /// With readers in slots from now on. Slots that may still stand keep their number.
+    #[inline]
+    pub(super) fn biased(self, number: u32) -> Self {
+        let number = u64::from(number) << BIAS_SHIFT;
+        let state = if self.has(SLOTS) {
+            self
+        } else {
+            self.without(BIAS).with(number)
+        };
+        state.without(OVERLAPS).with(FAST | SLOTS)
+    }
+
+    /// Whether readers may hold it by slots of the same bias as in `earlier`, when they might.
+    #[inline]
+    pub(super) fn is_still_biased_as(self, earlier: State) -> bool {
+        (self.0 ^ earlier.0) & (FAST | BIAS) == 0
+    }
+
     #[inline]
     pub(super) fn is_full(self) -> bool {
         self.readers() >= MOST_READERS
@@ -337,7 +360,8 @@ mod tests {
             }
             assert_eq!(state, first.without(bit));
         }
-        assert_eq!(WAKES | READERS_TURN, LOW_HALF & !(READERS_TURN - 1));
-        assert_eq!(WAKES & READERS_TURN, 0);
+        let wakes = READERS_WAKES | OTHER_WAKES;
+        assert_eq!(wakes | READERS_TURN, LOW_HALF & !(READERS_TURN - 1));
+        assert_eq!(wakes & READERS_TURN, 0);
     }
 }

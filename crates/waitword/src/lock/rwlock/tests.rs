@@ -56,7 +56,8 @@ fn until(lock: &RawRwLock, bits: u64) {
 /// Readers may hold it by slots from now on.
 fn become_fast(lock: &RawRwLock) {
     assert!(lock.state().may_become_fast());
-    lock.word.fetch_or(FAST | SLOTS, SeqCst);
+    let number = slots::free_number().unwrap();
+    lock.word.store(lock.state().biased(number).0, SeqCst);
 }
 
 #[test]

@@ -28,12 +28,12 @@ use super::rank::Rank;
 use super::slots;
 use super::spin::Spin;
 use super::state::{
-    CLAIM_WAITS, CLAIMED, FAST, OVERLAPS, READERS_WAIT, Release, Right, SLOTS, State, TURN, WOKEN,
-    WRITER, WRITERS_WAIT,
+    BIAS, CLAIM_WAITS, CLAIMED, FAST, OVERLAPS, READERS_WAIT, Release, Right, SLOTS, State, TURN,
+    WOKEN, WRITER, WRITERS_WAIT,
 };
 use super::{RawRwLock, RwLockError, Wish};
 use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
-use crate::futex::parking::{Parked, park_among_kinds};
+use crate::futex::parking::{Entry, Parked, park_among_kinds};
 use crate::lock::key_of;
 use crate::private::repository;
 use crate::stats::{self, Event};
@@ -252,8 +252,10 @@ impl<'a> Waiter<'a> {
         let parked = park_among_kinds(
             repository(),
             key_of(&self.lock.word),
-            self.rank.written_into(self.kind),
-            self.rank.place(self.kind, self.has_waited),
+            Entry {
+                kind: self.rank.written_into(self.kind),
+                place: self.rank.place(self.kind, self.has_waited),
+            },
             until.as_ref(),
             validate,
             |stay| self.lock.forget_waiter(stay),
@@ -328,7 +330,7 @@ impl<'a> Waiter<'a> {
         loop {
             self.alarms.begin();
             let until = sooner(deadline.copied(), self.alarms.next());
-            if slots::wait_until_empty(self.lock.address(), until.as_ref()).is_ok() {
+            if slots::wait_until_empty(self.lock.key(self.lock.state()), until.as_ref()).is_ok() {
                 return Ok(());
             }
             if deadline.is_some_and(Deadline::has_passed) {
@@ -392,7 +394,7 @@ impl RawRwLock {
                 return Err(RwLockError::Deadlock);
             }
             let may_hold = state.has(SLOTS) && waiter.right != Right::Holder;
-            if may_hold && slots::holds(self.address()) {
+            if may_hold && slots::holds(self.key(state)) {
                 // Nobody writes while it does (but in a word that is none), and who waits to write must wait for it anyway.
                 waiter.right = Right::Holder;
                 continue;
@@ -507,7 +509,7 @@ impl RawRwLock {
             emptied?;
             // Relaxed: what the readers did was acquired with their slots; and no slot is used again before this thread, or
             // one after it, gives the claim back.
-            self.word.fetch_and(!SLOTS, Relaxed);
+            self.word.fetch_and(!(SLOTS | BIAS), Relaxed);
         }
         loop {
             let state = self.state();
@@ -552,10 +554,10 @@ impl RawRwLock {
     pub(super) fn try_take_over(&self, owner: u32) -> bool {
         if self.shut_out_fast_readers() {
             crate::atomic::full_fence();
-            if slots::any(self.address()) {
+            if slots::any(self.key(self.state())) {
                 return false;
             }
-            self.word.fetch_and(!SLOTS, Relaxed);
+            self.word.fetch_and(!(SLOTS | BIAS), Relaxed);
         }
         loop {
             let state = self.state();

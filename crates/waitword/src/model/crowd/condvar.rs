@@ -5,7 +5,8 @@ use super::super::interrupt;
 use super::super::mutex::{HEIR, Time};
 use super::*;
 use crate::private::repository as process_repository;
-use crate::{Flavour, Scope};
+use crate::sys::sched::set_priority;
+use crate::{PosixFlavour, Scope};
 
 /// Adds tokens and tells as many, with the mutex held or after it.
 fn put(store: &Store, tokens: u32, broadcast: bool) {
@@ -26,17 +27,30 @@ fn put(store: &Store, tokens: u32, broadcast: bool) {
 }
 
 /// Nobody sleeps beside a token, and no signal is spent on who gives up.
-fn nobody_sleeps_beside_a_token(flavour: Flavour, times: &'static [Time]) {
-    nobody_sleeps_in(flavour, times, Scope::Private, Scope::Private);
+fn nobody_sleeps_beside_a_token(flavour: PosixFlavour, times: &'static [Time]) {
+    nobody_sleeps_in(flavour, times, Scope::Private, Scope::Private, &[0]);
 }
 
-fn nobody_sleeps_in(flavour: Flavour, times: &'static [Time], mutex: Scope, condvar: Scope) {
+/// `priorities`: of those who wait, one of these each time.
+fn nobody_sleeps_in(
+    flavour: PosixFlavour,
+    times: &'static [Time],
+    mutex: Scope,
+    condvar: Scope,
+    priorities: &'static [u8],
+) {
     const TAKERS: u32 = 4;
     const TAKES: u32 = 2;
     crowd(move || {
         let store = Store::with_scopes(flavour, one_of(times), mutex, condvar);
-        let takers = [(); TAKERS as usize]
-            .map(|()| spawn(&store, |store| (0..TAKES).for_each(|_| store.take())));
+        let takers = [(); TAKERS as usize].map(|()| {
+            spawn(&store, |store| {
+                (0..TAKES).for_each(|_| {
+                    set_priority(one_of(priorities));
+                    store.take();
+                });
+            })
+        });
         let hasty = spawn(&store, |store| {
             let found = (0..3).map(|_| u32::from(store.take_briefly().1));
             found.sum::<u32>()
@@ -69,23 +83,32 @@ fn with_a_late_heir_and_extras_nobody_sleeps_beside_a_token() {
 
 #[test]
 fn with_wait_wake_nobody_sleeps_beside_a_token() {
-    nobody_sleeps_beside_a_token(Flavour::WaitWake, &[Time::Stands]);
+    nobody_sleeps_beside_a_token(PosixFlavour::WaitWake, &[Time::Stands]);
 }
 
 #[test]
 fn between_processes_nobody_sleeps_beside_a_token() {
-    for flavour in [HEIR, Flavour::WaitWake] {
+    for flavour in [HEIR, PosixFlavour::WaitWake] {
         const TIMES: &[Time] = &[Time::Stands, Time::Passes];
-        nobody_sleeps_in(flavour, TIMES, Scope::Shared, Scope::Shared);
+        nobody_sleeps_in(flavour, TIMES, Scope::Shared, Scope::Shared, &[0]);
         // Where a signaller may be in another process, and all who wait in this.
-        nobody_sleeps_in(flavour, TIMES, Scope::Private, Scope::Shared);
+        nobody_sleeps_in(flavour, TIMES, Scope::Private, Scope::Shared, &[0]);
+    }
+}
+
+#[test]
+fn no_real_time_thread_sleeps_beside_a_token() {
+    const TIMES: &[Time] = &[Time::Stands, Time::Passes, Time::ForExtras];
+    for flavour in [HEIR, PosixFlavour::WaitWake] {
+        let (mutex, condvar) = (Scope::Private, Scope::Private);
+        nobody_sleeps_in(flavour, TIMES, mutex, condvar, &[0, 0, 1, 2]);
     }
 }
 
 /// As the others are: three who are interrupted, one of them twice, and three who are not.
 #[test]
 fn no_signal_is_spent_on_who_is_interrupted() {
-    for flavour in [HEIR, Flavour::WaitWake] {
+    for flavour in [HEIR, PosixFlavour::WaitWake] {
         crowd(move || {
             let store = interrupt::Store::new(flavour);
             let spawn = |work: fn(&interrupt::Store) -> u32| {

@@ -2,7 +2,8 @@
 
 use super::super::mutex::{FLAVOURS, Guarded, HEIR, Time, spawn};
 use super::*;
-use crate::{Flavour, Scope};
+use crate::sys::sched::set_priority;
+use crate::{PosixFlavour, Scope};
 
 /// Some turns of chance kinds; how many were had.
 fn turns(guarded: &Guarded) -> u32 {
@@ -22,7 +23,7 @@ fn turns(guarded: &Guarded) -> u32 {
 }
 
 /// One holder at a time; nobody is left asleep, and nothing is left in the word.
-fn six_take_turns(flavour: Flavour, times: &'static [Time], scope: Scope) {
+fn six_take_turns(flavour: PosixFlavour, times: &'static [Time], scope: Scope) {
     crowd(move || {
         let guarded = Guarded::with_scope(flavour, one_of(times), scope);
         let others = [(); 5].map(|()| spawn(&guarded, turns));
@@ -41,6 +42,49 @@ fn six_take_turns_of_each_flavour() {
 #[test]
 fn six_impatient_threads_take_turns() {
     six_take_turns(HEIR, &[Time::Passes, Time::PassesOnOneCpu], Scope::Private);
+}
+
+/// As `turns`, each as a thread of another priority; those with a deadline as ordinary ones, since
+/// others may be served once they have given up.
+fn turns_at_priorities(guarded: &Guarded) -> u32 {
+    let turn = |_| {
+        set_priority(one_of(&[0, 0, 1, 2]));
+        match dice(6) {
+            0 => guarded.try_turn(),
+            1 => {
+                set_priority(0);
+                guarded.brief_turn()
+            }
+            2 => {
+                guarded.fair_turn();
+                true
+            }
+            _ => {
+                guarded.turn();
+                true
+            }
+        }
+    };
+    (0..3).map(|round| u32::from(turn(round))).sum()
+}
+
+#[test]
+fn six_real_time_threads_and_others_take_turns() {
+    const TIMES: &[Time] = &[
+        Time::Stands,
+        Time::Passes,
+        Time::PassesOnOneCpu,
+        Time::HeirsAreLate,
+    ];
+    for flavour in FLAVOURS {
+        crowd(move || {
+            let guarded = Guarded::new(flavour, one_of(TIMES));
+            let others = [(); 5].map(|()| spawn(&guarded, turns_at_priorities));
+            let had = turns_at_priorities(&guarded) + join(others).iter().sum::<u32>();
+            set_priority(0);
+            guarded.over(had);
+        });
+    }
 }
 
 #[test]

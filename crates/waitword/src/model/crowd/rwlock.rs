@@ -88,7 +88,7 @@ fn seven_share_it(preference: Preference, scope: Scope, fast: bool, alarms: bool
             writes: Arc::default(),
         };
         if fast {
-            scene.guarded.lock.become_fast();
+            scene.guarded.lock.become_fast(1);
         }
         let mut threads: Vec<_> = (0..4).map(|_| scene.start(read)).collect();
         threads.extend((0..2).map(|_| scene.start(write)));

@@ -75,6 +75,39 @@ fn higher_priority_goes_first_and_equal_ones_in_order() {
 }
 
 #[test]
+fn in_front_is_in_front_of_equal_priority() {
+    for priority in [0, 3, 5, 7, 9] {
+        let chain = chain();
+        let nodes = [0, 5, 0, 9, 5].map(|priority| node(4, priority));
+        let (other, first) = (node(8, 0), node(4, priority));
+        push_all(&chain, &nodes[..2]);
+        push_all(&chain, core::slice::from_ref(&other));
+        push_all(&chain, &nodes[2..]);
+        // SAFETY: as in `drain`.
+        unsafe { chain.push_in_front(&first) };
+        let ordered = [3, 1, 4, 0, 2].map(|index| &nodes[index]);
+        let place = ordered.partition_point(|node| node.priority > priority);
+        let (higher, others) = ordered.split_at(place);
+        let expected = [higher, &[&first], others].concat();
+        assert_eq!(drain(&chain, 4), addresses(expected), "{priority}");
+        assert_eq!(drain(&chain, 8), [&raw const other]);
+    }
+}
+
+#[test]
+fn in_front_of_nobody_and_behind_all() {
+    let chain = chain();
+    let (high, low) = (node(4, 9), node(4, 1));
+    // SAFETY: as in `drain`.
+    unsafe {
+        chain.push_in_front(&high);
+        chain.push_in_front(&low);
+    }
+    assert_eq!(drain(&chain, 4), addresses([&high, &low]));
+    assert!(chain.first.get().is_null());
+}
+
+#[test]
 fn a_node_leaves_from_any_place_of_its_ring() {
     for leaving in 0..4 {
         let chain = chain();

@@ -53,7 +53,7 @@ pub fn rseq() -> Rseq {
         .unwrap_or(0);
     Rseq {
         feature_size: feature_size as u32,
-        registered_size: c_library_rseq_size(),
+        registered_size: crate::sys::rseq::registered_size(),
     }
 }
 
@@ -67,23 +67,12 @@ fn auxiliary(vector: &[u8], key: usize) -> Option<usize> {
     })
 }
 
-/// glibc's `__rseq_size` (2.35), 0 in a C library that has no such thing.
-fn c_library_rseq_size() -> u32 {
-    // SAFETY: looks up a symbol by a zero-terminated name in what is loaded already.
-    let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()) };
-    if symbol.is_null() {
-        return 0;
-    }
-    // SAFETY: glibc documents it as `extern const unsigned int`, set before `main`.
-    unsafe { *symbol.cast::<u32>() }
-}
-
 /// Whether a thread can ask for a little more time before it is preempted (rseq's time-slice extension,
 /// `prctl` 79, Linux 7.0).
 pub fn slice_extension() -> Support {
     const PR_RSEQ_SLICE_EXTENSION: usize = 79;
     const GET: usize = 1;
-    // SAFETY: reads a setting of the calling thread; no memory is passed.
+    // SAFETY: no memory is passed, and GET changes nothing.
     Support::succeeds(from_raw(unsafe {
         syscall5(Sysno::prctl, PR_RSEQ_SLICE_EXTENSION, GET, 0, 0, 0)
     }))
@@ -113,13 +102,16 @@ pub fn switch_ring() -> Support {
     attribute[5] = EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | SAMPLE_ID_ALL | CONTEXT_SWITCH;
     let ring = 2 * PAGE;
 
-    // SAFETY: the attribute is as long as it says and outlives the call; pid 0, cpu -1, no group: the
-    // calling thread, wherever it runs. The mapping goes to an address of the kernel's choice, is not
-    // used, and is taken down again; the descriptor is this function's own.
+    // SAFETY: `attribute` is as long as it says and outlives the call; the kernel reads it, and in
+    // a size that it does not know it may write into it what it does know: it is not used after.
+    // pid 0, cpu -1, no group: the calling thread.
+    // The mapping goes to an address of the kernel's choice, is read by none and is unmapped again
+    // with the length that it was mapped with. The descriptor was opened here and is known only
+    // here, so none other is closed.
     unsafe {
         let file = match from_raw(syscall5(
             Sysno::perf_event_open,
-            attribute.as_ptr() as usize,
+            attribute.as_mut_ptr() as usize,
             0,
             usize::MAX,
             usize::MAX,

@@ -58,7 +58,7 @@ impl Either {
     /// Four of them: whose, and with priority inheritance or without.
     fn new(number: usize) -> Self {
         let inherits = number / 2 % 2 == 1;
-        if number.is_multiple_of(2) {
+        if number % 2 == 0 {
             Self::Ours(Shared::new(
                 RobustKind::Normal,
                 PROTOCOLS[usize::from(inherits)],

@@ -1,0 +1,90 @@
+//! How do two processes pass messages through shared memory?
+//!
+//! With a ring of slots and two process-shared semaphores, one that counts free slots and one that
+//! counts filled ones. All of it lies in one memfd that both processes map, wherever each does.
+//!
+//! ```sh
+//! cargo run --example ring_between_processes
+//! ```
+
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap};
+use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use waitword::{Scope, Semaphore};
+
+const SLOTS: usize = 64;
+const MESSAGES: u64 = 100_000;
+/// A process that has died leaves the other one waiting: so no wait is without end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[repr(C)]
+struct Ring {
+    free: Semaphore,
+    filled: Semaphore,
+    slots: [AtomicU64; SLOTS],
+}
+
+impl Ring {
+    /// Maps it from the memfd, at an address of this process's own.
+    fn map(memory: impl AsFd) -> *mut Self {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let (size, flags) = (size_of::<Self>(), MapFlags::SHARED);
+        // SAFETY: a new mapping, which takes the place of no other.
+        let address = unsafe { mmap(null_mut(), size, access, flags, memory, 0) };
+        address.expect("mmap").cast()
+    }
+
+    fn send(&self, number: u64, message: u64) {
+        assert!(self.free.wait_for(PATIENCE), "nobody receives");
+        // Relaxed: the semaphores order it before the receiver's load.
+        self.slots[number as usize % SLOTS].store(message, Ordering::Relaxed);
+        self.filled.post().unwrap();
+    }
+
+    fn receive(&self, number: u64) -> u64 {
+        assert!(self.filled.wait_for(PATIENCE), "nobody sends");
+        // Relaxed: as in `send`.
+        let message = self.slots[number as usize % SLOTS].load(Ordering::Relaxed);
+        self.free.post().unwrap();
+        message
+    }
+}
+
+fn main() {
+    if std::env::args().nth(1).as_deref() == Some("receive") {
+        return receive();
+    }
+    let memory = memfd_create("ring", MemfdFlags::CLOEXEC).unwrap();
+    ftruncate(&memory, size_of::<Ring>() as u64).unwrap();
+    let ring = Ring::map(&memory);
+    // SAFETY: mapped, large enough, aligned as a page is, and no other process has it yet.
+    unsafe {
+        ring.write(Ring {
+            free: Semaphore::with_scope(SLOTS as u32, Scope::Shared),
+            filled: Semaphore::with_scope(0, Scope::Shared),
+            slots: [const { AtomicU64::new(0) }; SLOTS],
+        });
+    }
+    // SAFETY: never unmapped. From here on both processes use it by shared references only.
+    let ring = unsafe { &*ring };
+    let mut receiver = Command::new(std::env::current_exe().unwrap());
+    receiver.arg("receive").stdin(Stdio::from(memory));
+    let mut receiver = receiver.spawn().unwrap();
+    (0..MESSAGES).for_each(|number| ring.send(number, number * number));
+    assert!(receiver.wait().unwrap().success());
+}
+
+fn receive() {
+    // The sender gives its memory to this process as standard input.
+    let ring = Ring::map(std::io::stdin());
+    // SAFETY: mapped, never unmapped, and made by the sender before it started this process.
+    let ring = unsafe { &*ring };
+    for number in 0..MESSAGES {
+        assert_eq!(ring.receive(number), number * number);
+    }
+    println!("{MESSAGES} messages came through, in order");
+}

@@ -1,0 +1,235 @@
+//! What the C ABI (`waitword-c`) and the pthread drop-in (`waitword-pthread`) need of this crate, and no other program. It is
+//! not part of the crate's interface: it may change with any version.
+//!
+//! The parts of a lock that are inlined into a C function, with the rest out of line; waits that a cancellation ends;
+//! settings of a whole process. As traits, so that a call reads like a method of the type.
+
+use crate::lock::{LockError, Once, PosixFlavour, RawCondvar, RawPosixMutex, RawRwLock, Semaphore};
+use crate::sys::clock::Deadline;
+use crate::{Error, stats};
+
+pub use crate::door::classic::{answer_of_pi, futex_interruptible};
+pub use crate::lock::condvar::Wakeup;
+pub use crate::lock::interrupter::Interrupter;
+pub use crate::lock::once::OnceRun;
+pub use stats::add_locks;
+
+/// Halves of lock and unlock.
+pub trait MutexHalves {
+    /// Takes it if it keeps no owner, is free, and no thread waits. False: nothing has been done.
+    fn lock_plain_at_once(&self) -> bool;
+
+    /// [`lock_checked`](RawPosixMutex::lock_checked), after [`lock_plain_at_once`](Self::lock_plain_at_once) has failed, by the
+    /// shortest way for a mutex that keeps no owner.
+    ///
+    /// # Errors
+    /// As `lock_checked`: of a mutex that keeps no owner none, unless its memory was overwritten.
+    fn lock_plain_contended(&self) -> Result<(), LockError>;
+
+    /// Gives it back if it keeps no owner and no thread waits. False: nothing has been done.
+    ///
+    /// # Safety
+    /// The caller holds it.
+    unsafe fn unlock_plain_at_once(&self) -> bool;
+
+    /// [`unlock_checked`](RawPosixMutex::unlock_checked), after [`unlock_plain_at_once`](Self::unlock_plain_at_once) has failed,
+    /// by the shortest way for a mutex that keeps no owner.
+    ///
+    /// # Errors
+    /// As `unlock_checked`: of a mutex that keeps no owner none, unless its memory was overwritten.
+    ///
+    /// # Safety
+    /// The caller holds it.
+    unsafe fn unlock_plain_contended(&self) -> Result<(), LockError>;
+
+    /// Takes it if it keeps an owner, is private, and is free or the caller's to be locked once more. False: nothing has been
+    /// done; the whole call knows why.
+    fn lock_owned_at_once(&self) -> bool;
+
+    /// Gives it back, or one level of it, if it keeps an owner and no thread waits. False: nothing has been done.
+    ///
+    /// # Safety
+    /// The caller holds it, or it has an owner and can tell.
+    unsafe fn unlock_owned_at_once(&self) -> bool;
+}
+
+impl MutexHalves for RawPosixMutex {
+    #[inline(always)]
+    fn lock_plain_at_once(&self) -> bool {
+        self.lock_plain_at_once()
+    }
+
+    #[inline(always)]
+    fn lock_plain_contended(&self) -> Result<(), LockError> {
+        self.lock_plain_contended()
+    }
+
+    #[inline(always)]
+    unsafe fn unlock_plain_at_once(&self) -> bool {
+        // SAFETY: forwards this function's own contract.
+        unsafe { self.unlock_plain_at_once() }
+    }
+
+    #[inline(always)]
+    unsafe fn unlock_plain_contended(&self) -> Result<(), LockError> {
+        // SAFETY: forwards this function's own contract.
+        unsafe { self.unlock_plain_contended() }
+    }
+
+    #[inline(always)]
+    fn lock_owned_at_once(&self) -> bool {
+        self.lock_owned_at_once()
+    }
+
+    #[inline(always)]
+    unsafe fn unlock_owned_at_once(&self) -> bool {
+        // SAFETY: forwards this function's own contract.
+        unsafe { self.unlock_owned_at_once() }
+    }
+}
+
+/// Parts of taking and giving back that are most often enough.
+pub trait RwLockHalves {
+    /// Takes it for reading if no thread holds it, none waits, and its readers were few lately. False: nothing has been done.
+    fn read_at_once(&self) -> bool;
+
+    /// The same for a writer that does not say who it is.
+    fn write_at_once(&self) -> bool;
+
+    /// Gives back what a reader holds if the word says so and nothing else. False: nothing has been done.
+    ///
+    /// # Safety
+    /// If it is held for reading, the caller holds it.
+    unsafe fn unlock_read_at_once(&self) -> bool;
+
+    /// Gives back what a writer holds that has not said who it is, if the word says nothing else. False: nothing has been
+    /// done.
+    ///
+    /// # Safety
+    /// If it is held for writing, the caller holds it.
+    unsafe fn unlock_write_at_once(&self) -> bool;
+}
+
+impl RwLockHalves for RawRwLock {
+    #[inline(always)]
+    fn read_at_once(&self) -> bool {
+        self.read_at_once()
+    }
+
+    #[inline(always)]
+    fn write_at_once(&self) -> bool {
+        self.write_at_once()
+    }
+
+    #[inline(always)]
+    unsafe fn unlock_read_at_once(&self) -> bool {
+        // SAFETY: forwards this function's own contract.
+        unsafe { self.unlock_read_at_once() }
+    }
+
+    #[inline(always)]
+    unsafe fn unlock_write_at_once(&self) -> bool {
+        // SAFETY: forwards this function's own contract.
+        unsafe { self.unlock_write_at_once() }
+    }
+}
+
+/// Waits that another thread may end, as a cancellation point needs, and waits with another library's mutex.
+pub trait CancellableCondvar {
+    /// [`wait`](RawCondvar::wait) that ends, too, when another thread interrupts it `by` this. The mutex is held again then, and
+    /// no signal was spent on the caller. A process-shared condition variable's waits are not ended.
+    ///
+    /// # Errors
+    /// As [`wait`](RawCondvar::wait).
+    ///
+    /// # Safety
+    /// As [`wait`](RawCondvar::wait).
+    unsafe fn wait_interruptible(
+        &self,
+        mutex: &RawPosixMutex,
+        deadline: Option<&Deadline>,
+        by: &Interrupter,
+    ) -> Result<Wakeup, LockError>;
+
+    /// Waits with a mutex of another library, which lies at `address`: `unlock` gives it back once the caller can be found by
+    /// a signal. When this returns it is for the caller to lock it again. For private condition variables; each signal wakes.
+    ///
+    /// # Errors
+    /// [`LockError::TimedOut`]. [`LockError::Invalid`]: threads wait here with another mutex, or this is a signal handler that
+    /// interrupted a wait; then `unlock` was not called.
+    ///
+    /// # Safety
+    /// `unlock` may be called on this thread, once, and does not panic.
+    unsafe fn wait_with(
+        &self,
+        address: usize,
+        unlock: impl Fn(),
+        deadline: Option<&Deadline>,
+        by: &Interrupter,
+    ) -> Result<Wakeup, LockError>;
+}
+
+impl CancellableCondvar for RawCondvar {
+    #[inline(always)]
+    unsafe fn wait_interruptible(
+        &self,
+        mutex: &RawPosixMutex,
+        deadline: Option<&Deadline>,
+        by: &Interrupter,
+    ) -> Result<Wakeup, LockError> {
+        // SAFETY: forwards this function's own contract.
+        unsafe { self.wait_interruptible(mutex, deadline, by) }
+    }
+
+    #[inline(always)]
+    unsafe fn wait_with(
+        &self,
+        address: usize,
+        unlock: impl Fn(),
+        deadline: Option<&Deadline>,
+        by: &Interrupter,
+    ) -> Result<Wakeup, LockError> {
+        // SAFETY: forwards this function's own contract.
+        unsafe { self.wait_with(address, unlock, deadline, by) }
+    }
+}
+
+/// Waits that another thread may end.
+pub trait CancellableSemaphore {
+    /// [`wait_interruptible`](Semaphore::wait_interruptible) that ends, too, when another thread interrupts it `by` this. For
+    /// private semaphores; in a process-shared one only signals end a wait. Blocks.
+    ///
+    /// # Errors
+    /// As [`wait_interruptible`](Semaphore::wait_interruptible). The interrupter says whether it was by that or by a signal.
+    fn wait_interruptible_by(
+        &self,
+        deadline: Option<Deadline>,
+        by: &Interrupter,
+    ) -> Result<(), Error>;
+}
+
+impl CancellableSemaphore for Semaphore {
+    #[inline(always)]
+    fn wait_interruptible_by(
+        &self,
+        deadline: Option<Deadline>,
+        by: &Interrupter,
+    ) -> Result<(), Error> {
+        self.wait_interruptible_by(deadline, by)
+    }
+}
+
+/// [`Once::execute`] in two steps, for a caller whose function may be left in ways that run no destructors: begins, or waits
+/// for the thread that has begun. `None` if it has been done. Blocks.
+pub fn begin_executing(once: &Once) -> Option<OnceRun<'_>> {
+    once.begin_executing()
+}
+
+/// Has all mutexes of the adaptive flavour in this process wait as those of `flavour` do;
+/// [`Adaptive`](PosixFlavour::Adaptive) takes that back. Best called before the first lock.
+///
+/// # Errors
+/// [`LockError::Invalid`] for [`PriorityInheriting`](PosixFlavour::PriorityInheriting): such a mutex is made of other words.
+pub fn stand_in_for_adaptive(flavour: PosixFlavour) -> Result<(), LockError> {
+    flavour.stand_in_for_adaptive()
+}

@@ -1,0 +1,303 @@
+//! Operations with priority inheritance beside plain ones, on one private word.
+//!
+//! The kernel has one queue for a word, and answers EINVAL to an operation that comes upon a waiter
+//! of the other kind. Here the two kinds stand in two places:
+//!
+//! | leaves a waiter | which stands |
+//! |-----------------|--------------|
+//! | WAIT, WAIT_BITSET, `futex_wait`, `futex_waitv` | in our table |
+//! | ..., moved by REQUEUE, CMP_REQUEUE, `futex_requeue` | in our table, at the second word |
+//! | LOCK_PI, LOCK_PI2 | in the kernel |
+//! | WAIT_REQUEUE_PI | in the kernel |
+//! | ..., moved by CMP_REQUEUE_PI | in the kernel, at the second word |
+//!
+//! So each operation looks in its own place, and then asks whether a waiter of the other kind
+//! stands in the other one:
+//!
+//! | looks for waiters | its own place | the other kind there | the kernel's answer |
+//! |-------------------|---------------|----------------------|---------------------|
+//! | WAKE, WAKE_BITSET, `futex_wake` | table | [`stands_in_kernel`], if it wants more than it found | EINVAL; those found first are awake |
+//! | REQUEUE, CMP_REQUEUE, `futex_requeue` | table | the same of the first word; the second is not looked at | the same |
+//! | WAKE_OP | table | the same of the first word, then, if it compares, of the second | EINVAL; the second word is changed, and its waiters sleep on if the first one's answer was this |
+//! | LOCK_PI, LOCK_PI2, TRYLOCK_PI | kernel | [`stands_in_table`] | EDEADLK if the caller holds the word, else EINVAL |
+//! | UNLOCK_PI | kernel | the same | EPERM if the caller does not hold the word, else EINVAL |
+//! | CMP_REQUEUE_PI, the first word | kernel | the same, if it wants more than it found | EINVAL; those found first are moved |
+//! | CMP_REQUEUE_PI, the second word | kernel | the same | EINVAL, if there is a waiter to move |
+//!
+//! A wait looks for no waiter.
+//!
+//! # Both kinds on one word
+//!
+//! Then the kernel goes by the order of arrival, which is not known here. Each operation finds its
+//! own kind first, and answers EINVAL if it wants more. So it finds all that the kernel's would,
+//! and perhaps more.
+//!
+//! # What it costs
+//!
+//! A process that makes no such call: a load of a flag for a wake that finds fewer than it asked
+//! for. From the first wait with priority inheritance on, [`EVER`], such a wake also asks the
+//! kernel, as it would without this library. The library's own priority-inheriting locks set no
+//! flag: no other operation meets their words.
+//!
+//! # Who comes first
+//!
+//! A waiter that a caller knows to wait is found: one in the table was queued there before; one in
+//! the kernel has set [`EVER`] before it was queued. Of a waiter and an operation that come at the
+//! same time either may be first. A plain waiter that is queued just after LOCK_PI has looked
+//! stands behind that, as it may in the kernel.
+
+use super::Errno;
+use super::classic::{Call, private_word};
+use crate::atomic::full_fence;
+use crate::futex::{RawFutex, Scope, private};
+use crate::private::{is_inside, repository};
+use crate::sys;
+use crate::sys::tid::tid;
+use crate::word::{RawWakeOp, Size};
+use core::cell::Cell;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+const LOCK_PI: i32 = 6;
+const UNLOCK_PI: i32 = 7;
+const TRYLOCK_PI: i32 = 8;
+const WAIT_REQUEUE_PI: i32 = 11;
+const CMP_REQUEUE_PI: i32 = 12;
+const LOCK_PI2: i32 = 13;
+
+const PRIVATE_FLAG: i32 = 128;
+const CLOCK_REALTIME: i32 = 256;
+
+/// Whether this process has ever sent the kernel a wait with priority inheritance on a private
+/// word.
+static EVER: AtomicBool = AtomicBool::new(false);
+
+/// A wait with priority inheritance is about to be sent to the kernel.
+fn note_wait() {
+    // Relaxed: if another thread has set it, that one's fence, and below the kernel's, make it
+    // known.
+    if !EVER.load(Ordering::Relaxed) {
+        EVER.store(true, Ordering::Relaxed);
+        // A waker changes the word, has a fence, and reads this; the kernel compares the word after
+        // this one.
+        full_fence();
+    }
+}
+
+/// Whether a waiter with priority inheritance may stand anywhere in the kernel.
+#[inline]
+fn may_stand_in_kernel() -> bool {
+    // Relaxed: behind the fence of the look at the table.
+    EVER.load(Ordering::Relaxed)
+}
+
+/// Whether a waiter with priority inheritance stands on this word.
+#[cold]
+fn stands_in_kernel(word: RawFutex) -> bool {
+    const REQUEUE: usize = 3;
+    let address = word.word.address.expose_provenance();
+    // Of a word onto itself: it moves and wakes nobody, and is refused if there is such a waiter.
+    let question = [
+        address,
+        REQUEUE | PRIVATE_FLAG as usize,
+        0,
+        i32::MAX as usize,
+        address,
+        0,
+    ];
+    // SAFETY: the kernel looks the address up and does not touch the word, which is aligned.
+    let answer = unsafe { sys::futex::raw(question) };
+    answer == Err(Errno::INVAL)
+}
+
+/// How many were found where plain waiters stand.
+///
+/// # Errors
+/// `EINVAL` if more were wanted, and a waiter with priority inheritance stands on the word.
+#[inline]
+pub(super) fn found(count: usize, wanted: usize, word: RawFutex) -> Result<usize, Errno> {
+    let is_known_to_kernel =
+        word.scope == Scope::Private && word.word.size == Size::U32 && !word.numa;
+    if is_known_to_kernel && count < wanted && may_stand_in_kernel() && stands_in_kernel(word) {
+        return Err(Errno::INVAL);
+    }
+    Ok(count)
+}
+
+/// WAKE_OP on private words.
+///
+/// # Errors
+/// As [`found`], with the second word changed; those of the words' keys.
+///
+/// # Safety
+/// The second word is mapped, aligned and writable; node words, if there are any, are mapped and
+/// aligned.
+pub(super) unsafe fn wake_op(
+    first: RawFutex,
+    count: usize,
+    second: RawFutex,
+    second_count: usize,
+    op: RawWakeOp,
+) -> Result<usize, Errno> {
+    // SAFETY: forwards this function's own contract.
+    let (first_key, second_key) = unsafe { (first.key()?, second.key()?) };
+    // Brings the word's page in before the buckets are locked.
+    // SAFETY: forwards this function's own contract.
+    unsafe { second.word.load() };
+    let compares = Cell::new(false);
+    let change = || {
+        // SAFETY: forwards this function's own contract.
+        let before = unsafe { op.apply(second.word) };
+        compares.set(op.compares(before, second.word.size));
+        compares.get()
+    };
+    // If the first word's answer is an error, the second one's waiters are not to be woken.
+    let is_refused = found(0, count, first).is_err();
+    let first_pass = if is_refused { 0 } else { second_count };
+    let waiters = repository();
+    let [of_first, mut of_second] =
+        private::wake_op(waiters, first_key, count, second_key, first_pass, change);
+    // Behind the change, too, which may have been of this word.
+    found(of_first, count, first)?;
+    if !compares.get() {
+        return Ok(of_first);
+    }
+    if is_refused {
+        of_second = private::wake(waiters, second_key, second_count, u64::MAX);
+    }
+    Ok(of_first + found(of_second, second_count, second)?)
+}
+
+/// Whether a plain waiter stands on this word.
+fn stands_in_table(word: RawFutex) -> bool {
+    // A handler that interrupted its own thread inside a bucket cannot look.
+    if is_inside() {
+        return false;
+    }
+    // SAFETY: there is no node word.
+    let Ok(key) = (unsafe { word.key() }) else {
+        return false;
+    };
+    let repository = repository();
+    repository.find_waiters(key).is_some() && repository.lock_queue(key).has_waiters()
+}
+
+/// Whether plain waiters stand on this word, and no others: then no operation with priority
+/// inheritance may add to them. Of a word that cannot be read (waiters can be moved there) the
+/// kernel says so.
+fn is_plain(word: RawFutex) -> bool {
+    stands_in_table(word) && is_readable(word) && !(may_stand_in_kernel() && stands_in_kernel(word))
+}
+
+fn is_readable(word: RawFutex) -> bool {
+    const CMP_REQUEUE: usize = 4;
+    let address = word.word.address.expose_provenance();
+    let question = [
+        address,
+        CMP_REQUEUE | PRIVATE_FLAG as usize,
+        0,
+        0,
+        address,
+        0,
+    ];
+    // SAFETY: wakes nobody and moves nobody; the kernel reads the word, if it can.
+    let answer = unsafe { sys::futex::raw(question) };
+    answer != Err(Errno::FAULT)
+}
+
+/// What an operation with priority inheritance on private words comes to, because plain waiters
+/// stand there. `None`: to whatever the kernel says, which is to be asked; also for all other
+/// operations.
+///
+/// # Safety
+/// As [`futex`](super::futex).
+pub(super) unsafe fn answer(call: &Call) -> Option<Result<usize, Errno>> {
+    let by_wall_clock = call.op & CLOCK_REALTIME != 0;
+    let word = private_word(call.uaddr);
+    match (call.op & !CLOCK_REALTIME) ^ PRIVATE_FLAG {
+        // The flag is refused, by the kernel.
+        LOCK_PI | TRYLOCK_PI | UNLOCK_PI if by_wall_clock => None,
+        command @ (LOCK_PI | LOCK_PI2 | TRYLOCK_PI) => {
+            let is_wait = command != TRYLOCK_PI;
+            if is_wait {
+                note_wait();
+            }
+            // SAFETY: called only if the word is plain, and so was read; waiters stand on aligned words.
+            let refused = || match unsafe { is_callers(word) } {
+                true => Errno::DEADLK,
+                false => Errno::INVAL,
+            };
+            let time = if is_wait { call.timeout_or_val2 } else { 0 };
+            is_plain(word).then(|| Err(wrong_with_time(time).unwrap_or_else(refused)))
+        }
+        UNLOCK_PI => {
+            // SAFETY: the word is mapped and aligned, by this function's own contract.
+            let refused = || match unsafe { is_callers(word) } {
+                true => Errno::INVAL,
+                false => Errno::PERM,
+            };
+            is_plain(word).then(|| Err(refused()))
+        }
+        WAIT_REQUEUE_PI => {
+            note_wait();
+            None
+        }
+        // SAFETY: forwards this function's own contract.
+        CMP_REQUEUE_PI if !by_wall_clock => Some(unsafe { cmp_requeue(call) }),
+        _ => None,
+    }
+}
+
+/// Whether the word says that the calling thread holds it.
+///
+/// # Safety
+/// It is mapped and aligned.
+unsafe fn is_callers(word: RawFutex) -> bool {
+    const TID_MASK: u64 = 0x3fff_ffff;
+    // SAFETY: forwards this function's own contract.
+    unsafe { word.word.load() & TID_MASK == tid().into() }
+}
+
+/// On which no waiter stands, and to which none asks to be moved. Always 0.
+static NOWHERE: AtomicU32 = AtomicU32::new(0);
+
+/// What the kernel finds wrong with the time of a wait, if there is one, before it looks at the
+/// word.
+fn wrong_with_time(time: usize) -> Option<Errno> {
+    const WAIT_BITSET: usize = 9;
+    if time == 0 {
+        return None;
+    }
+    let wait = WAIT_BITSET | PRIVATE_FLAG as usize;
+    let another_value = 1;
+    let word = NOWHERE.as_ptr().expose_provenance();
+    let question = [word, wait, another_value, time, 0, u32::MAX as usize];
+    // SAFETY: the kernel reads the time, if it can, and the word, which is ours.
+    let answer = unsafe { sys::futex::raw(question) };
+    answer.err().filter(|&error| error != Errno::AGAIN)
+}
+
+/// CMP_REQUEUE_PI between private words.
+///
+/// # Safety
+/// As [`futex`](super::futex).
+unsafe fn cmp_requeue(call: &Call) -> Result<usize, Errno> {
+    let [from, to] = [call.uaddr, call.uaddr2].map(private_word);
+    let is_refused = call.uaddr != call.uaddr2 && is_plain(to);
+    // No waiter asks to be moved to the other word, so the kernel refuses to move one there, and
+    // says all else.
+    let call = Call {
+        uaddr2: if is_refused {
+            NOWHERE.as_ptr()
+        } else {
+            call.uaddr2
+        },
+        ..*call
+    };
+    // SAFETY: the caller's promise; the other word is ours.
+    let moved = unsafe { call.send()? };
+    let wanted = (call.timeout_or_val2 as i32 as usize).saturating_add(1);
+    if moved < wanted && stands_in_table(from) {
+        return Err(Errno::INVAL);
+    }
+    Ok(moved)
+}

@@ -1,0 +1,130 @@
+//! How waits on a word in the kernel end, and what a signal does to it.
+
+use super::counted::{Sleep, Slept, signal};
+use crate::lock::interrupter::Interrupter;
+use crate::lock::pi::watchdog::{sleeps, until, watch};
+use crate::sys::clock::Deadline;
+use crate::sys::tid::tid;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::{Duration, SystemTime};
+
+const PAGE: usize = 4096;
+
+/// Whether a signal does anything to this word: whether a waiter is counted that may stand there.
+fn finds_somebody(word: &AtomicU32) -> bool {
+    let before = word.load(SeqCst);
+    signal(word, 1);
+    word.load(SeqCst) != before
+}
+
+#[test]
+fn a_signal_does_nothing_unless_somebody_is_counted() {
+    let _watchdog = watch("a_signal_does_nothing_unless_somebody_is_counted");
+    // Other tests' waiters come and go, and may be counted where this word's would be.
+    let word = AtomicU32::new(0);
+    until(|| !finds_somebody(&word));
+    let sleep = Sleep::begin(&word);
+    assert!(finds_somebody(&word));
+    assert_eq!(sleep.sleep(None, None), Slept::Woken);
+    until(|| !finds_somebody(&word));
+}
+
+#[test]
+fn a_deadline_holds_on_either_clock() {
+    let _watchdog = watch("a_deadline_holds_on_either_clock");
+    let word = AtomicU32::new(7);
+    let soon = Duration::from_millis(5);
+    let deadlines = [
+        Deadline::after(soon),
+        Deadline::at_system_time(SystemTime::now() + soon),
+    ];
+    for deadline in deadlines {
+        // Also if it has passed already.
+        for _ in 0..2 {
+            let slept = Sleep::begin(&word).sleep(Some(&deadline), None);
+            assert_eq!(slept, Slept::TimedOut);
+            assert!(deadline.has_passed());
+        }
+    }
+}
+
+#[test]
+fn memory_that_is_gone_means_that_it_was_signalled() {
+    let _watchdog = watch("memory_that_is_gone_means_that_it_was_signalled");
+    // SAFETY: a new mapping, wherever there is room.
+    let memory = unsafe {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        libc::mmap(std::ptr::null_mut(), PAGE, access, flags, -1, 0)
+    };
+    assert_ne!(memory, libc::MAP_FAILED);
+    // SAFETY: zeros, and mapped while this is used.
+    let sleep = Sleep::begin(unsafe { &*memory.cast::<AtomicU32>() });
+    // Without access rather than unmapped: no other test's memory can come to stand there, and to the
+    // kernel both are the same.
+    // SAFETY: mapped above; nobody follows an address into it any more but the kernel.
+    assert_eq!(unsafe { libc::mprotect(memory, PAGE, libc::PROT_NONE) }, 0);
+    assert_eq!(sleep.sleep(None, None), Slept::Woken);
+    // SAFETY: mapped above, and nobody uses it.
+    unsafe { libc::munmap(memory, PAGE) };
+}
+
+/// Runs `sleeping`, and `body` once it sleeps.
+fn while_asleep(sleeping: impl FnOnce() + Send, body: impl FnOnce(u32)) {
+    let sleeper = AtomicU32::new(0);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            sleeper.store(tid(), SeqCst);
+            sleeping();
+        });
+        until(|| sleeper.load(SeqCst) != 0 && sleeps(sleeper.load(SeqCst)));
+        body(sleeper.load(SeqCst));
+    });
+}
+
+/// A signal to the thread, with a handler that does nothing.
+fn send_signal(tid: u32) {
+    extern "C" fn nothing(_: i32) {}
+    // SAFETY: the handler does nothing, and the structure is complete; then numbers.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as *const () as usize;
+        libc::sigaction(libc::SIGURG, &raw const action, std::ptr::null_mut());
+        libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGURG);
+    }
+}
+
+#[test]
+fn a_signal_handler_ends_no_wait() {
+    let _watchdog = watch("a_signal_handler_ends_no_wait");
+    for by in [None, Some(Interrupter::signalled())] {
+        let word = AtomicU32::new(7);
+        let sleeping = || {
+            let slept = Sleep::begin(&word).sleep(None, by.as_ref());
+            assert_eq!((slept, word.load(SeqCst)), (Slept::Woken, 8));
+        };
+        while_asleep(sleeping, |sleeper| {
+            for _ in 0..20 {
+                send_signal(sleeper);
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            until(|| sleeps(sleeper));
+            assert_eq!(signal(&word, 1), 1);
+        });
+    }
+}
+
+/// A waiter that was signalled before it could sleep returns as signalled, even if it was
+/// interrupted too.
+#[test]
+fn a_signal_counts_more_than_an_interruption() {
+    let _watchdog = watch("a_signal_counts_more_than_an_interruption");
+    let (word, by) = (AtomicU32::new(7), Interrupter::signalled());
+    let sleep = Sleep::begin(&word);
+    by.interrupt();
+    signal(&word, 1);
+    assert_eq!(sleep.sleep(None, Some(&by)), Slept::Woken);
+    // And the request stands.
+    let sleep = Sleep::begin(&word);
+    assert_eq!(sleep.sleep(None, Some(&by)), Slept::Interrupted);
+}

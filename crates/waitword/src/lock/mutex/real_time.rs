@@ -1,0 +1,113 @@
+//! Real-time threads at a mutex.
+//!
+//! POSIX: when an unlock makes the mutex available, the scheduling policy decides which waiter gets
+//! it. So a thread under `SCHED_FIFO`, `SCHED_RR` or `SCHED_DEADLINE` waits in the queue alone, in the
+//! order of priorities, and never depends on a waiter of a lower priority that is awake:
+//!
+//! * **The queue is in the order of priorities** at all times. Waiters that have waited before go to
+//!   the front of those of their own priority, and of no others.
+//! * **A real-time thread that parks sets URGENT**, which removes the heir from the word. The unlock
+//!   that follows therefore goes to the queue, though the former heir may still be awake. That one
+//!   parks as soon as it sees URGENT. While it is set no thread becomes the heir.
+//! * **An unlock that finds a real-time thread in front** hands it the lock, if its priority is higher
+//!   than the unlocker's. If it is not, the unlock wakes it and others may take the lock first, as they
+//!   can at any futex: to keep the lock for a thread that must wait for the CPU of the unlocker would
+//!   cost a switch for each section.
+//! * **A real-time thread takes any free lock**, also one that is reserved for the heir, does not step
+//!   aside for others, and does not make way for an heir that is late.
+//! * **It spins no longer than other waiters**, and not at all where URGENT is set.
+//!
+//! The priority of a thread is looked up when it parks, and at most every 10 ms (`sys/sched.rs`). An
+//! unlock looks up its own only if URGENT is set. So this costs programs without real-time threads
+//! nothing. Process-shared mutexes have their waiters in the kernel, whose queues are in this order.
+//!
+//! # Why no waiter is left asleep
+//!
+//! URGENT is set under the bucket's lock, by a thread that parks and sees that the lock is held, or by
+//! a condvar that moves waiters to a lock that is held, or that has just woken a waiter that will take
+//! it. So from there on an unlock will look at the queue, and the heir that was removed need not
+//! see to it that another waiter wakes up. It may act as if it were the heir still: it takes the lock if it is free, it
+//! parks if it is held, and each of these may remove an heir that was appointed since, for which the same holds.
+//!
+//! URGENT is HANDOFF without an heir (`word.rs`). It may be left over from a waiter that is gone; the
+//! next unlock clears it.
+
+use super::RawPosixMutex;
+use super::throughput::HOLDER;
+use super::waiter::Waiter;
+use crate::futex::parking::{self, Token};
+use crate::private::repository;
+use crate::stats::{self, Event};
+use crate::sys::sched;
+
+/// Releases the mutex, if a real-time thread is parked; whether it did.
+#[inline]
+pub(super) fn unlock(mutex: &RawPosixMutex) -> bool {
+    mutex.state().is_urgent() && unlock_urgently(mutex)
+}
+
+#[cold]
+#[inline(never)]
+fn unlock_urgently(mutex: &RawPosixMutex) -> bool {
+    // Not under the bucket's lock: it may make a system call.
+    let unlocker = sched::priority();
+    let mut is_released = false;
+    let is_real_time = |first| Waiter(first).is_real_time();
+    let change = |woken: Option<u64>, others_wait| match woken {
+        Some(woken) => {
+            is_released = true;
+            release_to(mutex, Waiter(woken), unlocker, others_wait)
+        }
+        None => {
+            mutex.set(|state| state.with_ordinary_left(others_wait));
+            0
+        }
+    };
+    parking::unpark_one(repository(), mutex.key(), is_real_time, change);
+    is_released
+}
+
+/// What a model asks.
+#[cfg(all(test, loom))]
+impl RawPosixMutex {
+    /// The highest priority of those who are parked now.
+    pub(crate) fn highest_parked(&self) -> u8 {
+        use crate::futex::parking::unpark;
+        use crate::private::Choice;
+        let highest = core::cell::Cell::new(0);
+        let look = |kind| {
+            highest.set(highest.get().max(Waiter(kind).priority()));
+            Choice::Pass
+        };
+        unpark(repository(), self.key(), look, |_| 0);
+        highest.get()
+    }
+}
+
+/// Releases the mutex, from whose queue this waiter, a real-time thread, was taken: to it if its priority
+/// is higher than the unlocker's, or else to any thread. What the waiter is told. Under the bucket's lock.
+#[cold]
+#[inline(never)]
+pub(super) fn release_to(
+    mutex: &RawPosixMutex,
+    first: Waiter,
+    unlocker: u8,
+    others_wait: bool,
+) -> Token {
+    let is_handed_over = first.is_impatient() || first.priority() > unlocker;
+    mutex.release(|state| {
+        let left = state.with_parked(others_wait);
+        match is_handed_over {
+            true => left.handed_over(),
+            false => left.released(),
+        }
+    });
+    match is_handed_over {
+        true => {
+            stats::count(Event::HandOffs);
+            HOLDER
+        }
+        // Not as the heir: no waiter depends on it.
+        false => 0,
+    }
+}

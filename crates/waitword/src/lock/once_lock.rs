@@ -1,0 +1,201 @@
+//! A value that is made once, and then shared: std's `OnceLock`, on this crate's [`Once`].
+//!
+//! # Invariants
+//!
+//! 1. The value is written at most once while the cell is shared: in the one run of the `Once` that
+//!    ends DONE.
+//! 2. It is borrowed only after DONE was seen. The end of the run is Release and that look Acquire,
+//!    so the value is seen whole.
+//! 3. A forked child may find a value that another thread of the parent had half written. The
+//!    `Once` is not DONE then, so nothing borrows that value, and the next write does not drop it.
+//!    (That thread borrowed the cell, so no code of the child owns it.)
+//!
+//! There is no `Drop` here: `Option` drops the value if there is one, and lets it borrow what is
+//! dropped at the same time, as std's does.
+
+use super::once::Once;
+use core::cell::{Cell, UnsafeCell};
+use core::fmt;
+use core::panic::{RefUnwindSafe, UnwindSafe};
+
+/// A cell that is written once and then read by all: for a `static`, or a field, that is made when
+/// it is first needed.
+///
+/// Threads that come while the value is being made wait for it. If the initialiser panics, the cell
+/// stays empty and the next caller's initialiser runs; nothing is poisoned. A value that knows how
+/// to make itself: [`LazyLock`](crate::LazyLock).
+///
+/// ```
+/// use waitword::OnceLock;
+///
+/// static NAME: OnceLock<String> = OnceLock::new();
+///
+/// let threads = [(); 4].map(|()| {
+///     std::thread::spawn(|| NAME.get_or_init(|| "waitword".to_owned()).len())
+/// });
+/// for thread in threads {
+///     assert_eq!(thread.join().unwrap(), 8);
+/// }
+/// assert_eq!(NAME.get().unwrap(), "waitword");
+/// assert_eq!(NAME.set("another".to_owned()), Err("another".to_owned()));
+/// ```
+///
+/// * **Recursion**: an initialiser that asks the same cell for its value waits for itself and never
+///   returns.
+/// * **Signal handlers** may call [`get`](Self::get), and nothing else.
+/// * **fork**: if another thread of the parent was making the value, the child's next caller makes
+///   its own.
+///
+/// Source: `std::sync::OnceLock`, whose methods have the same names and meaning.
+pub struct OnceLock<T> {
+    once: Once,
+    value: UnsafeCell<Option<T>>,
+}
+
+// SAFETY: a shared cell gives out `&T` in each thread, which `T: Sync` allows; a value may be put
+// in by one thread and dropped by another, which `T: Send` allows.
+unsafe impl<T: Send + Sync> Sync for OnceLock<T> {}
+
+// The value is written whole or not at all, so a panic leaves nothing half done but what `T` itself
+// shows.
+impl<T: RefUnwindSafe + UnwindSafe> RefUnwindSafe for OnceLock<T> {}
+
+impl<T> OnceLock<T> {
+    /// An empty cell.
+    #[inline]
+    pub const fn new() -> Self {
+        Self {
+            once: Once::new(),
+            value: UnsafeCell::new(None),
+        }
+    }
+
+    /// The value, if there is one. Does not block.
+    #[inline]
+    pub fn get(&self) -> Option<&T> {
+        // SAFETY: just seen to be done.
+        self.once.is_done().then(|| unsafe { self.value() })
+    }
+
+    /// The value, if there is one. Does not block: no other thread has the cell.
+    #[inline]
+    pub fn get_mut(&mut self) -> Option<&mut T> {
+        self.value.get_mut().as_mut()
+    }
+
+    /// The value, as soon as another thread has put it in. Blocks.
+    #[inline]
+    pub fn wait(&self) -> &T {
+        self.once.wait_force();
+        // SAFETY: the wait ends when it is done.
+        unsafe { self.value() }
+    }
+
+    /// Puts a value in. Blocks while another thread makes one.
+    ///
+    /// # Errors
+    /// There is a value already: the new one comes back.
+    #[inline]
+    pub fn set(&self, value: T) -> Result<(), T> {
+        if self.once.is_done() {
+            return Err(value);
+        }
+        let value = Cell::new(Some(value));
+        self.fill(&mut || {}, &value);
+        value.into_inner().map_or(Ok(()), Err)
+    }
+
+    /// The value, which `make` makes if there is none. Blocks while another thread makes one.
+    ///
+    /// # Panics
+    /// If `make` does. The cell is empty then.
+    #[inline]
+    pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
+        if !self.once.is_done() {
+            let (mut make, value) = (Some(make), Cell::new(None));
+            let mut made = || {
+                if let Some(make) = make.take() {
+                    value.set(Some(make()));
+                }
+            };
+            self.fill(&mut made, &value);
+        }
+        // SAFETY: done, just now or before.
+        unsafe { self.value() }
+    }
+
+    /// Takes the value out of the cell, which is gone with it.
+    #[inline]
+    pub fn into_inner(self) -> Option<T> {
+        self.value.into_inner()
+    }
+
+    /// Takes the value out, and leaves an empty cell.
+    #[inline]
+    pub fn take(&mut self) -> Option<T> {
+        core::mem::take(self).into_inner()
+    }
+
+    /// Moves what `made` holds after `make` into the cell, unless another thread's value is there
+    /// first.
+    #[cold]
+    fn fill(&self, make: &mut dyn FnMut(), made: &Cell<Option<T>>) {
+        self.once.produce(make, &mut || {
+            // SAFETY: only the one run that ends DONE comes here, and before that nothing borrows
+            // the value. It is not dropped: in a forked child it may be half written.
+            unsafe { self.value.get().write(made.take()) };
+        });
+    }
+
+    /// The value.
+    ///
+    /// # Safety
+    /// The `Once` was seen to be done.
+    #[inline]
+    unsafe fn value(&self) -> &T {
+        // SAFETY: written before DONE, and not again while `self` is borrowed.
+        let value = unsafe { &*self.value.get() };
+        // SAFETY: what was written is a value: `make` has returned one, or `set` was given it.
+        unsafe { value.as_ref().unwrap_unchecked() }
+    }
+}
+
+impl<T> Default for OnceLock<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> From<T> for OnceLock<T> {
+    fn from(value: T) -> Self {
+        let cell = Self::new();
+        let set = cell.set(value);
+        debug_assert!(set.is_ok(), "no other thread has it");
+        cell
+    }
+}
+
+impl<T: Clone> Clone for OnceLock<T> {
+    fn clone(&self) -> Self {
+        self.get().cloned().map_or_else(Self::new, Self::from)
+    }
+}
+
+impl<T: PartialEq> PartialEq for OnceLock<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl<T: Eq> Eq for OnceLock<T> {}
+
+impl<T: fmt::Debug> fmt::Debug for OnceLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut cell = f.debug_tuple("OnceLock");
+        match self.get() {
+            Some(value) => cell.field(value),
+            None => cell.field(&format_args!("<uninit>")),
+        };
+        cell.finish()
+    }
+}

@@ -1,0 +1,286 @@
+//! Cycles of each length, through each kind of lock.
+
+use super::{alone, deadlock, leaked, part};
+use std::time::Duration;
+use waitword::deadlock::LockKind;
+use waitword::{
+    CheckedCondvar, CheckedMutex, Condvar, Flavour, Mutex, MutexOptions, PiCondvar, PiMutex,
+    ReentrantMutex, RwLock, RwLockUpgradableReadGuard, RwLockWriteGuard,
+};
+
+#[test]
+fn two_threads_with_mutexes_of_each_flavour() {
+    alone("cycles::two_threads_with_mutexes_of_each_flavour", || {
+        for flavour in [Flavour::Adaptive, Flavour::Throughput, Flavour::WaitWake] {
+            let make = || leaked(MutexOptions::new().flavour(flavour).build(()));
+            let (a, b) = (make(), make());
+            deadlock([
+                part("left", |barrier| {
+                    let _a = a.lock();
+                    barrier.wait();
+                    let _b = b.lock();
+                }),
+                part("right", |barrier| {
+                    let _b = b.lock();
+                    barrier.wait();
+                    let _a = a.lock();
+                }),
+            ]);
+        }
+    });
+}
+
+#[test]
+fn three_threads_some_of_whose_locks_were_tried_or_had_by_a_deadline() {
+    alone(
+        "cycles::three_threads_some_of_whose_locks_were_tried_or_had_by_a_deadline",
+        || {
+            let [a, b, c] = [(); 3].map(|()| leaked(Mutex::new(())));
+            deadlock([
+                part("a", |barrier| {
+                    let _a = a.try_lock().unwrap();
+                    barrier.wait();
+                    let _b = b.lock();
+                }),
+                part("b", |barrier| {
+                    let _b = b.try_lock_for(Duration::from_secs(60)).unwrap();
+                    barrier.wait();
+                    let _c = c.lock();
+                }),
+                part("c", |barrier| {
+                    let _c = c.lock();
+                    barrier.wait();
+                    let _a = a.lock();
+                }),
+            ]);
+        },
+    );
+}
+
+#[test]
+fn one_thread_that_locks_what_it_has_locked() {
+    alone("cycles::one_thread_that_locks_what_it_has_locked", || {
+        let mutex = leaked(Mutex::new(()));
+        deadlock([part("mutex", |_| {
+            let _first = mutex.lock();
+            let _second = mutex.lock();
+        })]);
+        let rwlock = leaked(RwLock::new(()));
+        deadlock([part("read, write", |_| {
+            let _first = rwlock.read();
+            let _second = rwlock.write();
+        })]);
+        let rwlock = leaked(RwLock::new(()));
+        deadlock([part("write, read", |_| {
+            let _first = rwlock.write();
+            let _second = rwlock.read();
+        })]);
+        let rwlock = leaked(RwLock::new(()));
+        deadlock([part("upgrade, read still", |_| {
+            let _first = rwlock.read();
+            let _second = RwLockUpgradableReadGuard::upgrade(rwlock.upgradable_read());
+        })]);
+    });
+}
+
+#[test]
+fn a_reentrant_mutex() {
+    alone("cycles::a_reentrant_mutex", || {
+        let (a, b) = (leaked(ReentrantMutex::new(())), leaked(Mutex::new(())));
+        deadlock([
+            part("left", |barrier| {
+                let _outer = a.lock();
+                drop(a.lock());
+                barrier.wait();
+                let _b = b.lock();
+            }),
+            part("right", |barrier| {
+                let _b = b.lock();
+                barrier.wait();
+                let _a = a.lock();
+            }),
+        ]);
+    });
+}
+
+#[test]
+fn readers_and_writers() {
+    alone("cycles::readers_and_writers", || {
+        let (a, b) = (leaked(RwLock::new(())), leaked(RwLock::new(())));
+        deadlock([
+            part("reads a", |barrier| {
+                let _a = a.read();
+                barrier.wait();
+                let _b = b.write();
+            }),
+            part("reads b", |barrier| {
+                let _b = b.read();
+                barrier.wait();
+                let _a = a.write();
+            }),
+        ]);
+        let (a, b) = (leaked(RwLock::new(())), leaked(RwLock::new(())));
+        deadlock([
+            part("writes a", |barrier| {
+                let _a = a.write();
+                barrier.wait();
+                let _b = b.read();
+            }),
+            part("wrote b", |barrier| {
+                let _b = RwLockWriteGuard::downgrade_to_upgradable(b.write());
+                let _b = RwLockUpgradableReadGuard::upgrade(_b);
+                barrier.wait();
+                let _a = a.read();
+            }),
+        ]);
+    });
+}
+
+#[test]
+fn a_mutex_and_one_of_several_readers() {
+    alone("cycles::a_mutex_and_one_of_several_readers", || {
+        let (a, b) = (leaked(Mutex::new(())), leaked(RwLock::new(())));
+        let _innocent = b.read();
+        let found = deadlock([
+            part("reader", |barrier| {
+                let _b = b.read();
+                barrier.wait();
+                let _a = a.lock();
+            }),
+            part("writer", |barrier| {
+                let _a = a.lock();
+                barrier.wait();
+                let _b = b.write();
+            }),
+        ]);
+        assert_eq!(found[0].lock_kind(), LockKind::Mutex);
+        assert_eq!(found[1].lock_kind(), LockKind::RwLock);
+    });
+}
+
+#[test]
+fn a_downgraded_writer_keeps_out_writers_and_an_upgradable_reader_its_like() {
+    alone(
+        "cycles::a_downgraded_writer_keeps_out_writers_and_an_upgradable_reader_its_like",
+        || {
+            let (a, b) = (leaked(RwLock::new(())), leaked(RwLock::new(())));
+            deadlock([
+                part("downgraded", |barrier| {
+                    let _a = RwLockWriteGuard::downgrade(a.write());
+                    barrier.wait();
+                    let _b = b.upgradable_read();
+                }),
+                part("upgradable", |barrier| {
+                    let _b = b.upgradable_read();
+                    barrier.wait();
+                    let _a = a.write();
+                }),
+            ]);
+        },
+    );
+}
+
+#[test]
+fn a_waiter_of_a_condition_variable_before_and_after_it_is_signalled() {
+    alone(
+        "cycles::a_waiter_of_a_condition_variable_before_and_after_it_is_signalled",
+        || {
+            for is_signalled in [false, true] {
+                let (a, b) = (leaked(Mutex::new(())), leaked(Mutex::new(())));
+                let changed = leaked(Condvar::new());
+                deadlock([
+                    part("waiter", |barrier| {
+                        let _a = a.lock();
+                        let mut b = b.lock();
+                        barrier.wait();
+                        changed.wait(&mut b);
+                    }),
+                    part("signaller", move |barrier| {
+                        barrier.wait();
+                        let _b = b.lock();
+                        if is_signalled {
+                            assert!(changed.notify_one());
+                        }
+                        let _a = a.lock();
+                    }),
+                ]);
+            }
+        },
+    );
+}
+
+#[test]
+fn mutexes_that_may_refuse() {
+    alone("cycles::mutexes_that_may_refuse", || {
+        let (a, b) = (leaked(CheckedMutex::new(())), leaked(CheckedMutex::new(())));
+        deadlock([
+            part("left", |barrier| {
+                let _a = a.lock().unwrap();
+                barrier.wait();
+                let _b = b.lock().unwrap();
+            }),
+            part("right", |barrier| {
+                let _b = b.try_lock().unwrap();
+                barrier.wait();
+                let _a = a.lock().unwrap();
+            }),
+        ]);
+        // The kernel finds cycles of these alone, and refuses the last lock. With another lock
+        // between, it does not.
+        let (a, b) = (leaked(PiMutex::new(())), leaked(Mutex::new(())));
+        let found = deadlock([
+            part("has b", |barrier| {
+                let _b = b.lock();
+                barrier.wait();
+                let _a = a.lock().unwrap();
+            }),
+            part("has a", |barrier| {
+                let _a = a.lock_for(Duration::from_secs(60)).unwrap();
+                barrier.wait();
+                let _b = b.lock();
+            }),
+        ]);
+        assert_eq!(found[0].lock_kind(), LockKind::PiMutex);
+    });
+}
+
+#[test]
+fn waiters_of_condition_variables_of_mutexes_that_may_refuse() {
+    alone(
+        "cycles::waiters_of_condition_variables_of_mutexes_that_may_refuse",
+        || {
+            let (a, b) = (leaked(Mutex::new(())), leaked(CheckedMutex::new(())));
+            let changed = leaked(CheckedCondvar::new());
+            deadlock([
+                part("checked waiter", |barrier| {
+                    let _a = a.lock();
+                    let b = b.lock().unwrap();
+                    barrier.wait();
+                    let _b = changed.wait(b).unwrap();
+                }),
+                part("checked signaller", |barrier| {
+                    barrier.wait();
+                    let _b = b.lock().unwrap();
+                    changed.notify_one();
+                    let _a = a.lock();
+                }),
+            ]);
+            let (a, b) = (leaked(Mutex::new(())), leaked(PiMutex::new(())));
+            let changed = leaked(PiCondvar::new());
+            deadlock([
+                part("pi waiter", |barrier| {
+                    let _a = a.lock();
+                    let b = b.lock().unwrap();
+                    barrier.wait();
+                    let _b = changed.wait(b).unwrap();
+                }),
+                part("pi signaller", |barrier| {
+                    barrier.wait();
+                    let _b = b.lock().unwrap();
+                    changed.notify_one();
+                    let _a = a.lock();
+                }),
+            ]);
+        },
+    );
+}

@@ -1,0 +1,10 @@
+//! S2: nor can it be put aside.
+
+use waitword::{RobustAccess, RobustMutex};
+
+static MUTEX: RobustMutex<u64> = RobustMutex::new(0);
+
+fn main() {
+    let mut aside: Option<RobustAccess<'_, u64>> = None;
+    let _ = MUTEX.with(|access| aside = Some(access));
+}

@@ -1,0 +1,83 @@
+//! The programs in `examples` run to their ends: each checks what it shows.
+//!
+//! `cargo test` builds them. If it is asked for this test alone, it does not: then build them first,
+//! with `cargo build --examples`.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
+}
+
+/// Runs an example from the folder beside that of this test program.
+#[track_caller]
+fn run(name: &str) {
+    let this = std::env::current_exe().unwrap();
+    let program = this.ancestors().nth(2).unwrap().join("examples").join(name);
+    let changed = |path: &Path| {
+        path.metadata()
+            .and_then(|metadata| metadata.modified())
+            .ok()
+    };
+    let source = changed(&sources().join(name).with_extension("rs"));
+    assert!(
+        source.is_some() && changed(&program) >= source,
+        "{} is missing or older than its source: `cargo build --examples`",
+        program.display()
+    );
+    let child = Command::new(program).stdout(Stdio::null()).spawn();
+    let status = wait(child.unwrap());
+    assert!(status.success(), "{name}: {status}");
+}
+
+/// Waits for its end; kills it if it hangs.
+fn wait(mut child: Child) -> ExitStatus {
+    let (started, limit) = (Instant::now(), common::limit(60));
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if started.elapsed() > limit {
+            child.kill().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A test for each example, and one that the folder holds no other.
+macro_rules! examples {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                run(stringify!($name));
+            }
+        )*
+
+        #[test]
+        fn every_example_is_run() {
+            let run: BTreeSet<_> = [$(stringify!($name).to_owned()),*].into();
+            let there: BTreeSet<_> = fs::read_dir(sources())
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+                .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+                .collect();
+            assert_eq!(run, there);
+        }
+    };
+}
+
+examples! {
+    from_parking_lot
+    park_threads
+    ring_between_processes
+    wait_on_many
+    wasm_wait_notify
+    work_queue
+}

@@ -1,0 +1,181 @@
+//! Which kinds of waiters may stand on which word.
+//!
+//! Plain waiters and waiters with priority inheritance are not to stand on one word at the same
+//! time: the kernel then goes by the order of their arrival, and the library cannot (`door/pi.rs`).
+//! So a step that would mix them is left out.
+
+use super::program::{Address, Call};
+
+const PRIVATE: i32 = 128;
+const CLOCK_REALTIME: i32 = 256;
+
+const WAIT: i32 = 0;
+const REQUEUE: i32 = 3;
+const CMP_REQUEUE: i32 = 4;
+const LOCK_PI: i32 = 6;
+const UNLOCK_PI: i32 = 7;
+const TRYLOCK_PI: i32 = 8;
+const WAIT_BITSET: i32 = 9;
+const WAIT_REQUEUE_PI: i32 = 11;
+const CMP_REQUEUE_PI: i32 = 12;
+const LOCK_PI2: i32 = 13;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Plain,
+    Inheriting,
+}
+
+/// A word and its scope.
+type Place = (Address, bool);
+
+/// A waiter may stand at each of these places.
+struct Waiter {
+    thread: usize,
+    kind: Kind,
+    places: Vec<Place>,
+    /// Where its time lies.
+    time: usize,
+}
+
+/// All that wait, in one run of a program.
+#[derive(Default)]
+pub(crate) struct Kinds {
+    waiters: Vec<Waiter>,
+}
+
+/// What a call does to queues.
+enum Effect {
+    Waits(Kind, Vec<Place>),
+    Moves(Kind, Place, Place),
+    Nothing,
+}
+
+fn command(op: i32) -> i32 {
+    op & !(PRIVATE | CLOCK_REALTIME)
+}
+
+/// Whether it is an operation with priority inheritance.
+pub(crate) fn inherits(op: i32) -> bool {
+    matches!(
+        command(op),
+        LOCK_PI | UNLOCK_PI | TRYLOCK_PI | WAIT_REQUEUE_PI | CMP_REQUEUE_PI | LOCK_PI2
+    )
+}
+
+/// Whether it is one of those that may sleep.
+pub(crate) fn waits_inheriting(op: i32) -> bool {
+    matches!(command(op), LOCK_PI | WAIT_REQUEUE_PI | LOCK_PI2)
+}
+
+/// Whether it reads its time by the wall clock, without a flag.
+pub(crate) fn goes_by_wall_clock(op: i32) -> bool {
+    command(op) == LOCK_PI
+}
+
+fn effect(call: &Call) -> Effect {
+    let is_private = |flags: u32| flags & PRIVATE as u32 != 0;
+    match call {
+        Call::Futex {
+            op, word, second, ..
+        } => {
+            let private = is_private(*op as u32);
+            let (first, second) = ((*word, private), (*second, private));
+            match command(*op) {
+                WAIT | WAIT_BITSET => Effect::Waits(Kind::Plain, vec![first]),
+                // Refused where plain waiters stand.
+                LOCK_PI | LOCK_PI2 => Effect::Waits(Kind::Inheriting, vec![]),
+                WAIT_REQUEUE_PI => Effect::Waits(Kind::Inheriting, vec![first]),
+                REQUEUE | CMP_REQUEUE => Effect::Moves(Kind::Plain, first, second),
+                CMP_REQUEUE_PI => Effect::Moves(Kind::Inheriting, first, second),
+                _ => Effect::Nothing,
+            }
+        }
+        Call::Futex2Wait { word, flags, .. } => {
+            Effect::Waits(Kind::Plain, vec![(*word, is_private(*flags))])
+        }
+        Call::Futex2Waitv { list, .. } => {
+            let place = |entry: &super::program::Entry| (entry.word, is_private(entry.flags));
+            Effect::Waits(Kind::Plain, list.entries.iter().map(place).collect())
+        }
+        Call::Futex2Requeue { list, .. } => match &list.entries[..] {
+            [from, to, ..] => Effect::Moves(
+                Kind::Plain,
+                (from.word, is_private(from.flags)),
+                (to.word, is_private(to.flags)),
+            ),
+            _ => Effect::Nothing,
+        },
+        Call::Futex2Wake { .. } => Effect::Nothing,
+    }
+}
+
+impl Kinds {
+    /// Whether the kinds stay apart if this call is made.
+    pub(crate) fn allow(&self, call: &Call) -> bool {
+        match effect(call) {
+            Effect::Waits(kind, places) => !places
+                .into_iter()
+                .any(|place| self.has(|waiter| waiter.kind != kind, place)),
+            Effect::Moves(Kind::Plain, from, to) => {
+                let meet = self.has(|waiter| waiter.kind == Kind::Plain, from)
+                    && self.has(|waiter| waiter.kind == Kind::Inheriting, to);
+                !meet
+            }
+            // Refused where plain waiters stand.
+            Effect::Moves(Kind::Inheriting, ..) | Effect::Nothing => true,
+        }
+    }
+
+    fn has(&self, chosen: impl Fn(&Waiter) -> bool, place: Place) -> bool {
+        let stands = |waiter: &Waiter| chosen(waiter) && waiter.places.contains(&place);
+        self.waiters.iter().any(stands)
+    }
+
+    /// The thread makes this call, whose time lies there.
+    pub(crate) fn begins(&mut self, thread: usize, call: &Call, time: usize) {
+        let Effect::Waits(kind, mut places) = effect(call) else {
+            return;
+        };
+        if let Call::Futex { op, word, .. } = call
+            && kind == Kind::Inheriting
+        {
+            places.push((*word, op & PRIVATE != 0));
+        }
+        self.waiters.push(Waiter {
+            thread,
+            kind,
+            places,
+            time,
+        });
+    }
+
+    /// This call has been made, and may have moved waiters.
+    pub(crate) fn moves(&mut self, call: &Call) {
+        if let Effect::Moves(kind, from, to) = effect(call) {
+            let moved = |waiter: &&mut Waiter| waiter.kind == kind && waiter.places.contains(&from);
+            for waiter in self.waiters.iter_mut().filter(moved) {
+                waiter.places.push(to);
+            }
+        }
+    }
+
+    pub(crate) fn ends(&mut self, thread: usize) {
+        self.waiters.retain(|waiter| waiter.thread != thread);
+    }
+
+    /// Whether a signal ends the thread's wait; one with priority inheritance is begun anew.
+    pub(crate) fn ends_by_signal(&self, thread: usize) -> bool {
+        let inherits = |waiter: &Waiter| waiter.thread == thread && waiter.kind == Kind::Inheriting;
+        !self.waiters.iter().any(inherits)
+    }
+
+    /// Where the times of all waits with priority inheritance lie that have not ended.
+    pub(crate) fn times(&self) -> impl Iterator<Item = usize> {
+        let inherits = |waiter: &&Waiter| waiter.kind == Kind::Inheriting;
+        self.waiters
+            .iter()
+            .filter(inherits)
+            .map(|waiter| waiter.time)
+    }
+}
