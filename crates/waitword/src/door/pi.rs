@@ -154,8 +154,14 @@ pub(super) unsafe fn wake_op(
     let is_refused = found(0, count, first).is_err();
     let first_pass = if is_refused { 0 } else { second_count };
     let waiters = repository();
-    let [of_first, mut of_second] =
-        private::wake_op(waiters, first_key, count, second_key, first_pass, change);
+    let both = |of_first, of_second| (of_first, of_second);
+    let (of_first, mut of_second) = private::wake_op(
+        waiters,
+        (first_key, count),
+        (second_key, first_pass),
+        change,
+        both,
+    );
     // Behind the change, too, which may have been of this word.
     found(of_first, count, first)?;
     if !compares.get() {

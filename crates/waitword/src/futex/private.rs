@@ -119,56 +119,66 @@ fn requeue_waiters(
 
 /// Changes the word of `second` by `change`, which returns whether its waiters are to be woken too;
 /// wakes up to `count` of those who wait on `first`, and then up to `second_count` of those on
-/// `second`. How many of each.
+/// `second`. Returns what `answer` makes of how many of each.
 ///
 /// The change and the wakes are one step for all who were waiting before. While nobody waits on
 /// either, no lock is taken; a thread that begins to wait just then may be woken as if it had come
 /// before.
 #[inline]
-pub(crate) fn wake_op(
+pub(crate) fn wake_op<R>(
     repository: &Repository,
-    first: Key,
-    count: usize,
-    second: Key,
-    second_count: usize,
+    (first, count): (Key, usize),
+    (second, second_count): (Key, usize),
     change: impl FnOnce() -> bool,
-) -> [usize; 2] {
+    answer: impl FnOnce(usize, usize) -> R,
+) -> R {
     if !repository.may_have_waiters(first, second) {
         let wake_second = change();
         if !repository.may_have_waiters(first, second) {
-            return [0, 0];
+            return answer(0, 0);
         }
-        return wake_both(repository, first, count, second, second_count, || {
-            wake_second
-        });
+        let changed = || wake_second;
+        return wake_both(
+            repository,
+            (first, count),
+            (second, second_count),
+            changed,
+            answer,
+        );
     }
-    wake_both(repository, first, count, second, second_count, change)
+    wake_both(
+        repository,
+        (first, count),
+        (second, second_count),
+        change,
+        answer,
+    )
 }
 
 #[cold]
-fn wake_both(
+fn wake_both<R>(
     repository: &Repository,
-    first: Key,
-    count: usize,
-    second: Key,
-    second_count: usize,
+    (first, count): (Key, usize),
+    (second, second_count): (Key, usize),
     change: impl FnOnce() -> bool,
-) -> [usize; 2] {
+    answer: impl FnOnce(usize, usize) -> R,
+) -> R {
     if is_inside() {
         if change() {
             leave_note(second, second_count, u64::MAX);
         }
         leave_note(first, count, u64::MAX);
-        return [0, 0];
+        return answer(0, 0);
     }
     let pair = repository.lock_pair(first, second);
     let wake_second = change();
     let mut claimed = Claimed::new();
-    let mut woken = [pair.claim_from(count, u64::MAX, &mut claimed), 0];
-    if wake_second {
-        woken[1] = pair.claim_to(second_count, u64::MAX, &mut claimed);
-    }
+    let of_first = pair.claim_from(count, u64::MAX, &mut claimed);
+    let of_second = match wake_second {
+        true => pair.claim_to(second_count, u64::MAX, &mut claimed),
+        false => 0,
+    };
     drop(pair);
     claimed.notify(&repository.parkers);
-    woken
+    answer(of_first, of_second)
 }

@@ -59,15 +59,13 @@ pub(crate) unsafe fn wake_op(
             // SAFETY: as for the load above, and the word is writable, by the same contract. It
             // runs before this function returns.
             let change = || op.compares(unsafe { op.apply(second.word) }, second.word.size);
-            let [of_first, of_second] = private::wake_op(
+            Ok(private::wake_op(
                 repository(),
-                first_key,
-                count,
-                second_key,
-                second_count,
+                (first_key, count),
+                (second_key, second_count),
                 change,
-            );
-            Ok(of_first + of_second)
+                |of_first, of_second| of_first + of_second,
+            ))
         }
         // SAFETY: forwards this function's own contract.
         (Scope::Shared, Scope::Shared) => unsafe {

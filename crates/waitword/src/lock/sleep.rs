@@ -43,7 +43,7 @@ pub(super) enum Signals {
 }
 
 /// The class of sleepers that every wake finds, and the wake that finds every class.
-const ANY: u32 = u32::MAX;
+const ANY: u64 = u64::MAX;
 
 /// A word that is slept on.
 pub(super) trait SleepWord: KernelWord {
@@ -107,14 +107,14 @@ impl Spot {
 
     /// Wakes up to `count` of those that sleep as this class.
     #[inline]
-    pub(super) fn wake_class(self, class: u32, count: usize) {
+    pub(super) fn wake_class(self, class: u64, count: usize) {
         if let Some(address) = self.in_kernel {
             let count = count.min(i32::MAX as usize) as u32;
             // An error says that the memory is gone, and so its waiters were awake.
-            let _ = crate::sys::futex::shared_wake(address, count, class);
+            let _ = crate::sys::futex::shared_wake(address, count, class as u32);
             return;
         }
-        private::wake(repository(), self.key, count, class.into());
+        private::wake(repository(), self.key, count, class);
     }
 }
 
@@ -133,13 +133,13 @@ pub(super) fn wait<'u, W: SleepWord>(
     wait_as(ANY, word, scope, expected, until, signals)
 }
 
-/// [`wait`] as one of a class, a set of bits: wakes that share none of them pass it by. (On a
+/// [`wait`] as one of a class, a set of the lower 32 bits or [`ANY`]: wakes that share none of them pass it by. (On a
 /// process-shared word with [`Signals::Reported`] they may wake it nevertheless.)
 ///
 /// # Errors
 /// As [`wait`].
 pub(super) fn wait_as<'u, W: SleepWord>(
-    class: u32,
+    class: u64,
     word: &W,
     scope: Scope,
     expected: u32,
@@ -150,11 +150,11 @@ pub(super) fn wait_as<'u, W: SleepWord>(
     let deadline = until.deadline;
     if scope == Scope::Shared {
         // Nobody but a signal interrupts a sleep in the kernel.
-        return in_kernel::wait(class, word, expected, deadline, signals);
+        return in_kernel::wait(class as u32, word, expected, deadline, signals);
     }
     let as_expected = || word.deciding() == expected;
     let key = key_of(word);
-    match private::wait(repository(), key, as_expected, class.into(), until) {
+    match private::wait(repository(), key, as_expected, class, until) {
         Err(Error::TimedOut) => Err(Error::TimedOut),
         Err(Error::Interrupted) if signals == Signals::Reported => Err(Error::Interrupted),
         Err(Error::Interrupted) if is_inside() => out_of_a_handler(deadline),

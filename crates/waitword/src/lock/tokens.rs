@@ -75,8 +75,8 @@ const SEVERAL: u64 = 1 << 62;
 const SHARED: u64 = 1 << 63;
 
 /// The classes of sleepers: those that want one token, and those that want several.
-const FOR_ONE: u32 = 1;
-const FOR_SEVERAL: u32 = 2;
+const FOR_ONE: u64 = 1;
+const FOR_SEVERAL: u64 = 2;
 
 /// No tokens.
 const NONE: u32 = 0;

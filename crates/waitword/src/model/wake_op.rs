@@ -4,6 +4,17 @@ use super::requeue::move_all;
 use super::*;
 use crate::futex::private;
 
+/// Wakes up to one waiter of each word; how many of each.
+fn wake_one_each(
+    repository: &Repository,
+    first: Key,
+    second: Key,
+    change: impl FnOnce() -> bool,
+) -> [usize; 2] {
+    let each = |of_first, of_second| [of_first, of_second];
+    private::wake_op(repository, (first, 1), (second, 1), change, each)
+}
+
 /// One thread waits on the condition and then for the lock, another for the lock; signal and unlock in one
 /// call leaves nobody asleep.
 #[test]
@@ -17,10 +28,11 @@ fn signal_and_unlock_in_one_step_wakes_both() {
         };
         let waiters = [spawn_waiter(&condition), spawn_waiter(&lock)];
         condition.set(1);
-        let counted = private::wake_op(&repository, condition.key, 1, lock.key, 1, || {
+        let change = || {
             lock.set(1);
             true
-        });
+        };
+        let counted = wake_one_each(&repository, condition.key, lock.key, change);
         assert_eq!(counted, waiters.map(|waiter| waiter.join().unwrap()));
     });
 }
@@ -38,7 +50,7 @@ fn an_old_value_that_does_not_compare_leaves_the_second_word_s_waiters_alone() {
             words[1].set(1);
             false
         };
-        let counted = private::wake_op(&repository, words[0].key, 1, words[1].key, 1, change);
+        let counted = wake_one_each(&repository, words[0].key, words[1].key, change);
         assert_eq!(counted, [0, 0]);
         let late = words[1].wake(&repository, 1);
         assert_eq!(waiter.join().unwrap(), late == 1);
@@ -59,10 +71,11 @@ fn a_waiter_that_moves_is_not_passed_by(from: usize, to: usize, preemptions: usi
             thread::spawn(move || move_all(&repository, &words[from], &words[to]))
         };
         let [first, second] = &words;
-        let counted = private::wake_op(&repository, first.key, 1, second.key, 1, || {
+        let change = || {
             words[from].set(1);
             true
-        });
+        };
+        let counted = wake_one_each(&repository, first.key, second.key, change);
         let counted: usize = counted.iter().sum();
         assert_eq!(waiter.join().unwrap(), counted == 1);
         mover.join().unwrap();

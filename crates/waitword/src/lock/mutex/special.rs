@@ -85,8 +85,13 @@ pub(super) fn is_mine(mutex: &RawPosixMutex) -> bool {
     if is_pi(mutex) {
         pi::is_mine(&mutex.data)
     } else {
-        mutex.state().is_locked() && mutex.data.load(Ordering::Relaxed) & OWNER == tid()
+        is_owned(mutex)
     }
+}
+
+/// Whether the calling thread holds it, of one that has a word of ours.
+fn is_owned(mutex: &RawPosixMutex) -> bool {
+    mutex.state().is_locked() && mutex.data.load(Ordering::Relaxed) & OWNER == tid()
 }
 
 /// Whether the calling thread holds it, and could once more.
@@ -100,22 +105,25 @@ pub(super) fn is_recursively_mine(mutex: &RawPosixMutex) -> bool {
 
 /// What comes of a lock by its owner; `None` if the caller is not.
 pub(super) fn lock_again(mutex: &RawPosixMutex) -> Option<Result<(), LockError>> {
-    let traits = traits(mutex);
-    if traits & DESTROYED == DESTROYED {
+    if traits(mutex) & DESTROYED == DESTROYED {
         return Some(Err(LockError::Invalid));
     }
-    if !is_mine(mutex) {
-        return None;
+    is_mine(mutex).then(|| add_level(mutex))
+}
+
+/// The owner locks it.
+#[inline]
+fn add_level(mutex: &RawPosixMutex) -> Result<(), LockError> {
+    let state = mutex.state();
+    if state.0 & RECURSIVE == 0 {
+        return Err(LockError::Deadlock);
     }
-    if traits & RECURSIVE == 0 {
-        return Some(Err(LockError::Deadlock));
-    }
-    if mutex.state().levels() == MOST_LEVELS {
-        return Some(Err(LockError::TooMany));
+    if state.levels() == MOST_LEVELS {
+        return Err(LockError::TooMany);
     }
     // Relaxed: only the owner counts, and it holds the lock already.
     mutex.word.fetch_add(ONE_LEVEL, Ordering::Relaxed);
-    Some(Ok(()))
+    Ok(())
 }
 
 /// The calling thread has taken the word.
@@ -132,26 +140,30 @@ pub(super) fn own_if_special(mutex: &RawPosixMutex) {
 }
 
 pub(super) fn lock(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result<(), LockError> {
-    // Of a priority-inheriting one the kernel sees to it that its owner does not wait for itself.
-    let kernel_word = kernel_word(mutex);
-    let may_be_ours = kernel_word.is_none() || traits(mutex) & RECURSIVE != 0;
-    if may_be_ours {
+    let Some((word, scope)) = kernel_word(mutex) else {
+        return match is_owned(mutex) {
+            true => add_level(mutex),
+            false => take(mutex, deadline),
+        };
+    };
+    // The kernel sees to it that an owner does not wait for itself, unless it may lock it again.
+    if traits(mutex) & RECURSIVE != 0 {
         if let Some(result) = lock_again(mutex) {
             return result;
         }
     }
-    if let Some((word, scope)) = kernel_word {
-        return match pi::lock_at_once(word) {
-            true => Ok(()),
-            false => wait_for_kernel_word(word, scope, deadline),
-        };
+    match pi::lock_at_once(word) {
+        true => Ok(()),
+        false => wait_for_kernel_word(word, scope, deadline),
     }
-    take(mutex, deadline)
 }
 
 /// Takes one that has a word of ours, and that the caller does not hold.
 fn take(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result<(), LockError> {
     let state = mutex.state();
+    if state.0 & DESTROYED == DESTROYED {
+        return Err(LockError::Invalid);
+    }
     let free = State(state.0 & !LOCKED);
     let taken = free.0 == traits(mutex)
         && mutex

@@ -135,10 +135,16 @@ impl State {
     pub(super) fn released(self) -> Self {
         let released = Self(self.0 & !(LOCKED | CPU));
         if self.0 & HEIR != 0 && !self.has_heir() {
-            // Of an heir in the process that we were forked from nothing stays.
-            return released.without_heir();
+            return released.without_dead_heir();
         }
         released
+    }
+
+    /// Of an heir in the process that we were forked from nothing stays.
+    #[cold]
+    #[inline(never)]
+    fn without_dead_heir(self) -> Self {
+        self.without_heir()
     }
 
     /// As handed over, still locked, to a thread that is asleep on no known CPU.
@@ -200,8 +206,8 @@ impl State {
         if self.is_special() {
             return 0;
         }
-        // A CPU beyond what the field holds is one that is not known.
-        oncpu::current_cpu().map_or(0, |cpu| (cpu + 1).min(1 << 16) << CPU_SHIFT)
+        // Linux numbers at most 8192 CPUs, on all machines; the field holds 65,535.
+        oncpu::current_cpu().map_or(0, |cpu| (cpu + 1) << CPU_SHIFT)
     }
 }
 

@@ -45,15 +45,13 @@ impl Street {
             1 => {
                 let counts = (1 + dice(2), dice(3));
                 let change = || dice(2) == 0;
-                let [of_one, of_other] = private::wake_op(
+                private::wake_op(
                     &self.repository,
-                    one.key,
-                    counts.0,
-                    other.key,
-                    counts.1,
+                    (one.key, counts.0),
+                    (other.key, counts.1),
                     change,
-                );
-                of_one + of_other
+                    |of_one, of_other| of_one + of_other,
+                )
             }
             _ => {
                 let (woken, moved) = (dice(2), 1 + dice(3));
