@@ -156,11 +156,7 @@ pub(super) unsafe fn wake_op(
     let waiters = repository();
     let both = |of_first, of_second| (of_first, of_second);
     let (of_first, mut of_second) = private::wake_op(
-        waiters,
-        (first_key, count),
-        (second_key, first_pass),
-        change,
-        both,
+        waiters, first_key, count, second_key, first_pass, change, both,
     );
     // Behind the change, too, which may have been of this word.
     found(of_first, count, first)?;

@@ -127,8 +127,10 @@ fn requeue_waiters(
 #[inline]
 pub(crate) fn wake_op<R>(
     repository: &Repository,
-    (first, count): (Key, usize),
-    (second, second_count): (Key, usize),
+    first: Key,
+    count: usize,
+    second: Key,
+    second_count: usize,
     change: impl FnOnce() -> bool,
     answer: impl FnOnce(usize, usize) -> R,
 ) -> R {
@@ -140,16 +142,20 @@ pub(crate) fn wake_op<R>(
         let changed = || wake_second;
         return wake_both(
             repository,
-            (first, count),
-            (second, second_count),
+            first,
+            count,
+            second,
+            second_count,
             changed,
             answer,
         );
     }
     wake_both(
         repository,
-        (first, count),
-        (second, second_count),
+        first,
+        count,
+        second,
+        second_count,
         change,
         answer,
     )
@@ -158,8 +164,10 @@ pub(crate) fn wake_op<R>(
 #[cold]
 fn wake_both<R>(
     repository: &Repository,
-    (first, count): (Key, usize),
-    (second, second_count): (Key, usize),
+    first: Key,
+    count: usize,
+    second: Key,
+    second_count: usize,
     change: impl FnOnce() -> bool,
     answer: impl FnOnce(usize, usize) -> R,
 ) -> R {

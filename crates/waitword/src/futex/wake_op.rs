@@ -61,8 +61,10 @@ pub(crate) unsafe fn wake_op(
             let change = || op.compares(unsafe { op.apply(second.word) }, second.word.size);
             Ok(private::wake_op(
                 repository(),
-                (first_key, count),
-                (second_key, second_count),
+                first_key,
+                count,
+                second_key,
+                second_count,
                 change,
                 |of_first, of_second| of_first + of_second,
             ))

@@ -12,7 +12,7 @@ fn wake_one_each(
     change: impl FnOnce() -> bool,
 ) -> [usize; 2] {
     let each = |of_first, of_second| [of_first, of_second];
-    private::wake_op(repository, (first, 1), (second, 1), change, each)
+    private::wake_op(repository, first, 1, second, 1, change, each)
 }
 
 /// One thread waits on the condition and then for the lock, another for the lock; signal and unlock in one

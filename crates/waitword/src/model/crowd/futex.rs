@@ -47,8 +47,10 @@ impl Street {
                 let change = || dice(2) == 0;
                 private::wake_op(
                     &self.repository,
-                    (one.key, counts.0),
-                    (other.key, counts.1),
+                    one.key,
+                    counts.0,
+                    other.key,
+                    counts.1,
                     change,
                     |of_one, of_other| of_one + of_other,
                 )
