@@ -168,7 +168,7 @@ impl Once {
         if !self.is_done() {
             let mut f = Some(f);
             let run = &mut |_| run_once(&mut f)();
-            self.call(Unwound::Poisons { force: false }, run, None);
+            self.call(Unwound::Poisons { force: false }, run);
         }
     }
 
@@ -184,7 +184,7 @@ impl Once {
         if !self.is_done() {
             let mut f = Some(f);
             let run = &mut |found| run_once(&mut f)(found);
-            self.call(Unwound::Poisons { force: true }, run, None);
+            self.call(Unwound::Poisons { force: true }, run);
         }
     }
 
@@ -199,15 +199,23 @@ impl Once {
     pub fn execute(&self, f: impl FnOnce()) {
         if !self.is_done() {
             let mut f = Some(f);
-            self.call(Unwound::StartsAnew, &mut |_| run_once(&mut f)(), None);
+            self.call(Unwound::StartsAnew, &mut |_| run_once(&mut f)());
         }
     }
 
     /// [`execute`](Self::execute) in two steps. `make` may find that another thread does the same
     /// in a forked child, and is then called again if that one fails. `keep` runs at most once, and
     /// alone: for what readers will borrow.
+    #[cold]
     pub(super) fn produce(&self, make: &mut dyn FnMut(), keep: &mut dyn FnMut()) {
-        self.call(Unwound::StartsAnew, &mut |_| make(), Some(keep));
+        while let Some((mut run, _)) = self.begin(Unwound::StartsAnew) {
+            make();
+            // If another thread has begun anew, that one, or its end, is waited for.
+            if run.goes_on() {
+                keep();
+                return run.end();
+            }
+        }
     }
 
     #[inline]
@@ -225,22 +233,10 @@ impl Once {
     }
 
     #[cold]
-    fn call(
-        &self,
-        unwound: Unwound,
-        f: &mut dyn FnMut(OnceState),
-        mut keep: Option<&mut dyn FnMut()>,
-    ) {
-        while let Some((mut run, found)) = self.begin(unwound) {
+    fn call(&self, unwound: Unwound, f: &mut dyn FnMut(OnceState)) {
+        if let Some((run, found)) = self.begin(unwound) {
             f(found);
-            if let Some(keep) = &mut keep {
-                if !run.goes_on() {
-                    // Another thread has begun anew: that one, or its end, is waited for.
-                    continue;
-                }
-                keep();
-            }
-            return run.end();
+            run.end();
         }
     }
 
@@ -280,7 +276,7 @@ impl Once {
                     let run = OnceRun {
                         once: self,
                         running,
-                        end: unwound.state(),
+                        left: Some(unwound),
                     };
                     return Some((run, found));
                 }
@@ -312,7 +308,7 @@ impl Once {
 }
 
 /// What it means that a function did not return.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Unwound {
     Poisons {
         /// Whether poison from before is ignored.
@@ -350,14 +346,14 @@ pub struct OnceRun<'a> {
     once: &'a Once,
     /// The word that it has made.
     running: u32,
-    /// What it will be.
-    end: u32,
+    /// What it means that the function is left; `None` once it has returned.
+    left: Option<Unwound>,
 }
 
 impl OnceRun<'_> {
     /// The function has returned.
     pub fn end(mut self) {
-        self.end = DONE;
+        self.left = None;
     }
 
     /// Whether this is still the only run. If it has forked and this is the child, another thread
@@ -382,11 +378,12 @@ impl OnceRun<'_> {
 
 impl Drop for OnceRun<'_> {
     fn drop(&mut self) {
+        let end = self.left.map_or(DONE, Unwound::state);
         let ended = self
             .once
             .word
             .fetch_update(Ordering::Release, Ordering::Relaxed, |now| {
-                (now & !SLEEPERS == self.running).then_some(self.end)
+                (now & !SLEEPERS == self.running).then_some(end)
             });
         // An error: we have forked, and another thread of the child has begun anew.
         if ended.is_ok_and(|now| now & SLEEPERS != 0) {
