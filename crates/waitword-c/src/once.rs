@@ -2,6 +2,7 @@
 
 use crate::call::{INVALID, answer, object};
 use core::ffi::{c_int, c_void};
+use waitword_abi::once::execute;
 use waitword_core::Once;
 
 /// Something that is done once: 4 bytes, all zero before it has been done. `WW_ONCE_INIT`.
@@ -43,7 +44,7 @@ pub unsafe extern "C-unwind" fn ww_once(
         let routine = routine.ok_or(INVALID)?;
         // SAFETY: a function that may be called, by this function's contract. `execute` calls it
         // once at most.
-        once.execute(|| unsafe { routine() });
+        execute(once, || unsafe { routine() });
         Ok(())
     })
 }
@@ -70,7 +71,7 @@ pub unsafe extern "C-unwind" fn ww_once_call(
         let routine = routine.ok_or(INVALID)?;
         // SAFETY: a function that may be called with this argument, by this function's contract.
         // `execute` calls it once at most.
-        once.execute(|| unsafe { routine(argument) });
+        execute(once, || unsafe { routine(argument) });
         Ok(())
     })
 }

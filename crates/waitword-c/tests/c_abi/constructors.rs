@@ -20,7 +20,7 @@ const OPERATIONS: [&str; 9] = [
 #[test]
 fn the_first_operation_of_a_process_may_be_in_such_a_thread() {
     let loader = link(
-        &compile(&package().join("tests/c/load.c"), "gnu11"),
+        &compile(&package().join("tests/c/load.c"), "gnu11", &[]),
         Linking::Dynamic,
     );
     for linking in [Linking::Dynamic, Linking::Archive] {

@@ -97,8 +97,9 @@ pub(crate) struct Object {
     language: Language,
 }
 
-/// Compiles `source` in this standard of its language, with warnings as errors, and with the flags that pkg-config gives.
-pub(crate) fn compile(source: &Path, standard: &str) -> Object {
+/// Compiles `source` in this standard of its language, with warnings as errors, with the flags that
+/// pkg-config gives, and with these.
+pub(crate) fn compile(source: &Path, standard: &str, flags: &[&str]) -> Object {
     let language = match source.extension().and_then(|extension| extension.to_str()) {
         Some("c") => Language::C,
         Some("cpp") => Language::Cpp,
@@ -120,6 +121,7 @@ pub(crate) fn compile(source: &Path, standard: &str) -> Object {
             "-O1"
         })
         .args(pkg_config::ask(&["--cflags"]))
+        .args(flags)
         .arg("-o")
         .arg(&path)
         .arg(source);

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 const EVERY_LINKING: [Linking; 3] = [Linking::Dynamic, Linking::Archive, Linking::Static];
 
-fn compiles_and_runs_as(source: &str, standard: &str, linkings: &[Linking]) {
+fn compiles_and_runs_as(source: &str, standard: &str, flags: &[&str], linkings: &[Linking]) {
     let source = package().join(source);
-    let object = compile(&source, standard);
+    let object = compile(&source, standard, flags);
     for &linking in linkings {
         let output = run(&link(&object, linking));
         assert!(
@@ -20,14 +20,14 @@ fn compiles_and_runs_as(source: &str, standard: &str, linkings: &[Linking]) {
 }
 
 fn compiles_and_runs(source: &str) {
-    compiles_and_runs_as(source, "c11", &EVERY_LINKING);
+    compiles_and_runs_as(source, "c11", &[], &EVERY_LINKING);
 }
 
 /// In the newest C++ with every linking, in the oldest with one.
 fn compiles_and_runs_in_cpp(source: &str) {
     if Language::Cpp.is_here() {
-        compiles_and_runs_as(source, "c++20", &EVERY_LINKING);
-        compiles_and_runs_as(source, "c++17", &[Linking::Dynamic]);
+        compiles_and_runs_as(source, "c++20", &[], &EVERY_LINKING);
+        compiles_and_runs_as(source, "c++17", &[], &[Linking::Dynamic]);
     }
 }
 
@@ -59,6 +59,13 @@ fn reader_writer_locks() {
 #[test]
 fn semaphores_barriers_latches_events_and_once() {
     compiles_and_runs("tests/c/small_locks.c");
+}
+
+#[test]
+fn a_once_is_left_by_code_without_unwind_tables() {
+    let flags = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"];
+    let source = "tests/c/once_without_tables.c";
+    compiles_and_runs_as(source, "c11", &flags, &EVERY_LINKING);
 }
 
 #[test]
