@@ -1165,7 +1165,9 @@ int ww_robust_mutex_clocklock(ww_robust_mutex_t *mutex,
  * Does not block. After `pthread_mutex_unlock` of a robust mutex.
  *
  * # Safety
- * `mutex` is NULL or a robust mutex.
+ * `mutex` is NULL or a robust mutex. If the caller's thread number stands in it, the caller has
+ * locked it. (A thread that has ended may have had that number, and left the mutex locked: it held
+ * more than 2048 robust mutexes, or held this one in a process of which this one is a fork.)
  */
 int ww_robust_mutex_unlock(ww_robust_mutex_t *mutex);
 

@@ -192,11 +192,18 @@ pub unsafe extern "C" fn ww_robust_mutex_clocklock(
 /// Does not block. After `pthread_mutex_unlock` of a robust mutex.
 ///
 /// # Safety
-/// `mutex` is NULL or a robust mutex.
+/// `mutex` is NULL or a robust mutex. If the caller's thread number stands in it, the caller has
+/// locked it. (A thread that has ended may have had that number, and left the mutex locked: it held
+/// more than 2048 robust mutexes, or held this one in a process of which this one is a fork.)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_robust_mutex_unlock(mutex: *mut ww_robust_mutex_t) -> c_int {
-    // SAFETY: NULL or a robust mutex, by this function's contract: what `object` asks.
-    answer(|| Ok(unsafe { object::<_, RawRobustMutex>(mutex) }?.unlock()?))
+    answer(|| {
+        // SAFETY: NULL or a robust mutex, by this function's contract: what `object` asks.
+        let mutex: &RawRobustMutex = unsafe { object(mutex) }?;
+        // SAFETY: that a mutex with the caller's number is the caller's own is part of this
+        // function's contract.
+        Ok(unsafe { mutex.unlock() }?)
+    })
 }
 
 /// Says that what the mutex protects has been repaired after a holder's death. The caller goes on to hold it.

@@ -133,7 +133,8 @@ fn robust_cycle() {
     // SAFETY: a static stays where it is.
     let locked = unsafe { IT.robust.lock() };
     debug_assert!(locked.is_ok());
-    let _ = IT.robust.unlock();
+    // SAFETY: locked just above.
+    let _ = unsafe { IT.robust.unlock() };
 }
 
 /// A waiter has been woken, and has not got on yet; two others sleep.

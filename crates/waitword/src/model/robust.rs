@@ -48,7 +48,12 @@ impl Play {
             // SAFETY: we hold the mutex.
             unsafe { *turns += 1 };
         });
-        self.mutex.unlock().unwrap();
+        self.unlock();
+    }
+
+    fn unlock(&self) {
+        // SAFETY: the caller holds it.
+        unsafe { self.mutex.unlock() }.unwrap();
     }
 
     fn recover(&self) {
@@ -172,7 +177,7 @@ fn a_waiter_that_gives_up_takes_nothing_along() {
             let past = Deadline::at(Clock::Monotonic, core::time::Duration::ZERO);
             // SAFETY: it stays as long as anybody plays.
             match unsafe { play.mutex.lock_until(past) } {
-                Ok(_) => play.mutex.unlock().unwrap(),
+                Ok(_) => play.unlock(),
                 Err(error) => assert_eq!(error, RobustError::TimedOut),
             }
         });
@@ -195,7 +200,7 @@ fn who_does_not_recover_it_ends_it_for_all() {
                         play.reports.fetch_add(1, Ordering::Relaxed);
                     }
                     // Not marked consistent.
-                    play.mutex.unlock().unwrap();
+                    play.unlock();
                 }
                 Err(error) => assert_eq!(error, RobustError::NotRecoverable),
             }

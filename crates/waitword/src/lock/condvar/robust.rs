@@ -25,7 +25,8 @@ impl RawCondvar {
     /// [`NotRecoverable`](RobustError::NotRecoverable); of one with priority inheritance, as [`RawRobustMutex::lock`] has it.
     ///
     /// # Safety
-    /// The caller holds the mutex, or can be told that it does not; and as for [`RawRobustMutex::lock`].
+    /// The caller holds the mutex, or can be told that it does not; and as for
+    /// [`RawRobustMutex::lock`] and [`RawRobustMutex::unlock`].
     pub unsafe fn wait_raw_robust(
         &self,
         mutex: &RawRobustMutex,
@@ -35,7 +36,8 @@ impl RawCondvar {
             return Err(RobustError::Unsupported);
         }
         let sleep = Sleep::begin(self, true);
-        if let Err(error) = mutex.unlock() {
+        // SAFETY: forwards this function's own contract.
+        if let Err(error) = unsafe { mutex.unlock() } {
             sleep.leave();
             return Err(error);
         }
@@ -46,8 +48,9 @@ impl RawCondvar {
         Ok((locked?, WaitTimeoutResult::new(timed_out)))
     }
 
-    /// [`wait_raw_robust`](Self::wait_raw_robust) from within a section of a [`RobustMutex`](crate::RobustMutex). The access says
-    /// afterwards whether a holder has died meanwhile.
+    /// [`wait_raw_robust`](Self::wait_raw_robust) from within a section of a
+    /// [`RobustMutex`](crate::RobustMutex). The access says afterwards whether a holder has died
+    /// meanwhile.
     ///
     /// ```
     /// use std::time::Duration;
@@ -75,15 +78,17 @@ impl RawCondvar {
     /// ```
     ///
     /// # Errors
-    /// As [`wait_raw_robust`](Self::wait_raw_robust). After an error that section has no access to the data any longer.
+    /// As [`wait_raw_robust`](Self::wait_raw_robust). After an error that section has no access to
+    /// the data any longer.
     pub fn wait_robust<'a, T: ?Sized>(
         &self,
         access: RobustAccess<'a, T>,
         deadline: Option<&Deadline>,
     ) -> Result<(RobustAccess<'a, T>, WaitTimeoutResult), RobustError> {
         access.while_unlocked(|mutex| {
-            // SAFETY: the section that lends this access holds the mutex, and borrows it, so that it stays, until it ends.
-            // Waits with several mutexes at once do no harm: each waiter locks its own mutex, and none is moved.
+            // SAFETY: the section that lends this access holds the mutex, and borrows it, so that
+            // it stays, until it ends. Waits with several mutexes at once do no harm: each waiter
+            // locks its own mutex, and none is moved.
             unsafe { self.wait_raw_robust(mutex, deadline) }
         })
     }

@@ -2,13 +2,15 @@
 //!
 //! # Access by closure, not by guard
 //!
-//! `mem::forget` and `Box::leak` are safe, so a guard can outlive its thread in another thread's hands, as a `&mut T`.
-//! The kernel sees only that the thread has ended, and gives the mutex to the next one: two exclusive references. So there is no
-//! guard. [`RobustMutex::with`] lends the data to a closure, for a lifetime that the closure cannot name, and unlocks when the
-//! closure has returned or unwound. A thread cannot end in between, but with its whole process, and then no borrow is left.
+//! `mem::forget` and `Box::leak` are safe, so a guard can outlive its thread in another thread's
+//! hands, as a `&mut T`. The kernel sees only that the thread has ended, and gives the mutex to the
+//! next one: two exclusive references. So there is no guard. [`RobustMutex::with`] lends the data
+//! to a closure, for a lifetime that the closure cannot name, and unlocks when the closure has
+//! returned or unwound. A thread cannot end in between, but with its whole process, and then no
+//! borrow is left.
 //!
-//! For the same reason the mutex needs no `Pin`, though the holder's list leads to it while it is locked: `with` borrows it
-//! for as long.
+//! For the same reason the mutex needs no `Pin`, though the holder's list leads to it while it is
+//! locked: `with` borrows it for as long.
 
 use super::error::{RobustError, RobustLocked};
 use super::raw::{RawRobustMutex, RobustKind, RobustProtocol};
@@ -21,9 +23,9 @@ use core::time::Duration;
 
 /// A mutex whose holder's process may be killed: the next to lock it learns of that.
 ///
-/// It works between the threads of one process, and between processes that map its memory ([`at`](Self::at)). What it
-/// protects must then be plain data without addresses. A panic does not poison it: the closure unwinds, the mutex is
-/// unlocked, and that is not a death.
+/// It works between the threads of one process, and between processes that map its memory
+/// ([`at`](Self::at)). What it protects must then be plain data without addresses. A panic does not
+/// poison it: the closure unwinds, the mutex is unlocked, and that is not a death.
 ///
 /// ```
 /// use waitword::{RobustAccess, RobustError, RobustMutex};
@@ -33,8 +35,8 @@ use core::time::Duration;
 ///
 /// let sum = PAIR.with(|mut pair| {
 ///     if RobustAccess::owner_died(&pair) {
-///         // A process was killed between the two changes. Without a repair, the mutex could never be
-///         // locked again.
+///         // A process was killed between the two changes. Without a repair, no thread could lock the
+///         // mutex any more.
 ///         pair.1 = pair.0;
 ///         RobustAccess::mark_consistent(&mut pair);
 ///     }
@@ -70,7 +72,8 @@ impl<T> RobustMutex<T> {
     /// An unlocked mutex, with or without priority inheritance.
     pub const fn with_protocol(value: T, protocol: RobustProtocol) -> Self {
         Self {
-            // To notice a second lock by the holder costs nothing, and nothing else may come of one.
+            // To notice a second lock by the holder costs nothing, and nothing else may come of
+            // one.
             raw: RawRobustMutex::new(RobustKind::ErrorChecking, protocol),
             value: UnsafeCell::new(value),
         }
@@ -80,8 +83,9 @@ impl<T> RobustMutex<T> {
     ///
     /// # Safety
     /// A whole mutex lies there, written from [`new`](Self::new) by one of the processes before the others look, with a
-    /// value that is valid in all of them. It is never moved, and is mapped for `'a`. This process maps it at this one
-    /// address only. What other processes do to the memory is the caller's responsibility.
+    /// value that is valid in all of them. It is never moved, and is mapped for `'a`. This process
+    /// maps it at this one address only. What other processes do to the memory is the caller's
+    /// responsibility.
     pub unsafe fn at<'a>(address: *const Self) -> &'a Self {
         // SAFETY: forwards this function's own contract: it points to a mutex that is valid for 'a.
         unsafe { &*address }
@@ -94,15 +98,16 @@ impl<T> RobustMutex<T> {
 }
 
 impl<T: ?Sized> RobustMutex<T> {
-    /// Locks it, waiting as long as it needs, and calls `section` with the data. Blocks; signals do not end the wait. Not
-    /// for signal handlers.
+    /// Locks it, waiting as long as it needs, and calls `section` with the data. Blocks; signals do
+    /// not end the wait. Not for signal handlers.
     ///
-    /// If a holder has died, `section` has to [repair](RobustAccess::mark_consistent) the data. If it does not, or panics
-    /// before, the mutex can never be locked again.
+    /// If a holder has died, `section` has to [repair](RobustAccess::mark_consistent) the data. If
+    /// it does not, or panics before, the mutex can never be locked again.
     ///
     /// # Errors
-    /// `section` was not called. [`RobustError::NotRecoverable`]; [`Deadlock`](RobustError::Deadlock) from within a
-    /// section of the same mutex; [`Unsupported`](RobustError::Unsupported); with inheritance
+    /// `section` was not called. [`RobustError::NotRecoverable`];
+    /// [`Deadlock`](RobustError::Deadlock) from within a section of the same mutex;
+    /// [`Unsupported`](RobustError::Unsupported); with inheritance
     /// [`OutOfMemory`](RobustError::OutOfMemory), [`Kernel`](RobustError::Kernel).
     #[inline]
     pub fn with<R>(
@@ -116,7 +121,8 @@ impl<T: ?Sized> RobustMutex<T> {
     /// [`with`](Self::with), if no thread holds the mutex. Does not block for it.
     ///
     /// # Errors
-    /// [`RobustError::Busy`], also from within a section of the same mutex; those of [`with`](Self::with) but for `Deadlock`.
+    /// [`RobustError::Busy`], also from within a section of the same mutex; those of
+    /// [`with`](Self::with) but for `Deadlock`.
     #[inline]
     pub fn try_with<R>(
         &self,
@@ -126,8 +132,9 @@ impl<T: ?Sized> RobustMutex<T> {
         self.enter(unsafe { self.raw.try_lock() }, section)
     }
 
-    /// [`with`](Self::with) that waits for the mutex until `deadline` at the latest: an [`Instant`](std::time::Instant), or
-    /// a time on either clock. A free mutex is locked whatever the deadline.
+    /// [`with`](Self::with) that waits for the mutex until `deadline` at the latest: an
+    /// [`Instant`](std::time::Instant), or a time on either clock. A free mutex is locked whatever
+    /// the deadline.
     ///
     /// # Errors
     /// [`RobustError::TimedOut`], and those of [`with`](Self::with).
@@ -210,12 +217,14 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         if self.is_held.get() {
             // Refused only in a forked child, whose parent's thread holds the mutex.
-            let _ = self.raw.unlock();
+            // SAFETY: this thread has locked it: a section does not leave the thread that began it.
+            let _ = unsafe { self.raw.unlock() };
         }
     }
 }
 
-/// The data of a locked [`RobustMutex`], for as long as the closure runs that it was given to. It does not unlock.
+/// The data of a locked [`RobustMutex`], for as long as the closure runs that it was given to. It
+/// does not unlock.
 #[must_use = "what it lends cannot be reached otherwise"]
 pub struct RobustAccess<'a, T: ?Sized> {
     held: &'a Held<'a>,
@@ -231,7 +240,8 @@ pub struct RobustAccess<'a, T: ?Sized> {
 unsafe impl<T: ?Sized + Sync> Sync for RobustAccess<'_, T> {}
 
 impl<T: ?Sized> RobustAccess<'_, T> {
-    /// Whether a holder has died, and this is the first section since. The value may be half changed then.
+    /// Whether a holder has died, and this is the first section since. The value may be half
+    /// changed then.
     #[inline]
     pub fn owner_died(access: &Self) -> bool {
         access.owner_died
@@ -243,8 +253,8 @@ impl<T: ?Sized> RobustAccess<'_, T> {
         let _ = access.held.raw.mark_consistent();
     }
 
-    /// Runs `wait`, which gives the mutex back and locks it again, or fails without it. After an error there is no access,
-    /// and the section does not unlock at its end.
+    /// Runs `wait`, which gives the mutex back and locks it again, or fails without it. After an
+    /// error there is no access, and the section does not unlock at its end.
     pub(in crate::lock) fn while_unlocked<R>(
         self,
         wait: impl FnOnce(&RawRobustMutex) -> Result<(RobustLocked, R), RobustError>,

@@ -227,8 +227,14 @@ impl RawRobustMutex {
     ///
     /// # Errors
     /// [`RobustError::NotOwner`]; nothing has changed then.
+    ///
+    /// # Safety
+    /// If the mutex [is the caller's](Self::is_mine), the calling thread has locked it. So it is,
+    /// or the call fails, unless the word holds the number of a thread that has ended, which the
+    /// kernel may have given to the caller. The number stays there if that thread held more than
+    /// 2048 mutexes, or if it held this one in another process, of which this memory is a copy.
     #[inline]
-    pub fn unlock(&self) -> Result<(), RobustError> {
+    pub unsafe fn unlock(&self) -> Result<(), RobustError> {
         let me = tid();
         if self.holder() != me {
             return Err(RobustError::NotOwner);
@@ -244,9 +250,8 @@ impl RawRobustMutex {
         }
         list.begin(self);
         step(Step::UnlockBegun);
-        // SAFETY: the word has this thread's number: so this thread locked it, and put it into its
-        // list. (If the number was written by another process, or is that of a dead thread that
-        // held more mutexes than the kernel looks at: "What is not guaranteed".)
+        // SAFETY: the word has this thread's number. So this thread has locked it, by this
+        // function's contract, and put it into its list.
         unsafe { list.unlink(self) };
         step(Step::Unlinked);
         self.release(me);

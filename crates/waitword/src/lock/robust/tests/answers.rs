@@ -54,7 +54,7 @@ fn locked_and_unlocked() {
         ] {
             let mutex = mutex(kind, protocol);
             assert!(!mutex.is_locked());
-            assert_eq!(mutex.unlock(), Err(RobustError::NotOwner));
+            assert_eq!(unlock(mutex), Err(RobustError::NotOwner));
             let past = Deadline::at(Clock::Monotonic, Duration::ZERO);
             for had in [lock(mutex), try_lock(mutex), lock_until(mutex, past)] {
                 assert_eq!(had, HAD);
@@ -71,7 +71,7 @@ fn locked_and_unlocked() {
                     assert!(deadline.has_passed());
                 }
                 assert!(!mutex.is_mine());
-                assert_eq!(mutex.unlock(), Err(RobustError::NotOwner));
+                assert_eq!(unlock(mutex), Err(RobustError::NotOwner));
                 assert_eq!(mutex.mark_consistent(), Err(RobustError::NotInconsistent));
             });
             stranger.join().unwrap();
@@ -79,10 +79,10 @@ fn locked_and_unlocked() {
             let times = if kind == RobustKind::Recursive { 3 } else { 1 };
             for _ in 0..times {
                 assert!(mutex.is_mine());
-                assert_eq!(mutex.unlock(), Ok(()));
+                assert_eq!(unlock(mutex), Ok(()));
             }
             assert!(!mutex.is_locked());
-            assert_eq!(mutex.unlock(), Err(RobustError::NotOwner));
+            assert_eq!(unlock(mutex), Err(RobustError::NotOwner));
         }
     }
 }
@@ -96,7 +96,7 @@ fn locked_again_by_its_holder() {
         assert_eq!(lock(checking), Err(RobustError::Deadlock));
         assert_eq!(lock_until(checking, soon()[0]), Err(RobustError::Deadlock));
         assert_eq!(try_lock(checking), Err(RobustError::Busy));
-        assert_eq!(checking.unlock(), Ok(()));
+        assert_eq!(unlock(checking), Ok(()));
 
         let normal = mutex(RobustKind::Normal, protocol);
         assert_eq!(lock(normal), HAD);
@@ -107,7 +107,7 @@ fn locked_again_by_its_holder() {
         };
         assert_eq!(lock_until(normal, soon()[0]), Err(again));
         assert_eq!(lock_until(normal, soon()[1]), Err(again));
-        assert_eq!(normal.unlock(), Ok(()));
+        assert_eq!(unlock(normal), Ok(()));
 
         let recursive = mutex(RobustKind::Recursive, protocol);
         for _ in 0..1000 {
@@ -117,8 +117,8 @@ fn locked_again_by_its_holder() {
         assert_eq!(lock(recursive), Err(RobustError::TooDeep));
         assert_eq!(try_lock(recursive), Err(RobustError::TooDeep));
         recursive.set_depth(2);
-        assert_eq!(recursive.unlock(), Ok(()));
-        assert_eq!(recursive.unlock(), Ok(()));
+        assert_eq!(unlock(recursive), Ok(()));
+        assert_eq!(unlock(recursive), Ok(()));
         assert!(!recursive.is_locked());
     }
 }
@@ -129,10 +129,10 @@ fn zeros_are_an_unlocked_mutex() {
     // SAFETY: as large, as aligned, and documented to be one.
     let mutex: &'static RawRobustMutex = unsafe { &*(&raw const *memory).cast() };
     assert_eq!(lock(mutex), HAD);
-    assert_eq!(mutex.unlock(), Ok(()));
+    assert_eq!(unlock(mutex), Ok(()));
     lose(mutex);
     assert_eq!(lock(mutex), LOST);
-    assert_eq!(mutex.unlock(), Ok(()));
+    assert_eq!(unlock(mutex), Ok(()));
 }
 
 #[test]
@@ -148,12 +148,12 @@ fn a_thread_that_ends_leaves_it_to_the_next() {
             assert_eq!(mutex.word().load(SeqCst), crate::sys::tid::tid());
             // Inconsistent, but locked all the same.
             assert_eq!(takes(mutex), HAD);
-            assert_eq!(mutex.unlock(), Ok(()));
+            assert_eq!(unlock(mutex), Ok(()));
             assert_eq!(mutex.mark_consistent(), Ok(()));
             assert_eq!(mutex.mark_consistent(), Err(RobustError::NotInconsistent));
-            assert_eq!(mutex.unlock(), Ok(()));
+            assert_eq!(unlock(mutex), Ok(()));
             assert_eq!(takes(mutex), HAD);
-            assert_eq!(mutex.unlock(), Ok(()));
+            assert_eq!(unlock(mutex), Ok(()));
         }
     }
 }
@@ -175,7 +175,7 @@ fn unlocked_without_recovery_it_is_lost_for_ever() {
             until(|| sleeps(waiter_is));
             waiter
         });
-        assert_eq!(mutex.unlock(), Ok(()));
+        assert_eq!(unlock(mutex), Ok(()));
         let lost = Err(RobustError::NotRecoverable);
         for waiter in waiters {
             assert_eq!(waiter.join().unwrap(), lost);
@@ -184,7 +184,7 @@ fn unlocked_without_recovery_it_is_lost_for_ever() {
             assert_eq!(takes(mutex), lost);
             assert!(!mutex.is_locked());
         }
-        assert_eq!(mutex.unlock(), Err(RobustError::NotOwner));
+        assert_eq!(unlock(mutex), Err(RobustError::NotOwner));
         assert_eq!(mutex.mark_consistent(), Err(RobustError::NotInconsistent));
     }
 }
@@ -201,7 +201,7 @@ fn deaths_do_not_bring_it_back() {
         });
         assert_eq!(dies.ended(), KILLED);
         assert_eq!(shared.lock(), LOST);
-        shared.mutex.unlock().unwrap();
+        unlock(&shared.mutex).unwrap();
         for step in [Step::Taken, Step::Released] {
             let dies = fork(|| {
                 die_at(shared, step, 0);
@@ -221,7 +221,7 @@ fn the_waiters_bit_heals() {
     assert_eq!(shared.lock(), HAD);
     let waiters = [(); 3].map(|()| fork(|| shared.turn()));
     waiters.iter().for_each(Child::until_asleep);
-    shared.mutex.unlock().unwrap();
+    unlock(&shared.mutex).unwrap();
     for waiter in waiters {
         assert_eq!(waiter.ended(), Ended::Exited(FINE));
     }
@@ -245,7 +245,7 @@ fn the_waiters_bit_stays_while_somebody_sleeps() {
         super::super::word::tidy(shared.mutex.word(), me);
         assert_eq!(shared.mutex.word().load(SeqCst), me | 0x8000_0000);
     }
-    shared.mutex.unlock().unwrap();
+    unlock(&shared.mutex).unwrap();
     assert_eq!(sleeper.ended(), Ended::Exited(FINE));
 }
 
@@ -259,13 +259,13 @@ fn a_forked_child_holds_nothing() {
             // SAFETY: never unmapped.
             let tried = unsafe { shared.mutex.try_lock() };
             !shared.mutex.is_mine()
-                && shared.mutex.unlock() == Err(RobustError::NotOwner)
+                && unlock(&shared.mutex) == Err(RobustError::NotOwner)
                 && tried == Err(RobustError::Busy)
         });
         // Its end is not ours.
         assert_eq!(child.ended(), Ended::Exited(FINE));
         assert!(shared.mutex.is_mine());
-        shared.mutex.unlock().unwrap();
+        unlock(&shared.mutex).unwrap();
         shared.finish();
     }
 }

@@ -124,7 +124,7 @@ fn a_dying_unlock_leaves_no_sleeper_behind() {
                     note_and_die();
                 }
                 step::at(step, 0, note_and_die);
-                locked && shared.mutex.unlock().is_ok()
+                locked && unlock(&shared.mutex).is_ok()
             });
             shared.hear(0);
             let sleepers = [(); 2].map(|()| fork(|| shared.turn()));
@@ -177,7 +177,7 @@ fn a_dying_waker_to_be_hands_the_wake_up_on() {
             };
             let sleeper = fork(|| shared.turn());
             sleeper.until_asleep();
-            shared.mutex.unlock().unwrap();
+            unlock(&shared.mutex).unwrap();
             asleep.into_iter().for_each(assert_died);
             let ended = sleeper.ended();
             assert_eq!(ended, Ended::Exited(FINE), "{step:?}, {protocol:?}");
@@ -205,13 +205,13 @@ fn a_woken_one_dies_behind_a_passer_by() {
     dies.until_asleep();
     let sleeper = fork(|| shared.turn());
     sleeper.until_asleep();
-    shared.mutex.unlock().unwrap();
+    unlock(&shared.mutex).unwrap();
     shared.hear(0);
     // The passer-by.
     assert_eq!(shared.lock(), Ok(RobustLocked::Clean));
     shared.say(1, 1);
     assert_eq!(dies.ended(), KILLED);
-    shared.mutex.unlock().unwrap();
+    unlock(&shared.mutex).unwrap();
     assert_eq!(sleeper.ended(), Ended::Exited(FINE));
     shared.finish();
 }
@@ -230,9 +230,9 @@ fn a_killed_sleeper_takes_no_wake_up_along() {
             sleeper.until_asleep();
             if turn % 2 == 0 {
                 killed.kill();
-                shared.mutex.unlock().unwrap();
+                unlock(&shared.mutex).unwrap();
             } else {
-                shared.mutex.unlock().unwrap();
+                unlock(&shared.mutex).unwrap();
                 killed.kill();
             }
             // It may have been done, or have died inside.
@@ -341,9 +341,9 @@ fn all_that_the_dead_held_is_reported() {
             assert_eq!(shared.lock(), Ok(RobustLocked::Clean));
         }
         // Not in the order in which they were locked, and once only.
-        mutexes[2].mutex.unlock().unwrap();
-        mutexes[3].mutex.unlock().unwrap();
-        mutexes[3].mutex.unlock().unwrap();
+        unlock(&mutexes[2].mutex).unwrap();
+        unlock(&mutexes[3].mutex).unwrap();
+        unlock(&mutexes[3].mutex).unwrap();
         note_kill();
         false
     });
@@ -357,7 +357,7 @@ fn all_that_the_dead_held_is_reported() {
         assert_eq!(shared.lock(), Ok(expected), "{index}");
         // Once is enough: the dead one's count is forgotten.
         let _ = shared.mutex.mark_consistent();
-        shared.mutex.unlock().unwrap();
+        unlock(&shared.mutex).unwrap();
         assert_eq!(shared.mutex.holder(), 0);
     }
 }

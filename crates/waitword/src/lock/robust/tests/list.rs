@@ -80,7 +80,7 @@ impl Either {
 
     fn unlock(&self) {
         match self {
-            Self::Ours(shared) => shared.mutex.unlock().unwrap(),
+            Self::Ours(shared) => unlock(&shared.mutex).unwrap(),
             Self::Glibc(mutex) => mutex.unlock(),
         }
     }
@@ -217,7 +217,7 @@ fn a_thread_without_a_head_gets_one() {
     });
     thread.join().unwrap();
     assert_eq!(shared.lock(), Ok(RobustLocked::OwnerDied));
-    shared.mutex.unlock().unwrap();
+    unlock(&shared.mutex).unwrap();
 }
 
 /// A child by the bare system call: the kernel has forgotten the parent's head, and glibc does not know.
@@ -249,8 +249,8 @@ fn a_bare_clone_gets_one() {
     assert_eq!(child.ended(), KILLED);
     assert_eq!(shared.lock(), Ok(RobustLocked::OwnerDied));
     shared.mutex.mark_consistent().unwrap();
-    shared.mutex.unlock().unwrap();
-    other.mutex.unlock().unwrap();
+    unlock(&shared.mutex).unwrap();
+    unlock(&other.mutex).unwrap();
     other.finish();
 }
 
