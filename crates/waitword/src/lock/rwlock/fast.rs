@@ -348,13 +348,31 @@ impl RawRwLock {
 
     #[inline(never)]
     fn release_shared_from_anywhere(&self) -> bool {
-        self.release_own_slot() || self.release_shared_by_word()
+        self.release_own_slot() || self.release_shared_by_word() || self.release_shared_if_found()
+    }
+
+    /// Gives back a reader's hold that a look has missed; false if nobody reads.
+    ///
+    /// The caller may not read: then it has the claim, or made a mistake. So this does not look for
+    /// ever. Each miss takes another reader that comes and goes during that look
+    /// ([`release_shared_elsewhere`](Self::release_shared_elsewhere)); so many in a row are not
+    /// believed.
+    #[cold]
+    fn release_shared_if_found(&self) -> bool {
+        const LOOKS: u32 = 100;
+        (0..LOOKS).any(|_| {
+            #[cfg(loom)]
+            crate::checker::thread::yield_now();
+            let state = self.state();
+            (state.readers() != 0 || state.has(SLOTS)) && self.release_shared_by_word()
+        })
     }
 
     /// Gives back a reader's hold that stands in a slot of the calling thread; whether there is one.
     #[inline]
     fn release_own_slot(&self) -> bool {
-        // The lock is held: it is there to be looked at. While it is held by a slot, `SLOTS` and the bias stay.
+        // The lock is held: it is there to be looked at. While it is held by a slot, `SLOTS` and
+        // the bias stay.
         let state = self.state();
         state.has(SLOTS) && slots::retract(self.key(state))
     }
