@@ -1,12 +1,25 @@
 //! Cycles of each length, through each kind of lock.
 
-use super::{alone, deadlock, leaked, part};
+use super::{Part, alone, deadlock, leaked, part};
 use std::time::Duration;
 use waitword::deadlock::LockKind;
 use waitword::{
     CheckedCondvar, CheckedMutex, Condvar, Flavour, Mutex, MutexOptions, PiCondvar, PiMutex,
     ReentrantMutex, RwLock, RwLockUpgradableReadGuard, RwLockWriteGuard,
 };
+
+/// A thread that takes the first of these, meets the others, and waits for the second.
+fn takes<First, Second>(
+    name: &str,
+    first: impl FnOnce() -> First + Send + 'static,
+    second: impl FnOnce() -> Second + Send + 'static,
+) -> (String, Part) {
+    part(name, |barrier| {
+        let _first = first();
+        barrier.wait();
+        let _second = second();
+    })
+}
 
 #[test]
 fn two_threads_with_mutexes_of_each_flavour() {
@@ -15,16 +28,8 @@ fn two_threads_with_mutexes_of_each_flavour() {
             let make = || leaked(MutexOptions::new().flavour(flavour).build(()));
             let (a, b) = (make(), make());
             deadlock([
-                part("left", |barrier| {
-                    let _a = a.lock();
-                    barrier.wait();
-                    let _b = b.lock();
-                }),
-                part("right", |barrier| {
-                    let _b = b.lock();
-                    barrier.wait();
-                    let _a = a.lock();
-                }),
+                takes("left", || a.lock(), || b.lock()),
+                takes("right", || b.lock(), || a.lock()),
             ]);
         }
     });
@@ -37,21 +42,13 @@ fn three_threads_some_of_whose_locks_were_tried_or_had_by_a_deadline() {
         || {
             let [a, b, c] = [(); 3].map(|()| leaked(Mutex::new(())));
             deadlock([
-                part("a", |barrier| {
-                    let _a = a.try_lock().unwrap();
-                    barrier.wait();
-                    let _b = b.lock();
-                }),
-                part("b", |barrier| {
-                    let _b = b.try_lock_for(Duration::from_secs(60)).unwrap();
-                    barrier.wait();
-                    let _c = c.lock();
-                }),
-                part("c", |barrier| {
-                    let _c = c.lock();
-                    barrier.wait();
-                    let _a = a.lock();
-                }),
+                takes("a", || a.try_lock().unwrap(), || b.lock()),
+                takes(
+                    "b",
+                    || b.try_lock_for(Duration::from_secs(60)).unwrap(),
+                    || c.lock(),
+                ),
+                takes("c", || c.lock(), || a.lock()),
             ]);
         },
     );
@@ -94,11 +91,7 @@ fn a_reentrant_mutex() {
                 barrier.wait();
                 let _b = b.lock();
             }),
-            part("right", |barrier| {
-                let _b = b.lock();
-                barrier.wait();
-                let _a = a.lock();
-            }),
+            takes("right", || b.lock(), || a.lock()),
         ]);
     });
 }
@@ -108,24 +101,12 @@ fn readers_and_writers() {
     alone("cycles::readers_and_writers", || {
         let (a, b) = (leaked(RwLock::new(())), leaked(RwLock::new(())));
         deadlock([
-            part("reads a", |barrier| {
-                let _a = a.read();
-                barrier.wait();
-                let _b = b.write();
-            }),
-            part("reads b", |barrier| {
-                let _b = b.read();
-                barrier.wait();
-                let _a = a.write();
-            }),
+            takes("reads a", || a.read(), || b.write()),
+            takes("reads b", || b.read(), || a.write()),
         ]);
         let (a, b) = (leaked(RwLock::new(())), leaked(RwLock::new(())));
         deadlock([
-            part("writes a", |barrier| {
-                let _a = a.write();
-                barrier.wait();
-                let _b = b.read();
-            }),
+            takes("writes a", || a.write(), || b.read()),
             part("wrote b", |barrier| {
                 let _b = RwLockWriteGuard::downgrade_to_upgradable(b.write());
                 let _b = RwLockUpgradableReadGuard::upgrade(_b);
@@ -142,16 +123,8 @@ fn a_mutex_and_one_of_several_readers() {
         let (a, b) = (leaked(Mutex::new(())), leaked(RwLock::new(())));
         let _innocent = b.read();
         let found = deadlock([
-            part("reader", |barrier| {
-                let _b = b.read();
-                barrier.wait();
-                let _a = a.lock();
-            }),
-            part("writer", |barrier| {
-                let _a = a.lock();
-                barrier.wait();
-                let _b = b.write();
-            }),
+            takes("reader", || b.read(), || a.lock()),
+            takes("writer", || a.lock(), || b.write()),
         ]);
         assert_eq!(found[0].lock_kind(), LockKind::Mutex);
         assert_eq!(found[1].lock_kind(), LockKind::RwLock);
@@ -165,16 +138,12 @@ fn a_downgraded_writer_keeps_out_writers_and_an_upgradable_reader_its_like() {
         || {
             let (a, b) = (leaked(RwLock::new(())), leaked(RwLock::new(())));
             deadlock([
-                part("downgraded", |barrier| {
-                    let _a = RwLockWriteGuard::downgrade(a.write());
-                    barrier.wait();
-                    let _b = b.upgradable_read();
-                }),
-                part("upgradable", |barrier| {
-                    let _b = b.upgradable_read();
-                    barrier.wait();
-                    let _a = a.write();
-                }),
+                takes(
+                    "downgraded",
+                    || RwLockWriteGuard::downgrade(a.write()),
+                    || b.upgradable_read(),
+                ),
+                takes("upgradable", || b.upgradable_read(), || a.write()),
             ]);
         },
     );
@@ -214,31 +183,19 @@ fn mutexes_that_may_refuse() {
     alone("cycles::mutexes_that_may_refuse", || {
         let (a, b) = (leaked(CheckedMutex::new(())), leaked(CheckedMutex::new(())));
         deadlock([
-            part("left", |barrier| {
-                let _a = a.lock().unwrap();
-                barrier.wait();
-                let _b = b.lock().unwrap();
-            }),
-            part("right", |barrier| {
-                let _b = b.try_lock().unwrap();
-                barrier.wait();
-                let _a = a.lock().unwrap();
-            }),
+            takes("left", || a.lock().unwrap(), || b.lock().unwrap()),
+            takes("right", || b.try_lock().unwrap(), || a.lock().unwrap()),
         ]);
         // The kernel finds cycles of these alone, and refuses the last lock. With another lock
         // between, it does not.
         let (a, b) = (leaked(PiMutex::new(())), leaked(Mutex::new(())));
         let found = deadlock([
-            part("has b", |barrier| {
-                let _b = b.lock();
-                barrier.wait();
-                let _a = a.lock().unwrap();
-            }),
-            part("has a", |barrier| {
-                let _a = a.lock_for(Duration::from_secs(60)).unwrap();
-                barrier.wait();
-                let _b = b.lock();
-            }),
+            takes("has b", || b.lock(), || a.lock().unwrap()),
+            takes(
+                "has a",
+                || a.lock_for(Duration::from_secs(60)).unwrap(),
+                || b.lock(),
+            ),
         ]);
         assert_eq!(found[0].lock_kind(), LockKind::PiMutex);
     });
