@@ -223,7 +223,8 @@ pub(super) unsafe fn answer(call: &Call) -> Option<Result<usize, Errno>> {
             if is_wait {
                 note_wait();
             }
-            // SAFETY: called only if the word is plain, and so was read; waiters stand on aligned words.
+            // SAFETY: called only if the word is plain, and so was read; waiters stand on aligned
+            // words.
             let refused = || match unsafe { is_callers(word) } {
                 true => Errno::DEADLK,
                 false => Errno::INVAL,
@@ -285,8 +286,9 @@ fn wrong_with_time(time: usize) -> Option<Errno> {
 unsafe fn cmp_requeue(call: &Call) -> Result<usize, Errno> {
     let [from, to] = [call.uaddr, call.uaddr2].map(private_word);
     let is_refused = call.uaddr != call.uaddr2 && is_plain(to);
-    // No waiter asks to be moved to the other word, so the kernel refuses to move one there, and
-    // says all else.
+    // If the target has plain waiters, the kernel is asked to move to `NOWHERE`. No waiter waits to
+    // be moved there, so the kernel refuses (EINVAL) to move one, and checks everything else as
+    // usual.
     let call = Call {
         uaddr2: if is_refused {
             NOWHERE.as_ptr()
@@ -295,7 +297,7 @@ unsafe fn cmp_requeue(call: &Call) -> Result<usize, Errno> {
         },
         ..*call
     };
-    // SAFETY: the caller's promise; the other word is ours.
+    // SAFETY: forwards this function's own contract; `NOWHERE` is a word of ours.
     let moved = unsafe { call.send()? };
     let wanted = (call.timeout_or_val2 as i32 as usize).saturating_add(1);
     if moved < wanted && stands_in_table(from) {

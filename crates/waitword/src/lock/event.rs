@@ -219,6 +219,7 @@ impl Event {
                 return false;
             }
             if now & SLEEPERS == 0 {
+                // Acquire: a failure may find the event set. (A success ends nothing.)
                 if let Err(changed) = self.word.compare_exchange_weak(
                     now,
                     now | SLEEPERS,

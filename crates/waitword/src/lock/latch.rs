@@ -217,6 +217,8 @@ impl Latch {
             }
             let announced = now | SLEEPERS;
             if now != announced {
+                // Relaxed on success: that does not end the wait, and the wake is ordered by the
+                // table's fences or the kernel. A failure may find the latch open.
                 if let Err(changed) = self.word.compare_exchange_weak(
                     now,
                     announced,

@@ -99,7 +99,10 @@ impl OnceState {
 /// * **Recursion**: a call of the same `Once` from the function that it runs waits for itself for ever.
 /// * **Signal handlers** must not call it while it may be running in the thread that they interrupt.
 /// * **fork**: if another thread of the parent was at it, the child's next call does it anew. (It may have been half
-///   done: what it changed in memory is in the child.)
+///   done: what it changed in memory is in the child.) If the function itself forks, it goes on in
+///   the child too, and its end is the end of the call there. Until then another thread of the
+///   child does not wait for it, but runs a function of its own: two then run at once, and each
+///   call returns after its own. ([`OnceLock`](crate::OnceLock) still stores one value.)
 ///
 /// Source: `parking_lot::Once`, whose methods have the same names and meaning; [`execute`](Self::execute): POSIX
 /// `pthread_once`.
@@ -240,8 +243,9 @@ impl Once {
         }
     }
 
-    /// [`execute`](Self::execute) in two steps, for a caller whose function may be left in ways that
-    /// run no destructors: begins, or waits for the thread that has begun. `None` if it has been done.
+    /// [`execute`](Self::execute) in two steps, for a caller whose function may be left in ways
+    /// that run no destructors: begins, or waits for the thread that has begun. `None` if it has
+    /// been done.
     ///
     /// Blocks.
     #[cold]
@@ -339,8 +343,8 @@ fn run_once<F>(f: &mut Option<F>) -> F {
     f.take().expect("begun once")
 }
 
-/// A call of the function. Its end is that of the call: [`end`](Self::end) after the return, its destructor if the call was left
-/// by unwinding.
+/// A call of the function. Its end is that of the call: [`end`](Self::end) after the return, its
+/// destructor if the call was left by unwinding.
 #[derive(Debug)]
 pub struct OnceRun<'a> {
     once: &'a Once,

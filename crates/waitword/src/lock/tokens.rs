@@ -219,6 +219,9 @@ pub(super) fn take<'u>(
 
 #[cold]
 fn wait(word: &AtomicU64, until: Until<'_>, signals: Signals) -> Result<(), Error> {
+    // Relaxed: one word has one order of changes, so a giver that does not count this waiter comes
+    // before, and `leave` sees its token. The table's fences, or the kernel's, order it before the
+    // sleep.
     let scope = scope(word.fetch_add(WAITER, Ordering::Relaxed));
     loop {
         if leave(word, false) {

@@ -105,6 +105,9 @@ impl<'a> Sleep<'a> {
     /// `kept`: the mutex stays held, or its waiters must not be moved to it.
     pub(super) fn begin(condvar: &'a RawCondvar, kept: bool) -> Self {
         let waiters = waiters(condvar);
+        // All Relaxed: the mutex is held. What is done here comes before it is unlocked, and so
+        // before a signal by a thread that has locked it after that. A thread that signals without
+        // the mutex may miss a waiter that has not given it back yet.
         if kept {
             waiters.fetch_or(KEPT, Ordering::Relaxed);
         }

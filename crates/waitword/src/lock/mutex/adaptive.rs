@@ -10,7 +10,9 @@
 //! | 0-3  | heirs in a row who spun in vain, up to 15 |
 //! | 4-7  | heirs since one tried |
 //!
-//! Only a guess is kept: written by the heir alone, Relaxed, and a lost update is harmless.
+//! Only a guess is kept. Every load and store is Relaxed and orders nothing: the heir alone writes
+//! these bits, others write theirs beside them, and a lost update does no harm. The flavour and the
+//! scope in the same word never change, so any store has them right.
 
 use super::RawPosixMutex;
 use crate::atomic::Ordering;

@@ -1,10 +1,10 @@
 //! The mutex for Rust: a raw mutex that cannot fail, and on it the types that parking_lot has.
 //!
-//! [`lock_api`] asks of a raw mutex that a lock which returns has been taken, alone, until the unlock. A mutex that may
-//! refuse (error-checking, priority-inheriting) or that lets its owner in again (recursive) does not keep that, and must
-//! not reach `lock_api`, whose constructors are safe. So [`RawMutex`] is a type of its own, which only the flavours that
-//! keep it can make. The others: [`CheckedMutex`](crate::CheckedMutex), [`PiMutex`](crate::PiMutex),
-//! [`ReentrantMutex`].
+//! [`lock_api`] asks of a raw mutex that a lock which returns has been taken, alone, until the
+//! unlock. A mutex that may refuse (error-checking, priority-inheriting) or that lets its owner in
+//! again (recursive) does not keep that, and must not reach `lock_api`, whose constructors are
+//! safe. So [`RawMutex`] is a type of its own, which only the flavours that keep it can make. The
+//! others: [`CheckedMutex`](crate::CheckedMutex), [`PiMutex`](crate::PiMutex), [`ReentrantMutex`].
 
 use super::{PosixFlavour, PosixMutexOptions, RawPosixMutex};
 use crate::deadlock::{self, LockKind, Taking, Way};
@@ -15,18 +15,19 @@ use core::num::NonZeroUsize;
 use core::time::Duration;
 use std::time::Instant;
 
-/// How threads wait for a mutex. (The flavours of Waiman Long's TO futexes, 2016, and one that makes choosing
-/// unnecessary.)
+/// How threads wait for a mutex. (The flavours of Waiman Long's TO futexes, 2016, and one that
+/// makes choosing unnecessary.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Flavour {
-    /// Chooses for itself, from what it observes, whether to spin, to sleep, and to hand over: the one to use unless
-    /// a measurement says otherwise.
+    /// Chooses for itself, from what it observes, whether to spin, to sleep, and to hand over: the
+    /// one to use unless a measurement says otherwise.
     #[default]
     Adaptive,
-    /// A running thread may take the lock past sleepers, one waiter spins, and a thread that has waited long is handed
-    /// the lock.
+    /// A running thread may take the lock past sleepers, one waiter spins, and a thread that has
+    /// waited long is handed the lock.
     Throughput,
-    /// Sleeps at once. For sections that are long or sleep. A waiter may be passed over without bound.
+    /// Sleeps at once. For sections that are long or sleep. A waiter may be passed over without
+    /// bound.
     WaitWake,
 }
 
@@ -90,9 +91,10 @@ impl MutexOptions {
 
 /// A mutex without the data that it protects, whose lock always succeeds: what [`Mutex`] stands on.
 ///
-/// Eight bytes, no destructor. It may be freed as soon as it is locked and unlocked for the last time: an unlock does
-/// not touch it after another thread can lock it. Not for signal handlers. After `fork`, the child's copy is held if any
-/// thread of the parent held it; a child may unlock what the forking thread held.
+/// Eight bytes, no destructor. It may be freed as soon as it is locked and unlocked for the last
+/// time: an unlock does not touch it after another thread can lock it. Not for signal handlers.
+/// After `fork`, the child's copy is held if any thread of the parent held it; a child may unlock
+/// what the forking thread held.
 ///
 /// For one that checks its owner, is recursive, or inherits priorities: [`RawPosixMutex`].
 ///
@@ -143,8 +145,8 @@ impl RawMutex {
         })
     }
 
-    /// Takes it, waiting until `deadline` at the latest, on either clock; whether it did. A free lock is taken whatever
-    /// the deadline.
+    /// Takes it, waiting until `deadline` at the latest, on either clock; whether it did. A free
+    /// lock is taken whatever the deadline.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn lock_until(&self, deadline: Deadline) -> bool {
@@ -170,9 +172,9 @@ impl RawMutex {
         unsafe { self.0.unlock() };
     }
 
-    /// Gives it to the thread that has waited longest, or to one that is awake for it, if any waits, instead of letting
-    /// a thread take it that comes only now. Costs a wake-up during which no thread has it. (A process-shared one is not
-    /// handed over: the kernel keeps its queue.)
+    /// Gives it to the thread that has waited longest, or to one that is awake for it, if any
+    /// waits, instead of letting a thread take it that comes only now. Costs a wake-up during which
+    /// no thread has it. (A process-shared one is not handed over: the kernel keeps its queue.)
     ///
     /// # Safety
     /// As [`unlock`](Self::unlock).
@@ -183,7 +185,8 @@ impl RawMutex {
         unsafe { self.0.unlock_fair() };
     }
 
-    /// [`unlock_fair`](Self::unlock_fair) of a private one, which is free afterwards only if no thread was parked.
+    /// [`unlock_fair`](Self::unlock_fair) of a private one, which is free afterwards only if no
+    /// thread was parked.
     ///
     /// # Safety
     /// As [`unlock`](Self::unlock).
@@ -193,8 +196,8 @@ impl RawMutex {
         self.0.hand_over();
     }
 
-    /// Hands it to a thread that waits, as [`unlock_fair`](Self::unlock_fair) does, and takes it again behind that. Does
-    /// nothing if no thread waits.
+    /// Hands it to a thread that waits, as [`unlock_fair`](Self::unlock_fair) does, and takes it
+    /// again behind that. Does nothing if no thread waits.
     ///
     /// # Safety
     /// As [`unlock`](Self::unlock).
@@ -242,9 +245,9 @@ impl From<RawMutex> for RawPosixMutex {
     }
 }
 
-// SAFETY: a lock that returns has changed the word from free to LOCKED, or was handed it by the thread that held it, and
-// no other does before the unlock: the flavours that `MutexOptions` can name have neither an owner that may come in again
-// nor a lock that fails.
+// SAFETY: a lock that returns has changed the word from free to LOCKED, or was handed it by the
+// thread that held it, and no other does before the unlock: the flavours that `MutexOptions` can
+// name have neither an owner that may come in again nor a lock that fails.
 unsafe impl lock_api::RawMutex for RawMutex {
     // A constant is what the trait asks for; each use of it makes a new mutex.
     #[allow(
@@ -281,7 +284,8 @@ unsafe impl lock_api::RawMutex for RawMutex {
     }
 }
 
-// SAFETY: both release the lock exactly as `unlock` does, to a waiter if there is one; `bump` returns with the lock held.
+// SAFETY: both release the lock exactly as `unlock` does, to a waiter if there is one; `bump`
+// returns with the lock held.
 unsafe impl lock_api::RawMutexFair for RawMutex {
     #[inline]
     unsafe fn unlock_fair(&self) {
@@ -339,8 +343,9 @@ unsafe impl lock_api::GetThreadId for RawThreadId {
 
 /// A mutual-exclusion lock that chooses for itself how to wait.
 ///
-/// The interface is `lock_api`'s, and so parking_lot's: `lock`, `try_lock`, `try_lock_for`, `try_lock_until`, fair
-/// unlocks, mapped guards; no poisoning. Other [flavours](crate::PosixFlavour): [`PosixMutexOptions`](crate::PosixMutexOptions).
+/// The interface is `lock_api`'s, and so parking_lot's: `lock`, `try_lock`, `try_lock_for`,
+/// `try_lock_until`, fair unlocks, mapped guards; no poisoning. Other
+/// [flavours](crate::PosixFlavour): [`PosixMutexOptions`](crate::PosixMutexOptions).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -365,6 +370,13 @@ pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;
 pub type MappedMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawMutex, T>;
 
 /// A mutex that its holder may lock again; it gives shared access only.
+///
+/// It is for the threads of one process, even if it was made of a process-shared [`RawMutex`]. A
+/// thread is known by an address in its own storage. In a forked child that address is the parent
+/// thread's, so each would be taken for the holder where the other is. What processes share and
+/// lock recursively is a [`RawPosixMutex`](crate::RawPosixMutex) of
+/// [`Kind::Recursive`](crate::Kind::Recursive). After a fork, a child may unlock what the forking
+/// thread held, in its own copy.
 ///
 /// ```
 /// use std::cell::Cell;

@@ -76,12 +76,12 @@ use word::{LOCKED, State};
 ///
 /// Whoever uses this type itself sees to it that only a holder unlocks. Eight bytes, no destructor; all bytes zero
 /// is a free one. It may lie in memory that several processes map, if it was made
-/// [process-shared](PosixMutexOptions::scope). It may be freed as soon as it is locked and unlocked for the last time: an unlock
-/// does not touch it any more once another thread can lock it.
+/// [process-shared](PosixMutexOptions::scope). It may be freed as soon as it is locked and unlocked
+/// for the last time: an unlock does not touch it any more once another thread can lock it.
 ///
-/// Of several threads that wait, one under a real-time scheduling policy is served before all others,
-/// and of those the one with the highest priority (POSIX). A thread's priority is looked up when it
-/// goes to sleep, at most every 10 ms.
+/// Of several threads that wait, one under a real-time scheduling policy is served before all
+/// others, and of those the one with the highest priority (POSIX). A thread's priority is looked up
+/// when it goes to sleep, at most every 10 ms.
 ///
 /// Not for signal handlers, none of it. After `fork`, the child's copy is held if any thread of the parent held it; a
 /// child may unlock what the forking thread held.
@@ -377,6 +377,7 @@ impl RawPosixMutex {
         if self.state().is_special() {
             return special::is_shared(self);
         }
+        // Relaxed: the bit never changes.
         self.data.load(Ordering::Relaxed) & SHARED != 0
     }
 

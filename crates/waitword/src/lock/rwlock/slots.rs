@@ -9,16 +9,18 @@
 //! | 61–63 | the thread's tag |
 //! | 0 | `AWAITED`: a claimant sleeps on the slot until it changes |
 //!
-//! The tag and the number of the line tell threads apart (until there were 2^12 threads, see invariant 3).
+//! The tag and the number of the line tell threads apart (until there were 2^12 threads, see
+//! invariant 3).
 //!
 //! # Why an address is not enough
 //!
-//! A read guard may be forgotten; the lock may then be moved or dropped, and its slot stays. A lock that comes to lie at that
-//! address must not wait for it. So each time that a lock becomes fast it takes a number, keeps it in its word until a
-//! claimant has seen that its slots are empty, and takes it along when it is moved. No slot of the table holds the number when it is
-//! taken ([`free_number`]). A lock is mistaken for another only if both took the same number, 8,191 biases apart, the first still
-//! fast; a guard of the first was forgotten; and the second was moved to the first one's place. It then waits; it never
-//! lets a thread in.
+//! A read guard may be forgotten; the lock may then be moved or dropped, and its slot stays. A lock
+//! that comes to lie at that address must not wait for it. So each time that a lock becomes fast it
+//! takes a number, keeps it in its word until a claimant has seen that its slots are empty, and
+//! takes it along when it is moved. No slot of the table holds the number when it is taken
+//! ([`free_number`]). A lock is mistaken for another only if both took the same number, 8,191
+//! biases apart, the first still fast; a guard of the first was forgotten; and the second was moved
+//! to the first one's place. It then waits; it never lets a thread in.
 //!
 //! # Publishing against driving out
 //!
@@ -32,15 +34,16 @@
 //! ```
 //!
 //! One of the two fences is first. If it is the reader's, the claimant sees the slot and waits for it. If it is the claimant's,
-//! the reader sees that FAST is gone. If FAST has been set anew by the time the reader looks, under the same bias, a claimant that
-//! clears it after that sees the slot; under another one, no claimant would know the slot for this lock's, and the reader
-//! withdraws. While the claim is held no thread sets FAST.
+//! the reader sees that FAST is gone. If FAST has been set anew by the time the reader looks, under
+//! the same bias, a claimant that clears it after that sees the slot; under another one, no
+//! claimant would know the slot for this lock's, and the reader withdraws. While the claim is held
+//! no thread sets FAST.
 //!
 //! # Leaving
 //!
 //! A reader that leaves must wake a claimant who sleeps until then, and must not look into the lock to find out: the
-//! lock may be gone. So the claimant says it *in the slot*, by a CAS that sets `AWAITED`, and sleeps on the slot, which lies in this
-//! table and is there for ever:
+//! lock may be gone. So the claimant says it *in the slot*, by a CAS that sets `AWAITED`, and
+//! sleeps on the slot. A slot lies in this table, which is never freed:
 //!
 //! ```text
 //!   reader                                  claimant
@@ -134,7 +137,8 @@ struct Place {
 }
 
 impl Place {
-    /// Of the thread with this number: 0, 1, ... As a word, which is not 0: bits 6 to 14 the line, 61 to 63 the tag.
+    /// Of the thread with this number: 0, 1, ... As a word, which is not 0: bits 6 to 14 the line,
+    /// 61 to 63 the tag.
     fn word_of(number: u64) -> u64 {
         let (line, tag) = (number % LINES as u64, number / LINES as u64);
         1 | line << 6 | tag << TAG_SHIFT
@@ -249,7 +253,8 @@ fn stands_for(slot: u64, key: Key) -> bool {
 /// A number for a new bias that stands in no slot; `None` if the next few numbers all do.
 #[cold]
 pub(super) fn free_number() -> Option<u32> {
-    /// Each try takes a look at the table. A number is in a slot only while a lock with it is read, or was forgotten.
+    /// Each try takes a look at the table. A number is in a slot only while a lock with it is read,
+    /// or was forgotten.
     const TRIES: usize = 8;
     static LAST: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
     (0..TRIES)
