@@ -1,5 +1,5 @@
-//! What the C functions of the C ABI and of the pthread drop-in share: pthread's way to answer, clocks,
-//! times, a once that any end of its routine ends ([`once`]).
+//! What the C functions of the C ABI and of the pthread drop-in share: pthread's way to answer,
+//! clocks, times, a once that any end of its routine ends ([`once`]).
 //!
 //! A lock's function returns 0 or an error number and leaves `errno` alone. Each is one expression: [`answer`] around
 //! a closure in which `?` ends it with the number of whatever went wrong, whichever error type it came in.

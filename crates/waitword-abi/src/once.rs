@@ -1,12 +1,13 @@
 //! A once whose routine may be left in any way that C knows.
 //!
-//! If the routine throws, or its thread is cancelled in it or ends, it counts as not called, and one of
-//! those who wait calls its own. Two things end the turn then, and the first to come ends it:
+//! If the routine throws, or its thread is cancelled in it or ends, it counts as not called, and
+//! one of those who wait calls its own. Two things end the turn then, and the first to come ends
+//! it:
 //!
 //! * A destructor. Exceptions run it, and so does the forced unwinding of a thread that ends.
-//! * A handler in the C library's list of cleanup handlers. Forced unwinding stops at a frame without
-//!   unwind tables, as code in C often has them. The C library then calls the handlers in its list and
-//!   jumps over all frames that are left.
+//! * A handler in the C library's list of cleanup handlers. Forced unwinding stops at a frame
+//!   without unwind tables, as code in C often has them. The C library then calls the handlers in
+//!   its list and jumps over all frames that are left.
 
 use core::cell::{Cell, UnsafeCell};
 use core::ffi::{c_int, c_void};
@@ -61,8 +62,8 @@ unsafe extern "C" {
     fn _pthread_cleanup_pop(link: *mut Link, execute: c_int);
 }
 
-/// The call of a routine. It stays where it is once it is [listed](Self::list): the C library knows by
-/// its address when its frame is left.
+/// The call of a routine. It stays where it is once it is [listed](Self::list): the C library knows
+/// by its address when its frame is left.
 struct Turn<'a> {
     /// `None` once it has ended.
     run: Cell<Option<OnceRun<'a>>>,
@@ -73,8 +74,8 @@ impl Turn<'_> {
     /// Has the C library end it if the thread ends.
     ///
     /// # Safety
-    /// It lies in a frame of the calling thread's stack and is not moved. Before that frame returns it
-    /// [ends](Self::end) or is dropped.
+    /// It lies in a frame of the calling thread's stack and is not moved. Before that frame returns
+    /// it [ends](Self::end) or is dropped.
     unsafe fn list(&self) {
         unsafe extern "C" fn leave(turn: *mut c_void) {
             // SAFETY: the turn that was listed. The C library calls this on the same stack, further
@@ -83,9 +84,9 @@ impl Turn<'_> {
             drop(turn.run.take());
         }
         let turn = core::ptr::from_ref(self).cast_mut().cast();
-        // SAFETY: the link has room for all that is written there, and is in the list no longer than
-        // it lives: `end` or the destructor takes it out, or the C library does before it calls
-        // `leave`.
+        // SAFETY: the link has room for all that is written there, and is in the list no longer
+        // than it lives: `end` or the destructor takes it out, or the C library does before it
+        // calls `leave`.
         unsafe { _pthread_cleanup_push(self.link.get().cast(), leave, turn) };
     }
 
@@ -114,8 +115,8 @@ impl Turn<'_> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         if let Some(run) = self.run.take() {
-            // SAFETY: it was listed before the routine was called, and neither `end` nor `leave` has
-            // run.
+            // SAFETY: it was listed before the routine was called, and neither `end` nor `leave`
+            // has run.
             unsafe { self.unlist() };
             drop(run);
         }

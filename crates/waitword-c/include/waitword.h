@@ -956,8 +956,8 @@ int ww_cond_destroy(ww_cond_t *cond);
  * Errors:
  * - `EPERM`: the mutex is recursive, error-checking or priority-inheriting, and the caller does not hold it.
  * - `EINVAL`: NULL or misaligned; others wait here with another mutex. The mutex is still locked then.
- * - `EDEADLK`, `ESRCH`, `ENOMEM` and what else `ww_mutex_lock` returns: the mutex is priority-inheriting, and could not be
- *   locked again. The caller does **not** hold it.
+ * - `EDEADLK`, `ESRCH`, `ENOMEM` and what else `ww_mutex_lock` returns: the mutex is
+ *   priority-inheriting, and could not be locked again. The caller does **not** hold it.
  *
  * Blocks. Not a cancellation point. After `pthread_cond_wait`.
  *

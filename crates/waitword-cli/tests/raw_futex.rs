@@ -109,7 +109,8 @@ fn perf_counts_the_same_wakes_and_requeues() {
     }
 }
 
-/// A compiler's code may move the stack pointer first, which `vfork` and `rt_sigreturn` must not see.
+/// A compiler's code may move the stack pointer first, which `vfork` and `rt_sigreturn` must not
+/// see.
 #[test]
 fn the_exported_syscall_is_the_assembly_itself() {
     let (library, _) = texts(run(

@@ -1,8 +1,8 @@
 //! How does a runtime park an idle thread, and wake exactly that thread?
 //!
-//! With one byte for each thread. A byte that says "work was announced" makes the next `park` return
-//! at once, so a wake-up that comes too early is not lost. Neither call enters the kernel while the
-//! thread is busy.
+//! With one byte for each thread. A byte that says "work was announced" makes the next `park`
+//! return at once, so a wake-up that comes too early is not lost. Neither call enters the kernel
+//! while the thread is busy.
 //!
 //! ```sh
 //! cargo run --example park_threads

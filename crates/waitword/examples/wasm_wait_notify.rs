@@ -65,8 +65,8 @@ fn main() {
     let waiters: Vec<_> = (0..WAITERS)
         .map(|_| thread::spawn(|| MEMORY.wait64(ADDRESS, 0, -1)))
         .collect();
-    // Not all of them wait yet, so notify until all were counted, at most three at a time. The value
-    // does not change: only the notifications end these waits.
+    // Not all of them wait yet, so notify until all were counted, at most three at a time. The
+    // value does not change: only the notifications end these waits.
     let mut woken = 0;
     while woken < WAITERS {
         let count = MEMORY.notify(ADDRESS, 3.min(WAITERS - woken));

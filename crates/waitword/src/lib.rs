@@ -32,8 +32,9 @@
 //!
 //! * **`arc_lock`**: `lock_api`'s guards that own an [`Arc`](std::sync::Arc) of the lock, and the
 //!   methods that return them (`lock_arc`, `read_arc`, ...).
-//! * **`deadlock_detection`**: finds threads that wait for each other in a cycle, and names them and
-//!   their locks. Its module, `waitword::deadlock`, has parking_lot's interface and a background check.
+//! * **`deadlock_detection`**: finds threads that wait for each other in a cycle, and names them
+//!   and their locks. Its module, `waitword::deadlock`, has parking_lot's interface and a
+//!   background check.
 //! * **`serde`**: [`Mutex`], [`FairMutex`], [`ReentrantMutex`], [`RwLock`], [`CheckedMutex`] and
 //!   [`PiMutex`] are serialized and deserialized as what they protect.
 //! * **`send_guard`**: guards of [`Mutex`], [`FairMutex`] and [`RwLock`] may be dropped by another

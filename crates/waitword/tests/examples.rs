@@ -1,7 +1,7 @@
 //! The programs in `examples` run to their ends: each checks what it shows.
 //!
-//! `cargo test` builds them. If it is asked for this test alone, it does not: then build them first,
-//! with `cargo build --examples`.
+//! `cargo test` builds them. If it is asked for this test alone, it does not: then build them
+//! first, with `cargo build --examples`.
 
 mod common;
 

@@ -1,6 +1,8 @@
-//! Safe programs that must not reach the same memory twice, or reach it without the lock. None of these uses `unsafe`.
+//! Safe programs that must not reach the same memory twice, or reach it without the lock. None of
+//! these uses `unsafe`.
 //!
-//! The first five were possible once (CHANGELOG, "Fixed"). What does not compile stands in `tests/does_not_compile`.
+//! The first five were possible once (CHANGELOG, "Fixed"). What does not compile stands in
+//! `tests/does_not_compile`.
 
 #![deny(unsafe_code)]
 
@@ -23,12 +25,14 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// Waits until threads that are about to lock this mutex, which is held, have queued in the kernel.
 fn until_queued(mutex: &PiMutex<u64>) {
-    // No test can see that queue. If a thread is late, it finds the dead owner's number: another way to the same error.
+    // No test can see that queue. If a thread is late, it finds the dead owner's number: another
+    // way to the same error.
     assert!(mutex.is_locked());
     thread::sleep(Duration::from_millis(100));
 }
 
-/// S1: a thread leaks its guard and ends while another thread waits. The kernel gives the waiter the lock.
+/// S1: a thread leaks its guard and ends while another thread waits. The kernel gives the waiter
+/// the lock.
 #[test]
 fn a_dead_owner_s_borrow_of_a_priority_inheriting_mutex_stays_alone() {
     let _watchdog = watch("a_dead_owner_s_borrow_of_a_priority_inheriting_mutex_stays_alone");
@@ -70,7 +74,8 @@ fn a_dead_owner_that_nobody_waited_for_is_found_out() {
     assert_eq!(MUTEX.lock_for(LONG).unwrap_err(), LockError::OwnerDied);
 }
 
-/// S1, by way of a condition variable: a waiter that was moved to the mutex gets it from a dead owner.
+/// S1, by way of a condition variable: a waiter that was moved to the mutex gets it from a dead
+/// owner.
 #[test]
 fn a_signalled_waiter_gets_nothing_from_a_dead_owner() {
     let _watchdog = watch("a_signalled_waiter_gets_nothing_from_a_dead_owner");
@@ -92,7 +97,8 @@ fn a_signalled_waiter_gets_nothing_from_a_dead_owner() {
     assert_eq!(waiter.join().unwrap(), Err(LockError::OwnerDied));
 }
 
-/// S3: the mutex of a wait cannot be locked again, since its owner waits for another one that this thread holds.
+/// S3: the mutex of a wait cannot be locked again, since its owner waits for another one that this
+/// thread holds.
 #[test]
 fn a_wait_that_cannot_lock_its_mutex_again_returns_no_guard() {
     let _watchdog = watch("a_wait_that_cannot_lock_its_mutex_again_returns_no_guard");
@@ -130,7 +136,8 @@ fn a_wait_that_cannot_lock_its_mutex_again_returns_no_guard() {
     drop(SECOND.lock().unwrap());
 }
 
-/// S4: a second mutex is refused at the call, and those that wait with the first one are signalled as ever.
+/// S4: a second mutex is refused at the call, and those that wait with the first one are signalled
+/// as ever.
 #[test]
 fn a_second_priority_inheriting_mutex_is_refused_before_anything_waits() {
     let _watchdog = watch("a_second_priority_inheriting_mutex_is_refused_before_anything_waits");

@@ -1,5 +1,5 @@
-/* A library whose constructor starts two threads, has each of them first do what OPERATION says, and joins them. The dynamic
- * loader holds a lock meanwhile, if it is loaded by dlopen. */
+/* A library whose constructor starts two threads, has each of them first do what OPERATION says, and
+ * joins them. The dynamic loader holds a lock meanwhile, if it is loaded by dlopen. */
 #include "threads.h"
 #include <waitword.h>
 
@@ -140,7 +140,8 @@ __attribute__((constructor)) static void at_load(void)
     for (size_t each = 0; each < sizeof operations / sizeof *operations; each++) {
         if (strcmp(operations[each].name, wanted) != 0)
             continue;
-        pthread_t threads[] = {start(operations[each].run, NULL), start(operations[each].run, NULL)};
+        pthread_t threads[] = {start(operations[each].run, NULL),
+                               start(operations[each].run, NULL)};
         join(threads[0]);
         join(threads[1]);
         if (failures == 0)

@@ -11,8 +11,8 @@ pub(crate) fn program() -> Program {
         .with_plugin("constructors_plugin.c")
 }
 
-/// However the drop-in comes into the process, before and after its constructors had their turn, and also where it
-/// leaves everything to the C library. (`conformance.rs` has the most usual way.)
+/// However the drop-in comes into the process, before and after its constructors had their turn,
+/// and also where it leaves everything to the C library. (`conformance.rs` has the most usual way.)
 #[test]
 fn every_function_may_be_the_first_in_such_a_thread() {
     for (way, linked, variables) in [

@@ -111,8 +111,8 @@ impl Program {
         self
     }
 
-    /// Not to be run beside another such program, and one case at a time: real-time threads that keep
-    /// a CPU for long get in each other's way.
+    /// Not to be run beside another such program, and one case at a time: real-time threads that
+    /// keep a CPU for long get in each other's way.
     pub(crate) fn with_real_time_threads(mut self) -> Self {
         self.has_real_time_threads = true;
         self.with_variables(&[("CONFORMANCE_JOBS", "1")])

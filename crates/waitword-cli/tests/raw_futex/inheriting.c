@@ -1,6 +1,6 @@
-/* Operations with priority inheritance and plain ones on the same private words, one line a call: run on the C library alone
- * and under the drop-in, the lines are to be the same. Each case has one waiter; calls that find it; and an end that the
- * waiter comes back from, on the kernel. */
+/* Operations with priority inheritance and plain ones on the same private words, one line a call:
+ * run on the C library alone and under the drop-in, the lines are to be the same. Each case has one
+ * waiter; calls that find it; and an end that the waiter comes back from, on the kernel. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,8 @@ struct entry { uint64_t val, uaddr; uint32_t flags, reserved; };
 
 static uint32_t word, mutex, elsewhere;
 
-static long futex(uint32_t *first, int op, uint32_t val, const void *time, uint32_t *second, uint32_t val3)
+static long futex(uint32_t *first, int op, uint32_t val, const void *time, uint32_t *second,
+		  uint32_t val3)
 {
 	errno = 0;
 	return syscall(SYS_futex, first, op | PRIVATE, val, time, second, val3);
@@ -38,13 +39,15 @@ static long futex(uint32_t *first, int op, uint32_t val, const void *time, uint3
 
 static long requeue2(uint32_t *from, uint32_t *to, int wake, int moved)
 {
-	struct entry entries[] = { { *from, (uintptr_t)from, U32_PRIVATE, 0 }, { *to, (uintptr_t)to, U32_PRIVATE, 0 } };
+	struct entry entries[] = { { *from, (uintptr_t)from, U32_PRIVATE, 0 },
+				   { *to, (uintptr_t)to, U32_PRIVATE, 0 } };
 	return syscall(NR_REQUEUE, entries, 0, wake, moved);
 }
 
 static long waitv(uint32_t *first, uint32_t *second)
 {
-	struct entry entries[] = { { *first, (uintptr_t)first, U32_PRIVATE, 0 }, { *second, (uintptr_t)second, U32_PRIVATE, 0 } };
+	struct entry entries[] = { { *first, (uintptr_t)first, U32_PRIVATE, 0 },
+				   { *second, (uintptr_t)second, U32_PRIVATE, 0 } };
 	return syscall(NR_WAITV, entries, 2, 0, NULL, 0);
 }
 
@@ -128,7 +131,8 @@ static void end(pthread_t thread)
 {
 	__atomic_store_n(&may_go_on, 1, __ATOMIC_SEQ_CST);
 	pthread_join(thread, NULL);
-	printf("  back: %ld %s\n", answer_of_wait, answer_of_wait < 0 ? strerrorname_np(error_of_wait) : "");
+	printf("  back: %ld %s\n", answer_of_wait,
+	       answer_of_wait < 0 ? strerrorname_np(error_of_wait) : "");
 }
 
 static long wait_plain(void) { return futex(&word, FUTEX_WAIT, word, NULL, NULL, 0); }
@@ -137,7 +141,10 @@ static long wait_elsewhere(void) { return futex(&elsewhere, FUTEX_WAIT, 0, NULL,
 static long wait_for_two(void) { return waitv(&elsewhere, &word); }
 static long wait_to_lock(void) { return futex(&word, FUTEX_LOCK_PI, 0, NULL, NULL, 0); }
 static long wait_to_lock2(void) { return futex(&word, LOCK_PI2, 0, NULL, NULL, 0); }
-static long wait_requeue(void) { return futex(&word, FUTEX_WAIT_REQUEUE_PI, word, NULL, &mutex, 0); }
+static long wait_requeue(void)
+{
+	return futex(&word, FUTEX_WAIT_REQUEUE_PI, word, NULL, &mutex, 0);
+}
 
 /* ---- A plain waiter, and operations with priority inheritance ---- */
 
@@ -209,7 +216,8 @@ static void inheriting_waiters(void)
 
 	for (int two = 0; two < 2; two++) {
 		SHOW(futex(&word, FUTEX_LOCK_PI, 0, NULL, NULL, 0));
-		thread = begin(two ? &(struct wait){ "LOCK_PI2", wait_to_lock2 } : &(struct wait){ "LOCK_PI", wait_to_lock });
+		thread = begin(two ? &(struct wait){ "LOCK_PI2", wait_to_lock2 }
+				   : &(struct wait){ "LOCK_PI", wait_to_lock });
 		plain_find();
 		SHOW(futex(&word, FUTEX_CMP_REQUEUE_PI, 1, ALL, &mutex, word));
 		SHOW(futex(&word, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0));

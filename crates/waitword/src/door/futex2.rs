@@ -362,8 +362,8 @@ pub unsafe fn futex_wake_op(
     let (first, second) = (first.futex, second.futex);
     if first.scope == Scope::Private {
         // SAFETY: the second word, and node words with NUMA, are mapped and accessed by atomic
-        // operations only, and the second is writable, by this function's contract; `check_address` has
-        // found them aligned.
+        // operations only, and the second is writable, by this function's contract; `check_address`
+        // has found them aligned.
         return unsafe { pi::wake_op(first, nr, second, nr2, change) };
     }
     // SAFETY: forwards this function's own contract.

@@ -153,8 +153,8 @@ pub(crate) fn park_in_front<'u>(
     park_queued(repository, key, entry, until, validate, queue, left)
 }
 
-/// [`park`] where `left` is told *which* waiters remain on the key: their kinds, or-ed; 0 if there is
-/// none. It passes the whole queue.
+/// [`park`] where `left` is told *which* waiters remain on the key: their kinds, or-ed; 0 if there
+/// is none. It passes the whole queue.
 #[inline]
 pub(crate) fn park_among_kinds<'u>(
     repository: &Repository,
@@ -302,8 +302,8 @@ pub(crate) fn unpark<T: Into<Tokens>>(
     claimed.notify(&repository.parkers)
 }
 
-/// [`unpark`] of the first in the queue, if there is one and `takes` takes its kind. `change` is told
-/// the kind of the one that is woken, and whether others still wait.
+/// [`unpark`] of the first in the queue, if there is one and `takes` takes its kind. `change` is
+/// told the kind of the one that is woken, and whether others still wait.
 #[inline]
 pub(crate) fn unpark_one(
     repository: &Repository,
@@ -382,8 +382,9 @@ pub(crate) struct Requeued {
 /// Wakes some of the waiters of `from`, a condvar, who are [bound to](park_bound_to) `mutex`, and moves some behind those of `to`, that mutex's
 /// key; what came of it.
 ///
-/// `plan` and `change` run under the locks of both buckets: before and after the queues are changed. `plan` is given the kind of the first
-/// of those waiters. If there is none, `change` alone runs; those who are woken are told the tokens that it returns.
+/// `plan` and `change` run under the locks of both buckets: before and after the queues are
+/// changed. `plan` is given the kind of the first of those waiters. If there is none, `change`
+/// alone runs; those who are woken are told the tokens that it returns.
 #[inline]
 pub(crate) fn unpark_requeue<T: Into<Tokens>>(
     repository: &Repository,

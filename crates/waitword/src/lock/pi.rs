@@ -232,7 +232,8 @@ pub(crate) fn lock_until(
     }
 }
 
-/// [`lock`] or [`lock_until`], after one attempt that failed. Inlined, as all between a system call and its caller (`sys/mod.rs`).
+/// [`lock`] or [`lock_until`], after one attempt that failed. Inlined, as all between a system call
+/// and its caller (`sys/mod.rs`).
 ///
 /// # Errors
 /// As [`lock_until`].

@@ -200,8 +200,8 @@ fn a_broadcast_without_the_mutex_finds_all() {
     broadcast(PosixFlavour::WaitWake, Time::Stands, false, 2);
 }
 
-/// Two takers of these priorities, signalled one by one or all at once, with the mutex held or not; a
-/// third thread wants the mutex.
+/// Two takers of these priorities, signalled one by one or all at once, with the mutex held or not;
+/// a third thread wants the mutex.
 fn takers_of_priorities(flavour: PosixFlavour, priorities: [u8; 2], all: bool, with_mutex: bool) {
     check(1, move || {
         let store = Store::new(flavour, Time::Stands);

@@ -85,8 +85,8 @@ impl Guarded {
         })
     }
 
-    /// With the mutex held: that no waiter of a higher priority was passed over as it was given back
-    /// last. One that is parked with a higher priority than the caller's is next.
+    /// With the mutex held: that no waiter of a higher priority was passed over as it was given
+    /// back last. One that is parked with a higher priority than the caller's is next.
     fn check_priority(&self) {
         let (mine, highest) = (priority(), self.mutex.highest_parked());
         let next = if highest > mine { highest } else { 0 };
@@ -249,7 +249,8 @@ fn a_late_heir_resigns() {
     one_gives_up_among_three(HEIR, Time::HeirsAreLate, Guarded::turn);
 }
 
-/// Threads of these priorities and an ordinary one take a turn each: none of a lower priority goes first.
+/// Threads of these priorities and an ordinary one take a turn each: none of a lower priority goes
+/// first.
 fn by_priority(flavour: PosixFlavour, time: Time, priorities: [u8; 2], preemptions: usize) {
     check(preemptions, move || {
         let guarded = Guarded::new(flavour, time);

@@ -538,7 +538,8 @@ impl Pair<'_> {
         unsafe { has_waiters(key, found) }
     }
 
-    /// The mask of the first who waits on the first word, a condvar, and goes from there to this mutex.
+    /// The mask of the first who waits on the first word, a condvar, and goes from there to this
+    /// mutex.
     pub(crate) fn first_bound_to(&self, mutex: usize) -> Option<u64> {
         let (key, found) = self.from;
         // SAFETY: the first word's bucket is locked as long as `self` exists. The closures only

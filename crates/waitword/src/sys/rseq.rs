@@ -1,14 +1,17 @@
-//! The C library's restartable sequences (glibc 2.35): where each thread's area lies, and how many bytes of it are in use.
+//! The C library's restartable sequences (glibc 2.35): where each thread's area lies, and how many
+//! bytes of it are in use.
 //!
-//! Both are in variables of the C library, which an older one does not have. The references here are weak, and the loader
-//! resolves them with all others of this library. A look-up by name (`dlsym`) would take the lock that `dlopen` holds while it
-//! runs constructors, and so hang in a thread that a constructor waits for.
+//! Both are in variables of the C library, which an older one does not have. The references here
+//! are weak, and the loader resolves them with all others of this library. A look-up by name
+//! (`dlsym`) would take the lock that `dlopen` holds while it runs constructors, and so hang in a
+//! thread that a constructor waits for.
 
 #![cfg_attr(loom, allow(dead_code, reason = "a model has no CPUs to know"))]
 
 use core::ffi::c_uint;
 
-// Hidden: each library has its own. The name has the version, since a program may be linked with two.
+// Hidden: each library has its own. The name has the version, since a program may be linked with
+// two.
 core::arch::global_asm!(
     ".pushsection .data.rel.ro.waitword_rseq, \"aw\"",
     ".weak __rseq_offset",
@@ -39,9 +42,11 @@ unsafe extern "C" {
 
 /// How many bytes of its area each thread has registered; 0 if it has none.
 pub(crate) fn registered_size() -> u32 {
-    // SAFETY: the two addresses above. Only the loader writes them, and it is done before any code of this library runs.
+    // SAFETY: the two addresses above. Only the loader writes them, and it is done before any code
+    // of this library runs.
     let size = unsafe { VARIABLES.size };
-    // SAFETY: null, or glibc's `extern const unsigned int __rseq_size`, which it sets before it runs any constructor.
+    // SAFETY: null, or glibc's `extern const unsigned int __rseq_size`, which it sets before it
+    // runs any constructor.
     unsafe { size.as_ref() }.map_or(0, |size| *size)
 }
 
@@ -53,6 +58,7 @@ pub(crate) fn offset() -> Option<isize> {
     }
     // SAFETY: as in `registered_size`.
     let offset = unsafe { VARIABLES.offset };
-    // SAFETY: null, or glibc's `extern const ptrdiff_t __rseq_offset`, which it sets before it runs any constructor.
+    // SAFETY: null, or glibc's `extern const ptrdiff_t __rseq_offset`, which it sets before it runs
+    // any constructor.
     unsafe { offset.as_ref() }.copied()
 }

@@ -1,5 +1,5 @@
-//! Real-time threads: which waiter a mutex is given to, however it is given back, by every flavour, kind
-//! and scope. (What C programs see of it: `crates/waitword-pthread/conformance/real_time.c`.)
+//! Real-time threads: which waiter a mutex is given to, however it is given back, by every flavour,
+//! kind and scope. (What C programs see of it: `crates/waitword-pthread/conformance/real_time.c`.)
 
 use super::*;
 use crate::support::sleep::SleepProbe;
@@ -89,8 +89,8 @@ fn unlock_fairly(mutex: &RawPosixMutex) {
     unsafe { mutex.unlock_fair() };
 }
 
-/// The order in which threads of these priorities, which arrive one after the other while the mutex is
-/// held, are served.
+/// The order in which threads of these priorities, which arrive one after the other while the mutex
+/// is held, are served.
 fn order_of(mutex: &RawPosixMutex, priorities: &[i32], gives_back: GivesBack) -> Vec<i32> {
     let served = Served::default();
     mutex.lock();

@@ -68,7 +68,8 @@ fn a_panic_unlocks_and_is_no_death() {
 /// A mutex in memory that forked children share, as long as the mapping.
 fn in_shared_memory<T>(memory: &Mapping, value: T, protocol: RobustProtocol) -> &RobustMutex<T> {
     let address = memory.at::<RobustMutex<T>>(0);
-    // SAFETY: the mapping is new, large enough, and no other process looks yet. The mutex is never moved.
+    // SAFETY: the mapping is new, large enough, and no other process looks yet. The mutex is never
+    // moved.
     unsafe {
         address.write(RobustMutex::with_protocol(value, protocol));
         RobustMutex::at(address)
@@ -140,7 +141,8 @@ fn a_forked_childs_copy_of_a_section_does_nothing() {
         let memory = Mapping::anonymous(4096);
         let mutex = in_shared_memory(&memory, 0, protocol);
         let status = mutex.with(|_section| {
-            // SAFETY: the child leaves this section, looks at the mutex, and exits, without a lock of the C library.
+            // SAFETY: the child leaves this section, looks at the mutex, and exits, without a lock
+            // of the C library.
             match unsafe { libc::fork() } {
                 0 => None,
                 child => {

@@ -1,5 +1,5 @@
-//! One condition variable with two mutexes, for every pair of kinds: the second one is refused while threads wait with the
-//! first, before anything is unlocked, and accepted after.
+//! One condition variable with two mutexes, for every pair of kinds: the second one is refused
+//! while threads wait with the first, before anything is unlocked, and accepted after.
 
 use super::LONG;
 use crate::support::watchdog::watch;
@@ -91,7 +91,9 @@ fn refuse_fallible<R: RawFallibleMutex + Sync>(
             condvar.wait_while(guard, |go_on| !*go_on).map(drop)
         });
         waiting.recv().unwrap();
-        let mut go_on = first.lock().unwrap();
+        // Another waiter comes and leaves: that does not let the second mutex in.
+        let go_on = first.lock().unwrap();
+        let (mut go_on, _) = condvar.wait_for(go_on, Duration::from_millis(1)).unwrap();
         let refused = condvar.wait(second.lock().unwrap()).map(drop);
         assert_eq!(refused, Err(LockError::OtherMutex));
         let refused = condvar.wait_for(second.lock().unwrap(), LONG).map(drop);

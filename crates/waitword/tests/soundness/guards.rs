@@ -1,5 +1,5 @@
-//! What becomes of guards that are forgotten, leaked, moved, or dropped by a panic; and which of them may go to another
-//! thread.
+//! What becomes of guards that are forgotten, leaked, moved, or dropped by a panic; and which of
+//! them may go to another thread.
 
 use super::LONG;
 use crate::support::watchdog::watch;
@@ -12,8 +12,8 @@ use waitword::{
     RawFallibleMutex, RobustAccess, RobustError, RobustMutex, RwLock, Scope,
 };
 
-/// S2: a section of a robust mutex lends its data to a closure. What does not compile with it stands in
-/// `tests/does_not_compile`. A thread that ends has left its sections.
+/// S2: a section of a robust mutex lends its data to a closure. What does not compile with it
+/// stands in `tests/does_not_compile`. A thread that ends has left its sections.
 #[test]
 fn a_thread_that_ends_has_left_its_robust_sections() {
     let _watchdog = watch("a_thread_that_ends_has_left_its_robust_sections");

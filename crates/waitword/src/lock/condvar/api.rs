@@ -120,8 +120,8 @@ impl Condvar {
         guard: &mut MutexGuard<'_, T>,
         deadline: Option<Deadline>,
     ) -> WaitTimeoutResult {
-        // SAFETY: the raw mutex is not unlocked through this reference but by the wait below, which locks it again before
-        // it returns.
+        // SAFETY: the raw mutex is not unlocked through this reference but by the wait below, which
+        // locks it again before it returns.
         let mutex = unsafe { MutexGuard::mutex(guard).raw() };
         let ended = mutex.while_given_back(|mutex| {
             // SAFETY: the guard holds the mutex, and is borrowed alone until the wait returns with

@@ -60,8 +60,8 @@ fn memory_that_is_gone_means_that_it_was_signalled() {
     assert_ne!(memory, libc::MAP_FAILED);
     // SAFETY: zeros, and mapped while this is used.
     let sleep = Sleep::begin(unsafe { &*memory.cast::<AtomicU32>() });
-    // Without access rather than unmapped: no other test's memory can come to stand there, and to the
-    // kernel both are the same.
+    // Without access rather than unmapped: no other test's memory can come to stand there, and to
+    // the kernel both are the same.
     // SAFETY: mapped above; nobody follows an address into it any more but the kernel.
     assert_eq!(unsafe { libc::mprotect(memory, PAGE, libc::PROT_NONE) }, 0);
     assert_eq!(sleep.sleep(None, None), Slept::Woken);

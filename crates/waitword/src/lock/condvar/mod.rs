@@ -103,7 +103,8 @@ pub enum Wakeup {
     Interrupted,
 }
 
-/// How a wait ended, and whether the caller holds the mutex. Only of a priority-inheriting one it may not.
+/// How a wait ended, and whether the caller holds the mutex. Only of a priority-inheriting one it
+/// may not.
 #[cfg(not(loom))]
 #[derive(Debug)]
 pub enum Waited {
@@ -183,9 +184,10 @@ impl RawCondvar {
     /// those who do not need it can signal.
     ///
     /// # Errors
-    /// The mutex is as it was before the call with [`TimedOut`](LockError::TimedOut), [`NotOwner`](LockError::NotOwner) and
-    /// [`Invalid`](LockError::Invalid). With any other error, which only a priority-inheriting mutex gives, **the caller does not hold
-    /// it**: it could not be locked again. ([`PiCondvar`](crate::PiCondvar) keeps that apart by types.)
+    /// The mutex is as it was before the call with [`TimedOut`](LockError::TimedOut),
+    /// [`NotOwner`](LockError::NotOwner) and [`Invalid`](LockError::Invalid). With any other error,
+    /// which only a priority-inheriting mutex gives, **the caller does not hold it**: it could not
+    /// be locked again. ([`PiCondvar`](crate::PiCondvar) keeps that apart by types.)
     ///
     /// [`LockError::TimedOut`] if the deadline passed and no signal was spent on the caller;
     /// [`LockError::NotOwner`] if the mutex has an owner and that is not the caller;

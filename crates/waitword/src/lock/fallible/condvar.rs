@@ -2,15 +2,15 @@
 //!
 //! # No guard without its lock
 //!
-//! A wait takes the guard and returns it with the mutex locked. If the mutex cannot be locked again (owners that wait for
-//! each other in a ring, an owner that died), the wait returns the error and no guard: no code is left that believes
-//! it holds the lock.
+//! A wait takes the guard and returns it with the mutex locked. If the mutex cannot be locked again
+//! (owners that wait for each other in a ring, an owner that died), the wait returns the error and
+//! no guard: no code is left that believes it holds the lock.
 //!
 //! # One mutex at a time
 //!
-//! `bound` is the mutex of the threads that wait, and `waiters` how many they are. Both change only while the changing
-//! thread holds that mutex, so threads with the same mutex take turns, and a thread with another one is refused before
-//! it waits:
+//! `bound` is the mutex of the threads that wait, and `waiters` how many they are. Both change only
+//! while the changing thread holds that mutex, so threads with the same mutex take turns, and a
+//! thread with another one is refused before it waits:
 //!
 //! ```text
 //!   thread with A (it holds A)             thread with B (it holds B)
@@ -22,8 +22,8 @@
 //!   0? bound = null     (Release)          bound: null → B   (Acquire: sees waiters = 0)
 //! ```
 //!
-//! A thread that could not lock its mutex again counts itself off, but does not hold what allows it to unbind: the
-//! condition variable stays bound to that mutex until a later wait with it returns.
+//! A thread that could not lock its mutex again counts itself off, but does not hold what allows it
+//! to unbind: the condition variable stays bound to that mutex until a later wait with it returns.
 
 use super::mutex::FallibleMutexGuard;
 use super::raw::RawFallibleMutex;
@@ -38,12 +38,13 @@ use core::time::Duration;
 
 /// A condition variable for [`CheckedMutex`](crate::CheckedMutex) or [`PiMutex`](crate::PiMutex).
 ///
-/// A wait consumes the guard and returns it with the mutex locked again. After an error there is no guard, and the mutex is
-/// not locked by this thread. All threads that wait at the same time use the same mutex; a wait with another one returns
-/// [`LockError::OtherMutex`] at once.
+/// A wait consumes the guard and returns it with the mutex locked again. After an error there is no
+/// guard, and the mutex is not locked by this thread. All threads that wait at the same time use
+/// the same mutex; a wait with another one returns [`LockError::OtherMutex`] at once.
 ///
-/// Waits may end without a signal: look at what you wait for again. Not for signal handlers. In a child of `fork` no thread
-/// waits, but the condition variable stays bound to the mutex of the parent's waiters.
+/// Waits may end without a signal: look at what you wait for again. Not for signal handlers. In a
+/// child of `fork` no thread waits, but the condition variable stays bound to the mutex of the
+/// parent's waiters.
 pub struct FallibleCondvar<R> {
     raw: RawCondvar,
     bound: AtomicPtr<()>,
@@ -62,8 +63,8 @@ impl<R: RawFallibleMutex> FallibleCondvar<R> {
         }
     }
 
-    /// Wakes one waiter: the first to have come, or of a [`PiCondvar`](crate::PiCondvar) that of the highest priority.
-    /// Returns whether there was one. Does not block.
+    /// Wakes one waiter: the first to have come, or of a [`PiCondvar`](crate::PiCondvar) that of
+    /// the highest priority. Returns whether there was one. Does not block.
     pub fn notify_one(&self) -> bool {
         self.raw.notify_one()
     }
@@ -76,9 +77,9 @@ impl<R: RawFallibleMutex> FallibleCondvar<R> {
     /// Gives the mutex back, waits to be signalled, and locks the mutex again. Blocks.
     ///
     /// # Errors
-    /// The guard is gone with each of them. [`LockError::OtherMutex`] if threads wait here with another mutex; it is
-    /// returned before anything waits. Of a [`PiMutex`](crate::PiMutex) also those of
-    /// [`lock`](crate::FallibleMutex::lock), if the mutex could not be locked again.
+    /// The guard is gone with each of them. [`LockError::OtherMutex`] if threads wait here with
+    /// another mutex; it is returned before anything waits. Of a [`PiMutex`](crate::PiMutex) also
+    /// those of [`lock`](crate::FallibleMutex::lock), if the mutex could not be locked again.
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn wait<'a, T: ?Sized>(
         &self,
@@ -87,8 +88,8 @@ impl<R: RawFallibleMutex> FallibleCondvar<R> {
         self.wait_with(guard, None).map(|(guard, _)| guard)
     }
 
-    /// [`wait`](Self::wait), until `deadline` at the latest: an [`Instant`](std::time::Instant), or a time on either
-    /// clock.
+    /// [`wait`](Self::wait), until `deadline` at the latest: an [`Instant`](std::time::Instant), or
+    /// a time on either clock.
     ///
     /// # Errors
     /// As [`wait`](Self::wait). That the deadline has passed is no error.
@@ -202,7 +203,8 @@ impl<R: RawFallibleMutex> FallibleCondvar<R> {
 
     /// Counts the calling thread off, which holds the mutex.
     fn unbind(&self) {
-        // Relaxed: the mutex orders those that come with it. A thread that counts itself off without it only lowers the number.
+        // Relaxed: the mutex orders those that come with it. A thread that counts itself off
+        // without it only lowers the number.
         if self.waiters.fetch_sub(1, Ordering::Relaxed) == 1 {
             // Release: the number, for a thread with another mutex.
             self.bound.store(null_mut(), Ordering::Release);

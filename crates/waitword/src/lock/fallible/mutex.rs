@@ -15,8 +15,9 @@ use core::time::Duration;
 /// A mutex whose lock returns an error instead of a guard where it cannot be had: a
 /// [`CheckedMutex`](crate::CheckedMutex) or a [`PiMutex`](crate::PiMutex).
 ///
-/// A panic does not poison it: the guard unlocks. Not for signal handlers. After `fork`, the child's copy is held if any
-/// thread of the parent held it, and the child cannot unlock it, since its thread is another one.
+/// A panic does not poison it: the guard unlocks. Not for signal handlers. After `fork`, the
+/// child's copy is held if any thread of the parent held it, and the child cannot unlock it, since
+/// its thread is another one.
 pub struct FallibleMutex<R, T: ?Sized> {
     raw: R,
     value: UnsafeCell<T>,
@@ -68,10 +69,11 @@ impl<R: RawFallibleMutex, T: ?Sized> FallibleMutex<R, T> {
     /// Takes it, waiting as long as it needs. Blocks.
     ///
     /// # Errors
-    /// [`LockError::Deadlock`] if the calling thread holds it. Of a [`PiMutex`](crate::PiMutex) also: `Deadlock` if
-    /// owners would wait for each other in a ring; [`OwnerDied`](LockError::OwnerDied);
-    /// [`OutOfMemory`](LockError::OutOfMemory), [`Unsupported`](LockError::Unsupported) and
-    /// [`Kernel`](LockError::Kernel) if the kernel refuses.
+    /// [`LockError::Deadlock`] if the calling thread holds it. Of a [`PiMutex`](crate::PiMutex)
+    /// also: `Deadlock` if owners would wait for each other in a ring;
+    /// [`OwnerDied`](LockError::OwnerDied); [`OutOfMemory`](LockError::OutOfMemory),
+    /// [`Unsupported`](LockError::Unsupported) and [`Kernel`](LockError::Kernel) if the kernel
+    /// refuses.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn lock(&self) -> Result<FallibleMutexGuard<'_, R, T>, LockError> {
@@ -83,7 +85,8 @@ impl<R: RawFallibleMutex, T: ?Sized> FallibleMutex<R, T> {
     /// Takes it if that needs no waiting. Does not block.
     ///
     /// # Errors
-    /// [`LockError::Busy`] if a thread holds it, also if that is the calling one. Others as [`lock`](Self::lock).
+    /// [`LockError::Busy`] if a thread holds it, also if that is the calling one. Others as
+    /// [`lock`](Self::lock).
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn try_lock(&self) -> Result<FallibleMutexGuard<'_, R, T>, LockError> {
@@ -91,8 +94,8 @@ impl<R: RawFallibleMutex, T: ?Sized> FallibleMutex<R, T> {
         self.guard(taking, self.raw.try_lock())
     }
 
-    /// Takes it, waiting until `deadline` at the latest: an [`Instant`](std::time::Instant), or a time on either clock.
-    /// A free mutex is taken whatever the deadline.
+    /// Takes it, waiting until `deadline` at the latest: an [`Instant`](std::time::Instant), or a
+    /// time on either clock. A free mutex is taken whatever the deadline.
     ///
     /// # Errors
     /// [`LockError::TimedOut`], and as [`lock`](Self::lock).
@@ -173,7 +176,8 @@ impl<R: RawFallibleMutex, T: ?Sized + fmt::Debug> fmt::Debug for FallibleMutex<R
 
 /// Holds a [`FallibleMutex`] until it is dropped.
 ///
-/// In a forked child, the copy of a guard does nothing when it is dropped: the parent's thread holds the mutex.
+/// In a forked child, the copy of a guard does nothing when it is dropped: the parent's thread
+/// holds the mutex.
 #[must_use = "the mutex is unlocked when the guard is dropped"]
 pub struct FallibleMutexGuard<'a, R: RawFallibleMutex, T: ?Sized> {
     mutex: &'a FallibleMutex<R, T>,
@@ -219,8 +223,8 @@ impl<R: RawFallibleMutex, T: ?Sized> Deref for FallibleMutexGuard<'_, R, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: this thread holds the mutex until the guard is dropped, and a mutable borrow of the value borrows the
-        // guard.
+        // SAFETY: this thread holds the mutex until the guard is dropped, and a mutable borrow of
+        // the value borrows the guard.
         unsafe { &*self.mutex.value.get() }
     }
 }
@@ -228,7 +232,8 @@ impl<R: RawFallibleMutex, T: ?Sized> Deref for FallibleMutexGuard<'_, R, T> {
 impl<R: RawFallibleMutex, T: ?Sized> DerefMut for FallibleMutexGuard<'_, R, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this thread holds the mutex until the guard is dropped, and has no other borrow of the guard.
+        // SAFETY: this thread holds the mutex until the guard is dropped, and has no other borrow
+        // of the guard.
         unsafe { &mut *self.mutex.value.get() }
     }
 }

@@ -7,7 +7,8 @@ use crate::lock::{Kind, LockError, PosixFlavour, PosixMutexOptions, RawCondvar, 
 use crate::sys::clock::Deadline;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-/// Keeps others from implementing it: each implementation is a promise about this crate's own locks.
+/// Keeps others from implementing it: each implementation is a promise about this crate's own
+/// locks.
 mod sealed {
     use crate::deadlock::LockKind;
 
@@ -28,14 +29,14 @@ mod sealed {
 /// A mutex without data, whose lock may be refused: [`RawCheckedMutex`] or [`RawPiMutex`].
 ///
 /// # Safety
-/// A lock that returns `Ok` has given the mutex to the calling thread alone, until that thread's unlock, also if the
-/// thread ends before that. One that returns an error has not.
+/// A lock that returns `Ok` has given the mutex to the calling thread alone, until that thread's
+/// unlock, also if the thread ends before that. One that returns an error has not.
 pub unsafe trait RawFallibleMutex: sealed::Sealed {
     /// A free private one.
     const INIT: Self;
 
-    /// Takes it, waiting until `deadline` at the latest, if there is one. Blocks. A free one is taken whatever the
-    /// deadline.
+    /// Takes it, waiting until `deadline` at the latest, if there is one. Blocks. A free one is
+    /// taken whatever the deadline.
     ///
     /// # Errors
     /// [`LockError::TimedOut`], and why it can never be taken.
@@ -47,7 +48,8 @@ pub unsafe trait RawFallibleMutex: sealed::Sealed {
     /// [`LockError::Busy`], also if the caller holds it; and why it can never be taken.
     fn try_lock(&self) -> Result<(), LockError>;
 
-    /// Gives it back. In a forked child, which is another thread than its parent's, this does nothing.
+    /// Gives it back. In a forked child, which is another thread than its parent's, this does
+    /// nothing.
     ///
     /// # Safety
     /// The calling thread took it, and has not given it back since.
@@ -59,7 +61,8 @@ pub unsafe trait RawFallibleMutex: sealed::Sealed {
     /// Gives it back, waits on the condition variable, and takes it again.
     ///
     /// # Safety
-    /// The calling thread holds it, and every thread that waits on `condvar` at the same time does so with this mutex.
+    /// The calling thread holds it, and every thread that waits on `condvar` at the same time does
+    /// so with this mutex.
     #[doc(hidden)]
     unsafe fn wait(&self, condvar: &RawCondvar, deadline: Option<&Deadline>) -> Waited;
 }
@@ -76,8 +79,8 @@ impl RawCheckedMutex {
     }
 }
 
-// SAFETY: `RawPosixMutex` gives a free word to one thread. The owner's number stays in it until that thread unlocks, so
-// after a thread has ended nobody takes the mutex.
+// SAFETY: `RawPosixMutex` gives a free word to one thread. The owner's number stays in it until
+// that thread unlocks, so after a thread has ended nobody takes the mutex.
 unsafe impl RawFallibleMutex for RawCheckedMutex {
     #[allow(
         clippy::declare_interior_mutable_const,
@@ -156,8 +159,9 @@ impl RawPiMutex {
     }
 }
 
-// SAFETY: the kernel gives the word to one thread at a time. It gives it away without an unlock only when its owner has ended,
-// and says so to the thread that takes it next; `admit` refuses that thread and all that come after it.
+// SAFETY: the kernel gives the word to one thread at a time. It gives it away without an unlock
+// only when its owner has ended, and says so to the thread that takes it next; `admit` refuses that
+// thread and all that come after it.
 unsafe impl RawFallibleMutex for RawPiMutex {
     #[allow(
         clippy::declare_interior_mutable_const,

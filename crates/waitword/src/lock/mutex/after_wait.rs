@@ -80,7 +80,8 @@ impl RawPosixMutex {
     }
 
     /// Announces waiters who are about to be put into this mutex's queue, if somebody is sure to wake them: its holder, or
-    /// the heir, who will be. (Real-time threads do not wait for an heir.) Under the bucket lock of the queue.
+    /// the heir, who will be. (Real-time threads do not wait for an heir.) Under the bucket lock of
+    /// the queue.
     pub(in crate::lock) fn accept_waiters(&self, real_time: bool) -> bool {
         self.announce(|state| {
             let somebody_unlocks = state.is_locked() || !real_time && state.has_heir();
@@ -92,7 +93,8 @@ impl RawPosixMutex {
     }
 
     /// The same for a mutex that had nobody to wake them, where some of those who come are woken instead, with these tokens.
-    /// `real_time`: the first of those who are woken is a real-time thread, and others that are moved may be.
+    /// `real_time`: the first of those who are woken is a real-time thread, and others that are
+    /// moved may be.
     pub(in crate::lock) fn accept_waiters_of_woken(
         &self,
         others_moved: bool,

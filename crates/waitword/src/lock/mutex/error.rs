@@ -17,7 +17,8 @@ pub enum LockError {
     NotOwner,
     /// It cannot be locked once more: too many levels of recursion, or too many readers (`EAGAIN`).
     TooMany,
-    /// Its owner ended without unlocking it, and it is not robust: it can never be locked again (`ESRCH`).
+    /// Its owner ended without unlocking it, and it is not robust: it can never be locked again
+    /// (`ESRCH`).
     OwnerDied,
     /// Threads wait on the condition variable with another mutex (`EINVAL`).
     OtherMutex,

@@ -1,36 +1,38 @@
 //! Real-time threads at a mutex.
 //!
 //! POSIX: when an unlock makes the mutex available, the scheduling policy decides which waiter gets
-//! it. So a thread under `SCHED_FIFO`, `SCHED_RR` or `SCHED_DEADLINE` waits in the queue alone, in the
-//! order of priorities, and never depends on a waiter of a lower priority that is awake:
+//! it. So a thread under `SCHED_FIFO`, `SCHED_RR` or `SCHED_DEADLINE` waits in the queue alone, in
+//! the order of priorities, and never depends on a waiter of a lower priority that is awake:
 //!
-//! * **The queue is in the order of priorities** at all times. Waiters that have waited before go to
-//!   the front of those of their own priority, and of no others.
-//! * **A real-time thread that parks sets URGENT**, which removes the heir from the word. The unlock
-//!   that follows therefore goes to the queue, though the former heir may still be awake. That one
-//!   parks as soon as it sees URGENT. While it is set no thread becomes the heir.
-//! * **An unlock that finds a real-time thread in front** hands it the lock, if its priority is higher
-//!   than the unlocker's. If it is not, the unlock wakes it and others may take the lock first, as they
-//!   can at any futex: to keep the lock for a thread that must wait for the CPU of the unlocker would
-//!   cost a switch for each section.
-//! * **A real-time thread takes any free lock**, also one that is reserved for the heir, does not step
-//!   aside for others, and does not make way for an heir that is late.
+//! * **The queue is in the order of priorities** at all times. Waiters that have waited before go
+//!   to the front of those of their own priority, and of no others.
+//! * **A real-time thread that parks sets URGENT**, which removes the heir from the word. The
+//!   unlock that follows therefore goes to the queue, though the former heir may still be awake.
+//!   That one parks as soon as it sees URGENT. While it is set no thread becomes the heir.
+//! * **An unlock that finds a real-time thread in front** hands it the lock, if its priority is
+//!   higher than the unlocker's. If it is not, the unlock wakes it and others may take the lock
+//!   first, as they can at any futex: to keep the lock for a thread that must wait for the CPU of
+//!   the unlocker would cost a switch for each section.
+//! * **A real-time thread takes any free lock**, also one that is reserved for the heir, does not
+//!   step aside for others, and does not make way for an heir that is late.
 //! * **It spins no longer than other waiters**, and not at all where URGENT is set.
 //!
-//! The priority of a thread is looked up when it parks, and at most every 10 ms (`sys/sched.rs`). An
-//! unlock looks up its own only if URGENT is set. So this costs programs without real-time threads
-//! nothing. Process-shared mutexes have their waiters in the kernel, whose queues are in this order.
+//! The priority of a thread is looked up when it parks, and at most every 10 ms (`sys/sched.rs`).
+//! An unlock looks up its own only if URGENT is set. So this costs programs without real-time
+//! threads nothing. Process-shared mutexes have their waiters in the kernel, whose queues are in
+//! this order.
 //!
 //! # Why no waiter is left asleep
 //!
-//! URGENT is set under the bucket's lock, by a thread that parks and sees that the lock is held, or by
-//! a condvar that moves waiters to a lock that is held, or that has just woken a waiter that will take
-//! it. So from there on an unlock will look at the queue, and the heir that was removed need not
-//! see to it that another waiter wakes up. It may act as if it were the heir still: it takes the lock if it is free, it
-//! parks if it is held, and each of these may remove an heir that was appointed since, for which the same holds.
+//! URGENT is set under the bucket's lock, by a thread that parks and sees that the lock is held, or
+//! by a condvar that moves waiters to a lock that is held, or that has just woken a waiter that
+//! will take it. So from there on an unlock will look at the queue, and the heir that was removed
+//! need not see to it that another waiter wakes up. It may act as if it were the heir still: it
+//! takes the lock if it is free, it parks if it is held, and each of these may remove an heir that
+//! was appointed since, for which the same holds.
 //!
-//! URGENT is HANDOFF without an heir (`word.rs`). It may be left over from a waiter that is gone; the
-//! next unlock clears it.
+//! URGENT is HANDOFF without an heir (`word.rs`). It may be left over from a waiter that is gone;
+//! the next unlock clears it.
 
 use super::RawPosixMutex;
 use super::throughput::HOLDER;
@@ -84,8 +86,9 @@ impl RawPosixMutex {
     }
 }
 
-/// Releases the mutex, from whose queue this waiter, a real-time thread, was taken: to it if its priority
-/// is higher than the unlocker's, or else to any thread. What the waiter is told. Under the bucket's lock.
+/// Releases the mutex, from whose queue this waiter, a real-time thread, was taken: to it if its
+/// priority is higher than the unlocker's, or else to any thread. What the waiter is told. Under
+/// the bucket's lock.
 #[cold]
 #[inline(never)]
 pub(super) fn release_to(

@@ -12,8 +12,9 @@
 //! | 0 | 1 | 1 | free, but for whoever has slept for it |
 //!
 //! A reservation may be for nobody: who asked for it has given up, or was killed. So a try takes a reserved lock, and who
-//! has waited until it is void takes it whatever its deadline says. A real-time thread takes it at once: those who have slept for it are
-//! awake, and may be of a lower priority. (The kernel's queue is in the order of priorities.)
+//! has waited until it is void takes it whatever its deadline says. A real-time thread takes it at
+//! once: those who have slept for it are awake, and may be of a lower priority. (The kernel's queue
+//! is in the order of priorities.)
 //!
 //! Whoever has slept takes the lock with PARKED set, since others may sleep still (Drepper's mutex 2: one
 //! wake call too many at the end, and none too few).

@@ -50,7 +50,8 @@ fn nanoseconds() -> u64 {
     now(Clock::Monotonic).as_nanos() as u64
 }
 
-/// The number for the bias of a lock that has seen its readers overlap often enough, if it may become fast.
+/// The number for the bias of a lock that has seen its readers overlap often enough, if it may
+/// become fast.
 #[cold]
 pub(super) fn begin(lock: usize) -> Option<u32> {
     // In a model the clock has no meaning; locks are made fast by hand.

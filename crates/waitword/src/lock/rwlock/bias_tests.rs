@@ -1,5 +1,5 @@
-//! Biased locks and read guards that nobody gives back: a lock that is moved, dropped or made anew has nothing to do with the
-//! slots that others have left where it lies.
+//! Biased locks and read guards that nobody gives back: a lock that is moved, dropped or made anew
+//! has nothing to do with the slots that others have left where it lies.
 
 use super::state::{FAST, SLOTS};
 use super::{RawRwLock, slots};
@@ -75,7 +75,8 @@ fn slots_of_a_thread() -> usize {
     10
 }
 
-/// The thread's own slot for the earlier lock is not taken for a hold of this one, nor given back in its place.
+/// The thread's own slot for the earlier lock is not taken for a hold of this one, nor given back
+/// in its place.
 #[test]
 fn a_thread_that_leaked_a_reader_tells_its_locks_apart() {
     let mut here = fast();
