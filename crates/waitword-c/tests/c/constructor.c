@@ -1,5 +1,5 @@
-/* A library whose constructor starts two threads, has each of them first do what OPERATION says, and
- * joins them. The dynamic loader holds a lock meanwhile, if it is loaded by dlopen. */
+/* A library whose constructor starts two threads, has each of them first do what OPERATION says,
+ * and joins them. The dynamic loader holds a lock meanwhile, if it is loaded by dlopen. */
 #include "threads.h"
 #include <waitword.h>
 

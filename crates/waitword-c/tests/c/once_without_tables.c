@@ -1,5 +1,5 @@
-/* ww_once_t whose routine's thread ends in it, compiled without unwind tables: glibc cannot unwind the thread past these
- * functions, calls its cleanup handlers and leaves everything else on the stack. */
+/* ww_once_t whose routine's thread ends in it, compiled without unwind tables: glibc cannot unwind
+ * the thread past these functions, calls its cleanup handlers and leaves all else on the stack. */
 #define _GNU_SOURCE
 
 #include "threads.h"

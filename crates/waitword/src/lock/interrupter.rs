@@ -39,14 +39,14 @@ use crate::sys::moving_time::Time;
 use crate::sys::tid::tid;
 use core::time::Duration;
 
-/// What one thread ends another's wait with: `pthread_cancel` needs it, and a runtime that stops its
-/// threads.
+/// What one thread ends another's wait with: `pthread_cancel` needs it, and a runtime that stops
+/// its threads.
 ///
 /// A thread waits with it ([`Semaphore::wait_interruptible_by`][semaphore],
 /// [`RawCondvar::wait_interruptible`][condvar]), one wait at a time, and any other thread may
 /// [`interrupt`](Self::interrupt). A request stays until it is [cleared](Self::clear): a wait that
-/// begins later ends at once. So clear it, look whether you are to stop, and wait: whoever asks you to
-/// stop and then interrupts is heard.
+/// begins later ends at once. So clear it, look whether you are to stop, and wait: a thread that
+/// asks you to stop and then interrupts is heard.
 ///
 /// [semaphore]: crate::abi_support::CancellableSemaphore::wait_interruptible_by
 /// [condvar]: crate::abi_support::CancellableCondvar::wait_interruptible

@@ -35,8 +35,8 @@ use core::time::Duration;
 ///
 /// let sum = PAIR.with(|mut pair| {
 ///     if RobustAccess::owner_died(&pair) {
-///         // A process was killed between the two changes. Without a repair, no thread could lock the
-///         // mutex any more.
+///         // A process was killed between the two changes. Without a repair, no thread could
+///         // lock the mutex any more.
 ///         pair.1 = pair.0;
 ///         RobustAccess::mark_consistent(&mut pair);
 ///     }
