@@ -29,17 +29,29 @@ pub fn execute(once: &Once, routine: impl FnOnce()) {
 #[cold]
 #[inline(never)]
 fn run_or_wait(once: &Once, routine: impl FnOnce()) {
-    if let Some(run) = begin_executing(once) {
-        let turn = Turn {
-            run: Cell::new(Some(run)),
-            link: UnsafeCell::new(MaybeUninit::uninit()),
-        };
-        // SAFETY: the turn is this frame's and is not moved. It ends below, or in its destructor.
-        unsafe { turn.list() };
-        routine();
-        // SAFETY: it was listed above.
-        unsafe { turn.end() };
+    // Without a deadline it does not give up.
+    if let Ok(Some(run)) = begin_executing(once, None) {
+        take_turn(run, routine, |run, is_done| match is_done {
+            true => run.end(),
+            false => drop(run),
+        });
     }
+}
+
+/// Calls the routine of a run that has begun. However it is left, `end` is called, and told whether
+/// it has returned.
+#[inline(always)]
+pub fn take_turn(run: OnceRun<'_>, routine: impl FnOnce(), end: fn(OnceRun<'_>, bool)) {
+    let turn = Turn {
+        run: Cell::new(Some(run)),
+        end,
+        link: UnsafeCell::new(MaybeUninit::uninit()),
+    };
+    // SAFETY: the turn is this frame's and is not moved. It ends below, or in its destructor.
+    unsafe { turn.list() };
+    routine();
+    // SAFETY: it was listed above.
+    unsafe { turn.finish() };
 }
 
 /// A link of the C library's list of cleanup handlers: its `struct _pthread_cleanup_buffer`.
@@ -67,6 +79,7 @@ unsafe extern "C" {
 struct Turn<'a> {
     /// `None` once it has ended.
     run: Cell<Option<OnceRun<'a>>>,
+    end: fn(OnceRun<'_>, bool),
     link: UnsafeCell<MaybeUninit<Link>>,
 }
 
@@ -81,11 +94,11 @@ impl Turn<'_> {
             // SAFETY: the turn that was listed. The C library calls this on the same stack, further
             // down, before anything else can use the turn's place.
             let turn = unsafe { &*turn.cast::<Turn<'_>>() };
-            drop(turn.run.take());
+            turn.end(false);
         }
         let turn = core::ptr::from_ref(self).cast_mut().cast();
         // SAFETY: the link has room for all that is written there, and is in the list no longer
-        // than it lives: `end` or the destructor takes it out, or the C library does before it
+        // than it lives: `finish` or the destructor takes it out, or the C library does before it
         // calls `leave`.
         unsafe { _pthread_cleanup_push(self.link.get().cast(), leave, turn) };
     }
@@ -102,11 +115,16 @@ impl Turn<'_> {
     ///
     /// # Safety
     /// It is listed.
-    unsafe fn end(&self) {
+    unsafe fn finish(&self) {
         // SAFETY: forwards this function's own contract.
         unsafe { self.unlist() };
+        self.end(true);
+    }
+
+    /// Ends the run, unless it has ended.
+    fn end(&self, is_done: bool) {
         if let Some(run) = self.run.take() {
-            run.end();
+            (self.end)(run, is_done);
         }
     }
 }

@@ -54,6 +54,7 @@ programs! {
     mutex: Program::new("mutex.c");
     cond: Program::new("cond.c");
     cancel: Program::new("cancel.c");
+    leaving: Program::new("leaving.c");
     sem: Program::new("sem.c");
     rwlock: Program::new("rwlock.c");
     barrier: Program::new("barrier.c");
@@ -73,6 +74,8 @@ programs! {
     // Whoever spins instruction by instruction does so for long. The long run, below, has it all.
     lost_wakeup: Program::new("lost_wakeup.c").with_variables(&[("WAITWORD_SPIN", "0")]);
     stepped: Program::new("stepped.c").with_variables(&[("WAITWORD_SPIN", "0")]);
+    leaving_stepped: Program::new("leaving_stepped.c")
+        .with_variables(&[("WAITWORD_SPIN", "0"), ("CONFORMANCE_ROUNDS", "12")]);
 }
 
 #[test]
@@ -176,6 +179,13 @@ fn held_up_at_every_instruction_for_minutes() {
             &[
                 ("CONFORMANCE_ROUNDS", "300"),
                 ("CONFORMANCE_PATIENCE", "20"),
+            ],
+        ),
+        (
+            "leaving_stepped.c",
+            &[
+                ("CONFORMANCE_ROUNDS", "1000"),
+                ("CONFORMANCE_PATIENCE", "40"),
             ],
         ),
     ] {

@@ -121,6 +121,8 @@ OPERATION(
         MUST(pthread_cancel(threads[0]));
     })
 
+ALONE(pthread_setcanceltype, ONCE, { MUST(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL)); })
+
 ALONE(mtx_init, NEW_C11, { MUST(mtx_init(&c11_mutex, mtx_timed)); })
 ALONE(mtx_destroy, C11, { mtx_destroy(&c11_mutex); })
 #define C11_CONTENDED(function, lock) CONTENDED(function, C11, mtx_lock(&c11_mutex), lock, mtx_unlock(&c11_mutex))
@@ -164,6 +166,19 @@ OPERATION(
         SET(word, 1);
         syscall(SYS_futex, &word, FUTEX_WAKE | futex_kind, 1);
     })
+
+/* These are found, and not called: the C library itself loads a library there (libgcc_s). */
+ALONE(pthread_exit, ONCE, { if (GET(stage) < 0) pthread_exit(NULL); })
+ALONE(thrd_exit, ONCE, { if (GET(stage) < 0) thrd_exit(0); })
+#define JUMPS(function)                              \
+    ALONE(function, ONCE, {                          \
+        sigjmp_buf here;                             \
+        if (sigsetjmp(here, 1) == 0) function(here, 1); \
+    })
+JUMPS(longjmp)
+JUMPS(_longjmp)
+JUMPS(siglongjmp)
+JUMPS(__longjmp_chk)
 
 ALONE(__pthread_mutex_init, NEW_MUTEX, { MUST(__pthread_mutex_init(&mutex, &mutex_kind)); })
 ALONE(__pthread_mutex_destroy, MUTEX, { MUST(__pthread_mutex_destroy(&mutex)); })

@@ -5,6 +5,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +83,8 @@ static void routine(void) { pause_ms(10); }
 #define OLD(result, name, ...)       \
     extern result name(__VA_ARGS__); \
     __asm__(".symver " #name ", " #name "@GLIBC_2.2.5")
+/* What `longjmp` is with `_FORTIFY_SOURCE`. */
+extern void __longjmp_chk(struct __jmp_buf_tag *, int) __attribute__((noreturn));
 OLD(int, __pthread_mutex_init, pthread_mutex_t *, const pthread_mutexattr_t *);
 OLD(int, __pthread_mutex_destroy, pthread_mutex_t *);
 OLD(int, __pthread_mutex_lock, pthread_mutex_t *);

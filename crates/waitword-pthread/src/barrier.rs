@@ -14,6 +14,7 @@
 //! all zeros is a barrier for nobody: `EINVAL`.
 
 use crate::attributes::barrier_is_the_c_librarys;
+use crate::call::{self, Call, Ended};
 use crate::mode;
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -65,7 +66,7 @@ unsafe fn ours<'a>(pointer: *const pthread_barrier_t) -> Option<&'a Barrier> {
 
 /// Makes a barrier for so many threads: from 1 to 2^31 - 2, as with glibc. Source: POSIX `pthread_barrier_init`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_barrier_init(
+pub unsafe extern "C-unwind" fn pthread_barrier_init(
     pointer: *mut pthread_barrier_t,
     attributes: *const pthread_barrierattr_t,
     count: c_uint,
@@ -95,7 +96,7 @@ pub unsafe extern "C" fn pthread_barrier_init(
 /// Says that a barrier will not be used any more. `EBUSY` if threads wait at it. There is nobody else to wait for: a thread that is on
 /// its way out of a private barrier does not touch it. Source: POSIX `pthread_barrier_destroy`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_barrier_destroy(pointer: *mut pthread_barrier_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_barrier_destroy(pointer: *mut pthread_barrier_t) -> c_int {
     // SAFETY: a barrier that stays for this call, by POSIX's contract.
     match unsafe { ours(pointer) } {
         Some(barrier) if barrier.count() == 0 => libc::EINVAL,
@@ -106,14 +107,23 @@ pub unsafe extern "C" fn pthread_barrier_destroy(pointer: *mut pthread_barrier_t
     }
 }
 
+/// Who is left in the middle of it has not come, unless the others go on already.
+fn wait(barrier: &Barrier) -> c_int {
+    let work = |call: &Call| match barrier.wait_until(call.until(None)) {
+        Some(result) if result.is_leader() => Ended::with(SERIAL_THREAD),
+        Some(_) => Ended::with(0),
+        None => call.ended(libc::ETIMEDOUT),
+    };
+    call::run(work, |_| {})
+}
+
 /// Waits until as many threads have come as the barrier is for. Not a cancellation point. Source: POSIX `pthread_barrier_wait`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_barrier_wait(pointer: *mut pthread_barrier_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_barrier_wait(pointer: *mut pthread_barrier_t) -> c_int {
     // SAFETY: a barrier that stays for this call, by POSIX's contract.
     match unsafe { ours(pointer) } {
         Some(barrier) if barrier.count() == 0 => libc::EINVAL,
-        Some(barrier) if barrier.wait().is_leader() => SERIAL_THREAD,
-        Some(_) => 0,
+        Some(barrier) => wait(barrier),
         // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         None => unsafe { glibc::pthread_barrier_wait(pointer) },
     }

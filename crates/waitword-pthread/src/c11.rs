@@ -55,7 +55,7 @@ fn error_of_c11(number: c_int) -> c_int {
 
 /// Makes a mutex. `thrd_error` if there is no such kind. Source: C11 7.26.4.2.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mtx_init(mutex: *mut pthread_mutex_t, kind: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn mtx_init(mutex: *mut pthread_mutex_t, kind: c_int) -> c_int {
     // glibc looks at one bit, and takes whatever else there is.
     if mode::is_on() && kind & !(mtx::RECURSIVE | mtx::TIMED) != 0 {
         return thrd::ERROR;
@@ -78,21 +78,21 @@ pub unsafe extern "C" fn mtx_init(mutex: *mut pthread_mutex_t, kind: c_int) -> c
 
 /// Says that a mutex will not be used any more. Source: C11 7.26.4.1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mtx_destroy(mutex: *mut pthread_mutex_t) {
+pub unsafe extern "C-unwind" fn mtx_destroy(mutex: *mut pthread_mutex_t) {
     // SAFETY: forwards this function's own contract. C11 has no answer to give.
     let _ = unsafe { pthread_mutex_destroy(mutex) };
 }
 
 /// Locks it. Source: C11 7.26.4.3.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mtx_lock(mutex: *mut pthread_mutex_t) -> c_int {
+pub unsafe extern "C-unwind" fn mtx_lock(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: forwards this function's own contract.
     answer_of_c11(unsafe { pthread_mutex_lock(mutex) })
 }
 
 /// Locks it, until a time of `TIME_UTC` at the latest. Source: C11 7.26.4.4.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mtx_timedlock(
+pub unsafe extern "C-unwind" fn mtx_timedlock(
     mutex: *mut pthread_mutex_t,
     until: *const timespec,
 ) -> c_int {
@@ -102,14 +102,14 @@ pub unsafe extern "C" fn mtx_timedlock(
 
 /// Locks it if that needs no waiting. Source: C11 7.26.4.5.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mtx_trylock(mutex: *mut pthread_mutex_t) -> c_int {
+pub unsafe extern "C-unwind" fn mtx_trylock(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: forwards this function's own contract.
     answer_of_c11(unsafe { pthread_mutex_trylock(mutex) })
 }
 
 /// Gives it back. Source: C11 7.26.4.6.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mtx_unlock(mutex: *mut pthread_mutex_t) -> c_int {
+pub unsafe extern "C-unwind" fn mtx_unlock(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: forwards this function's own contract.
     answer_of_c11(unsafe { pthread_mutex_unlock(mutex) })
 }

@@ -11,28 +11,28 @@ use libc::{pthread_cond_t, pthread_mutex_t, timespec};
 
 /// Makes a condition variable. Source: C11 7.26.3.3.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cnd_init(condition: *mut pthread_cond_t) -> c_int {
+pub unsafe extern "C-unwind" fn cnd_init(condition: *mut pthread_cond_t) -> c_int {
     // SAFETY: forwards this function's own contract.
     answer_of_c11(unsafe { pthread_cond_init(condition, core::ptr::null()) })
 }
 
 /// Says that it will not be used any more. Source: C11 7.26.3.2.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cnd_destroy(condition: *mut pthread_cond_t) {
+pub unsafe extern "C-unwind" fn cnd_destroy(condition: *mut pthread_cond_t) {
     // SAFETY: forwards this function's own contract. C11 has no answer to give.
     let _ = unsafe { pthread_cond_destroy(condition) };
 }
 
 /// Wakes one who waits. Source: C11 7.26.3.4.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cnd_signal(condition: *mut pthread_cond_t) -> c_int {
+pub unsafe extern "C-unwind" fn cnd_signal(condition: *mut pthread_cond_t) -> c_int {
     // SAFETY: forwards this function's own contract.
     answer_of_c11(unsafe { pthread_cond_signal(condition) })
 }
 
 /// Wakes all who wait. Source: C11 7.26.3.1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cnd_broadcast(condition: *mut pthread_cond_t) -> c_int {
+pub unsafe extern "C-unwind" fn cnd_broadcast(condition: *mut pthread_cond_t) -> c_int {
     // SAFETY: forwards this function's own contract.
     answer_of_c11(unsafe { pthread_cond_broadcast(condition) })
 }

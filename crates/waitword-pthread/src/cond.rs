@@ -22,7 +22,7 @@
 //! | the C library's | ours | it becomes ours (`adopt`): who waits with a private mutex waits in this process |
 
 use crate::attributes::CondAttributes;
-use crate::cancel::CancellationPoint;
+use crate::call::{self, Call, Ended};
 use crate::mode;
 use crate::mutex::{Mutex, Served, glibc_owner, pthread_mutex_lock, pthread_mutex_unlock};
 use core::ffi::c_int;
@@ -31,7 +31,7 @@ use core::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 use libc::{clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
-use waitword::abi_support::{CancellableCondvar as _, Wakeup};
+use waitword::abi_support::{CancellableCondvar as _, CondvarHalves as _, Wakeup};
 use waitword::{Clock, Deadline, LockError, RawCondvar, RawPosixMutex};
 use waitword_abi::{Number, answer, clock, deadline};
 
@@ -98,7 +98,7 @@ impl Cond {
 
 /// Makes a condition variable. Source: POSIX `pthread_cond_init`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_cond_init(
+pub unsafe extern "C-unwind" fn pthread_cond_init(
     pointer: *mut pthread_cond_t,
     attributes: *const pthread_condattr_t,
 ) -> c_int {
@@ -134,21 +134,32 @@ pub unsafe extern "C" fn pthread_cond_init(
 pub unsafe extern "C-unwind" fn pthread_cond_destroy(pointer: *mut pthread_cond_t) -> c_int {
     // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
     match unsafe { Cond::ours(pointer) } {
-        Some(cond) => answer(|| Ok(cond.raw.destroy()?)),
+        Some(cond) if !cond.raw.may_have_waiters() => 0,
+        Some(cond) => call::run_through(|| answer(|| Ok(cond.raw.destroy()?))),
         // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         None => unsafe { glibc::pthread_cond_destroy(pointer) },
     }
 }
 
+/// Signals one who waits, or all.
+#[inline(never)]
+extern "C-unwind" fn notify(cond: &Cond, all: bool) -> c_int {
+    call::run_through(|| {
+        match all {
+            true => cond.raw.notify_all(),
+            false => usize::from(cond.raw.notify_one()),
+        };
+        0
+    })
+}
+
 /// Signals the one who has waited longest. Source: POSIX `pthread_cond_signal`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_cond_signal(pointer: *mut pthread_cond_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_cond_signal(pointer: *mut pthread_cond_t) -> c_int {
     // SAFETY: a condition variable that stays for this call, by POSIX's contract.
     match unsafe { Cond::ours(pointer) } {
-        Some(cond) => {
-            cond.raw.notify_one();
-            0
-        }
+        Some(cond) if !cond.raw.may_have_waiters() => 0,
+        Some(cond) => notify(cond, false),
         // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         None => unsafe { glibc::pthread_cond_signal(pointer) },
     }
@@ -156,13 +167,11 @@ pub unsafe extern "C" fn pthread_cond_signal(pointer: *mut pthread_cond_t) -> c_
 
 /// Signals all who wait. Source: POSIX `pthread_cond_broadcast`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_cond_broadcast(pointer: *mut pthread_cond_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_cond_broadcast(pointer: *mut pthread_cond_t) -> c_int {
     // SAFETY: a condition variable that stays for this call, by POSIX's contract.
     match unsafe { Cond::ours(pointer) } {
-        Some(cond) => {
-            cond.raw.notify_all();
-            0
-        }
+        Some(cond) if !cond.raw.may_have_waiters() => 0,
+        Some(cond) => notify(cond, true),
         // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         None => unsafe { glibc::pthread_cond_broadcast(pointer) },
     }
@@ -255,7 +264,11 @@ fn glibc_refs_at() -> Option<usize> {
 ///
 /// # Safety
 /// The caller holds the mutex.
-unsafe fn wait(cond: &Cond, pointer: *mut pthread_mutex_t, until: Option<&Deadline>) -> c_int {
+unsafe extern "C-unwind" fn wait(
+    cond: &Cond,
+    pointer: *mut pthread_mutex_t,
+    until: Option<&Deadline>,
+) -> c_int {
     // SAFETY: the caller holds this mutex, by this function's contract: so it is one, and stays.
     let mutex = unsafe { Mutex::at(pointer) };
     match mutex.served() {
@@ -268,39 +281,40 @@ unsafe fn wait(cond: &Cond, pointer: *mut pthread_mutex_t, until: Option<&Deadli
     }
 }
 
-/// What a wait came to, once the mutex is held again.
-fn answered(ended: Result<Wakeup, LockError>, point: CancellationPoint) -> c_int {
-    match ended {
-        Ok(Wakeup::Signalled) => {}
+/// What a wait came to.
+fn ended(waited: Result<Wakeup, LockError>) -> Ended {
+    Ended {
         // No signal was spent on this thread.
-        Ok(Wakeup::Interrupted) | Err(LockError::TimedOut) => point.act(),
-        Err(_) => {}
+        asked: matches!(waited, Ok(Wakeup::Interrupted) | Err(LockError::TimedOut)),
+        again: false,
+        number: answer(|| waited.map(drop).map_err(Number::from)),
     }
-    point.leave();
-    answer(|| ended.map(drop).map_err(Number::from))
 }
 
 /// # Safety
 /// The caller holds the mutex.
-unsafe fn wait_with_ours(
+unsafe extern "C-unwind" fn wait_with_ours(
     cond: &Cond,
     mutex: &Mutex,
     raw: &RawPosixMutex,
     until: Option<&Deadline>,
 ) -> c_int {
-    let point = CancellationPoint::enter();
-    // Relaxed: both are counted with the mutex held.
-    mutex.users.fetch_add(1, Relaxed);
-    // SAFETY: the caller holds the mutex, by this function's contract. That others wait here with
-    // another mutex is answered by EINVAL.
-    let ended = unsafe { cond.raw.wait_interruptible(raw, until, point.interrupter()) };
-    mutex.users.fetch_sub(1, Relaxed);
-    answered(ended, point)
+    let work = |call: &Call| {
+        // Relaxed: both are counted with the mutex held.
+        mutex.users.fetch_add(1, Relaxed);
+        // SAFETY: the caller holds the mutex, by this function's contract. That others wait here with
+        // another mutex is answered by EINVAL.
+        let waited = unsafe { cond.raw.wait_interruptible(raw, until, call.interrupter()) };
+        mutex.users.fetch_sub(1, Relaxed);
+        ended(waited)
+    };
+    // It leaves with the mutex held, as on glibc: whoever jumps, too.
+    call::run_point(work, |_| {})
 }
 
 /// # Safety
 /// The caller holds the mutex, which is the C library's.
-unsafe fn wait_with_theirs(
+unsafe extern "C-unwind" fn wait_with_theirs(
     cond: &Cond,
     pointer: *mut pthread_mutex_t,
     until: Option<&Deadline>,
@@ -309,28 +323,34 @@ unsafe fn wait_with_theirs(
     if unsafe { !glibc_owner::may_unlock(pointer) } {
         return libc::EPERM;
     }
-    let point = CancellationPoint::enter();
-    let unlock = || {
-        // SAFETY: the caller holds it, by the contract of the function around, and has been seen to
-        // be one that may unlock it.
-        unsafe { pthread_mutex_unlock(pointer) };
+    let work = |call: &Call| {
+        let unlock = || {
+            // SAFETY: the caller holds it, by the contract of the function around, and has been seen to
+            // be one that may unlock it.
+            unsafe { pthread_mutex_unlock(pointer) };
+        };
+        // SAFETY: `unlock` is called once at most, in this call and so on this thread;
+        // `pthread_mutex_unlock` does not panic.
+        let waited = unsafe {
+            cond.raw
+                .wait_with(pointer.addr(), unlock, until, call.interrupter())
+        };
+        if let Err(LockError::Invalid) = waited {
+            // It did not begin.
+            return Ended::with(libc::EINVAL);
+        }
+        // SAFETY: the mutex that was unlocked above, which its waiters keep, by POSIX's contract.
+        let locked = unsafe { pthread_mutex_lock(pointer) };
+        match locked {
+            0 => ended(waited),
+            // That its last owner died, say, matters more than the time.
+            _ => Ended {
+                number: locked,
+                ..ended(waited)
+            },
+        }
     };
-    // SAFETY: `unlock` is called once at most, in this call and so on this thread;
-    // `pthread_mutex_unlock` does not panic.
-    let ended = unsafe {
-        cond.raw
-            .wait_with(pointer.addr(), unlock, until, point.interrupter())
-    };
-    if let Err(LockError::Invalid) = ended {
-        // It did not begin.
-        point.leave();
-        return libc::EINVAL;
-    }
-    // SAFETY: the mutex that was unlocked above, which its waiters keep, by POSIX's contract.
-    let locked = unsafe { pthread_mutex_lock(pointer) };
-    let answer = answered(ended, point);
-    // That its last owner died, say, matters more than the time.
-    if locked == 0 { answer } else { locked }
+    call::run_point(work, |_| {})
 }
 
 /// Waits until signalled. A cancellation point. Source: POSIX `pthread_cond_wait`.

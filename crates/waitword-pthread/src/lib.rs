@@ -26,7 +26,8 @@
 //! * It may be called before any constructor has run, in a signal handler where POSIX allows that, under `malloc`, while the
 //!   stack is unwound, and as the process ends: no heap, no thread-local storage with a destructor, no lock of the C library.
 //! * It returns error numbers and leaves `errno` alone, where POSIX has it so.
-//! * `extern "C-unwind"` where a thread may be cancelled in it or a C++ exception may pass.
+//! * It can be unwound from any instruction: `extern "C-unwind"`, with nothing to be dropped. What does more than a step or two runs in a
+//!   call (`call.rs`), which is never left from its middle.
 //!
 //! # What is asked of C
 //!
@@ -44,8 +45,14 @@ mod attributes;
 pub mod barrier;
 pub mod c11;
 pub mod c11_cond;
+mod call;
 pub mod cancel;
 pub mod cond;
+#[cfg(target_arch = "x86_64")]
+pub mod leave;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "leave/elsewhere.rs"]
+mod leave;
 mod mode;
 pub mod mutex;
 pub mod old_names;

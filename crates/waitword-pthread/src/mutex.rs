@@ -20,12 +20,15 @@
 //! | all ones | destroyed | nobody's: `EINVAL` |
 
 use crate::attributes::{MutexAttributes, mutex_type};
+use crate::call::{self, Call, Ended};
 use crate::mode;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use libc::{clockid_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
-use waitword::abi_support::MutexHalves as _;
-use waitword::{Kind, LockError, PosixFlavour, PosixMutexOptions, RawPosixMutex, Semaphore};
+use waitword::abi_support::{GivenBack, LateWaiter, MutexHalves as _};
+use waitword::{
+    Deadline, Kind, LockError, PosixFlavour, PosixMutexOptions, RawPosixMutex, Semaphore,
+};
 use waitword_abi::{Number, answer, clock, deadline};
 
 mod glibc {
@@ -155,10 +158,13 @@ impl Mutex {
 
     /// Gives it back if that needs no more than a step or two.
     #[inline(always)]
-    fn gives_back_at_once(&self, raw: &RawPosixMutex) -> bool {
-        // SAFETY: `owned` was asked for `raw`, so it keeps its owner, and can tell whether that is
-        // the caller.
-        self.more_levels.load(Relaxed) == 0 && unsafe { raw.unlock_owned_at_once() }
+    fn gives_back_at_once<'a>(&self, raw: &'a RawPosixMutex) -> GivenBack<'a> {
+        match self.more_levels.load(Relaxed) {
+            // SAFETY: `owned` was asked for `raw`, so it keeps its owner, and can tell whether that is
+            // the caller.
+            0 => unsafe { raw.unlock_owned_at_once() },
+            _ => GivenBack::No,
+        }
     }
 
     fn is_of_normal_type(&self) -> bool {
@@ -228,10 +234,12 @@ impl Mutex {
 ///
 /// A priority-inheriting mutex of the normal kind that its own thread locks again, or whose owner has ended, will never be
 /// free. POSIX and glibc have the caller wait for ever then, and so it does: it must not go on as if it held the lock.
-fn locked(raw: Result<(), LockError>, this: &Mutex) -> c_int {
+fn locked(raw: Result<(), LockError>, this: &Mutex, until: Deadline) -> c_int {
     match raw {
         Ok(()) => 0,
-        Err(LockError::Deadlock | LockError::OwnerDied) if this.is_of_normal_type() => forever(),
+        Err(LockError::Deadlock | LockError::OwnerDied) if this.is_of_normal_type() => {
+            forever(until)
+        }
         Err(LockError::TooMany) => this.lock_once_more(),
         Err(error) => answer(|| Err(error.into())),
     }
@@ -240,30 +248,53 @@ fn locked(raw: Result<(), LockError>, this: &Mutex) -> c_int {
 /// A plain one that is not free, or not only locked. There is nothing to refuse, unless its bytes were written over: by a process that shares
 /// them, say.
 #[inline(never)]
-extern "C" fn lock_among_others(raw: &RawPosixMutex) -> c_int {
-    answer(|| Ok(raw.lock_plain_contended()?))
+extern "C-unwind" fn lock_among_others(raw: &RawPosixMutex) -> c_int {
+    let work = |call: &Call| {
+        let until = call.until(None);
+        call.ended(answer(|| Ok(raw.lock_plain_contended(&until)?)))
+    };
+    call::run(work, |ended| give_back(raw, ended))
+}
+
+/// What a call has locked that is left.
+fn give_back(raw: &RawPosixMutex, ended: Ended) {
+    if ended.is_done() {
+        // SAFETY: the calling thread has just locked it.
+        let _ = unsafe { raw.unlock_checked() };
+    }
 }
 
 /// As [`lock_among_others`].
 #[inline(never)]
-extern "C" fn unlock_among_others(raw: &RawPosixMutex) -> c_int {
-    // SAFETY: only `pthread_mutex_unlock` leads here, with its own arguments, so POSIX's contract
-    // for that call holds: the caller holds the mutex, or acts for the thread that does.
-    answer(|| Ok(unsafe { raw.unlock_plain_contended() }?))
+extern "C-unwind" fn unlock_among_others(raw: &RawPosixMutex) -> c_int {
+    call::run_through(|| {
+        // SAFETY: only `pthread_mutex_unlock` leads here, with its own arguments, so POSIX's contract
+        // for that call holds: the caller holds the mutex, or acts for the thread that does.
+        answer(|| Ok(unsafe { raw.unlock_plain_contended() }?))
+    })
 }
 
+/// The rest of giving it back.
 #[cold]
-fn forever() -> ! {
-    loop {
-        // SAFETY: `pause` asks for nothing; it waits for a signal handler, which is no reason to go
-        // on.
-        unsafe { libc::pause() };
-    }
+#[inline(never)]
+fn wake_late(waiter: LateWaiter<'_>) -> c_int {
+    call::run_through(|| {
+        waiter.wake();
+        0
+    })
+}
+
+/// Waits for ever, or until that time.
+#[cold]
+fn forever(until: Deadline) -> c_int {
+    // Nobody posts this.
+    let _ = Semaphore::new(0).wait_until(until);
+    libc::ETIMEDOUT
 }
 
 /// Makes a mutex. Source: POSIX `pthread_mutex_init`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutex_init(
+pub unsafe extern "C-unwind" fn pthread_mutex_init(
     pointer: *mut pthread_mutex_t,
     attributes: *const pthread_mutexattr_t,
 ) -> c_int {
@@ -282,17 +313,19 @@ pub unsafe extern "C" fn pthread_mutex_init(
 /// Says that a mutex will not be used any more. `EBUSY` if somebody holds it, waits for it, or waits with it in a
 /// condition variable. Source: POSIX `pthread_mutex_destroy`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutex_destroy(pointer: *mut pthread_mutex_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_mutex_destroy(pointer: *mut pthread_mutex_t) -> c_int {
     // SAFETY: a mutex that stays for this call, by POSIX's contract.
     let this = unsafe { Mutex::at(pointer) };
     match this.served() {
-        Served::Ours(raw) => answer(|| {
-            if this.users.load(Relaxed) != 0 {
-                return Err(LockError::Busy.into());
-            }
-            raw.destroy()?;
-            this.kind.store(kind::DESTROYED, Relaxed);
-            Ok(())
+        Served::Ours(raw) => call::run_through(|| {
+            answer(|| {
+                if this.users.load(Relaxed) != 0 {
+                    return Err(LockError::Busy.into());
+                }
+                raw.destroy()?;
+                this.kind.store(kind::DESTROYED, Relaxed);
+                Ok(())
+            })
         }),
         // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         Served::Elsewhere => unsafe { glibc::pthread_mutex_destroy(pointer) },
@@ -302,7 +335,7 @@ pub unsafe extern "C" fn pthread_mutex_destroy(pointer: *mut pthread_mutex_t) ->
 
 /// Locks it. Source: POSIX `pthread_mutex_lock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutex_lock(pointer: *mut pthread_mutex_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_mutex_lock(pointer: *mut pthread_mutex_t) -> c_int {
     // SAFETY: a mutex that stays for this call, by POSIX's contract.
     let this = unsafe { Mutex::at(pointer) };
     match this.plain() {
@@ -314,7 +347,7 @@ pub unsafe extern "C" fn pthread_mutex_lock(pointer: *mut pthread_mutex_t) -> c_
 
 /// Of another kind: recursive, error-checking and priority-inheriting ones of ours, most often free or the caller's.
 #[inline(never)]
-extern "C" fn lock_owned(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
+extern "C-unwind" fn lock_owned(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     match this.owned() {
         Some(raw) if raw.lock_owned_at_once() => 0,
         _ => lock_served(pointer, this),
@@ -323,7 +356,7 @@ extern "C" fn lock_owned(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
 
 #[cold]
 #[inline(never)]
-extern "C" fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
+extern "C-unwind" fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     mode::count_lock();
     match this.served() {
         // It is here to be counted, and is locked as if it were not.
@@ -333,7 +366,13 @@ extern "C" fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int 
                 false => lock_among_others(raw),
             }
         }
-        Served::Ours(raw) => locked(raw.lock_checked(), this),
+        Served::Ours(raw) => {
+            let work = |call: &Call| {
+                let until = call.until(None);
+                call.ended(locked(raw.lock_until(until), this, until))
+            };
+            call::run(work, |ended| give_back(raw, ended))
+        }
         // SAFETY: only `pthread_mutex_lock` leads here, with its own arguments: POSIX's contract
         // for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_mutex_lock(pointer) },
@@ -343,7 +382,7 @@ extern "C" fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int 
 
 /// Locks it if that needs no waiting. Source: POSIX `pthread_mutex_trylock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutex_trylock(pointer: *mut pthread_mutex_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_mutex_trylock(pointer: *mut pthread_mutex_t) -> c_int {
     // SAFETY: a mutex that stays for this call, by POSIX's contract.
     let this = unsafe { Mutex::at(pointer) };
     match this.plain() {
@@ -355,13 +394,10 @@ pub unsafe extern "C" fn pthread_mutex_trylock(pointer: *mut pthread_mutex_t) ->
 
 #[cold]
 #[inline(never)]
-fn try_lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
+extern "C-unwind" fn try_lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     match this.served() {
         Served::Ours(raw) => {
-            let answered = match raw.try_lock_checked() {
-                Err(LockError::TooMany) => this.lock_once_more(),
-                answered => answer(|| Ok(answered?)),
-            };
+            let answered = try_locked(raw, this);
             if answered == 0 {
                 mode::count_lock();
             }
@@ -374,9 +410,17 @@ fn try_lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     }
 }
 
+/// What an attempt to lock one of ours answers. It touches nothing but the mutex.
+fn try_locked(raw: &RawPosixMutex, this: &Mutex) -> c_int {
+    match raw.try_lock_checked() {
+        Err(LockError::TooMany) => this.lock_once_more(),
+        answered => answer(|| Ok(answered?)),
+    }
+}
+
 /// Locks it, until a time of `CLOCK_REALTIME` at the latest. Source: POSIX `pthread_mutex_timedlock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutex_timedlock(
+pub unsafe extern "C-unwind" fn pthread_mutex_timedlock(
     pointer: *mut pthread_mutex_t,
     until: *const timespec,
 ) -> c_int {
@@ -387,7 +431,7 @@ pub unsafe extern "C" fn pthread_mutex_timedlock(
 /// Locks it, until a time of this clock at the latest. The time is looked at only if the call must wait.
 /// Source: POSIX 2024 `pthread_mutex_clocklock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutex_clocklock(
+pub unsafe extern "C-unwind" fn pthread_mutex_clocklock(
     pointer: *mut pthread_mutex_t,
     clock_number: clockid_t,
     until: *const timespec,
@@ -401,22 +445,19 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(
                 Ok(clock) => clock,
                 Err(Number(number)) => return number,
             };
-            match raw.try_lock_checked() {
-                Err(LockError::Busy) => {}
-                Err(LockError::TooMany) => return this.lock_once_more(),
-                answered => return answer(|| Ok(answered?)),
+            match try_locked(raw, this) {
+                libc::EBUSY => {}
+                answered => return answered,
             }
             // SAFETY: a time, by POSIX's contract, or NULL, which is answered.
             match unsafe { deadline(clock, until) } {
-                Ok(deadline) => match raw.lock_until(deadline) {
-                    // It will never be free (see `locked`), until that time.
-                    Err(LockError::Deadlock | LockError::OwnerDied) if this.is_of_normal_type() => {
-                        // Nobody posts this.
-                        let _ = Semaphore::new(0).wait_until(deadline);
-                        libc::ETIMEDOUT
-                    }
-                    answered => answer(|| Ok(answered?)),
-                },
+                Ok(deadline) => {
+                    let work = |call: &Call| {
+                        let until = call.until(Some(&deadline));
+                        call.ended(locked(raw.lock_until(until), this, until))
+                    };
+                    call::run(work, |ended| give_back(raw, ended))
+                }
                 // It would not have waited.
                 Err(_) if raw.would_deadlock() && !this.is_of_normal_type() => libc::EDEADLK,
                 Err(Number(number)) => number,
@@ -432,36 +473,40 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(
 
 /// Gives it back. Source: POSIX `pthread_mutex_unlock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutex_unlock(pointer: *mut pthread_mutex_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_mutex_unlock(pointer: *mut pthread_mutex_t) -> c_int {
     // SAFETY: a mutex that stays for this call, by POSIX's contract.
     let this = unsafe { Mutex::at(pointer) };
     match this.plain() {
         // SAFETY: the caller holds the mutex, or acts for the thread that does, by POSIX's
         // contract.
-        Some(raw) if unsafe { raw.unlock_plain_at_once() } => 0,
-        Some(raw) => unlock_among_others(raw),
+        Some(raw) => match unsafe { raw.unlock_plain_at_once() } {
+            GivenBack::Yes => 0,
+            GivenBack::Unless(waiter) => wake_late(waiter),
+            GivenBack::No => unlock_among_others(raw),
+        },
         None => unlock_owned(pointer, this),
     }
 }
 
 /// As [`lock_owned`].
 #[inline(never)]
-extern "C" fn unlock_owned(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
-    match this.owned() {
-        Some(raw) if this.gives_back_at_once(raw) => 0,
+extern "C-unwind" fn unlock_owned(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
+    match this.owned().map(|raw| this.gives_back_at_once(raw)) {
+        Some(GivenBack::Yes) => 0,
+        Some(GivenBack::Unless(waiter)) => wake_late(waiter),
         _ => unlock_served(pointer, this),
     }
 }
 
 #[cold]
 #[inline(never)]
-extern "C" fn unlock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
+extern "C-unwind" fn unlock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     match this.served() {
         Served::Ours(_) if this.unlock_once_less() => 0,
         // SAFETY: only `pthread_mutex_unlock` leads here, with its own arguments, so POSIX's
         // contract for that call holds: a mutex that keeps no owner is held by the caller; another
         // can tell.
-        Served::Ours(raw) => answer(|| Ok(unsafe { raw.unlock_checked() }?)),
+        Served::Ours(raw) => call::run_through(|| answer(|| Ok(unsafe { raw.unlock_checked() }?))),
         // SAFETY: only `pthread_mutex_unlock` leads here, with its own arguments: POSIX's contract
         // for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_mutex_unlock(pointer) },

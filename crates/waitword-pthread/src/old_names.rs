@@ -21,7 +21,7 @@ macro_rules! old {
     ($(fn $old:ident($($argument:ident: $type:ty),*) = $now:path;)*) => {$(
         #[doc = concat!("An old name of [`", stringify!($now), "`].")]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $old($($argument: $type),*) -> c_int {
+        pub unsafe extern "C-unwind" fn $old($($argument: $type),*) -> c_int {
             // SAFETY: forwards this function's own contract, which is that of the name of today.
             unsafe { $now($($argument),*) }
         }

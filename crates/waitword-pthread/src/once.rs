@@ -6,22 +6,19 @@
 //!
 //! # Left by unwinding
 //!
-//! If the routine throws, or its thread is cancelled in it or ends, it counts as not called, and one of those who wait calls
-//! its own. Two things end [`Once`]'s turn then, and the first to come ends it ([`Turn`]):
-//!
-//! * A destructor. Exceptions run it, and so does the forced unwinding of a thread that ends.
-//! * A handler in the C library's list of cleanup handlers. Forced unwinding stops at a frame without unwind tables, as code in
-//!   C often has them. The C library then calls the handlers in its list and jumps over all frames that are left.
+//! If the routine throws, or its thread is cancelled in it or ends, it counts as not called, and one
+//! of those who wait calls its own ([`waitword_abi::once`]).
 //!
 //! While a thread is unwound, libgcc itself calls this: on a once of its own, with a routine that only makes a mutex.
 
+use crate::call::{self, Call, Ended};
 use crate::mode;
-use core::cell::{Cell, UnsafeCell};
-use core::ffi::{c_int, c_void};
-use core::mem::MaybeUninit;
+use core::cell::Cell;
+use core::ffi::c_int;
 use libc::pthread_once_t;
 use waitword::Once;
 use waitword::abi_support::{OnceRun, begin_executing};
+use waitword_abi::once::take_turn;
 
 /// What is to be called once.
 pub(crate) type Routine = unsafe extern "C-unwind" fn();
@@ -51,12 +48,16 @@ pub unsafe extern "C-unwind" fn pthread_once(
     if once.state().done() {
         return 0;
     }
-    call(once, control, routine)
+    call_routine(once, control, routine)
 }
 
 #[cold]
 #[inline(never)]
-fn call(once: &Once, control: *mut pthread_once_t, routine: Option<Routine>) -> c_int {
+extern "C-unwind" fn call_routine(
+    once: &Once,
+    control: *mut pthread_once_t,
+    routine: Option<Routine>,
+) -> c_int {
     if !mode::is_on() {
         // SAFETY: only `pthread_once` leads here, with its own arguments: POSIX's contract for that
         // call holds.
@@ -65,99 +66,35 @@ fn call(once: &Once, control: *mut pthread_once_t, routine: Option<Routine>) -> 
     let Some(routine) = routine else {
         return libc::EINVAL;
     };
-    if let Some(run) = begin_executing(once) {
-        let turn = Turn::new(run);
-        // SAFETY: the turn is this frame's, and ends below or in its destructor. The routine is a function that C's caller wants
-        // called.
-        unsafe {
-            turn.list();
-            routine();
-            turn.end();
-        }
+    if let Some(run) = begin(once) {
+        // SAFETY: a function that C's caller wants called.
+        take_turn(run, || unsafe { routine() }, end);
     }
     0
 }
 
-/// A link of the C library's list of cleanup handlers: its `struct _pthread_cleanup_buffer`.
-#[repr(C)]
-struct Link {
-    routine: Option<unsafe extern "C" fn(*mut c_void)>,
-    argument: *mut c_void,
-    cancel_type: c_int,
-    previous: *mut Link,
+/// Begins, or waits for the thread that has begun. `None` if it has been done.
+fn begin(once: &Once) -> Option<OnceRun<'_>> {
+    let begun = Cell::new(None);
+    let work = |call: &Call| match begin_executing(once, Some(&call.until(None))) {
+        Ok(run) => {
+            begun.set(run);
+            Ended::with(0)
+        }
+        Err(_) => call.ended(libc::ETIMEDOUT),
+    };
+    call::run(work, |_| drop(begun.take()));
+    begun.take()
 }
 
-unsafe extern "C" {
-    /// Puts a link in front of the calling thread's list.
-    fn _pthread_cleanup_push(
-        link: *mut Link,
-        routine: unsafe extern "C" fn(*mut c_void),
-        argument: *mut c_void,
-    );
-    /// Takes it, and what stands in front of it, out.
-    fn _pthread_cleanup_pop(link: *mut Link, execute: c_int);
-}
-
-/// The call of a routine. It stays where it is once it is [listed](Self::list): the C library knows by its address when its frame
-/// is left.
-struct Turn<'a> {
-    /// `None` once it has ended.
-    run: Cell<Option<OnceRun<'a>>>,
-    link: UnsafeCell<MaybeUninit<Link>>,
-}
-
-impl<'a> Turn<'a> {
-    fn new(run: OnceRun<'a>) -> Self {
-        Self {
-            run: Cell::new(Some(run)),
-            link: UnsafeCell::new(MaybeUninit::uninit()),
+/// Ends it: wakes those who wait.
+fn end(run: OnceRun<'_>, is_done: bool) {
+    let run = Cell::new(Some(run));
+    call::run_through(|| {
+        match run.take() {
+            Some(run) if is_done => run.end(),
+            run => drop(run),
         }
-    }
-
-    /// Has the C library end it if the thread ends.
-    ///
-    /// # Safety
-    /// It lies in a frame of the calling thread's stack and is not moved. When that frame returns it has [ended](Self::end).
-    unsafe fn list(&self) {
-        unsafe extern "C" fn leave(turn: *mut c_void) {
-            // SAFETY: the turn that was listed. The C library calls this on the same stack, further down, before anything else
-            // can use the turn's place.
-            let turn = unsafe { &*turn.cast::<Turn<'_>>() };
-            drop(turn.run.take());
-        }
-        let turn = core::ptr::from_ref(self).cast_mut().cast();
-        // SAFETY: the link has room for all that is written there, and is in the list no longer than it lives: `end` or the destructor
-        // takes it out, or the C library does before it calls `leave`.
-        unsafe { _pthread_cleanup_push(self.link.get().cast(), leave, turn) };
-    }
-
-    /// # Safety
-    /// It is listed.
-    unsafe fn unlist(&self) {
-        // SAFETY: a link of the calling thread's list. What stands in front of it belongs to frames that are gone.
-        unsafe { _pthread_cleanup_pop(self.link.get().cast(), 0) };
-    }
-
-    /// The routine has returned.
-    ///
-    /// # Safety
-    /// It is listed.
-    unsafe fn end(&self) {
-        // SAFETY: forwards this function's own contract.
-        unsafe { self.unlist() };
-        if let Some(run) = self.run.take() {
-            run.end();
-        }
-    }
-}
-
-/// An exception has left the routine, or the thread ends and `leave` was called.
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        if let Some(run) = self.run.take() {
-            // SAFETY: it was listed before the routine was called, and neither `end` nor `leave` has run.
-            unsafe { self.unlist() };
-            drop(run);
-        }
-    }
+        0
+    });
 }

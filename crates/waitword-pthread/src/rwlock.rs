@@ -39,6 +39,7 @@
 //! A priority that changes counts the next time that its thread queues, at most 10 ms late.
 
 use crate::attributes::{RwLockAttributes, preference_of_kind};
+use crate::call::{self, Call, Ended};
 use crate::mode;
 use core::ffi::c_int;
 use core::sync::atomic::{
@@ -173,21 +174,42 @@ impl RwLock {
     }
 
     /// Takes it for reading. `EDEADLK` if the caller has it for writing.
-    fn read(&self, raw: &RawRwLock, until: Option<&Deadline>) -> Result<(), Number> {
+    fn read(&self, raw: &RawRwLock, until: Option<&Deadline>) -> c_int {
         if self.writer.load(Relaxed) == myself() {
-            return Err(Number(libc::EDEADLK));
+            return libc::EDEADLK;
         }
-        Ok(raw.read(0, until)?)
+        let work = |call: &Call| {
+            let until = call.until(until);
+            call.ended(answer(|| Ok(raw.read(0, Some(&until))?)))
+        };
+        let undo = |ended: Ended| {
+            if ended.is_done() {
+                unlock_now(raw);
+            }
+        };
+        call::run(work, undo)
     }
 
     /// Takes it for writing. `EDEADLK` if the caller has it so already.
-    fn write(&self, raw: &RawRwLock, until: Option<&Deadline>) -> Result<(), Number> {
+    fn write(&self, raw: &RawRwLock, until: Option<&Deadline>) -> c_int {
         if self.writer.load(Relaxed) == myself() {
-            return Err(Number(libc::EDEADLK));
+            return libc::EDEADLK;
         }
-        raw.write(0, until)?;
-        self.says_who_writes();
-        Ok(())
+        let work = |call: &Call| {
+            let until = call.until(until);
+            call.ended(answer(|| {
+                raw.write(0, Some(&until))?;
+                self.says_who_writes();
+                Ok(())
+            }))
+        };
+        let undo = |ended: Ended| {
+            if ended.is_done() {
+                self.forgets_who_writes();
+                unlock_now(raw);
+            }
+        };
+        call::run(work, undo)
     }
 
     /// The caller now has it for writing.
@@ -243,7 +265,7 @@ fn myself() -> usize {
 
 /// Makes a lock. Source: POSIX `pthread_rwlock_init`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_rwlock_init(
+pub unsafe extern "C-unwind" fn pthread_rwlock_init(
     pointer: *mut pthread_rwlock_t,
     attributes: *const pthread_rwlockattr_t,
 ) -> c_int {
@@ -263,13 +285,13 @@ pub unsafe extern "C" fn pthread_rwlock_init(
 /// serves the lock: programs destroy locks that they hold, and lock what they have destroyed, as they end.
 /// Source: POSIX `pthread_rwlock_destroy`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_rwlock_destroy(_: *mut pthread_rwlock_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_rwlock_destroy(_: *mut pthread_rwlock_t) -> c_int {
     0
 }
 
 /// Locks it for reading. Source: POSIX `pthread_rwlock_rdlock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_rwlock_rdlock(pointer: *mut pthread_rwlock_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_rwlock_rdlock(pointer: *mut pthread_rwlock_t) -> c_int {
     // SAFETY: a lock that stays for this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.ours() {
@@ -280,10 +302,10 @@ pub unsafe extern "C" fn pthread_rwlock_rdlock(pointer: *mut pthread_rwlock_t) -
 
 /// The rest of it, also for readers of a fast lock.
 #[inline(never)]
-extern "C" fn read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
+extern "C-unwind" fn read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     mode::count_lock();
     match this.served() {
-        Served::Ours(raw) => answer(|| this.read(raw, None)),
+        Served::Ours(raw) => this.read(raw, None),
         // SAFETY: only `pthread_rwlock_rdlock` leads here, with its own arguments: POSIX's contract
         // for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_rwlock_rdlock(pointer) },
@@ -292,7 +314,7 @@ extern "C" fn read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_in
 
 /// Locks it for reading if that needs no waiting. Source: POSIX `pthread_rwlock_tryrdlock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_rwlock_tryrdlock(pointer: *mut pthread_rwlock_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_rwlock_tryrdlock(pointer: *mut pthread_rwlock_t) -> c_int {
     // SAFETY: a lock that stays for this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.ours() {
@@ -303,12 +325,14 @@ pub unsafe extern "C" fn pthread_rwlock_tryrdlock(pointer: *mut pthread_rwlock_t
 
 /// The rest of it, also for readers of a fast lock.
 #[inline(never)]
-extern "C" fn try_read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
+extern "C-unwind" fn try_read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     match this.served() {
-        Served::Ours(raw) => answer(|| {
-            raw.try_read()?;
-            mode::count_lock();
-            Ok(())
+        Served::Ours(raw) => call::run_through(|| {
+            answer(|| {
+                raw.try_read()?;
+                mode::count_lock();
+                Ok(())
+            })
         }),
         // SAFETY: only `pthread_rwlock_tryrdlock` leads here, with its own arguments: POSIX's
         // contract for that call holds. The object is the C library's.
@@ -318,7 +342,7 @@ extern "C" fn try_read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> 
 
 /// Locks it for reading, until a time of `CLOCK_REALTIME` at the latest. Source: POSIX `pthread_rwlock_timedrdlock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_rwlock_timedrdlock(
+pub unsafe extern "C-unwind" fn pthread_rwlock_timedrdlock(
     pointer: *mut pthread_rwlock_t,
     until: *const timespec,
 ) -> c_int {
@@ -329,7 +353,7 @@ pub unsafe extern "C" fn pthread_rwlock_timedrdlock(
 /// Locks it for reading, until a time of this clock at the latest. A clock or a time that is none is refused before anything
 /// else, as by glibc. Source: POSIX 2024 `pthread_rwlock_clockrdlock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_rwlock_clockrdlock(
+pub unsafe extern "C-unwind" fn pthread_rwlock_clockrdlock(
     pointer: *mut pthread_rwlock_t,
     clock_number: clockid_t,
     until: *const timespec,
@@ -337,12 +361,20 @@ pub unsafe extern "C" fn pthread_rwlock_clockrdlock(
     // SAFETY: a lock that stays for this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.served() {
-        Served::Ours(raw) => answer(|| {
+        Served::Ours(raw) => {
             // SAFETY: a time, by POSIX's contract, or NULL, which is answered.
-            let until = unsafe { deadline(clock(clock_number)?, until) }?;
-            mode::count_lock();
-            this.read(raw, Some(&until))
-        }),
+            let until = clock(clock_number).and_then(|clock| unsafe { deadline(clock, until) });
+            match until {
+                Ok(until) => {
+                    mode::count_lock();
+                    match raw.read_at_once() {
+                        true => 0,
+                        false => this.read(raw, Some(&until)),
+                    }
+                }
+                Err(Number(number)) => number,
+            }
+        }
         // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         Served::Elsewhere => unsafe {
             glibc::pthread_rwlock_clockrdlock(pointer, clock_number, until)
@@ -352,7 +384,7 @@ pub unsafe extern "C" fn pthread_rwlock_clockrdlock(
 
 /// Locks it for writing. Source: POSIX `pthread_rwlock_wrlock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_rwlock_wrlock(pointer: *mut pthread_rwlock_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_rwlock_wrlock(pointer: *mut pthread_rwlock_t) -> c_int {
     // SAFETY: a lock that stays for this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.ours() {
@@ -366,10 +398,10 @@ pub unsafe extern "C" fn pthread_rwlock_wrlock(pointer: *mut pthread_rwlock_t) -
 
 #[cold]
 #[inline(never)]
-extern "C" fn write_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
+extern "C-unwind" fn write_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     mode::count_lock();
     match this.served() {
-        Served::Ours(raw) => answer(|| this.write(raw, None)),
+        Served::Ours(raw) => this.write(raw, None),
         // SAFETY: only `pthread_rwlock_wrlock` leads here, with its own arguments: POSIX's contract
         // for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_rwlock_wrlock(pointer) },
@@ -378,7 +410,7 @@ extern "C" fn write_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_i
 
 /// Locks it for writing if that needs no waiting. Source: POSIX `pthread_rwlock_trywrlock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_rwlock_trywrlock(pointer: *mut pthread_rwlock_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_rwlock_trywrlock(pointer: *mut pthread_rwlock_t) -> c_int {
     // SAFETY: a lock that stays for this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.ours() {
@@ -391,13 +423,15 @@ pub unsafe extern "C" fn pthread_rwlock_trywrlock(pointer: *mut pthread_rwlock_t
 }
 
 #[inline(never)]
-extern "C" fn try_write_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
+extern "C-unwind" fn try_write_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     match this.served() {
-        Served::Ours(raw) => answer(|| {
-            raw.try_write(0)?;
-            mode::count_lock();
-            this.says_who_writes();
-            Ok(())
+        Served::Ours(raw) => call::run_through(|| {
+            answer(|| {
+                raw.try_write(0)?;
+                mode::count_lock();
+                this.says_who_writes();
+                Ok(())
+            })
         }),
         // SAFETY: only `pthread_rwlock_trywrlock` leads here, with its own arguments: POSIX's
         // contract for that call holds. The object is the C library's.
@@ -407,7 +441,7 @@ extern "C" fn try_write_served(pointer: *mut pthread_rwlock_t, this: &RwLock) ->
 
 /// Locks it for writing, until a time of `CLOCK_REALTIME` at the latest. Source: POSIX `pthread_rwlock_timedwrlock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_rwlock_timedwrlock(
+pub unsafe extern "C-unwind" fn pthread_rwlock_timedwrlock(
     pointer: *mut pthread_rwlock_t,
     until: *const timespec,
 ) -> c_int {
@@ -418,7 +452,7 @@ pub unsafe extern "C" fn pthread_rwlock_timedwrlock(
 /// Locks it for writing, until a time of this clock at the latest. A clock or a time that is none is refused before anything
 /// else, as by glibc. Source: POSIX 2024 `pthread_rwlock_clockwrlock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_rwlock_clockwrlock(
+pub unsafe extern "C-unwind" fn pthread_rwlock_clockwrlock(
     pointer: *mut pthread_rwlock_t,
     clock_number: clockid_t,
     until: *const timespec,
@@ -426,12 +460,21 @@ pub unsafe extern "C" fn pthread_rwlock_clockwrlock(
     // SAFETY: a lock that stays for this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.served() {
-        Served::Ours(raw) => answer(|| {
+        Served::Ours(raw) => {
             // SAFETY: a time, by POSIX's contract, or NULL, which is answered.
-            let until = unsafe { deadline(clock(clock_number)?, until) }?;
-            mode::count_lock();
-            this.write(raw, Some(&until))
-        }),
+            let until = clock(clock_number).and_then(|clock| unsafe { deadline(clock, until) });
+            match until {
+                Ok(until) => {
+                    mode::count_lock();
+                    if raw.write_at_once() {
+                        this.says_who_writes();
+                        return 0;
+                    }
+                    this.write(raw, Some(&until))
+                }
+                Err(Number(number)) => number,
+            }
+        }
         // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         Served::Elsewhere => unsafe {
             glibc::pthread_rwlock_clockwrlock(pointer, clock_number, until)
@@ -442,7 +485,7 @@ pub unsafe extern "C" fn pthread_rwlock_clockwrlock(
 /// Gives it back, whichever way it is held. `EPERM` if nobody holds it; which thread calls is not looked at, so a thread may give
 /// back what another has taken, as with glibc. Source: POSIX `pthread_rwlock_unlock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_rwlock_unlock(pointer: *mut pthread_rwlock_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_rwlock_unlock(pointer: *mut pthread_rwlock_t) -> c_int {
     // SAFETY: a lock that stays for this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.ours() {
@@ -469,7 +512,11 @@ fn unlock_ours(raw: &RawRwLock, is_written: bool) -> c_int {
 
 /// With others who read or wait, or nobody who holds it.
 #[inline(never)]
-extern "C" fn unlock_among_others(raw: &RawRwLock) -> c_int {
+extern "C-unwind" fn unlock_among_others(raw: &RawRwLock) -> c_int {
+    call::run_through(|| unlock_now(raw))
+}
+
+fn unlock_now(raw: &RawRwLock) -> c_int {
     // SAFETY: only `pthread_rwlock_unlock` leads here, so POSIX's contract for that call holds: the
     // caller holds the lock, or acts for the thread that does. If it is not held, that is found
     // out.
@@ -479,7 +526,7 @@ extern "C" fn unlock_among_others(raw: &RawRwLock) -> c_int {
 /// Of one that nobody has used yet, that is counted, or that is the C library's.
 #[cold]
 #[inline(never)]
-extern "C" fn unlock_theirs(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
+extern "C-unwind" fn unlock_theirs(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     match this.served() {
         Served::Ours(raw) => unlock_ours(raw, this.forgets_who_writes()),
         // SAFETY: only `pthread_rwlock_unlock` leads here, with its own arguments: POSIX's contract

@@ -9,12 +9,13 @@
 //!
 //! A semaphore in memory that was only zeroed is a private one of value 0, there as here.
 
-use crate::cancel::{self, CancellationPoint};
+use crate::call::{self, Call, Ended};
+use crate::cancel;
 use crate::mode;
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use libc::{clockid_t, sem_t, timespec};
-use waitword::abi_support::CancellableSemaphore as _;
+use waitword::abi_support::{CancellableSemaphore as _, PostedTo, SemaphoreHalves as _};
 use waitword::{Deadline, Error, Scope, Semaphore};
 use waitword_abi::{Number, clock, deadline};
 
@@ -68,7 +69,11 @@ fn fail(Number(number): Number) -> c_int {
 
 /// Makes a semaphore. Source: POSIX `sem_init`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sem_init(pointer: *mut sem_t, shared: c_int, value: c_uint) -> c_int {
+pub unsafe extern "C-unwind" fn sem_init(
+    pointer: *mut sem_t,
+    shared: c_int,
+    value: c_uint,
+) -> c_int {
     if shared != 0 || !mode::is_on() {
         // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         return unsafe { glibc::sem_init(pointer, shared, value) };
@@ -92,24 +97,36 @@ pub unsafe extern "C" fn sem_init(pointer: *mut sem_t, shared: c_int, value: c_u
 /// Says that a semaphore will not be used any more: nothing needs to be done, here as in the C library, and so it is not looked at.
 /// Source: POSIX `sem_destroy`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sem_destroy(_pointer: *mut sem_t) -> c_int {
+pub unsafe extern "C-unwind" fn sem_destroy(_pointer: *mut sem_t) -> c_int {
     0
 }
 
 /// Counts up. Async-signal-safe. Source: POSIX `sem_post`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sem_post(pointer: *mut sem_t) -> c_int {
+pub unsafe extern "C-unwind" fn sem_post(pointer: *mut sem_t) -> c_int {
     // SAFETY: a semaphore that stays for this call, by POSIX's contract.
     match unsafe { Sem::ours(pointer) } {
-        Some(semaphore) if semaphore.post().is_ok() => 0,
-        ours => post_otherwise(pointer, ours.is_some()),
+        Some(semaphore) => match semaphore.post_at_once() {
+            Ok(None) => 0,
+            Ok(Some(posted)) => wake(posted),
+            Err(_) => post_otherwise(pointer, true),
+        },
+        None => post_otherwise(pointer, false),
     }
 }
 
-// `extern "C"`, which cannot be unwound: so the caller need not be ready for it.
 #[cold]
 #[inline(never)]
-extern "C" fn post_otherwise(pointer: *mut sem_t, is_ours: bool) -> c_int {
+fn wake(posted: PostedTo) -> c_int {
+    call::run_through(|| {
+        posted.wake();
+        0
+    })
+}
+
+#[cold]
+#[inline(never)]
+extern "C-unwind" fn post_otherwise(pointer: *mut sem_t, is_ours: bool) -> c_int {
     if is_ours {
         return fail(Number(libc::EOVERFLOW));
     }
@@ -120,7 +137,7 @@ extern "C" fn post_otherwise(pointer: *mut sem_t, is_ours: bool) -> c_int {
 
 /// Counts down if that needs no waiting. Source: POSIX `sem_trywait`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sem_trywait(pointer: *mut sem_t) -> c_int {
+pub unsafe extern "C-unwind" fn sem_trywait(pointer: *mut sem_t) -> c_int {
     // SAFETY: a semaphore that stays for this call, by POSIX's contract.
     match unsafe { Sem::ours(pointer) } {
         Some(semaphore) if semaphore.try_wait() => 0,
@@ -139,32 +156,32 @@ fn wait_at_once(semaphore: &Semaphore) -> bool {
 
 #[cold]
 #[inline(never)]
-fn sleep_for_ever(semaphore: &Semaphore) -> c_int {
+extern "C-unwind" fn sleep_for_ever(semaphore: &Semaphore) -> c_int {
     sleep(semaphore, None)
 }
 
-#[cold]
-#[inline(never)]
 fn sleep(semaphore: &Semaphore, until: Option<Deadline>) -> c_int {
-    let point = CancellationPoint::enter();
-    let result = loop {
-        let by = point.interrupter();
+    let work = |call: &Call| {
+        let by = call.interrupter();
         match semaphore.wait_interruptible_by(until, by) {
-            Ok(()) => break Ok(()),
-            Err(error) => {
-                let was_interrupted = by.is_interrupted();
-                point.act();
+            Ok(()) => Ended::with(0),
+            Err(error) => Ended {
+                number: Number::from(error).0,
+                asked: true,
                 // Only a signal handler ends the wait, not another thread that could not cancel this one.
-                if error != Error::Interrupted || !was_interrupted {
-                    break Err(error);
-                }
-            }
+                again: error == Error::Interrupted && by.is_interrupted(),
+            },
         }
     };
-    point.leave();
-    match result {
-        Ok(()) => 0,
-        Err(error) => fail(error.into()),
+    let undo = |ended: Ended| {
+        if ended.is_done() {
+            // It has room for what was just taken.
+            let _ = semaphore.post();
+        }
+    };
+    match call::run_point(work, undo) {
+        0 => 0,
+        number => fail(Number(number)),
     }
 }
 
@@ -181,7 +198,7 @@ pub unsafe extern "C-unwind" fn sem_wait(pointer: *mut sem_t) -> c_int {
 
 #[cold]
 #[inline(never)]
-fn wait_for_theirs(pointer: *mut sem_t) -> c_int {
+extern "C-unwind" fn wait_for_theirs(pointer: *mut sem_t) -> c_int {
     // SAFETY: only `sem_wait` leads here, with its own arguments: POSIX's contract for that call
     // holds. The object is the C library's.
     unsafe { glibc::sem_wait(pointer) }
@@ -220,7 +237,7 @@ pub unsafe extern "C-unwind" fn sem_clockwait(
 
 /// The value at some moment during the call. Source: POSIX `sem_getvalue`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sem_getvalue(pointer: *mut sem_t, value: *mut c_int) -> c_int {
+pub unsafe extern "C-unwind" fn sem_getvalue(pointer: *mut sem_t, value: *mut c_int) -> c_int {
     // SAFETY: a semaphore that stays for this call, by POSIX's contract.
     match unsafe { Sem::ours(pointer) } {
         Some(semaphore) => {

@@ -12,6 +12,7 @@
 //! time slices, and for ever if they run at real-time priority. Here a waiter looks for a while, then gives its CPU away again and again, and at
 //! last sleeps a little between the looks: that lets a holder of a lower priority run, too.
 
+use crate::call::{self, Call, Ended};
 use crate::mode;
 use core::ffi::c_int;
 use core::sync::atomic::{
@@ -78,7 +79,7 @@ unsafe fn spinlock<'a>(pointer: *mut pthread_spinlock_t) -> &'a AtomicI32 {
 
 /// Makes a spin lock. Whether processes share it is all the same. Source: POSIX `pthread_spin_init`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_spin_init(
+pub unsafe extern "C-unwind" fn pthread_spin_init(
     pointer: *mut pthread_spinlock_t,
     _process_shared: c_int,
 ) -> c_int {
@@ -89,13 +90,13 @@ pub unsafe extern "C" fn pthread_spin_init(
 
 /// Says that a spin lock will not be used any more: nothing needs to be done. Source: POSIX `pthread_spin_destroy`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_spin_destroy(_pointer: *mut pthread_spinlock_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_spin_destroy(_pointer: *mut pthread_spinlock_t) -> c_int {
     0
 }
 
 /// Locks it. Source: POSIX `pthread_spin_lock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_spin_lock(pointer: *mut pthread_spinlock_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_spin_lock(pointer: *mut pthread_spinlock_t) -> c_int {
     // SAFETY: a spin lock that stays for this call, by POSIX's contract.
     let lock = unsafe { spinlock(pointer) };
     match word::take(lock) {
@@ -106,7 +107,7 @@ pub unsafe extern "C" fn pthread_spin_lock(pointer: *mut pthread_spinlock_t) -> 
 
 /// Locks it if that needs no waiting. Source: POSIX `pthread_spin_trylock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_spin_trylock(pointer: *mut pthread_spinlock_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_spin_trylock(pointer: *mut pthread_spinlock_t) -> c_int {
     // SAFETY: a spin lock that stays for this call, by POSIX's contract.
     let lock = unsafe { spinlock(pointer) };
     match lock.compare_exchange(word::FREE, word::LOCKED, Acquire, Relaxed) {
@@ -117,7 +118,7 @@ pub unsafe extern "C" fn pthread_spin_trylock(pointer: *mut pthread_spinlock_t) 
 
 /// Gives it back. Source: POSIX `pthread_spin_unlock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_spin_unlock(pointer: *mut pthread_spinlock_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_spin_unlock(pointer: *mut pthread_spinlock_t) -> c_int {
     // SAFETY: a spin lock that stays for this call, by POSIX's contract.
     unsafe { spinlock(pointer) }.store(word::FREE, Release);
     0
@@ -125,12 +126,23 @@ pub unsafe extern "C" fn pthread_spin_unlock(pointer: *mut pthread_spinlock_t) -
 
 #[cold]
 #[inline(never)]
-extern "C" fn wait(lock: &AtomicI32, pointer: *mut pthread_spinlock_t) -> c_int {
+extern "C-unwind" fn wait(lock: &AtomicI32, pointer: *mut pthread_spinlock_t) -> c_int {
     if !mode::is_on() {
         // SAFETY: only `pthread_spin_lock` leads here, with its own argument: POSIX's contract for
         // that call holds. The trace that the attempt has left is one that glibc's waiters leave.
         return unsafe { glibc::pthread_spin_lock(pointer) };
     }
+    let undo = |ended: Ended| {
+        if ended.is_done() {
+            lock.store(word::FREE, Release);
+        }
+    };
+    call::run(|call| call.ended(take(lock, call)), undo)
+}
+
+/// Waits until it has the lock, or the call is to end (`ETIMEDOUT`).
+fn take(lock: &AtomicI32, call: &Call) -> c_int {
+    let until = call.until(None);
     let mut yields = 0;
     loop {
         for _ in 0..LOOKS {
@@ -138,6 +150,9 @@ extern "C" fn wait(lock: &AtomicI32, pointer: *mut pthread_spinlock_t) -> c_int 
                 return 0;
             }
             core::hint::spin_loop();
+        }
+        if until.has_passed() {
+            return libc::ETIMEDOUT;
         }
         if yields < YIELDS {
             yields += 1;

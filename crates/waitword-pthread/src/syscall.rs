@@ -27,8 +27,8 @@
 //!
 //! # Cancellation
 //!
-//! Who is cancelled asynchronously must not be unwound in the middle of our table. Such a thread is deferred for the length of
-//! a call, and acts on a request at its end. A wait of futex(2) is ended by the request (`cancel.rs`); one of futex2 is not.
+//! What is ours is a call as any other (`call.rs`): a thread with the asynchronous type is deferred for its length, and a request is acted on
+//! at its end. A wait of futex(2) is ended by the request, or by a handler that leaves; one of futex2 ends as any handler ends it.
 //! With the deferred type no raw call is a cancellation point.
 //!
 //! # Bad addresses
@@ -39,11 +39,17 @@ mod classic;
 mod futex2;
 mod memory;
 
-use crate::cancel::CancellationPoint;
+use crate::call::{self, Call, Ended};
 use crate::mode;
 use core::arch::global_asm;
+use core::cell::Cell;
 use core::ffi::{c_int, c_long};
 use waitword::door::Errno;
+
+/// Whether a word can be read. The address need not make sense.
+pub(crate) fn can_be_read(address: usize) -> bool {
+    memory::ask_to_read(address & !3)
+}
 
 /// What follows the number.
 type Arguments = [usize; 6];
@@ -209,23 +215,21 @@ unsafe extern "C-unwind" fn serve(
         // SAFETY: forwards this function's own contract.
         return unsafe { kernel(number, first, second, third, fourth, fifth, sixth) };
     }
-    let before = defer_cancellation();
-    if before == ASYNCHRONOUS && call == FUTEX {
-        // SAFETY: it is futex(2), and ours, as was seen above; of its arguments this forwards the
-        // function's own contract.
-        return unsafe { serve_asynchronous(&arguments) };
-    }
-    let answer = match call {
-        // SAFETY: it is futex(2), and ours, as was seen above; of its arguments this forwards the
-        // function's own contract.
-        FUTEX => unsafe { classic::call(&arguments) },
-        // SAFETY: it is ours, as was seen above; of its arguments this forwards the function's own
-        // contract.
-        _ => unsafe { futex2::call(call, &arguments) },
+    let answer = Cell::new(Ok(0));
+    let work = |running: &Call| {
+        let by = running.interrupter();
+        answer.set(match call {
+            // SAFETY: it is futex(2), and ours, as was seen above; of its arguments this forwards the
+            // function's own contract.
+            FUTEX => unsafe { classic::call(&arguments, by, running.is_asynchronous()) },
+            // SAFETY: it is ours, as was seen above; of its arguments this forwards the function's own
+            // contract.
+            _ => unsafe { futex2::call(call, &arguments) },
+        });
+        Ended::with(0)
     };
-    let answer = returned(answer);
-    restore_cancellation(before);
-    answer
+    call::run(work, |_| {});
+    returned(answer.get())
 }
 
 /// How C is told.
@@ -244,53 +248,11 @@ fn returned(answer: Result<usize, Errno>) -> c_long {
 /// As `classic::call`.
 #[cold]
 unsafe fn answer_of_pi(arguments: &Arguments) -> Option<c_long> {
-    let before = defer_cancellation();
-    // SAFETY: forwards this function's own contract.
-    let answer = unsafe { classic::answer_of_pi(arguments) }.map(returned);
-    restore_cancellation(before);
-    answer
-}
-
-/// futex(2), by a thread that was asynchronous before it was deferred.
-///
-/// # Safety
-/// As `classic::call`.
-#[cold]
-#[inline(never)]
-unsafe extern "C-unwind" fn serve_asynchronous(arguments: &Arguments) -> c_long {
-    restore_cancellation(ASYNCHRONOUS);
-    let point = CancellationPoint::enter();
-    // SAFETY: forwards this function's own contract.
-    let answer = unsafe { classic::call_interruptible(arguments, point.interrupter()) };
-    if answer == Err(Errno::INTR) {
-        point.act();
-    }
-    point.leave();
-    returned(answer)
-}
-
-const DEFERRED: c_int = 0;
-const ASYNCHRONOUS: c_int = 1;
-
-unsafe extern "C-unwind" {
-    fn pthread_setcanceltype(to: c_int, before: *mut c_int) -> c_int;
-}
-
-/// What the thread's cancellation type was.
-#[inline]
-fn defer_cancellation() -> c_int {
-    let mut before = DEFERRED;
-    // SAFETY: DEFERRED is a type, and `before` a place for the old one.
-    unsafe { pthread_setcanceltype(DEFERRED, &raw mut before) };
-    before
-}
-
-/// Does not return if the thread is asynchronous, and was cancelled.
-#[inline]
-fn restore_cancellation(before: c_int) {
-    if before == ASYNCHRONOUS {
-        // SAFETY: ASYNCHRONOUS is a type, and glibc takes a null for the old one. If it unwinds the
-        // thread, no frame of ours between here and C's caller has anything to be dropped.
-        unsafe { pthread_setcanceltype(ASYNCHRONOUS, core::ptr::null_mut()) };
-    }
+    let answer = Cell::new(None);
+    call::run_through(|| {
+        // SAFETY: forwards this function's own contract.
+        answer.set(unsafe { classic::answer_of_pi(arguments) });
+        0
+    });
+    answer.get().map(returned)
 }

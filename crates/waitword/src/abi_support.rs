@@ -4,14 +4,18 @@
 //! The parts of a lock that are inlined into a C function, with the rest out of line; waits that a cancellation ends;
 //! settings of a whole process. As traits, so that a call reads like a method of the type.
 
-use crate::lock::{LockError, Once, PosixFlavour, RawCondvar, RawPosixMutex, RawRwLock, Semaphore};
+use crate::lock::{
+    CountError, LockError, Once, PosixFlavour, RawCondvar, RawPosixMutex, RawRwLock, Semaphore,
+};
 use crate::sys::clock::Deadline;
 use crate::{Error, stats};
 
 pub use crate::door::classic::{answer_of_pi, futex_interruptible};
 pub use crate::lock::condvar::Wakeup;
-pub use crate::lock::interrupter::Interrupter;
+pub use crate::lock::interrupter::{Interrupter, SetAside};
+pub use crate::lock::mutex::{GivenBack, LateWaiter};
 pub use crate::lock::once::OnceRun;
+pub use crate::lock::tokens::PostedTo;
 pub use stats::add_locks;
 
 /// Halves of lock and unlock.
@@ -19,18 +23,18 @@ pub trait MutexHalves {
     /// Takes it if it keeps no owner, is free, and no thread waits. False: nothing has been done.
     fn lock_plain_at_once(&self) -> bool;
 
-    /// [`lock_checked`](RawPosixMutex::lock_checked), after [`lock_plain_at_once`](Self::lock_plain_at_once) has failed, by the
+    /// [`lock_until`](RawPosixMutex::lock_until), after [`lock_plain_at_once`](Self::lock_plain_at_once) has failed, by the
     /// shortest way for a mutex that keeps no owner.
     ///
     /// # Errors
-    /// As `lock_checked`: of a mutex that keeps no owner none, unless its memory was overwritten.
-    fn lock_plain_contended(&self) -> Result<(), LockError>;
+    /// As `lock_until`: of a mutex that keeps no owner only [`LockError::TimedOut`], unless its memory was overwritten.
+    fn lock_plain_contended(&self, deadline: &Deadline) -> Result<(), LockError>;
 
-    /// Gives it back if it keeps no owner and no thread waits. False: nothing has been done.
+    /// Gives it back if it keeps no owner and no thread waits.
     ///
     /// # Safety
     /// The caller holds it.
-    unsafe fn unlock_plain_at_once(&self) -> bool;
+    unsafe fn unlock_plain_at_once(&self) -> GivenBack<'_>;
 
     /// [`unlock_checked`](RawPosixMutex::unlock_checked), after [`unlock_plain_at_once`](Self::unlock_plain_at_once) has failed,
     /// by the shortest way for a mutex that keeps no owner.
@@ -46,11 +50,11 @@ pub trait MutexHalves {
     /// done; the whole call knows why.
     fn lock_owned_at_once(&self) -> bool;
 
-    /// Gives it back, or one level of it, if it keeps an owner and no thread waits. False: nothing has been done.
+    /// Gives it back, or one level of it, if it keeps an owner and no thread waits.
     ///
     /// # Safety
     /// The caller holds it, or it has an owner and can tell.
-    unsafe fn unlock_owned_at_once(&self) -> bool;
+    unsafe fn unlock_owned_at_once(&self) -> GivenBack<'_>;
 }
 
 impl MutexHalves for RawPosixMutex {
@@ -60,12 +64,12 @@ impl MutexHalves for RawPosixMutex {
     }
 
     #[inline(always)]
-    fn lock_plain_contended(&self) -> Result<(), LockError> {
-        self.lock_plain_contended()
+    fn lock_plain_contended(&self, deadline: &Deadline) -> Result<(), LockError> {
+        self.lock_plain_contended(Some(deadline))
     }
 
     #[inline(always)]
-    unsafe fn unlock_plain_at_once(&self) -> bool {
+    unsafe fn unlock_plain_at_once(&self) -> GivenBack<'_> {
         // SAFETY: forwards this function's own contract.
         unsafe { self.unlock_plain_at_once() }
     }
@@ -82,7 +86,7 @@ impl MutexHalves for RawPosixMutex {
     }
 
     #[inline(always)]
-    unsafe fn unlock_owned_at_once(&self) -> bool {
+    unsafe fn unlock_owned_at_once(&self) -> GivenBack<'_> {
         // SAFETY: forwards this function's own contract.
         unsafe { self.unlock_owned_at_once() }
     }
@@ -220,9 +224,44 @@ impl CancellableSemaphore for Semaphore {
 }
 
 /// [`Once::execute`] in two steps, for a caller whose function may be left in ways that run no destructors: begins, or waits
-/// for the thread that has begun. `None` if it has been done. Blocks.
-pub fn begin_executing(once: &Once) -> Option<OnceRun<'_>> {
-    once.begin_executing()
+/// for the thread that has begun, until the deadline. `None` if it has been done. Blocks.
+///
+/// # Errors
+/// [`Error::TimedOut`].
+pub fn begin_executing<'a>(
+    once: &'a Once,
+    deadline: Option<&Deadline>,
+) -> Result<Option<OnceRun<'a>>, Error> {
+    once.begin_executing(deadline)
+}
+
+/// Parts of a post and of a signal that are most often enough.
+pub trait SemaphoreHalves {
+    /// [`post`](Semaphore::post), up to the wake-up, which is left to the caller if there may be somebody to wake.
+    ///
+    /// # Errors
+    /// As `post`.
+    fn post_at_once(&self) -> Result<Option<PostedTo>, CountError>;
+}
+
+impl SemaphoreHalves for Semaphore {
+    #[inline(always)]
+    fn post_at_once(&self) -> Result<Option<PostedTo>, CountError> {
+        self.post_at_once()
+    }
+}
+
+/// Of a condition variable.
+pub trait CondvarHalves {
+    /// Whether there may be somebody to signal, by one load.
+    fn may_have_waiters(&self) -> bool;
+}
+
+impl CondvarHalves for RawCondvar {
+    #[inline(always)]
+    fn may_have_waiters(&self) -> bool {
+        self.may_have_waiters()
+    }
 }
 
 /// Has all mutexes of the adaptive flavour in this process wait as those of `flavour` do;

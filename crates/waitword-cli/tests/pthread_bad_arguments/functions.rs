@@ -177,8 +177,19 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     waits(Number, "__pthread_once", ONCE),
 ];
 
-/// What `tests/raw_futex` and `crates/waitword/tests/fuzz.rs` try, with all that can be wrong.
-const TRIED_ELSEWHERE: &[&str] = &["syscall"];
+/// `syscall`: what `tests/raw_futex` and `crates/waitword/tests/fuzz.rs` try, with all that can be wrong.
+/// The others hand their arguments to the C library as they are, and most of them do not return
+/// (`conformance/leaving.c`).
+const TRIED_ELSEWHERE: &[&str] = &[
+    "syscall",
+    "pthread_setcanceltype",
+    "pthread_exit",
+    "thrd_exit",
+    "longjmp",
+    "_longjmp",
+    "siglongjmp",
+    "__longjmp_chk",
+];
 
 /// The functions of a library that nothing is known of here, and those that it does not have.
 pub(crate) fn unknown_and_missing(library: &str) -> (Vec<String>, Vec<String>) {

@@ -3,7 +3,7 @@
 use super::{Arguments, Errno, memory};
 use core::ptr::with_exposed_provenance_mut;
 use waitword::abi_support::Interrupter;
-use waitword::door::{self, Timespec};
+use waitword::door::Timespec;
 
 const WAIT: usize = 0;
 const WAKE: usize = 1;
@@ -76,13 +76,15 @@ pub(super) unsafe fn answer_of_pi(arguments: &Arguments) -> Option<Result<usize,
     }
 }
 
-/// The same as [`call`] for a thread that may be interrupted.
+/// By a thread whose wait is ended by this, also at another thread's request if it `hears_requests`.
 ///
 /// # Safety
-/// As [`call`].
-pub(super) unsafe fn call_interruptible(
+/// It [is ours](is_ours), and the arguments are those of futex(2).
+#[inline]
+pub(super) unsafe fn call(
     arguments: &Arguments,
     by: &Interrupter,
+    hears_requests: bool,
 ) -> Result<usize, Errno> {
     let [word, _, value, time_or_value, second, third_value] = *arguments;
     // SAFETY: forwards this function's own contract: what futex(2) demands, of words that have been
@@ -95,26 +97,7 @@ pub(super) unsafe fn call_interruptible(
             time_or_value,
             with_exposed_provenance_mut(second),
             third_value as u32,
-            by,
-        )
-    }
-}
-
-/// # Safety
-/// It [is ours](is_ours), and the arguments are those of futex(2).
-#[inline]
-pub(super) unsafe fn call(arguments: &Arguments) -> Result<usize, Errno> {
-    let [word, _, value, time_or_value, second, third_value] = *arguments;
-    // SAFETY: forwards this function's own contract: what futex(2) demands, of words that have been
-    // seen to be there.
-    unsafe {
-        door::futex(
-            with_exposed_provenance_mut(word),
-            operation(arguments) as i32,
-            value as u32,
-            time_or_value,
-            with_exposed_provenance_mut(second),
-            third_value as u32,
+            (by, hears_requests),
         )
     }
 }

@@ -84,7 +84,7 @@ fn look(address: usize) -> bool {
 
 const PRIVATE: usize = 128;
 
-fn ask_to_read(word: usize) -> bool {
+pub(super) fn ask_to_read(word: usize) -> bool {
     const CMP_REQUEUE: usize = 4;
     // SAFETY: any address may be asked about. The kernel reads the word, or says that it cannot,
     // and with counts of 0 wakes and moves nobody.

@@ -104,14 +104,14 @@ pub unsafe fn futex(
     unsafe { serve(&call, None) }
 }
 
-/// [`futex`], whose wait on a private word ends with `EINTR` if it is interrupted by this.
+/// [`futex`], whose wait on a private word ends if its thread is to leave it by this; with `true`, and `EINTR`, also if it is
+/// interrupted by this.
 ///
 /// # Errors
 /// As [`futex`].
 ///
 /// # Safety
 /// As [`futex`].
-#[cold]
 pub unsafe fn futex_interruptible(
     uaddr: *mut u32,
     op: i32,
@@ -119,7 +119,7 @@ pub unsafe fn futex_interruptible(
     timeout_or_val2: usize,
     uaddr2: *mut u32,
     val3: u32,
-    by: &Interrupter,
+    by: (&Interrupter, bool),
 ) -> Result<usize, Errno> {
     let call = Call {
         uaddr,
@@ -166,7 +166,7 @@ pub unsafe fn answer_of_pi(
 /// # Safety
 /// As [`futex`].
 #[inline(always)]
-unsafe fn serve(call: &Call, by: Option<&Interrupter>) -> Result<usize, Errno> {
+unsafe fn serve(call: &Call, by: Option<(&Interrupter, bool)>) -> Result<usize, Errno> {
     let &Call {
         uaddr,
         op,
@@ -198,8 +198,11 @@ unsafe fn serve(call: &Call, by: Option<&Interrupter>) -> Result<usize, Errno> {
         WAIT | WAIT_BITSET => unsafe { deadline(command, realtime, timeout_or_val2)? },
         _ => None,
     };
+    // SAFETY: the wait is this thread's, and over when this returns: `by` is borrowed for longer.
+    let until_left = by.map(|(by, _)| unsafe { by.bring_forward(deadline.as_ref(), false) });
     let until = match by {
-        Some(by) => by.until(deadline.as_ref()),
+        Some((by, true)) => by.until(deadline.as_ref()),
+        Some((_, false)) => until_left.as_ref().into(),
         None => deadline.as_ref().into(),
     };
     if realtime && command != WAIT_BITSET {

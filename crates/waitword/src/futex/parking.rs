@@ -14,11 +14,11 @@
 //! None of these functions is for signal handlers: a handler must not lock, and what it may do (post a
 //! semaphore, set an event) is built on `wake`.
 
-use crate::park::interrupt::Interrupts;
 use crate::park::{Ended, Parker, Until};
 use crate::private::{
     Choice, Claimed, Key, Node, Queue, Registration, Repository, Unparked, is_inside,
 };
+use crate::sys::clock::Deadline;
 use core::cell::Cell;
 
 /// What a waker tells those whom it wakes. 0 is "look again"; the rest is each lock's own.
@@ -262,18 +262,21 @@ fn sleep<'u>(
     left: impl FnOnce(&Queue<'_>),
 ) -> Parked {
     let until = until.into();
-    let is_asked = || until.by.is_some_and(Interrupts::is_requested);
     let ended = loop {
         match parker.park(&node.notice, until) {
             Ok(()) => return Parked::Woken(node.token()),
             // A signal handler ran. The waiter keeps its place in the queue.
-            Err(Ended::Interrupted) if !parker.is_wiped() && !is_asked() => {}
+            Err(Ended::Interrupted) if !parker.is_wiped() && !until.is_asked() => {}
             Err(ended) => break ended,
         }
     };
     if parker.is_wiped() || repository.withdraw_from(key, node, left) {
         return match ended {
             Ended::TimedOut => Parked::TimedOut,
+            // The deadline was brought forward.
+            Ended::Interrupted if until.deadline.is_some_and(Deadline::is_ended) => {
+                Parked::TimedOut
+            }
             Ended::Interrupted => Parked::Interrupted,
         };
     }

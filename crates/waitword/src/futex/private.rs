@@ -4,7 +4,7 @@
 //! compare the word.
 
 use super::Error;
-use crate::park::Until;
+use crate::park::{Ended, Until};
 use crate::private::{Claimed, Found, Key, Node, Repository, is_inside, leave_note};
 
 /// Waits on `key` if `as_expected` says so under the bucket's lock.
@@ -15,6 +15,7 @@ pub(crate) fn wait<'u>(
     mask: u64,
     until: impl Into<Until<'u>>,
 ) -> Result<(), Error> {
+    let until = until.into();
     if is_inside() {
         // A handler that has interrupted its own thread inside a bucket cannot queue; futex(2) lets a
         // wait end so.
@@ -33,7 +34,14 @@ pub(crate) fn wait<'u>(
     unsafe { registration.push(&node) };
     match parker.park(&node.notice, until) {
         Ok(()) => Ok(()),
-        Err(ended) if parker.is_wiped() || repository.withdraw(&node) => Err(ended.into()),
+        Err(ended) if parker.is_wiped() || repository.withdraw(&node) => {
+            // Interrupted, too: the deadline was brought forward.
+            let ended = match until.deadline {
+                Some(deadline) if deadline.is_ended() => Ended::TimedOut,
+                _ => ended,
+            };
+            Err(ended.into())
+        }
         Err(_) => {
             // Claimed meanwhile: the waker has counted us, so we were woken.
             parker.park_uninterrupted(&node.notice);

@@ -29,12 +29,13 @@
 //! as interrupted.
 
 use super::condvar::Slept;
-use crate::atomic::{AtomicU32, Ordering, full_fence};
+use crate::atomic::{Ordering, full_fence};
 use crate::park::Until;
 use crate::park::interrupt::Interrupts;
 use crate::private::repository;
 use crate::sys::Errno;
 use crate::sys::clock::{Clock, Deadline};
+pub use crate::sys::interrupts::SetAside;
 use crate::sys::moving_time::Time;
 use crate::sys::tid::tid;
 use core::time::Duration;
@@ -75,10 +76,6 @@ use core::time::Duration;
 #[derive(Debug)]
 pub struct Interrupter {
     sleeps: Interrupts,
-    /// When a wait in the kernel ends.
-    time: Time,
-    /// The thread that waits there.
-    tid: AtomicU32,
     /// Whether it looks by itself, there, since nobody sends it a signal. (False, as everything else at first, in zeroed memory: one that is
     /// signalled.)
     looks: bool,
@@ -93,8 +90,6 @@ impl Interrupter {
     pub const fn new() -> Self {
         Self {
             sleeps: Interrupts::new(),
-            time: Time::past(),
-            tid: AtomicU32::new(0),
             looks: true,
         }
     }
@@ -114,8 +109,6 @@ impl Interrupter {
     pub(crate) fn signalled() -> Self {
         Self {
             sleeps: Interrupts::new(),
-            time: Time::past(),
-            tid: AtomicU32::new(0),
             looks: false,
         }
     }
@@ -134,9 +127,48 @@ impl Interrupter {
     pub fn interrupt_with(&self, send_signal: impl FnOnce(u32)) {
         self.sleeps.request(&repository().parkers);
         // Behind the request's fence.
-        if self.time.move_to_the_past() {
-            send_signal(self.tid.load(Ordering::Relaxed));
+        if self.sleeps.time.move_to_the_past() {
+            send_signal(self.sleeps.tid.load(Ordering::Relaxed));
         }
+    }
+
+    /// Ends the waits of the calling thread, which is in a signal handler and has interrupted one: the function that waits is left as
+    /// soon as the handler has returned.
+    #[cfg(not(loom))]
+    pub fn leave(&self) {
+        self.sleeps.set_leaving(true);
+        self.sleeps.wake(&repository().parkers);
+        // The kernel reads it anew when the handler has returned.
+        self.sleeps.time.move_to_the_past();
+    }
+
+    /// The function has been left.
+    pub fn has_left(&self) {
+        self.sleeps.set_leaving(false);
+    }
+
+    /// For a signal handler's own waits, while those of the function that it has interrupted stand still.
+    pub fn set_aside(&self) -> SetAside {
+        self.sleeps.set_aside()
+    }
+
+    /// The handler's own wait is over.
+    pub fn take_up(&self, aside: SetAside) {
+        self.sleeps.take_up(aside);
+    }
+
+    /// `deadline`, or never, unless the thread is to leave: then now. With `hears_requests` also if another thread
+    /// [interrupts](Self::interrupt) it.
+    ///
+    /// # Safety
+    /// The deadline and its copies are used no longer than this is borrowed, and on this thread.
+    pub unsafe fn bring_forward(
+        &self,
+        deadline: Option<&Deadline>,
+        hears_requests: bool,
+    ) -> Deadline {
+        // SAFETY: forwards this function's own contract.
+        unsafe { Deadline::brought_forward(deadline, &self.sleeps, hears_requests) }
     }
 
     /// Waits in the kernel with `wait`, which is given the time at which that ends.
@@ -145,35 +177,25 @@ impl Interrupter {
         deadline: Option<&Deadline>,
         wait: impl Fn(&Time, Clock) -> Result<(), Errno>,
     ) -> Slept {
-        // Relaxed: the time is set behind it.
-        self.tid.store(tid(), Ordering::Relaxed);
-        loop {
-            let look = self.looks.then(|| Deadline::after(LOOKS_EVERY));
-            let ends = match (deadline, &look) {
-                (Some(deadline), Some(look)) if deadline.time_left() > LOOKS_EVERY => Some(look),
-                (None, look) => look.as_ref(),
-                (deadline, _) => deadline,
-            };
-            self.time.set(ends);
-            full_fence();
-            if self.is_interrupted() {
-                self.time.move_to_the_past();
-            }
-            let ended = wait(&self.time, ends.map_or(Clock::Monotonic, |ends| ends.clock));
-            self.time.move_to_the_past();
-            match ended {
-                Err(Errno::TIMEDOUT) if self.is_interrupted() => return Slept::Interrupted,
-                Err(Errno::TIMEDOUT) if !deadline.is_some_and(Deadline::has_passed) => {}
-                Err(Errno::INTR) => {}
-                ended => return ended.into(),
-            }
-        }
+        wait_in_kernel(
+            &self.sleeps,
+            self.looks,
+            deadline,
+            || self.is_interrupted(),
+            wait,
+        )
     }
 
     /// Whether somebody has interrupted since it was last cleared.
     #[inline]
     pub fn is_interrupted(&self) -> bool {
         self.sleeps.is_requested()
+    }
+
+    /// Whether another thread has, as the calling thread's own handlers have not.
+    #[inline]
+    pub fn is_asked(&self) -> bool {
+        self.sleeps.is_asked()
     }
 
     /// Forgets that somebody has. For the thread that waits with it, before it looks whether it is to stop.
@@ -188,6 +210,40 @@ impl Interrupter {
         Until {
             deadline,
             by: Some(&self.sleeps),
+        }
+    }
+}
+
+/// Waits in the kernel with `wait`, which is given the time at which that ends: `by` this, if `is_interrupted` says so when it was
+/// moved, or the deadline. `looks` if nobody sends the thread a signal.
+pub(super) fn wait_in_kernel(
+    by: &Interrupts,
+    looks: bool,
+    deadline: Option<&Deadline>,
+    is_interrupted: impl Fn() -> bool,
+    wait: impl Fn(&Time, Clock) -> Result<(), Errno>,
+) -> Slept {
+    // Relaxed: the time is set behind it.
+    by.tid.store(tid(), Ordering::Relaxed);
+    loop {
+        let look = looks.then(|| Deadline::after(LOOKS_EVERY));
+        let ends = match (deadline, &look) {
+            (Some(deadline), Some(look)) if deadline.time_left() > LOOKS_EVERY => Some(look),
+            (None, look) => look.as_ref(),
+            (deadline, _) => deadline,
+        };
+        by.time.set(ends);
+        full_fence();
+        if is_interrupted() {
+            by.time.move_to_the_past();
+        }
+        let ended = wait(&by.time, ends.map_or(Clock::Monotonic, |ends| ends.clock));
+        by.time.move_to_the_past();
+        match ended {
+            Err(Errno::TIMEDOUT) if is_interrupted() => return Slept::Interrupted,
+            Err(Errno::TIMEDOUT) if !deadline.is_some_and(Deadline::has_passed) => {}
+            Err(Errno::INTR) => {}
+            ended => return ended.into(),
         }
     }
 }

@@ -16,7 +16,7 @@ mod key;
 mod latch;
 #[cfg(not(loom))]
 mod lazy_lock;
-mod mutex;
+pub(crate) mod mutex;
 pub(crate) mod once;
 #[cfg(not(loom))]
 mod once_lock;
@@ -27,7 +27,7 @@ pub(crate) mod robust;
 mod rwlock;
 mod semaphore;
 mod sleep;
-mod tokens;
+pub(crate) mod tokens;
 
 pub(crate) use key::{key_of, key_of_mutex_at};
 #[cfg(loom)]

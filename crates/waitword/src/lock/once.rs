@@ -32,7 +32,8 @@
 use super::const_fn::const_fn;
 use super::sleep::{self, Signals, Spot};
 use crate::atomic::{AtomicU32, Ordering};
-use crate::futex::Scope;
+use crate::futex::{Error, Scope};
+use crate::sys::clock::Deadline;
 use core::fmt;
 
 const STATE: u32 = 3;
@@ -211,7 +212,7 @@ impl Once {
     /// alone: for what readers will borrow.
     #[cold]
     pub(super) fn produce(&self, make: &mut dyn FnMut(), keep: &mut dyn FnMut()) {
-        while let Some((mut run, _)) = self.begin(Unwound::StartsAnew) {
+        while let Ok(Some((mut run, _))) = self.begin(Unwound::StartsAnew, None) {
             make();
             // If another thread has begun anew, that one, or its end, is waited for.
             if run.goes_on() {
@@ -231,39 +232,53 @@ impl Once {
         let mut now = self.word.load(Ordering::Acquire);
         while now & STATE != DONE {
             unwound.allow(now);
-            now = self.sleep(now);
+            // Without a deadline it does not give up.
+            let _ = self.sleep(now, None);
+            now = self.word.load(Ordering::Acquire);
         }
     }
 
     #[cold]
     fn call(&self, unwound: Unwound, f: &mut dyn FnMut(OnceState)) {
-        if let Some((run, found)) = self.begin(unwound) {
+        if let Ok(Some((run, found))) = self.begin(unwound, None) {
             f(found);
             run.end();
         }
     }
 
     /// [`execute`](Self::execute) in two steps, for a caller whose function may be left in ways
-    /// that run no destructors: begins, or waits for the thread that has begun. `None` if it has
-    /// been done.
+    /// that run no destructors: begins, or waits for the thread that has begun, until the deadline.
+    /// `None` if it has been done.
     ///
     /// Blocks.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`].
     #[cold]
-    pub(crate) fn begin_executing(&self) -> Option<OnceRun<'_>> {
-        self.begin(Unwound::StartsAnew).map(|(run, _)| run)
+    pub(crate) fn begin_executing(
+        &self,
+        deadline: Option<&Deadline>,
+    ) -> Result<Option<OnceRun<'_>>, Error> {
+        let begun = self.begin(Unwound::StartsAnew, deadline)?;
+        Ok(begun.map(|(run, _)| run))
     }
 
     // Inlined: what it returns would pass through memory.
     #[inline(always)]
-    fn begin(&self, unwound: Unwound) -> Option<(OnceRun<'_>, OnceState)> {
+    fn begin(
+        &self,
+        unwound: Unwound,
+        deadline: Option<&Deadline>,
+    ) -> Result<Option<(OnceRun<'_>, OnceState)>, Error> {
         let mut now = self.word.load(Ordering::Acquire);
         loop {
             unwound.allow(now);
             let found = match now & STATE {
-                DONE => return None,
+                DONE => return Ok(None),
                 POISONED => OnceState::Poisoned,
                 RUNNING if is_running_here(now) => {
-                    now = self.sleep(now);
+                    self.sleep(now, deadline)?;
+                    now = self.word.load(Ordering::Acquire);
                     continue;
                 }
                 _ => OnceState::New,
@@ -282,15 +297,18 @@ impl Once {
                         running,
                         left: Some(unwound),
                     };
-                    return Some((run, found));
+                    return Ok(Some((run, found)));
                 }
                 Err(changed) => now = changed,
             }
         }
     }
 
-    /// Sleeps until a run has ended, unless the word is not as it was found; what it is then.
-    fn sleep(&self, found: u32) -> u32 {
+    /// Sleeps until a run has ended, unless the word is not as it was found: look at it again.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`].
+    fn sleep(&self, found: u32, deadline: Option<&Deadline>) -> Result<(), Error> {
         let announced = found | SLEEPERS;
         let is_announced = found == announced
             || self
@@ -298,16 +316,15 @@ impl Once {
                 .compare_exchange(found, announced, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok();
         if is_announced {
-            // However it ends: we look again.
-            let _ = sleep::wait(
+            sleep::wait(
                 &self.word,
                 Scope::Private,
                 announced,
-                None,
+                deadline,
                 Signals::Ignored,
-            );
+            )?;
         }
-        self.word.load(Ordering::Acquire)
+        Ok(())
     }
 }
 

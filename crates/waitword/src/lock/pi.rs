@@ -44,10 +44,18 @@
 
 use crate::atomic::{AtomicU32, Ordering};
 use crate::futex::Scope;
+#[cfg(not(loom))]
+use crate::lock::condvar::Slept;
+#[cfg(not(loom))]
+use crate::lock::interrupter::wait_in_kernel;
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
+#[cfg(not(loom))]
+use crate::sys::moving_time::Time;
 use crate::sys::tid::tid;
 use crate::sys::{Errno, futex_pi};
+#[cfg(not(loom))]
+use core::cell::Cell;
 use core::fmt;
 
 #[cfg(all(test, not(loom)))]
@@ -246,7 +254,7 @@ pub(crate) fn lock_contended(
     stats::count(Event::Contended);
     stats::count(Event::Sleeps);
     loop {
-        match futex_pi::lock(word, is_private(scope), deadline) {
+        match wait(word, is_private(scope), deadline) {
             Ok(()) => return Ok(acquired(word)),
             // The owner is just ending, and the kernel has not yet seen to its locks. (Kernels wait for that
             // themselves since 5.5.) A sleep, since the owner may be of lower priority on the same CPU.
@@ -255,6 +263,40 @@ pub(crate) fn lock_contended(
             Err(Errno::INTR) => {}
             Err(other) => return Err(other.into()),
         }
+    }
+}
+
+/// Waits in the kernel, for the lock or until the deadline, which may be brought forward meanwhile.
+#[inline]
+fn wait(word: &AtomicU32, private: bool, deadline: Option<&Deadline>) -> Result<(), Errno> {
+    #[cfg(not(loom))]
+    if let Some(deadline) = deadline.filter(|deadline| deadline.ender.is_some()) {
+        return wait_until_ended(word, private, deadline);
+    }
+    futex_pi::lock(word, private, deadline)
+}
+
+#[cfg(not(loom))]
+fn wait_until_ended(word: &AtomicU32, private: bool, deadline: &Deadline) -> Result<(), Errno> {
+    let Some(ender) = deadline.ender else {
+        return futex_pi::lock(word, private, Some(deadline));
+    };
+    let answer = Cell::new(Ok(()));
+    let lock = |time: &Time, clock| {
+        answer.set(futex_pi::lock_by_time(word, private, time, clock));
+        answer.get()
+    };
+    match wait_in_kernel(
+        ender.by,
+        false,
+        Some(deadline),
+        || deadline.is_ended(),
+        lock,
+    ) {
+        Slept::Interrupted => Err(Errno::TIMEDOUT),
+        // A kernel that knows no times of this clock: then it ends in time, and not before.
+        _ if answer.get() == Err(Errno::NOSYS) => futex_pi::lock(word, private, Some(deadline)),
+        _ => answer.get(),
     }
 }
 

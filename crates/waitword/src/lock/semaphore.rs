@@ -110,6 +110,23 @@ impl Semaphore {
         self.post_many(1)
     }
 
+    /// [`post`](Self::post), up to the wake-up, which is left to the caller if there may be somebody to wake.
+    ///
+    /// # Errors
+    /// As `post`.
+    #[inline(always)]
+    pub(crate) fn post_at_once(&self) -> Result<Option<tokens::PostedTo>, CountError> {
+        tokens::give_one(&self.word, Self::fits(1)).ok_or(CountError::Overflow)
+    }
+
+    #[inline(always)]
+    fn fits(count: u32) -> impl Fn(u64) -> Option<u32> {
+        move |word| {
+            let sum = u64::from(tokens::tokens(word)) + u64::from(count);
+            (sum <= Self::MAX_VALUE.into()).then_some(count)
+        }
+    }
+
     /// Counts up by `count` in one step, and wakes up to so many waiters (C++'s `release`).
     ///
     /// Does not block. Async-signal-safe.
@@ -118,11 +135,7 @@ impl Semaphore {
     /// [`CountError::Overflow`]: the value would rise above [`MAX_VALUE`](Self::MAX_VALUE). It stays as it is.
     #[inline]
     pub fn post_many(&self, count: u32) -> Result<(), CountError> {
-        let fits = |word| {
-            let sum = u64::from(tokens::tokens(word)) + u64::from(count);
-            (sum <= Self::MAX_VALUE.into()).then_some(count)
-        };
-        tokens::give(&self.word, fits).ok_or(CountError::Overflow)
+        tokens::give(&self.word, Self::fits(count)).ok_or(CountError::Overflow)
     }
 
     /// Counts down by one, if the value is not zero (`sem_trywait`); whether it has.

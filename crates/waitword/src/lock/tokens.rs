@@ -114,6 +114,43 @@ pub(super) const fn scope(word: u64) -> Scope {
 /// The word is written even if no token is left: whoever changes it next must see what this giver did before.
 #[inline]
 pub(super) fn give(word: &AtomicU64, how_many: impl Fn(u64) -> Option<u32>) -> Option<()> {
+    if let Some((was, count)) = give_at_once(word, how_many)? {
+        wake(word, was, count);
+    }
+    Some(())
+}
+
+/// Somebody may wait for the token that was just left. The memory may be gone by now.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct PostedTo {
+    word: *const AtomicU64,
+    was: u64,
+}
+
+impl PostedTo {
+    /// Wakes a waiter. Called once.
+    pub fn wake(self) {
+        wake(self.word, self.was, 1);
+    }
+}
+
+/// [`give`] of one token, up to the wake-up.
+#[inline(always)]
+pub(super) fn give_one(
+    word: &AtomicU64,
+    may_give: impl Fn(u64) -> Option<u32>,
+) -> Option<Option<PostedTo>> {
+    let given = give_at_once(word, may_give)?;
+    Some(given.map(|(was, _)| PostedTo { word, was }))
+}
+
+/// [`give`], up to the wake-up: what the word was, and how many tokens were left.
+#[inline(always)]
+fn give_at_once(
+    word: &AtomicU64,
+    how_many: impl Fn(u64) -> Option<u32>,
+) -> Option<Option<(u64, u32)>> {
     let mut now = word.load(Ordering::Relaxed);
     let count = loop {
         let count = how_many(now)?;
@@ -124,9 +161,9 @@ pub(super) fn give(word: &AtomicU64, how_many: impl Fn(u64) -> Option<u32>) -> O
         }
     };
     if now & (WAITERS | SEVERAL) != 0 && count != 0 {
-        wake(word, now, count);
+        return Some(Some((now, count)));
     }
-    Some(())
+    Some(None)
 }
 
 /// The memory may be gone by now: only its address is used.

@@ -21,58 +21,25 @@
 //! Which parker it was may be out of date by the time of the call. That wakes a stranger, who finds no notice and sleeps on
 //! (`park/mod.rs`).
 
-use super::{Parker, ParkerId, Pool, Sleeps};
-use crate::atomic::{AtomicU32, Ordering, full_fence};
-
-const NOT_ASKED: u32 = 0;
-const ASKED: u32 = 1;
-
-/// How one thread's waits are reached by others.
-#[derive(Debug)]
-pub(crate) struct Interrupts {
-    requested: AtomicU32,
-    /// The number of the parker that it sleeps in; 0: in none.
-    parker: AtomicU32,
-}
+use super::{Parker, ParkerId, Pool, Sleeps, Until};
+use crate::atomic::{Ordering, full_fence};
+pub(crate) use crate::sys::interrupts::Interrupts;
 
 impl Interrupts {
-    #[cfg(not(loom))]
-    pub(crate) const fn new() -> Self {
-        Self {
-            requested: AtomicU32::new(NOT_ASKED),
-            parker: AtomicU32::new(0),
-        }
-    }
-
-    /// The same for a model, in which atomics are not made in constants.
-    #[cfg(loom)]
-    pub(crate) fn new() -> Self {
-        Self {
-            requested: AtomicU32::new(NOT_ASKED),
-            parker: AtomicU32::new(0),
-        }
-    }
-
     /// Asks, and wakes the thread where it sleeps now.
     pub(crate) fn request(&self, pool: &Pool) {
-        self.requested.store(ASKED, Ordering::Relaxed);
+        self.ask();
+        self.wake(pool);
+    }
+
+    /// Wakes the thread where it sleeps now: what ends its wait was made known before.
+    pub(crate) fn wake(&self, pool: &Pool) {
         full_fence();
         // Acquire: the memory of the parker is there.
         let sleeps_in = self.parker.load(Ordering::Acquire);
         if let Some(parker) = ParkerId::from_number(sleeps_in) {
             pool.wake_one(Some(parker), Sleeps::InGroup);
         }
-    }
-
-    /// Whether somebody has asked.
-    pub(crate) fn is_requested(&self) -> bool {
-        // Relaxed: what comes first is told by the fences, and by `calls`.
-        self.requested.load(Ordering::Relaxed) != NOT_ASKED
-    }
-
-    /// Nobody has asked.
-    pub(crate) fn clear(&self) {
-        self.requested.store(NOT_ASKED, Ordering::Relaxed);
     }
 
     /// The thread is about to sleep in this parker.
@@ -89,27 +56,27 @@ impl Interrupts {
 }
 
 /// The sleep of a thread, in `parker`, that may be interrupted if there is something to reach it by.
-pub(super) struct Interruptible<'a>(Option<&'a Interrupts>);
+pub(super) struct Interruptible<'a>(Until<'a>);
 
 impl<'a> Interruptible<'a> {
     #[inline]
-    pub(super) fn begin(by: Option<&'a Interrupts>, parker: &Parker<'_>) -> Self {
-        if let (Some(by), Some(id)) = (by, parker.id()) {
+    pub(super) fn begin(until: Until<'a>, parker: &Parker<'_>) -> Self {
+        if let (Some(by), Some(id)) = (until.reached_by(), parker.id()) {
             by.sleeps_in(id);
         }
-        Self(by)
+        Self(until)
     }
 
     #[inline]
     pub(super) fn is_requested(&self) -> bool {
-        self.0.is_some_and(Interrupts::is_requested)
+        self.0.is_asked()
     }
 }
 
 impl Drop for Interruptible<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(by) = self.0 {
+        if let Some(by) = self.0.reached_by() {
             by.is_awake();
         }
     }

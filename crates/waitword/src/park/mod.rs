@@ -93,6 +93,22 @@ pub(crate) struct Until<'a> {
     pub(crate) by: Option<&'a Interrupts>,
 }
 
+impl<'a> Until<'a> {
+    /// What the sleeper is reached by. (A deadline that can be brought forward is so by the same.)
+    #[inline]
+    fn reached_by(self) -> Option<&'a Interrupts> {
+        let of_deadline = || Some(self.deadline?.ender?.by);
+        self.by.or_else(of_deadline)
+    }
+
+    /// Whether somebody has asked for the end of it.
+    #[inline]
+    pub(crate) fn is_asked(self) -> bool {
+        self.by.is_some_and(Interrupts::is_requested)
+            || self.deadline.is_some_and(Deadline::is_ended)
+    }
+}
+
 impl<'a> From<Option<&'a Deadline>> for Until<'a> {
     #[inline]
     fn from(deadline: Option<&'a Deadline>) -> Self {
@@ -139,8 +155,9 @@ impl Parker<'_> {
         notices: &impl Notices,
         until: impl Into<Until<'u>>,
     ) -> Result<(), Ended> {
-        let Until { deadline, by } = until.into();
-        let interruptible = Interruptible::begin(by, self);
+        let until = until.into();
+        let deadline = until.deadline.and_then(Deadline::in_time);
+        let interruptible = Interruptible::begin(until, self);
         let Some(place) = self.place else {
             return poll(notices, deadline, &interruptible);
         };

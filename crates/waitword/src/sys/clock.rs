@@ -1,5 +1,7 @@
 //! Deadlines: absolute times on one of the two clocks that a futex can wait on.
 
+use super::interrupts::Interrupts;
+use core::hash::{Hash, Hasher};
 use core::time::Duration;
 use rustix::time::{ClockId, Timespec};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -20,9 +22,41 @@ pub struct Deadline {
     pub(crate) seconds: i64,
     /// Below 10^9.
     pub(crate) nanoseconds: u32,
+    pub(crate) ender: Option<Ender>,
+}
+
+/// What brings a deadline forward to the moment: for a thread that is to leave its wait, whatever that is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ender {
+    pub(crate) by: &'static Interrupts,
+    /// Whether a request by another thread does, too.
+    pub(crate) hears_requests: bool,
+}
+
+impl Ender {
+    fn has_ended(self) -> bool {
+        self.by.is_leaving() || self.hears_requests && self.by.is_asked()
+    }
+}
+
+/// The same one.
+impl PartialEq for Ender {
+    fn eq(&self, other: &Self) -> bool {
+        core::ptr::eq(self.by, other.by) && self.hears_requests == other.hears_requests
+    }
+}
+
+impl Eq for Ender {}
+
+impl Hash for Ender {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        core::ptr::from_ref(self.by).hash(state);
+    }
 }
 
 const NANOS_PER_SECOND: u32 = 1_000_000_000;
+/// The last of all times.
+const NEVER: i64 = i64::MAX;
 
 impl Deadline {
     /// The time `since_zero` after the clock's zero (boot, or 1970). Times beyond what the kernel can
@@ -32,7 +66,44 @@ impl Deadline {
             clock,
             seconds: i64::try_from(since_zero.as_secs()).unwrap_or(i64::MAX),
             nanoseconds: since_zero.subsec_nanos(),
+            ender: None,
         }
+    }
+
+    /// The same, or never, unless its thread is to leave the wait: that brings it forward.
+    ///
+    /// # Safety
+    /// The deadline and its copies are used no longer than `by` is borrowed.
+    pub(crate) unsafe fn brought_forward(
+        deadline: Option<&Self>,
+        by: &Interrupts,
+        hears_requests: bool,
+    ) -> Self {
+        // SAFETY: nobody follows it once `by` is gone, by this function's contract.
+        let by = unsafe { core::mem::transmute::<&Interrupts, &'static Interrupts>(by) };
+        let (clock, seconds, nanoseconds) = match deadline {
+            Some(deadline) => (deadline.clock, deadline.seconds, deadline.nanoseconds),
+            None => (Clock::Monotonic, NEVER, 0),
+        };
+        let ender = Some(Ender { by, hears_requests });
+        Self {
+            clock,
+            seconds,
+            nanoseconds,
+            ender,
+        }
+    }
+
+    /// Whether it was brought forward, and has come.
+    #[inline]
+    pub(crate) fn is_ended(&self) -> bool {
+        self.ender.is_some_and(Ender::has_ended)
+    }
+
+    /// What the kernel is to know of it: nothing of one that will not come by itself.
+    #[inline]
+    pub(crate) fn in_time(&self) -> Option<&Self> {
+        (self.seconds != NEVER).then_some(self)
     }
 
     /// `duration` from now, on the monotonic clock.
@@ -51,6 +122,12 @@ impl Deadline {
 
     /// Whether the time has come.
     pub fn has_passed(&self) -> bool {
+        if self.is_ended() {
+            return true;
+        }
+        if self.seconds == NEVER {
+            return false;
+        }
         let now = now(self.clock);
         (now.as_secs() as i64, now.subsec_nanos()) >= (self.seconds, self.nanoseconds)
     }
@@ -68,6 +145,7 @@ impl Deadline {
             clock,
             seconds: time.tv_sec,
             nanoseconds,
+            ender: None,
         })
     }
 

@@ -6,6 +6,7 @@
 
 use super::Errno;
 use super::clock::{Clock, Deadline, now};
+use super::moving_time::Time;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
 use rustix::thread::futex as kernel;
@@ -37,6 +38,40 @@ pub(crate) fn lock(
         Some(deadline) => lock_monotonic(word, flags, deadline),
         None => kernel::lock_pi(word, flags, None).map_err(Errno::of),
     }
+}
+
+/// [`lock`] until `time`, which may be moved meanwhile: a call that a signal handler interrupts begins anew, and reads it
+/// anew.
+///
+/// # Errors
+/// As [`lock`]. `ENOSYS`: the kernel knows the wall clock only.
+pub(crate) fn lock_by_time(
+    word: &AtomicU32,
+    private: bool,
+    time: &Time,
+    clock: Clock,
+) -> Result<(), Errno> {
+    const LOCK_PI: usize = 6;
+    const LOCK_PI2: usize = 13;
+    const PRIVATE_FLAG: usize = 128;
+    let operation = match clock {
+        // Never is never on every clock.
+        Clock::Realtime => LOCK_PI,
+        Clock::Monotonic if time.is_never() => LOCK_PI,
+        Clock::Monotonic => LOCK_PI2,
+    };
+    // SAFETY: the word and the time are borrowed while the call lasts; the kernel changes the word
+    // atomically and reads the time.
+    let answer = unsafe {
+        syscalls::syscall4(
+            syscalls::Sysno::futex,
+            core::ptr::from_ref(word).expose_provenance(),
+            operation | if private { PRIVATE_FLAG } else { 0 },
+            0,
+            core::ptr::from_ref(time).expose_provenance(),
+        )
+    };
+    super::from_raw(answer).map(drop)
 }
 
 fn lock_monotonic(

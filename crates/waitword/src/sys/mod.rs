@@ -33,6 +33,7 @@ pub(crate) mod env;
 mod errno;
 #[cfg(not(loom))]
 pub(crate) mod generation;
+pub(crate) mod interrupts;
 #[cfg(not(loom))]
 pub(crate) mod mem;
 pub(crate) mod moving_time;

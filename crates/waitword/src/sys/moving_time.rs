@@ -57,8 +57,7 @@ impl Time {
         self.seconds.swap(PAST, Ordering::Acquire) != PAST
     }
 
-    /// What the model's kernel reads.
-    #[cfg(loom)]
+    /// Whether it will not come, unless it is moved.
     pub(crate) fn is_never(&self) -> bool {
         self.seconds.load(Ordering::Relaxed) == i64::MAX
     }

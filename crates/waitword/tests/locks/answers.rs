@@ -6,7 +6,7 @@ use crate::support::watchdog::watch;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use waitword::Clock;
-use waitword::abi_support::MutexHalves as _;
+use waitword::abi_support::{GivenBack, MutexHalves as _};
 
 /// Runs `what` in another thread, to its end.
 fn elsewhere<R: Send>(what: impl FnOnce() -> R + Send) -> R {
@@ -65,7 +65,7 @@ fn what_keeps_its_owner_is_locked_at_once_or_not_at_all() {
         let mutex = sort.make();
         let has_short_ways = sort.has_owner() && sort.scope == Scope::Private;
         // SAFETY: it has an owner, and can tell; if it has none, nothing is done.
-        let unlock = || unsafe { mutex.unlock_owned_at_once() };
+        let unlock = || matches!(unsafe { mutex.unlock_owned_at_once() }, GivenBack::Yes);
         assert!(!unlock());
         assert_eq!(mutex.lock_owned_at_once(), has_short_ways);
         assert_eq!(mutex.is_locked(), has_short_ways);

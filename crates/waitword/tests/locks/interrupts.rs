@@ -4,10 +4,10 @@ use super::*;
 use crate::support::watchdog::watch;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use waitword::Semaphore;
 use waitword::abi_support::{
-    CancellableCondvar as _, CancellableSemaphore as _, Interrupter, Wakeup,
+    CancellableCondvar as _, CancellableSemaphore as _, Interrupter, Wakeup, begin_executing,
 };
+use waitword::{Barrier, Once, Preference, RawRwLock, Semaphore};
 
 /// How often each test stops its threads.
 const ROUNDS: u32 = 400;
@@ -229,4 +229,64 @@ fn whoever_waits_for_a_semaphore_is_stopped() {
         assert_eq!(semaphore.value() as usize + taken.load(SeqCst), 1);
         watchdog.pat();
     }
+}
+
+/// Until somebody stops it, a thread waits for what it cannot have, by a deadline that never comes by itself.
+fn is_stopped(wait: impl Fn(Deadline) -> bool + Sync) {
+    for round in 0..ROUNDS / 4 {
+        let stop = Stop::default();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while stop.goes_on() {
+                    // SAFETY: the wait is over before `stop` is gone, and is made by this thread.
+                    let never = unsafe { stop.by.bring_forward(None, true) };
+                    assert!(!wait(never));
+                    assert!(stop.by.is_asked());
+                }
+            });
+            some_time(round);
+            stop.ask();
+        });
+    }
+}
+
+/// A deadline that is brought forward ends whatever can time out.
+#[test]
+fn whoever_waits_with_a_deadline_is_stopped() {
+    let watchdog = watch("whoever_waits_with_a_deadline_is_stopped");
+    for flavour in FLAVOURS {
+        for kind in [Kind::Normal, Kind::Recursive, Kind::ErrorChecking] {
+            let mutex = PosixMutexOptions::new().flavour(flavour).kind(kind);
+            let mutex = mutex.build_raw();
+            mutex.lock();
+            is_stopped(|never| mutex.lock_until(never).is_ok());
+            // SAFETY: locked above.
+            unsafe { mutex.unlock() };
+            watchdog.pat();
+        }
+    }
+    for preference in [Preference::Reader, Preference::Writer] {
+        let lock = RawRwLock::with(preference, Scope::Private);
+        lock.write(0, None).unwrap();
+        is_stopped(|never| lock.read(0, Some(&never)).is_ok());
+        is_stopped(|never| lock.write(0, Some(&never)).is_ok());
+        // SAFETY: locked above.
+        unsafe { lock.unlock() }.unwrap();
+        lock.read(0, None).unwrap();
+        is_stopped(|never| lock.write(0, Some(&never)).is_ok());
+        // SAFETY: locked above.
+        unsafe { lock.unlock() }.unwrap();
+        assert!(lock.try_write(0).is_ok(), "nobody has left anything behind");
+        watchdog.pat();
+    }
+    let barrier = Barrier::new(2);
+    is_stopped(|never| barrier.wait_until(never).is_some());
+    assert!(barrier.destroy());
+    let semaphore = Semaphore::new(0);
+    is_stopped(|never| semaphore.wait_until(never));
+    let once = Once::new();
+    let run = begin_executing(&once, None);
+    is_stopped(|never| begin_executing(&once, Some(&never)).is_ok());
+    drop(run);
+    assert!(begin_executing(&once, None).is_ok());
 }

@@ -315,6 +315,12 @@ impl RawCondvar {
         self.notify(usize::MAX)
     }
 
+    /// Whether somebody may wait.
+    #[inline]
+    pub(crate) fn may_have_waiters(&self) -> bool {
+        self.bound_to() != 0
+    }
+
     /// What stands in `mutex`. Relaxed: it is changed under the bucket's lock. (Of a process-shared
     /// one: 0 if nobody waits.)
     #[inline]

@@ -11,10 +11,53 @@ use crate::atomic::Ordering;
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
 
+/// Whether the shortest way was enough to give a mutex back.
+#[derive(Debug)]
+pub enum GivenBack<'a> {
+    /// It was.
+    Yes,
+    /// It was, but for a waiter who came in that moment.
+    Unless(LateWaiter<'a>),
+    /// Nothing has been done.
+    No,
+}
+
+/// More than that word can say.
+const STILL_HELD: u64 = u64::MAX;
+
+/// Somebody who came to wait while a mutex was given back, and is to be woken.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct LateWaiter<'a> {
+    /// If it was released, it may be gone.
+    mutex: &'a RawPosixMutex,
+    /// What its other word said when it was; or [`STILL_HELD`]. (Two words in all, which stay in registers.)
+    released: u64,
+}
+
+impl<'a> LateWaiter<'a> {
+    /// Of one that has no owner any more, and is still held.
+    #[cfg(not(loom))]
+    pub(super) fn of_held(mutex: &'a RawPosixMutex) -> Self {
+        Self {
+            mutex,
+            released: STILL_HELD,
+        }
+    }
+
+    /// Wakes it, if it has not gone. Called once.
+    pub fn wake(self) {
+        match self.released {
+            STILL_HELD => self.mutex.unlock_word(Then::GoOn),
+            data => self.mutex.wake_after_release(data as u32),
+        }
+    }
+}
+
 impl RawPosixMutex {
     #[inline(never)]
     pub(super) fn lock_contended(&self, seen: u32) {
-        if !self.barge(State(seen)) {
+        if !self.barge(State(seen), None) {
             self.lock_among_others();
         }
     }
@@ -28,28 +71,31 @@ impl RawPosixMutex {
         self.try_fast().is_ok()
     }
 
-    /// [`lock_checked`](Self::lock_checked), if that part was not enough, by the shortest way for one that keeps no owner.
+    /// [`lock_checked`](Self::lock_checked), or with a deadline [`lock_until`](Self::lock_until), if that part was not enough, by the
+    /// shortest way for one that keeps no owner.
     ///
     /// # Errors
-    /// As [`lock_checked`](Self::lock_checked): of one that keeps no owner none, unless its memory was written over.
+    /// As these: of one that keeps no owner none but for the deadline, unless its memory was written over.
     #[inline(never)]
-    pub(crate) fn lock_plain_contended(&self) -> Result<(), LockError> {
-        match self.barge(self.state()) {
+    pub(crate) fn lock_plain_contended(
+        &self,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), LockError> {
+        match self.barge(self.state(), deadline) {
             true => Ok(()),
-            false => self.lock_slow(self.state().0, None),
+            false => self.lock_slow(self.state().0, deadline),
         }
     }
 
     /// Takes the lock if it is free though others wait, as it most often is; whether it has.
     #[inline(always)]
-    fn barge(&self, mut state: State) -> bool {
+    fn barge(&self, mut state: State, deadline: Option<&Deadline>) -> bool {
         if !self.is_plain(state) {
             return false;
         }
         while state.may_barge() {
             if state.is_last_turn() && self.must_make_way(state) {
-                throughput::lock_after_heir(self);
-                return true;
+                return throughput::lock_after_heir(self, deadline).is_ok();
             }
             match self.change(state, state.taken(), Ordering::Acquire) {
                 Ok(()) => return true,
@@ -71,7 +117,7 @@ impl RawPosixMutex {
     #[cfg(not(loom))]
     #[inline(never)]
     pub(super) fn lock_unowned(&self, seen: u32) {
-        if !self.barge(State(seen)) {
+        if !self.barge(State(seen), None) {
             let without_deadline = self.lock_word(None);
             debug_assert!(without_deadline.is_ok());
         }
@@ -161,13 +207,20 @@ impl RawPosixMutex {
         }
     }
 
-    /// Gives it back if nobody waits: the part of [`unlock`](Self::unlock) that is most often enough. False: nothing has been done.
+    /// Gives it back if nobody waits: the part of [`unlock`](Self::unlock) that is most often enough.
     ///
     /// # Safety
     /// The caller holds it.
-    #[inline]
-    pub(crate) unsafe fn unlock_plain_at_once(&self) -> bool {
-        self.release_fast()
+    #[inline(always)]
+    pub(crate) unsafe fn unlock_plain_at_once(&self) -> GivenBack<'_> {
+        match self.release_at_once() {
+            Ok(None) => GivenBack::Yes,
+            Ok(Some(data)) => GivenBack::Unless(LateWaiter {
+                mutex: self,
+                released: data.into(),
+            }),
+            Err(()) => GivenBack::No,
+        }
     }
 
     /// [`unlock_checked`](Self::unlock_checked), if that part was not enough, by the shortest way for one that keeps no owner.

@@ -56,6 +56,7 @@ mod wait_wake;
 pub(in crate::lock) mod waiter;
 mod word;
 
+pub use contended::{GivenBack, LateWaiter};
 pub use error::LockError;
 #[cfg(loom)]
 pub(crate) use extras::let_extras_be_woken;
@@ -334,14 +335,27 @@ impl RawPosixMutex {
     /// looked for by the address, among those who wait for a mutex. If there is one, the mutex exists.
     #[inline]
     fn release_fast(&self) -> bool {
+        match self.release_at_once() {
+            Ok(None) => true,
+            Ok(Some(data)) => {
+                self.wake_after_release(data);
+                true
+            }
+            Err(()) => false,
+        }
+    }
+
+    /// The same, up to the look for that waiter: with what that needs, if it is to be made.
+    #[inline(always)]
+    fn release_at_once(&self) -> Result<Option<u32>, ()> {
         if self.word.load(Ordering::Relaxed) != LOCKED {
-            return false;
+            return Err(());
         }
         let data = self.data.load(Ordering::Relaxed);
-        if self.word.fetch_sub(LOCKED, Ordering::Release) != LOCKED {
-            self.wake_after_release(data);
+        if self.word.fetch_sub(LOCKED, Ordering::Release) == LOCKED {
+            return Ok(None);
         }
-        true
+        Ok(Some(data))
     }
 
     #[cold]

@@ -20,7 +20,7 @@
 //! held (glibc has it so, too).
 
 use super::word::{LOCKED, MOST_LEVELS, ONE_LEVEL, SPECIAL, State};
-use super::{FLAVOUR_SHIFT, Kind, LockError, RawPosixMutex, Then};
+use super::{FLAVOUR_SHIFT, GivenBack, Kind, LateWaiter, LockError, RawPosixMutex, Then};
 use crate::atomic::{AtomicU32, Ordering};
 use crate::futex::Scope;
 use crate::lock::pi::{self, Acquired, PiError};
@@ -310,33 +310,36 @@ impl RawPosixMutex {
     }
 
     /// Gives it back if it is such a one and nobody waits, or one level of it: the part of
-    /// [`unlock_checked`](Self::unlock_checked) that is most often enough for these. False: nothing has been done.
+    /// [`unlock_checked`](Self::unlock_checked) that is most often enough for these.
     ///
     /// # Safety
     /// The caller holds it, or it has an owner and can tell.
     #[inline]
-    pub(crate) unsafe fn unlock_owned_at_once(&self) -> bool {
+    pub(crate) unsafe fn unlock_owned_at_once(&self) -> GivenBack<'_> {
         let state = self.state().0;
         if is_free_and_ours(state & !LOCKED) {
             let data = self.data.load(Ordering::Relaxed);
             if state & LOCKED == 0 || data & OWNER != tid() {
-                return false;
+                return GivenBack::No;
             }
             self.data.store(data & !OWNER, Ordering::Relaxed);
             let free = state & !LOCKED;
             let is_free =
                 self.word
                     .compare_exchange(state, free, Ordering::Release, Ordering::Relaxed);
-            if is_free.is_err() {
-                // Somebody has come to wait.
-                self.unlock_word(Then::GoOn);
-            }
-            return true;
+            return match is_free {
+                Ok(_) => GivenBack::Yes,
+                Err(_) => GivenBack::Unless(LateWaiter::of_held(self)),
+            };
         }
-        if State(state).levels() != 0 {
-            return is_recursively_mine(self) && unlock(self, Then::GoOn).is_ok();
+        let is_done = match State(state).levels() {
+            0 => state & (SPECIAL | PI | SHARED) == SPECIAL | PI && pi::unlock_at_once(&self.data),
+            _ => is_recursively_mine(self) && unlock(self, Then::GoOn).is_ok(),
+        };
+        match is_done {
+            true => GivenBack::Yes,
+            false => GivenBack::No,
         }
-        state & (SPECIAL | PI | SHARED) == SPECIAL | PI && pi::unlock_at_once(&self.data)
     }
 
     /// Makes every later use of it fail with [`LockError::Invalid`], where that can be seen: nothing needs to be done to

@@ -165,11 +165,13 @@ pub(in crate::lock) fn lock_as_extra(mutex: &RawPosixMutex) {
 
 /// The same for a thread that leaves the lock to the heir, though it is free, and parks.
 #[cold]
-pub(super) fn lock_after_heir(mutex: &RawPosixMutex) {
-    let mut contender = Contender::new(mutex, None);
+pub(super) fn lock_after_heir(
+    mutex: &RawPosixMutex,
+    deadline: Option<&Deadline>,
+) -> Result<(), LockTimedOut> {
+    let mut contender = Contender::new(mutex, deadline);
     let outcome = contender.park(State::has_heir);
-    let without_deadline = contender.go_on(outcome);
-    debug_assert!(without_deadline.is_ok());
+    contender.go_on(outcome)
 }
 
 /// As the heir: takes the lock if it is free.

@@ -124,9 +124,14 @@ impl Patience {
 }
 
 /// The sooner of two deadlines.
+///
+/// What may bring the first forward does so with either.
 pub(super) fn sooner(one: Option<Deadline>, other: Option<Deadline>) -> Option<Deadline> {
     match (one, other) {
-        (Some(one), Some(other)) if one.time_left() > other.time_left() => Some(other),
+        (Some(one), Some(other)) if one.time_left() > other.time_left() => Some(Deadline {
+            ender: one.ender,
+            ..other
+        }),
         (one, other) => one.or(other),
     }
 }
