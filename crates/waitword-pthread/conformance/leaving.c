@@ -3,6 +3,7 @@
  * neither are others; old programs make timeouts so. Sources: pthread_cancel(3p), pthread_setcanceltype(3p), pthread_exit(3p), siglongjmp(3p),
  * longjmp(3p) ("in a signal handler"). */
 #include "leaving.h"
+#include <poll.h>
 
 enum way {
     CANCEL,
@@ -19,6 +20,8 @@ enum way {
     JUMP_NESTED_ASIDE,
     /* From a handler that has interrupted another one, which has made a call of its own. */
     JUMP_WITHIN,
+    /* At a cancellation point in a handler. */
+    CANCEL_WITHIN,
 };
 
 static const struct call *call;
@@ -49,6 +52,12 @@ static void handler(int signal) {
     case EXIT:
     case EXIT_ASIDE: pthread_exit((void *)&stage);
     case THREAD_EXIT: thrd_exit(7);
+    case CANCEL_WITHIN:
+        OK(pthread_cancel(pthread_self()));
+        pthread_testcancel();
+        OK(poll(NULL, 0, 0));
+        /* Here, or once the function has come to its end. */
+        return;
     case JUMP_NESTED:
     case JUMP_NESTED_ASIDE: pthread_kill(pthread_self(), SIGUSR2); break;
     case JUMP_WITHIN:
@@ -79,6 +88,10 @@ static void *leave(void *unused) {
     if (sigsetjmp(where, way != JUMP) == 0) {
         SET(stage, 1);
         int result = call->block();
+        if (way == CANCEL_WITHIN) {
+            if (result == 0 && call->undo != NULL && call->undo != with_cond_mutex) OK(call->undo());
+            pthread_testcancel();
+        }
         FAIL("it returned %s", error_name(result));
     }
     /* It has jumped. */
@@ -107,7 +120,8 @@ static void *use(void *unused) {
 
 static void leaves(const struct call *which, enum way how) {
     struct thread thread, user;
-    int is_jump = how != CANCEL && how != EXIT && how != EXIT_ASIDE && how != THREAD_EXIT;
+    int is_cancelled = how == CANCEL || how == CANCEL_WITHIN;
+    int is_jump = !is_cancelled && how != EXIT && how != EXIT_ASIDE && how != THREAD_EXIT;
     call = which;
     way = how;
     handle(SIGUSR1, handler, how == EXIT_ASIDE || how == JUMP_ASIDE ? SA_ONSTACK : 0);
@@ -130,11 +144,15 @@ static void leaves(const struct call *which, enum way how) {
             until_asleep(&thread);
             OK(sem_post(&again));
         }
+        if (how == CANCEL_WITHIN) {
+            pause_ms(20);
+            call->release();
+        }
         void *result = join(&thread);
-        if (how == CANCEL) CHECK(result == PTHREAD_CANCELED);
+        if (is_cancelled) CHECK(result == PTHREAD_CANCELED);
         if (how == EXIT || how == EXIT_ASIDE) CHECK(result == (void *)&stage);
         if (how == THREAD_EXIT) EQ((int)(long)result, 7);
-        call->release();
+        if (how != CANCEL_WITHIN) call->release();
         start(&user, use, NULL);
         join(&user);
     }
@@ -162,4 +180,18 @@ MORE_CASES_OF(cond_wait)
 MORE_CASES_OF(sem_wait)
 MORE_CASES_OF(barrier_wait)
 MORE_CASES_OF(spin_lock)
+
+#define CANCELLED_WITHIN(name) \
+    CASE(name##_cancelled_in_a_handler) { leaves(&of_##name, CANCEL_WITHIN); }
+CANCELLED_WITHIN(normal_lock)
+CANCELLED_WITHIN(recursive_timedlock)
+CANCELLED_WITHIN(inheriting_lock)
+CANCELLED_WITHIN(rdlock)
+CANCELLED_WITHIN(timedwrlock)
+CANCELLED_WITHIN(cond_wait)
+CANCELLED_WITHIN(cond_wait_inheriting)
+CANCELLED_WITHIN(sem_wait)
+CANCELLED_WITHIN(once)
+CANCELLED_WITHIN(spin_lock)
+CANCELLED_WITHIN(mtx_lock)
 

@@ -21,6 +21,8 @@
 //! * **Cancelled**: a call makes the cancellation type deferred. A request that comes in its middle
 //!   ends its wait, and is acted on at its end, as any request is that an asynchronous thread
 //!   finds.
+//! * **Cancelled in a handler**, at a cancellation point of the C library's: a call disables
+//!   cancellation, so the request is acted on behind its end.
 //! * **A handler leaves**: `leave.rs` makes a note of it here, ends the wait and goes back to the
 //!   call. Behind its end it is left.
 //!
@@ -47,7 +49,19 @@ pub(crate) struct Call {
     by: *const Interrupter,
     is_left: Cell<bool>,
     was_asynchronous: bool,
+    was_allowed: bool,
     is_point: bool,
+}
+
+/// What a call is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It does not wait.
+    Through,
+    /// It may wait.
+    Wait,
+    /// It may wait, and is a cancellation point.
+    Point,
 }
 
 /// What the work of a call came to.
@@ -156,6 +170,14 @@ impl Call {
         compiler_fence(Ordering::SeqCst);
     }
 
+    /// The thread acts on requests as it did before the call; on one that stands, at once, if its
+    /// type is asynchronous. It may be unwound from here.
+    #[inline(always)]
+    fn put_off_no_longer(&self) {
+        cancel::allow(self.was_allowed);
+        cancel::defer_no_longer(self.was_asynchronous);
+    }
+
     /// Acts on a request that stands. The thread may be unwound from here.
     #[inline]
     fn act(&self) {
@@ -166,9 +188,12 @@ impl Call {
             self.begin();
             return;
         }
-        cancel::defer_no_longer(self.was_asynchronous);
+        self.put_off_no_longer();
         if self.is_point {
             cancel::test();
+        }
+        if self.was_allowed {
+            cancel::forbid();
         }
         cancel::defer();
         self.begin();
@@ -192,25 +217,26 @@ pub(crate) fn forget_all() {
 /// Runs `work` as a call. If a handler leaves it, `undo` gives back what it took.
 #[inline(always)]
 pub(crate) fn run(work: impl Fn(&Call) -> Ended, undo: impl Fn(Ended)) -> c_int {
-    run_as(false, work, undo)
+    run_as(Kind::Wait, work, undo)
 }
 
 /// The same, as a cancellation point.
 #[inline(always)]
 pub(crate) fn run_point(work: impl Fn(&Call) -> Ended, undo: impl Fn(Ended)) -> c_int {
-    run_as(true, work, undo)
+    run_as(Kind::Point, work, undo)
 }
 
 /// Runs `work`, which takes nothing and does not wait, as a call.
 #[inline(always)]
 pub(crate) fn run_through(work: impl Fn() -> c_int) -> c_int {
-    run_as(false, |_| Ended::with(work()), |_| {})
+    run_as(Kind::Through, |_| Ended::with(work()), |_| {})
 }
 
 #[inline(never)]
-fn run_as<W: Fn(&Call) -> Ended, U: Fn(Ended)>(is_point: bool, work: W, undo: U) -> c_int {
+fn run_as<W: Fn(&Call) -> Ended, U: Fn(Ended)>(kind: Kind, work: W, undo: U) -> c_int {
     // SAFETY: the calling thread's, which is there as long as this frame.
     let thread = unsafe { &*Thread::this() };
+    let is_point = kind == Kind::Point;
     let by = match is_point {
         true => thread.interrupter(),
         false => thread.interrupter_if_any(),
@@ -221,17 +247,20 @@ fn run_as<W: Fn(&Call) -> Ended, U: Fn(Ended)>(is_point: bool, work: W, undo: U)
         by.clear();
     }
     let was_asynchronous = cancel::defer();
+    if is_point {
+        cancel::test();
+    }
     let call = Call {
         outer: thread.call.get(),
         thread,
         by,
         is_left: Cell::new(false),
         was_asynchronous,
+        // A call that does not wait is not worth the time while no thread was ever cancelled: the
+        // first request would have to come in the middle of it.
+        was_allowed: (kind != Kind::Through || cancel::was_ever_asked()) && cancel::forbid(),
         is_point,
     };
-    if is_point {
-        cancel::test();
-    }
     let aside = match call.outer.is_null() {
         true => None,
         false => Some(call.interrupter().set_aside()),
@@ -254,7 +283,7 @@ fn run_as<W: Fn(&Call) -> Ended, U: Fn(Ended)>(is_point: bool, work: W, undo: U)
     if let Some(aside) = aside {
         call.interrupter().take_up(aside);
     }
-    cancel::defer_no_longer(was_asynchronous);
+    call.put_off_no_longer();
     ended.number
 }
 
@@ -280,7 +309,7 @@ fn leave_for<U: Fn(Ended)>(call: &Call, ended: Ended, undo: &U, aside: Option<Se
     if let Some(aside) = aside {
         interrupter.take_up(aside);
     }
-    cancel::defer_no_longer(call.was_asynchronous);
+    call.put_off_no_longer();
     leave::go();
 }
 

@@ -22,9 +22,13 @@
 //! There the interrupter also sends the thread the C library's cancellation signal, which ends its
 //! system call (`waitword`'s `lock/interrupter.rs`).
 //!
+//! In the middle of a call of ours no request is acted on, also not by a cancellation point of the
+//! C library's in a signal handler: the thread's cancellation state is "disabled" ([`forbid`]).
+
 mod records;
 
 use core::ffi::c_int;
+use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, Ordering};
 use libc::pthread_t;
 pub(crate) use records::Thread;
@@ -40,8 +44,11 @@ pub(crate) mod glibc {
 
 unsafe extern "C-unwind" {
     fn pthread_testcancel();
+    fn pthread_setcancelstate(new: c_int, old: *mut c_int) -> c_int;
 }
 
+const ENABLED: c_int = 0;
+const DISABLED: c_int = 1;
 const DEFERRED: c_int = 0;
 const ASYNCHRONOUS: c_int = 1;
 
@@ -83,12 +90,37 @@ fn change_type(to: c_int) -> c_int {
     old
 }
 
+/// From here on the calling thread acts on no request; whether it did so before.
+#[inline]
+pub(crate) fn forbid() -> bool {
+    let mut old = ENABLED;
+    // SAFETY: `old` is a place for the state. A thread is never unwound from here.
+    unsafe { pthread_setcancelstate(DISABLED, &raw mut old) };
+    old == ENABLED
+}
+
+/// It acts on requests again, if it did before. With the asynchronous type it does so at once.
+#[inline]
+pub(crate) fn allow(was_allowed: bool) {
+    if was_allowed {
+        // SAFETY: the C library writes the old state nowhere if it is given no place. If the thread
+        // is unwound, no frame of ours between here and C's caller has anything to be dropped.
+        unsafe { pthread_setcancelstate(ENABLED, null_mut()) };
+    }
+}
+
+/// Whether any thread was ever asked to end.
+#[inline]
+pub(crate) fn was_ever_asked() -> bool {
+    // Relaxed: a request that must be seen was made before something else that this thread has
+    // seen.
+    EVER_ASKED.load(Ordering::Relaxed)
+}
+
 /// Acts on a request that stands.
 #[inline]
 pub(crate) fn test() {
-    // Relaxed: a request that must be seen here was made before something else that this thread has
-    // seen.
-    if EVER_ASKED.load(Ordering::Relaxed) {
+    if was_ever_asked() {
         // SAFETY: if it unwinds the thread, no frame of ours between here and C's caller has
         // anything to be dropped.
         unsafe { pthread_testcancel() };
