@@ -15,7 +15,8 @@ use core::mem::MaybeUninit;
 use waitword::Once;
 use waitword::abi_support::{OnceRun, begin_executing};
 
-/// Calls the routine if nobody has with this `once`, or waits for the thread that is at it. Blocks.
+/// Calls the routine if no thread has called one with this `once`, or waits for the thread that
+/// runs it. Blocks.
 ///
 /// If it is done already this is one load.
 #[inline(always)]
