@@ -291,12 +291,14 @@ impl<'a> Contender<'a> {
         self.watch(BRIEF_LOOK, State::may_barge)
     }
 
-    /// Watches for so many nanoseconds; whether it has come to what `enough` says.
+    /// Watches for so many nanoseconds, where a thread may spin; whether it has come to what `enough`
+    /// says.
     fn watch(&self, nanoseconds: u64, enough: impl Fn(State) -> bool) -> bool {
-        (0..spin::pauses(nanoseconds)).any(|_| {
-            spin_loop();
-            enough(self.mutex.state())
-        })
+        spin::is_allowed()
+            && (0..spin::pauses(nanoseconds)).any(|_| {
+                spin_loop();
+                enough(self.mutex.state())
+            })
     }
 
     /// As what it parks.
