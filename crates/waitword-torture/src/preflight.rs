@@ -8,6 +8,7 @@ use crate::record;
 use crate::scenario::{self, Scenario};
 use std::fs::OpenOptions;
 use std::path::Path;
+use std::ptr::null_mut;
 use std::sync::RwLock;
 use std::thread::{Builder, scope};
 
@@ -77,6 +78,11 @@ pub(crate) fn can_be_written(file: &Path) -> Result<(), String> {
 
 /// Starts so many threads, of which none goes before the last has come.
 fn can_be_there(threads: usize) -> Result<(), String> {
+    /// Of its own memory, beside the stack: the signal stack that Rust gives it, guard pages.
+    const BESIDE: usize = 64 << 10;
+    // First, since a thread whose signal stack cannot be had ends the process.
+    has_room(threads * (STACK + BESIDE))
+        .map_err(|error| format!("there is no room for their stacks ({error})"))?;
     let gate = RwLock::new(());
     scope(|scope| {
         let closed = gate.write();
@@ -89,4 +95,17 @@ fn can_be_there(threads: usize) -> Result<(), String> {
         drop(closed);
         Ok(())
     })
+}
+
+/// Whether so many bytes of the address space can be had.
+fn has_room(bytes: usize) -> std::io::Result<()> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: new memory, that nobody uses.
+    let memory = unsafe { libc::mmap(null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
+    if memory == libc::MAP_FAILED {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: it was mapped above, with this size.
+    unsafe { libc::munmap(memory, bytes) };
+    Ok(())
 }
