@@ -32,27 +32,28 @@ pub fn execute(once: &Once, routine: impl FnOnce()) {
 fn run_or_wait(once: &Once, routine: impl FnOnce()) {
     // Without a deadline it does not give up.
     if let Ok(Some(run)) = begin_executing(once, None) {
-        take_turn(run, routine, |run, is_done| match is_done {
-            true => run.end(),
-            false => drop(run),
-        });
+        let call = || {
+            routine();
+            true
+        };
+        take_turn(run, call, |run| drop(run));
     }
 }
 
-/// Calls the routine of a run that has begun. However it is left, `end` is called, and told whether
-/// it has returned.
+/// Calls `call`, which calls the routine of a run that has begun, or says that it did not. If it does
+/// not return, `give_up` drops the run.
 #[inline(always)]
-pub fn take_turn(run: OnceRun<'_>, routine: impl FnOnce(), end: fn(OnceRun<'_>, bool)) {
+pub fn take_turn(run: OnceRun<'_>, call: impl FnOnce() -> bool, give_up: fn(OnceRun<'_>)) {
     let turn = Turn {
         run: Cell::new(Some(run)),
-        end,
+        give_up,
         link: UnsafeCell::new(MaybeUninit::uninit()),
     };
     // SAFETY: the turn is this frame's and is not moved. It ends below, or in its destructor.
     unsafe { turn.list() };
-    routine();
+    let is_done = call();
     // SAFETY: it was listed above.
-    unsafe { turn.finish() };
+    unsafe { turn.finish(is_done) };
 }
 
 /// A link of the C library's list of cleanup handlers: its `struct _pthread_cleanup_buffer`.
@@ -80,7 +81,7 @@ unsafe extern "C" {
 struct Turn<'a> {
     /// `None` once it has ended.
     run: Cell<Option<OnceRun<'a>>>,
-    end: fn(OnceRun<'_>, bool),
+    give_up: fn(OnceRun<'_>),
     link: UnsafeCell<MaybeUninit<Link>>,
 }
 
@@ -89,13 +90,13 @@ impl Turn<'_> {
     ///
     /// # Safety
     /// It lies in a frame of the calling thread's stack and is not moved. Before that frame returns
-    /// it [ends](Self::end) or is dropped.
+    /// it is [finished](Self::finish) or dropped.
     unsafe fn list(&self) {
         unsafe extern "C" fn leave(turn: *mut c_void) {
             // SAFETY: the turn that was listed. The C library calls this on the same stack, further
             // down, before anything else can use the turn's place.
             let turn = unsafe { &*turn.cast::<Turn<'_>>() };
-            turn.end(false);
+            turn.give_up();
         }
         let turn = core::ptr::from_ref(self).cast_mut().cast();
         // SAFETY: the link has room for all that is written there, and is in the list no longer
@@ -112,20 +113,23 @@ impl Turn<'_> {
         unsafe { _pthread_cleanup_pop(self.link.get().cast(), 0) };
     }
 
-    /// The routine has returned.
+    /// The call has returned.
     ///
     /// # Safety
     /// It is listed.
-    unsafe fn finish(&self) {
+    unsafe fn finish(&self, is_done: bool) {
         // SAFETY: forwards this function's own contract.
         unsafe { self.unlist() };
-        self.end(true);
+        match self.run.take() {
+            Some(run) if is_done => run.end(),
+            run => drop(run),
+        }
     }
 
-    /// Ends the run, unless it has ended.
-    fn end(&self, is_done: bool) {
+    /// The call has been left.
+    fn give_up(&self) {
         if let Some(run) = self.run.take() {
-            (self.end)(run, is_done);
+            (self.give_up)(run);
         }
     }
 }
@@ -134,10 +138,10 @@ impl Turn<'_> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         if let Some(run) = self.run.take() {
-            // SAFETY: it was listed before the routine was called, and neither `end` nor `leave`
+            // SAFETY: it was listed before the routine was called, and neither `finish` nor `leave`
             // has run.
             unsafe { self.unlist() };
-            drop(run);
+            (self.give_up)(run);
         }
     }
 }

@@ -55,6 +55,7 @@ programs! {
     cond: Program::new("cond.c");
     cancel: Program::new("cancel.c");
     leaving: Program::new("leaving.c");
+    leaving_exceptions: Program::new("leaving_exceptions.cpp");
     sem: Program::new("sem.c");
     rwlock: Program::new("rwlock.c");
     barrier: Program::new("barrier.c");
@@ -74,7 +75,7 @@ programs! {
     // Whoever spins instruction by instruction does so for long. The long run, below, has it all.
     lost_wakeup: Program::new("lost_wakeup.c").with_variables(&[("WAITWORD_SPIN", "0")]);
     stepped: Program::new("stepped.c").with_variables(&[("WAITWORD_SPIN", "0")]);
-    leaving_stepped: Program::new("leaving_stepped.c")
+    leaving_stepped: Program::new("leaving_stepped.cpp")
         .with_variables(&[("WAITWORD_SPIN", "0"), ("CONFORMANCE_ROUNDS", "12")]);
 }
 
@@ -182,7 +183,7 @@ fn held_up_at_every_instruction_for_minutes() {
             ],
         ),
         (
-            "leaving_stepped.c",
+            "leaving_stepped.cpp",
             &[
                 ("CONFORMANCE_ROUNDS", "1000"),
                 ("CONFORMANCE_PATIENCE", "40"),

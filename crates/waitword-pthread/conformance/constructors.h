@@ -179,6 +179,14 @@ JUMPS(longjmp)
 JUMPS(_longjmp)
 JUMPS(siglongjmp)
 JUMPS(__longjmp_chk)
+/* Nobody catches it. */
+#define RAISES(function)                                                         \
+    ALONE(function, ONCE, {                                                      \
+        static __thread struct _Unwind_Exception exception;                      \
+        MUST(function(&exception) != _URC_END_OF_STACK);                         \
+    })
+RAISES(_Unwind_RaiseException)
+RAISES(_Unwind_Resume_or_Rethrow)
 
 ALONE(__pthread_mutex_init, NEW_MUTEX, { MUST(__pthread_mutex_init(&mutex, &mutex_kind)); })
 ALONE(__pthread_mutex_destroy, MUTEX, { MUST(__pthread_mutex_destroy(&mutex)); })

@@ -13,6 +13,7 @@
 #include <threads.h>
 #include <time.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #define GET(variable) __atomic_load_n(&(variable), __ATOMIC_SEQ_CST)
 #define SET(variable, value) __atomic_store_n(&(variable), (value), __ATOMIC_SEQ_CST)

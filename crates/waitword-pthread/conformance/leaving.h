@@ -1,4 +1,4 @@
-/* What is blocked in, and what is left behind: for `leaving.c` and `leaving_stepped.c`. */
+/* What is blocked in, and what is left behind: for `leaving.c`, `leaving_exceptions.cpp` and `leaving_stepped.cpp`. */
 #ifndef WAITWORD_LEAVING_H
 #define WAITWORD_LEAVING_H
 

@@ -30,7 +30,8 @@
 //!
 //! [`run`] and what calls it can be unwound from any instruction: `extern "C-unwind"`, with nothing
 //! to be dropped. (A function with something to drop has a table of the calls in which it may be
-//! unwound, and no instruction beside them.) What `run` calls does not unwind.
+//! unwound, and no instruction beside them.) What `run` calls does not unwind: an exception that a
+//! handler lets out stops at `run` (`leave/exception.rs`).
 
 use crate::cancel::{self, Thread};
 use crate::leave;
@@ -47,6 +48,8 @@ pub(crate) struct Call {
     outer: *const Call,
     thread: *const Thread,
     by: *const Interrupter,
+    /// The outer call's waits, which stand still meanwhile.
+    aside: Cell<Option<SetAside>>,
     is_left: Cell<bool>,
     was_asynchronous: bool,
     was_allowed: bool,
@@ -178,25 +181,62 @@ impl Call {
         cancel::defer_no_longer(self.was_asynchronous);
     }
 
-    /// Acts on a request that stands. The thread may be unwound from here.
-    #[inline]
-    fn act(&self) {
-        self.interrupter().clear();
-        self.end();
-        if self.is_left() {
-            // That comes first: the thread's waits are ended by it until it has left.
-            self.begin();
-            return;
+    /// The call has ended: all is as it was before. From here the thread may be unwound.
+    #[inline(always)]
+    fn step_out(&self) {
+        if let Some(aside) = self.aside.take() {
+            self.interrupter().take_up(aside);
         }
         self.put_off_no_longer();
-        if self.is_point {
-            cancel::test();
-        }
+    }
+
+    /// It is about to begin again.
+    #[inline(always)]
+    fn step_in(&self) {
         if self.was_allowed {
             cancel::forbid();
         }
         cancel::defer();
-        self.begin();
+        self.set_aside();
+    }
+
+    #[inline(always)]
+    fn set_aside(&self) {
+        if !self.outer.is_null() {
+            self.aside.set(Some(self.interrupter().set_aside()));
+        }
+    }
+
+    /// Calls `function` as if C's caller did: the thread may leave it in any way. Not if the call is
+    /// to be left. Whether `function` has returned.
+    pub(crate) fn outside<F: Fn()>(&self, function: F) -> bool {
+        // In a frame of its own, without anything to be dropped.
+        #[inline(never)]
+        #[allow(improper_ctypes_definitions, reason = "as `work_of`")]
+        extern "C-unwind" fn call_outside<F: Fn()>(call: &Call, function: &F) -> bool {
+            call.end();
+            // To be left comes first: the thread's waits are ended by that until it has left.
+            let goes_on = !call.is_left();
+            if goes_on {
+                call.step_out();
+                function();
+                call.step_in();
+            }
+            call.begin();
+            goes_on
+        }
+        call_outside(self, &function)
+    }
+
+    /// Acts on a request that stands.
+    #[inline]
+    fn act(&self) {
+        self.interrupter().clear();
+        self.outside(|| {
+            if self.is_point {
+                cancel::test();
+            }
+        });
     }
 }
 
@@ -236,6 +276,7 @@ pub(crate) fn run_through(work: impl Fn() -> c_int) -> c_int {
 fn run_as<W: Fn(&Call) -> Ended, U: Fn(Ended)>(kind: Kind, work: W, undo: U) -> c_int {
     // SAFETY: the calling thread's, which is there as long as this frame.
     let thread = unsafe { &*Thread::this() };
+    leave::boundary();
     let is_point = kind == Kind::Point;
     let by = match is_point {
         true => thread.interrupter(),
@@ -254,6 +295,7 @@ fn run_as<W: Fn(&Call) -> Ended, U: Fn(Ended)>(kind: Kind, work: W, undo: U) -> 
         outer: thread.call.get(),
         thread,
         by,
+        aside: Cell::new(None),
         is_left: Cell::new(false),
         was_asynchronous,
         // A call that does not wait is not worth the time while no thread was ever cancelled: the
@@ -261,10 +303,7 @@ fn run_as<W: Fn(&Call) -> Ended, U: Fn(Ended)>(kind: Kind, work: W, undo: U) -> 
         was_allowed: (kind != Kind::Through || cancel::was_ever_asked()) && cancel::forbid(),
         is_point,
     };
-    let aside = match call.outer.is_null() {
-        true => None,
-        false => Some(call.interrupter().set_aside()),
-    };
+    call.set_aside();
     call.begin();
     let ended = loop {
         let ended = work_of(&work, &call);
@@ -278,43 +317,36 @@ fn run_as<W: Fn(&Call) -> Ended, U: Fn(Ended)>(kind: Kind, work: W, undo: U) -> 
     };
     call.end();
     if call.is_left() {
-        leave_for(&call, ended, &undo, aside);
+        leave_for(&call, ended, &undo);
     }
-    if let Some(aside) = aside {
-        call.interrupter().take_up(aside);
-    }
-    call.put_off_no_longer();
+    call.step_out();
     ended.number
 }
 
-/// It does not unwind: so [`run_as`] has nothing to be ready for.
+/// An unwinder that looks for who catches an exception goes by it, to the boundary.
 #[inline(never)]
 #[allow(
     improper_ctypes_definitions,
-    reason = "it is called by Rust; the ABI says that it does not unwind"
+    reason = "it is called by Rust; the ABI says that an unwinder may go by it"
 )]
-extern "C" fn work_of<W: Fn(&Call) -> Ended>(work: &W, call: &Call) -> Ended {
+extern "C-unwind" fn work_of<W: Fn(&Call) -> Ended>(work: &W, call: &Call) -> Ended {
     work(call)
 }
 
 /// Gives back what the call took, and leaves it.
 #[cold]
 #[inline(never)]
-fn leave_for<U: Fn(Ended)>(call: &Call, ended: Ended, undo: &U, aside: Option<SetAside>) {
-    let interrupter = call.interrupter();
+fn leave_for<U: Fn(Ended)>(call: &Call, ended: Ended, undo: &U) {
     call.begin();
     undo_of(undo, ended);
     call.end();
-    interrupter.has_left();
-    if let Some(aside) = aside {
-        interrupter.take_up(aside);
-    }
-    call.put_off_no_longer();
+    call.interrupter().has_left();
+    call.step_out();
     leave::go();
 }
 
 #[inline(never)]
 #[allow(improper_ctypes_definitions, reason = "as `work_of`")]
-extern "C" fn undo_of<U: Fn(Ended)>(undo: &U, ended: Ended) {
+extern "C-unwind" fn undo_of<U: Fn(Ended)>(undo: &U, ended: Ended) {
     undo(ended);
 }

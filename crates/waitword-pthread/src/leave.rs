@@ -1,5 +1,6 @@
 //! Signal handlers that do not return: `pthread_exit`, `thrd_exit`, `longjmp` and its like, called
-//! by a handler that has interrupted a call of ours (`call.rs`).
+//! by a handler that has interrupted a call of ours (`call.rs`); and exceptions that it lets out
+//! (`leave/exception.rs`).
 //!
 //! ```text
 //!   C's caller ► run ► the work ► (signal frame) ► handler ► siglongjmp
@@ -24,11 +25,13 @@
 //!
 //! On x86-64. Elsewhere these functions are the C library's.
 
+mod exception;
 mod frame;
 
 use crate::call::{self, Call};
 use core::cell::{Cell, UnsafeCell};
 use core::ffi::{c_int, c_void};
+pub(crate) use exception::boundary;
 use frame::SignalFrame;
 
 mod glibc {
@@ -62,6 +65,7 @@ enum Wish {
     ThreadExit(c_int),
     /// To the buffer in the note.
     Jump(c_int),
+    Exception(*mut c_void),
 }
 
 /// The last wish of a thread's handlers. A later one takes the place of an earlier: that handler
@@ -129,6 +133,7 @@ pub(crate) fn go() {
                 Wish::Exit(value) => pthread_exit(value),
                 Wish::ThreadExit(value) => thrd_exit(value),
                 Wish::Jump(value) => siglongjmp(note.buffer.get(), value),
+                Wish::Exception(exception) => exception::raise(exception),
             }
         }
     })

@@ -66,35 +66,23 @@ extern "C-unwind" fn call_routine(
     let Some(routine) = routine else {
         return libc::EINVAL;
     };
-    if let Some(run) = begin(once) {
-        // SAFETY: a function that C's caller wants called.
-        take_turn(run, || unsafe { routine() }, end);
-    }
-    0
-}
-
-/// Begins, or waits for the thread that has begun. `None` if it has been done.
-fn begin(once: &Once) -> Option<OnceRun<'_>> {
-    let begun = Cell::new(None);
     let work = |call: &Call| match begin_executing(once, Some(&call.until(None))) {
-        Ok(run) => {
-            begun.set(run);
+        Ok(Some(run)) => {
+            // SAFETY: a function that C's caller wants called.
+            take_turn(run, || call.outside(|| unsafe { routine() }), give_up);
             Ended::with(0)
         }
+        Ok(None) => Ended::with(0),
         Err(_) => call.ended(libc::ETIMEDOUT),
     };
-    call::run(work, |_| drop(begun.take()));
-    begun.take()
+    call::run(work, |_| {})
 }
 
-/// Ends it: wakes those who wait.
-fn end(run: OnceRun<'_>, is_done: bool) {
+/// The routine has been left: one of those who wait calls its own.
+fn give_up(run: OnceRun<'_>) {
     let run = Cell::new(Some(run));
     call::run_through(|| {
-        match run.take() {
-            Some(run) if is_done => run.end(),
-            run => drop(run),
-        }
+        drop(run.take());
         0
     });
 }

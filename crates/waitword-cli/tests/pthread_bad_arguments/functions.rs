@@ -179,7 +179,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
 
 /// `syscall`: what `tests/raw_futex` and `crates/waitword/tests/fuzz.rs` try, with all that can be wrong.
 /// The others hand their arguments to the C library as they are, and most of them do not return
-/// (`conformance/leaving.c`).
+/// (`conformance/leaving.c`, `conformance/exceptions.cpp`).
 const TRIED_ELSEWHERE: &[&str] = &[
     "syscall",
     "pthread_setcanceltype",
@@ -189,6 +189,8 @@ const TRIED_ELSEWHERE: &[&str] = &[
     "_longjmp",
     "siglongjmp",
     "__longjmp_chk",
+    "_Unwind_RaiseException",
+    "_Unwind_Resume_or_Rethrow",
 ];
 
 /// The functions of a library that nothing is known of here, and those that it does not have.

@@ -2,3 +2,6 @@
 
 /// Nobody has asked a call to be left.
 pub(crate) fn go() {}
+
+/// An exception that a handler lets out of a call ends the process.
+pub(crate) fn boundary() {}

@@ -198,6 +198,11 @@ impl SignalFrame {
         unsafe { word(self.0 + offset) }
     }
 
+    /// Whether it is the caller, to an unwinder, of a function whose frame ends at this address.
+    pub(super) fn begins_at(self, address: usize) -> bool {
+        address == self.0 + WORD
+    }
+
     /// That of the interrupted code.
     fn stack_pointer(self) -> usize {
         self.get(at::STACK_POINTER)

@@ -1,4 +1,4 @@
-/* `leaving.c` at every instruction: threads run step by step with the processor's trap flag, and leave a function between any two of its
+/* `leaving.c` and `leaving_exceptions.cpp` at every instruction: threads run step by step with the processor's trap flag, and leave a function between any two of its
  * instructions. Afterwards others use the object as if the one that left had never been there.
  *
  * The C library itself has instructions at which that goes wrong, so these cases are for the drop-in; on glibc alone they do nothing.
@@ -6,7 +6,9 @@
 #include "leaving.h"
 
 #ifdef __x86_64__
-enum way { JUMP, EXIT, CANCEL };
+enum way { JUMP, EXIT, CANCEL, THROW };
+
+struct Left {};
 
 static const struct call *call;
 static enum way way;
@@ -17,12 +19,12 @@ static __thread sigjmp_buf where;
 static __thread int is_stepped;
 
 #define STEP_ON() __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc")
-#define STEP_OFF() __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc")
 
 static void leave_now(void) {
     switch (way) {
     case EXIT: pthread_exit(NULL);
     case CANCEL: OK(pthread_cancel(pthread_self())); break;
+    case THROW: throw Left();
     default: siglongjmp(where, 1);
     }
 }
@@ -47,35 +49,50 @@ static void no_more_steps(int signal) {
 
 static int (*stepped)(void);
 
+/* A function of its own: the compiler's table of calls, which a `try` needs, has no other instructions. */
+__attribute__((noinline)) static void run_stepped(void) {
+    STEP_ON();
+    stepped();
+    /* The next step is the last. */
+    is_stepped = 0;
+}
+
+static void has_left(void) {
+    is_stepped = 0;
+    if (call != NULL && call->undo == with_cond_mutex) OK(with_cond_mutex());
+    write_over_the_stack();
+    SET(stage, 2);
+}
+
 static void *leave(void *unused) {
     (void)unused;
     if (way == CANCEL) OK(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL));
-    if (sigsetjmp(where, 1) == 0) {
+    if (sigsetjmp(where, 1) != 0) {
+        has_left();
+        return NULL;
+    }
+    try {
         SET(stage, 1);
         is_stepped = 1;
-        STEP_ON();
-        stepped();
-        STEP_OFF();
-        is_stepped = 0;
+        run_stepped();
         SET(stage, 3);
         if (way == CANCEL) pthread_testcancel();
-    } else {
-        is_stepped = 0;
-        if (call != NULL && call->undo == with_cond_mutex) OK(with_cond_mutex());
-        write_over_the_stack();
-        SET(stage, 2);
+    } catch (const Left &) {
+        has_left();
     }
     return NULL;
 }
 
-
 static void begin(const struct call *which, enum way how) {
     call = which;
     way = how;
-    struct sigaction steps = {.sa_sigaction = step, .sa_flags = SA_RESTART | SA_SIGINFO};
-    struct sigaction no_steps = {.sa_handler = no_more_steps, .sa_flags = SA_RESTART};
-    OK(sigaction(SIGTRAP, &steps, NULL));
-    OK(sigaction(SIGUSR1, &no_steps, NULL));
+    struct sigaction action = {};
+    action.sa_flags = SA_RESTART | SA_SIGINFO;
+    action.sa_sigaction = step;
+    OK(sigaction(SIGTRAP, &action, NULL));
+    action.sa_flags = SA_RESTART;
+    action.sa_handler = no_more_steps;
+    OK(sigaction(SIGUSR1, &action, NULL));
 }
 
 /* How many places are tried, about. */
@@ -143,7 +160,8 @@ static void leaves_at_each_step(const struct call *which, enum way how) {
 #define CASES_OF(name, ...)                                                          \
     LONG_CASE(name##_jumps, 60) { leaves_at_each_step(&of_##name, JUMP); }           \
     LONG_CASE(name##_exits, 60) { leaves_at_each_step(&of_##name, EXIT); }           \
-    LONG_CASE(name##_cancelled, 60) { leaves_at_each_step(&of_##name, CANCEL); }
+    LONG_CASE(name##_cancelled, 60) { leaves_at_each_step(&of_##name, CANCEL); }     \
+    LONG_CASE(name##_throws, 60) { leaves_at_each_step(&of_##name, THROW); }
 #define EACH_STEPPED_CALL(each)                                                                 \
     each(normal_lock) each(normal_timedlock) each(recursive_lock) each(inheriting_lock)         \
     each(inheriting_timedlock) each(rdlock) each(wrlock) each(clockwrlock) each(sem_wait)       \
@@ -192,7 +210,8 @@ static void leaves_cond_at_each_step(const struct call *which, enum way how) {
 #define COND_CASES_OF(name)                                                               \
     LONG_CASE(name##_jumps, 60) { leaves_cond_at_each_step(&of_##name, JUMP); }           \
     LONG_CASE(name##_exits, 60) { leaves_cond_at_each_step(&of_##name, EXIT); }           \
-    LONG_CASE(name##_cancelled, 60) { leaves_cond_at_each_step(&of_##name, CANCEL); }
+    LONG_CASE(name##_cancelled, 60) { leaves_cond_at_each_step(&of_##name, CANCEL); }     \
+    LONG_CASE(name##_throws, 60) { leaves_cond_at_each_step(&of_##name, THROW); }
 COND_CASES_OF(cond_wait)
 COND_CASES_OF(cond_wait_inheriting)
 
@@ -269,6 +288,8 @@ static void leaves_what_others_use(int (*used)(void), enum way how) {
         misses = GET(stage) == 3 || at > GET(steps) ? misses + 1 : 0;
         SET(others_end, 1);
         for (int each = 0; each < OTHERS; each++) join(&others[each]);
+        /* Nobody is at it any more. */
+        OK(do_nothing_once());
         at += at < 60 ? 1 : 1 + rand() % 20;
     }
 }
@@ -276,7 +297,8 @@ static void leaves_what_others_use(int (*used)(void), enum way how) {
 #define USED(name)                                                                     \
     LONG_CASE(name##_jumps, 60) { leaves_what_others_use(name, JUMP); }                \
     LONG_CASE(name##_exits, 60) { leaves_what_others_use(name, EXIT); }                \
-    LONG_CASE(name##_cancelled, 60) { leaves_what_others_use(name, CANCEL); }
+    LONG_CASE(name##_cancelled, 60) { leaves_what_others_use(name, CANCEL); }          \
+    LONG_CASE(name##_throws, 60) { leaves_what_others_use(name, THROW); }
 USED(lock_and_unlock)
 USED(lock_and_unlock_recursive)
 USED(read_and_write)

@@ -1,0 +1,184 @@
+//! Exceptions that a signal handler lets out of the wait that it has interrupted: of C++, or of
+//! whatever else uses the unwinder (the Itanium C++ ABI, "Exception Handling", level I).
+//!
+//! ```text
+//!   C's caller, catches ► run ► the work ► (signal frame) ► handler ► throw
+//!                         1. the unwinder looks for who catches it: not in the handler, and not
+//!                            beyond the boundary
+//!                                                      2. the handler's frames are unwound, and
+//!                                                         their objects destroyed
+//!                               3. back to the call, which comes to its end (`leave.rs`)
+//!                         4. it is raised again from here
+//! ```
+
+use super::{Wish, put_off_end, way_back};
+use crate::call;
+use core::arch::asm;
+use core::ffi::{CStr, c_int, c_void};
+use core::mem::transmute;
+
+/// The unwinder's `_Unwind_Reason_Code`.
+mod reason {
+    use super::c_int;
+
+    pub(super) const NONE: c_int = 0;
+    pub(super) const FATAL_PHASE2_ERROR: c_int = 2;
+    pub(super) const FATAL_PHASE1_ERROR: c_int = 3;
+    pub(super) const CONTINUE_UNWIND: c_int = 8;
+}
+
+/// The unwinder's `_Unwind_Action`.
+mod action {
+    use super::c_int;
+
+    pub(super) const SEARCH_PHASE: c_int = 1;
+    pub(super) const END_OF_STACK: c_int = 16;
+}
+
+/// The unwinder's `_Unwind_Exception`.
+#[repr(C)]
+struct Exception {
+    class: u64,
+    cleanup: *const c_void,
+    /// Its `private_1`: what [`Stop`] there is.
+    is_forced: usize,
+}
+
+type Stop = extern "C-unwind" fn(c_int, c_int, u64, *mut c_void, *mut c_void, *mut c_void) -> c_int;
+
+#[allow(non_snake_case, reason = "the unwinder's names")]
+mod libgcc {
+    use super::{Stop, c_int, c_void};
+
+    crate::real::real! {
+        fn _Unwind_RaiseException(exception: *mut c_void) -> c_int;
+        fn _Unwind_Resume_or_Rethrow(exception: *mut c_void) -> c_int;
+        fn _Unwind_ForcedUnwind(exception: *mut c_void, stop: Stop, argument: *mut c_void) -> c_int;
+        fn _Unwind_GetCFA(context: *mut c_void) -> usize;
+    }
+}
+
+/// Has an exception ask [`personality`] before it leaves the function that this is a part of. It
+/// costs no instruction.
+#[inline(always)]
+pub(crate) fn boundary() {
+    // `0x1b`: the address is relative, in four bytes.
+    // SAFETY: a directive for the function's unwind table, and no instruction.
+    unsafe {
+        asm!(
+            ".cfi_personality 0x1b, {personality}",
+            personality = sym personality,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
+}
+
+/// What an unwinder asks when it comes to the boundary: an exception does not leave a call that is
+/// in the middle of its work.
+extern "C" fn personality(
+    _version: c_int,
+    actions: c_int,
+    _class: u64,
+    _exception: *mut c_void,
+    context: *mut c_void,
+) -> c_int {
+    /// More than the frame of the function whose call it is, and less than what lies between it and
+    /// any other: a signal frame with its 440 bytes, 512 or more of floating-point state, and the
+    /// 128 that are not touched.
+    const FRAME: usize = 1024;
+    // SAFETY: the unwinder's own context, for this call.
+    let at = unsafe { libgcc::_Unwind_GetCFA(context) };
+    let is_within = call::current().addr().wrapping_sub(at) < FRAME;
+    match actions & action::SEARCH_PHASE != 0 && is_within {
+        true => reason::FATAL_PHASE1_ERROR,
+        false => reason::CONTINUE_UNWIND,
+    }
+}
+
+/// Nobody in reach catches the exception. If that is because a handler lets it out of a call, the
+/// call is left first, and this does not return.
+#[cold]
+fn put_off_exception(exception: *mut c_void) {
+    if way_back(|_| true).is_some() {
+        // SAFETY: the unwinder has refused the exception, so it is the caller's still. `stop` unwinds
+        // through the handler's frames alone. None of them catches: the search went by them.
+        unsafe { libgcc::_Unwind_ForcedUnwind(exception, stop, core::ptr::null_mut()) };
+    }
+}
+
+/// Asked before each frame is unwound.
+extern "C-unwind" fn stop(
+    _version: c_int,
+    actions: c_int,
+    _class: u64,
+    exception: *mut c_void,
+    context: *mut c_void,
+    _argument: *mut c_void,
+) -> c_int {
+    // SAFETY: the unwinder's own context, for this call of `stop`.
+    let at = unsafe { libgcc::_Unwind_GetCFA(context) };
+    let is_over = |way: super::Way<'_>| way.frame.begins_at(at);
+    if actions & action::END_OF_STACK != 0 || way_back(|_| true).is_none_or(is_over) {
+        put_off_end(Wish::Exception(exception));
+        return reason::FATAL_PHASE2_ERROR;
+    }
+    reason::NONE
+}
+
+/// The call has been left: raises the exception where it was called.
+///
+/// # Safety
+/// The exception was refused by the unwinder, and nobody else has it.
+pub(super) unsafe fn raise(exception: *mut c_void) -> ! {
+    // SAFETY: forwards this function's own contract. The unwinder has left `stop` in it, and would
+    // ask that again.
+    unsafe {
+        (*exception.cast::<Exception>()).is_forced = 0;
+        _Unwind_RaiseException(exception);
+    }
+    terminate(exception)
+}
+
+/// Nobody catches it: what a `throw` does then.
+fn terminate(exception: *mut c_void) -> ! {
+    let find = |name: &CStr| {
+        // SAFETY: the name is a string that ends with a zero.
+        unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
+    };
+    let (begin_catch, terminate) = (find(c"__cxa_begin_catch"), find(c"_ZSt9terminatev"));
+    if !begin_catch.is_null() && !terminate.is_null() {
+        // SAFETY: the C++ ABI has these names for functions of these types, and they take any
+        // exception that was raised and is not caught.
+        unsafe {
+            transmute::<*mut c_void, extern "C-unwind" fn(*mut c_void) -> *mut c_void>(begin_catch)(
+                exception,
+            );
+            transmute::<*mut c_void, extern "C-unwind" fn()>(terminate)();
+        }
+    }
+    super::never()
+}
+
+/// `raise! { _Unwind_RaiseException }`: defines the function of this name.
+macro_rules! raise {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        #[allow(non_snake_case, reason = "the unwinder's name")]
+        #[unsafe(no_mangle)]
+        pub(super) unsafe extern "C-unwind" fn $name(exception: *mut c_void) -> c_int {
+            // SAFETY: forwards this function's own contract.
+            let refused = unsafe { libgcc::$name(exception) };
+            if !call::current().is_null() {
+                put_off_exception(exception);
+            }
+            refused
+        }
+    )*};
+}
+
+raise! {
+    /// Raises an exception: returns only if nobody catches it. Source: the Itanium C++ ABI.
+    _Unwind_RaiseException
+    /// The same, of one that was caught before. Source: GCC's `unwind.h`.
+    _Unwind_Resume_or_Rethrow
+}
