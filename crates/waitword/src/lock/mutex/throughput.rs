@@ -576,9 +576,7 @@ fn unlock_and_wake_one_of(
             done = false;
             return Tokens::from(0);
         }
-        if let Some(found) = found.get()
-            && found.is_real_time()
-        {
+        if let Some(found) = found.get().filter(|found| found.is_real_time()) {
             // It has just come.
             return Tokens::from(real_time::release_to(mutex, found, 0, unparked.more));
         }
