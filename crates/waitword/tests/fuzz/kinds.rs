@@ -137,10 +137,11 @@ impl Kinds {
         let Effect::Waits(kind, mut places) = effect(call) else {
             return;
         };
-        if let Call::Futex { op, word, .. } = call
-            && kind == Kind::Inheriting
-        {
-            places.push((*word, op & PRIVATE != 0));
+        match call {
+            Call::Futex { op, word, .. } if kind == Kind::Inheriting => {
+                places.push((*word, op & PRIVATE != 0));
+            }
+            _ => {}
         }
         self.waiters.push(Waiter {
             thread,
