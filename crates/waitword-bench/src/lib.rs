@@ -10,6 +10,7 @@
 //! | [`ops`] | what a peer must offer ([`ops::Futexes`]); the kernel's futex and ours |
 //! | [`locks`] | what a lock must offer; the C library's, Rust's, C++'s, oneTBB's, nsync's and absl's locks, and the old ways |
 //! | [`workload`] | one file an idea: what is done, and what its figures mean |
+//! | [`any`] | loads drawn at random, and how ours stand on them |
 //! | [`harness`] | rounds, order, disturbed rounds, what a case and a variant are |
 //! | [`costs`] | instructions, atomic operations and system calls of each operation, counted by single-stepping |
 //! | `programs` | whole programs of others, plain and on the pthread drop-in |
@@ -21,6 +22,7 @@
 //! | [`ticks`] | a clock that is cheap enough to time every lock call |
 //! | [`watchdog`] | a hang ends with a message |
 
+pub mod any;
 pub mod bars;
 pub mod compare;
 pub mod costs;

@@ -1,5 +1,6 @@
 //! `waitword bench`: arguments, progress bar, Ctrl-C; the tables are in [`tables`].
 
+mod any;
 pub(crate) mod tables;
 
 use crate::out_file::OutFile;
@@ -23,7 +24,11 @@ const MOST_THREADS: u32 = 30_000;
 
 /// What the user can ask for.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+
     /// Which workloads to run (default: all but `programs`, and that with --full); see --list
     #[arg(value_name = "NAME")]
     names: Vec<String>,
@@ -83,6 +88,13 @@ pub(crate) struct Args {
     markdown: Option<PathBuf>,
 }
 
+/// What is measured otherwise.
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Loads drawn at random from a seed: all contenders, in many cells
+    Any(any::Args),
+}
+
 fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("a whole number of at least 1 is needed".to_owned()),
@@ -100,6 +112,9 @@ fn thread_count(text: &str) -> Result<usize, String> {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
+    if let Some(Command::Any(args)) = &args.command {
+        return any::run(args);
+    }
     if args.list {
         for workload in workloads() {
             println!("{:14} {}", workload.name, workload.about);

@@ -38,6 +38,9 @@ enum Command {
     /// A part of the benchmark that needs a process of its own
     #[command(name = waitword_bench::workload::memory::CHILD, hide = true)]
     MemoryChild(memory_child::Args),
+    /// The same
+    #[command(name = waitword_bench::any::child::CHILD, hide = true)]
+    AnyChild,
 }
 
 fn main() -> ExitCode {
@@ -52,5 +55,16 @@ fn main() -> ExitCode {
             drop_in::library::put_in_place().map_err(|error| format!("{error:#}"))
         }),
         Command::MemoryChild(args) => memory_child::run(&args),
+        Command::AnyChild => any_child(),
+    }
+}
+
+fn any_child() -> ExitCode {
+    match waitword_bench::any::child::child() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::FAILURE
+        }
     }
 }

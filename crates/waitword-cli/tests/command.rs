@@ -185,6 +185,60 @@ fn a_run_is_compared_with_an_older_one_and_a_variant_with_its_twin() {
     );
 }
 
+/// Each family, with every contender that has a lock for it; beside what takes no right.
+#[test]
+fn random_loads_are_measured_and_replayed() {
+    let drawn = [
+        "bench",
+        "any",
+        "--seed",
+        "3",
+        "--cells",
+        "1",
+        "--rounds",
+        "1",
+        "--milliseconds",
+        "20",
+        "--beside",
+        "quiet,one-cpu,half-quota",
+        "--flavours",
+    ];
+    let output = waitword(&drawn);
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{stdout}{stderr}");
+    for family in [
+        "mutex",
+        "many-mutexes",
+        "rwlock",
+        "queue",
+        "pool",
+        "fork-join",
+        "burst",
+    ] {
+        for beside in ["quiet", "one-cpu", "half-quota"] {
+            assert!(stdout.contains(&format!("{family}, {beside} ")), "{stdout}");
+        }
+    }
+    let replay = [
+        "bench",
+        "any",
+        "--replay",
+        "mutex/quiet/3/0",
+        "--milliseconds",
+        "20",
+        "--contenders",
+        "waitword,std",
+    ];
+    let output = waitword(&replay);
+    let stdout = text(&output.stdout);
+    assert!(output.status.success(), "{stdout}{}", text(&output.stderr));
+    assert!(
+        stdout.contains("\nwaitword: ") && stdout.contains("\nstd: "),
+        "{stdout}"
+    );
+    assert!(stdout.contains('#') && stdout.contains('.'), "{stdout}");
+}
+
 #[test]
 fn bad_input_is_answered_before_anything_is_measured() {
     for (arguments, answer) in [
@@ -194,6 +248,20 @@ fn bad_input_is_answered_before_anything_is_measured() {
         (&["bench", "--json", "/no/such/folder/x"], "cannot write"),
         (&["bench", "--compare", "/no/such/x"], "cannot read"),
         (&["bench", "--compare", "/dev/null"], "is no report"),
+        (&["bench", "any", "--family", "lock"], "there are mutex, "),
+        (&["bench", "any", "--beside", "noise"], "there are quiet, "),
+        (&["bench", "any", "--replay", "mutex/7"], "mutex/quiet/7/12"),
+        (
+            &[
+                "bench",
+                "any",
+                "--chart",
+                "wide",
+                "--replay",
+                "mutex/quiet/1/1",
+            ],
+            "such as 120,5",
+        ),
         (
             &["bench", "--peers", "std,nobody"],
             "no peer is called 'nobody'",

@@ -1,0 +1,120 @@
+//! `any`: loads that nobody has chosen.
+//!
+//! **Work.** A generator draws *cells* from a seed: how many threads, how long their sections and the gaps between them are and how
+//! they scatter, what holders do, what else runs on the machine. All contenders do each cell's work, each in a process of its
+//! own, in rounds whose order is drawn anew. Work is computation, and each thread counts its own operations.
+//!
+//! **Figures.** Of each cell: throughput, CPU for an operation, waits, spread between threads, switches. Of all cells of a family:
+//! the geometric mean of our ratio to each peer, and to the *best* peer of each cell; the tenth percentile; the worst.
+//!
+//! Seeds below 1000 are for tuning. What is published comes from greater ones that nobody has looked at before.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | [`cell`], [`durations`] | what a cell is |
+//! | [`draw`] | the generator |
+//! | `work`, `interlude` | what the threads do |
+//! | `crowd` | the threads, and their accounts |
+//! | `families` | the work of each family, generic over the lock |
+//! | [`contender`] | who is measured |
+//! | [`child`] | one measurement, in a process of its own |
+//! | `surroundings` | busy processes, a quota, one CPU |
+//! | [`rounds`] | all contenders, again and again |
+//! | [`summary`] | ratios over many cells |
+//! | [`replay`], [`timeline`] | one cell, run long: who held, and who waited |
+
+pub mod cell;
+pub mod child;
+pub mod contender;
+pub mod draw;
+pub mod durations;
+pub mod replay;
+pub mod rounds;
+pub mod summary;
+pub mod timeline;
+
+mod crowd;
+mod families;
+mod interlude;
+mod surroundings;
+mod work;
+
+use crate::harness::{Context, Failure};
+use crate::machine::Machine;
+use cell::{Beside, Family};
+use contender::Contender;
+use rounds::{CellReport, Method};
+use serde::{Deserialize, Serialize};
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Loads of these kinds.
+    pub families: Vec<Family>,
+    /// Each of them beside each of these.
+    pub beside: Vec<Beside>,
+    /// Drawn from these seeds.
+    pub seeds: Vec<u64>,
+    /// So many of each seed, in each family and beside each.
+    pub cells: u32,
+    /// By these.
+    pub contenders: Vec<Contender>,
+    /// How.
+    pub method: Method,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AnyReport {
+    /// Of this form.
+    pub schema: u32,
+    /// The version of waitword.
+    pub version: String,
+    /// The machine.
+    pub machine: Machine,
+    /// Times each contender was measured in a cell.
+    pub rounds: usize,
+    /// How long.
+    pub milliseconds: u64,
+    /// Cell after cell.
+    pub cells: Vec<CellReport>,
+}
+
+const SCHEMA: u32 = 1;
+
+/// Measures all that is planned; `done` is told each cell that is.
+///
+/// # Errors
+/// With the report so far, if a contender did wrong or the user stops.
+pub fn measure(
+    plan: &Plan,
+    context: &Context,
+    mut done: impl FnMut(&CellReport, usize, usize),
+) -> (AnyReport, Option<Failure>) {
+    let mut report = AnyReport {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        machine: Machine::this(),
+        rounds: plan.method.rounds,
+        milliseconds: plan.method.milliseconds,
+        cells: Vec::new(),
+    };
+    let mut cells = Vec::new();
+    for &family in &plan.families {
+        for &beside in &plan.beside {
+            for &seed in &plan.seeds {
+                cells.extend(draw::cells(family, beside, seed, plan.cells));
+            }
+        }
+    }
+    for (number, cell) in cells.iter().enumerate() {
+        match rounds::measure(cell, &plan.contenders, &plan.method, context) {
+            Ok(cell) => {
+                done(&cell, number + 1, cells.len());
+                report.cells.push(cell);
+            }
+            Err(failure) => return (report, Some(failure)),
+        }
+    }
+    (report, None)
+}

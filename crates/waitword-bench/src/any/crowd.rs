@@ -1,0 +1,202 @@
+//! Threads that do a cell's work for a time, each with its own account of it.
+//!
+//! ```text
+//! main                                  a member
+//! ----                                  --------
+//! until all are ready                   its tables of times; bound, if the cell says so; ready
+//! flag = go; read the clock             its CPU time so far; then, until the flag says stop:
+//! sleep                                     wait for the lock: how long?
+//! flag = stop; read the clock               work, give it back, work
+//!                                       its CPU time, its account
+//! ```
+
+use super::cell::{Beside, Cell};
+use super::draw::rng_of;
+use super::interlude::Interludes;
+use super::timeline::{Event, Timeline};
+use super::work::work;
+use crate::ticks;
+use crate::usage::Usage;
+use crate::workload::{allowed_cpus, run_on};
+use core::time::Duration;
+use hdrhistogram::Histogram;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
+use std::time::Instant;
+
+/// Times that a thread draws beforehand, and goes through again and again.
+const TABLE: usize = 1 << 10;
+/// Ticks that a wait may take and still be told from others: a quarter of an hour at 1 GHz.
+const LONGEST: u64 = 1 << 40;
+const DIGITS: u8 = 2;
+
+/// What all have done.
+pub(super) struct Outcome {
+    /// Seconds from the start to the end.
+    pub(super) seconds: f64,
+    /// Of each thread.
+    pub(super) operations: Vec<u64>,
+    /// The threads' own.
+    pub(super) usage: Usage,
+    /// Ticks that each wait took.
+    pub(super) waits: Histogram<u32>,
+    /// Of each thread, if they were asked for.
+    pub(super) timelines: Vec<Timeline>,
+}
+
+impl Outcome {
+    /// Each operation was counted by two.
+    pub(super) fn halve(&mut self) {
+        for operations in &mut self.operations {
+            *operations /= 2;
+        }
+    }
+}
+
+/// The flag that ends the work.
+pub(super) struct Over(AtomicBool);
+
+impl Over {
+    /// Whether the time is over.
+    #[inline(always)]
+    pub(super) fn is_over(&self) -> bool {
+        // Relaxed: nothing is read that the flag would have to come before.
+        self.0.load(Relaxed)
+    }
+}
+
+/// A thread that does a cell's work, and its account.
+pub(super) struct Member<'a> {
+    /// From 0.
+    pub(super) number: usize,
+    over: &'a Over,
+    inside: Vec<u32>,
+    outside: Vec<u32>,
+    interludes: Option<Interludes>,
+    at: usize,
+    operations: u64,
+    waits: Histogram<u32>,
+    timeline: Option<Timeline>,
+}
+
+impl<'a> Member<'a> {
+    fn new(cell: &Cell, number: usize, over: &'a Over, is_traced: bool) -> Self {
+        let mut rng = rng_of(cell.id, 1 + number as u64);
+        Self {
+            number,
+            over,
+            inside: cell.inside.table(TABLE, &mut rng),
+            outside: cell.outside.table(TABLE, &mut rng),
+            interludes: cell
+                .interlude
+                .map(|(which, part)| Interludes::new(which, part, &mut rng)),
+            at: number * 31 % TABLE,
+            operations: 0,
+            waits: histogram(),
+            timeline: is_traced.then(Timeline::new),
+        }
+    }
+
+    /// Whether it has to stop.
+    #[inline(always)]
+    pub(super) fn is_over(&self) -> bool {
+        self.over.is_over()
+    }
+
+    /// Waits for something, and notes how long that took.
+    #[inline(always)]
+    pub(super) fn wait<T>(&mut self, wait: impl FnOnce() -> T) -> T {
+        let from = ticks::now_unordered();
+        let result = wait();
+        let to = ticks::now_unordered();
+        self.waits.saturating_record(to.saturating_sub(from));
+        if let Some(timeline) = &mut self.timeline {
+            timeline.push(from, Event::Waits);
+            timeline.push(to, Event::Holds);
+        }
+        result
+    }
+
+    /// The work of a section, or what its holder does in its place; one operation more.
+    #[inline(always)]
+    pub(super) fn work_inside(&mut self) {
+        let at = self.at & (TABLE - 1);
+        match &mut self.interludes {
+            Some(interludes) if interludes.is_due(at) => interludes.do_one(),
+            _ => work(self.inside[at]),
+        }
+        self.operations += 1;
+    }
+
+    /// It has given back what it had: the work until the next section.
+    #[inline(always)]
+    pub(super) fn work_outside(&mut self) {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.push(ticks::now_unordered(), Event::Works);
+        }
+        work(self.outside[self.at & (TABLE - 1)]);
+        self.at += 1;
+    }
+}
+
+/// Has the cell's threads call `body`, which returns soon after it was [told](Member::is_over) to. `end` wakes those who
+/// would wait for ever, now that the time is over: it is called until all have ended.
+pub(super) fn run(
+    cell: &Cell,
+    time: Duration,
+    is_traced: bool,
+    body: impl Fn(&mut Member<'_>) + Sync,
+    end: impl Fn(),
+) -> Outcome {
+    let threads = cell.threads as usize;
+    let over = &Over(AtomicBool::new(false));
+    let gate = &Barrier::new(threads + 1);
+    let cpus = allowed_cpus();
+    let is_bound = cell.id.beside == Beside::Pinned;
+    let (body, cpus) = (&body, &cpus);
+    std::thread::scope(|scope| {
+        let members: Vec<_> = (0..threads)
+            .map(|number| {
+                scope.spawn(move || {
+                    if is_bound {
+                        run_on(&[cpus[number % cpus.len()]]);
+                    }
+                    let mut member = Member::new(cell, number, over, is_traced);
+                    gate.wait();
+                    let before = Usage::of_this_thread();
+                    body(&mut member);
+                    let usage = Usage::of_this_thread() - before;
+                    (member.operations, usage, member.waits, member.timeline)
+                })
+            })
+            .collect();
+        gate.wait();
+        let started = Instant::now();
+        std::thread::sleep(time);
+        over.0.store(true, SeqCst);
+        let seconds = started.elapsed().as_secs_f64();
+        while members.iter().any(|member| !member.is_finished()) {
+            end();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let mut outcome = Outcome {
+            seconds,
+            operations: Vec::new(),
+            usage: Usage::default(),
+            waits: histogram(),
+            timelines: Vec::new(),
+        };
+        for member in members {
+            let (operations, usage, waits, timeline) = member.join().expect("it has not panicked");
+            outcome.operations.push(operations);
+            outcome.usage += usage;
+            outcome.waits.add(waits).expect("of the same range");
+            outcome.timelines.extend(timeline);
+        }
+        outcome
+    })
+}
+
+fn histogram() -> Histogram<u32> {
+    Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("a range and digits that there are")
+}

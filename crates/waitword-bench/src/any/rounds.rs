@@ -1,0 +1,143 @@
+//! The rounds: in each, all contenders of a cell, in an order drawn anew.
+
+use super::cell::{Beside, Cell};
+use super::child::{Answer, CHILD, Figures, Order};
+use super::contender::Contender;
+use super::surroundings::{Busy, confine, with_quota};
+use crate::harness::{Context, Failure};
+use crate::usage::LoadWatch;
+use fastrand::Rng;
+use serde::{Deserialize, Serialize};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// How a measurement is made.
+#[derive(Clone, Debug)]
+pub struct Method {
+    /// How often each contender is measured in a cell.
+    pub rounds: usize,
+    /// For so long.
+    pub milliseconds: u64,
+    /// The drop-in's file.
+    pub drop_in: PathBuf,
+}
+
+/// A cell, and what was measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CellReport {
+    /// Which.
+    pub cell: Cell,
+    /// Rounds that were made again, since something else ran beside them.
+    pub repeated: usize,
+    /// Rounds in which something else ran, however often they were made again: not to be published.
+    pub disturbed: usize,
+    /// Of each contender, round after round.
+    pub contenders: Vec<(Contender, Vec<Figures>)>,
+}
+
+/// So often is a round made again.
+const REPEATS: usize = 3;
+
+/// Measures a cell.
+///
+/// # Errors
+/// A contender did wrong, or could not be started.
+pub(super) fn measure(
+    cell: &Cell,
+    contenders: &[Contender],
+    method: &Method,
+    context: &Context,
+) -> Result<CellReport, Failure> {
+    let family = cell.id.family;
+    let there = contenders.iter().filter(|who| who.is_there_for(family));
+    let mut report = CellReport {
+        cell: *cell,
+        repeated: 0,
+        disturbed: 0,
+        contenders: there.map(|&who| (who, Vec::new())).collect(),
+    };
+    let busy = Busy::beside(cell.id.beside)?;
+    let mut rng = Rng::new();
+    for _ in 0..method.rounds {
+        for attempt in 0..=REPEATS {
+            let watch = LoadWatch::start();
+            let round = round(&report, method, &mut rng, context)?;
+            // The busy processes are not told from others.
+            let can_tell = !matches!(cell.id.beside, Beside::BusyOne | Beside::BusyAll);
+            let is_disturbed = can_tell && watch.was_disturbed();
+            if is_disturbed && attempt < REPEATS {
+                report.repeated += 1;
+                continue;
+            }
+            report.disturbed += usize::from(is_disturbed);
+            for (figures, (_, rounds)) in round.into_iter().zip(&mut report.contenders) {
+                rounds.push(figures);
+            }
+            break;
+        }
+    }
+    drop(busy);
+    Ok(report)
+}
+
+/// Each contender's figures, in the report's order.
+fn round(
+    report: &CellReport,
+    method: &Method,
+    rng: &mut Rng,
+    context: &Context,
+) -> Result<Vec<Figures>, Failure> {
+    let mut order: Vec<usize> = (0..report.contenders.len()).collect();
+    rng.shuffle(&mut order);
+    let mut figures = vec![None; order.len()];
+    for place in order {
+        if context.is_stopped() {
+            return Err(Failure::Stopped);
+        }
+        let (contender, _) = report.contenders[place];
+        let order = Order {
+            cell: report.cell,
+            contender,
+            milliseconds: method.milliseconds,
+            is_traced: false,
+        };
+        context.measures(format!("{}: {contender}", report.cell.id));
+        let answer = carry_out(&order, method)?;
+        context.progressed();
+        figures[place] = Some(answer.figures);
+    }
+    Ok(figures.into_iter().flatten().collect())
+}
+
+/// Has a child do it.
+pub(super) fn carry_out(order: &Order, method: &Method) -> Result<Answer, Failure> {
+    let Order {
+        cell, contender, ..
+    } = order;
+    let failed = |what: &str| Failure::new(format!("{}: {contender}: {what}", cell.id));
+    let io = |error: std::io::Error| failed(&error.to_string());
+    let mut command = Command::new(std::env::current_exe().map_err(io)?);
+    command
+        .arg(CHILD)
+        .env_remove("LD_PRELOAD")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    if *contender == Contender::DropIn {
+        command.env("LD_PRELOAD", &method.drop_in);
+    }
+    confine(&mut command, cell.id.beside);
+    let mut child = command.spawn().map_err(io)?;
+    let text = serde_json::to_string(order).map_err(Failure::new)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(text.as_bytes()).map_err(io)?;
+    }
+    let id = child.id();
+    let ended = with_quota(cell.id.beside, id, || child.wait_with_output()).map_err(io)?;
+    if !ended.status.success() {
+        let said = String::from_utf8_lossy(&ended.stderr);
+        return Err(failed(&format!("{}: {}", ended.status, said.trim())));
+    }
+    serde_json::from_slice(&ended.stdout).map_err(|error| failed(&error.to_string()))
+}

@@ -1,0 +1,181 @@
+//! What goes on beside a measurement: busy processes, a quota of CPU time, one CPU.
+
+use super::cell::Beside;
+use crate::harness::Failure;
+use crate::workload::allowed_cpus;
+use libc::pid_t;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Processes that compute, for as long as this lives.
+pub(super) struct Busy(Vec<pid_t>);
+
+impl Busy {
+    /// Those that belong to a cell.
+    ///
+    /// # Errors
+    /// The system starts no more processes.
+    pub(super) fn beside(beside: Beside) -> Result<Self, Failure> {
+        let cpus = allowed_cpus();
+        let busy = match beside {
+            Beside::BusyOne => 1,
+            Beside::BusyAll => cpus.len(),
+            Beside::Quiet | Beside::Pinned | Beside::OneCpu | Beside::HalfQuota => 0,
+        };
+        let mut all = Self(Vec::new());
+        for &cpu in &cpus[..busy] {
+            all.0.push(start_busy(cpu)?);
+        }
+        Ok(all)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        for &process in &self.0 {
+            // SAFETY: no memory is passed but a place for no status. A child of ours, which nobody else has waited for.
+            unsafe {
+                libc::kill(process, libc::SIGKILL);
+                libc::waitpid(process, core::ptr::null_mut(), 0);
+            }
+        }
+    }
+}
+
+fn start_busy(cpu: usize) -> Result<pid_t, Failure> {
+    let parent = std::process::id();
+    // SAFETY: the child allocates nothing, takes no lock and calls nothing but the kernel.
+    match unsafe { libc::fork() } {
+        -1 => Err(Failure::new(format!(
+            "a busy process: {}",
+            io::Error::last_os_error()
+        ))),
+        0 => {
+            // SAFETY: system calls without memory of ours, but for a set of CPUs on this stack.
+            unsafe {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                let mut set: libc::cpu_set_t = core::mem::zeroed();
+                libc::CPU_SET(cpu, &mut set);
+                libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+                // It may have ended before the death signal was asked for.
+                while libc::getppid() as u32 == parent {
+                    super::work::work(1_000_000);
+                }
+                libc::_exit(0);
+            }
+        }
+        process => Ok(process),
+    }
+}
+
+/// Has a command run on the CPUs of a cell, and end with the thread that starts it.
+pub(super) fn confine(command: &mut Command, beside: Beside) {
+    let only = (beside == Beside::OneCpu).then(|| allowed_cpus()[0]);
+    // SAFETY: system calls between fork and exec, without memory of ours but for a set of CPUs on the stack.
+    unsafe {
+        command.pre_exec(move || {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            if let Some(cpu) = only {
+                let mut set: libc::cpu_set_t = core::mem::zeroed();
+                libc::CPU_SET(cpu, &mut set);
+                if libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) != 0 {
+                    return Err(io::Error::last_os_error());
+                }
+            }
+            Ok(())
+        });
+    }
+}
+
+/// A quota is for so long a time, as the kernel's.
+const PERIOD: Duration = Duration::from_millis(100);
+const QUOTA: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Gives a child its quota until `f` has returned: stops it once it has used that much of a period, until the next one. What the
+/// kernel does with `cpu.max`, within a millisecond; without the right to set that.
+pub(super) fn with_quota<T>(beside: Beside, child: u32, f: impl FnOnce() -> T) -> T {
+    if beside != Beside::HalfQuota {
+        return f();
+    }
+    let process = child as pid_t;
+    let is_over = &AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            while !is_over.load(SeqCst) {
+                let (began, used) = (Instant::now(), cpu_time(process));
+                let mut is_stopped = false;
+                while began.elapsed() < PERIOD && !is_over.load(SeqCst) {
+                    thread::sleep(LOOK);
+                    if !is_stopped && cpu_time(process).saturating_sub(used) >= QUOTA {
+                        // SAFETY: no memory is passed. A child of ours that nobody has waited for yet.
+                        unsafe { libc::kill(process, libc::SIGSTOP) };
+                        is_stopped = true;
+                    }
+                }
+                if is_stopped {
+                    // SAFETY: as above.
+                    unsafe { libc::kill(process, libc::SIGCONT) };
+                }
+            }
+        });
+        let result = f();
+        is_over.store(true, SeqCst);
+        result
+    })
+}
+
+/// What a process has used so far. One that is gone uses no more.
+fn cpu_time(process: pid_t) -> Duration {
+    let mut clock = 0;
+    // SAFETY: `clock` and `time` are places for the answers.
+    unsafe {
+        let mut time: libc::timespec = core::mem::zeroed();
+        if libc::clock_getcpuclockid(process, &raw mut clock) != 0
+            || libc::clock_gettime(clock, &raw mut time) != 0
+        {
+            return Duration::ZERO;
+        }
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_process_is_busy_and_ends() {
+        let busy = Busy::beside(Beside::BusyOne).unwrap();
+        let process = busy.0[0];
+        let began = Instant::now();
+        while cpu_time(process) < Duration::from_millis(20) {
+            assert!(began.elapsed() < Duration::from_secs(20), "it does nothing");
+            thread::sleep(LOOK);
+        }
+        drop(busy);
+        assert_eq!(cpu_time(process), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_quota_is_kept() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "while :; do :; done"]);
+        confine(&mut command, Beside::OneCpu);
+        let mut child = command.spawn().unwrap();
+        let process = child.id() as pid_t;
+        let used = with_quota(Beside::HalfQuota, child.id(), || {
+            let before = cpu_time(process);
+            thread::sleep(Duration::from_secs(1));
+            cpu_time(process) - before
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // Not more; how much it gets of a loaded machine is not ours to say.
+        assert!(used < Duration::from_millis(700), "{used:?}");
+    }
+}
