@@ -20,7 +20,11 @@ static __thread int is_stepped;
 
 #define STEP_ON() __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc")
 
+static int once_nothing_runs, runs_before;
+static void nothing(void) { ADD(once_nothing_runs, 1); }
+
 static void leave_now(void) {
+    runs_before = GET(once_nothing_runs);
     switch (way) {
     case EXIT: pthread_exit(NULL);
     case CANCEL: OK(pthread_cancel(pthread_self())); break;
@@ -217,8 +221,6 @@ COND_CASES_OF(cond_wait_inheriting)
 
 /* ---- Calls that wake others, and such as need not wait: nothing breaks that others use ---- */
 
-static int once_nothing_runs;
-static void nothing(void) { ADD(once_nothing_runs, 1); }
 static pthread_mutex_t recursive;
 static pthread_rwlock_t read_by_many;
 
@@ -288,7 +290,8 @@ static void leaves_what_others_use(int (*used)(void), enum way how) {
         misses = GET(stage) == 3 || at > GET(steps) ? misses + 1 : 0;
         SET(others_end, 1);
         for (int each = 0; each < OTHERS; each++) join(&others[each]);
-        /* Nobody is at it any more. */
+        /* Who has left has not gone on to run the routine, and nobody is at it any more. */
+        if (GET(stage) != 3) EQ(once_nothing_runs, runs_before);
         OK(do_nothing_once());
         at += at < 60 ? 1 : 1 + rand() % 20;
     }
