@@ -1,16 +1,25 @@
-//! What a peer must offer to be measured, and the two that are: the kernel's futex and ours.
+//! What a peer must offer to be measured, and those that are: the kernel's futex, by itself and behind a spin; ours;
+//! `parking_lot_core`, and C++'s atomics.
 //!
 //! [`Futexes`] is the whole interface. The loops are the same for every peer, and in every peer each operation
 //! is one function call ([`Called`]), so that what differs between two figures is what the peers do. Another
 //! peer (a library with a table of its own, say) is one more `impl`.
 
 mod called;
+#[cfg(has_cpp)]
+mod cpp;
 mod kernel;
 mod ours;
+mod parked;
+mod spinning;
 
 pub use called::{Called, Inlined};
+#[cfg(has_cpp)]
+pub use cpp::CppAtomic;
 pub use kernel::Kernel;
 pub use ours::Ours;
+pub use parked::Parked;
+pub use spinning::Spinning;
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst};
 

@@ -36,6 +36,7 @@ class AtomicMutex {
 static_assert(sizeof(std::mutex) == sizeof(pthread_mutex_t), "locks/cpp.rs has another size");
 static_assert(sizeof(std::condition_variable) == sizeof(pthread_cond_t), "locks/cpp.rs has another size");
 static_assert(sizeof(std::shared_mutex) == sizeof(pthread_rwlock_t), "locks/cpp.rs has another size");
+static_assert(sizeof(std::atomic<int>) == sizeof(int), "ops/cpp.rs has another size");
 static_assert(sizeof(AtomicMutex) == sizeof(int), "locks/cpp.rs has another size");
 
 }  // namespace
@@ -60,6 +61,15 @@ void waitword_cpp_shared_mutex_lock(std::shared_mutex *mutex) { mutex->lock(); }
 void waitword_cpp_shared_mutex_unlock(std::shared_mutex *mutex) { mutex->unlock(); }
 void waitword_cpp_shared_mutex_lock_shared(std::shared_mutex *mutex) { mutex->lock_shared(); }
 void waitword_cpp_shared_mutex_unlock_shared(std::shared_mutex *mutex) { mutex->unlock_shared(); }
+
+// A loop of its own inside: it returns when the value has changed. Whether it had to wait.
+bool waitword_cpp_atomic_wait(std::atomic<int> *word, int old) {
+    if (word->load() != old) return false;
+    word->wait(old);
+    return true;
+}
+void waitword_cpp_atomic_notify_one(std::atomic<int> *word) { word->notify_one(); }
+void waitword_cpp_atomic_notify_all(std::atomic<int> *word) { word->notify_all(); }
 
 void waitword_cpp_atomic_new(void *place) { new (place) AtomicMutex; }
 void waitword_cpp_atomic_lock(AtomicMutex *mutex) { mutex->lock(); }

@@ -13,11 +13,14 @@
 //! **Figures.** Nanoseconds a call, the median of five batches of some milliseconds. The kernel has 32-bit
 //! words only: every width of ours is compared with those. Each call is a function that is called and
 //! returns ([`Called`](crate::ops::Called)); *futex(2), inlined* shows what the bare instruction costs in a loop that never
-//! returns. `getppid`, a function too, is the floor of any system call.
+//! returns. `getppid`, a function too, is the floor of any system call. *parking_lot_core* and *C++ atomic wait* answer in the
+//! process as ours does, on private words.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
-use crate::ops::{BenchWord, Futexes, Inlined, Kernel, Waited};
+#[cfg(has_cpp)]
+use crate::ops::CppAtomic;
+use crate::ops::{BenchWord, Called, Futexes, Inlined, Kernel, Parked, Waited};
 use crate::run::{Settings, Workload};
 use crate::stats::median;
 use crate::usage::Usage;
@@ -75,7 +78,8 @@ fn cases(_: &Settings) -> Vec<Case> {
             for &(words, mixing) in call.mixings() {
                 let scope = if private { "private" } else { "shared" };
                 let name = format!("{}, {scope}{mixing}", call.name());
-                cases.push(Case::new(name, METRICS, 7, move |context| {
+                let count = contenders_of(call, private);
+                cases.push(Case::new(name, METRICS, count, move |context| {
                     if private {
                         contenders::<true>(call, words, context)
                     } else {
@@ -86,6 +90,16 @@ fn cases(_: &Settings) -> Vec<Case> {
         }
     }
     cases
+}
+
+/// Whether C++'s atomics have that call, on private words.
+fn has_cpp(call: Call) -> bool {
+    cfg!(has_cpp) && matches!(call, Call::Wait | Call::Wake)
+}
+
+fn contenders_of(call: Call, private: bool) -> usize {
+    let peers = 1 + usize::from(has_cpp(call));
+    7 + if private { peers } else { 0 }
 }
 
 fn contenders<const PRIVATE: bool>(
@@ -104,6 +118,15 @@ fn contenders<const PRIVATE: bool>(
     let what = (call, words);
     let mut all = kernel_and_all_widths!(PRIVATE, |futex| one::<_, PRIVATE>(futex, what, &crew));
     all.push(one::<_, PRIVATE>(Inlined(Kernel::<PRIVATE>), what, &crew));
+    if PRIVATE {
+        all.push(one::<_, PRIVATE>(Called(Parked), what, &crew));
+        #[cfg(has_cpp)]
+        if has_cpp(call) {
+            // A thread that sleeps on it is not woken by a wake alone: the proof is not for it.
+            let body = measured(Called(CppAtomic), call, words, PRIVATE);
+            all.push(Contender::named(CppAtomic.name(), body));
+        }
+    }
     all.push(Contender::named("getppid", |context: &Context| {
         measure(context, |calls| {
             for _ in 0..calls {
@@ -128,10 +151,20 @@ pub(super) fn contender<F: Futexes>(
     words: usize,
     private: bool,
 ) -> Contender {
-    let memory = Words::<F::Word>::new(2, Spacing::Apart, private);
     let crew = crew.clone();
     let proof = move |context: &Context| proof::futex(futex, private, &crew, context);
-    proof::proved(futex.name(), proof, move |context| {
+    let body = measured(futex, call, words, private);
+    proof::proved(futex.name(), proof, body)
+}
+
+fn measured<F: Futexes>(
+    futex: F,
+    call: Call,
+    words: usize,
+    private: bool,
+) -> impl FnMut(&Context) -> Result<Measured, Failure> {
+    let memory = Words::<F::Word>::new(2, Spacing::Apart, private);
+    move |context| {
         let (one, other) = (&memory[0], &memory[words - 1]);
         measure(context, |calls| match call {
             Call::Wait => wait_wrong_value(futex, one, other, calls),
@@ -145,7 +178,7 @@ pub(super) fn contender<F: Futexes>(
                 futex.wake_op(black_box(one), black_box(other))
             }),
         })
-    })
+    }
 }
 
 /// Both words hold 0; the wait is for 1.

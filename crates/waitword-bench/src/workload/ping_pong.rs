@@ -7,14 +7,17 @@
 //!
 //! **Figures.** Nanoseconds for one hand-over (half a round trip), the median of three batches. On one CPU
 //! the ideal is one context switch a hand-over. *spin off*: a waiter sleeps at once; *spin on*: it spins
-//! first, as long as it does by default. The kernel's futex never spins.
+//! first, as long as it does by default. The kernel's futex never spins; *futex(2), spinning* is the kernel's behind a
+//! spin of the same length, which makes no call where nobody sleeps.
 //!
 //! *futex(2), inlined* is the kernel's futex in a loop that never returns: why that is worth a line, and is not
 //! the baseline, is told at [`Called`](crate::ops::Called).
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
-use crate::ops::{BenchWord, Futexes, Inlined, Kernel};
+#[cfg(has_cpp)]
+use crate::ops::CppAtomic;
+use crate::ops::{BenchWord, Called, Futexes, Inlined, Kernel, Parked, Spinning};
 use crate::run::{Settings, Workload};
 use crate::stats::median;
 use crate::usage::Usage;
@@ -102,9 +105,10 @@ impl Drop for SpinGuard {
 
 fn cases(_: &Settings) -> Vec<Case> {
     let case = |placement: Placement| {
-        Case::new(placement.name(), METRICS, 6, move |context| {
+        let count = 8 + usize::from(cfg!(has_cpp));
+        Case::new(placement.name(), METRICS, count, move |context| {
             let crew = Rc::new(Crew::new(2, context)?);
-            Ok(vec![
+            let mut all = vec![
                 contender(KERNEL, "", &crew, placement, Spin::Off, true),
                 contender(
                     Inlined(Kernel::<true>),
@@ -118,10 +122,27 @@ fn cases(_: &Settings) -> Vec<Case> {
                 contender(OURS, ", spin on", &crew, placement, Spin::On, true),
                 contender(OURS_WIDE, ", spin off", &crew, placement, Spin::Off, true),
                 contender(OURS_WIDE, ", spin on", &crew, placement, Spin::On, true),
-            ])
+                contender(Called(Parked), "", &crew, placement, Spin::On, true),
+                game(Called(Spinning), &crew, placement),
+            ];
+            #[cfg(has_cpp)]
+            all.push(game(Called(CppAtomic), &crew, placement));
+            Ok(all)
         })
     };
     Placement::all().map(case).collect()
+}
+
+/// One that is not woken while its word stays as it is, so that the proof is not for it. The game changes the
+/// word; a wait that does not wait shows there as a turn that is lost.
+fn game<F: Futexes>(futex: F, crew: &Rc<Crew>, placement: Placement) -> Contender {
+    let crew = crew.clone();
+    let words = Arc::new(Words::<F::Word>::new(1, Spacing::Apart, true));
+    Contender::named(futex.name(), move |context: &Context| {
+        measure(context, |handovers| {
+            play(futex, &crew, &words, 0, placement, handovers, context)
+        })
+    })
 }
 
 pub(super) fn contender<F: Futexes>(

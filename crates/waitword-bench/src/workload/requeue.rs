@@ -10,7 +10,7 @@
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
-use crate::ops::Futexes;
+use crate::ops::{Called, Futexes, Parked};
 use crate::run::{Settings, Workload};
 use crate::stats::median;
 use crate::syscall_count;
@@ -40,12 +40,13 @@ fn cases(settings: &Settings) -> Vec<Case> {
     for &threads in &settings.threads {
         for (at_once, how) in [(1, "one at a time"), (usize::MAX, "all at once")] {
             let name = format!("t = {threads}, {how}");
-            cases.push(Case::new(name, METRICS, 3, move |context| {
+            cases.push(Case::new(name, METRICS, 4, move |context| {
                 let crew = Rc::new(Crew::new(threads, context)?);
                 Ok(vec![
                     contender(KERNEL, &crew, at_once),
                     contender(OURS, &crew, at_once),
                     contender(OURS_WIDE, &crew, at_once),
+                    contender(Called(Parked), &crew, at_once),
                 ])
             }));
         }

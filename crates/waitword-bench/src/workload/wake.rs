@@ -12,7 +12,7 @@
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
-use crate::ops::Futexes;
+use crate::ops::{Called, Futexes, Parked};
 use crate::run::{Settings, Workload};
 use crate::stats::median;
 use crate::syscall_count;
@@ -42,12 +42,13 @@ fn cases(settings: &Settings) -> Vec<Case> {
         for (at_once, how) in [(1, "one at a time"), (usize::MAX, "all at once")] {
             let name = format!("t = {threads}, {how}");
             let metrics = [CALLS, ALL_RUN, SYSTEM_CALLS];
-            cases.push(Case::new(name, &metrics, 3, move |context| {
+            cases.push(Case::new(name, &metrics, 4, move |context| {
                 let crew = Rc::new(Crew::new(threads, context)?);
                 Ok(vec![
                     contender(KERNEL, &crew, at_once),
                     contender(OURS, &crew, at_once),
                     contender(OURS_WIDE, &crew, at_once),
+                    contender(Called(Parked), &crew, at_once),
                 ])
             }));
         }
