@@ -55,22 +55,30 @@ fn main() {
     for peer in ["nsync", "cpp", "absl", "tbb"] {
         println!("cargo::rustc-check-cfg=cfg(has_{peer})");
     }
+    println!("cargo::rustc-check-cfg=cfg(absl_is_optimized)");
     for file in ["build.rs", CPP_SHIM, ABSL_SHIM, TBB_SHIM] {
         println!("cargo::rerun-if-changed={file}");
     }
-    println!("cargo::rerun-if-env-changed=CPATH");
+    for variable in ["CPATH", "LIBRARY_PATH"] {
+        println!("cargo::rerun-if-env-changed={variable}");
+    }
     for directory in include_directories() {
         for header in HEADERS {
             watch(&directory, header);
         }
     }
     println!("cargo::rustc-env=WAITWORD_COMPILER={}", compiler_version());
+    println!("cargo::rerun-if-changed=../../Cargo.lock");
+    println!("cargo::rustc-env=WAITWORD_PEERS={}", versions());
     if nsync() {
         println!("cargo::rustc-cfg=has_nsync");
     }
     let (absl, cpp) = (absl(), cpp());
     if absl {
         println!("cargo::rustc-cfg=has_absl");
+        if !has_assertions("libabsl_synchronization.a") {
+            println!("cargo::rustc-cfg=absl_is_optimized");
+        }
     }
     if cpp {
         println!("cargo::rustc-cfg=has_cpp");
@@ -124,6 +132,46 @@ fn compiler_version() -> String {
         || "an unknown rustc".to_owned(),
         |version| version.trim().to_owned(),
     )
+}
+
+/// The peers' versions, for the report: `name=version;name=version`. One that nobody can tell is left out.
+fn versions() -> String {
+    let mut all: Vec<(&str, String)> = vec![("std", compiler_version())];
+    for name in ["parking_lot", "parking_lot_core"] {
+        all.extend(locked_version(name).map(|version| (name, version)));
+    }
+    for (name, package) in [
+        ("glibc", "libc6"),
+        ("C++ std", "libstdc++-12-dev"),
+        ("tbb", "libtbb-dev"),
+        ("nsync", "libnsync-dev"),
+        ("absl", "libabsl-dev"),
+    ] {
+        all.extend(debian_version(package).map(|version| (name, version)));
+    }
+    let texts: Vec<String> = all
+        .iter()
+        .map(|(name, version)| format!("{name}={version}"))
+        .collect();
+    texts.join(";")
+}
+
+/// As the lock file has it.
+fn locked_version(package: &str) -> Option<String> {
+    let text = std::fs::read_to_string("../../Cargo.lock").ok()?;
+    let start = text.find(&format!("name = \"{package}\"\n"))?;
+    let version = text[start..].lines().nth(1)?.strip_prefix("version = ")?;
+    Some(version.trim_matches('"').to_owned())
+}
+
+/// As the package manager has it.
+fn debian_version(package: &str) -> Option<String> {
+    let output = Command::new("dpkg-query")
+        .args(["-W", "-f", "${Version}", package])
+        .output()
+        .ok()?;
+    let version = String::from_utf8(output.stdout).ok()?;
+    (output.status.success() && !version.is_empty()).then_some(version)
 }
 
 /// Debian has it as a shared library only; a static one, where there is one, is taken.
@@ -218,6 +266,16 @@ fn directory_of(library: &str) -> Option<PathBuf> {
     // The bare name is its way to say that there is none.
     let path = (path.is_absolute() && path.exists()).then_some(path)?;
     Some(path.canonicalize().ok()?.parent()?.to_owned())
+}
+
+/// Whether a static library was built with its assertions: it then calls what reports one that fails. One that
+/// cannot be read may have been.
+fn has_assertions(library: &str) -> bool {
+    const REPORTS: &[u8] = b"__assert_fail";
+    let bytes = directory_of(library)
+        .and_then(|directory| std::fs::read(directory.join(library)).ok())
+        .unwrap_or_else(|| REPORTS.to_vec());
+    bytes.windows(REPORTS.len()).any(|part| part == REPORTS)
 }
 
 /// Not bundled into the crate: the program that is linked in the end takes of it what it needs.

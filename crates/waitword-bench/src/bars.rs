@@ -2,12 +2,15 @@
 //!
 //! A bar takes in one or more cells of the report (a case's variant, in one metric), all of which must be met.
 //! The one furthest from it is shown first. Nothing is averaged away, and a bar of which nothing was
-//! measured says so.
+//! measured says so. A bar is *met* only if the whole interval of each cell is within the limit, and *not met* only if
+//! that of a cell lies beyond it.
 
 mod list;
 
+use crate::harness::Better;
+use crate::locks::{is_ours, is_peer};
 use crate::report::{CaseReport, MetricReport, VariantReport, WorkloadReport};
-use crate::stats::Summary;
+use crate::stats::{Interval, Summary, interval_of_median, ratios};
 use core::cmp::Ordering;
 use list::{BARS, Bar, Figure};
 use serde::{Deserialize, Serialize};
@@ -18,12 +21,40 @@ pub enum Verdict {
     /// Every cell is within the limit.
     #[serde(rename = "met")]
     Met,
-    /// At least one is not.
+    /// At least one is beyond it.
     #[serde(rename = "not met")]
     NotMet,
+    /// None is beyond it for sure, and not all are within it for sure.
+    #[serde(rename = "undecided")]
+    Undecided,
+    /// There are too few rounds to say.
+    #[serde(rename = "too few rounds")]
+    TooFewRounds,
     /// There is no figure to judge by.
     #[serde(rename = "not measured")]
     NotMeasured,
+}
+
+impl Verdict {
+    /// Each of them.
+    pub const ALL: [Self; 5] = [
+        Self::Met,
+        Self::NotMet,
+        Self::Undecided,
+        Self::TooFewRounds,
+        Self::NotMeasured,
+    ];
+
+    /// As reports call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::NotMet => "not met",
+            Self::Undecided => "undecided",
+            Self::TooFewRounds => "too few rounds",
+            Self::NotMeasured => "not measured",
+        }
+    }
 }
 
 /// One cell of a bar.
@@ -33,8 +64,10 @@ pub struct CellReport {
     pub label: String,
     /// The ratio, or the value, over the rounds.
     pub figure: Summary,
-    /// Whether the median, or what must hold in every round the greatest, is within the limit.
-    pub met: bool,
+    /// Where the median lies; `None` of too few rounds, and of what must hold in every round.
+    pub interval: Option<Interval>,
+    /// Whether that, or what must hold in every round the greatest, is within the limit.
+    pub verdict: Verdict,
 }
 
 /// One bar, judged.
@@ -52,6 +85,16 @@ pub struct BarReport {
     pub cells: Vec<CellReport>,
 }
 
+/// How many bars stand how: `3 met, 1 undecided`.
+pub fn counted(bars: &[BarReport]) -> String {
+    let count = |verdict: Verdict| {
+        let count = bars.iter().filter(|bar| bar.verdict == verdict).count();
+        (count > 0).then(|| format!("{count} {}", verdict.name()))
+    };
+    let counts: Vec<String> = Verdict::ALL.into_iter().filter_map(count).collect();
+    counts.join(", ")
+}
+
 /// Holds these figures against all bars. Bars of workloads that are not among them are left out.
 pub fn judge(workloads: &[WorkloadReport]) -> Vec<BarReport> {
     let reported = |bar: &&Bar| workloads.iter().any(|report| report.name == bar.workload);
@@ -63,22 +106,27 @@ pub fn judge(workloads: &[WorkloadReport]) -> Vec<BarReport> {
 
 impl Bar {
     fn judge(&self, workloads: &[WorkloadReport]) -> BarReport {
-        let mut cells: Vec<CellReport> = workloads
-            .iter()
-            .filter(|workload| workload.name == self.workload)
-            .flat_map(|workload| &workload.cases)
+        let mut cells: Vec<CellReport> = cases_of(workloads, self.workload)
             .filter(|case| self.case.iter().all(|part| case.name.contains(part)))
             .flat_map(|case| self.cells(workloads, case))
             .collect();
         cells.sort_by(|a, b| b.figure.median.total_cmp(&a.figure.median));
-        let at_least = self.figure.is_at_least();
+        let better = cases_of(workloads, self.workload)
+            .flat_map(|case| &case.variants)
+            .flat_map(|variant| &variant.metrics)
+            .find(|metric| self.metrics.first().is_none_or(|name| metric.name == *name))
+            .map_or(Better::Less, |metric| metric.better);
+        let at_least = self.is_at_least(better);
         if at_least {
             cells.reverse();
         }
-        let verdict = match &cells[..] {
-            [] => Verdict::NotMeasured,
-            cells if cells.iter().all(|cell| cell.met) => Verdict::Met,
-            _ => Verdict::NotMet,
+        let has = |verdict: Verdict| cells.iter().any(|cell| cell.verdict == verdict);
+        let worst_first = [Verdict::NotMet, Verdict::TooFewRounds, Verdict::Undecided];
+        let verdict = if cells.is_empty() {
+            Verdict::NotMeasured
+        } else {
+            let verdict = worst_first.into_iter().find(|verdict| has(*verdict));
+            verdict.unwrap_or(Verdict::Met)
         };
         BarReport {
             what: self.what.to_owned(),
@@ -112,53 +160,110 @@ impl Bar {
         variant: &VariantReport,
         metric: &MetricReport,
     ) -> Option<CellReport> {
-        let figure = match self.figure {
-            Figure::Ratio | Figure::AtLeast | Figure::EveryRatio => metric.ratio?.summary,
-            Figure::EveryValue | Figure::Value | Figure::ValueAtLeast => metric.summary,
-            Figure::ToLeastOf(peers) => to_extreme(case, metric, peers, f64::min)?,
-            Figure::ToMostOf(peers) => to_extreme(case, metric, peers, f64::max)?,
-            Figure::ToFastestOf(peers, throughput) => {
-                let fastest = variants_of(case, peers).max_by(|a, b| {
+        let values = match self.figure {
+            Figure::Ratio | Figure::AtLeast | Figure::EveryRatio => {
+                let ratio = metric.ratio?;
+                return self.judged(case, variant, metric, ratio.summary, ratio.interval);
+            }
+            Figure::EveryValue | Figure::Value | Figure::ValueAtLeast => metric.values.clone(),
+            Figure::ToLeastOf(peers) => {
+                to_extreme(case, metric, |name| peers.contains(&name), f64::min)
+            }
+            Figure::ToMostOf(peers) => {
+                to_extreme(case, metric, |name| peers.contains(&name), f64::max)
+            }
+            Figure::ToBest if metric.better == Better::More => {
+                to_extreme(case, metric, is_any_peer, f64::max)
+            }
+            Figure::ToBest => to_extreme(case, metric, is_any_peer, f64::min),
+            Figure::ToFastest(throughput) => {
+                let fastest = variants_of(case, is_any_peer).max_by(|a, b| {
                     let speed = |variant| metric_of(variant, throughput).map(|m| m.summary.median);
                     speed(a).partial_cmp(&speed(b)).unwrap_or(Ordering::Equal)
                 })?;
-                ratio(metric, metric_of(fastest, &metric.name)?)?
+                same_rounds(metric, metric_of(fastest, &metric.name)?)
             }
-            Figure::ToMetric(other) => ratio(metric, metric_of(variant, other)?)?,
+            Figure::ToMetric(other) => same_rounds(metric, metric_of(variant, other)?),
             Figure::ToCase(part) => {
-                let cases = workloads.iter().filter(|w| w.name == self.workload);
-                let mut cases = cases.flat_map(|workload| &workload.cases);
+                let mut cases = cases_of(workloads, self.workload);
                 let other = cases.find(|case| case.name.contains(part))?;
-                let same = [variant.name.as_str()];
-                let other = variants_of(other, &same).next()?;
-                ratio(metric, metric_of(other, &metric.name)?)?
+                let other = variants_of(other, |name| name == variant.name).next()?;
+                same_rounds(metric, metric_of(other, &metric.name)?)
             }
         };
-        let decides = match self.figure {
-            Figure::EveryRatio | Figure::EveryValue => figure.max,
-            _ => figure.median,
-        };
-        let met = if self.figure.is_at_least() {
-            decides >= self.limit
-        } else {
-            decides <= self.limit
-        };
+        let interval = interval_of_median(&values);
+        self.judged(case, variant, metric, Summary::of(&values)?, interval)
+    }
+
+    fn judged(
+        &self,
+        case: &CaseReport,
+        variant: &VariantReport,
+        metric: &MetricReport,
+        figure: Summary,
+        interval: Option<Interval>,
+    ) -> Option<CellReport> {
         if figure.median.is_nan() {
             return None;
         }
+        let in_every_round = matches!(self.figure, Figure::EveryRatio | Figure::EveryValue);
+        let interval = interval.filter(|_| !in_every_round);
+        let verdict = if in_every_round {
+            within(figure.max, figure.max, self.limit)
+        } else {
+            interval.map_or(Verdict::TooFewRounds, |interval| {
+                if self.is_at_least(metric.better) {
+                    within(-interval.low, -interval.high, -self.limit)
+                } else {
+                    within(interval.high, interval.low, self.limit)
+                }
+            })
+        };
         let mut label = format!("{}: {}", variant.name, case.name);
         if !metric.name.is_empty() && self.metrics.len() != 1 {
             label = format!("{label}, {}", metric.name);
         }
-        Some(CellReport { label, figure, met })
+        Some(CellReport {
+            label,
+            figure,
+            interval,
+            verdict,
+        })
     }
 }
 
-fn variants_of<'a>(
-    case: &'a CaseReport,
-    names: &'a [&str],
-) -> impl Iterator<Item = &'a VariantReport> {
-    let named = |variant: &&VariantReport| names.contains(&variant.name.as_str());
+/// Of something that is at worst this and at best that, and may be at most the limit.
+fn within(worst: f64, best: f64, limit: f64) -> Verdict {
+    if worst <= limit {
+        Verdict::Met
+    } else if best > limit {
+        Verdict::NotMet
+    } else {
+        Verdict::Undecided
+    }
+}
+
+/// Everybody else's lock of today, also those that do more.
+fn is_any_peer(name: &str) -> bool {
+    is_peer(name) || name.ends_with("PI") && !is_ours(name)
+}
+
+fn cases_of<'a>(
+    workloads: &'a [WorkloadReport],
+    name: &'a str,
+) -> impl Iterator<Item = &'a CaseReport> {
+    let named = move |workload: &&WorkloadReport| workload.name == name;
+    workloads
+        .iter()
+        .filter(named)
+        .flat_map(|workload| &workload.cases)
+}
+
+fn variants_of(
+    case: &CaseReport,
+    wanted: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = &VariantReport> {
+    let named = move |variant: &&VariantReport| wanted(&variant.name);
     case.variants.iter().filter(named)
 }
 
@@ -166,189 +271,34 @@ fn metric_of<'a>(variant: &'a VariantReport, name: &str) -> Option<&'a MetricRep
     variant.metrics.iter().find(|metric| metric.name == name)
 }
 
-/// Of each round's value to the other's.
-fn ratio(metric: &MetricReport, other: &MetricReport) -> Option<Summary> {
-    let pairs = metric.values.iter().zip(&other.values);
-    Summary::of(
-        &pairs
-            .map(|(value, other)| value / other)
-            .collect::<Vec<_>>(),
-    )
+/// Each round's value to the other's, of as many rounds as both have.
+fn same_rounds(metric: &MetricReport, other: &MetricReport) -> Vec<f64> {
+    let both = metric.values.len().min(other.values.len());
+    ratios(&metric.values[..both], &other.values[..both])
 }
 
 /// Of each round's value to the least or the most that one of these variants has in that round.
 fn to_extreme(
     case: &CaseReport,
     metric: &MetricReport,
-    names: &[&str],
+    wanted: impl Fn(&str) -> bool,
     extreme: fn(f64, f64) -> f64,
-) -> Option<Summary> {
-    let others: Vec<&MetricReport> = variants_of(case, names)
+) -> Vec<f64> {
+    let others: Vec<&MetricReport> = variants_of(case, wanted)
         .filter_map(|variant| metric_of(variant, &metric.name))
         .collect();
-    let ratios = metric
+    let of_round = |(round, value): (usize, &f64)| {
+        let values = others.iter().filter_map(|other| other.values.get(round));
+        let extreme = values.copied().reduce(extreme)?;
+        ratios(&[*value], &[extreme]).pop()
+    };
+    metric
         .values
         .iter()
         .enumerate()
-        .filter_map(|(round, value)| {
-            let values = others.iter().filter_map(|other| other.values.get(round));
-            values.copied().reduce(extreme).map(|other| value / other)
-        });
-    Summary::of(&ratios.collect::<Vec<_>>())
+        .filter_map(of_round)
+        .collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::harness::Better;
-    use crate::run::{Settings, workloads};
-    use crate::stats::Ratio;
-    use crate::usage::Usage;
-
-    fn report(workload: &str, case: &str, variant: &str, ratio: &[f64]) -> WorkloadReport {
-        let metric = MetricReport {
-            name: String::new(),
-            unit: "ns".to_owned(),
-            values: ratio.to_vec(),
-            summary: Summary::of(ratio).unwrap(),
-            better: Better::Less,
-            ratio: Ratio::of(ratio, &vec![1.0; ratio.len()]),
-        };
-        WorkloadReport {
-            missing: Vec::new(),
-            name: workload.to_owned(),
-            about: String::new(),
-            patch: None,
-            error: None,
-            cases: vec![CaseReport {
-                name: case.to_owned(),
-                seconds: 0.0,
-                rounds: ratio.len(),
-                repeated: 0,
-                disturbed: 0,
-                variants: vec![VariantReport {
-                    name: variant.to_owned(),
-                    baseline: None,
-                    metrics: vec![metric],
-                    operations: 0,
-                    usage: Usage::default(),
-                }],
-            }],
-        }
-    }
-
-    #[test]
-    fn the_median_decides_and_the_worst_cell_comes_first() {
-        let case = "wait, wrong value, private, one word";
-        let mut good = report("calls", case, "waitword 8", &[0.01, 0.02, 0.9]);
-        let bad = report("calls", case, "waitword 64", &[0.06, 0.06, 0.01]);
-        let bar = |reports: &[WorkloadReport]| judge(reports).remove(0);
-        assert_eq!(bar(&[good.clone()]).verdict, Verdict::Met);
-        good.cases.extend(bad.cases);
-        let judged = bar(&[good]);
-        assert_eq!(judged.verdict, Verdict::NotMet);
-        assert_eq!(judged.cells[0].figure.median, 0.06);
-        assert!(judged.cells[1].met);
-    }
-
-    #[test]
-    fn memory_must_suffice_in_every_round() {
-        let judged = judge(&[report(
-            "memory",
-            "after 16 threads",
-            "waitword",
-            &[0.7, 0.7, 1.4],
-        )]);
-        assert_eq!(judged[0].verdict, Verdict::NotMet);
-    }
-
-    #[test]
-    fn where_more_is_better_the_least_is_the_worst() {
-        let bar = Bar {
-            what: "throughput",
-            limit: 1.0,
-            figure: Figure::AtLeast,
-            workload: "mutex",
-            case: &["L = 5,"],
-            variants: &["waitword", "waitword, other"],
-            metrics: &[],
-        };
-        let mut all = report("mutex", "t = 2, L = 5, D = 1", "waitword", &[1.5]);
-        assert_eq!(bar.judge(&[all.clone()]).verdict, Verdict::Met);
-        let worse = report("mutex", "t = 64, L = 5, D = 1", "waitword, other", &[0.9]);
-        all.cases.extend(worse.cases);
-        let judged = bar.judge(&[all]);
-        assert!(judged.at_least && judged.verdict == Verdict::NotMet);
-        assert_eq!(judged.cells[0].figure.median, 0.9);
-        assert!(judged.cells[1].met);
-    }
-
-    #[test]
-    fn peers_are_the_best_in_each_round_or_the_fastest_over_all() {
-        let case = "t = 2, L = 5, D = 1";
-        let mut all = report("mutex", case, "waitword", &[100.0, 100.0, 100.0]);
-        for (peer, values) in [("std", [50.0, 200.0, 90.0]), ("glibc", [80.0, 80.0, 80.0])] {
-            let peer = report("mutex", case, peer, &values).cases.remove(0);
-            all.cases[0].variants.extend(peer.variants);
-        }
-        let mut bar = Bar {
-            what: "throughput",
-            limit: 0.97,
-            figure: Figure::ToMostOf(&["std", "glibc"]),
-            workload: "mutex",
-            case: &[],
-            variants: &["waitword"],
-            metrics: &[],
-        };
-        let figure = |bar: &Bar| bar.judge(std::slice::from_ref(&all)).cells[0].figure;
-        // 100 to 80, 200 and 90.
-        assert_eq!((figure(&bar).min, figure(&bar).max), (0.5, 1.25));
-        bar.figure = Figure::ToLeastOf(&["std", "glibc"]);
-        assert_eq!((figure(&bar).min, figure(&bar).max), (1.25, 2.0));
-        // std's median is 90, glibc's 80.
-        bar.figure = Figure::ToFastestOf(&["std", "glibc"], "");
-        assert_eq!(figure(&bar).median, 100.0 / 90.0);
-        bar.figure = Figure::ToCase("t = 2");
-        assert_eq!(figure(&bar).median, 1.0);
-    }
-
-    #[test]
-    fn what_was_not_measured_is_not_met_silently() {
-        let other = report("calls", "some other case", "waitword 8", &[0.0]);
-        assert!(
-            judge(&[other])
-                .iter()
-                .all(|bar| bar.verdict == Verdict::NotMeasured)
-        );
-        assert!(judge(&[]).is_empty());
-    }
-
-    /// A bar whose names do not fit the workload's would never be measured.
-    #[test]
-    fn every_bar_has_a_case() {
-        for bar in BARS {
-            let workload = workloads()
-                .iter()
-                .find(|workload| workload.name == bar.workload)
-                .unwrap();
-            let mut cases = (workload.cases)(&Settings::default());
-            let full = Settings {
-                full: true,
-                ..Settings::default()
-            };
-            cases.extend((workload.cases)(&full));
-            let fits = |case: &crate::harness::Case| {
-                let named = |part: &&str| case.name.contains(*part);
-                bar.case.iter().all(named)
-                    && (bar.metrics.is_empty()
-                        || case
-                            .metrics
-                            .iter()
-                            .any(|metric| bar.metrics.contains(&metric.name)))
-            };
-            // "two CPUs" is not there on a machine with one.
-            let two_cpus = bar.case.contains(&"two CPUs");
-            assert!(two_cpus || cases.iter().any(fits), "{bar:?}");
-        }
-    }
-}
+mod tests;

@@ -5,7 +5,8 @@
 //! slower has made both slower. Of the baselines themselves the figures are compared as they are, and that is said: a change there is
 //! one of the machine, the kernel or the C library.
 //!
-//! A change is told if the interval of the quotient new / old ([`interval_of_quotient`], 99 %) does not have 1 in it. Of a thousand
+//! A change is told if the interval of the quotient new / old ([`interval_of_quotient`], 99 %) does not have 1 in it, and
+//! does not lie within 5 % of it. Of a thousand
 //! figures that have not changed, some are told all the same; so a change is believed if the next run has it, too.
 
 use crate::harness::Better;
@@ -43,8 +44,10 @@ pub enum Direction {
     Better,
     /// For the worse.
     Worse,
-    /// No change was seen, or there were too few rounds to see one.
+    /// Nowhere: by less than 5 %.
     Same,
+    /// That cannot be told.
+    Undecided,
 }
 
 impl Change {
@@ -63,7 +66,8 @@ impl Change {
             (Some(Verdict::More), Better::Less) | (Some(Verdict::Less), Better::More) => {
                 Direction::Worse
             }
-            _ => Direction::Same,
+            (Some(Verdict::Same), _) | (_, Better::Neither) => Direction::Same,
+            _ => Direction::Undecided,
         }
     }
 }

@@ -24,6 +24,8 @@ pub enum Failure {
     Failed(String),
     /// What it needs is not installed: what, and how to install it.
     Missing(String),
+    /// Somebody else used the machine all the while.
+    Disturbed(String),
     /// The user wants to stop.
     Stopped,
 }
@@ -38,7 +40,9 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Failed(message) | Self::Missing(message) => f.write_str(message),
+            Self::Failed(message) | Self::Missing(message) | Self::Disturbed(message) => {
+                f.write_str(message)
+            }
             Self::Stopped => f.write_str("stopped"),
         }
     }

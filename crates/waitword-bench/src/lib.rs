@@ -1,6 +1,6 @@
 //! The benchmark behind `waitword bench`: how the futexes of this project compare with the kernel's.
 //!
-//! One run compares all: the variants of a case are *interleaved* (A B C, B C A, ...) over several rounds, so
+//! One run compares all: the variants of a case are *interleaved* over several rounds, each in an order drawn anew, so
 //! that whatever the machine does meanwhile happens to all of them, and each ratio to the baseline is
 //! taken within a round. The baseline is futex(2) itself, called without the C library. A cell in which
 //! we lose is printed like any other.
@@ -19,6 +19,7 @@
 //! | [`standing`] | where ours wins and where it loses |
 //! | [`compare`] | what has changed since an older run |
 //! | [`usage`], [`machine`], [`syscall_count`] | CPU time and switches; the header; system calls made |
+//! | [`origin`] | by which command, from which source, with which peers a report was made |
 //! | [`ticks`] | a clock that is cheap enough to time every lock call |
 //! | [`watchdog`] | a hang ends with a message |
 
@@ -31,6 +32,7 @@ pub mod harness;
 pub mod locks;
 pub mod machine;
 pub mod ops;
+pub mod origin;
 mod programs;
 pub mod report;
 pub mod standing;
@@ -43,4 +45,4 @@ pub mod workload;
 
 mod run;
 
-pub use run::{Observer, Settings, Workload, has, run, workloads};
+pub use run::{Observer, Settings, WINDOW, Workload, has, run, workloads};

@@ -1,19 +1,23 @@
 //! The report of a run, and its JSON.
 //!
-//! # The JSON schema, version 2
+//! # The JSON schema, version 3
 //!
 //! One object. Every *summary* is `{"median": x, "min": x, "max": x}` over the rounds. A *ratio* has these too, and
-//! `"interval": {"low": x, "high": x}` (99 %, see [`Ratio`]; `null` of too few rounds) and `"verdict": "less"|"same"|"more"|"too few
-//! rounds"`. Fields may be added under the same version; the meaning of one that is there changes only with the version.
+//! `"interval": {"low": x, "high": x}` (some 99 %: [`coverage`](crate::stats::coverage); `null` of too few rounds), `"chance": x`
+//! (of such rounds if neither is better: a sign test) and `"verdict": "less"|"same"|"more"|"undecided"|"too few rounds"`. Fields may be added under the same version; the meaning of one that is there changes only with the version.
 //!
 //! ```text
 //! {
-//!   "schema": 2,
+//!   "schema": 3,
 //!   "version": "0.1.0",                  of waitword
 //!   "started": 1767225600,               seconds since 1970
 //!   "seconds": 71.5,                     how long the run took
 //!   "complete": true,                    false: stopped, or a workload failed
 //!   "rounds": 7,                         rounds asked for
+//!   "seed": 1234,                        what the order of the contenders is drawn from
+//!   "window_milliseconds": 300,          how long a run for a time lasted, in the workloads on locks
+//!   "origin": { "command": "waitword bench ...", "commit": "..."|null, "changed": false,
+//!               "compiler": "rustc ...", "peers": [ { "name": "nsync", "version": "1.26.0", "remark": null|"..." } ] },
 //!   "machine": { "cpu": "...", "cpus_allowed": 2, "cpus_online": 2, "numa_nodes": 1, "kernel": "6.18.0",
 //!                "preemption": "full", "glibc": "2.36", "idle_governor": "menu"|null,
 //!                "pause_nanoseconds": 20.1, "ticks_per_nanosecond": 2.6, "perf_event_paranoid": 2|null,
@@ -23,17 +27,19 @@
 //!     "name": "calls", "about": "...", "error": null|"...",
 //!     "patch": "requeue"|"wake_op"|"private"|"wide"|"throughput_optimized"|null,    whose table it redraws
 //!     "missing": [ "x264 (no x264; apt-get install x264)" ],         not measured: not installed
+//!     "disturbed": [ "n = 200: 3 of 21 rounds were quiet, ..." ],    not measured: other load
 //!     "cases": [ {
 //!       "name": "wait, wrong value, private, one word",
 //!       "seconds": 2.5,                  how long it took, all in all
 //!       "rounds": 7,                     rounds that the figures are of
 //!       "repeated": 0,                   rounds thrown away and repeated: other load was seen
-//!       "disturbed": 0,                  rounds kept although other load was seen
+//!       "disturbed": 0,                  rounds kept although other load was seen: on request only
 //!       "variants": [ {
 //!         "name": "waitword 32",
 //!         "baseline": "futex(2)"|null,   what the ratios are to
 //!         "operations": 123,             that the usage is of, all rounds together
 //!         "usage": { "cpu_seconds": x, "voluntary_switches": n, "involuntary_switches": n },
+//!         "cpu": metric|null,                CPU ns/op, round by round, if the case has no such metric
 //!         "metrics": [ { "name": "", "unit": "ns", "better": "less"|"more"|"neither", "values": [x, ...],
 //!                        "summary": summary, "ratio": ratio|null } ]       of each round's pair: this / baseline
 //!       } ]
@@ -41,8 +47,8 @@
 //!   } ],
 //!   "bars": [ {
 //!     "what": "private wait, wrong value", "limit": 0.05, "at_least": false,
-//!     "verdict": "met"|"not met"|"not measured",
-//!     "cells": [ { "label": "...", "figure": summary, "met": true } ]      worst first
+//!     "verdict": "met"|"not met"|"undecided"|"too few rounds"|"not measured",
+//!     "cells": [ { "label": "...", "figure": summary, "interval": interval|null, "verdict": "met"|... } ]      worst first
 //!   } ]
 //! }
 //! ```
@@ -53,6 +59,7 @@ use crate::bars::BarReport;
 use crate::harness::Better;
 use crate::locks::Missing;
 use crate::machine::Machine;
+use crate::origin::Origin;
 use crate::stats::{Ratio, Summary, all_infinite};
 use crate::usage::Usage;
 use crate::workload::Patch;
@@ -60,7 +67,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// The version of the JSON's schema.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// All of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,6 +84,12 @@ pub struct Report {
     pub complete: bool,
     /// Rounds asked for.
     pub rounds: usize,
+    /// What the order of the contenders was drawn from.
+    pub seed: u64,
+    /// How long a run for a time lasted.
+    pub window_milliseconds: u64,
+    /// By which command it was made, of which source, with which peers.
+    pub origin: Origin,
     /// Where it ran.
     pub machine: Machine,
     /// Peers that this build does not have.
@@ -143,6 +156,8 @@ pub struct WorkloadReport {
     pub cases: Vec<CaseReport>,
     /// What was not measured because something is not installed, and how to install it.
     pub missing: Vec<String>,
+    /// What was not measured because others used the machine.
+    pub disturbed: Vec<String>,
     /// Why it did not get to its end.
     pub error: Option<String>,
 }
@@ -158,7 +173,7 @@ pub struct CaseReport {
     pub rounds: usize,
     /// Rounds thrown away, and repeated, because other load was seen.
     pub repeated: usize,
-    /// Rounds kept although other load was seen.
+    /// Rounds kept although other load was seen, on request.
     pub disturbed: usize,
     /// Who did it.
     pub variants: Vec<VariantReport>,
@@ -173,13 +188,33 @@ pub struct VariantReport {
     pub baseline: Option<String>,
     /// One for each metric of the case.
     pub metrics: Vec<MetricReport>,
+    /// CPU time for an operation, round by round, where the case has no such metric of its own and the
+    /// usage is of operations.
+    pub cpu: Option<MetricReport>,
     /// What the usage is of, all rounds together.
     pub operations: u64,
     /// CPU time and switches, all rounds together.
     pub usage: Usage,
 }
 
+/// What the metric of CPU time is called.
+pub const CPU: &str = "CPU";
+
 impl VariantReport {
+    /// CPU time for an operation: the case's own metric, or what was made of the usage.
+    pub fn cpu(&self) -> Option<&MetricReport> {
+        let own = self.metrics.iter().find(|metric| metric.name == CPU);
+        own.or(self.cpu.as_ref())
+    }
+
+    /// The wait that one operation in a thousand exceeds, or as far out as was measured.
+    pub fn tail(&self) -> Option<&MetricReport> {
+        let tails = ["wait p99.9", "write p99.9", "read p99.9"];
+        tails
+            .iter()
+            .find_map(|tail| self.metrics.iter().find(|metric| metric.name == *tail))
+    }
+
     /// CPU nanoseconds, voluntary and involuntary context switches, each per operation; `None` if the usage
     /// is of no operations in particular.
     pub fn per_operation(&self) -> Option<[f64; 3]> {

@@ -2,11 +2,15 @@
 
 use crate::harness::{Case, Context, Failure, run_case};
 use crate::machine::Machine;
+use crate::origin::Origin;
 use crate::report::{MissingPeer, Report, SCHEMA, WorkloadReport};
 use crate::watchdog::Watchdog;
 use crate::workload::Patch;
 use crate::{bars, locks, workload};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// What is published was measured in runs of at least this length.
+pub const WINDOW: Duration = Duration::from_millis(300);
 
 /// What the user asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +30,13 @@ pub struct Settings {
     pub peers: Option<Vec<String>>,
     /// Every variant beside a twin that differs in nothing.
     pub twice: bool,
+    /// What the order of the contenders is drawn from, round by round.
+    pub seed: u64,
+    /// How long a run for a time lasts in the workloads on locks: it must be many turns of the scheduler, which
+    /// with 16 threads on two CPUs takes some 30 ms for one.
+    pub window: Duration,
+    /// Rounds beside which others used the machine count, too: for a look, never to be published.
+    pub keep_disturbed: bool,
 }
 
 impl Settings {
@@ -58,6 +69,14 @@ impl Default for Settings {
             programs: Vec::new(),
             peers: None,
             twice: false,
+            seed: 0,
+            window: if cfg!(test) {
+                Duration::from_millis(10)
+            } else {
+                WINDOW
+            },
+            // This crate's own tests, here and above, ask whether work is done, beside other work.
+            keep_disturbed: cfg!(test),
         }
     }
 }
@@ -144,7 +163,8 @@ pub fn run(chosen: &[Workload], context: &Context, observer: &mut dyn Observer) 
     for workload in chosen {
         let (report, failure) = run_workload(workload, context, &mut progress, observer);
         complete &= failure.is_none();
-        let is_empty = report.cases.is_empty() && report.missing.is_empty();
+        let is_empty =
+            report.cases.is_empty() && report.missing.is_empty() && report.disturbed.is_empty();
         if !is_empty || report.error.is_some() {
             observer.workload(&report);
             reports.push(report);
@@ -161,6 +181,9 @@ pub fn run(chosen: &[Workload], context: &Context, observer: &mut dyn Observer) 
         seconds: began.elapsed().as_secs_f64(),
         complete,
         rounds: settings.rounds,
+        seed: settings.seed,
+        window_milliseconds: settings.window.as_millis() as u64,
+        origin: Origin::this(),
         machine,
         missing_peers: locks::missing().iter().map(MissingPeer::from).collect(),
         // Twins are named otherwise, and compared with each other only.
@@ -185,6 +208,7 @@ fn run_workload(
         patch: workload.patch,
         cases: Vec::new(),
         missing: Vec::new(),
+        disturbed: Vec::new(),
         error: None,
     };
     let failure = match Watchdog::start(workload.name, context) {
@@ -216,6 +240,7 @@ fn run_cases(
         match failure {
             None => {}
             Some(Failure::Missing(what)) => report.missing.push(what),
+            Some(Failure::Disturbed(what)) => report.disturbed.push(what),
             Some(Failure::Failed(message)) => failures.push(message),
             Some(Failure::Stopped) => return Some(Failure::Stopped),
         }

@@ -1,30 +1,114 @@
-//! Where ours wins and where it loses: each figure of ours against each peer's, in the same case and the same rounds.
+//! Where ours wins and where it loses: each figure of ours against each peer's, in the same case and the
+//! same rounds.
 //!
-//! Ours are the variants that a user has who chooses nothing: the default mutex, the condvar with it, the rwlock in both
-//! preferences, the futex at each width, and the drop-in, which stands against the C library alone, whose place it takes. Flavours that one
-//! has to ask for are in the tables, but win nothing here. Peers are the others' locks and the kernel's futex; not the old ways of the
-//! patches, nor others' priority-inheriting locks, which do something else.
+//! # One vote
 //!
-//! A figure wins or loses only if the interval of the ratio says so ([`Ratio`]): else it is the same.
+//! A case has one vote for each figure and each *independent* peer. Whoever has more variants in a case
+//! has no more votes:
+//!
+//! - Ours are what a user has who chooses nothing ([`is_as_shipped`]): the library, and the drop-in, which
+//!   stands against the C library alone, whose place it takes. Where a case has several of these (a futex of
+//!   each width), the worst of them stands for all.
+//! - Peers are others' locks of today, and the kernel's futex ([`is_peer`]). All that are the same library
+//!   beneath ([`owner`]) are one peer, and the best of them stands for it: glibc's rwlock in the better of its
+//!   preferences, and not C++'s besides.
+//! - The figures are the case's first ([`Figure::Speed`]), CPU for an operation, and the 99.9th percentile of
+//!   the waits. Others ([`Figure::Other`]) are listed where they are lost, and have no vote.
+//!
+//! # Won and lost
+//!
+//! A ratio is *same* if its interval lies within 5 % of 1. It is won or lost if the interval excludes 1 *and* the
+//! sign test stands up to the number of comparisons in the report ([`greatest_that_counts`]): of those that are told
+//! as won or lost, one in a hundred is expected to be noise. All others are *undecided*.
 
 mod reasons;
 
 pub use reasons::reason;
 
 use crate::harness::Better;
-use crate::locks::{DROP_IN, is_peer};
-use crate::report::{CaseReport, Report, VariantReport};
-use crate::stats::{Ratio, Verdict};
+use crate::locks::{DROP_IN, is_ours, is_peer, owner};
+use crate::report::{CPU, CaseReport, MetricReport, Report, VariantReport};
+use crate::stats::{Ratio, Verdict, greatest_that_counts};
+use crate::workload::programs;
 
 /// How a figure of ours stands to a peer's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// Ours is better.
     Win,
-    /// No difference was seen.
+    /// They differ by less than 5 %.
     Same,
+    /// It cannot be told.
+    Undecided,
     /// The peer's is better.
     Loss,
+}
+
+impl Outcome {
+    /// Each of them.
+    pub const ALL: [Self; 4] = [Self::Win, Self::Same, Self::Undecided, Self::Loss];
+}
+
+/// What a figure is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Figure {
+    /// The case's time or rate.
+    Speed,
+    /// CPU time for an operation.
+    Cpu,
+    /// The wait that one operation in a thousand exceeds.
+    Tail,
+    /// Another one, which has no vote.
+    Other,
+}
+
+impl Figure {
+    /// Those that have a vote.
+    pub const VOTES: [Self; 3] = [Self::Speed, Self::Cpu, Self::Tail];
+
+    /// As the report calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Speed => "time or rate",
+            Self::Cpu => "CPU",
+            Self::Tail => "p99.9",
+            Self::Other => "other figures",
+        }
+    }
+
+    fn of(number: usize, metric: &str) -> Self {
+        match metric {
+            CPU => Self::Cpu,
+            // Of readers against writers: what the one class does more, the other does less.
+            "writes" => Self::Speed,
+            _ if metric.ends_with("p99.9") => Self::Tail,
+            _ if number == 0 => Self::Speed,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Which of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ours {
+    /// The library.
+    Library,
+    /// The drop-in.
+    DropIn,
+}
+
+impl Ours {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Library, Self::DropIn];
+
+    fn of(workload: &str, name: &str) -> Self {
+        // A whole program is on the drop-in.
+        if name.starts_with(DROP_IN) || workload == programs::WORKLOAD.name {
+            Self::DropIn
+        } else {
+            Self::Library
+        }
+    }
 }
 
 /// One figure of ours against one peer's.
@@ -32,13 +116,15 @@ pub enum Outcome {
 pub struct Standing {
     /// Of which workload.
     pub workload: String,
-    /// In which case.
+    /// In which case; with the setting, if variants of the case differ by one.
     pub case: String,
     /// Which figure; empty if the case has but one.
     pub metric: String,
-    /// Whether it is the case's first figure: what the work is about.
-    pub is_first: bool,
+    /// What it is about.
+    pub figure: Figure,
     /// Which of ours.
+    pub whose: Ours,
+    /// Its name.
     pub ours: String,
     /// Whose else.
     pub peer: String,
@@ -52,163 +138,185 @@ pub struct Standing {
 
 /// All standings, in the report's order. There are none if the rounds were too few.
 pub fn standings(report: &Report) -> Vec<Standing> {
-    let mut standings = Vec::new();
+    let mut all = Vec::new();
     for workload in &report.workloads {
         for case in &workload.cases {
-            for ours in case
-                .variants
-                .iter()
-                .filter(|variant| is_default(&variant.name))
-            {
-                for peer in peers_of(case, ours) {
-                    standings.extend(stand(&workload.name, case, ours, peer));
+            for whose in Ours::ALL {
+                for setting in settings(case) {
+                    let side = Side::new(&workload.name, case, whose, setting);
+                    all.extend(side.standings());
                 }
             }
         }
     }
-    standings
+    decide(&mut all);
+    all
 }
 
-/// Whether it is one of those that a user has who chooses nothing.
-fn is_default(name: &str) -> bool {
-    const DEFAULTS: &[&str] = &[
-        "waitword",
-        "waitword, readers first",
-        "waitword, writers first",
-        "waitword 8",
-        "waitword 16",
-        "waitword 32",
-        "waitword 64",
-    ];
-    name.starts_with(DROP_IN) || DEFAULTS.contains(&name)
-}
-
-/// The peers of this variant of ours.
-fn peers_of<'a>(
-    case: &'a CaseReport,
-    ours: &'a VariantReport,
-) -> impl Iterator<Item = &'a VariantReport> {
-    case.variants.iter().filter(|other| {
-        match ours.name.strip_prefix(DROP_IN) {
-            // What it takes the place of: `glibc, prefer writer` of `drop-in, prefer writer`.
-            Some(kind) => other.name.strip_prefix("glibc") == Some(kind),
-            None => is_peer(&other.name),
+/// Won and lost, if that stands up to the number of all.
+fn decide(all: &mut [Standing]) {
+    let limit = greatest_that_counts(all.iter().map(|one| one.ratio.chance));
+    for one in all {
+        let is_told = matches!(one.outcome, Outcome::Win | Outcome::Loss);
+        if is_told && one.ratio.chance > limit {
+            one.outcome = Outcome::Undecided;
         }
-    })
+    }
 }
 
-fn stand<'a>(
+/// Whether it is what a user has who chooses nothing: of ours, all but what has to be asked for.
+pub fn is_as_shipped(name: &str) -> bool {
+    const ASKED_FOR: &[&str] = &[
+        "waitword TO",
+        "waitword WW",
+        "waitword PI",
+        "waitword, writers first",
+    ];
+    is_ours(name)
+        && !ASKED_FOR.contains(&without_setting(name))
+        && !without_setting(name).ends_with(", spin off")
+}
+
+/// How variants of one case are told apart that do the same beside different things.
+const SETTING: &str = ", N = ";
+
+fn setting(name: &str) -> Option<&str> {
+    name.find(SETTING).map(|start| &name[start + 2..])
+}
+
+fn without_setting(name: &str) -> &str {
+    name.find(SETTING).map_or(name, |end| &name[..end])
+}
+
+/// The settings in a case, in its order; `None` where there is none.
+fn settings(case: &CaseReport) -> Vec<Option<&str>> {
+    let mut all = Vec::new();
+    for variant in &case.variants {
+        let setting = setting(&variant.name);
+        if !all.contains(&setting) {
+            all.push(setting);
+        }
+    }
+    all
+}
+
+/// Ours of one kind, in one case and setting, and who stands against it.
+struct Side<'a> {
     workload: &'a str,
     case: &'a CaseReport,
-    ours: &'a VariantReport,
-    peer: &'a VariantReport,
-) -> impl Iterator<Item = Standing> + 'a {
-    let both = ours.metrics.iter().zip(&peer.metrics).enumerate();
-    both.filter_map(move |(number, (mine, theirs))| {
-        let ratio = Ratio::of(&mine.values, &theirs.values)?;
+    whose: Ours,
+    setting: Option<&'a str>,
+    ours: Vec<&'a VariantReport>,
+}
+
+impl<'a> Side<'a> {
+    fn new(
+        workload: &'a str,
+        case: &'a CaseReport,
+        whose: Ours,
+        setting_wanted: Option<&'a str>,
+    ) -> Self {
+        let is_one = |variant: &&VariantReport| {
+            is_as_shipped(&variant.name)
+                && Ours::of(workload, &variant.name) == whose
+                && setting(&variant.name) == setting_wanted
+        };
+        Self {
+            workload,
+            case,
+            whose,
+            setting: setting_wanted,
+            ours: case.variants.iter().filter(is_one).collect(),
+        }
+    }
+
+    /// The peers of this variant of ours.
+    fn peers_of(&self, ours: &'a VariantReport) -> impl Iterator<Item = &'a VariantReport> {
+        let setting_wanted = self.setting;
+        self.case.variants.iter().filter(move |other| {
+            let stands = match ours.name.strip_prefix(DROP_IN) {
+                // What it takes the place of: `glibc, prefer writer` of `drop-in, prefer writer`.
+                Some(kind) => other.name.strip_prefix("glibc") == Some(kind),
+                None => is_peer(&other.name),
+            };
+            stands && setting(&other.name) == setting_wanted
+        })
+    }
+
+    /// One for each figure and each owner: the worst of ours against the best of theirs.
+    fn standings(&self) -> Vec<Standing> {
+        let mut all: Vec<Standing> = Vec::new();
+        for ours in &self.ours {
+            for peer in self.peers_of(ours) {
+                for (number, mine) in figures(ours).enumerate() {
+                    let theirs = figures(peer).find(|metric| metric.name == mine.name);
+                    let new =
+                        theirs.and_then(|theirs| self.stand(number, ours, peer, mine, theirs));
+                    let Some(new) = new else { continue };
+                    let same = |one: &&mut Standing| {
+                        one.metric == new.metric && owner(&one.peer) == owner(&new.peer)
+                    };
+                    match all.iter_mut().find(same) {
+                        None => all.push(new),
+                        Some(old) if is_worse(&new, old, mine.better) => *old = new,
+                        Some(_) => {}
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    fn stand(
+        &self,
+        number: usize,
+        ours: &VariantReport,
+        peer: &VariantReport,
+        mine: &MetricReport,
+        theirs: &MetricReport,
+    ) -> Option<Standing> {
+        let both = mine.values.len().min(theirs.values.len());
+        let ratio = Ratio::of(&mine.values[..both], &theirs.values[..both])?;
         let outcome = match (ratio.verdict, mine.better) {
             (Verdict::TooFewRounds, _) | (_, Better::Neither) => return None,
             (Verdict::Same, _) => Outcome::Same,
+            (Verdict::Undecided, _) => Outcome::Undecided,
             (Verdict::Less, Better::Less) | (Verdict::More, Better::More) => Outcome::Win,
             (Verdict::Less, Better::More) | (Verdict::More, Better::Less) => Outcome::Loss,
         };
         let factor = ratio.summary.median;
+        let case = &self.case.name;
         Some(Standing {
-            workload: workload.to_owned(),
-            case: case.name.clone(),
+            workload: self.workload.to_owned(),
+            case: match self.setting {
+                Some(setting) => format!("{case}, {setting}"),
+                None => case.clone(),
+            },
             metric: mine.name.clone(),
-            is_first: number == 0,
+            figure: Figure::of(number, &mine.name),
+            whose: self.whose,
             ours: ours.name.clone(),
             peer: peer.name.clone(),
             ratio,
             outcome,
             factor: factor.max(1.0 / factor),
         })
-    })
+    }
+}
+
+/// The case's metrics, and CPU time if that is none of them.
+fn figures(variant: &VariantReport) -> impl Iterator<Item = &MetricReport> {
+    variant.metrics.iter().chain(&variant.cpu)
+}
+
+/// Whether we stand worse there than here.
+fn is_worse(there: &Standing, here: &Standing, better: Better) -> bool {
+    let [there, here] = [there, here].map(|one| one.ratio.summary.median);
+    match better {
+        Better::More => there < here,
+        Better::Less | Better::Neither => there > here,
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::report::MetricReport;
-    use crate::stats::Summary;
-    use crate::usage::Usage;
-
-    fn variant(name: &str, better: Better, values: [f64; 7]) -> VariantReport {
-        let metric = MetricReport {
-            name: "time".to_owned(),
-            unit: "ns".to_owned(),
-            better,
-            values: values.to_vec(),
-            summary: Summary::of(&values).unwrap(),
-            ratio: None,
-        };
-        VariantReport {
-            name: name.to_owned(),
-            baseline: None,
-            metrics: vec![metric],
-            operations: 1,
-            usage: Usage::default(),
-        }
-    }
-
-    fn all(better: Better) -> Vec<Standing> {
-        let case = CaseReport {
-            name: "a case".to_owned(),
-            seconds: 1.0,
-            rounds: 7,
-            repeated: 0,
-            disturbed: 0,
-            variants: vec![
-                variant("glibc", better, [2.0; 7]),
-                variant("glibc, PI", better, [9.0; 7]),
-                variant("std", better, [1.0, 1.1, 0.9, 1.0, 1.2, 1.0, 1.0]),
-                variant("waitword", better, [1.0; 7]),
-                variant("waitword TO", better, [0.1; 7]),
-                variant("drop-in", better, [3.0; 7]),
-            ],
-        };
-        let mut standings = Vec::new();
-        for ours in case
-            .variants
-            .iter()
-            .filter(|variant| is_default(&variant.name))
-        {
-            for peer in peers_of(&case, ours) {
-                standings.extend(stand("some", &case, ours, peer));
-            }
-        }
-        standings
-    }
-
-    #[test]
-    fn what_a_user_gets_stands_against_peers_and_the_drop_in_against_its_library() {
-        let all = all(Better::Less);
-        let pairs: Vec<_> = all
-            .iter()
-            .map(|one| {
-                (
-                    one.ours.as_str(),
-                    one.peer.as_str(),
-                    one.outcome,
-                    one.factor,
-                )
-            })
-            .collect();
-        assert_eq!(
-            pairs,
-            [
-                ("waitword", "glibc", Outcome::Win, 2.0),
-                ("waitword", "std", Outcome::Same, 1.0),
-                ("drop-in", "glibc", Outcome::Loss, 1.5),
-            ]
-        );
-    }
-
-    #[test]
-    fn where_more_is_better_it_is_the_other_way_round() {
-        let outcomes: Vec<_> = all(Better::More).iter().map(|one| one.outcome).collect();
-        assert_eq!(outcomes, [Outcome::Loss, Outcome::Same, Outcome::Win]);
-        assert!(all(Better::Neither).is_empty());
-    }
-}
+mod tests;

@@ -5,11 +5,17 @@
 //! measurements that followed each other, and only then summarized: the ratio of two medians would
 //! compare moments that never met.
 
+mod interval;
+mod many;
+mod quotient;
 mod ratio;
 
-pub use ratio::{
-    Interval, ROUNDS_TO_TELL, Ratio, Verdict, interval_of_median, interval_of_quotient, ratios,
+pub use interval::{
+    Interval, ROUNDS_TO_PUBLISH, ROUNDS_TO_TELL, coverage, interval_of_median, sign_test,
 };
+pub use many::{FALSE_DISCOVERIES, greatest_that_counts};
+pub use quotient::interval_of_quotient;
+pub use ratio::{Ratio, Verdict, ratios};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -63,6 +69,16 @@ impl Summary {
 /// If there are none.
 pub fn median(values: &[f64]) -> f64 {
     Summary::of(values).expect("the median of nothing").median
+}
+
+/// A number from 0 to 1 from a seed that it moves on (splitmix64).
+#[cfg(test)]
+pub(crate) fn random(seed: &mut u64) -> f64 {
+    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut x = *seed;
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (x ^ (x >> 31)) as f64 / u64::MAX as f64
 }
 
 #[cfg(test)]

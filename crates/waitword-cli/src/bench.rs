@@ -17,7 +17,7 @@ use waitword_bench::harness::Context;
 use waitword_bench::report::{Report, WorkloadReport};
 use waitword_bench::stats::ROUNDS_TO_TELL;
 use waitword_bench::workload::programs;
-use waitword_bench::{Observer, Settings, Workload, has, locks, workloads};
+use waitword_bench::{Observer, Settings, WINDOW, Workload, has, locks, workloads};
 
 const STOPPED: u8 = 130;
 const MOST_THREADS: u32 = 30_000;
@@ -66,6 +66,19 @@ pub(crate) struct Args {
     /// Measure every variant beside a twin that differs in nothing: how often is noise taken for a difference?
     #[arg(long)]
     twice: bool,
+
+    /// Draw the order of the contenders, which is another one in each round, from this number (default: any)
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// In the workloads on locks, how many milliseconds a run for a time lasts; less than 300 is for a quick look
+    #[arg(long, value_name = "MS", default_value_t = WINDOW.as_millis() as u64,
+          value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    window: u64,
+
+    /// Keep rounds beside which others used the machine: for a look at a machine that is never quiet
+    #[arg(long)]
+    keep_disturbed: bool,
 
     /// Name the Debian packages of the whole programs that are not installed, one a line, and end
     #[arg(long)]
@@ -145,6 +158,9 @@ fn settings(args: &Args) -> Settings {
         programs: args.programs.clone(),
         peers: args.peers.clone(),
         twice: args.twice,
+        seed: args.seed.unwrap_or_else(|| fastrand::u32(..).into()),
+        window: Duration::from_millis(args.window),
+        keep_disturbed: args.keep_disturbed,
     }
 }
 

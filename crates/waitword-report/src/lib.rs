@@ -35,5 +35,5 @@ mod table;
 mod workload;
 
 pub use markdown::markdown;
-pub use number::{figure, interval, range};
+pub use number::{figure, how_sure, interval, range, ratio_told, told};
 pub use page::html;

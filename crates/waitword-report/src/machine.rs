@@ -1,10 +1,11 @@
 //! On what it was measured, how long, and what of it does not count.
 
-use crate::number::figure;
+use crate::number::{figure, how_sure};
 use jiff::Timestamp;
 use maud::{Markup, html};
+use waitword_bench::WINDOW;
 use waitword_bench::report::Report;
-use waitword_bench::stats::ROUNDS_TO_TELL;
+use waitword_bench::stats::{ROUNDS_TO_PUBLISH, ROUNDS_TO_TELL};
 
 /// What a reader must know before the first figure.
 pub(crate) fn notes(report: &Report) -> Vec<String> {
@@ -15,6 +16,28 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
              from {ROUNDS_TO_TELL} rounds on (bench --rounds {ROUNDS_TO_TELL}).",
             report.rounds
         ));
+    }
+    if report.rounds >= ROUNDS_TO_TELL && report.rounds < ROUNDS_TO_PUBLISH {
+        notes.push(format!(
+            "Few rounds ({}): a trial. What is published has at least {ROUNDS_TO_PUBLISH} \
+             (bench --rounds {ROUNDS_TO_PUBLISH}).",
+            report.rounds
+        ));
+    }
+    if u128::from(report.window_milliseconds) < WINDOW.as_millis() {
+        notes.push(format!(
+            "Short runs ({} ms): the scheduler hardly turns. What is published has {} ms.",
+            report.window_milliseconds,
+            WINDOW.as_millis()
+        ));
+    }
+    let cases = || report.workloads.iter().flat_map(|workload| &workload.cases);
+    if cases().any(|case| case.disturbed > 0) {
+        notes.push(
+            "Not on a quiet machine: rounds beside other load were kept, as was asked for. \
+             Nothing of it is to be published."
+                .to_owned(),
+        );
     }
     if !report.complete {
         notes.push(
@@ -44,13 +67,24 @@ pub(crate) fn lines(report: &Report) -> Vec<(&'static str, String)> {
         figure(report.seconds.round())
     );
     let rounds = format!(
-        "{}; {repeated} repeated because other load was seen, {disturbed} kept in spite of it",
-        report.rounds
+        "{}; {repeated} thrown away because other load was seen{}",
+        report.rounds,
+        match disturbed {
+            0 => String::new(),
+            _ => format!(", {disturbed} beside other load kept on request"),
+        }
     );
     let mut lines = report.machine.lines();
     lines.push(("waitword", report.version.clone()));
+    lines.extend(report.origin.lines());
     lines.push(("measured", took));
     lines.push(("rounds", rounds));
+    lines.push(("how sure", how_sure(report.rounds)));
+    lines.push((
+        "order",
+        format!("drawn in each round, from the seed {}", report.seed),
+    ));
+    lines.push(("runs", format!("of {} ms", report.window_milliseconds)));
     lines
 }
 

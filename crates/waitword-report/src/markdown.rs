@@ -3,10 +3,10 @@
 
 mod standing;
 
-use crate::number::{figure, range};
-use crate::table::{Cell, Table};
+use crate::number::{figure, interval};
+use crate::table::{Cell, INTERVAL, Table};
 use crate::{machine, patches};
-use waitword_bench::bars::{BarReport, Verdict};
+use waitword_bench::bars::{BarReport, Verdict, counted};
 use waitword_bench::report::Report;
 use waitword_bench::workload::Patch;
 
@@ -14,8 +14,8 @@ use waitword_bench::workload::Patch;
 pub fn markdown(report: &Report) -> String {
     let mut text = String::from(
         "# Results\n\nMade by `waitword bench --markdown`: nothing here is written by hand but the reasons, which are part of the program.\n\
-         A ratio is the median of the rounds' ratios, with the interval in which it lies with 99 % certainty. Where 1 lies in it, no difference was \
-         seen: *same*.\n",
+         A ratio is the median of the rounds' ratios. *Same*: the interval in which it lies is within 5 % of 1. *Better*, *worse*: it lies on one \
+         side of 1. *Undecided*: neither.\n",
     );
     for note in machine::notes(report) {
         text += &format!("\n**{note}**\n");
@@ -65,34 +65,25 @@ fn bars(bars: &[BarReport]) -> String {
     if bars.is_empty() {
         return String::new();
     }
-    let count = |verdict| bars.iter().filter(|bar| bar.verdict == verdict).count();
     let mut text = format!(
-        "\n## What must be reached\n\n{} met, {} not met, {} not measured. Each is judged by the worst of its figures, which is shown.\n\n",
-        count(Verdict::Met),
-        count(Verdict::NotMet),
-        count(Verdict::NotMeasured)
+        "\n## What must be reached\n\nOf {}: {}. Each is judged by the worst of its figures, which is shown: met if \
+         the whole interval is within the limit, not met if all of it lies beyond.\n\n",
+        bars.len(),
+        counted(bars)
     );
-    let mut table = Table::new(&[
-        "what",
-        "limit",
-        "median",
-        "min–max",
-        "",
-        "where it is worst",
-    ]);
+    let mut table = Table::new(&["what", "limit", "median", INTERVAL, "", "where it is worst"]);
     for bar in bars {
         let sign = if bar.at_least { "≥" } else { "≤" };
         let verdict = match bar.verdict {
-            Verdict::Met => "met",
             Verdict::NotMet => "**not met**",
-            Verdict::NotMeasured => "not measured",
+            other => other.name(),
         };
         let worst = bar.cells.first();
         table.rows.push(vec![
             Cell::text(&bar.what),
             Cell::Numbers(format!("{sign} {}", figure(bar.limit))),
             worst.map_or(Cell::Empty, |cell| Cell::Number(cell.figure.median)),
-            worst.map_or(Cell::Empty, |cell| Cell::Numbers(range(cell.figure))),
+            worst.map_or(Cell::Empty, |cell| Cell::Numbers(interval(cell.interval))),
             Cell::text(verdict),
             worst.map_or(Cell::Empty, |cell| Cell::text(&cell.label)),
         ]);

@@ -1,7 +1,7 @@
 //! Numbers with three significant digits, as in the terminal's tables.
 
 use waitword_bench::harness::Better;
-use waitword_bench::stats::{Interval, Ratio, Summary, Verdict};
+use waitword_bench::stats::{Interval, Ratio, Summary, Verdict, coverage};
 
 /// A number with three significant digits, millions as such. What is no number, or infinite, is a dash.
 pub fn figure(value: f64) -> String {
@@ -48,11 +48,28 @@ pub fn interval(interval: Option<Interval>) -> String {
     })
 }
 
+/// How sure an interval of so many rounds is.
+pub fn how_sure(rounds: usize) -> String {
+    match coverage(rounds) {
+        None => format!("Of {rounds} rounds no interval is told, and no verdict."),
+        Some(part) => format!(
+            "An interval of {rounds} rounds holds the true median in {:.1} % of runs.",
+            100.0 * part
+        ),
+    }
+}
+
+/// The ratio, and what it says.
+pub fn ratio_told(ratio: &Ratio, better: Better) -> String {
+    format!("{} {}", figure(ratio.summary.median), told(ratio, better))
+}
+
 /// What a ratio says of the variant that it is of.
-pub(crate) fn told(ratio: &Ratio, better: Better) -> &'static str {
+pub fn told(ratio: &Ratio, better: Better) -> &'static str {
     match (ratio.verdict, better) {
         (Verdict::TooFewRounds, _) => "too few rounds",
         (Verdict::Same, _) => "same",
+        (Verdict::Undecided, _) => "undecided",
         (Verdict::Less, Better::Less) | (Verdict::More, Better::More) => "better",
         (Verdict::More, Better::Less) | (Verdict::Less, Better::More) => "worse",
         (Verdict::Less, Better::Neither) => "less",
@@ -77,6 +94,12 @@ mod tests {
     }
 
     #[test]
+    fn how_sure_an_interval_is_depends_on_the_rounds() {
+        assert!(how_sure(7).contains("98.4 %") && how_sure(21).contains("99.3 %"));
+        assert!(how_sure(3).contains("no interval"));
+    }
+
+    #[test]
     fn an_axis_has_no_more_digits_than_it_needs() {
         let texts = [0.25, 0.5, 1.5e6, 2e6, 100.0, 0.0].map(tick);
         assert_eq!(texts, ["0.25", "0.5", "1.5M", "2M", "100", "0"]);
@@ -90,6 +113,8 @@ mod tests {
         assert_eq!(told(&half, Better::Neither), "less");
         let same = Ratio::of(&[1.0; 7], &[1.0; 7]).unwrap();
         assert_eq!(told(&same, Better::More), "same");
+        let open = Ratio::of(&[0.9, 1.2, 1.3, 1.3, 1.3, 1.3, 1.3], &[1.0; 7]).unwrap();
+        assert_eq!(ratio_told(&open, Better::Less), "1.30 undecided");
         let few = Ratio::of(&[0.5; 3], &[1.0; 3]).unwrap();
         assert_eq!(told(&few, Better::Less), "too few rounds");
     }

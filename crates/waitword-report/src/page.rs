@@ -9,7 +9,7 @@ use waitword_bench::report::Report;
 use waitword_bench::workload::Patch;
 
 const ABOUT: &str = "Futexes and locks: the kernel's, other libraries' and waitword's, measured in one interleaved run. A ratio is the median of \
-     the rounds' ratios, with the interval in which it lies with 99 % certainty; where 1 lies in it, no difference was seen: “same”.";
+     the rounds' ratios. “Same”: the interval in which it lies is within 5 % of 1. “Better”, “worse”: it is on one side of 1. “Undecided”: neither.";
 const STYLE: &str = include_str!("style.css");
 
 /// The report as a page, complete in itself.

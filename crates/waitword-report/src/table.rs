@@ -3,7 +3,7 @@
 use crate::number::{figure, interval, range, told};
 use maud::{Markup, html};
 use waitword_bench::harness::Better;
-use waitword_bench::locks::is_ours;
+use waitword_bench::locks::{is_ours, marked, remark, remarks};
 use waitword_bench::report::MetricReport;
 use waitword_bench::stats::{Ratio, Summary};
 
@@ -33,7 +33,9 @@ impl Cell {
         match self {
             Self::Empty => String::new(),
             Self::Variant(name) if is_ours(name) => format!("**{name}**"),
-            Self::Text(text) | Self::Variant(text) | Self::Numbers(text) => text.clone(),
+            // A star begins emphasis.
+            Self::Variant(name) => marked(name).replace('*', "\\*"),
+            Self::Text(text) | Self::Numbers(text) => text.clone(),
             Self::Number(value) => figure(*value),
             Self::Told(told) => format!("*{told}*"),
         }
@@ -44,7 +46,8 @@ impl Cell {
             @match self {
                 Self::Empty => td {},
                 Self::Text(text) => td { (text) },
-                Self::Variant(name) => th scope="row" class=[is_ours(name).then_some("ours")] { (name) },
+                Self::Variant(name) => th scope="row" class=[is_ours(name).then_some("ours")]
+                    title=[remark(name)] { (marked(name)) },
                 Self::Number(value) => td.n data-value=(value) { (figure(*value)) },
                 Self::Numbers(text) => td.n.s { (text) },
                 Self::Told(told) => td class=(format!("told {}", told.replace(' ', "-"))) { (told) },
@@ -145,7 +148,24 @@ impl Table {
         for row in &self.rows {
             text += &line(&mut row.iter().map(Cell::markdown));
         }
+        for remark in self.remarks() {
+            text += &format!("\n{}\n", remark.replacen('*', "\\*", 1));
+        }
         text
+    }
+
+    /// What is not as its users have it, of those that are in it.
+    fn remarks(&self) -> Vec<String> {
+        let heads = self
+            .heads
+            .iter()
+            .flatten()
+            .map(|head| head.text.trim_end_matches('*'));
+        let cells = self.rows.iter().flatten().filter_map(|cell| match cell {
+            Cell::Variant(name) => Some(name.as_str()),
+            _ => None,
+        });
+        remarks(heads.chain(cells))
     }
 
     pub(crate) fn markup(&self) -> Markup {
@@ -157,13 +177,17 @@ impl Table {
                         tbody { @for row in &self.rows { tr { @for cell in row { (cell.markup()) } } } }
                     }
                 }
+                @for remark in self.remarks() { p.s { (remark) } }
             }
         }
     }
 }
 
 /// The headings of [`figures`].
-pub(crate) const FIGURES: [&str; 6] = ["median", "min–max", "ratio", "99 %", "min–max", ""];
+pub(crate) const FIGURES: [&str; 6] = ["median", "min–max", "ratio", INTERVAL, "min–max", ""];
+
+/// The heading of where a median lies with some 99 % certainty.
+pub(crate) const INTERVAL: &str = "interval";
 
 /// All figures of a metric: its median and range; its ratio with the interval and the range; how it is judged.
 pub(crate) fn figures(metric: &MetricReport) -> Vec<Cell> {

@@ -47,6 +47,7 @@ impl<'a> Placed<'a> {
                 p { (workload.about) "." }
                 @if let Some(patch) = workload.patch { p.s { "Of the patch: " (patch.title()) "." } }
                 @if let Some(error) = &workload.error { p.note role="note" { "Failed: " (error) } }
+                @for what in &workload.disturbed { p.note role="note" { "Not measured, other load: " (what) } }
                 @for what in &workload.missing { p.note role="note" { "Not measured, not installed: " (what) } }
                 @if !curves.is_empty() {
                     div.figures { @for curve in &curves { (curve.markup(looks)) } }

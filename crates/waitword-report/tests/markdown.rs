@@ -3,7 +3,7 @@
 mod sample;
 
 use sample::{HOSTILE, empty, whole};
-use waitword_bench::standing::{Outcome, standings};
+use waitword_bench::standing::{Figure, Outcome, standings};
 use waitword_bench::workload::Patch;
 use waitword_report::markdown;
 
@@ -57,20 +57,22 @@ fn all_rows_of_a_table_have_as_many_columns() {
 fn every_win_and_loss_is_counted() {
     let report = whole();
     let all = standings(&report);
-    let count = |outcome| all.iter().filter(|one| one.outcome == outcome).count();
-    let wanted = [Outcome::Win, Outcome::Same, Outcome::Loss].map(count);
-    assert!(wanted[0] > 0 && wanted[2] > 0, "{wanted:?}");
+    let votes = || all.iter().filter(|one| one.figure != Figure::Other);
+    let count = |outcome| votes().filter(|one| one.outcome == outcome).count();
+    let wanted = Outcome::ALL.map(count);
+    assert!(wanted[0] > 0 && wanted[3] > 0, "{wanted:?}");
     let text = markdown(&report);
     let table = &text[place(&text, "| workload | ours |")..];
-    let mut counted = [0; 3];
+    let mut counted = [0; 4];
     for row in table
         .lines()
         .skip(2)
         .take_while(|line| line.starts_with('|'))
     {
-        let figures = row.trim_end_matches(" |").rsplit('|').next().unwrap();
-        for (sum, part) in counted.iter_mut().zip(figures.split('/')) {
-            *sum += part.trim().parse::<usize>().unwrap();
+        for figures in row.split('|').filter(|cell| cell.contains(" / ")) {
+            for (sum, part) in counted.iter_mut().zip(figures.split('/')) {
+                *sum += part.trim().parse::<usize>().unwrap();
+            }
         }
     }
     assert_eq!(counted, wanted);

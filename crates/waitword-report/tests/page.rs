@@ -132,7 +132,7 @@ fn a_round_is_counted_as_often_as_in_the_mail() {
         .find(|workload| workload.name == "cond-perf")
         .unwrap()
         .cases[0];
-    let seconds = case.variants[0].metrics[0].summary.median * 100.0 / 1e6;
+    let seconds = case.variants[0].metrics[0].summary.median * (100.0 / 1e6);
     let page = html(&report);
     assert!(
         page.contains(&format!("data-value=\"{seconds}\"")),
@@ -150,19 +150,38 @@ fn what_a_reader_must_know_stands_first() {
             .collect()
     };
     let report = whole();
-    assert_eq!(notes(&report).len(), 1, "what failed");
-    assert!(notes(&report)[0].starts_with("programs failed: it broke: "));
+    assert_eq!(
+        notes(&report).len(),
+        2,
+        "what was disturbed, and what failed"
+    );
+    assert!(notes(&report)[0].starts_with("Not on a quiet machine: "));
+    assert!(notes(&report)[1].starts_with("programs failed: it broke: "));
     let few = Report {
         rounds: 3,
         complete: false,
         ..report
     };
     assert!(notes(&few)[0].contains("nothing is told of so few"));
-    assert!(notes(&few)[1].contains("the run was stopped"));
+    assert!(notes(&few)[2].contains("the run was stopped"));
+    let trial = Report {
+        rounds: 7,
+        window_milliseconds: 40,
+        ..few.clone()
+    };
+    assert!(notes(&trial)[0].contains("a trial") && notes(&trial)[1].contains("Short runs"));
+    let quotable = Report {
+        rounds: 21,
+        ..empty()
+    };
+    assert_eq!(notes(&quotable), ["Nothing was measured."]);
     let page = html(&few);
     assert!(page.contains("nsync: not to be had; <code>apt-get install libnsync-dev</code>"));
     assert!(page.contains("2026-01-01 00:00 UTC, in 72 s"));
-    assert!(page.contains("3 repeated because other load was seen, 1 kept in spite of it"));
+    assert!(page.contains(
+        "3 thrown away because other load was seen, 1 beside other load kept on request"
+    ));
+    assert!(page.contains("0123456789abcdef, with changes that are not committed"));
     assert!(page.contains("Not measured, not installed: x264 (apt-get install x264)"));
 }
 
@@ -203,8 +222,8 @@ fn what_is_no_number_is_a_dash() {
 #[test]
 fn bars_are_counted_and_all_that_are_not_met_are_named() {
     let page = html(&empty());
-    assert!(page.contains("1 of 3 met, 1 not met, 1 not measured"));
-    assert!(page.contains("1 more not met") && page.contains("somebody: 2: 2 (2–2)"));
+    assert!(page.contains("Of 3: 1 met, 1 not met, 1 not measured"));
+    assert!(page.contains("1 more not met for sure") && page.contains("somebody: 2: 2 (2–2)"));
     assert!(!page.contains("somebody: 0.5: "));
 }
 

@@ -1,8 +1,9 @@
 //! The list of bars: which figures of which workload must stay below what.
 
+use crate::harness::Better;
 use Figure::{
-    AtLeast, EveryRatio, EveryValue, Ratio, ToCase, ToFastestOf, ToLeastOf, ToMetric, ToMostOf,
-    Value, ValueAtLeast,
+    AtLeast, EveryRatio, EveryValue, Ratio, ToBest, ToCase, ToFastest, ToLeastOf, ToMetric,
+    ToMostOf, Value, ValueAtLeast,
 };
 
 /// What a bar is held against.
@@ -24,19 +25,14 @@ pub(super) enum Figure {
     ToLeastOf(&'static [&'static str]),
     /// The median of the ratio, in each round, to the most that one of these has: at least the limit.
     ToMostOf(&'static [&'static str]),
-    /// The median of the ratio to what that one of these has whose median *throughput* is the greatest.
-    ToFastestOf(&'static [&'static str], &'static str),
+    /// The median of the ratio, in each round, to the best that any peer has: where more is better, at least the limit.
+    ToBest,
+    /// The median of the ratio to what that peer has whose median of this metric is the greatest.
+    ToFastest(&'static str),
     /// The median of the ratio to another metric of the same variant.
     ToMetric(&'static str),
     /// The median of the ratio to the same in another case (of which this is part of the name), of the same variant.
     ToCase(&'static str),
-}
-
-impl Figure {
-    /// Whether the limit is a least.
-    pub(super) fn is_at_least(self) -> bool {
-        matches!(self, Self::AtLeast | Self::ValueAtLeast | Self::ToMostOf(_))
-    }
 }
 
 /// One thing that must be reached.
@@ -55,6 +51,17 @@ pub(super) struct Bar {
     pub(super) metrics: &'static [&'static str],
 }
 
+impl Bar {
+    /// Whether the limit is a least, for a metric of which this is better.
+    pub(super) fn is_at_least(&self, better: Better) -> bool {
+        match self.figure {
+            AtLeast | ValueAtLeast | ToMostOf(_) => true,
+            ToBest => better == Better::More,
+            _ => false,
+        }
+    }
+}
+
 const ALL_WIDTHS: &[&str] = &["waitword 8", "waitword 16", "waitword 32", "waitword 64"];
 const BOTH: &[&str] = &["waitword 32", "waitword 64"];
 const NARROW: &[&str] = &["waitword 32"];
@@ -66,25 +73,6 @@ const OURS: &[&str] = &["waitword"];
 /// glibc's objects, served by ours.
 const DROP_IN: &[&str] = &["drop-in"];
 const OUR_RWLOCKS: &[&str] = &["waitword, readers first", "waitword, writers first"];
-/// The mutexes of others.
-const PEERS: &[&str] = &[
-    "glibc",
-    "glibc, adaptive",
-    "glibc, PI",
-    "std",
-    "parking_lot",
-    "nsync",
-    "absl",
-];
-/// The reader/writer locks of others.
-const RW_PEERS: &[&str] = &[
-    "glibc",
-    "glibc, prefer writer",
-    "std",
-    "parking_lot",
-    "nsync",
-    "absl",
-];
 /// Ours that do not choose for themselves.
 const FIXED: &[&str] = &["waitword TO", "waitword WW", "waitword PI"];
 /// Whom the longest waits are compared with.
@@ -159,14 +147,14 @@ pub(super) const BARS: &[Bar] = &[
         ("scale", &["other sleepers"]), &["waitword 32, N = 4096"], &[]),
     bar("memory, to 64 KiB + 512 B a thread", EveryRatio, 1.0, ("memory", &[]), &["waitword"], &[]),
 
-    bar("uncontended mutex, to the fastest peer", ToLeastOf(PEERS), 1.03,
+    bar("uncontended mutex, to the fastest peer", ToBest, 1.03,
         ("uncontended", &["mutex"]), OURS, &[]),
-    bar("uncontended read lock, to the fastest peer", ToLeastOf(RW_PEERS), 1.03,
+    bar("uncontended read lock, to the fastest peer", ToBest, 1.03,
         ("uncontended", &["rwlock, reading"]), OUR_RWLOCKS, &[]),
     bar("uncontended rwlock, to glibc's", Ratio, 0.8,
         ("uncontended", &["rwlock"]), OUR_RWLOCKS, &[]),
 
-    bar("mutex: throughput, to the fastest peer", ToMostOf(PEERS), 0.97,
+    bar("mutex: throughput, to the fastest peer", ToBest, 0.97,
         ("mutex", &["D = 1"]), OURS, &["throughput"]),
     bar("mutex: throughput at L = 50, to glibc, 2 threads", AtLeast, 1.3,
         ("mutex", &["t = 2,", "L = 50, D = 1"]), OURS, &["throughput"]),
@@ -176,7 +164,7 @@ pub(super) const BARS: &[Bar] = &[
         ("mutex", &["t = 16,", "L = 50, D = 1"]), OURS, &["throughput"]),
     bar("mutex: throughput at L = 50, to glibc, 64 threads", AtLeast, 1.1,
         ("mutex", &["t = 64,", "L = 50, D = 1"]), OURS, &["throughput"]),
-    bar("mutex: CPU, to the fastest peer's", ToFastestOf(PEERS, "throughput"), 1.05,
+    bar("mutex: CPU, to the fastest peer's", ToFastest("throughput"), 1.05,
         ("mutex", &["D = 1"]), OURS, &["CPU"]),
     bar("mutex: fairness", ValueAtLeast, 0.95,
         ("mutex", &["D = 1"]), OURS, &["fairness"]),
@@ -196,9 +184,15 @@ pub(super) const BARS: &[Bar] = &[
     bar("broadcast: switches a woken thread", Value, 1.15,
         ("cond-perf", &["n = "]), OURS, &["switches"]),
     bar("broadcast: CPU, to glibc's", Ratio, 0.6, ("cond-perf", &["n = "]), OURS, &["CPU"]),
+    bar("broadcast: time, to the fastest peer's", ToBest, 1.0,
+        ("cond-perf", &["n = "]), OURS, &["round"]),
+    bar("broadcast: CPU, to the least of the peers'", ToBest, 1.0,
+        ("cond-perf", &["n = "]), OURS, &["CPU"]),
     bar("broadcast: time, to parking_lot's", ToLeastOf(&["parking_lot"]), 0.9,
         ("cond-perf", &["n = "]), OURS, &["round"]),
     bar("pairs: time, to glibc's", Ratio, 1.0, ("pp", &["games"]), OURS, &["all ended"]),
+    bar("pairs: time, to parking_lot's", ToLeastOf(&["parking_lot"]), 1.0,
+        ("pp", &["games"]), OURS, &["all ended"]),
     bar("signal on one CPU: switches a hand-over", Value, 1.02,
         ("signal", &["one CPU"]), OURS, &["switches"]),
     bar("signal on one CPU: time, to glibc's", Ratio, 1.0 / 1.3,

@@ -1,17 +1,28 @@
-//! Rounds: every variant of a case once, one after the other, in an order that turns from round to round.
+//! Rounds: every variant of a case once, one after the other, in an order that is drawn anew for each round.
 //!
-//! A round during which somebody else used the machine is thrown away and done again, as often as the case
-//! has rounds (short rounds together: the kernel counts in ticks, of which there must be some); if the load does not go away, the disturbed rounds are kept from then on, and the report
-//! says how many.
+//! An order that turns (A B C, B C A) keeps who comes after whom, and with it what the one leaves behind for
+//! the other: warm caches, a clock that was slowed down. So the order is drawn, from the run's seed and the
+//! case's name, and is the same again with the same seed.
+//!
+//! A round during which somebody else used the machine is thrown away and done again (short rounds together:
+//! the kernel counts in ticks, of which there must be some). A case that does not get its quiet rounds is not
+//! measured, and is named. Only a user who asks for it keeps disturbed rounds, and the report says how many.
 
 use super::contender::only;
 use super::{Case, Contender, Context, Failure, Measured, Metric};
-use crate::report::{CaseReport, MetricReport, VariantReport};
+use crate::report::{CPU, CaseReport, MetricReport, VariantReport};
 use crate::stats::{Ratio, Summary};
 use crate::usage::{LoadWatch, Usage};
-use std::time::Instant;
+use fastrand::Rng;
+use std::time::{Duration, Instant};
+
+/// So many rounds may be thrown away, however few were asked for.
+const THROWN_AWAY: usize = 5;
+/// So long is waited, in each case, for other load to go away.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The whole rounds of a case, as far as they got.
+#[derive(Default)]
 struct Rounds {
     /// `kept[round][variant]`
     kept: Vec<Vec<Measured>>,
@@ -19,14 +30,47 @@ struct Rounds {
     disturbed: usize,
 }
 
-impl Rounds {
-    /// The last so many were disturbed: they are to be done again, unless that was done often enough.
-    fn disturb(&mut self, last: usize, wanted: usize) {
-        if self.repeated < wanted {
-            self.repeated += last;
-            self.kept.truncate(self.kept.len() - last);
-        } else {
-            self.disturbed += last;
+/// What tells whether somebody else has used the machine.
+trait Load {
+    /// Forgets what was before.
+    fn begin(&mut self);
+    /// Whether it has been watching for long enough.
+    fn can_tell(&self) -> bool;
+    /// Whether somebody has, since the beginning.
+    fn was_disturbed(&self) -> bool;
+    /// Waits for it to end.
+    fn wait(&mut self, context: &Context);
+}
+
+/// The machine's own.
+struct Watched {
+    watch: LoadWatch,
+    patience: Duration,
+}
+
+impl Load for Watched {
+    fn begin(&mut self) {
+        self.watch = LoadWatch::start();
+    }
+
+    fn can_tell(&self) -> bool {
+        self.watch.can_tell()
+    }
+
+    fn was_disturbed(&self) -> bool {
+        self.watch.was_disturbed()
+    }
+
+    fn wait(&mut self, context: &Context) {
+        const LOOK: Duration = Duration::from_millis(300);
+        while self.patience >= LOOK && !context.is_stopped() {
+            self.begin();
+            std::thread::sleep(LOOK);
+            self.patience -= LOOK;
+            context.progressed();
+            if !self.was_disturbed() {
+                return;
+            }
         }
     }
 }
@@ -38,6 +82,19 @@ pub fn run_case(
     context: &Context,
     progress: &mut dyn FnMut(f64),
 ) -> (Option<CaseReport>, Option<Failure>) {
+    let load = Watched {
+        watch: LoadWatch::start(),
+        patience: PATIENCE,
+    };
+    run_beside(load, case, context, progress)
+}
+
+fn run_beside(
+    load: impl Load,
+    case: Case,
+    context: &Context,
+    progress: &mut dyn FnMut(f64),
+) -> (Option<CaseReport>, Option<Failure>) {
     let began = Instant::now();
     let contenders = match (case.prepare)(context) {
         Ok(contenders) => contenders,
@@ -45,12 +102,13 @@ pub fn run_case(
     };
     debug_assert_eq!(contenders.len(), case.contenders, "{}", case.name);
     let mut contenders = only(contenders, |name| context.settings.wants_variant(name));
-    let (rounds, failure) = run_rounds(&case.name, &mut contenders, context, progress);
+    let (rounds, failure) = run_rounds(load, &case.name, &mut contenders, context, progress);
     let failure = failure.map(|failure| match failure {
         Failure::Failed(message) => Failure::Failed(format!("{}: {message}", case.name)),
+        Failure::Disturbed(message) => Failure::Disturbed(format!("{}: {message}", case.name)),
         other => other,
     });
-    if rounds.kept.is_empty() {
+    if rounds.kept.is_empty() || matches!(failure, Some(Failure::Disturbed(_))) {
         return (None, failure);
     }
     let mut report = summarize(case.name, &case.metrics, &contenders, &rounds);
@@ -59,56 +117,89 @@ pub fn run_case(
 }
 
 fn run_rounds(
+    mut load: impl Load,
     case: &str,
     contenders: &mut [Contender],
     context: &Context,
     progress: &mut dyn FnMut(f64),
 ) -> (Rounds, Option<Failure>) {
     let wanted = context.settings.rounds;
-    let mut rounds = Rounds {
-        kept: Vec::new(),
-        repeated: 0,
-        disturbed: 0,
-    };
-    let (mut watch, mut unjudged) = (LoadWatch::start(), 0);
+    let mut rounds = Rounds::default();
+    let mut orders = orders(context.settings.seed, case);
+    let mut unjudged = 0;
+    load.begin();
     while rounds.kept.len() < wanted {
-        let turn = rounds.kept.len() + rounds.repeated;
         let so_far = rounds.kept.len() as f64;
         let mut of_round = |part: f64| progress((so_far + part) / wanted as f64);
-        let round = match run_round(case, contenders, turn, context, &mut of_round) {
+        let round = match run_round(case, contenders, &mut orders, context, &mut of_round) {
             Ok(round) => round,
-            Err(failure) => return (rounds, Some(failure)),
+            Err(failure) => {
+                // Nobody knows whether those since the last look were disturbed.
+                if !context.settings.keep_disturbed {
+                    rounds.kept.truncate(rounds.kept.len() - unjudged);
+                }
+                return (rounds, Some(failure));
+            }
         };
         rounds.kept.push(round);
         unjudged += 1;
-        if !watch.can_tell() && rounds.kept.len() < wanted {
+        if !load.can_tell() && rounds.kept.len() < wanted {
             continue;
         }
-        if watch.was_disturbed() {
-            rounds.disturb(unjudged, wanted);
+        if load.was_disturbed() {
+            if context.settings.keep_disturbed {
+                rounds.disturbed += unjudged;
+            } else {
+                rounds.repeated += unjudged;
+                rounds.kept.truncate(rounds.kept.len() - unjudged);
+                if rounds.repeated > wanted.max(THROWN_AWAY) {
+                    return rounds.given_up(wanted);
+                }
+                load.wait(context);
+            }
         }
-        (watch, unjudged) = (LoadWatch::start(), 0);
+        load.begin();
+        unjudged = 0;
     }
     (rounds, None)
 }
 
-/// One measurement of each, starting with number `turn` (modulo), in the order of the contenders.
+impl Rounds {
+    fn given_up(self, wanted: usize) -> (Self, Option<Failure>) {
+        let failure = Failure::Disturbed(format!(
+            "{} of {wanted} rounds were quiet, and {} were not",
+            self.kept.len(),
+            self.repeated
+        ));
+        (self, Some(failure))
+    }
+}
+
+/// What the orders of a case's rounds are drawn from: another case's are others.
+fn orders(seed: u64, case: &str) -> Rng {
+    let mixed = case.bytes().fold(seed, |seed, byte| {
+        seed.wrapping_mul(0x100_0000_01b3) ^ u64::from(byte)
+    });
+    Rng::with_seed(mixed)
+}
+
+/// One measurement of each, in an order drawn from these; the results in the order of the contenders.
 fn run_round(
     case: &str,
     contenders: &mut [Contender],
-    turn: usize,
+    orders: &mut Rng,
     context: &Context,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Vec<Measured>, Failure> {
     let count = contenders.len();
     let mut round: Vec<Option<Measured>> = vec![None; count];
-    for place in 0..count {
+    let mut order: Vec<usize> = (0..count)
+        .filter(|&index| contenders[index].best_of.is_empty())
+        .collect();
+    orders.shuffle(&mut order);
+    for (place, &index) in order.iter().enumerate() {
         if context.is_stopped() {
             return Err(Failure::Stopped);
-        }
-        let index = (place + turn) % count;
-        if !contenders[index].best_of.is_empty() {
-            continue;
         }
         let variant = &mut contenders[index].variant;
         context.measures(format!("{case}: {}", variant.name()));
@@ -118,7 +209,7 @@ fn run_round(
         })?;
         round[index] = Some(measured);
         context.progressed();
-        progress((place + 1) as f64 / count as f64);
+        progress((place + 1) as f64 / order.len() as f64);
     }
     for (index, contender) in contenders.iter().enumerate() {
         let best = best_of(contender.best_of.iter().map(|&other| &round[other]));
@@ -149,23 +240,34 @@ fn summarize(
     contenders: &[Contender],
     rounds: &Rounds,
 ) -> CaseReport {
+    let has_cpu = metrics.iter().any(|metric| metric.name == CPU);
     let values = |variant: usize, metric: usize| -> Vec<f64> {
         let of_round = |round: &Vec<Measured>| round[variant].values[metric];
         rounds.kept.iter().map(of_round).collect()
     };
+    let cpu = |variant: usize| -> Option<Vec<f64>> {
+        let of_round = |round: &Vec<Measured>| {
+            let Measured {
+                operations, usage, ..
+            } = round[variant];
+            (operations > 0).then(|| usage.cpu_seconds * 1e9 / operations as f64)
+        };
+        rounds.kept.iter().map(of_round).collect()
+    };
     let variants = contenders.iter().enumerate().map(|(index, contender)| {
-        let compared = contender.baseline != index;
+        let baseline = contender.baseline;
+        let compared = baseline != index;
+        let report = |metric: &Metric, mine: Vec<f64>, theirs: Option<Vec<f64>>| MetricReport {
+            name: metric.name.to_owned(),
+            unit: metric.unit.to_owned(),
+            summary: Summary::of(&mine).expect("at least one round"),
+            better: metric.better,
+            ratio: theirs.and_then(|theirs| Ratio::of(&mine, &theirs)),
+            values: mine,
+        };
         let metrics = metrics.iter().enumerate().map(|(number, metric)| {
-            let mine = values(index, number);
-            let theirs = values(contender.baseline, number);
-            MetricReport {
-                name: metric.name.to_owned(),
-                unit: metric.unit.to_owned(),
-                summary: Summary::of(&mine).expect("at least one round"),
-                better: metric.better,
-                ratio: compared.then(|| Ratio::of(&mine, &theirs)).flatten(),
-                values: mine,
-            }
+            let theirs = compared.then(|| values(baseline, number));
+            report(metric, values(index, number), theirs)
         });
         let mut usage = Usage::default();
         let mut operations = 0;
@@ -173,10 +275,15 @@ fn summarize(
             usage += round[index].usage;
             operations += round[index].operations;
         }
+        let cpu = cpu(index).filter(|_| !has_cpu).map(|mine| {
+            let theirs = if compared { cpu(baseline) } else { None };
+            report(&Metric::less(CPU, "ns/op"), mine, theirs)
+        });
         VariantReport {
             name: contender.variant.name(),
-            baseline: compared.then(|| contenders[contender.baseline].variant.name()),
+            baseline: compared.then(|| contenders[baseline].variant.name()),
             metrics: metrics.collect(),
+            cpu,
             operations,
             usage,
         }
@@ -217,50 +324,114 @@ mod tests {
         }
     }
 
+    /// Each look at it is answered by the next of these, and by quiet when they are over.
+    struct Scripted<I>(RefCell<I>);
+
+    impl<I: Iterator<Item = bool>> Load for Scripted<I> {
+        fn begin(&mut self) {}
+        fn can_tell(&self) -> bool {
+            true
+        }
+        fn was_disturbed(&self) -> bool {
+            self.0.borrow_mut().next().unwrap_or(false)
+        }
+        fn wait(&mut self, _: &Context) {}
+    }
+
+    /// A case whose only contender says in which round it is.
+    fn counting() -> Case {
+        Case::new("counting", TIME, 1, |_| {
+            let mut round = 0.0;
+            Ok(vec![Contender::named("counts", move |_| {
+                round += 1.0;
+                Ok(measured(round))
+            })])
+        })
+    }
+
+    fn strict(rounds: usize) -> Context {
+        let mut context = context(rounds);
+        context.settings.keep_disturbed = false;
+        context
+    }
+
     #[test]
-    fn disturbed_rounds_are_done_again_until_that_was_often_enough() {
-        let mut rounds = Rounds {
-            kept: (0..5)
-                .map(|value| vec![measured(f64::from(value))])
-                .collect(),
-            repeated: 0,
-            disturbed: 0,
-        };
-        rounds.disturb(2, 3);
+    fn a_disturbed_round_is_thrown_away_and_done_again() {
+        let load = Scripted(RefCell::new([false, true, true, false].into_iter()));
+        let (report, failure) = run_beside(load, counting(), &strict(3), &mut |_| ());
+        let report = report.unwrap();
+        assert_eq!(failure, None);
         assert_eq!(
-            (rounds.kept.len(), rounds.repeated, rounds.disturbed),
-            (3, 2, 0)
+            (report.repeated, report.disturbed, report.rounds),
+            (2, 0, 3)
         );
-        assert_eq!(rounds.kept[2][0].values, [2.0], "the last ones go");
-        rounds.disturb(2, 3);
-        rounds.disturb(1, 3);
+        assert_eq!(report.variants[0].metrics[0].values, [1.0, 4.0, 5.0]);
+    }
+
+    #[test]
+    fn a_case_that_gets_no_quiet_rounds_is_not_measured() {
+        let load = Scripted(RefCell::new(
+            [false].into_iter().chain(std::iter::repeat(true)),
+        ));
+        let (report, failure) = run_beside(load, counting(), &strict(3), &mut |_| ());
+        assert_eq!(report, None);
+        let Some(Failure::Disturbed(message)) = failure else {
+            panic!("{failure:?}");
+        };
         assert_eq!(
-            (rounds.kept.len(), rounds.repeated, rounds.disturbed),
-            (1, 4, 1)
+            message,
+            "counting: 1 of 3 rounds were quiet, and 6 were not"
+        );
+    }
+
+    #[test]
+    fn who_asks_for_it_keeps_disturbed_rounds_and_is_told() {
+        let load = Scripted(RefCell::new(std::iter::repeat(true)));
+        let mut context = context(3);
+        context.settings.keep_disturbed = true;
+        let (report, failure) = run_beside(load, counting(), &context, &mut |_| ());
+        let report = report.unwrap();
+        assert_eq!(failure, None);
+        assert_eq!(
+            (report.repeated, report.disturbed, report.rounds),
+            (0, 3, 3)
         );
     }
 
     const TIME: &[Metric] = &[Metric::less("", "ns")];
 
-    #[test]
-    fn variants_are_interleaved_and_the_first_place_goes_round() {
-        let log: Rc<RefCell<String>> = Rc::default();
+    /// Who was measured after whom, in a case of this name.
+    fn order(name: &str, seed: u64, rounds: usize) -> Vec<String> {
+        let log: Rc<RefCell<Vec<String>>> = Rc::default();
         let seen = log.clone();
-        let case = Case::new("order", TIME, 3, move |_| {
+        let case = Case::new(name, TIME, 3, move |_| {
             let contender = |name: &'static str| {
                 let log = log.clone();
                 Contender::named(name, move |_| {
-                    log.borrow_mut().push_str(name);
+                    log.borrow_mut().push(name.to_owned());
                     Ok(measured(1.0))
                 })
             };
             Ok(["A", "B", "C"].map(contender).into())
         });
-        let (report, failure) = run_case(case, &context(3), &mut |_| ());
+        let mut context = context(rounds);
+        context.settings.seed = seed;
+        let (report, failure) = run_case(case, &context, &mut |_| ());
         assert_eq!(failure, None);
-        // A round is repeated if this machine is busy: the pattern holds all the same.
-        assert!("ABCBCACABABCBCACAB".starts_with(seen.borrow().as_str()));
-        assert_eq!(report.unwrap().rounds, 3);
+        assert_eq!(report.unwrap().rounds, rounds);
+        let seen = seen.borrow();
+        seen.chunks(3).map(|round| round.concat()).collect()
+    }
+
+    #[test]
+    fn each_round_has_all_in_an_order_of_its_own() {
+        let rounds = order("order", 1, 40);
+        let orders: std::collections::BTreeSet<&str> = rounds.iter().map(|one| &one[..]).collect();
+        let all = ["ABC", "ACB", "BAC", "BCA", "CAB", "CBA"];
+        assert!(orders.into_iter().eq(all), "{rounds:?}");
+        assert_eq!(rounds, order("order", 1, 40), "a seed gives the same again");
+        assert_ne!(rounds, order("order", 2, 40));
+        assert_ne!(rounds, order("other", 1, 40));
     }
 
     #[test]
@@ -303,9 +474,7 @@ mod tests {
         });
         let report = run_case(case, &context(2), &mut |_| ()).0.unwrap();
         let best = &report.variants[3];
-        // A round is repeated if this machine is busy: two that follow each other, whichever.
-        let values = &best.metrics[0].values;
-        assert!([[9.0, 7.0], [7.0, 9.0]].iter().any(|pair| values == pair));
+        assert_eq!(best.metrics[0].values, [9.0, 7.0]);
         assert_eq!(best.name, "best of two");
         assert_eq!(best.operations, 0);
     }

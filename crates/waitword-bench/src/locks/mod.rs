@@ -50,7 +50,7 @@ pub mod tbb;
 
 pub use every::{Missing, missing};
 pub(crate) use every::{every_condvar, every_mutex, every_rwlock};
-pub use names::{DROP_IN, is_ours, is_peer, names};
+pub use names::{DROP_IN, is_ours, is_peer, marked, names, owner, remark, remarks};
 
 /// A mutual-exclusion lock. All zeros need not be one; one that nobody holds may be moved.
 ///

@@ -27,6 +27,49 @@ pub fn is_peer(name: &str) -> bool {
     !is_ours(name) && !is_none && !name.ends_with("PI")
 }
 
+/// What of a peer is not as its users have it, and costs it something: to be said wherever its figures stand.
+pub fn remark(name: &str) -> Option<&'static str> {
+    let of = |peer: &str| name == peer || name.starts_with(&format!("{peer},"));
+    if of("std") {
+        Some("its guard is kept in memory, on a line of its own, and not on the stack")
+    } else if of("C++ std") {
+        Some("glibc's, through a call more")
+    } else if of("absl") && cfg!(not(absl_is_optimized)) {
+        Some("Debian's build, without NDEBUG: its assertions are on")
+    } else {
+        None
+    }
+}
+
+/// The name with a star, if there is a [`remark`].
+pub fn marked(name: &str) -> String {
+    let star = if remark(name).is_some() { "*" } else { "" };
+    format!("{name}{star}")
+}
+
+/// The remarks on those of these names that have one, each once.
+pub fn remarks<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for name in names {
+        let Some(remark) = remark(name) else { continue };
+        let peer = name.split(", ").next().unwrap_or(name);
+        let text = format!("{peer}*: {remark}");
+        if !all.contains(&text) {
+            all.push(text);
+        }
+    }
+    all
+}
+
+/// Whose work it is: what has the same is the same lock beneath, and counts once. In Debian's C++
+/// library the mutex, the condition variable and the shared mutex are glibc's.
+pub fn owner(name: &str) -> &str {
+    match name.split(", ").next().unwrap_or(name) {
+        "C++ std" => "glibc",
+        owner => owner,
+    }
+}
+
 /// The names of all variants that are locks, and the kernel's futex. There are more: the lengths and widths of ours, for instance.
 pub fn names() -> BTreeSet<String> {
     fn mutex<M: BenchMutex>() -> &'static str {
@@ -75,6 +118,30 @@ mod tests {
         }
         assert!(!is_peer("getppid") && !is_peer("best peer of each"));
         assert!(is_ours("waitword TO") && is_ours("drop-in, PI"));
+    }
+
+    #[test]
+    fn what_is_not_as_its_users_have_it_is_marked() {
+        assert_eq!(
+            (marked("std"), marked("glibc")),
+            ("std*".into(), "glibc".into())
+        );
+        assert_eq!(marked("C++ std"), "C++ std*");
+        assert_eq!(remarks(["std", "glibc", "std"]).len(), 1);
+        assert!(remarks(["C++ std"])[0].starts_with("C++ std*: glibc's"));
+    }
+
+    #[test]
+    fn kinds_of_a_lock_have_one_owner() {
+        for name in [
+            "glibc",
+            "glibc, adaptive",
+            "glibc, prefer writer",
+            "C++ std",
+        ] {
+            assert_eq!(owner(name), "glibc", "{name}");
+        }
+        assert_eq!(owner("C++ atomic wait"), "C++ atomic wait");
     }
 
     #[test]

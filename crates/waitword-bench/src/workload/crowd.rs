@@ -65,11 +65,6 @@ pub(super) fn cells<L: Copy>(
     threads.iter().flat_map(of_threads).collect()
 }
 
-/// For many short cells. The scheduler turns slowly: more threads, more time.
-pub(super) fn short_time(threads: usize) -> Duration {
-    Duration::from_millis(if threads <= 4 { 6 } else { 12 })
-}
-
 /// What each thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Work {

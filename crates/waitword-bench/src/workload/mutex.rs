@@ -48,7 +48,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "mutex",
     about: "t threads on one mutex, L pauses inside, D outside: throughput, fairness, waits",
     patch: Some(crate::workload::Patch::ThroughputOptimized),
-    milliseconds: 113,
+    milliseconds: 620,
     cases,
 };
 
@@ -110,16 +110,6 @@ fn contenders() -> usize {
     every_mutex!(one()).len()
 }
 
-/// How long to run without taking times, and with. The scheduler turns slowly: more threads, more time.
-fn times(threads: usize) -> [Duration; 2] {
-    let milliseconds = match threads {
-        0..=4 => [40, 40],
-        5..=16 => [60, 40],
-        _ => [80, 40],
-    };
-    milliseconds.map(Duration::from_millis)
-}
-
 fn for_a_time(threads: usize, inside: u32, outside: u32, naps: u32) -> Case {
     let work = Work {
         inside,
@@ -132,7 +122,9 @@ fn for_a_time(threads: usize, inside: u32, outside: u32, naps: u32) -> Case {
     }
     Case::new(name, figures::OF_TIME, contenders(), move |context| {
         let crew = Rc::new(Crew::new(threads, context)?);
-        Ok(every_mutex!(timed(&crew, work, times(threads))))
+        // Without taking times, and with.
+        let times = [context.settings.window; 2];
+        Ok(every_mutex!(timed(&crew, work, times)))
     })
 }
 

@@ -29,7 +29,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "rates",
     about: "t threads on one mutex, work inside and between: average, median, deviation of their rates",
     patch: None,
-    milliseconds: 23,
+    milliseconds: 310,
     cases,
 };
 
@@ -59,11 +59,8 @@ fn case(threads: usize, load: Pauses) -> Case {
     let contenders = every_mutex!(nothing()).len();
     Case::new(name, METRICS, contenders, move |context| {
         let crew = Rc::new(Crew::new(threads, context)?);
-        Ok(every_mutex!(contender(
-            &crew,
-            load,
-            crowd::short_time(threads)
-        )))
+        let window = context.settings.window;
+        Ok(every_mutex!(contender(&crew, load, window)))
     })
 }
 

@@ -7,19 +7,21 @@ mod wide;
 pub(crate) use compare::comparison;
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
-use waitword_bench::bars::{BarReport, Verdict};
+use waitword_bench::bars::{BarReport, Verdict, counted};
+use waitword_bench::locks::marked;
 use waitword_bench::report::{
     CaseReport, MetricReport, MissingPeer, Report, VariantReport, WorkloadReport,
 };
 use waitword_bench::stats::{ROUNDS_TO_TELL, Ratio, Verdict as Told};
-use waitword_report::{figure, interval, range};
+use waitword_report::{figure, how_sure, interval, range};
 
-/// A ratio, the interval in which it lies with 99 % certainty, and the rounds' range. One of which the interval has 1 in it is
-/// no difference, and one of few rounds stands with a question mark.
+/// A ratio with what it says, the interval in which it lies, and the rounds' range. One of few rounds stands with a question
+/// mark.
 fn ratio(ratio: &Ratio) -> [String; 3] {
     let median = figure(ratio.summary.median);
     let told = match ratio.verdict {
-        Told::Same => "same".to_owned(),
+        Told::Same => median + " same",
+        Told::Undecided => median + " undecided",
         Told::Less | Told::More => median,
         Told::TooFewRounds => median + "?",
     };
@@ -68,7 +70,7 @@ pub(super) fn workload(report: &WorkloadReport) -> String {
             "median",
             "min–max",
             "ratio",
-            "99 %",
+            "interval",
             "min–max",
             "CPU ns/op",
             "switches/op",
@@ -93,14 +95,17 @@ fn notes(report: &WorkloadReport) -> String {
     for case in &report.cases {
         if case.disturbed > 0 || case.repeated > 0 {
             text += &format!(
-                "{}: {} rounds repeated because other load was seen",
+                "{}: {} rounds thrown away because other load was seen",
                 case.name, case.repeated
             );
             if case.disturbed > 0 {
-                text += &format!("; it stayed, and {} disturbed rounds count", case.disturbed);
+                text += &format!("; {} beside other load kept on request", case.disturbed);
             }
             text.push('\n');
         }
+    }
+    for what in &report.disturbed {
+        text += &format!("Not measured, other load: {what}\n");
     }
     for what in &report.missing {
         text += &format!("Not measured, not installed: {what}\n");
@@ -116,10 +121,15 @@ fn add_case(table: &mut Table, case: &CaseReport) {
         .variants
         .first()
         .map_or(0, |variant| variant.metrics.len());
+    let star = |variant: &VariantReport| VariantReport {
+        name: marked(&variant.name),
+        ..variant.clone()
+    };
     let mut name = case.name.as_str();
     for number in 0..metrics {
         for variant in &case.variants {
             let metric = &variant.metrics[number];
+            let variant = &star(variant);
             // What the whole operation cost, beside its first figure only.
             let cost = (number == 0).then_some(variant);
             table.add_row(row(name, variant, metric, cost));
@@ -161,21 +171,14 @@ pub(super) fn bars(bars: &[BarReport]) -> String {
     }
     let mut text = String::from("\n## What must be reached, the worst case first\n");
     let header = [
-        "what",
-        "limit",
-        "median",
-        "min–max",
-        "",
-        "worst of",
-        "where",
+        "what", "limit", "median", "interval", "", "worst of", "where",
     ];
     let mut table = table(&header, 1, 3);
     let measured = |bar: &&BarReport| bar.verdict != Verdict::NotMeasured;
     for bar in bars.iter().filter(measured) {
         let verdict = match bar.verdict {
-            Verdict::Met => "met",
             Verdict::NotMet => "NOT MET",
-            Verdict::NotMeasured => "not measured",
+            other => other.name(),
         };
         let mut what = bar.what.as_str();
         let limit = limit(bar);
@@ -184,7 +187,7 @@ pub(super) fn bars(bars: &[BarReport]) -> String {
         }
         for (number, cell) in bar.cells.iter().enumerate() {
             // Beside the worst, all others that are not met.
-            if number > 0 && cell.met {
+            if number > 0 && cell.verdict == Verdict::Met {
                 break;
             }
             let [limit, verdict, count] = if number == 0 {
@@ -200,7 +203,7 @@ pub(super) fn bars(bars: &[BarReport]) -> String {
                 what,
                 &limit,
                 &figure(cell.figure.median),
-                &range(cell.figure),
+                &interval(cell.interval),
                 &verdict,
                 &count,
                 &cell.label,
@@ -209,12 +212,8 @@ pub(super) fn bars(bars: &[BarReport]) -> String {
         }
     }
     text += &table.to_string();
-    let met = bars
-        .iter()
-        .filter(|bar| bar.verdict == Verdict::Met)
-        .count();
     let all = bars.iter().filter(measured).count();
-    text += &format!("\n{met} of {all} met.\n");
+    text += &format!("\n{}.\n", counted(bars));
     if all < bars.len() {
         let more = bars.len() - all;
         text += &format!("{more} more are of cases that this run did not have; --full has all.\n");
@@ -230,7 +229,8 @@ pub(super) fn twins(report: &Report) -> String {
         .flat_map(|variant| &variant.metrics)
         .filter_map(|metric| metric.ratio);
     let verdicts: Vec<Told> = ratios.map(|ratio| ratio.verdict).collect();
-    let same = verdicts.iter().filter(|told| **told == Told::Same).count();
+    let is_other = |told: &&Told| matches!(told, Told::Less | Told::More);
+    let other = verdicts.iter().filter(is_other).count();
     match verdicts.len() {
         all if verdicts.contains(&Told::TooFewRounds) || all == 0 => {
             format!(
@@ -238,8 +238,8 @@ pub(super) fn twins(report: &Report) -> String {
             )
         }
         all => format!(
-            "\nTwins: {same} of {all} ratios of a variant to itself are \"same\": {:.1} %.\n",
-            100.0 * same as f64 / all as f64
+            "\nTwins: {other} of {all} ratios of a variant to itself are told as a difference: {:.1} %.\n",
+            100.0 * other as f64 / all as f64
         ),
     }
 }
@@ -259,9 +259,13 @@ pub(super) fn header(report: &Report) -> String {
     let repeated: usize = cases().map(|case| case.repeated).sum();
     let disturbed: usize = cases().map(|case| case.disturbed).sum();
     text += &format!(
-        "{:20} {} rounds, {repeated} repeated because of other load, {disturbed} kept in spite of it\n",
+        "{:20} {} rounds, {repeated} thrown away because of other load, {disturbed} beside it kept on request\n",
         "rounds", report.rounds
     );
+    text += &format!("{:20} {}\n", "how sure", how_sure(report.rounds));
+    for (what, value) in report.origin.lines() {
+        text += &format!("{what:20} {value}\n");
+    }
     text += &format!("{:20} {:.0} s\n", "took", report.seconds);
     text += &missing(&report.missing_peers);
     text
@@ -286,7 +290,8 @@ mod tests {
     fn a_ratio_that_may_be_1_is_same_and_one_of_few_rounds_is_in_question() {
         let of = |values: &[f64]| ratio(&Ratio::of(values, &vec![1.0; values.len()]).unwrap());
         let values = [0.9, 0.95, 0.96, 0.97, 0.98, 0.99, 1.01];
-        assert_eq!(of(&values), ["same", "0.900–1.01", "0.900–1.01"]);
+        assert_eq!(of(&values), ["0.970 undecided", "0.900–1.01", "0.900–1.01"]);
+        assert_eq!(of(&[0.99; 7])[0], "0.990 same");
         assert_eq!(of(&values[..6]), ["0.965", "0.900–0.990", "0.900–0.990"]);
         assert_eq!(of(&values[..3]), ["0.950?", "", "0.900–0.960"]);
     }
@@ -307,14 +312,15 @@ mod tests {
     fn a_bar_shows_the_worst_cell_and_every_cell_that_is_not_met() {
         use waitword_bench::bars::CellReport;
         use waitword_bench::stats::Summary;
-        let cell = |label: &str, median, met| CellReport {
+        let cell = |label: &str, median, verdict| CellReport {
             label: label.to_owned(),
             figure: Summary {
                 median,
                 min: median,
                 max: median,
             },
-            met,
+            interval: None,
+            verdict,
         };
         let bar = BarReport {
             what: "some bar".to_owned(),
@@ -322,15 +328,15 @@ mod tests {
             at_least: false,
             verdict: Verdict::NotMet,
             cells: vec![
-                cell("worst", 3.0, false),
-                cell("bad", 2.0, false),
-                cell("good", 0.5, true),
+                cell("worst", 3.0, Verdict::NotMet),
+                cell("bad", 2.0, Verdict::Undecided),
+                cell("good", 0.5, Verdict::Met),
             ],
         };
         let text = bars(&[bar]);
         assert!(text.contains("NOT MET") && text.contains("worst") && text.contains("bad"));
         assert!(
-            !text.contains("good") && text.contains("0 of 1 met"),
+            !text.contains("good") && text.contains("1 not met"),
             "{text}"
         );
     }

@@ -1,12 +1,12 @@
 //! What is won and what is lost, as tables; and why it is lost.
 
 use crate::number::{figure, interval, range};
-use crate::table::{Cell, Table};
+use crate::table::{Cell, INTERVAL, Table};
 use std::collections::BTreeMap;
-use waitword_bench::locks::DROP_IN;
+use waitword_bench::locks::{marked, owner};
 use waitword_bench::report::Report;
-use waitword_bench::standing::{Outcome, Standing, reason, standings};
-use waitword_bench::workload::programs;
+use waitword_bench::standing::{Figure, Ours, Outcome, Standing, reason, standings};
+use waitword_bench::stats::FALSE_DISCOVERIES;
 
 /// So many losses of a workload are listed one by one; of all others the number is told.
 const LISTED: usize = 12;
@@ -20,9 +20,9 @@ pub(super) fn standing(report: &Report) -> String {
     won_and_lost(&all) + &lost(report, &all)
 }
 
-/// Wins, the same, and losses.
+/// How many of each outcome.
 #[derive(Clone, Copy, Default)]
-struct Score([usize; 3]);
+struct Score([usize; Outcome::ALL.len()]);
 
 impl Score {
     fn add(&mut self, outcome: Outcome) {
@@ -30,71 +30,77 @@ impl Score {
     }
 
     fn cell(self) -> Cell {
-        let [won, same, lost] = self.0;
-        Cell::Numbers(format!("{won} / {same} / {lost}"))
+        match self.0 {
+            [0, 0, 0, 0] => Cell::Empty,
+            counts => Cell::Numbers(counts.map(|count| count.to_string()).join(" / ")),
+        }
     }
 }
 
-fn won_and_lost(all: &[Standing]) -> String {
-    let mut text = String::from(
-        "\n## Won and lost\n\nwon / the same / lost. *Cases*: in the figure that the work is about. *All figures*: CPU, \
-         switches, tails and the others, too.\n\n",
-    );
-    // In the report's order.
-    let mut rows: Vec<(&str, &str, [Score; 2])> = Vec::new();
+/// The scores of some rows, in the order in which they first come: one for each figure that has a vote.
+fn scores<'a, K: PartialEq>(
+    all: impl Iterator<Item = &'a Standing>,
+    key: impl Fn(&'a Standing) -> K,
+) -> Vec<(K, [Score; Figure::VOTES.len()])> {
+    let mut rows: Vec<(K, [Score; Figure::VOTES.len()])> = Vec::new();
     for one in all {
-        let of = ours(one);
-        let row = match rows
-            .iter_mut()
-            .find(|row| (row.0, row.1) == (&*one.workload, of))
-        {
+        let Some(place) = Figure::VOTES
+            .iter()
+            .position(|figure| *figure == one.figure)
+        else {
+            continue;
+        };
+        let of = key(one);
+        let row = match rows.iter().position(|row| row.0 == of) {
             Some(row) => row,
             None => {
-                rows.push((&one.workload, of, Default::default()));
-                rows.last_mut().expect("just added")
+                rows.push((of, Default::default()));
+                rows.len() - 1
             }
         };
-        row.2[1].add(one.outcome);
-        if one.is_first {
-            row.2[0].add(one.outcome);
-        }
+        rows[row].1[place].add(one.outcome);
     }
-    let mut table = Table::new(&["workload", "ours", "cases", "all figures"]);
-    for (workload, ours, [cases, figures]) in rows {
-        table.rows.push(vec![
-            Cell::text(workload),
-            Cell::text(ours),
-            cases.cell(),
-            figures.cell(),
-        ]);
-    }
-    let mut peers: BTreeMap<&str, [Score; 2]> = BTreeMap::new();
-    for one in all.iter().filter(|one| ours(one) == LIBRARY) {
-        let scores = peers.entry(&one.peer).or_default();
-        scores[1].add(one.outcome);
-        if one.is_first {
-            scores[0].add(one.outcome);
-        }
+    rows
+}
+
+fn won_and_lost(all: &[Standing]) -> String {
+    let mut text = format!(
+        "\n## Won and lost\n\nwon / the same / undecided / lost. One vote for each case and independent peer: \
+         glibc's and C++'s are one, and of several variants the best of the peer's stands against ours. Won and \
+         lost are corrected for the number of comparisons, {} (Benjamini and Hochberg, {} %).\n\n",
+        all.len(),
+        100.0 * FALSE_DISCOVERIES
+    );
+    let mut head = vec!["workload", "ours"];
+    head.extend(Figure::VOTES.map(Figure::name));
+    let mut table = Table::new(&head);
+    for ((workload, whose), row) in scores(all.iter(), |one| (one.workload.as_str(), one.whose)) {
+        let names = [Cell::text(workload), Cell::text(ours(whose))];
+        table
+            .rows
+            .push(names.into_iter().chain(row.map(Score::cell)).collect());
     }
     text += &table.markdown();
     text += "\nThe library against each peer, in all workloads:\n\n";
-    let mut table = Table::new(&["peer", "cases", "all figures"]);
-    for (peer, [cases, figures]) in peers {
+    let mut head = vec!["peer"];
+    head.extend(Figure::VOTES.map(Figure::name));
+    let mut table = Table::new(&head);
+    let library = all.iter().filter(|one| one.whose == Ours::Library);
+    let mut rows = scores(library, |one| owner(&one.peer));
+    rows.sort_by_key(|(peer, _)| *peer);
+    for (peer, row) in rows {
+        let name = [Cell::Variant(peer.to_owned())];
         table
             .rows
-            .push(vec![Cell::text(peer), cases.cell(), figures.cell()]);
+            .push(name.into_iter().chain(row.map(Score::cell)).collect());
     }
     text + &table.markdown()
 }
 
-const LIBRARY: &str = "the library, against each peer";
-
-fn ours(one: &Standing) -> &'static str {
-    // A whole program is on the drop-in.
-    if one.ours.starts_with(DROP_IN) || one.workload == programs::WORKLOAD.name {
-        "the drop-in, against glibc"
-    } else {
-        LIBRARY
+fn ours(whose: Ours) -> &'static str {
+    match whose {
+        Ours::Library => "the library, against each peer",
+        Ours::DropIn => "the drop-in, against glibc",
     }
 }
 
@@ -108,17 +114,29 @@ fn lost(report: &Report, all: &[Standing]) -> String {
             continue;
         }
         text += &format!("\n### {}\n\n", workload.name);
-        let mut first: Vec<&Standing> = losses.iter().copied().filter(|one| one.is_first).collect();
+        let mut first: Vec<&Standing> = losses
+            .iter()
+            .copied()
+            .filter(|one| one.figure == Figure::Speed)
+            .collect();
         first.sort_by(|one, other| other.factor.total_cmp(&one.factor));
         if !first.is_empty() {
-            let header = ["case", "figure", "ours", "peer", "ratio", "99 %", "min–max"];
+            let header = [
+                "case",
+                "figure",
+                "ours",
+                "peer",
+                "ratio",
+                INTERVAL,
+                "min–max",
+            ];
             let mut table = Table::new(&header);
             for one in first.iter().take(LISTED) {
                 table.rows.push(vec![
                     Cell::text(&one.case),
                     Cell::text(&one.metric),
                     Cell::text(&one.ours),
-                    Cell::text(&one.peer),
+                    Cell::Variant(one.peer.clone()),
                     Cell::Number(one.ratio.summary.median),
                     Cell::Numbers(interval(one.ratio.interval)),
                     Cell::Numbers(range(one.ratio.summary)),
@@ -144,7 +162,7 @@ fn lost(report: &Report, all: &[Standing]) -> String {
 /// The figures beside the first: how many are lost, and the worst of each.
 fn others(losses: &[&Standing]) -> String {
     let mut worst: BTreeMap<&str, (usize, &Standing)> = BTreeMap::new();
-    for one in losses.iter().filter(|one| !one.is_first) {
+    for one in losses.iter().filter(|one| one.figure != Figure::Speed) {
         let entry = worst.entry(&one.metric).or_insert((0, one));
         entry.0 += 1;
         if one.factor > entry.1.factor {
@@ -159,7 +177,9 @@ fn others(losses: &[&Standing]) -> String {
         };
         text += &format!(
             "- {metric}: {count} lost, {by} ({}, {}, against {}).\n",
-            one.case, one.ours, one.peer
+            one.case,
+            one.ours,
+            marked(&one.peer)
         );
     }
     if text.is_empty() {

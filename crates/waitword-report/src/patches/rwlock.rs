@@ -6,7 +6,8 @@ use super::wanted::cases;
 use crate::published::{Mail, Threads};
 use crate::table::{Cell, Head, Table};
 use crate::workload::threads_and_kind;
-use waitword_bench::report::{CaseReport, MetricReport, Report};
+use waitword_bench::locks::marked;
+use waitword_bench::report::{CaseReport, MetricReport, Report, VariantReport};
 use waitword_bench::stats::Ratio;
 use waitword_bench::workload::rwlock;
 
@@ -40,9 +41,10 @@ pub(super) fn today(report: &Report, published: &Mail<Threads>) -> Today {
     let mut heads = [vec![Head::over(1, "threads")], vec![Head::over(1, "")]];
     for name in &names {
         let has_gain = old != Some(name);
-        heads[0].push(Head::over(1 + usize::from(has_gain), *name));
+        heads[0].push(Head::over(2 + usize::from(has_gain), marked(name)));
         heads[1].push(Head::over(1, "ns/op"));
         heads[1].extend(has_gain.then(|| Head::over(1, "gain\u{a0}%")));
+        heads[1].push(Head::over(1, "CPU"));
     }
     let row = |(threads, case): &(u32, Option<&CaseReport>)| {
         let cells = names.iter().flat_map(|name| cells(*case, name, old));
@@ -78,7 +80,7 @@ pub(super) fn today(report: &Report, published: &Mail<Threads>) -> Today {
     }
 }
 
-/// The time, and what it is less than the old lock's; that of the old lock itself.
+/// The time, what it is less than the old lock's, and the CPU time; that of the old lock itself.
 fn cells(case: Option<&CaseReport>, variant: &str, old: Option<&str>) -> Vec<Cell> {
     let time_of = |name: &str| -> Option<&MetricReport> {
         let variant = case?.variants.iter().find(|of| of.name == name)?;
@@ -92,6 +94,10 @@ fn cells(case: Option<&CaseReport>, variant: &str, old: Option<&str>) -> Vec<Cel
             .and_then(|(time, old)| gain(time, old));
         cells.push(gain.map_or(Cell::Empty, Cell::Number));
     }
+    let cpu = case
+        .and_then(|case| case.variants.iter().find(|of| of.name == variant))
+        .and_then(VariantReport::cpu);
+    cells.push(cpu.map_or(Cell::Empty, |cpu| Cell::Number(cpu.summary.median)));
     cells
 }
 

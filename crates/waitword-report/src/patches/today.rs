@@ -1,10 +1,11 @@
 //! Today's table: a row for each variant, a group of columns for each row of the mail.
 
 use super::Today;
+use crate::number::ratio_told;
 use crate::table::{Cell, Head, Table};
+use waitword_bench::harness::Better;
 use waitword_bench::locks::{is_ours, is_peer};
-use waitword_bench::report::{CaseReport, VariantReport};
-use waitword_bench::stats::Verdict;
+use waitword_bench::report::{CaseReport, MetricReport, VariantReport};
 
 /// One row of the mail: which case redraws it, and what is shown of that.
 pub(super) struct Column<'a> {
@@ -31,27 +32,44 @@ pub(super) struct Figure {
 
 impl Column<'_> {
     fn width(&self) -> usize {
-        self.figures
-            .iter()
-            .map(|figure| 1 + usize::from(figure.ratio))
-            .sum()
+        let figures = self.figures.iter();
+        let figures: usize = figures.map(|figure| 1 + usize::from(figure.ratio)).sum();
+        figures + 1 + usize::from(self.has_tail())
+    }
+
+    fn has_tail(&self) -> bool {
+        let variants = self.case.iter().flat_map(|case| &case.variants);
+        variants.into_iter().any(|variant| variant.tail().is_some())
     }
 
     fn heads(&self) -> impl Iterator<Item = Head> {
-        self.figures.iter().flat_map(|figure| {
+        let figures = self.figures.iter().flat_map(|figure| {
             let ratio = figure.ratio.then(|| Head::over(1, "ratio"));
             [Head::over(1, figure.head)].into_iter().chain(ratio)
-        })
+        });
+        let tail = self.has_tail().then(|| Head::over(1, "p99.9, µs"));
+        figures.chain([Head::over(1, "CPU, ns/op")]).chain(tail)
     }
 
     fn cells(&self, variant: &str) -> Vec<Cell> {
         let variant = self
             .case
             .and_then(|case| case.variants.iter().find(|of| of.name == variant));
-        self.figures
+        let median = |metric: Option<&MetricReport>, scale: f64| {
+            metric.map_or(Cell::Empty, |metric| {
+                Cell::Number(metric.summary.median * scale)
+            })
+        };
+        let mut cells: Vec<Cell> = self
+            .figures
             .iter()
             .flat_map(|figure| figure.cells(variant))
-            .collect()
+            .collect();
+        cells.push(median(variant.and_then(VariantReport::cpu), 1.0));
+        if self.has_tail() {
+            cells.push(median(variant.and_then(VariantReport::tail), 1e-3));
+        }
+        cells
     }
 }
 
@@ -68,9 +86,9 @@ impl Figure {
         })];
         if self.ratio {
             let ratio = metric.and_then(|metric| metric.ratio);
-            cells.push(ratio.map_or(Cell::Empty, |ratio| match ratio.verdict {
-                Verdict::Same => Cell::Told("same"),
-                _ => Cell::Number(ratio.summary.median),
+            let better = metric.map_or(Better::Neither, |metric| metric.better);
+            cells.push(ratio.map_or(Cell::Empty, |ratio| {
+                Cell::Numbers(ratio_told(&ratio, better))
             }));
         }
         cells

@@ -2,7 +2,7 @@
 
 use super::today::{Column, Figure};
 use crate::number::{figure, interval};
-use crate::table::{Cell, Table};
+use crate::table::{Cell, INTERVAL, Table};
 use crate::workload::threads_and_kind;
 use waitword_bench::report::{CaseReport, MetricReport, Report};
 use waitword_bench::stats::Ratio;
@@ -196,7 +196,7 @@ fn throughput(report: &Report) -> Vec<Column<'_>> {
 
 /// The claims of the throughput-optimized futexes, and what today's TO has over wait-wake.
 pub(super) fn claims(claims: &[(String, f64, String)], report: &Report) -> Table {
-    let mut table = Table::new(&["what", "published", "today, TO/WW", "99 %", "case"]);
+    let mut table = Table::new(&["what", "published", "today, TO/WW", INTERVAL, "case"]);
     for (what, published, unit) in claims {
         let text = Cell::text(what);
         let figure = Cell::Numbers(format!("{} {unit}", figure(*published)));

@@ -38,7 +38,7 @@ fn rounds(case: &CaseReport) -> String {
         );
     }
     if case.disturbed > 0 {
-        text += &format!("; {} kept in spite of it", case.disturbed);
+        text += &format!("; {} beside other load, kept on request", case.disturbed);
     }
     if let Some(baseline) = case
         .variants
@@ -57,9 +57,14 @@ fn rounds(case: &CaseReport) -> String {
     text
 }
 
+/// The metrics, and CPU time where it is none of them.
+fn figures_of(variant: &VariantReport) -> Vec<&MetricReport> {
+    variant.metrics.iter().chain(&variant.cpu).collect()
+}
+
 /// A row for each variant and metric. What is the same for all has no column.
 fn everything(case: &CaseReport) -> Table {
-    let metrics = || case.variants.iter().flat_map(|variant| &variant.metrics);
+    let metrics = || case.variants.iter().flat_map(figures_of);
     let named = metrics().any(|metric| !metric.name.is_empty());
     let baselines: HashSet<_> = case
         .variants
@@ -84,13 +89,12 @@ fn everything(case: &CaseReport) -> Table {
     let most = case
         .variants
         .iter()
-        .map(|variant| variant.metrics.len())
-        .max();
-    for number in 0..most.unwrap_or(0) {
+        .map(|variant| figures_of(variant).len());
+    for number in 0..most.max().unwrap_or(0) {
         let of_metric = case
             .variants
             .iter()
-            .filter_map(|variant| Some(row(variant, variant.metrics.get(number)?)));
+            .filter_map(|variant| Some(row(variant, figures_of(variant).get(number)?)));
         table.rows.extend(of_metric);
     }
     table

@@ -2,7 +2,7 @@
 //!
 //! | metrics | plot |
 //! |---|---|
-//! | any with a ratio | points with the interval of 99 %, against 1 |
+//! | any with a ratio | points with their interval, against 1 |
 //! | (every case of operations) | bars: CPU time and switches for each |
 //! | `fairness`, `least`, `most` | bars of Jain's index, and the span between the least and the most served thread |
 //! | `wait p50`, `wait p99` ... | a line over the percentiles, for each class of waits |
@@ -74,7 +74,7 @@ fn ratios(case: &CaseReport) -> Option<Panels> {
     let spread = if few {
         "range of the rounds (too few for an interval)"
     } else {
-        "interval of 99 %"
+        "interval"
     };
     Some(Panels {
         caption: Caption::new(

@@ -6,7 +6,7 @@ use super::plots::point;
 use crate::looks::Looks;
 use crate::plot::axis::Scale;
 use crate::plot::{Caption, Figure, Panel, Panels, Row};
-use crate::table::{Cell, Table, ratio};
+use crate::table::{Cell, INTERVAL, Table, ratio};
 use waitword_bench::locks::is_ours;
 use waitword_bench::report::{CaseReport, MetricReport, VariantReport};
 
@@ -46,7 +46,7 @@ pub(super) fn table(cases: &[CaseReport]) -> Table {
         "plain",
         "waitword",
         "ratio",
-        "99 %",
+        INTERVAL,
         "min–max",
         "",
         "CPU ratio",
@@ -105,7 +105,7 @@ pub(super) fn figure(cases: &[CaseReport], looks: &Looks) -> Option<Figure> {
     let rows = programs.iter().map(row).collect();
     let caption = Caption::new(
         "Programs on waitword: ratio to the plain program",
-        "logarithmic; median and interval of 99 %. Of throughput more is better, of CPU time and switches less",
+        "logarithmic; median and interval. Of throughput more is better, of CPU time and switches less",
     );
     Panels {
         caption,

@@ -4,14 +4,15 @@
 use waitword_bench::bars::{BarReport, CellReport, Verdict};
 use waitword_bench::harness::Better;
 use waitword_bench::machine::Machine;
+use waitword_bench::origin::Origin;
 use waitword_bench::report::{
     CaseReport, MetricReport, MissingPeer, Report, SCHEMA, VariantReport, WorkloadReport,
 };
-use waitword_bench::stats::{Ratio, Summary};
+use waitword_bench::stats::{Interval, Ratio, Summary};
 use waitword_bench::usage::Usage;
 use waitword_bench::workload::Patch;
 
-pub(crate) const ROUNDS: usize = 7;
+pub(crate) const ROUNDS: usize = 21;
 /// A name that is markup, in HTML and in SVG.
 pub(crate) const HOSTILE: &str = "<script>alert(\"1\")</script> & </svg> 'co'";
 
@@ -127,6 +128,15 @@ pub(crate) fn empty() -> Report {
         seconds: 71.5,
         complete: true,
         rounds: ROUNDS,
+        seed: 1234,
+        window_milliseconds: 300,
+        origin: Origin {
+            command: "waitword bench --full".to_owned(),
+            commit: Some("0123456789abcdef".to_owned()),
+            changed: true,
+            compiler: "rustc 1.95.0".to_owned(),
+            peers: Vec::new(),
+        },
         machine: Machine {
             cpu: format!("Some CPU {HOSTILE}"),
             cpus_allowed: 2,
@@ -147,11 +157,15 @@ pub(crate) fn empty() -> Report {
         }],
         workloads: Vec::new(),
         bars: vec![
-            bar("that is met", Verdict::Met, &[(0.5, true)]),
+            bar("that is met", Verdict::Met, &[(0.5, Verdict::Met)]),
             bar(
                 "that is not met",
                 Verdict::NotMet,
-                &[(3.0, false), (2.0, false), (0.5, true)],
+                &[
+                    (3.0, Verdict::NotMet),
+                    (2.0, Verdict::NotMet),
+                    (0.5, Verdict::Met),
+                ],
             ),
             bar("that is not measured", Verdict::NotMeasured, &[]),
         ],
@@ -180,7 +194,9 @@ fn odd() -> CaseReport {
         &["plain", "waitword"],
         &[("throughput", "op/s", Better::More)],
     );
-    let values = vec![0.0, f64::INFINITY, f64::NAN, 0.0, 0.0, 0.0, 0.0];
+    let mut values = vec![0.0; ROUNDS];
+    values[1] = f64::INFINITY;
+    values[2] = f64::NAN;
     let metric = &mut case.variants[1].metrics[0];
     metric.ratio = Ratio::of(&values, &[0.0; ROUNDS]);
     metric.summary = Summary {
@@ -200,6 +216,7 @@ fn workload(name: &str, patch: Option<Patch>, cases: Vec<CaseReport>) -> Workloa
         patch,
         cases,
         missing: Vec::new(),
+        disturbed: Vec::new(),
         error: None,
     }
 }
@@ -234,6 +251,7 @@ fn case(name: &str, variants: &[&str], metrics: &[(&str, &str, Better)]) -> Case
             .enumerate()
             .map(|(n, m)| metric(number, n, *m))
             .collect(),
+        cpu: None,
         operations: 1000,
         usage: Usage {
             cpu_seconds: 1e-3 * (number + 1) as f64,
@@ -259,15 +277,19 @@ fn values_of(values: &[f64], variant: usize) -> Vec<f64> {
         .collect()
 }
 
-fn bar(what: &str, verdict: Verdict, cells: &[(f64, bool)]) -> BarReport {
-    let cell = |&(median, met): &(f64, bool)| CellReport {
+fn bar(what: &str, verdict: Verdict, cells: &[(f64, Verdict)]) -> BarReport {
+    let cell = |&(median, verdict): &(f64, Verdict)| CellReport {
         label: format!("somebody: {median}"),
         figure: Summary {
             median,
             min: median,
             max: median,
         },
-        met,
+        interval: Some(Interval {
+            low: median,
+            high: median,
+        }),
+        verdict,
     };
     BarReport {
         what: what.to_owned(),

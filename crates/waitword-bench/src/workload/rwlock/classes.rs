@@ -20,9 +20,11 @@ const METRICS: &[Metric] = &[
     Metric::less("CPU", "ns/op"),
     Metric::less("read p50", "ns"),
     Metric::less("read p99", "ns"),
+    Metric::less("read p99.9", "ns"),
     Metric::less("read max", "ns"),
     Metric::less("write p50", "ns"),
     Metric::less("write p99", "ns"),
+    Metric::less("write p99.9", "ns"),
     Metric::less("write max", "ns"),
     Metric::less("slept", "/op"),
 ];
@@ -52,12 +54,7 @@ const fn classes(readers: usize, writers: usize) -> Classes {
 }
 
 pub(super) fn cases(settings: &Settings) -> Vec<Case> {
-    let longer = if settings.full { 4 } else { 1 };
-    let time = |classes: Classes| match classes.readers + classes.writers {
-        0..=16 => Duration::from_millis(40 * longer),
-        _ => Duration::from_millis(80 * longer),
-    };
-    let case = |classes| case(classes, time(classes));
+    let case = |classes| case(classes, settings.window);
     let shares = if settings.full {
         &SHARES_FULL[..]
     } else {
@@ -115,13 +112,14 @@ impl Class {
         self.torn += one.torn;
     }
 
-    /// Nanoseconds: median, 99th percentile, greatest.
-    fn waits(&self) -> [f64; 3] {
+    /// Nanoseconds: median, 99th and 99.9th percentile, greatest.
+    fn waits(&self) -> [f64; 4] {
         let tick = ticks::nanoseconds_per_tick();
         let quantile = |quantile| self.waits.value_at_quantile(quantile) as f64 * tick;
         [
             quantile(0.5),
             quantile(0.99),
+            quantile(0.999),
             self.waits.max() as f64 * tick,
         ]
     }

@@ -4,7 +4,7 @@ use super::{figure, interval, table};
 use waitword_bench::compare::{Change, Comparison, Direction};
 
 const HEADER: [&str; 9] = [
-    "workload", "case", "variant", "figure", "to", "was", "is", "is/was", "99 %",
+    "workload", "case", "variant", "figure", "to", "was", "is", "is/was", "interval",
 ];
 
 /// Everything that has changed, for the worse first; and what has not, as a number.
@@ -29,14 +29,19 @@ pub(crate) fn comparison(comparison: &Comparison) -> String {
     }
     let [worse, better] = counts;
     let all = comparison.changes.len();
+    let same = comparison
+        .changes
+        .iter()
+        .filter(|change| change.direction() == Direction::Same)
+        .count();
     let told = comparison
         .changes
         .iter()
         .filter(|change| change.interval.is_some());
     let untold = all - told.count();
     text += &format!(
-        "\n{all} figures compared: {worse} worse, {better} better, {} the same",
-        all - worse - better - untold
+        "\n{all} figures compared: {worse} worse, {better} better, {same} the same, {} undecided",
+        all - worse - better - same - untold
     );
     if untold > 0 {
         text += &format!(", {untold} of too few rounds to say");
@@ -78,8 +83,8 @@ mod tests {
             old: 1.0,
             new,
             interval: Some(Interval {
-                low: new - 0.05,
-                high: new + 0.05,
+                low: new - 0.03,
+                high: new + 0.03,
             }),
             better,
         }
@@ -107,7 +112,7 @@ mod tests {
             "{text}"
         );
         place(
-            "4 figures compared: 1 worse, 1 better, 1 the same, 1 of too few rounds to say; 5 are in one",
+            "4 figures compared: 1 worse, 1 better, 1 the same, 0 undecided, 1 of too few rounds to say; 5 are in one",
         );
     }
 }

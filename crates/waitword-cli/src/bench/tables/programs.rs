@@ -9,7 +9,7 @@ const HEADER: [&str; 10] = [
     "plain",
     "waitword",
     "ratio",
-    "99 %",
+    "interval",
     "min–max",
     "CPU ratio",
     "switches ratio",

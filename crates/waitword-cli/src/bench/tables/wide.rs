@@ -5,6 +5,7 @@
 //! the JSON.
 
 use super::{figure, range, ratio, table};
+use waitword_bench::locks::marked;
 use waitword_bench::report::{CaseReport, VariantReport};
 
 /// From so many metrics on, a case is set wide.
@@ -61,7 +62,7 @@ pub(super) fn case(case: &CaseReport) -> String {
             columns.push(Column::new("min–max", case, |variant| {
                 range(variant.metrics[0].summary)
             }));
-            for (part, header) in ["ratio", "99 %", "min–max"].into_iter().enumerate() {
+            for (part, header) in ["ratio", "interval", "min–max"].into_iter().enumerate() {
                 columns.push(Column::new(header, case, |variant| {
                     let texts = variant.metrics[0].ratio.as_ref().map(ratio);
                     texts.map_or_else(String::new, |texts| texts[part].clone())
@@ -69,7 +70,7 @@ pub(super) fn case(case: &CaseReport) -> String {
             }
         }
     }
-    let names = Column::new("variant", case, |variant| variant.name.clone());
+    let names = Column::new("variant", case, |variant| marked(&variant.name));
     for block in blocks(columns, WIDTH - 1 - names.width()) {
         let all = || [&names].into_iter().chain(&block);
         let header: Vec<&str> = all().map(|column| column.header.as_str()).collect();
@@ -130,6 +131,7 @@ mod tests {
         let variant = |name: &str| VariantReport {
             name: name.to_owned(),
             baseline: None,
+            cpu: None,
             metrics: units.iter().enumerate().map(metric).collect(),
             operations: 0,
             usage: Usage::default(),

@@ -1,0 +1,165 @@
+//! Where the median of what some values are a sample of lies, and how unlikely it is to be 1. Nothing is
+//! assumed of how the values scatter, but that the rounds have nothing to do with each other.
+//!
+//! # The interval
+//!
+//! Each value is as likely to lie below the true median as above it. So the k-th least of n values
+//! lies above it with the chance that fewer than k of n fair coins show heads; the same holds at the
+//! other end. The interval from the k-th least to the k-th greatest has the greatest k with which it
+//! holds the median in at least 99 of 100 runs.
+//!
+//! # Few rounds
+//!
+//! Fewer than eight values have no such k: then the interval is their range, and holds the median less
+//! often. [`coverage`] says how often: 98.4 % with seven, 96.9 % with six. Of fewer than
+//! [`ROUNDS_TO_TELL`] no difference is told.
+//!
+//! # The chance
+//!
+//! [`sign_test`] is the same coins: how likely it is that so many of the rounds or more lie on one side
+//! of 1 if none of the two is better. It is what many comparisons are corrected by
+//! ([`many`](super::many)).
+
+use super::{Verdict, infinite};
+use serde::{Deserialize, Serialize};
+
+/// Of fewer rounds, no difference is told.
+pub const ROUNDS_TO_TELL: usize = 6;
+/// Of fewer rounds, nothing is published.
+pub const ROUNDS_TO_PUBLISH: usize = 21;
+/// In how many runs the interval is to hold the true median.
+const WANTED: f64 = 0.99;
+/// What lies within this factor of 1 is the same.
+const SAME: f64 = 1.05;
+
+/// Between which two values something lies.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// The lower end.
+    #[serde(deserialize_with = "infinite")]
+    pub low: f64,
+    /// The upper end.
+    #[serde(deserialize_with = "infinite")]
+    pub high: f64,
+}
+
+impl Interval {
+    /// What it says of a ratio. *Same* is a claim, too: that it lies within 5 % of 1.
+    pub fn verdict(self) -> Verdict {
+        if self.low >= 1.0 / SAME && self.high <= SAME {
+            Verdict::Same
+        } else if self.high < 1.0 {
+            Verdict::Less
+        } else if self.low > 1.0 {
+            Verdict::More
+        } else {
+            // Not a number: nothing was seen.
+            Verdict::Undecided
+        }
+    }
+}
+
+/// Where the median of what these are a sample of lies; `None` of too few.
+pub fn interval_of_median(values: &[f64]) -> Option<Interval> {
+    let place = place(values.len())?;
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    Some(Interval {
+        low: sorted[place],
+        high: sorted[sorted.len() - 1 - place],
+    })
+}
+
+/// In which part of all runs an interval of so many rounds holds the true median; `None` of too few.
+pub fn coverage(rounds: usize) -> Option<f64> {
+    Some(1.0 - 2.0 * at_most(rounds, place(rounds)?))
+}
+
+/// How likely it is that of so many values as many or more lie on one side of 1 if the median is 1.
+pub fn sign_test(values: &[f64]) -> f64 {
+    let below = values.iter().filter(|value| **value < 1.0).count();
+    let above = values.iter().filter(|value| **value > 1.0).count();
+    (2.0 * at_most(below + above, below.min(above))).min(1.0)
+}
+
+/// How many values lie outside of the interval at each end.
+fn place(rounds: usize) -> Option<usize> {
+    if rounds < ROUNDS_TO_TELL {
+        return None;
+    }
+    let wide_enough = |outside: &usize| 1.0 - 2.0 * at_most(rounds, *outside) >= WANTED;
+    Some((0..rounds / 2).take_while(wide_enough).last().unwrap_or(0))
+}
+
+/// The chance that at most `heads` of `coins` fair coins show heads.
+fn at_most(coins: usize, heads: usize) -> f64 {
+    // The number of ways, term by term from that of none. Never of more than some hundred coins: nothing
+    // underflows that counts.
+    let (mut ways, mut sum) = (1.0, 0.0);
+    for k in 0..=heads.min(coins) {
+        sum += ways;
+        ways *= (coins - k) as f64 / (k + 1) as f64;
+    }
+    sum * 0.5_f64.powi(coins as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::random;
+
+    #[test]
+    fn what_an_interval_says() {
+        let verdict = |low, high| Interval { low, high }.verdict();
+        assert_eq!(verdict(0.9, 1.1), Verdict::Undecided);
+        assert_eq!(verdict(1.0, 1.1), Verdict::Undecided);
+        assert_eq!(verdict(0.96, 1.04), Verdict::Same);
+        assert_eq!(verdict(1.01, 1.04), Verdict::Same);
+        assert_eq!(verdict(0.96, 1.06), Verdict::Undecided);
+        assert_eq!(verdict(0.8, 0.99), Verdict::Less);
+        assert_eq!(verdict(1.01, f64::INFINITY), Verdict::More);
+        assert_eq!(verdict(f64::NAN, f64::NAN), Verdict::Undecided);
+    }
+
+    #[test]
+    fn the_coverage_is_that_of_the_textbook() {
+        let percent = |rounds| (coverage(rounds).unwrap() * 1000.0).round() / 10.0;
+        assert_eq!(coverage(5), None);
+        assert_eq!([6, 7, 8, 21].map(percent), [96.9, 98.4, 99.2, 99.3]);
+        // The fifth from each end.
+        let values: Vec<f64> = (1..=21).map(f64::from).collect();
+        let (low, high) = (5.0, 17.0);
+        assert_eq!(interval_of_median(&values), Some(Interval { low, high }));
+        assert_eq!(interval_of_median(&values[..5]), None);
+    }
+
+    /// Of noise with a long tail: how often does the interval hold the median that is known?
+    #[test]
+    fn the_interval_holds_the_median_as_often_as_it_says() {
+        let mut seed = 11;
+        for rounds in [6, 7, 12, 21] {
+            let runs = 20_000;
+            let held = (0..runs).filter(|_| {
+                // 1 / u has the median 2.
+                let values: Vec<f64> = (0..rounds).map(|_| 1.0 / random(&mut seed)).collect();
+                let interval = interval_of_median(&values).unwrap();
+                interval.low <= 2.0 && 2.0 <= interval.high
+            });
+            let seen = held.count() as f64 / f64::from(runs);
+            let wanted = coverage(rounds).unwrap();
+            assert!(
+                (seen - wanted).abs() < 0.004,
+                "{rounds}: {seen} for {wanted}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_sign_test_counts_coins() {
+        assert_eq!(sign_test(&[0.5; 7]), 2.0 / 128.0);
+        assert_eq!(sign_test(&[0.5, 0.5, 0.5, 2.0]), 2.0 * 5.0 / 16.0);
+        assert_eq!(sign_test(&[0.5, 2.0]), 1.0);
+        assert_eq!(sign_test(&[1.0; 9]), 1.0, "neither is better");
+        assert_eq!(sign_test(&[]), 1.0);
+    }
+}
