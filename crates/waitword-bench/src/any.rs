@@ -41,10 +41,12 @@ mod work;
 
 use crate::harness::{Context, Failure};
 use crate::machine::Machine;
+use crate::origin::Origin;
 use cell::{Beside, Family};
 use contender::Contender;
 use rounds::{CellReport, Method};
 use serde::{Deserialize, Serialize};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What is measured.
 #[derive(Clone, Debug)]
@@ -64,12 +66,18 @@ pub struct Plan {
 }
 
 /// What was measured.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AnyReport {
     /// Of this form.
     pub schema: u32,
     /// The version of waitword.
     pub version: String,
+    /// Seconds since 1970.
+    pub started: u64,
+    /// By which command it was made, of which source, with which peers.
+    pub origin: Origin,
+    /// What the order of the contenders was drawn from.
+    pub order_seed: u64,
     /// The machine.
     pub machine: Machine,
     /// Times each contender was measured in a cell.
@@ -78,9 +86,31 @@ pub struct AnyReport {
     pub milliseconds: u64,
     /// Cell after cell.
     pub cells: Vec<CellReport>,
+    /// Those that were not measured: others used the machine all the while.
+    pub disturbed: Vec<String>,
 }
 
-const SCHEMA: u32 = 1;
+/// The version of the JSON's form.
+pub const SCHEMA: u32 = 2;
+
+impl AnyReport {
+    /// The seeds of its cells, ascending.
+    pub fn seeds(&self) -> Vec<u64> {
+        let seeds = self.cells.iter().map(|report| report.cell.id.seed);
+        let seeds: std::collections::BTreeSet<u64> = seeds.collect();
+        seeds.into_iter().collect()
+    }
+
+    /// The peers that were measured in any cell.
+    pub fn peers(&self) -> Vec<Contender> {
+        let measured = |who: &Contender| {
+            let mut all = self.cells.iter().flat_map(|cell| &cell.contenders);
+            all.any(|(each, _)| each == who)
+        };
+        let peers = Contender::ALL.into_iter().filter(|who| !who.is_ours());
+        peers.filter(measured).collect()
+    }
+}
 
 /// Measures all that is planned; `done` is told each cell that is.
 ///
@@ -94,10 +124,16 @@ pub fn measure(
     let mut report = AnyReport {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        started: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs()),
+        origin: Origin::this(),
+        order_seed: context.settings.seed,
         machine: Machine::this(),
         rounds: plan.method.rounds,
         milliseconds: plan.method.milliseconds,
         cells: Vec::new(),
+        disturbed: Vec::new(),
     };
     let mut cells = Vec::new();
     for &family in &plan.families {
@@ -113,6 +149,7 @@ pub fn measure(
                 done(&cell, number + 1, cells.len());
                 report.cells.push(cell);
             }
+            Err(Failure::Disturbed(cell)) => report.disturbed.push(cell),
             Err(failure) => return (report, Some(failure)),
         }
     }

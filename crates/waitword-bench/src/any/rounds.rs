@@ -1,4 +1,7 @@
 //! The rounds: in each, all contenders of a cell, in an order drawn anew.
+//!
+//! A round beside which something else ran is made again; a cell that gets no quiet rounds is not measured. Where busy
+//! processes are part of the cell, what they use is not told from what others use.
 
 use super::cell::{Beside, Cell};
 use super::child::{Answer, CHILD, Figures, Order};
@@ -11,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// How a measurement is made.
 #[derive(Clone, Debug)]
@@ -24,25 +28,27 @@ pub struct Method {
 }
 
 /// A cell, and what was measured.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellReport {
     /// Which.
     pub cell: Cell,
     /// Rounds that were made again, since something else ran beside them.
     pub repeated: usize,
-    /// Rounds in which something else ran, however often they were made again: not to be published.
+    /// Rounds in which something else ran, kept on request: not to be published.
     pub disturbed: usize,
     /// Of each contender, round after round.
     pub contenders: Vec<(Contender, Vec<Figures>)>,
 }
 
-/// So often is a round made again.
+/// So often is a round of a cell made again, and as often as it has rounds.
 const REPEATS: usize = 3;
+/// So long is waited before.
+const WAIT: Duration = Duration::from_millis(500);
 
 /// Measures a cell.
 ///
 /// # Errors
-/// A contender did wrong, or could not be started.
+/// A contender did wrong, or could not be started; or the machine was never quiet.
 pub(super) fn measure(
     cell: &Cell,
     contenders: &[Contender],
@@ -58,23 +64,27 @@ pub(super) fn measure(
         contenders: there.map(|&who| (who, Vec::new())).collect(),
     };
     let busy = Busy::beside(cell.id.beside)?;
-    let mut rng = Rng::new();
-    for _ in 0..method.rounds {
-        for attempt in 0..=REPEATS {
-            let watch = LoadWatch::start();
-            let round = round(&report, method, &mut rng, context)?;
-            // The busy processes are not told from others.
-            let can_tell = !matches!(cell.id.beside, Beside::BusyOne | Beside::BusyAll);
-            let is_disturbed = can_tell && watch.was_disturbed();
-            if is_disturbed && attempt < REPEATS {
+    let mut rng =
+        Rng::with_seed(context.settings.seed ^ cell.id.seed << 32 ^ u64::from(cell.id.number));
+    let mut kept = 0;
+    while kept < method.rounds {
+        let watch = LoadWatch::start();
+        let round = round(&report, method, &mut rng, context)?;
+        let can_tell = !matches!(cell.id.beside, Beside::BusyOne | Beside::BusyAll);
+        if can_tell && watch.was_disturbed() {
+            if !context.settings.keep_disturbed {
                 report.repeated += 1;
+                if report.repeated > REPEATS + method.rounds {
+                    return Err(Failure::Disturbed(cell.id.to_string()));
+                }
+                std::thread::sleep(WAIT);
                 continue;
             }
-            report.disturbed += usize::from(is_disturbed);
-            for (figures, (_, rounds)) in round.into_iter().zip(&mut report.contenders) {
-                rounds.push(figures);
-            }
-            break;
+            report.disturbed += 1;
+        }
+        kept += 1;
+        for (figures, (_, rounds)) in round.into_iter().zip(&mut report.contenders) {
+            rounds.push(figures);
         }
     }
     drop(busy);

@@ -1,9 +1,15 @@
 //! What is made of many cells: how we stand to each peer, and to the best peer of each cell.
+//!
+//! A ratio is taken round by round, between what was measured in the same round, and its median stands for the cell. The
+//! *best* peer of a cell is the one whose median throughput is the greatest there, for CPU and waits, too: to be compared
+//! in one figure with whoever happens to be best in that one would be to be compared with nobody.
 
 use super::cell::{Beside, Family};
 use super::child::Figures;
 use super::contender::Contender;
 use super::rounds::CellReport;
+use crate::stats::{self, Interval, Ratio};
+use fastrand::Rng;
 
 /// A figure of which ratios are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +60,8 @@ pub enum To {
 pub struct Ratios {
     /// The geometric mean.
     pub mean: f64,
+    /// Where that of all loads that could be drawn lies with 99 % certainty.
+    pub interval: Interval,
     /// One in ten is as bad, or worse.
     pub tenth: f64,
     /// The worst.
@@ -63,9 +71,14 @@ pub struct Ratios {
 }
 
 impl CellReport {
-    fn median(&self, who: Contender, of: Of) -> Option<f64> {
+    fn values(&self, who: Contender, of: Of) -> Option<Vec<f64>> {
         let (_, rounds) = self.contenders.iter().find(|(each, _)| *each == who)?;
-        median(rounds.iter().map(|figures| of.value(figures)).collect())
+        Some(rounds.iter().map(|figures| of.value(figures)).collect())
+    }
+
+    fn median(&self, who: Contender, of: Of) -> Option<f64> {
+        let values = self.values(who, of).filter(|values| !values.is_empty())?;
+        Some(stats::median(&values))
     }
 
     /// The one of these with the best throughput.
@@ -86,49 +99,226 @@ impl CellReport {
         }
     }
 
-    /// What ours is to the other: more than 1 is more.
-    pub fn ratio(&self, ours: Contender, to: To, of: Of) -> Option<f64> {
-        let ratio = self.median(ours, of)? / self.median(self.other(to)?, of)?;
-        ratio.is_finite().then_some(ratio)
+    /// What ours is to the other, round by round: more than 1 is more.
+    pub fn ratio(&self, ours: Contender, to: To, of: Of) -> Option<Ratio> {
+        let mine = self.values(ours, of)?;
+        let theirs = self.values(self.other(to)?, of)?;
+        let both = mine.len().min(theirs.len());
+        let ratio = Ratio::of(&mine[..both], &theirs[..both])?;
+        let median = ratio.summary.median;
+        (median.is_finite() && median > 0.0).then_some(ratio)
     }
 }
 
-/// The ratios of ours in the cells of a family beside something.
+/// Which cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Which {
+    /// Of this family, or of any.
+    pub family: Option<Family>,
+    /// Beside this, or beside anything.
+    pub beside: Option<Beside>,
+}
+
+impl Which {
+    /// Whether it is one of these.
+    pub fn has(self, report: &CellReport) -> bool {
+        let id = report.cell.id;
+        self.family.is_none_or(|family| id.family == family)
+            && self.beside.is_none_or(|beside| id.beside == beside)
+    }
+
+    /// As the report calls them.
+    pub fn name(self) -> String {
+        match (self.family, self.beside) {
+            (Some(family), Some(beside)) => format!("{family}, {beside}"),
+            (Some(family), None) => family.to_string(),
+            (None, Some(beside)) => format!("all, {beside}"),
+            (None, None) => "all".to_owned(),
+        }
+    }
+
+    /// Each family beside each thing of which there are cells, and at the end all.
+    pub fn all_of(cells: &[CellReport]) -> Vec<Self> {
+        let pairs = Family::ALL.into_iter().flat_map(|family| {
+            Beside::ALL.into_iter().map(move |beside| Self {
+                family: Some(family),
+                beside: Some(beside),
+            })
+        });
+        let all = Self::default();
+        pairs
+            .chain([all])
+            .filter(|which| cells.iter().any(|cell| which.has(cell)))
+            .collect()
+    }
+}
+
+/// The ratios of ours in these cells, the worst first; each with its cell.
+pub fn sorted(
+    cells: &[CellReport],
+    which: Which,
+    ours: Contender,
+    to: To,
+    of: Of,
+) -> Vec<(Ratio, &CellReport)> {
+    let mut all: Vec<(Ratio, &CellReport)> = cells
+        .iter()
+        .filter(|report| which.has(report))
+        .filter_map(|report| Some((report.ratio(ours, to, of)?, report)))
+        .collect();
+    all.sort_by(|(one, _), (other, _)| {
+        let order = one.summary.median.total_cmp(&other.summary.median);
+        match of {
+            Of::Throughput => order,
+            Of::Cpu | Of::P999 => order.reverse(),
+        }
+    });
+    all
+}
+
+/// What is made of them; `None` if there are none.
 pub fn ratios(
     cells: &[CellReport],
-    family: Option<Family>,
-    beside: Option<Beside>,
+    which: Which,
     ours: Contender,
     to: To,
     of: Of,
 ) -> Option<Ratios> {
-    let mut all: Vec<f64> = cells
+    let sorted = sorted(cells, which, ours, to, of);
+    let all: Vec<f64> = sorted
         .iter()
-        .filter(|report| family.is_none_or(|family| report.cell.id.family == family))
-        .filter(|report| beside.is_none_or(|beside| report.cell.id.beside == beside))
-        .filter_map(|report| report.ratio(ours, to, of))
+        .map(|(ratio, _)| ratio.summary.median)
         .collect();
-    // The worst first.
-    all.sort_by(|one, other| match of {
-        Of::Throughput => one.total_cmp(other),
-        Of::Cpu | Of::P999 => other.total_cmp(one),
-    });
-    let worst = *all.first()?;
-    let mean = (all.iter().map(|ratio| ratio.ln()).sum::<f64>() / all.len() as f64).exp();
     Some(Ratios {
-        mean,
+        mean: geometric_mean(all.iter().copied())?,
+        interval: interval_of_mean(&all),
         tenth: all[(all.len() - 1) / 10],
-        worst,
+        worst: *all.first()?,
         cells: all.len(),
     })
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        length if length % 2 == 1 => Some(values[middle]),
-        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
+fn geometric_mean(values: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
+    let count = values.len();
+    (count > 0).then(|| (values.map(f64::ln).sum::<f64>() / count as f64).exp())
+}
+
+/// A bootstrap over the cells: the middle 99 % of the means of draws. Drawn, from the same seed each time.
+fn interval_of_mean(values: &[f64]) -> Interval {
+    const DRAWS: usize = 2000;
+    const OUTSIDE: usize = DRAWS / 200;
+    let mut rng = Rng::with_seed(1);
+    let mut means: Vec<f64> = (0..DRAWS)
+        .filter_map(|_| {
+            geometric_mean((0..values.len()).map(|_| values[rng.usize(..values.len())]))
+        })
+        .collect();
+    means.sort_by(f64::total_cmp);
+    Interval {
+        low: means[OUTSIDE],
+        high: means[DRAWS - 1 - OUTSIDE],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::any::cell::CellId;
+    use crate::any::draw;
+
+    fn figures(throughput: f64, cpu: f64) -> Figures {
+        Figures {
+            throughput,
+            cpu,
+            p50: 1.0,
+            p99: 1.0,
+            p999: 1.0,
+            longest: 1.0,
+            spread: 1.0,
+            switches: 0.0,
+        }
+    }
+
+    /// A cell in which std is the fastest, glibc takes the least CPU, and ours is `times` as fast as std.
+    fn cell(number: u32, times: f64) -> CellReport {
+        let id = CellId {
+            family: Family::Mutex,
+            seed: 1,
+            number,
+            beside: Beside::Quiet,
+        };
+        CellReport {
+            cell: draw::cell(id),
+            repeated: 0,
+            disturbed: 0,
+            contenders: vec![
+                (
+                    Contender::Glibc,
+                    vec![figures(50.0, 1.0), figures(5.0, 1.0)],
+                ),
+                (
+                    Contender::Std,
+                    vec![figures(100.0, 4.0), figures(10.0, 4.0)],
+                ),
+                (
+                    Contender::Waitword,
+                    vec![figures(100.0 * times, 2.0), figures(10.0 * times, 2.0)],
+                ),
+            ],
+        }
+    }
+
+    #[test]
+    fn the_best_is_the_fastest_in_every_figure_and_ratios_are_of_one_round() {
+        let cell = cell(0, 0.5);
+        let median = |to, of| {
+            cell.ratio(Contender::Waitword, to, of)
+                .unwrap()
+                .summary
+                .median
+        };
+        assert_eq!(cell.other(To::Best), Some(Contender::Std));
+        // The second round was ten times as slow for all.
+        assert_eq!(median(To::Best, Of::Throughput), 0.5);
+        assert_eq!(median(To::Best, Of::Cpu), 0.5);
+        assert_eq!(median(To::Peer(Contender::Glibc), Of::Throughput), 1.0);
+        assert_eq!(cell.ratio(Contender::DropIn, To::Best, Of::Cpu), None);
+    }
+
+    #[test]
+    fn the_worst_come_first_and_the_mean_has_an_interval() {
+        let cells: Vec<CellReport> = [1.0, 4.0, 0.25, 1.0, 1.0]
+            .into_iter()
+            .zip(0..)
+            .map(|(times, number)| cell(number, times))
+            .collect();
+        let ratios = ratios(
+            &cells,
+            Which::default(),
+            Contender::Waitword,
+            To::Best,
+            Of::Throughput,
+        );
+        let Ratios {
+            mean,
+            interval,
+            tenth,
+            worst,
+            cells: count,
+        } = ratios.unwrap();
+        assert!((mean - 1.0).abs() < 1e-9 && count == 5);
+        assert_eq!((tenth, worst), (0.25, 0.25));
+        assert!(0.25 <= interval.low && interval.low < 0.9, "{interval:?}");
+        assert!(1.1 < interval.high && interval.high <= 4.0, "{interval:?}");
+        let none = Which {
+            beside: Some(Beside::Pinned),
+            ..Which::default()
+        };
+        assert_eq!(
+            super::ratios(&cells, none, Contender::Waitword, To::Best, Of::Cpu),
+            None
+        );
+        let names: Vec<String> = Which::all_of(&cells).into_iter().map(Which::name).collect();
+        assert_eq!(names, ["mutex, quiet", "all"]);
     }
 }
