@@ -17,6 +17,7 @@
 //! | [`crew`] | many threads that are put to sleep and are *seen* asleep |
 //! | [`stats`], [`report`], [`bars`] | medians and ratios; the report and its JSON; what must be reached |
 //! | [`standing`] | where ours wins and where it loses |
+//! | [`glance`] | for each patch, ours beside the best peer |
 //! | [`compare`] | what has changed since an older run |
 //! | [`usage`], [`machine`], [`syscall_count`] | CPU time and switches; the header; system calls made |
 //! | [`origin`] | by which command, from which source, with which peers a report was made |
@@ -28,6 +29,7 @@ pub mod bars;
 pub mod compare;
 pub mod costs;
 pub mod crew;
+pub mod glance;
 pub mod harness;
 pub mod locks;
 pub mod machine;

@@ -45,6 +45,7 @@
 //!       } ]
 //!     } ]
 //!   } ],
+//!   "any": null|{ ... },                 loads drawn at random, as `bench any --json` has them
 //!   "bars": [ {
 //!     "what": "private wait, wrong value", "limit": 0.05, "at_least": false,
 //!     "verdict": "met"|"not met"|"undecided"|"too few rounds"|"not measured",
@@ -55,6 +56,7 @@
 //!
 //! JSON has no infinity: a ratio over a baseline of zero is `null`.
 
+use crate::any::AnyReport;
 use crate::bars::BarReport;
 use crate::harness::Better;
 use crate::locks::Missing;
@@ -96,6 +98,8 @@ pub struct Report {
     pub missing_peers: Vec<MissingPeer>,
     /// What was measured.
     pub workloads: Vec<WorkloadReport>,
+    /// Loads drawn at random, a few.
+    pub any: Option<AnyReport>,
     /// How that stands to what must be reached.
     pub bars: Vec<BarReport>,
 }

@@ -193,6 +193,7 @@ pub fn run(chosen: &[Workload], context: &Context, observer: &mut dyn Observer) 
             bars::judge(&reports)
         },
         workloads: reports,
+        any: None,
     }
 }
 

@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use waitword_bench::compare::compare;
 use waitword_bench::harness::Context;
 use waitword_bench::report::{Report, WorkloadReport};
-use waitword_bench::stats::ROUNDS_TO_TELL;
 use waitword_bench::workload::programs;
 use waitword_bench::{Observer, Settings, WINDOW, Workload, has, locks, workloads};
 
@@ -83,6 +82,14 @@ pub(crate) struct Args {
     /// Name the Debian packages of the whole programs that are not installed, one a line, and end
     #[arg(long)]
     missing_packages: bool,
+
+    /// Print every row, not only the small tables at the end; for workloads that are asked for by name, it does
+    #[arg(long)]
+    all: bool,
+
+    /// Without the loads drawn at random, of which a few are measured at the end where no workloads are named
+    #[arg(long)]
+    no_any: bool,
 
     /// Write the report to FILE, too
     #[arg(long, value_name = "FILE")]
@@ -174,25 +181,34 @@ fn measure(args: &Args) -> Result<ExitCode, String> {
     let markdown = args.markdown.as_deref().map(OutFile::open).transpose()?;
     let stop = stop_on_signals().map_err(|error| format!("signal handlers: {error}"))?;
     let context = Context::new(settings(args), stop.clone());
-    let mut screen = Screen::new();
+    let all = args.all || !args.names.is_empty();
+    let mut screen = Screen::new(all);
     // Where it cannot be written or loaded, the rest is measured without it.
     if let Err(error) = crate::drop_in::library::load_beside_the_c_library() {
         eprintln!("waitword: the drop-in is not measured: {error:#}");
     }
-    let report = waitword_bench::run(&chosen, &context, &mut screen);
+    let mut report = waitword_bench::run(&chosen, &context, &mut screen);
     screen.bar.finish_and_clear();
+    if args.names.is_empty() && !args.no_any && !args.twice && !stop.load(Relaxed) {
+        let (any, failure) = any::a_few(&context)?;
+        report.complete &= failure.is_none();
+        if let Some(failure) = failure {
+            eprintln!("waitword: random loads: {failure}");
+        }
+        report.any = Some(any);
+    }
 
-    println!("{}", tables::bars(&report.bars));
+    if all {
+        println!("{}", tables::bars(&report.bars));
+        println!("{}", tables::header(&report));
+    }
     if args.twice {
         println!("{}", tables::twins(&report));
     }
     if let Some(old) = old {
         println!("{}", tables::comparison(&compare(&old, &report)));
     }
-    println!("{}", tables::header(&report));
-    if args.rounds < ROUNDS_TO_TELL {
-        println!("Fewer than {ROUNDS_TO_TELL} rounds: for a quick look, not to be quoted.");
-    }
+    print!("{}", tables::glance(&report));
     if let Some(json) = json {
         let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
         json.write(&(text + "\n"))?;
@@ -258,6 +274,8 @@ fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
 /// The progress bar below, the tables above it as they come.
 struct Screen {
     bar: ProgressBar,
+    /// Whether every row is printed.
+    all: bool,
     began: Instant,
 }
 
@@ -275,7 +293,7 @@ fn time_left(part: f64, left: Duration) -> String {
 }
 
 impl Screen {
-    fn new() -> Self {
+    fn new(all: bool) -> Self {
         let bar = ProgressBar::with_draw_target(Some(PARTS as u64), ProgressDrawTarget::stderr());
         let style =
             ProgressStyle::with_template("{bar:30} {percent:>3} %  {elapsed}  {prefix}  {msg}");
@@ -283,6 +301,7 @@ impl Screen {
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         Self {
             bar,
+            all,
             began: Instant::now(),
         }
     }
@@ -302,8 +321,10 @@ impl Observer for Screen {
     }
 
     fn workload(&mut self, report: &WorkloadReport) {
-        self.bar
-            .suspend(|| println!("{}", tables::workload(report)));
+        if self.all {
+            self.bar
+                .suspend(|| println!("{}", tables::workload(report)));
+        }
     }
 }
 

@@ -67,6 +67,7 @@ fn a_short_run_measures_and_writes_its_report() {
         "requeue",
         "--rounds",
         "1",
+        "--keep-disturbed",
         "--threads",
         "2,5",
         "--json",
@@ -95,6 +96,32 @@ fn a_short_run_measures_and_writes_its_report() {
     assert_eq!(report["workloads"][1]["cases"][0]["rounds"], 1);
 }
 
+/// Whoever just types it must see the end of it, wins and losses alike, with a few random loads.
+#[test]
+fn a_usual_run_ends_with_a_screen_of_tables() {
+    let output = waitword(&[
+        "bench",
+        "--peers",
+        "parking_lot",
+        "--rounds",
+        "1",
+        "--window",
+        "2",
+        "--keep-disturbed",
+    ]);
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{stdout}{stderr}");
+    assert!(stdout.lines().count() <= 60, "{stdout}");
+    for line in stdout.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    for patch in ["2003", "2005", "2007", "2008", "2016"] {
+        assert!(stdout.contains(patch), "{patch}: {stdout}");
+    }
+    assert!(stdout.contains("\nmutex, busy-all "), "{stdout}");
+    assert!(stdout.contains("Every row: --all"), "{stdout}");
+}
+
 /// A contender that fails to show that it does its work (a futex at any width, the drop-in) ends the run with an error.
 #[test]
 fn every_contender_is_shown_to_do_its_work() {
@@ -102,7 +129,7 @@ fn every_contender_is_shown_to_do_its_work() {
     let arguments = [
         &["bench"],
         &workloads[..],
-        &["--rounds", "1", "--threads", "2,5"],
+        &["--rounds", "1", "--keep-disturbed", "--threads", "2,5"],
     ]
     .concat();
     let output = waitword(&arguments);
@@ -138,7 +165,14 @@ fn ctrl_c_ends_the_run_with_what_there_is() {
     let file = std::env::temp_dir().join(format!("waitword-stopped-{}.json", std::process::id()));
     // So many cases that it does not end by itself, of rounds so few that some are whole, however busy the machine.
     let arguments = [
-        "bench", "--full", "--peers", "none", "--rounds", "1", "--json",
+        "bench",
+        "--full",
+        "--peers",
+        "none",
+        "--rounds",
+        "1",
+        "--keep-disturbed",
+        "--json",
     ];
     let output = waitword_while(
         &[&arguments[..], &[file.to_str().unwrap()]].concat(),
@@ -152,10 +186,7 @@ fn ctrl_c_ends_the_run_with_what_there_is() {
         text(&output.stderr)
     );
     assert!(stdout.contains("Stopped before the end"), "{stdout}");
-    assert!(
-        stdout.contains("wait, wrong value, private, one word"),
-        "{stdout}"
-    );
+    assert!(stdout.contains("wait, wrong value, ns"), "{stdout}");
     let report = std::fs::read_to_string(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
@@ -168,7 +199,15 @@ fn a_run_is_compared_with_an_older_one_and_a_variant_with_its_twin() {
     let file = std::env::temp_dir().join(format!("waitword-old-{}.json", std::process::id()));
     let path = file.to_str().unwrap();
     let run = |more: &[&str]| {
-        let usual = ["bench", "requeue", "--threads", "3", "--rounds", "6"];
+        let usual = [
+            "bench",
+            "requeue",
+            "--threads",
+            "3",
+            "--rounds",
+            "6",
+            "--keep-disturbed",
+        ];
         let output = waitword(&[&usual[..], more].concat());
         assert!(output.status.success(), "{}", text(&output.stderr));
         text(&output.stdout)
@@ -176,11 +215,11 @@ fn a_run_is_compared_with_an_older_one_and_a_variant_with_its_twin() {
     run(&["--json", path]);
     let compared = run(&["--compare", path]);
     std::fs::remove_file(&file).unwrap();
-    assert!(compared.contains("8 figures compared: "), "{compared}");
+    assert!(compared.contains("10 figures compared: "), "{compared}");
     let twins = run(&["--twice"]);
     assert!(twins.contains("| waitword 32, again"), "{twins}");
     assert!(
-        twins.contains("of 12 ratios of a variant to itself"),
+        twins.contains("of 16 ratios of a variant to itself"),
         "{twins}"
     );
 }
@@ -197,6 +236,7 @@ fn random_loads_are_measured_and_replayed() {
         "1",
         "--rounds",
         "1",
+        "--keep-disturbed",
         "--milliseconds",
         "20",
         "--beside",

@@ -7,6 +7,8 @@
 //! | room | what lives there |
 //! |---|---|
 //! | [`html`] | the page: head, contents, the order of things |
+//! | `glance` | which lock is best at what |
+//! | `any` | loads drawn at random |
 //! | `machine`, `bars` | on what it was measured; what must be reached |
 //! | [`markdown`] | the summary: won, lost and why |
 //! | `published`, `patches` | the mails' figures; today's for the same rows |
@@ -22,7 +24,9 @@
 //! attribute says: `[stroke="#020007"] { stroke: var(--c3) }`.
 
 mod anchor;
+mod any;
 mod bars;
+mod glance;
 mod looks;
 mod machine;
 mod markdown;

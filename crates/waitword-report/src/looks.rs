@@ -5,6 +5,7 @@
 //! five. The numbers of colours, markers and dashes have no common factor: counting through all of them at once gives every
 //! combination before one comes again.
 
+use crate::any;
 use std::collections::HashMap;
 use std::fmt::Write;
 use waitword_bench::locks::is_ours;
@@ -56,12 +57,14 @@ impl Looks {
     pub(crate) fn of(report: &Report) -> Self {
         let cases = report.workloads.iter().flat_map(|workload| &workload.cases);
         let variants = cases.flat_map(|case| &case.variants);
+        let names = variants.map(|variant| variant.name.as_str());
+        let names = names.chain(report.any.iter().flat_map(any::names));
         let mut looks = HashMap::new();
         let mut counts = [0, 0];
-        for variant in variants {
+        for name in names {
             let number = looks.len();
-            looks.entry(variant.name.clone()).or_insert_with(|| {
-                let is_ours = is_ours(&variant.name);
+            looks.entry(name.to_owned()).or_insert_with(|| {
+                let is_ours = is_ours(name);
                 let count = &mut counts[usize::from(is_ours)];
                 *count += 1;
                 look(number, *count - 1, is_ours)

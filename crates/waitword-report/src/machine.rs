@@ -91,7 +91,6 @@ pub(crate) fn lines(report: &Report) -> Vec<(&'static str, String)> {
 /// The header of the page.
 pub(crate) fn section(report: &Report) -> Markup {
     html! {
-        @for note in notes(report) { p.note role="note" { (note) } }
         dl {
             @for (what, value) in lines(report) { dt { (what) } dd { (value) } }
             @for peer in &report.missing_peers {

@@ -3,7 +3,7 @@
 use crate::anchor::Anchors;
 use crate::looks::Looks;
 use crate::workload::Placed;
-use crate::{bars, machine, patches, plot};
+use crate::{any, bars, glance, machine, patches, plot};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use waitword_bench::report::Report;
 use waitword_bench::workload::Patch;
@@ -16,7 +16,8 @@ const STYLE: &str = include_str!("style.css");
 pub fn html(report: &Report) -> String {
     let looks = Looks::of(report);
     let mut anchors = Anchors::default();
-    let [machine, bars] = ["machine", "bars"].map(|name| anchors.of(name));
+    let firsts = ["glance", "any", "machine", "bars"].map(|name| anchors.of(name));
+    let [glance, any, machine, bars] = &firsts;
     let patches = Patch::ALL.map(|patch| (patch, anchors.of(&format!("patch {}", patch.title()))));
     let workloads = report.workloads.iter();
     let workloads: Vec<_> = workloads
@@ -34,12 +35,17 @@ pub fn html(report: &Report) -> String {
             }
             body {
                 (plot::keys(&looks))
-                (contents(&[(&machine, "Measured on"), (&bars, "What must be reached")], &patches, &workloads))
+                (contents(&first_links(report, &firsts), &patches, &workloads))
                 main {
                     h1 { "waitword bench" }
                     p { (ABOUT) }
+                    @for note in machine::notes(report) { p.note role="note" { (note) } }
+                    section id=(glance) { h2 { "Which lock is best at what" } (glance::section(report)) }
+                    @if let Some(loads) = &report.any {
+                        section id=(any) { h2 { "Loads drawn at random" } (any::section(loads, &looks)) }
+                    }
                     section id=(machine) { h2 { "Measured on" } (machine::section(report)) }
-                    section id=(bars) { h2 { "What must be reached" } (bars::section(&report.bars)) }
+                    section id=(bars) { h2 { "Our own goals" } (bars::section(&report.bars)) }
                     @for (patch, anchor) in &patches { (patches::section(*patch, anchor, report)) }
                     @for workload in &workloads { (workload.section(&looks)) }
                 }
@@ -47,6 +53,20 @@ pub fn html(report: &Report) -> String {
         }
     };
     page.into_string()
+}
+
+fn first_links<'a>(report: &Report, anchors: &'a [String; 4]) -> Vec<(&'a String, &'static str)> {
+    let titles = [
+        "Which lock is best at what",
+        "Loads drawn at random",
+        "Measured on",
+        "Our own goals",
+    ];
+    let mut links: Vec<_> = anchors.iter().zip(titles).collect();
+    if report.any.is_none() {
+        links.remove(1);
+    }
+    links
 }
 
 fn contents(

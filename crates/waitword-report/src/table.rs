@@ -16,6 +16,8 @@ pub(crate) enum Cell {
     Text(String),
     /// A variant's name.
     Variant(String),
+    /// A variant, and its figure.
+    Ranked(String, String),
     /// A number, of which three digits are shown, and all are in the page.
     Number(f64),
     /// A text of numbers.
@@ -35,6 +37,10 @@ impl Cell {
             Self::Variant(name) if is_ours(name) => format!("**{name}**"),
             // A star begins emphasis.
             Self::Variant(name) => marked(name).replace('*', "\\*"),
+            Self::Ranked(name, figure) if is_ours(name) => format!("**{name}** {figure}"),
+            Self::Ranked(name, figure) => {
+                format!("{} {figure}", marked(name).replace('*', "\\*"))
+            }
             Self::Text(text) | Self::Numbers(text) => text.clone(),
             Self::Number(value) => figure(*value),
             Self::Told(told) => format!("*{told}*"),
@@ -48,6 +54,8 @@ impl Cell {
                 Self::Text(text) => td { (text) },
                 Self::Variant(name) => th scope="row" class=[is_ours(name).then_some("ours")]
                     title=[remark(name)] { (marked(name)) },
+                Self::Ranked(name, figure) => td class=[is_ours(name).then_some("ours")]
+                    title=[remark(name)] { (marked(name)) " " span.s { (figure) } },
                 Self::Number(value) => td.n data-value=(value) { (figure(*value)) },
                 Self::Numbers(text) => td.n.s { (text) },
                 Self::Told(told) => td class=(format!("told {}", told.replace(' ', "-"))) { (told) },
@@ -85,6 +93,13 @@ impl Table {
         Self {
             heads: vec![head],
             rows: Vec::new(),
+        }
+    }
+
+    /// Stars the variants that stand as headings.
+    pub(crate) fn mark_heads(&mut self) {
+        for head in self.heads.iter_mut().flatten() {
+            head.text = marked(&head.text);
         }
     }
 
@@ -162,7 +177,7 @@ impl Table {
             .flatten()
             .map(|head| head.text.trim_end_matches('*'));
         let cells = self.rows.iter().flatten().filter_map(|cell| match cell {
-            Cell::Variant(name) => Some(name.as_str()),
+            Cell::Variant(name) | Cell::Ranked(name, _) => Some(name.as_str()),
             _ => None,
         });
         remarks(heads.chain(cells))

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use waitword_bench::Settings;
 use waitword_bench::harness::Context;
+use waitword_bench::locks::marked;
 use waitword_bench::report::{CaseReport, Report};
 use waitword_bench::watchdog::Watchdog;
 use waitword_report::{figure, html};
@@ -221,8 +222,8 @@ fn every_plot_is_drawn(page: &Page, report: &Report) {
         .flat_map(|workload| &workload.cases)
         .map(plots_of)
         .sum();
-    // The curves of the mutex and of the rwlock; the programs.
-    assert_eq!(sizes.len(), cases + 2 + 1);
+    // The curves of the mutex and of the rwlock; the programs; two families of random loads.
+    assert_eq!(sizes.len(), cases + 2 + 1 + 2);
 
     // A line and a key for each variant; three marks, one for each number of threads, and a whisker for each.
     let curve = "#mutex > .figures > figure";
@@ -287,7 +288,11 @@ fn the_tables_have_the_reports_numbers(page: &Page, report: &Report) {
         let metric = &variant.metrics[metric];
         let ratio = metric.ratio.map(|ratio| ratio.summary.median);
         let numbers = [metric.summary.median].into_iter().chain(ratio).map(number);
-        (variant.name.clone(), metric.name.clone(), numbers.collect())
+        (
+            marked(&variant.name),
+            metric.name.clone(),
+            numbers.collect(),
+        )
     };
     let rows = |case: &CaseReport| -> Vec<Row> {
         let metrics = 0..case.variants[0].metrics.len();

@@ -144,7 +144,7 @@ fn a_round_is_counted_as_often_as_in_the_mail() {
 fn what_a_reader_must_know_stands_first() {
     let notes = |report: &Report| -> Vec<String> {
         let page = html(report);
-        let head = page.split("<dl>").next().unwrap();
+        let head = page.split("<h2>").next().unwrap();
         all_between(head, "role=\"note\">", '<')
             .map(str::to_owned)
             .collect()
@@ -225,6 +225,54 @@ fn bars_are_counted_and_all_that_are_not_met_are_named() {
     assert!(page.contains("Of 3: 1 met, 1 not met, 1 not measured"));
     assert!(page.contains("1 more not met for sure") && page.contains("somebody: 2: 2 (2–2)"));
     assert!(!page.contains("somebody: 0.5: "));
+}
+
+/// A visitor wants to know which lock is best at what; where that was measured, and what we wish for, come later.
+#[test]
+fn the_best_locks_stand_first_and_our_own_goals_later() {
+    let page = html(&whole());
+    let titles = [
+        "Which lock is best at what",
+        "Loads drawn at random",
+        "Measured on",
+        "Our own goals",
+    ];
+    let places = titles.map(|title| page.find(&format!("<h2>{title}</h2>")).expect(title));
+    assert!(places.is_sorted(), "{places:?}");
+    let glance = &page[places[0]..places[1]];
+    for row in [
+        "broadcast to 200, free",
+        "16 threads read",
+        "16 threads sleep inside",
+    ] {
+        assert!(glance.contains(row), "{row}");
+    }
+    assert!(
+        glance.contains("absl* <span") && glance.contains("absl*: Debian"),
+        "{glance}"
+    );
+    // Nothing drawn at random, nothing said of it.
+    assert!(!html(&empty()).contains("Loads drawn at random"));
+}
+
+#[test]
+fn random_loads_have_a_plot_for_each_family_and_the_worst_is_first() {
+    let page = html(&whole());
+    let start = page.find("<h2>Loads drawn at random</h2>").unwrap();
+    let section = page[start..].split("</section>").next().unwrap();
+    for family in ["mutex", "queue"] {
+        let caption = format!("{family}: throughput to the best peer&#39;s, load by load");
+        let caption = caption.replace("&#39;", "'");
+        assert!(section.contains(&caption), "{caption}");
+    }
+    assert!(!section.contains("rwlock: throughput"));
+    // 1/1.5 of absl's, and 2/2.5; the worst load stands at 1.
+    let data = section.split("the data").nth(1).unwrap();
+    let worst = data.find(&format!("data-value=\"{}\"", 1.0 / 1.5)).unwrap();
+    let other = data.find(&format!("data-value=\"{}\"", 2.0 / 2.5)).unwrap();
+    assert!(worst < other);
+    assert!(section.contains("to the best of its own flavours"));
+    assert!(section.contains("Not measured, other load: pool/quiet/4711/3"));
 }
 
 /// Each program is a case; the table above them has both ways in a row.

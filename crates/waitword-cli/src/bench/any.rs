@@ -1,9 +1,7 @@
 //! `waitword bench any`: arguments, progress, tables.
 
-use super::{STOPPED, stop_on_signals};
+use super::{STOPPED, stop_on_signals, tables};
 use crate::out_file::OutFile;
-use comfy_table::presets::ASCII_MARKDOWN;
-use comfy_table::{CellAlignment, ContentArrangement, Table};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,8 +9,7 @@ use waitword_bench::Settings;
 use waitword_bench::any::cell::{Beside, CellId, Family};
 use waitword_bench::any::contender::Contender;
 use waitword_bench::any::replay::replay;
-use waitword_bench::any::rounds::{CellReport, Method};
-use waitword_bench::any::summary::{Of, Ratios, To, ratios};
+use waitword_bench::any::rounds::Method;
 use waitword_bench::any::{AnyReport, Plan, draw, measure};
 use waitword_bench::harness::{Context, Failure};
 
@@ -51,6 +48,10 @@ pub(crate) struct Args {
     #[arg(long)]
     flavours: bool,
 
+    /// Keep rounds beside which others used the machine: for a look at a machine that is never quiet
+    #[arg(long)]
+    keep_disturbed: bool,
+
     /// Write the report to FILE, too
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -78,10 +79,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
 fn contenders(args: &Args) -> Vec<Contender> {
     match &args.contenders {
         Some(these) => these.clone(),
-        None => Contender::ALL
-            .into_iter()
-            .filter(|who| args.flavours || !who.is_flavour())
-            .collect(),
+        None => usual_contenders(args.flavours),
     }
 }
 
@@ -96,7 +94,13 @@ fn method(args: &Args) -> Result<Method, String> {
 fn measure_cells(args: &Args) -> Result<ExitCode, String> {
     let json = args.json.as_deref().map(OutFile::open).transpose()?;
     let stop = stop_on_signals().map_err(|error| format!("signal handlers: {error}"))?;
-    let context = Context::new(Settings::default(), stop);
+    let settings = Settings {
+        rounds: args.rounds,
+        seed: fastrand::u32(..).into(),
+        keep_disturbed: args.keep_disturbed,
+        ..Settings::default()
+    };
+    let context = Context::new(settings, stop);
     let plan = Plan {
         families: args.family.clone(),
         beside: args.beside.clone(),
@@ -105,16 +109,8 @@ fn measure_cells(args: &Args) -> Result<ExitCode, String> {
         contenders: contenders(args),
         method: method(args)?,
     };
-    let bar = ProgressBar::new(1);
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} cells  {elapsed}  {msg}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    let (report, failure) = measure(&plan, &context, |cell, done, all| {
-        bar.set_length(all as u64);
-        bar.set_position(done as u64);
-        bar.set_message(cell.cell.id.to_string());
-    });
-    bar.finish_and_clear();
-    print!("{}", text(&report));
+    let (report, failure) = with_progress(&plan, &context);
+    print!("{}", tables::any::text(&report));
     if let Some(json) = json {
         let text = serde_json::to_string(&report).map_err(|error| error.to_string())?;
         json.write(&(text + "\n"))?;
@@ -127,6 +123,49 @@ fn measure_cells(args: &Args) -> Result<ExitCode, String> {
         }
         Some(failure) => Err(failure.to_string()),
     }
+}
+
+fn with_progress(plan: &Plan, context: &Context) -> (AnyReport, Option<Failure>) {
+    let bar = ProgressBar::new(1);
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} cells  {elapsed}  {msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let measured = measure(plan, context, |cell, done, all| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+        bar.set_message(cell.cell.id.to_string());
+    });
+    bar.finish_and_clear();
+    measured
+}
+
+/// A few of each of the families that every program has, for the end of `waitword bench`. They come from a seed that nobody tunes
+/// on.
+pub(super) fn a_few(context: &Context) -> Result<(AnyReport, Option<Failure>), String> {
+    const CELLS: u32 = 3;
+    const MOST_ROUNDS: usize = 3;
+    let settings = &context.settings;
+    let plan = Plan {
+        families: vec![Family::Mutex, Family::RwLock, Family::Queue],
+        beside: vec![Beside::Quiet, Beside::BusyAll],
+        seeds: vec![1000 + settings.seed % 1_000_000],
+        cells: CELLS,
+        contenders: usual_contenders(false),
+        method: Method {
+            rounds: settings.rounds.min(MOST_ROUNDS),
+            // With 64 threads and a busy machine, less may be over before any has had its turn.
+            milliseconds: (settings.window.as_millis() as u64).max(100),
+            drop_in: crate::drop_in::library::put_in_place()
+                .map_err(|error| format!("{error:#}"))?,
+        },
+    };
+    Ok(with_progress(&plan, context))
+}
+
+fn usual_contenders(flavours: bool) -> Vec<Contender> {
+    Contender::ALL
+        .into_iter()
+        .filter(|who| flavours || !who.is_flavour())
+        .collect()
 }
 
 fn replay_cell(id: CellId, args: &Args) -> Result<ExitCode, String> {
@@ -159,93 +198,4 @@ fn replay_cell(id: CellId, args: &Args) -> Result<ExitCode, String> {
         println!("{}", replayed.chart(columns, step));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Mean, tenth percentile and worst.
-fn three(ratios: Option<Ratios>) -> String {
-    ratios.map_or_else(String::new, |ratios| {
-        format!("{:.2} {:.2} {:.2}", ratios.mean, ratios.tenth, ratios.worst)
-    })
-}
-
-fn mean(ratios: Option<Ratios>) -> String {
-    ratios.map_or_else(String::new, |ratios| format!("{:.2}", ratios.mean))
-}
-
-/// The tables: for each of ours, families beside things.
-fn text(report: &AnyReport) -> String {
-    let mut text = String::new();
-    let peers: Vec<Contender> = Contender::ALL
-        .into_iter()
-        .filter(|who| !who.is_ours())
-        .collect();
-    for ours in [Contender::Waitword, Contender::DropIn] {
-        let mut table = Table::new();
-        table
-            .load_style(ASCII_MARKDOWN)
-            .set_content_arrangement(ContentArrangement::Disabled);
-        let mut header = vec![
-            format!("{ours}"),
-            "cells".to_owned(),
-            "throughput to best: mean, tenth, worst".to_owned(),
-            "CPU".to_owned(),
-        ];
-        header.extend(
-            peers
-                .iter()
-                .map(|peer| format!("to {peer}: throughput; CPU; p99.9")),
-        );
-        table.set_header(header);
-        for family in Family::ALL {
-            for beside in Beside::ALL {
-                let of = |to, of| ratios(&report.cells, Some(family), Some(beside), ours, to, of);
-                let Some(best) = of(To::Best, Of::Throughput) else {
-                    continue;
-                };
-                let mut row = vec![
-                    format!("{family}, {beside}"),
-                    best.cells.to_string(),
-                    three(Some(best)),
-                    mean(of(To::Best, Of::Cpu)),
-                ];
-                row.extend(peers.iter().map(|&peer| {
-                    let parts = Of::ALL.map(|figure| mean(of(To::Peer(peer), figure)));
-                    parts.join("; ")
-                }));
-                table.add_row(row);
-            }
-        }
-        for column in table.column_iter_mut().skip(1) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        text += &format!("{table}\n\n");
-    }
-    text += &worst(report, 10);
-    text
-}
-
-/// The worst cells, and how to look at them.
-fn worst(report: &AnyReport, count: usize) -> String {
-    let mut all: Vec<(f64, Contender, &CellReport)> = Vec::new();
-    for ours in [Contender::Waitword, Contender::DropIn] {
-        let of = |cell| CellReport::ratio(cell, ours, To::Best, Of::Throughput);
-        all.extend(
-            report
-                .cells
-                .iter()
-                .filter_map(|cell| Some((of(cell)?, ours, cell))),
-        );
-    }
-    all.sort_by(|(one, ..), (other, ..)| one.total_cmp(other));
-    let mut text = "The worst cells (look at one by --replay):\n".to_owned();
-    for (ratio, ours, cell) in all.into_iter().take(count) {
-        let best = cell
-            .other(To::Best)
-            .map_or_else(String::new, |best| best.to_string());
-        text += &format!(
-            "{ratio:.2} {ours} of {best}: {} ({})\n",
-            cell.cell.id, cell.cell
-        );
-    }
-    text
 }

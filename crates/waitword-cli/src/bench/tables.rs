@@ -1,10 +1,13 @@
 //! The report as tables for a terminal, in a form that also reads well pasted into a text.
 
+pub(crate) mod any;
 mod compare;
+mod glance;
 mod programs;
 mod wide;
 
 pub(crate) use compare::comparison;
+pub(crate) use glance::glance;
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use waitword_bench::bars::{BarReport, Verdict, counted};

@@ -110,6 +110,20 @@ impl Axis {
         Some(axis)
     }
 
+    /// One of places from 1 to this many, with numbers at some.
+    pub(crate) fn of_places(places: usize, most_ticks: usize) -> Self {
+        let step = places.div_ceil(most_ticks).max(1);
+        let ticks = (1..=places).step_by(step);
+        Self {
+            scale: Scale::Linear,
+            from: 0.5,
+            to: places as f64 + 0.5,
+            ticks: ticks
+                .map(|place| (place as f64, place.to_string()))
+                .collect(),
+        }
+    }
+
     /// One of names, at 0, 1, 2 and so on.
     pub(crate) fn of_names(names: &[&str]) -> Self {
         let ticks = names

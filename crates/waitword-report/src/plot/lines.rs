@@ -1,7 +1,7 @@
 //! A line for each variant: over the number of threads, or over the percentiles of a wait.
 
 use super::axis::{Axis, Scale};
-use super::marks::{self, Area, Broken, GRID};
+use super::marks::{self, Area, Broken, GRID, ONE};
 use super::{Caption, Figure, draw};
 use crate::looks::{Look, Looks};
 use crate::number::range;
@@ -47,20 +47,31 @@ pub(crate) struct Lines {
 impl Lines {
     /// The plot; `None` if there is nothing that can be drawn.
     pub(crate) fn figure(self, looks: &Looks) -> Option<Figure> {
+        self.with_line(None, looks)
+    }
+
+    /// The same of ratios, with a line at 1.
+    pub(crate) fn figure_against_1(self, looks: &Looks) -> Option<Figure> {
+        self.with_line(Some(1.0), looks)
+    }
+
+    fn with_line(self, line: Option<f64>, looks: &Looks) -> Option<Figure> {
         let points = self.lines.iter().flat_map(|line| &line.points);
         let y = Axis::of(
             Scale::Logarithmic,
-            points.flat_map(|point| [point.y.min, point.y.median, point.y.max]),
+            points
+                .flat_map(|point| [point.y.min, point.y.median, point.y.max])
+                .chain(line),
         )?;
         Some(Figure {
-            svg: self.svg(&y, looks),
+            svg: self.svg(&y, line, looks),
             keys: self.lines.iter().map(|line| line.variant.clone()).collect(),
             data: self.data(),
             caption: self.caption,
         })
     }
 
-    fn svg(&self, y: &Axis, looks: &Looks) -> String {
+    fn svg(&self, y: &Axis, held_against: Option<f64>, looks: &Looks) -> String {
         let frame = Frame { x: &self.x, y };
         // The others first: ours lie above them.
         let mut lines: Vec<_> = self
@@ -73,6 +84,9 @@ impl Lines {
         let spread = (count * APART).min(MOST_APART);
         draw(SIZE, |area| {
             frame.draw(area)?;
+            if let Some(y) = held_against.and_then(|value| frame.y_of(value)) {
+                marks::line(area, (LEFT, y), (RIGHT, y), ONE.stroke_width(2))?;
+            }
             for ((line, look), number) in lines.into_iter().zip(0..) {
                 frame.draw_line(area, line, look, number * spread / count - spread / 2)?;
             }

@@ -1,6 +1,10 @@
 //! A report as a run makes it, small, with whatever is hard to show: names that are markup, figures that are no numbers, what is
 //! missing and what has failed.
 
+use waitword_bench::any::cell::{Beside, CellId, Family};
+use waitword_bench::any::child::Figures;
+use waitword_bench::any::contender::Contender;
+use waitword_bench::any::{self, AnyReport};
 use waitword_bench::bars::{BarReport, CellReport, Verdict};
 use waitword_bench::harness::Better;
 use waitword_bench::machine::Machine;
@@ -115,7 +119,61 @@ pub(crate) fn whole() -> Report {
                 )
             },
         ],
+        any: Some(random_loads()),
         ..empty()
+    }
+}
+
+/// Two cells of two families, in which the drop-in was not measured, and one that was disturbed.
+fn random_loads() -> AnyReport {
+    let cell = |family, number: u32| {
+        let figures = |who: f64, round: f64| Figures {
+            throughput: 1e6 / (who + f64::from(number)) * round,
+            cpu: 100.0 * who,
+            p50: 10.0,
+            p99: 100.0,
+            p999: 1000.0 / who,
+            longest: 1e4,
+            spread: 0.9,
+            switches: 0.5,
+        };
+        let rounds = |who| {
+            [1.0, 1.1, 1.2, 1.0, 1.1, 1.2]
+                .map(|round| figures(who, round))
+                .into()
+        };
+        let id = CellId {
+            family,
+            seed: 4711,
+            number,
+            beside: Beside::Quiet,
+        };
+        any::rounds::CellReport {
+            cell: any::draw::cell(id),
+            repeated: 1,
+            disturbed: 0,
+            contenders: vec![
+                (Contender::Glibc, rounds(2.0)),
+                (Contender::Absl, rounds(1.0)),
+                (Contender::Waitword, rounds(1.5)),
+                (Contender::WaitwordWaitWake, rounds(1.25)),
+            ],
+        }
+    };
+    AnyReport {
+        schema: any::SCHEMA,
+        version: "0.1.0".to_owned(),
+        started: 1_767_225_600,
+        origin: Origin::default(),
+        order_seed: 1,
+        machine: empty().machine,
+        rounds: 6,
+        milliseconds: 300,
+        cells: [Family::Mutex, Family::Queue]
+            .into_iter()
+            .flat_map(|family| [0, 1].map(|number| cell(family, number)))
+            .collect(),
+        disturbed: vec!["pool/quiet/4711/3".to_owned()],
     }
 }
 
@@ -156,6 +214,7 @@ pub(crate) fn empty() -> Report {
             install: "apt-get install libnsync-dev".to_owned(),
         }],
         workloads: Vec::new(),
+        any: None,
         bars: vec![
             bar("that is met", Verdict::Met, &[(0.5, Verdict::Met)]),
             bar(

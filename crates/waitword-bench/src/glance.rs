@@ -1,0 +1,350 @@
+//! A report at a glance: for what each of the patches was about, ours beside the best peer and the baseline.
+//!
+//! Which cases stand in it was chosen before anything was measured: of each patch those that its mail measured, at the least and
+//! the greatest number of threads of a usual run. Wins and losses alike: a case is shown if it was measured.
+
+use crate::harness::Better;
+use crate::locks::{is_ours, is_peer};
+use crate::report::{CaseReport, MetricReport, Report, VariantReport};
+use crate::standing::is_as_shipped;
+use crate::stats::Ratio;
+use crate::workload::Patch;
+
+/// What of a patch is shown: what it is called, the workload, parts of the case's name, and which figure.
+type Chosen = (
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+    &'static str,
+);
+
+const REQUEUE: &[Chosen] = &[
+    (
+        "broadcast to 200, mutex held",
+        "cond-perf",
+        &["n = 200", "mutex kept"],
+        "round",
+    ),
+    (
+        "broadcast to 200, free",
+        "cond-perf",
+        &["n = 200", "mutex free"],
+        "round",
+    ),
+    ("pp, 128 pairs", "pp", &["128 games"], "all ended"),
+    ("pp, 1024 pairs", "pp", &["1024 games"], "all ended"),
+    (
+        "requeue 512 at once",
+        "requeue",
+        &["t = 512", "all at once"],
+        "moving",
+    ),
+    (
+        "wake 512, until all run",
+        "wake",
+        &["t = 512", "all at once"],
+        "all run",
+    ),
+];
+const WAKE_OP: &[Chosen] = &[
+    (
+        "signal, one CPU, held",
+        "signal",
+        &["one CPU", "held"],
+        "time",
+    ),
+    (
+        "signal, one CPU, unlocked",
+        "signal",
+        &["one CPU", "after unlocking"],
+        "time",
+    ),
+    (
+        "signal, two CPUs, held",
+        "signal",
+        &["two CPUs", "held"],
+        "time",
+    ),
+    (
+        "signal, two CPUs, unlocked",
+        "signal",
+        &["two CPUs", "after unlocking"],
+        "time",
+    ),
+    (
+        "signal, 16 pairs, unlocked",
+        "signal",
+        &["16 pairs", "after unlocking"],
+        "time",
+    ),
+];
+const PRIVATE: &[Chosen] = &[
+    (
+        "wait, wrong value",
+        "calls",
+        &["wait, wrong value, private, one word"],
+        "",
+    ),
+    (
+        "wake, nobody waiting",
+        "calls",
+        &["wake, nobody waiting, private, one word"],
+        "",
+    ),
+    (
+        "requeue, nobody waiting",
+        "calls",
+        &["requeue, nobody waiting, private"],
+        "",
+    ),
+    (
+        "wait, wrong value, shared",
+        "calls",
+        &["wait, wrong value, shared, one word"],
+        "",
+    ),
+    ("hand-over, one CPU", "ping-pong", &["one CPU"], ""),
+    ("hand-over, two CPUs", "ping-pong", &["two CPUs"], ""),
+];
+const WIDE: &[Chosen] = &[
+    (
+        "read lock, nobody else",
+        "uncontended",
+        &["rwlock, reading"],
+        "",
+    ),
+    ("2 threads read", "rwlock", &["t = 2, no writes"], "time"),
+    ("16 threads read", "rwlock", &["t = 16, no writes"], "time"),
+    (
+        "2 threads, 10 % writes",
+        "rwlock",
+        &["t = 2, one write in 10 "],
+        "time",
+    ),
+    (
+        "16 threads, 10 % writes",
+        "rwlock",
+        &["t = 16, one write in 10 "],
+        "time",
+    ),
+    (
+        "writes beside 9 readers",
+        "rwlock",
+        &["9 readers, 1 writer"],
+        "writes",
+    ),
+];
+const THROUGHPUT: &[Chosen] = &[
+    ("mutex, nobody else", "uncontended", &["mutex"], ""),
+    (
+        "2 threads, 5 pauses inside",
+        "mutex",
+        &["t = 2, L = 5, D = 1"],
+        "throughput",
+    ),
+    (
+        "16 threads, 50 pauses",
+        "mutex",
+        &["t = 16, L = 50, D = 1"],
+        "throughput",
+    ),
+    (
+        "64 threads, 50 pauses",
+        "mutex",
+        &["t = 64, L = 50, D = 1"],
+        "throughput",
+    ),
+    (
+        "16 threads sleep inside",
+        "mutex",
+        &["worst case"],
+        "average thread",
+    ),
+    ("a load that shifts", "shifting", &["ramp"], "whole"),
+];
+
+/// What stands for ours where a case has several: the first of these that it has.
+const OURS: &[&str] = &[
+    "waitword",
+    "waitword, readers first",
+    "waitword 32, spin on",
+    "waitword 32",
+];
+
+/// One patch's rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Glance<'a> {
+    /// Which.
+    pub patch: Patch,
+    /// Case by case.
+    pub rows: Vec<Row<'a>>,
+}
+
+/// One case.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row<'a> {
+    /// What it is called: in a few words.
+    pub label: &'static str,
+    /// Of which workload.
+    pub workload: &'a str,
+    /// Which.
+    pub case: &'a str,
+    /// In what it is measured.
+    pub unit: &'a str,
+    /// Which of two figures is the better one.
+    pub better: Better,
+    /// Ours, as a user gets it who chooses nothing.
+    pub ours: Entry<'a>,
+    /// All others' of today, and ours, the best first.
+    pub ranking: Vec<Entry<'a>>,
+    /// glibc, or the kernel's futex.
+    pub baseline: Option<Entry<'a>>,
+    /// Ours to the best of the others.
+    pub to_best: Option<Ratio>,
+}
+
+/// One contender in a case.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Entry<'a> {
+    variant: &'a VariantReport,
+    metric: &'a MetricReport,
+}
+
+impl<'a> Entry<'a> {
+    fn new(variant: &'a VariantReport, metric: &str) -> Option<Self> {
+        let metric = variant.metrics.iter().find(|of| of.name == metric)?;
+        let is_number = metric.summary.median.is_finite();
+        is_number.then_some(Self { variant, metric })
+    }
+
+    /// Who.
+    pub fn name(&self) -> &'a str {
+        &self.variant.name
+    }
+
+    /// The median.
+    pub fn value(&self) -> f64 {
+        self.metric.summary.median
+    }
+
+    /// CPU time for an operation.
+    pub fn cpu(&self) -> Option<f64> {
+        self.variant.cpu().map(|metric| metric.summary.median)
+    }
+
+    /// The wait that one operation in a thousand exceeds.
+    pub fn tail(&self) -> Option<f64> {
+        self.variant.tail().map(|metric| metric.summary.median)
+    }
+}
+
+impl<'a> Row<'a> {
+    /// The best of the others.
+    pub fn best(&self) -> Option<Entry<'a>> {
+        let others = |entry: &&Entry<'_>| !is_ours(entry.name());
+        self.ranking.iter().find(others).copied()
+    }
+
+    /// Which place ours has, from 1.
+    pub fn place(&self) -> usize {
+        let before = |entry: &&Entry<'_>| entry.name() != self.ours.name();
+        1 + self.ranking.iter().take_while(before).count()
+    }
+}
+
+/// The glances of all patches of which anything was measured.
+pub fn glances(report: &Report) -> Vec<Glance<'_>> {
+    let all = Patch::ALL.into_iter().map(|patch| Glance {
+        patch,
+        rows: chosen(patch)
+            .iter()
+            .filter_map(|chosen| row(report, chosen))
+            .collect(),
+    });
+    all.filter(|glance| !glance.rows.is_empty()).collect()
+}
+
+fn chosen(patch: Patch) -> &'static [Chosen] {
+    match patch {
+        Patch::Requeue => REQUEUE,
+        Patch::WakeOp => WAKE_OP,
+        Patch::Private => PRIVATE,
+        Patch::Wide => WIDE,
+        Patch::ThroughputOptimized => THROUGHPUT,
+    }
+}
+
+fn row<'a>(report: &'a Report, (label, workload, parts, metric): &Chosen) -> Option<Row<'a>> {
+    let workload = report.workloads.iter().find(|of| of.name == *workload)?;
+    let named = |case: &&CaseReport| parts.iter().all(|part| case.name.contains(part));
+    let case = workload.cases.iter().find(named)?;
+    let entries = || case.variants.iter().filter_map(|of| Entry::new(of, metric));
+    let ours = OURS
+        .iter()
+        .find_map(|name| entries().find(|entry| entry.name() == *name))?;
+    let is_ranked = |entry: &Entry<'_>| {
+        is_peer(entry.name()) || is_as_shipped(entry.name()) && entry.name() == ours.name()
+    };
+    let mut ranking: Vec<Entry<'a>> = entries().filter(is_ranked).collect();
+    let better = ours.metric.better;
+    ranking.sort_by(|one, other| {
+        let order = one.value().total_cmp(&other.value());
+        match better {
+            Better::More => order.reverse(),
+            Better::Less | Better::Neither => order,
+        }
+    });
+    let mut row = Row {
+        label,
+        workload: &workload.name,
+        case: &case.name,
+        unit: &ours.metric.unit,
+        better,
+        ours,
+        ranking,
+        baseline: entries().find(|entry| ["glibc", "futex(2)"].contains(&entry.name())),
+        to_best: None,
+    };
+    row.to_best = row.best().and_then(|best| {
+        let (mine, theirs) = (&ours.metric.values, &best.metric.values);
+        let both = mine.len().min(theirs.len());
+        Ratio::of(&mine[..both], &theirs[..both])
+    });
+    Some(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{Settings, workloads};
+
+    /// A row whose names do not fit the workload's would never be shown.
+    #[test]
+    fn every_row_has_a_case_and_its_figure() {
+        for patch in Patch::ALL {
+            let rows = chosen(patch);
+            assert!(rows.len() <= 6, "the terminal has no room for more");
+            for (label, name, parts, metric) in rows {
+                assert!(label.len() <= 28, "{label}");
+                let workload = workloads().iter().find(|workload| workload.name == *name);
+                let workload = workload.unwrap_or_else(|| panic!("{name}"));
+                let full = Settings {
+                    full: true,
+                    ..Settings::default()
+                };
+                let mut cases = (workload.cases)(&Settings::default());
+                cases.extend((workload.cases)(&full));
+                let fits = |case: &crate::harness::Case| {
+                    parts.iter().all(|part| case.name.contains(part))
+                        && case.metrics.iter().any(|of| of.name == *metric)
+                };
+                let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+                let two_cpus = parts.iter().any(|part| part.contains("two CPUs"));
+                assert!(
+                    two_cpus || cases.iter().any(fits),
+                    "{name} {parts:?} {metric}: {names:?}"
+                );
+            }
+        }
+    }
+}

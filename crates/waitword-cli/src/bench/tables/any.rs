@@ -1,0 +1,228 @@
+//! Loads drawn at random, as tables of at most 100 columns.
+
+use super::table;
+use waitword_bench::any::AnyReport;
+use waitword_bench::any::contender::Contender;
+use waitword_bench::any::rounds::CellReport;
+use waitword_bench::any::summary::{Of, Ratios, To, Which, ratios, sorted};
+use waitword_bench::locks::{marked, remarks};
+use waitword_bench::stats::ROUNDS_TO_TELL;
+
+/// Those of ours that have a table.
+const OURS: [Contender; 2] = [Contender::Waitword, Contender::DropIn];
+
+fn two(value: f64) -> String {
+    format!("{value:.2}")
+}
+
+fn mean(ratios: Option<Ratios>) -> String {
+    ratios.map_or_else(String::new, |ratios| two(ratios.mean))
+}
+
+fn interval(ratios: Ratios) -> String {
+    format!("{:.2}–{:.2}", ratios.interval.low, ratios.interval.high)
+}
+
+/// A few lines: the library and the drop-in, against the best peer of each cell.
+pub(super) fn glance(report: &AnyReport) -> String {
+    let seeds: Vec<String> = report.seeds().iter().map(u64::to_string).collect();
+    let mut text = format!(
+        "Loads drawn at random (seed {}), to the best peer of each cell by throughput; p99.9 of the waits\n",
+        seeds.join(", ")
+    );
+    let head = [
+        "loads",
+        "cells",
+        "throughput",
+        "99 %",
+        "tenth",
+        "worst",
+        "CPU",
+        "p99.9",
+        "to glibc",
+        "drop-in",
+    ];
+    text += &glance_line(head.map(str::to_owned));
+    for which in Which::all_of(&report.cells) {
+        let of = |ours, to, of| ratios(&report.cells, which, ours, to, of);
+        let ours = |to, figure| of(Contender::Waitword, to, figure);
+        let Some(best) = ours(To::Best, Of::Throughput) else {
+            continue;
+        };
+        text += &glance_line([
+            which.name(),
+            best.cells.to_string(),
+            two(best.mean),
+            interval(best),
+            two(best.tenth),
+            two(best.worst),
+            mean(ours(To::Best, Of::Cpu)),
+            mean(ours(To::Best, Of::P999)),
+            mean(ours(To::Peer(Contender::Glibc), Of::Throughput)),
+            mean(of(Contender::DropIn, To::Best, Of::Throughput)),
+        ]);
+    }
+    text + "\n"
+}
+
+fn glance_line(cells: [String; 10]) -> String {
+    let [
+        loads,
+        cells,
+        mean,
+        interval,
+        tenth,
+        worst,
+        cpu,
+        tail,
+        glibc,
+        drop_in,
+    ] = cells;
+    format!(
+        "{loads:23}{cells:>6}{mean:>11}{interval:>11}{tenth:>7}{worst:>7}{cpu:>7}{tail:>7}{glibc:>10}{drop_in:>9}\n"
+    )
+}
+
+/// All tables.
+pub(crate) fn text(report: &AnyReport) -> String {
+    let mut text = String::from(
+        "Ratios of ours to theirs, of one round each; the median of a cell's rounds stands for the cell. The best\n\
+         peer of a cell is the one with the best throughput there, for CPU and waits, too. Of throughput more is\n\
+         better, of CPU for an operation and of the 99.9th percentile of the waits less.\n",
+    );
+    for ours in OURS {
+        text += &to_best(report, ours);
+        text += &to_peers(report, ours);
+    }
+    text += &flavours(report);
+    text += &worst(report, 10);
+    if !report.disturbed.is_empty() {
+        text += &format!(
+            "\nNot measured, other load: {}\n",
+            report.disturbed.join(", ")
+        );
+    }
+    if report.rounds < ROUNDS_TO_TELL {
+        text += &format!("\nFewer than {ROUNDS_TO_TELL} rounds: a cell's ratio has no interval.\n");
+    }
+    text
+}
+
+fn to_best(report: &AnyReport, ours: Contender) -> String {
+    let title = format!("{ours}, to the best peer of each cell");
+    let to = To::Best;
+    best_of(report, &title, ours, to)
+}
+
+/// The geometric mean with its interval, the tenth percentile and the worst, of throughput; CPU and waits.
+fn best_of(report: &AnyReport, title: &str, ours: Contender, to: To) -> String {
+    let head = [
+        "loads",
+        "cells",
+        "throughput",
+        "99 %",
+        "tenth",
+        "worst",
+        "CPU",
+        "worst",
+        "p99.9",
+        "worst",
+    ];
+    let mut table = table(&head, 1, 9);
+    for which in Which::all_of(&report.cells) {
+        let of = |figure| ratios(&report.cells, which, ours, to, figure);
+        let Some(throughput) = of(Of::Throughput) else {
+            continue;
+        };
+        let worst = |ratios: Option<Ratios>| ratios.map_or_else(String::new, |of| two(of.worst));
+        table.add_row([
+            which.name(),
+            throughput.cells.to_string(),
+            two(throughput.mean),
+            interval(throughput),
+            two(throughput.tenth),
+            two(throughput.worst),
+            mean(of(Of::Cpu)),
+            worst(of(Of::Cpu)),
+            mean(of(Of::P999)),
+            worst(of(Of::P999)),
+        ]);
+    }
+    if table.is_empty() {
+        return String::new();
+    }
+    format!("\n{title}\n{table}\n")
+}
+
+fn to_peers(report: &AnyReport, ours: Contender) -> String {
+    let peers = report.peers();
+    let names: Vec<String> = peers.iter().map(|peer| marked(peer.name())).collect();
+    let mut head = vec!["loads", "figure"];
+    head.extend(names.iter().map(String::as_str));
+    let mut table = table(&head, 2, peers.len());
+    for which in Which::all_of(&report.cells) {
+        let mut name = which.name();
+        for figure in Of::ALL {
+            let of = |&peer: &Contender| {
+                mean(ratios(&report.cells, which, ours, To::Peer(peer), figure))
+            };
+            let all: Vec<String> = peers.iter().map(of).collect();
+            if all.iter().all(String::is_empty) {
+                continue;
+            }
+            let mut row = vec![std::mem::take(&mut name), figure.name().to_owned()];
+            row.extend(all);
+            table.add_row(row);
+        }
+    }
+    if table.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\n{ours}, to each peer: geometric means\n{table}\n");
+    for remark in remarks(peers.iter().map(|peer| peer.name())) {
+        text += &format!("{remark}\n");
+    }
+    text
+}
+
+/// The adaptive lock against whichever of the fixed ones is the best in a cell.
+fn flavours(report: &AnyReport) -> String {
+    let title = "waitword, adaptive, to the best of its own flavours in each cell";
+    best_of(report, title, Contender::Waitword, To::BestFlavour)
+}
+
+/// The worst cells, and how to look at them.
+fn worst(report: &AnyReport, count: usize) -> String {
+    let mut all: Vec<(f64, Option<_>, Contender, &CellReport)> = Vec::new();
+    for ours in OURS {
+        let sorted = sorted(
+            &report.cells,
+            Which::default(),
+            ours,
+            To::Best,
+            Of::Throughput,
+        );
+        let one = |(ratio, cell)| {
+            let ratio: waitword_bench::stats::Ratio = ratio;
+            (ratio.summary.median, ratio.interval, ours, cell)
+        };
+        all.extend(sorted.into_iter().map(one));
+    }
+    all.sort_by(|(one, ..), (other, ..)| one.total_cmp(other));
+    let mut text = "\nThe worst cells (look at one by --replay CELL):\n".to_owned();
+    for (ratio, interval, ours, cell) in all.into_iter().take(count) {
+        let best = cell
+            .other(To::Best)
+            .map_or_else(String::new, |best| best.to_string());
+        let interval = waitword_report::interval(interval);
+        let interval = match &interval[..] {
+            "" => String::new(),
+            interval => format!(" ({interval})"),
+        };
+        text += &format!(
+            "{ratio:.2}{interval} {ours} of {best}: {}\n     {}\n",
+            cell.cell.id, cell.cell
+        );
+    }
+    text
+}

@@ -1,0 +1,166 @@
+//! Loads drawn at random: how ours stands to the best peer of each, family by family, the bad tail first.
+
+use crate::looks::Looks;
+use crate::number::interval;
+use crate::plot::axis::Axis;
+use crate::plot::{Caption, Figure, Line, Lines, Point};
+use crate::table::{Cell, Head, INTERVAL, Table};
+use maud::{Markup, html};
+use waitword_bench::any::AnyReport;
+use waitword_bench::any::cell::Family;
+use waitword_bench::any::contender::Contender;
+use waitword_bench::any::summary::{Of, Ratios, To, Which, ratios, sorted};
+use waitword_bench::stats::Summary;
+
+/// Those of ours that are drawn.
+const OURS: [Contender; 2] = [Contender::Waitword, Contender::DropIn];
+/// Numbers along an axis of cells.
+const MOST_TICKS: usize = 10;
+
+/// The names that have a look.
+pub(crate) fn names(report: &AnyReport) -> impl Iterator<Item = &str> {
+    OURS.into_iter()
+        .chain(report.peers())
+        .map(|contender| contender.name())
+}
+
+/// All of it.
+pub(crate) fn section(report: &AnyReport, looks: &Looks) -> Markup {
+    let seeds: Vec<String> = report.seeds().iter().map(u64::to_string).collect();
+    html! {
+        p {
+            "Nobody has chosen these loads: threads, sections, gaps, and what else the machine does are drawn from a "
+            "seed (" (seeds.join(", ")) "). " (report.cells.len()) " loads, " (report.rounds) " rounds of "
+            (report.milliseconds) " ms each. A ratio is ours to that of the peer with the best throughput in that load, "
+            "for CPU and waits, too."
+        }
+        div.figures {
+            @for family in Family::ALL {
+                @if let Some(figure) = figure(report, family, looks) { (figure.markup(looks)) }
+            }
+        }
+        @for ours in OURS {
+            h3 { (ours.name()) ", to the best peer of each load" }
+            (to_best(report, ours, To::Best).markup())
+            h3 { (ours.name()) ", to each peer: geometric means" }
+            (to_peers(report, ours).markup())
+        }
+        @let flavours = to_best(report, Contender::Waitword, To::BestFlavour);
+        @if !flavours.rows.is_empty() {
+            h3 { "waitword, adaptive, to the best of its own flavours in each load" }
+            (flavours.markup())
+        }
+        @if !report.disturbed.is_empty() {
+            p.note role="note" { "Not measured, other load: " (report.disturbed.join(", ")) }
+        }
+    }
+}
+
+/// The ratios of throughput, sorted: the worst stand at the left.
+fn figure(report: &AnyReport, family: Family, looks: &Looks) -> Option<Figure> {
+    let which = Which {
+        family: Some(family),
+        beside: None,
+    };
+    let line = |ours: Contender| {
+        let sorted = sorted(&report.cells, which, ours, To::Best, Of::Throughput);
+        let points = sorted.iter().zip(1..).map(|((ratio, _), place)| {
+            let summary = ratio.summary;
+            let (min, max) = ratio
+                .interval
+                .map_or((summary.min, summary.max), |of| (of.low, of.high));
+            Point {
+                x: f64::from(place),
+                y: Summary {
+                    min,
+                    max,
+                    ..summary
+                },
+            }
+        });
+        Line {
+            variant: ours.name().to_owned(),
+            points: points.collect(),
+        }
+    };
+    let lines: Vec<Line> = OURS
+        .into_iter()
+        .map(line)
+        .filter(|line| !line.points.is_empty())
+        .collect();
+    let cells = lines.iter().map(|line| line.points.len()).max()?;
+    Lines {
+        caption: Caption::new(
+            format!("{family}: throughput to the best peer's, load by load"),
+            "the worst first; logarithmic; 1 is as good as the best peer; median, and its interval (of few rounds: the range)",
+        ),
+        across: "load",
+        x: Axis::of_places(cells, MOST_TICKS),
+        lines,
+    }
+    .figure_against_1(looks)
+}
+
+fn number(value: Option<f64>) -> Cell {
+    value.map_or(Cell::Empty, |value| Cell::Numbers(format!("{value:.2}")))
+}
+
+/// Mean, tenth percentile and worst of each figure.
+pub(crate) fn to_best(report: &AnyReport, ours: Contender, to: To) -> Table {
+    let mut table = Table::new(&["", "", "mean", INTERVAL, "tenth", "worst"]);
+    table.heads[0].extend(
+        ["mean", "tenth", "worst", "mean", "tenth", "worst"].map(|text| Head::over(1, text)),
+    );
+    table.heads.insert(
+        0,
+        vec![
+            Head::over(1, "loads"),
+            Head::over(1, "how many"),
+            Head::over(4, "throughput"),
+            Head::over(3, "CPU"),
+            Head::over(3, "p99.9"),
+        ],
+    );
+    for which in Which::all_of(&report.cells) {
+        let of = |figure| ratios(&report.cells, which, ours, to, figure);
+        let Some(throughput) = of(Of::Throughput) else {
+            continue;
+        };
+        let mut row = vec![
+            Cell::text(which.name()),
+            Cell::Numbers(throughput.cells.to_string()),
+            number(Some(throughput.mean)),
+            Cell::Numbers(interval(Some(throughput.interval))),
+            number(Some(throughput.tenth)),
+            number(Some(throughput.worst)),
+        ];
+        for figure in [Of::Cpu, Of::P999] {
+            let of = of(figure);
+            let part = |part: fn(Ratios) -> f64| number(of.map(part));
+            row.extend([part(|of| of.mean), part(|of| of.tenth), part(|of| of.worst)]);
+        }
+        table.rows.push(row);
+    }
+    table
+}
+
+fn to_peers(report: &AnyReport, ours: Contender) -> Table {
+    let peers = report.peers();
+    let mut head = vec!["loads", "figure"];
+    head.extend(peers.iter().map(|peer| peer.name()));
+    let mut table = Table::new(&head);
+    table.mark_heads();
+    for which in Which::all_of(&report.cells) {
+        for figure in Of::ALL {
+            let of = |&peer: &Contender| {
+                let ratios = ratios(&report.cells, which, ours, To::Peer(peer), figure);
+                number(ratios.map(|ratios| ratios.mean))
+            };
+            let names = [Cell::text(which.name()), Cell::text(figure.name())];
+            table
+                .rows
+                .push(names.into_iter().chain(peers.iter().map(of)).collect());
+        }
+    }
+    table
+}
