@@ -94,6 +94,22 @@ pub struct AnyReport {
 pub const SCHEMA: u32 = 2;
 
 impl AnyReport {
+    /// The one in this JSON.
+    ///
+    /// # Errors
+    /// A text for the user: it is none, or one of another form.
+    pub fn of(any: serde_json::Value) -> Result<Self, String> {
+        match any.get("schema").and_then(serde_json::Value::as_u64) {
+            Some(schema) if schema == u64::from(SCHEMA) => {}
+            other => {
+                return Err(format!(
+                    "form {other:?} of random loads; this waitword reads {SCHEMA}"
+                ));
+            }
+        }
+        serde_json::from_value(any).map_err(|error| error.to_string())
+    }
+
     /// The seeds of its cells, ascending.
     pub fn seeds(&self) -> Vec<u64> {
         let seeds = self.cells.iter().map(|report| report.cell.id.seed);

@@ -1,4 +1,5 @@
-//! A report at a glance: for what each of the patches was about, ours beside the best peer and the baseline.
+//! A report at a glance: for what each of the patches was about, ours beside the best peer and the baseline; and the rows of
+//! README.
 //!
 //! Which cases stand in it was chosen before anything was measured: of each patch those that its mail measured, at the least and
 //! the greatest number of threads of a usual run. Wins and losses alike: a case is shown if it was measured.
@@ -107,18 +108,18 @@ const PRIVATE: &[Chosen] = &[
     ("hand-over, two CPUs", "ping-pong", &["two CPUs"], ""),
 ];
 const WIDE: &[Chosen] = &[
-    (
-        "read lock, nobody else",
-        "uncontended",
-        &["rwlock, reading"],
-        "",
-    ),
     ("2 threads read", "rwlock", &["t = 2, no writes"], "time"),
     ("16 threads read", "rwlock", &["t = 16, no writes"], "time"),
     (
         "2 threads, 10 % writes",
         "rwlock",
         &["t = 2, one write in 10 "],
+        "time",
+    ),
+    (
+        "the same, 1 µs apart",
+        "rwlock",
+        &["t = 2, 1000 ns apart"],
         "time",
     ),
     (
@@ -161,6 +162,125 @@ const THROUGHPUT: &[Chosen] = &[
         "average thread",
     ),
     ("a load that shifts", "shifting", &["ramp"], "whole"),
+];
+
+/// What README shows of the locks, and of the futex itself.
+const OF_LOCKS: &[Chosen] = &[
+    ("mutex, nobody else", "uncontended", &["mutex"], ""),
+    (
+        "read lock, nobody else",
+        "uncontended",
+        &["rwlock, reading"],
+        "",
+    ),
+    (
+        "2 threads, 5 pauses inside",
+        "mutex",
+        &["t = 2, L = 5, D = 1"],
+        "throughput",
+    ),
+    (
+        "16 threads, 50 pauses",
+        "mutex",
+        &["t = 16, L = 50, D = 1"],
+        "throughput",
+    ),
+    (
+        "... fairness (Jain), 1 is best",
+        "mutex",
+        &["t = 16, L = 50, D = 1"],
+        "fairness",
+    ),
+    (
+        "... longest wait",
+        "mutex",
+        &["t = 16, L = 50, D = 1"],
+        "wait max",
+    ),
+    ("2 threads read", "rwlock", &["t = 2, no writes"], "time"),
+    (
+        "2 threads, 10 % writes",
+        "rwlock",
+        &["t = 2, one write in 10 "],
+        "time",
+    ),
+    (
+        "the same, 1 µs apart",
+        "rwlock",
+        &["t = 2, 1000 ns apart"],
+        "time",
+    ),
+    (
+        "16 threads, 10 % writes",
+        "rwlock",
+        &["t = 16, one write in 10 "],
+        "time",
+    ),
+    (
+        "writes beside 9 readers",
+        "rwlock",
+        &["9 readers, 1 writer"],
+        "writes",
+    ),
+    (
+        "broadcast to 200, mutex held",
+        "cond-perf",
+        &["n = 200", "mutex kept"],
+        "round",
+    ),
+    (
+        "broadcast to 200, free",
+        "cond-perf",
+        &["n = 200", "mutex free"],
+        "round",
+    ),
+    (
+        "signal, one CPU, unlocked",
+        "signal",
+        &["one CPU", "after unlocking"],
+        "time",
+    ),
+    (
+        "signal, two CPUs, held",
+        "signal",
+        &["two CPUs", "held"],
+        "time",
+    ),
+    ("pp, 128 pairs", "pp", &["128 games"], "all ended"),
+];
+const OF_FUTEXES: &[Chosen] = &[
+    (
+        "wait, wrong value",
+        "calls",
+        &["wait, wrong value, private, one word"],
+        "",
+    ),
+    (
+        "wake, nobody waiting",
+        "calls",
+        &["wake, nobody waiting, private, one word"],
+        "",
+    ),
+    (
+        "wake_op, nobody waiting",
+        "calls",
+        &["wake_op, nobody waiting, private"],
+        "",
+    ),
+    (
+        "requeue 512, one at a time",
+        "requeue",
+        &["t = 512", "one at a time"],
+        "moving",
+    ),
+    (
+        "wake 512, until all run",
+        "wake",
+        &["t = 512", "all at once"],
+        "all run",
+    ),
+    ("hand-over, two CPUs", "ping-pong", &["two CPUs"], ""),
+    ("hand-over, one CPU", "ping-pong", &["one CPU"], ""),
 ];
 
 /// What stands for ours where a case has several: the first of these that it has.
@@ -264,6 +384,22 @@ pub fn glances(report: &Report) -> Vec<Glance<'_>> {
     all.filter(|glance| !glance.rows.is_empty()).collect()
 }
 
+/// The rows that README shows of the locks.
+pub fn of_locks(report: &Report) -> Vec<Row<'_>> {
+    OF_LOCKS
+        .iter()
+        .filter_map(|chosen| row(report, chosen))
+        .collect()
+}
+
+/// The rows that README shows of the futex itself.
+pub fn of_futexes(report: &Report) -> Vec<Row<'_>> {
+    OF_FUTEXES
+        .iter()
+        .filter_map(|chosen| row(report, chosen))
+        .collect()
+}
+
 fn chosen(patch: Patch) -> &'static [Chosen] {
     match patch {
         Patch::Requeue => REQUEUE,
@@ -321,11 +457,12 @@ mod tests {
     /// A row whose names do not fit the workload's would never be shown.
     #[test]
     fn every_row_has_a_case_and_its_figure() {
-        for patch in Patch::ALL {
-            let rows = chosen(patch);
-            assert!(rows.len() <= 6, "the terminal has no room for more");
+        let patches = Patch::ALL.map(chosen);
+        let fit = patches.iter().all(|rows| rows.len() <= 6);
+        assert!(fit, "the terminal has no room for more");
+        for rows in patches.into_iter().chain([OF_LOCKS, OF_FUTEXES]) {
             for (label, name, parts, metric) in rows {
-                assert!(label.len() <= 28, "{label}");
+                assert!(label.len() <= 30, "{label}");
                 let workload = workloads().iter().find(|workload| workload.name == *name);
                 let workload = workload.unwrap_or_else(|| panic!("{name}"));
                 let full = Settings {

@@ -1,6 +1,7 @@
 //! `waitword bench`: arguments, progress bar, Ctrl-C; the tables are in [`tables`].
 
 mod any;
+mod publish;
 pub(crate) mod tables;
 
 use crate::out_file::OutFile;
@@ -113,6 +114,8 @@ pub(crate) struct Args {
 enum Command {
     /// Loads drawn at random from a seed: all contenders, in many cells
     Any(any::Args),
+    /// Make RESULTS.md, and the tables of README and the docs, of the stored reports
+    Publish(publish::Args),
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
@@ -132,8 +135,10 @@ fn thread_count(text: &str) -> Result<usize, String> {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    if let Some(Command::Any(args)) = &args.command {
-        return any::run(args);
+    match &args.command {
+        Some(Command::Any(args)) => return any::run(args),
+        Some(Command::Publish(args)) => return publish::run(args),
+        None => {}
     }
     if args.list {
         for workload in workloads() {
@@ -210,7 +215,7 @@ fn measure(args: &Args) -> Result<ExitCode, String> {
     }
     print!("{}", tables::glance(&report));
     if let Some(json) = json {
-        let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
+        let text = serde_json::to_string(&report).map_err(|error| error.to_string())?;
         json.write(&(text + "\n"))?;
     }
     if let Some(html) = html {

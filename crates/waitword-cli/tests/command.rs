@@ -122,6 +122,91 @@ fn a_usual_run_ends_with_a_screen_of_tables() {
     assert!(stdout.contains("Every row: --all"), "{stdout}");
 }
 
+/// What is published is what was stored, and nothing else.
+#[test]
+fn what_is_published_is_made_of_stored_reports_and_checked() {
+    let place = std::env::temp_dir().join(format!("waitword-publish-{}", std::process::id()));
+    let (stored, docs) = (place.join("results"), place.join("docs"));
+    for directory in [&stored, &docs] {
+        std::fs::create_dir_all(directory).unwrap();
+    }
+    let marked =
+        |name: &str| format!("before\n<!-- results: {name} -->\n<!-- results: end -->\nafter\n");
+    let [readme, page] = [place.join("README.md"), docs.join("page.md")];
+    std::fs::write(&readme, marked("futexes")).unwrap();
+    std::fs::write(&page, marked("any")).unwrap();
+    let publish = |check: &[&str]| {
+        let [from, to] = [&stored, &place].map(|path| path.to_str().unwrap());
+        waitword(&[&["bench", "publish", "--from", from, "--to", to], check].concat())
+    };
+    let measure = |file: &str, more: &[&str]| {
+        let json = stored.join(file);
+        let usual = ["--rounds", "1", "--json", json.to_str().unwrap()];
+        let output = waitword(&[&["bench"], more, &usual].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    };
+    // A report beside other load is refused; on a busy machine there may be no other.
+    measure(
+        "calls.json",
+        &["calls", "--peers", "none", "--keep-disturbed"],
+    );
+    let json = stored.join("calls.json");
+    let mut report: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    let cases = report["workloads"][0]["cases"].as_array_mut().unwrap();
+    cases[0]["disturbed"] = 1.into();
+    std::fs::write(&json, report.to_string()).unwrap();
+    let refused = publish(&[]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("beside other load"));
+    let cases = report["workloads"][0]["cases"].as_array_mut().unwrap();
+    cases
+        .iter_mut()
+        .for_each(|case| case["disturbed"] = 0.into());
+    std::fs::write(&json, report.to_string()).unwrap();
+
+    let fails = publish(&["--check"]);
+    assert_eq!(fails.status.code(), Some(1), "{}", text(&fails.stdout));
+    assert!(text(&fails.stderr).contains("README.md: not what the reports say"));
+    assert!(publish(&[]).status.success());
+    assert!(
+        publish(&["--check"]).status.success(),
+        "made again, it is the same"
+    );
+    let shown = std::fs::read_to_string(&readme).unwrap();
+    assert!(
+        shown.starts_with("before\n") && shown.ends_with("\nafter\n"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("| wait, wrong value |") && shown.contains("A trial of 1 rounds"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("`waitword bench calls --peers none"),
+        "{shown}"
+    );
+    let all = std::fs::read_to_string(place.join("RESULTS.md")).unwrap();
+    assert!(
+        all.contains("- commit: ")
+            && all.contains("- peers: ")
+            && all.contains("### results/calls.json")
+    );
+    assert!(
+        std::fs::read_to_string(&page)
+            .unwrap()
+            .contains("Nothing was measured.")
+    );
+    // A figure that somebody has changed is found.
+    std::fs::write(
+        &readme,
+        shown.replace("| wait, wrong value |", "| wait, any value |"),
+    )
+    .unwrap();
+    assert_eq!(publish(&["--check"]).status.code(), Some(1));
+    std::fs::remove_dir_all(&place).unwrap();
+}
+
 /// A contender that fails to show that it does its work (a futex at any width, the drop-in) ends the run with an error.
 #[test]
 fn every_contender_is_shown_to_do_its_work() {

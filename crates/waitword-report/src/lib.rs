@@ -11,6 +11,7 @@
 //! | `any` | loads drawn at random |
 //! | `machine`, `bars` | on what it was measured; what must be reached |
 //! | [`markdown`] | the summary: won, lost and why |
+//! | [`Results`] | stored reports, as what is published of them |
 //! | `published`, `patches` | the mails' figures; today's for the same rows |
 //! | `workload` | each workload, case by case: tables, and which plots fit |
 //! | `plot` | the plots, as SVG |
@@ -34,10 +35,14 @@ mod number;
 mod page;
 mod patches;
 mod plot;
+mod publish;
 mod published;
 mod table;
 mod workload;
 
+use waitword_bench::bars::judge as bars_of;
+
 pub use markdown::markdown;
 pub use number::{figure, how_sure, interval, range, ratio_told, told};
 pub use page::html;
+pub use publish::{Any, Results, Run};

@@ -102,7 +102,7 @@ pub(crate) fn section(report: &Report) -> Markup {
 }
 
 /// Seconds since 1970, as a date.
-fn when(started: u64) -> String {
+pub(crate) fn when(started: u64) -> String {
     let moment = i64::try_from(started)
         .ok()
         .and_then(|seconds| Timestamp::from_second(seconds).ok());

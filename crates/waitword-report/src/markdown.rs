@@ -5,7 +5,11 @@ mod standing;
 
 use crate::number::{figure, interval};
 use crate::table::{Cell, INTERVAL, Table};
-use crate::{machine, patches};
+use crate::workload::programs_table;
+use crate::{any, machine, patches};
+use waitword_bench::any::AnyReport;
+use waitword_bench::any::contender::Contender;
+use waitword_bench::any::summary::To;
 use waitword_bench::bars::{BarReport, Verdict, counted};
 use waitword_bench::report::Report;
 use waitword_bench::workload::Patch;
@@ -30,11 +34,75 @@ pub fn markdown(report: &Report) -> String {
             peer.name, peer.install
         );
     }
+    text + &chapters(report, &report.any.iter().collect::<Vec<_>>())
+}
+
+/// All but on what it was measured.
+pub(crate) fn chapters(report: &Report, random: &[&AnyReport]) -> String {
+    let mut text = String::new();
+    for report in random {
+        text += &format!("\n## Loads drawn at random\n{}", random_loads(report));
+    }
     for patch in Patch::ALL {
         text += &patch_of(patch, report);
     }
+    text += &programs(report);
     text += &bars(&report.bars);
     text + &standing::standing(report)
+}
+
+/// Ours to the best peer of each load.
+pub(crate) fn random_loads(report: &AnyReport) -> String {
+    let mut text = String::new();
+    for (ours, to, title) in [
+        (
+            Contender::Waitword,
+            To::Best,
+            "The library, to the best peer of each load",
+        ),
+        (
+            Contender::DropIn,
+            To::Best,
+            "The drop-in, to the best peer of each load",
+        ),
+        (
+            Contender::Waitword,
+            To::BestFlavour,
+            "The library's adaptive mutex, to the best of its own flavours in each load",
+        ),
+    ] {
+        let table = any::to_best(report, ours, to);
+        if !table.rows.is_empty() {
+            text += &format!("\n{title}:\n\n{}", table.markdown());
+        }
+    }
+    if !report.disturbed.is_empty() {
+        let cells = report.disturbed.join(", ");
+        text += &format!("\nNot measured, since others used the machine: {cells}.\n");
+    }
+    text
+}
+
+/// Each program that ran, by its name, and which did not.
+fn programs(report: &Report) -> String {
+    let name = waitword_bench::workload::programs::WORKLOAD.name;
+    let Some(workload) = report.workloads.iter().find(|of| of.name == name) else {
+        return String::new();
+    };
+    let mut text = String::from("\n## Whole programs\n\nPlain, and on the drop-in.\n");
+    let table = programs_table(&workload.cases);
+    if !table.rows.is_empty() {
+        text += &format!("\n{}", table.markdown());
+    }
+    for (why, names) in [
+        ("other load", &workload.disturbed),
+        ("not installed", &workload.missing),
+    ] {
+        if !names.is_empty() {
+            text += &format!("\nNot run, {why}: {}.\n", names.join("; "));
+        }
+    }
+    text
 }
 
 fn patch_of(patch: Patch, report: &Report) -> String {

@@ -6,6 +6,7 @@ mod plots;
 mod programs;
 
 pub(crate) use curves::threads_and_kind;
+pub(crate) use programs::table as programs_table;
 
 use crate::anchor::Anchors;
 use crate::looks::Looks;

@@ -20,7 +20,7 @@ mod rwlock;
 use super::Operation;
 use crate::locks::glibc::{self, ErrorChecking, Inherit, Recursive};
 use crate::locks::pthread::{CLibrary, DropIn, is_loaded};
-use crate::locks::{every_condvar, every_mutex, every_rwlock};
+use crate::locks::{every_condvar, every_mutex, every_rwlock, is_ours, ours};
 use crate::ops::{Called, Kernel, Ours};
 use condvar::condvar;
 use futex::futex;
@@ -64,8 +64,17 @@ pub(super) fn operations() -> Vec<Operation> {
         futex::<Called<Ours<AtomicU64, true>>>(),
     ];
     chapters.push(side_by_side("futex, beside the kernel's", all));
+    let all = vec![
+        mutex::as_shipped::<ours::Mutex<ours::Adaptive>>(),
+        mutex::as_shipped::<ours::Mutex<ours::Throughput>>(),
+        mutex::as_shipped::<ours::Mutex<ours::WaitWake>>(),
+    ];
+    chapters.push(side_by_side("mutex, ours as shipped", all));
     chapters.into_iter().flatten().collect()
 }
+
+/// How the names of ours end that spin.
+const SPINNING: &str = ", spinning";
 
 /// What one lock can do.
 struct Lock {
@@ -86,9 +95,8 @@ fn side_by_side(chapter: &'static str, locks: Vec<Lock>) -> Vec<Operation> {
             Operation {
                 chapter,
                 what: format!("{what}: {}", lock.name),
-                is_ours: ["waitword", "drop-in"]
-                    .iter()
-                    .any(|ours| lock.name.starts_with(ours)),
+                // How often it looks depends on the machine.
+                is_ours: is_ours(&lock.name) && !lock.name.ends_with(SPINNING),
                 prepare,
                 operation,
             }

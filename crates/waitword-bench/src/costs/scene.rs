@@ -13,6 +13,7 @@ use crate::locks::pthread::{self, DropIn};
 use crate::workload::{allowed_cpus, run_on};
 use rustix::mm::{MapFlags, ProtFlags};
 use std::ops::{Deref, RangeInclusive};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use waitword::lock_api::RawRwLock as _;
@@ -137,6 +138,7 @@ pub(super) fn set() {
         stage.expect("memory for the stage").expose_provenance(),
         STAGE
     );
+    AS_SHIPPED.get_or_init(waitword::spin::budget);
     waitword::spin::set_budget(Duration::ZERO);
     waitword::table::reserve(BUCKETS).expect("memory for the table");
     // Whoever asks first for the generation of forks maps a page for it.
@@ -146,6 +148,15 @@ pub(super) fn set() {
     }
     // The C library leaves out the atomic instructions of a process with one thread.
     elsewhere(pause);
+}
+
+/// How long waiters of ours spin if nobody has set it.
+static AS_SHIPPED: OnceLock<Duration> = OnceLock::new();
+
+/// From now on, waiters of ours spin as they are shipped.
+pub(super) fn spin_as_shipped() {
+    let budget = AS_SHIPPED.get().expect("set before any operation");
+    waitword::spin::set_budget(*budget);
 }
 
 /// For ever.

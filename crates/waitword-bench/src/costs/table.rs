@@ -120,11 +120,14 @@ of the thread that does it:
 This file is written by `cargo run --release -- costs --write docs/costs.md`. `cargo run --release -- costs --check docs/costs.md`
 counts again and says what has changed. **Checked** are our own rows: all columns exactly but for the instructions, which may
 differ by 5 % or by 3, since another compiler's code does. (With one compiler they differ by up to 3 % where an operation reads the clock.) The peers' rows are those of the versions that were
-installed; they are there to be read beside ours.
+installed; they are there to be read beside ours. The numbers of instructions are those of one compiler and one C library: on another
+machine with the same they differ by no more than that.
 
 In the chapters that set locks beside each other each operation is one call of a function, or two (lock and unlock), and that is
 counted. Rust's std unlocks by a guard, which is kept beside the lock: one of its own lines, and some of its instructions. Nobody spins
-in ours (their spinning is turned off here); peers spin as they do. The drop-in is loaded into a running process here, and not preloaded.
+in ours (their spinning is turned off here), but in the rows with *spinning*, where they are as shipped; peers spin as they do. A spin of
+ours lasts by the clock, up to some 10 µs, and single-stepping takes longer than that for a few looks: so a row with *spinning* has the
+least that it can be, and is not checked. A peer that counts its looks (std: 100) is counted whole. The drop-in is loaded into a running process here, and not preloaded.
 A thread that others wake is held before it gets on, so what is counted is the waker's work alone.
 
 Valgrind's callgrind counts the same instructions (how that was seen: `crates/waitword-bench/src/costs.rs`, at the top).

@@ -66,7 +66,7 @@ const REASONS: &[(&str, &str)] = &[
     ),
     (
         "rwlock",
-        "No case is lost in time. Of 9 readers and 1 writer, `writes`: the writer of parking_lot, nsync and oneTBB \
+        "Of 9 readers and 1 writer, `writes`: the writer of parking_lot, nsync and oneTBB \
          writes on and on while the readers are kept out (their `reads` are fewer); ours lets the readers in between. \
          `write max`: on two CPUs the writer waits for a CPU as well as for the lock.",
     ),
@@ -76,7 +76,7 @@ const REASONS: &[(&str, &str)] = &[
          takes 1 µs. Once one has slept, its wake-up takes longer (15 to 30 µs on this machine), the other gives up and \
          sleeps as well, and it stays so: rounds are of the one kind or the other. With 16 pairs there is no idle CPU \
          to spin on. On one CPU all make the same switches, and what ours does for them is more: to sleep for a lock \
-         takes 8 atomic operations and 790 instructions, glibc's 3 and 57 (docs/costs.md).",
+         takes more atomic operations and instructions (docs/costs.md, \"lock, sleeps\").",
     ),
     (
         "cond-perf",
@@ -87,8 +87,7 @@ const REASONS: &[(&str, &str)] = &[
     (
         "pp",
         "Many pairs, each with a mutex of its own, on two CPUs: no herd, no contention, only signal, sleep and switch. \
-         All switch equally often; what ours does for each sleep is more (8 atomic operations and 790 instructions, \
-         parking_lot's 4 and 377, glibc's 3 and 57: docs/costs.md).",
+         All switch equally often; what ours does for each sleep is more (docs/costs.md, \"lock, sleeps\").",
     ),
     (
         "programs",

@@ -39,7 +39,7 @@ fn metric<'a>(variant: &'a VariantReport, name: &str) -> Option<&'a MetricReport
 }
 
 /// A row for each program.
-pub(super) fn table(cases: &[CaseReport]) -> Table {
+pub(crate) fn table(cases: &[CaseReport]) -> Table {
     let head = [
         "program",
         "unit",

@@ -1,7 +1,9 @@
 //! A mutex: lock and unlock, a `try_lock` in vain; a lock that sleeps, and an unlock for those who do.
 
-use super::{Lock, Row};
-use crate::costs::scene::{Apart, asleep, elsewhere, long_ago, on_stage, put, until, until_asleep};
+use super::{Lock, Row, SPINNING};
+use crate::costs::scene::{
+    Apart, asleep, elsewhere, long_ago, on_stage, put, spin_as_shipped, until, until_asleep,
+};
 use crate::locks::BenchMutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -35,6 +37,27 @@ pub(super) fn mutex<M: BenchMutex>() -> Lock {
     Lock {
         name: M::NAME.to_owned(),
         rows: rows.into(),
+    }
+}
+
+/// One of ours with its spinning on, as it is shipped: what a lock that sleeps does before. The spin lasts as long by the clock
+/// as it does unstepped, so the row has the least of it.
+pub(super) fn as_shipped<M: BenchMutex>() -> Lock {
+    let sleeps: Row = (
+        "lock, sleeps",
+        || the::<M>().lock(),
+        || {
+            new::<M>();
+            hold_until_asleep(the::<M>());
+            cycle(the::<M>());
+            long_ago();
+            hold_until_asleep(the::<M>());
+            spin_as_shipped();
+        },
+    );
+    Lock {
+        name: format!("{}{SPINNING}", M::NAME),
+        rows: vec![sleeps],
     }
 }
 

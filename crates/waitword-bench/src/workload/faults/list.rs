@@ -281,7 +281,11 @@ fn shifting<M: BenchMutex>(context: &Context) -> Built {
 
 fn rwlock<L: BenchRwLock>(context: &Context) -> Built {
     let crew = crew(4, context)?;
-    Ok(workload::rwlock::mixed::contender::<L>(&crew, 2, TIME))
+    let load = workload::rwlock::mixed::Load {
+        period: 2,
+        gap: 0.0,
+    };
+    Ok(workload::rwlock::mixed::contender::<L>(&crew, load, TIME))
 }
 
 fn rwlock_classes<L: BenchRwLock>(context: &Context) -> Built {

@@ -1,4 +1,5 @@
-//! Every thread reads, and seldom writes, for a time.
+//! Every thread reads, and seldom writes, for a time: over and over, or with some work between, as programs have it. Then once more,
+//! with the time of every lock call taken, which is a run of its own since that takes longer than the call.
 //!
 //! Not for a number of operations: a lock on which threads form a convoy can be some hundred times as slow from one
 //! moment to the next, and a number that fits the one would take minutes with the other.
@@ -8,9 +9,11 @@ use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
 use crate::locks::{BenchRwLock, every_rwlock};
 use crate::run::Settings;
+use crate::ticks;
 use crate::usage::Usage;
 use crate::workload::race::{Place, Took, race};
-use crate::workload::{nanoseconds, proof};
+use crate::workload::{nanoseconds, pause, proof};
+use hdrhistogram::Histogram;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,13 +23,33 @@ const METRICS: &[Metric] = &[
     Metric::less("time", "ns/op"),
     // The same the other way round.
     Metric::neither("all threads", "ops/s"),
+    Metric::more("fairness", ""),
+    Metric::less("wait p99.9", "ns"),
+    Metric::less("wait max", "ns"),
 ];
+
+/// Ticks that a wait may take and still be told from others: a quarter of an hour at 1 GHz.
+const LONGEST: u64 = 1 << 40;
+const DIGITS: u8 = 2;
+
+/// What the threads do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::workload) struct Load {
+    /// One write in so many operations; 0: none.
+    pub(in crate::workload) period: u64,
+    /// Nanoseconds of work between two operations.
+    pub(in crate::workload) gap: f64,
+}
 
 /// One write in so many operations; 0: none.
 const PERIODS: [u64; 2] = [0, 10];
 const PERIODS_FULL: [u64; 5] = [0, 1000, 100, 10, 2];
 const THREADS: [usize; 4] = [1, 2, 4, 16];
 const THREADS_FULL: [usize; 5] = [1, 2, 4, 8, 16];
+/// So many threads also with work between, and how much.
+const APART: [usize; 2] = [2, 4];
+const APART_PERIOD: u64 = 10;
+const APART_GAP: f64 = 1000.0;
 
 pub(super) fn cases(settings: &Settings) -> Vec<Case> {
     let of_user = settings.threads != Settings::default().threads;
@@ -42,8 +65,16 @@ pub(super) fn cases(settings: &Settings) -> Vec<Case> {
     };
     let mut cases = Vec::new();
     for &threads in threads {
+        let time = time(threads, settings.window);
         for &period in periods {
-            cases.push(case(threads, period, time(threads, settings.window)));
+            cases.push(case(threads, Load { period, gap: 0.0 }, time));
+        }
+        if APART.contains(&threads) || of_user {
+            let load = Load {
+                period: APART_PERIOD,
+                gap: APART_GAP,
+            };
+            cases.push(case(threads, load, time));
         }
     }
     cases
@@ -59,15 +90,20 @@ fn time(threads: usize, window: Duration) -> Duration {
     }
 }
 
-pub(super) fn case(threads: usize, period: u64, time: Duration) -> Case {
+pub(super) fn case(threads: usize, load: Load, time: Duration) -> Case {
+    let Load { period, gap } = load;
+    let apart = match gap {
+        0.0 => String::new(),
+        _ => format!("{gap} ns apart, "),
+    };
     let name = match period {
-        0 => format!("t = {threads}, no writes"),
-        _ => format!("t = {threads}, one write in {period} operations"),
+        0 => format!("t = {threads}, {apart}no writes"),
+        _ => format!("t = {threads}, {apart}one write in {period} operations"),
     };
     let contenders = every_rwlock!(nothing()).len();
     Case::new(name, METRICS, contenders, move |context| {
         let crew = Rc::new(Crew::new(threads, context)?);
-        Ok(every_rwlock!(contender(&crew, period, time)))
+        Ok(every_rwlock!(contender(&crew, load, time)))
     })
 }
 
@@ -75,18 +111,28 @@ fn nothing<L: BenchRwLock>() {}
 
 pub(in crate::workload) fn contender<L: BenchRwLock>(
     crew: &Rc<Crew>,
-    period: u64,
+    load: Load,
     time: Duration,
 ) -> Contender {
     let (crew, guarded) = (crew.clone(), Arc::new(Guarded::<L>::new()));
     let provers = crew.clone();
     let proof = move |context: &Context| proof::rwlock::<L>(&provers, context);
     proof::proved(L::NAME, proof, move |context| {
-        let outcome = run(&crew, &guarded, period, time, context)?;
+        let outcome = run::<L, false>(&crew, &guarded, load, time, context)?;
         let (operations, nanoseconds) = (outcome.done.operations, outcome.nanoseconds);
         let all = operations as f64;
+        let waits = run::<L, true>(&crew, &guarded, load, time, context)?
+            .done
+            .waits;
+        let tick = ticks::nanoseconds_per_tick();
         Ok(Measured {
-            values: vec![nanoseconds / all, all / (nanoseconds / 1e9)],
+            values: vec![
+                nanoseconds / all,
+                all / (nanoseconds / 1e9),
+                jain(&outcome.done.counts),
+                waits.value_at_quantile(0.999) as f64 * tick,
+                waits.max() as f64 * tick,
+            ],
             operations,
             usage: outcome.usage,
         })
@@ -106,28 +152,26 @@ struct Shared<L> {
     done: Mutex<Done>,
 }
 
-pub(super) fn run<L: BenchRwLock>(
+pub(super) fn run<L: BenchRwLock, const TIMED: bool>(
     crew: &Crew,
     guarded: &Arc<Guarded<L>>,
-    period: u64,
+    load: Load,
     time: Duration,
     context: &Context,
 ) -> Result<Outcome, Failure> {
     let shared = Arc::new(Shared {
         guarded: guarded.clone(),
         over: AtomicBool::new(false),
-        done: Mutex::default(),
+        done: Mutex::new(Done::new()),
     });
     let before = guarded.writes();
     let (theirs, threads) = (shared.clone(), crew.size() as u64);
     let operate = move |number: usize| {
         // Not all write at the same time.
-        let first = 1 + number as u64 * period / threads;
-        let done = theirs.operation_after_operation(period, first);
+        let first = 1 + number as u64 * load.period / threads;
+        let done = theirs.operation_after_operation::<TIMED>(load, first);
         let mut all = theirs.done.lock().unwrap_or_else(PoisonError::into_inner);
-        all.operations += done.operations;
-        all.writes += done.writes;
-        all.torn += done.torn;
+        all.add(&done);
     };
     let mut ran = 0.0;
     let for_a_time = || {
@@ -137,7 +181,8 @@ pub(super) fn run<L: BenchRwLock>(
         ran = nanoseconds(start, Instant::now());
     };
     let Took { usage, .. } = race(crew, Place::Spread, context, |_| (), operate, for_a_time)?;
-    let done = *shared.done.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut done = shared.done.lock().unwrap_or_else(PoisonError::into_inner);
+    let done = std::mem::replace(&mut *done, Done::new());
     check_writes(guarded, before, done.writes, done.torn)?;
     Ok(Outcome {
         done,
@@ -147,37 +192,79 @@ pub(super) fn run<L: BenchRwLock>(
 }
 
 /// What one thread has done, or all.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Done {
     pub(super) operations: u64,
     pub(super) writes: u64,
     /// Readers who saw a write that was half done.
     torn: u64,
+    /// Operations, thread by thread.
+    counts: Vec<f64>,
+    /// Ticks that each lock call took, if they were taken.
+    waits: Histogram<u32>,
+}
+
+impl Done {
+    fn new() -> Self {
+        Self {
+            operations: 0,
+            writes: 0,
+            torn: 0,
+            counts: Vec::new(),
+            waits: Histogram::new_with_bounds(1, LONGEST, DIGITS)
+                .expect("constant bounds that are in order"),
+        }
+    }
+
+    fn add(&mut self, one: &Self) {
+        self.operations += one.operations;
+        self.writes += one.writes;
+        self.torn += one.torn;
+        self.counts.push(one.operations as f64);
+        self.waits.add(&one.waits).expect("bounds that are alike");
+    }
+}
+
+/// Jain's index: 1 if all have done the same, 1/n if one has done all.
+fn jain(counts: &[f64]) -> f64 {
+    let sum: f64 = counts.iter().sum();
+    let squares: f64 = counts.iter().map(|count| count * count).sum();
+    sum * sum / (counts.len() as f64 * squares)
 }
 
 impl<L: BenchRwLock> Shared<L> {
     /// What is measured: the same for every contender. The operation of number `first` and then one in `period` are
     /// writes; with a period of 0, none. At least one operation.
     #[inline(never)]
-    fn operation_after_operation(&self, period: u64, first: u64) -> Done {
-        let (guarded, mut done) = (&*self.guarded, Done::default());
+    fn operation_after_operation<const TIMED: bool>(&self, load: Load, first: u64) -> Done {
+        let (guarded, mut done) = (&*self.guarded, Done::new());
+        let Load { period, gap } = load;
+        let between = pause::for_nanoseconds(gap);
         let mut until_write = if period == 0 { u64::MAX } else { first };
         loop {
             until_write -= 1;
+            let from = if TIMED { ticks::now() } else { 0 };
+            let to;
             if until_write == 0 {
                 until_write = period;
                 guarded.lock.write_lock();
+                to = if TIMED { ticks::now() } else { 0 };
                 guarded.write();
                 // SAFETY: locked above; in an `Arc`, it does not move.
                 unsafe { guarded.lock.write_unlock() };
                 done.writes += 1;
             } else {
                 guarded.lock.read_lock();
+                to = if TIMED { ticks::now() } else { 0 };
                 done.torn += u64::from(guarded.read());
                 // SAFETY: locked above; it does not move; this thread has no other.
                 unsafe { guarded.lock.read_unlock() };
             }
             done.operations += 1;
+            if TIMED {
+                done.waits.saturating_record(to.saturating_sub(from));
+            }
+            pause::pause(between);
             // Relaxed: nothing is read that the flag would have to come before.
             if self.over.load(Relaxed) {
                 return done;

@@ -17,14 +17,27 @@ fn context() -> Context {
     Context::new(settings, Arc::default())
 }
 
+/// Without a gap.
+fn load(period: u64) -> mixed::Load {
+    mixed::Load { period, gap: 0.0 }
+}
+
 #[test]
 fn every_contender_is_measured() {
     let _guard = watchdog::guard("rwlock, every contender");
     let (readers, writers) = (3, 2);
     let cases = [
-        mixed::case(3, 0, Duration::from_millis(2)),
-        mixed::case(3, 10, Duration::from_millis(2)),
-        mixed::case(2, 2, Duration::from_millis(2)),
+        mixed::case(3, load(0), Duration::from_millis(2)),
+        mixed::case(3, load(10), Duration::from_millis(2)),
+        mixed::case(2, load(2), Duration::from_millis(2)),
+        mixed::case(
+            2,
+            mixed::Load {
+                gap: 1000.0,
+                ..load(2)
+            },
+            Duration::from_millis(2),
+        ),
         classes::case(Classes { readers, writers }, Duration::from_millis(5)),
     ];
     for case in cases {
@@ -49,7 +62,7 @@ fn one_in_so_many_is_a_write() {
     for period in [0, 2, 10, 1000] {
         let guarded = Arc::new(Guarded::<stdlib::RwLock>::new());
         let time = Duration::from_millis(3);
-        let done = mixed::run(&crew, &guarded, period, time, &context)
+        let done = mixed::run::<_, true>(&crew, &guarded, load(period), time, &context)
             .unwrap()
             .done;
         let wanted = match period {
@@ -78,6 +91,7 @@ fn each_class_has_its_waits() {
         _,
         read_p50,
         read_p99,
+        read_p999,
         read_max,
         write_p50,
         ..,
@@ -86,7 +100,11 @@ fn each_class_has_its_waits() {
         unreachable!()
     };
     assert!(reads > 0.0 && writes > 0.0, "{measured:?}");
-    assert!(read_p50 <= read_p99 && read_p99 <= read_max, "{measured:?}");
+    assert!(
+        read_p50 <= read_p99 && read_p99 <= read_p999,
+        "{measured:?}"
+    );
+    assert!(read_p999 <= read_max, "{measured:?}");
     assert!(write_p50 > 0.0, "{measured:?}");
     assert!(
         guarded.writes()[0] as f64 >= writes * 0.02 * 0.9,
@@ -104,7 +122,7 @@ fn a_lock_that_is_none_is_found_out() {
     let crew = Crew::new(2, &context).unwrap();
     let guarded = Arc::new(Guarded::<Open>::new());
     let time = Duration::from_millis(5);
-    let found = |_| match mixed::run(&crew, &guarded, 2, time, &context) {
+    let found = |_| match mixed::run::<_, false>(&crew, &guarded, load(2), time, &context) {
         Err(failure) => failure.to_string().contains("not alone"),
         Ok(_) => false,
     };
@@ -125,16 +143,18 @@ fn the_user_decides_how_many_cells_there_are() {
         cases(&settings).into_iter().map(|case| case.name).collect()
     };
     let usual = names(Settings::default());
-    assert_eq!(usual.len(), 4 * 2 + 1);
+    assert_eq!(usual.len(), 4 * 2 + 2 + 1);
     let full = names(Settings {
         full: true,
         ..Settings::default()
     });
-    assert_eq!(full.len(), 5 * 5 + 3);
+    assert_eq!(full.len(), 5 * 5 + 2 + 3);
     assert!(
         full.contains(&"t = 8, one write in 1000 operations".to_owned()),
         "{full:?}"
     );
+    let apart = "t = 2, 1000 ns apart, one write in 10 operations";
+    assert!(usual.contains(&apart.to_owned()), "{usual:?}");
     assert!(
         full.contains(&"99 readers, 1 writer (99 % read)".to_owned()),
         "{full:?}"
@@ -143,5 +163,5 @@ fn the_user_decides_how_many_cells_there_are() {
         threads: vec![3],
         ..Settings::default()
     });
-    assert_eq!(chosen.len(), 2 + 1);
+    assert_eq!(chosen.len(), 3 + 1);
 }

@@ -1,0 +1,122 @@
+//! `waitword bench publish`: RESULTS.md and the tables of README and the docs, of the stored reports.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use waitword_bench::any::AnyReport;
+use waitword_bench::report::Report;
+use waitword_report::{Any, Results, Run};
+
+/// What the user can ask for.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The directory with the reports that --json wrote
+    #[arg(long, value_name = "DIRECTORY", default_value = "results")]
+    from: PathBuf,
+
+    /// The directory with RESULTS.md, README.md and docs
+    #[arg(long, value_name = "DIRECTORY", default_value = ".")]
+    to: PathBuf,
+
+    /// Write nothing; fail if a text is not what the reports say
+    #[arg(long)]
+    check: bool,
+}
+
+pub(super) fn run(args: &Args) -> ExitCode {
+    match publish(args) {
+        Ok(differing) if args.check && !differing.is_empty() => {
+            for file in differing {
+                eprintln!("{}: not what the reports say", file.display());
+            }
+            eprintln!("`waitword bench publish` writes them");
+            ExitCode::FAILURE
+        }
+        Ok(differing) => {
+            for file in differing {
+                println!("{} is written", file.display());
+            }
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The files whose texts were not what the reports say.
+fn publish(args: &Args) -> Result<Vec<PathBuf>, String> {
+    let results = read(&args.from)?;
+    let mut differing = Vec::new();
+    for file in texts(&args.to)? {
+        // RESULTS.md need not be there.
+        let is_all = file.file_name().is_some_and(|name| name == RESULTS);
+        let old = match std::fs::read_to_string(&file) {
+            Err(_) if is_all => String::new(),
+            old => old.map_err(|error| format!("cannot read {}: {error}", file.display()))?,
+        };
+        let new = if is_all {
+            results.markdown()
+        } else {
+            let is_in_docs = file.parent().is_some_and(|parent| parent.ends_with("docs"));
+            let filled = results.fill(&old, if is_in_docs { "../" } else { "" });
+            filled.map_err(|error| format!("{}: {error}", file.display()))?
+        };
+        if new == old {
+            continue;
+        }
+        if !args.check {
+            std::fs::write(&file, new)
+                .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+        }
+        differing.push(file);
+    }
+    Ok(differing)
+}
+
+const RESULTS: &str = "RESULTS.md";
+
+/// RESULTS.md, README.md, and what is in docs.
+fn texts(to: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut all = files(&to.join("docs"), "md")?;
+    all.splice(0..0, [to.join(RESULTS), to.join("README.md")]);
+    Ok(all)
+}
+
+/// Those in a directory that end so, by name.
+fn files(directory: &Path, ending: &str) -> Result<Vec<PathBuf>, String> {
+    let failed = |error: std::io::Error| format!("cannot read {}: {error}", directory.display());
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|of| of == ending) {
+            all.push(path);
+        }
+    }
+    all.sort();
+    Ok(all)
+}
+
+fn read(from: &Path) -> Result<Results, String> {
+    let mut results = Results::default();
+    for path in files(from, "json")? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let file = format!("results/{name}");
+        let failed = |error: String| format!("{}: {error}", path.display());
+        let text = std::fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
+        let json: serde_json::Value =
+            serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+        if json.get("cells").is_some() {
+            let report = AnyReport::of(json).map_err(failed)?;
+            results.any.push(Any { file, report });
+        } else {
+            let report = Report::read(&path)?;
+            let cases = report.workloads.iter().flat_map(|workload| &workload.cases);
+            if cases.into_iter().any(|case| case.disturbed > 0) {
+                return Err(failed("it was measured beside other load".to_owned()));
+            }
+            results.runs.push(Run { file, report });
+        }
+    }
+    Ok(results)
+}
