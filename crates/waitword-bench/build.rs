@@ -26,6 +26,7 @@ const HEADERS: [&str; 4] = [
 ];
 const CPP_SHIM: &str = "src/locks/cpp.cc";
 const ABSL_SHIM: &str = "src/locks/absl.cc";
+const ABSL_LIBRARY: &str = "libabsl_synchronization.a";
 const TBB_SHIM: &str = "src/locks/tbb.cc";
 
 /// What absl's `Mutex` needs, in an order in which a linker finds all of it: as `pkg-config --static --libs
@@ -76,7 +77,7 @@ fn main() {
     let (absl, cpp) = (absl(), cpp());
     if absl {
         println!("cargo::rustc-cfg=has_absl");
-        if !has_assertions("libabsl_synchronization.a") {
+        if !has_assertions(ABSL_LIBRARY) {
             println!("cargo::rustc-cfg=absl_is_optimized");
         }
     }
@@ -140,12 +141,17 @@ fn versions() -> String {
     for name in ["parking_lot", "parking_lot_core"] {
         all.extend(locked_version(name).map(|version| (name, version)));
     }
+    let absl = if has_assertions(ABSL_LIBRARY) {
+        "absl, Debian's"
+    } else {
+        "absl"
+    };
     for (name, package) in [
         ("glibc", "libc6"),
         ("C++ std", "libstdc++-12-dev"),
         ("tbb", "libtbb-dev"),
         ("nsync", "libnsync-dev"),
-        ("absl", "libabsl-dev"),
+        (absl, "libabsl-dev"),
     ] {
         all.extend(debian_version(package).map(|version| (name, version)));
     }

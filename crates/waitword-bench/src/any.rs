@@ -41,7 +41,7 @@ mod work;
 
 use crate::harness::{Context, Failure};
 use crate::machine::Machine;
-use crate::origin::Origin;
+use crate::origin::{Origin, Peer};
 use cell::{Beside, Family};
 use contender::Contender;
 use rounds::{CellReport, Method};
@@ -115,6 +115,27 @@ impl AnyReport {
         let seeds = self.cells.iter().map(|report| report.cell.id.seed);
         let seeds: std::collections::BTreeSet<u64> = seeds.collect();
         seeds.into_iter().collect()
+    }
+
+    /// What this contender is called in tables: with a star, if it was not as its users have it.
+    pub fn shown(&self, who: Contender) -> String {
+        match self.remark(who) {
+            Some(_) => format!("{who}*"),
+            None => who.to_string(),
+        }
+    }
+
+    /// What of the peers was not as their users have them.
+    pub fn remarks(&self) -> Vec<String> {
+        let remark = |who: Contender| Some(format!("{who}*: {}", self.remark(who)?));
+        self.peers().into_iter().filter_map(remark).collect()
+    }
+
+    fn remark(&self, who: Contender) -> Option<&str> {
+        // `absl, Debian's` is absl; C++'s is not glibc's, though it stands on that.
+        let first = |name: &str| name.split(", ").next() == Some(who.name());
+        let is_it = |peer: &&Peer| first(&peer.name) && peer.remark.is_some();
+        self.origin.peers.iter().find(is_it)?.remark.as_deref()
     }
 
     /// The peers that were measured in any cell.

@@ -26,7 +26,7 @@ enum Command {
     /// Print the path of the library that `run` loads, for those who set LD_PRELOAD themselves
     Preload,
     /// Measure waitword against the kernel's futex, both in one interleaved run
-    Bench(bench::Args),
+    Bench(Box<bench::Args>),
     /// Show a report that `bench --json` wrote: as a page with plots, as Markdown, or beside an older one
     Report(report::Args),
     /// Count what each operation costs: instructions, atomic operations, system calls

@@ -2,8 +2,9 @@
 
 use crate::bench::tables;
 use crate::out_file::OutFile;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use waitword_bench::any::AnyReport;
 use waitword_bench::compare::compare;
 use waitword_bench::report::Report;
 
@@ -11,7 +12,7 @@ use waitword_bench::report::Report;
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
 pub(crate) struct Args {
-    /// A report that `waitword bench --json` wrote
+    /// A report that `waitword bench --json` or `waitword bench any --json` wrote
     #[arg(value_name = "JSON")]
     report: PathBuf,
 
@@ -38,7 +39,26 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
+/// The file's, if it has random loads and nothing else.
+fn random_loads(file: &Path) -> Result<Option<AnyReport>, String> {
+    let Ok(text) = std::fs::read_to_string(file) else {
+        return Ok(None);
+    };
+    match serde_json::from_str::<serde_json::Value>(&text) {
+        Ok(json) if json.get("cells").is_some() => AnyReport::of(json).map(Some),
+        _ => Ok(None),
+    }
+}
+
 fn show(args: &Args) -> Result<(), String> {
+    if let Some(report) = random_loads(&args.report)? {
+        return match (&args.html, &args.markdown, &args.compare) {
+            (Some(file), None, None) => {
+                OutFile::open(file)?.write(&waitword_report::any_html(&report))
+            }
+            _ => Err("random loads can be shown as a page only: --html".to_owned()),
+        };
+    }
     let report = Report::read(&args.report)?;
     if let Some(old) = &args.compare {
         let old = Report::read(old)?;

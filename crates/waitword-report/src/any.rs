@@ -45,6 +45,7 @@ pub(crate) fn section(report: &AnyReport, looks: &Looks) -> Markup {
             h3 { (ours.name()) ", to each peer: geometric means" }
             (to_peers(report, ours).markup())
         }
+        @for remark in report.remarks() { p.s { (remark) } }
         @let flavours = to_best(report, Contender::Waitword, To::BestFlavour);
         @if !flavours.rows.is_empty() {
             h3 { "waitword, adaptive, to the best of its own flavours in each load" }
@@ -147,9 +148,9 @@ pub(crate) fn to_best(report: &AnyReport, ours: Contender, to: To) -> Table {
 fn to_peers(report: &AnyReport, ours: Contender) -> Table {
     let peers = report.peers();
     let mut head = vec!["loads", "figure"];
-    head.extend(peers.iter().map(|peer| peer.name()));
+    let names: Vec<String> = peers.iter().map(|&peer| report.shown(peer)).collect();
+    head.extend(names.iter().map(String::as_str));
     let mut table = Table::new(&head);
-    table.mark_heads();
     for which in Which::all_of(&report.cells) {
         for figure in Of::ALL {
             let of = |&peer: &Contender| {

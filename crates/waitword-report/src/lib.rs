@@ -44,5 +44,5 @@ use waitword_bench::bars::judge as bars_of;
 
 pub use markdown::markdown;
 pub use number::{figure, how_sure, interval, range, ratio_told, told};
-pub use page::html;
+pub use page::{any_html, html};
 pub use publish::{Any, Results, Run};

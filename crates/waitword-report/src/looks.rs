@@ -58,7 +58,11 @@ impl Looks {
         let cases = report.workloads.iter().flat_map(|workload| &workload.cases);
         let variants = cases.flat_map(|case| &case.variants);
         let names = variants.map(|variant| variant.name.as_str());
-        let names = names.chain(report.any.iter().flat_map(any::names));
+        Self::of_names(names.chain(report.any.iter().flat_map(any::names)))
+    }
+
+    /// How these are drawn.
+    pub(crate) fn of_names<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let mut looks = HashMap::new();
         let mut counts = [0, 0];
         for name in names {

@@ -5,6 +5,7 @@ use crate::looks::Looks;
 use crate::workload::Placed;
 use crate::{any, bars, glance, machine, patches, plot};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use waitword_bench::any::AnyReport;
 use waitword_bench::report::Report;
 use waitword_bench::workload::Patch;
 
@@ -26,13 +27,7 @@ pub fn html(report: &Report) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { "waitword bench: " (report.machine.cpu) }
-                style { (PreEscaped(STYLE)) (PreEscaped(looks.style_sheet())) }
-            }
+            (head(&report.machine.cpu, &looks))
             body {
                 (plot::keys(&looks))
                 (contents(&first_links(report, &firsts), &patches, &workloads))
@@ -53,6 +48,44 @@ pub fn html(report: &Report) -> String {
         }
     };
     page.into_string()
+}
+
+/// Random loads alone, as a page.
+pub fn any_html(report: &AnyReport) -> String {
+    let looks = Looks::of_names(any::names(report));
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head(&report.machine.cpu, &looks))
+            body {
+                (plot::keys(&looks))
+                nav {}
+                main {
+                    h1 { "waitword bench any" }
+                    section { h2 { "Loads drawn at random" } (any::section(report, &looks)) }
+                    section { h2 { "Measured on" } dl {
+                        @for (what, value) in report.machine.lines().into_iter().chain(report.origin.lines()) {
+                            dt { (what) } dd { (value) }
+                        }
+                        dt { "measured" } dd { (machine::when(report.started)) }
+                    } }
+                }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn head(cpu: &str, looks: &Looks) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { "waitword bench: " (cpu) }
+            style { (PreEscaped(STYLE)) (PreEscaped(looks.style_sheet())) }
+        }
+    }
 }
 
 fn first_links<'a>(report: &Report, anchors: &'a [String; 4]) -> Vec<(&'a String, &'static str)> {

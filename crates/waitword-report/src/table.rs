@@ -96,13 +96,6 @@ impl Table {
         }
     }
 
-    /// Stars the variants that stand as headings.
-    pub(crate) fn mark_heads(&mut self) {
-        for head in self.heads.iter_mut().flatten() {
-            head.text = marked(&head.text);
-        }
-    }
-
     fn head(&self, head: &[Head]) -> Markup {
         let firsts = head.iter().scan(0, |next, over| {
             let first = *next;

@@ -248,10 +248,12 @@ fn the_best_locks_stand_first_and_our_own_goals_later() {
         assert!(glance.contains(row), "{row}");
     }
     assert!(
-        glance.contains("absl* <span") && glance.contains("absl*: Debian"),
+        glance.contains("absl, Debian's* <span") && glance.contains("absl, Debian's*: Debian"),
         "{glance}"
     );
-    // Nothing drawn at random, nothing said of it.
+    // Nothing drawn at random, nothing said of it; nothing else measured, a page all the same.
+    let alone = waitword_report::any_html(whole().any.as_ref().unwrap());
+    assert!(alone.contains("mutex: throughput") && alone.ends_with("</html>"));
     assert!(!html(&empty()).contains("Loads drawn at random"));
 }
 
@@ -271,6 +273,7 @@ fn random_loads_have_a_plot_for_each_family_and_the_worst_is_first() {
     let worst = data.find(&format!("data-value=\"{}\"", 1.0 / 1.5)).unwrap();
     let other = data.find(&format!("data-value=\"{}\"", 2.0 / 2.5)).unwrap();
     assert!(worst < other);
+    assert!(section.contains("absl*</th>") && section.contains("absl*: with its assertions"));
     assert!(section.contains("to the best of its own flavours"));
     assert!(section.contains("Not measured, other load: pool/quiet/4711/3"));
 }

@@ -198,7 +198,7 @@ mod notification {
 
     impl BenchEvent for Notification {
         fn name() -> String {
-            "absl, notification".to_owned()
+            format!("{}, notification", crate::locks::absl::NAME)
         }
 
         fn new() -> Self {

@@ -34,7 +34,7 @@ pub fn remark(name: &str) -> Option<&'static str> {
         Some("its guard is kept in memory, on a line of its own, and not on the stack")
     } else if of("C++ std") {
         Some("glibc's, through a call more")
-    } else if of("absl") && cfg!(not(absl_is_optimized)) {
+    } else if of("absl, Debian's") {
         Some("Debian's build, without NDEBUG: its assertions are on")
     } else {
         None
@@ -52,8 +52,7 @@ pub fn remarks<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for name in names {
         let Some(remark) = remark(name) else { continue };
-        let peer = name.split(", ").next().unwrap_or(name);
-        let text = format!("{peer}*: {remark}");
+        let text = format!("{name}*: {remark}");
         if !all.contains(&text) {
             all.push(text);
         }
@@ -129,6 +128,9 @@ mod tests {
         assert_eq!(marked("C++ std"), "C++ std*");
         assert_eq!(remarks(["std", "glibc", "std"]).len(), 1);
         assert!(remarks(["C++ std"])[0].starts_with("C++ std*: glibc's"));
+        // By the name alone: a stored report may be another build's.
+        assert!(remark("absl").is_none() && remark("absl, Debian's").is_some());
+        assert_eq!(owner("absl, Debian's"), "absl");
     }
 
     #[test]

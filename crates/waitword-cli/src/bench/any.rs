@@ -56,6 +56,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
+    /// Write it as a page for a browser, too: a plot for each family, the worst loads first
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
     /// Run this one cell, long, and show who held and who waited
     #[arg(long, value_name = "CELL")]
     replay: Option<CellId>,
@@ -93,6 +97,7 @@ fn method(args: &Args) -> Result<Method, String> {
 
 fn measure_cells(args: &Args) -> Result<ExitCode, String> {
     let json = args.json.as_deref().map(OutFile::open).transpose()?;
+    let html = args.html.as_deref().map(OutFile::open).transpose()?;
     let stop = stop_on_signals().map_err(|error| format!("signal handlers: {error}"))?;
     let settings = Settings {
         rounds: args.rounds,
@@ -114,6 +119,9 @@ fn measure_cells(args: &Args) -> Result<ExitCode, String> {
     if let Some(json) = json {
         let text = serde_json::to_string(&report).map_err(|error| error.to_string())?;
         json.write(&(text + "\n"))?;
+    }
+    if let Some(html) = html {
+        html.write(&waitword_report::any_html(&report))?;
     }
     match failure {
         None => Ok(ExitCode::SUCCESS),

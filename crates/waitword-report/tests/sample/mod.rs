@@ -8,7 +8,7 @@ use waitword_bench::any::{self, AnyReport};
 use waitword_bench::bars::{BarReport, CellReport, Verdict};
 use waitword_bench::harness::Better;
 use waitword_bench::machine::Machine;
-use waitword_bench::origin::Origin;
+use waitword_bench::origin::{Origin, Peer};
 use waitword_bench::report::{
     CaseReport, MetricReport, MissingPeer, Report, SCHEMA, VariantReport, WorkloadReport,
 };
@@ -33,7 +33,7 @@ const MUTEXES: [&str; 10] = [
     HOSTILE,
 ];
 const CONDVARS: [&str; 4] = ["glibc", "std", "waitword", "drop-in"];
-const RWLOCKS: [&str; 3] = ["glibc", "waitword, readers first", "absl"];
+const RWLOCKS: [&str; 3] = ["glibc", "waitword, readers first", "absl, Debian's"];
 const FUTEXES: [&str; 3] = ["futex(2)", "waitword 32", "waitword 64"];
 
 const OF_TIME: [(&str, &str, Better); 9] = [
@@ -164,7 +164,14 @@ fn random_loads() -> AnyReport {
         schema: any::SCHEMA,
         version: "0.1.0".to_owned(),
         started: 1_767_225_600,
-        origin: Origin::default(),
+        origin: Origin {
+            peers: vec![Peer {
+                name: "absl, Debian's".to_owned(),
+                version: "20220623.1".to_owned(),
+                remark: Some("with its assertions".to_owned()),
+            }],
+            ..Origin::default()
+        },
         order_seed: 1,
         machine: empty().machine,
         rounds: 6,

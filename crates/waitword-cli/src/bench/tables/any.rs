@@ -5,7 +5,6 @@ use waitword_bench::any::AnyReport;
 use waitword_bench::any::contender::Contender;
 use waitword_bench::any::rounds::CellReport;
 use waitword_bench::any::summary::{Of, Ratios, To, Which, ratios, sorted};
-use waitword_bench::locks::{marked, remarks};
 use waitword_bench::stats::ROUNDS_TO_TELL;
 
 /// Those of ours that have a table.
@@ -156,7 +155,7 @@ fn best_of(report: &AnyReport, title: &str, ours: Contender, to: To) -> String {
 
 fn to_peers(report: &AnyReport, ours: Contender) -> String {
     let peers = report.peers();
-    let names: Vec<String> = peers.iter().map(|peer| marked(peer.name())).collect();
+    let names: Vec<String> = peers.iter().map(|&peer| report.shown(peer)).collect();
     let mut head = vec!["loads", "figure"];
     head.extend(names.iter().map(String::as_str));
     let mut table = table(&head, 2, peers.len());
@@ -179,7 +178,7 @@ fn to_peers(report: &AnyReport, ours: Contender) -> String {
         return String::new();
     }
     let mut text = format!("\n{ours}, to each peer: geometric means\n{table}\n");
-    for remark in remarks(peers.iter().map(|peer| peer.name())) {
+    for remark in report.remarks() {
         text += &format!("{remark}\n");
     }
     text
