@@ -4,12 +4,14 @@ use crate::looks::Looks;
 use crate::number::interval;
 use crate::plot::axis::Axis;
 use crate::plot::{Caption, Figure, Line, Lines, Point};
+use crate::publish::few;
 use crate::table::{Cell, Head, INTERVAL, Table};
 use maud::{Markup, html};
 use waitword_bench::any::AnyReport;
 use waitword_bench::any::cell::Family;
 use waitword_bench::any::contender::Contender;
 use waitword_bench::any::summary::{Of, Ratios, To, Which, ratios, sorted};
+use waitword_bench::locks::remarks;
 use waitword_bench::stats::Summary;
 
 /// Those of ours that are drawn.
@@ -34,6 +36,7 @@ pub(crate) fn section(report: &AnyReport, looks: &Looks) -> Markup {
             (report.milliseconds) " ms each. A ratio is ours to that of the peer with the best throughput in that load, "
             "for CPU and waits, too."
         }
+        @if let Some(note) = few(report.rounds) { p.note { (note) } }
         div.figures {
             @for family in Family::ALL {
                 @if let Some(figure) = figure(report, family, looks) { (figure.markup(looks)) }
@@ -44,8 +47,8 @@ pub(crate) fn section(report: &AnyReport, looks: &Looks) -> Markup {
             (to_best(report, ours, To::Best).markup())
             h3 { (ours.name()) ", to each peer: geometric means" }
             (to_peers(report, ours).markup())
+            @for remark in more_remarks(report) { p.s { (remark) } }
         }
-        @for remark in report.remarks() { p.s { (remark) } }
         @let flavours = to_best(report, Contender::Waitword, To::BestFlavour);
         @if !flavours.rows.is_empty() {
             h3 { "waitword, adaptive, to the best of its own flavours in each load" }
@@ -55,6 +58,15 @@ pub(crate) fn section(report: &AnyReport, looks: &Looks) -> Markup {
             p.note role="note" { "Not measured, other load: " (report.disturbed.join(", ")) }
         }
     }
+}
+
+/// What the report says of its peers beyond what a table says by their names alone.
+fn more_remarks(report: &AnyReport) -> Vec<String> {
+    let names = report.peers().into_iter().map(Contender::name);
+    let said = remarks(names);
+    let mut more = report.remarks();
+    more.retain(|remark| !said.contains(remark));
+    more
 }
 
 /// The ratios of throughput, sorted: the worst stand at the left.

@@ -207,7 +207,7 @@ impl Results {
 }
 
 /// That so few rounds are a trial.
-fn few(rounds: usize) -> Option<String> {
+pub(crate) fn few(rounds: usize) -> Option<String> {
     (rounds < ROUNDS_TO_PUBLISH).then(|| {
         format!("A trial of {rounds} rounds, which shows what the table will look like; not to be quoted.")
     })
