@@ -135,7 +135,8 @@ fn compiler_version() -> String {
     )
 }
 
-/// The peers' versions, for the report: `name=version;name=version`. One that nobody can tell is left out.
+/// The peers' versions, for the report: `name=version;name=version`. One that nobody can tell is
+/// left out.
 fn versions() -> String {
     let mut all: Vec<(&str, String)> = vec![("std", compiler_version())];
     for name in ["parking_lot", "parking_lot_core"] {
@@ -274,8 +275,8 @@ fn directory_of(library: &str) -> Option<PathBuf> {
     Some(path.canonicalize().ok()?.parent()?.to_owned())
 }
 
-/// Whether a static library was built with its assertions: it then calls what reports one that fails. One that
-/// cannot be read may have been.
+/// Whether a static library was built with its assertions: it then calls what reports one that
+/// fails. One that cannot be read may have been.
 fn has_assertions(library: &str) -> bool {
     const REPORTS: &[u8] = b"__assert_fail";
     let bytes = directory_of(library)

@@ -2,8 +2,8 @@
 //!
 //! A bar takes in one or more cells of the report (a case's variant, in one metric), all of which must be met.
 //! The one furthest from it is shown first. Nothing is averaged away, and a bar of which nothing was
-//! measured says so. A bar is *met* only if the whole interval of each cell is within the limit, and *not met* only if
-//! that of a cell lies beyond it.
+//! measured says so. A bar is *met* only if the whole interval of each cell is within the limit,
+//! and *not met* only if that of a cell lies beyond it.
 
 mod list;
 

@@ -5,8 +5,8 @@
 //! slower has made both slower. Of the baselines themselves the figures are compared as they are, and that is said: a change there is
 //! one of the machine, the kernel or the C library.
 //!
-//! A change is told if the interval of the quotient new / old ([`interval_of_quotient`], 99 %) does not have 1 in it, and
-//! does not lie within 5 % of it. Of a thousand
+//! A change is told if the interval of the quotient new / old ([`interval_of_quotient`], 99 %) does
+//! not have 1 in it, and does not lie within 5 % of it. Of a thousand
 //! figures that have not changed, some are told all the same; so a change is believed if the next run has it, too.
 
 use crate::harness::Better;

@@ -1,8 +1,9 @@
-//! A report at a glance: for what each of the patches was about, ours beside the best peer and the baseline; and the rows of
-//! README.
+//! A report at a glance: for what each of the patches was about, ours beside the best peer and the
+//! baseline; and the rows of README.
 //!
-//! Which cases stand in it was chosen before anything was measured: of each patch those that its mail measured, at the least and
-//! the greatest number of threads of a usual run. Wins and losses alike: a case is shown if it was measured.
+//! Which cases stand in it was chosen before anything was measured: of each patch those that its
+//! mail measured, at the least and the greatest number of threads of a usual run. Wins and losses
+//! alike: a case is shown if it was measured.
 
 use crate::harness::Better;
 use crate::locks::{is_ours, is_peer};
@@ -11,7 +12,8 @@ use crate::standing::is_as_shipped;
 use crate::stats::Ratio;
 use crate::workload::Patch;
 
-/// What of a patch is shown: what it is called, the workload, parts of the case's name, and which figure.
+/// What of a patch is shown: what it is called, the workload, parts of the case's name, and which
+/// figure.
 type Chosen = (
     &'static str,
     &'static str,

@@ -1,9 +1,9 @@
 //! The benchmark behind `waitword bench`: how the futexes of this project compare with the kernel's.
 //!
-//! One run compares all: the variants of a case are *interleaved* over several rounds, each in an order drawn anew, so
-//! that whatever the machine does meanwhile happens to all of them, and each ratio to the baseline is
-//! taken within a round. The baseline is futex(2) itself, called without the C library. A cell in which
-//! we lose is printed like any other.
+//! One run compares all: the variants of a case are *interleaved* over several rounds, each in an
+//! order drawn anew, so that whatever the machine does meanwhile happens to all of them, and each
+//! ratio to the baseline is taken within a round. The baseline is futex(2) itself, called without
+//! the C library. A cell in which we lose is printed like any other.
 //!
 //! | room | what lives there |
 //! |---|---|

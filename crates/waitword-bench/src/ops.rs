@@ -1,4 +1,5 @@
-//! What a peer must offer to be measured, and those that are: the kernel's futex, by itself and behind a spin; ours;
+//! What a peer must offer to be measured, and those that are: the kernel's futex, by itself and
+//! behind a spin; ours;
 //! `parking_lot_core`, and C++'s atomics.
 //!
 //! [`Futexes`] is the whole interface. The loops are the same for every peer, and in every peer each operation

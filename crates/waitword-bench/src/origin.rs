@@ -1,5 +1,5 @@
-//! Where a report comes from: the command, the source, the compiler, the peers' versions. A published figure
-//! without them cannot be made again.
+//! Where a report comes from: the command, the source, the compiler, the peers' versions. A
+//! published figure without them cannot be made again.
 
 use crate::locks;
 use serde::{Deserialize, Serialize};

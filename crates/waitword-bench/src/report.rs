@@ -4,7 +4,8 @@
 //!
 //! One object. Every *summary* is `{"median": x, "min": x, "max": x}` over the rounds. A *ratio* has these too, and
 //! `"interval": {"low": x, "high": x}` (some 99 %: [`coverage`](crate::stats::coverage); `null` of too few rounds), `"chance": x`
-//! (of such rounds if neither is better: a sign test) and `"verdict": "less"|"same"|"more"|"undecided"|"too few rounds"`. Fields may be added under the same version; the meaning of one that is there changes only with the version.
+//! (of such rounds if neither is better: a sign test) and `"verdict": "less"|"same"|"more"|"undecided"|"too few rounds"`. Fields
+//! may be added under the same version; the meaning of one that is there changes only with the version.
 //!
 //! ```text
 //! {

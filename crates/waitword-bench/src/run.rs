@@ -32,8 +32,8 @@ pub struct Settings {
     pub twice: bool,
     /// What the order of the contenders is drawn from, round by round.
     pub seed: u64,
-    /// How long a run for a time lasts in the workloads on locks: it must be many turns of the scheduler, which
-    /// with 16 threads on two CPUs takes some 30 ms for one.
+    /// How long a run for a time lasts in the workloads on locks: it must be many turns of the
+    /// scheduler, which with 16 threads on two CPUs takes some 30 ms for one.
     pub window: Duration,
     /// Rounds beside which others used the machine count, too: for a look, never to be published.
     pub keep_disturbed: bool,

@@ -6,12 +6,12 @@
 //! A case has one vote for each figure and each *independent* peer. Whoever has more variants in a case
 //! has no more votes:
 //!
-//! - Ours are what a user has who chooses nothing ([`is_as_shipped`]): the library, and the drop-in, which
-//!   stands against the C library alone, whose place it takes. Where a case has several of these (a futex of
-//!   each width), the worst of them stands for all.
+//! - Ours are what a user has who chooses nothing ([`is_as_shipped`]): the library, and the
+//!   drop-in, which stands against the C library alone, whose place it takes. Where a case has
+//!   several of these (a futex of each width), the worst of them stands for all.
 //! - Peers are others' locks of today, and the kernel's futex ([`is_peer`]). All that are the same library
-//!   beneath ([`owner`]) are one peer, and the best of them stands for it: glibc's rwlock in the better of its
-//!   preferences, and not C++'s besides.
+//!   beneath ([`owner`]) are one peer, and the best of them stands for it: glibc's rwlock in the
+//!   better of its preferences, and not C++'s besides.
 //! - The figures are the case's first ([`Figure::Speed`]), CPU for an operation, and the 99.9th percentile of
 //!   the waits. Others ([`Figure::Other`]) are listed where they are lost, and have no vote.
 //!

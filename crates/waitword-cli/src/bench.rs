@@ -67,16 +67,19 @@ pub(crate) struct Args {
     #[arg(long)]
     twice: bool,
 
-    /// Draw the order of the contenders, which is another one in each round, from this number (default: any)
+    /// Draw the order of the contenders, which is another one in each round, from this number
+    /// (default: any)
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// In the workloads on locks, how many milliseconds a run for a time lasts; less than 300 is for a quick look
+    /// In the workloads on locks, how many milliseconds a run for a time lasts; less than 300 is
+    /// for a quick look
     #[arg(long, value_name = "MS", default_value_t = WINDOW.as_millis() as u64,
           value_parser = clap::value_parser!(u64).range(1..=60_000))]
     window: u64,
 
-    /// Keep rounds beside which others used the machine: for a look at a machine that is never quiet
+    /// Keep rounds beside which others used the machine: for a look at a machine that is never
+    /// quiet
     #[arg(long)]
     keep_disturbed: bool,
 
@@ -84,11 +87,13 @@ pub(crate) struct Args {
     #[arg(long)]
     missing_packages: bool,
 
-    /// Print every row, not only the small tables at the end; for workloads that are asked for by name, it does
+    /// Print every row, not only the small tables at the end; for workloads that are asked for by
+    /// name, it does
     #[arg(long)]
     all: bool,
 
-    /// Without the loads drawn at random, of which a few are measured at the end where no workloads are named
+    /// Without the loads drawn at random, of which a few are measured at the end where no workloads
+    /// are named
     #[arg(long)]
     no_any: bool,
 

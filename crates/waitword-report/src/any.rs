@@ -1,4 +1,5 @@
-//! Loads drawn at random: how ours stands to the best peer of each, family by family, the bad tail first.
+//! Loads drawn at random: how ours stands to the best peer of each, family by family, the bad tail
+//! first.
 
 use crate::looks::Looks;
 use crate::number::interval;

@@ -1,4 +1,5 @@
-//! What a visitor wants to know: which lock is best at what on this machine, and how ours stands to it.
+//! What a visitor wants to know: which lock is best at what on this machine, and how ours stands to
+//! it.
 
 use crate::number::{figure, ratio_told};
 use crate::table::{Cell, Table};

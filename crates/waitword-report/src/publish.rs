@@ -1,4 +1,5 @@
-//! What is published of stored reports: RESULTS.md, and the tables of README and the docs between their marks.
+//! What is published of stored reports: RESULTS.md, and the tables of README and the docs between
+//! their marks.
 //!
 //! ```text
 //! <!-- results: locks -->
@@ -6,8 +7,8 @@
 //! <!-- results: end -->
 //! ```
 //!
-//! A table of README or the docs has beneath it by which command it was made, of which commit, and on what. All depends on the
-//! stored reports only: made again, it is the same.
+//! A table of README or the docs has beneath it by which command it was made, of which commit, and
+//! on what. All depends on the stored reports only: made again, it is the same.
 
 use crate::glance;
 use crate::markdown::{chapters, random_loads};
@@ -54,7 +55,8 @@ const CLOSE: &str = " -->";
 const END: &str = "<!-- results: end -->";
 
 impl Results {
-    /// One report of all workloads; of a workload that two files have, the first counts. `None` if there are none.
+    /// One report of all workloads; of a workload that two files have, the first counts. `None` if
+    /// there are none.
     fn merged(&self) -> Option<Report> {
         let mut runs = self.runs.iter();
         let mut all = runs.next()?.report.clone();
@@ -117,8 +119,8 @@ impl Results {
         }
     }
 
-    /// The text with all that stands between marks made anew. `root` leads from the text to the stored reports' directory's
-    /// parent: `../` in docs.
+    /// The text with all that stands between marks made anew. `root` leads from the text to the
+    /// stored reports' directory's parent: `../` in docs.
     ///
     /// # Errors
     /// A mark that has no end, or asks for what there is not.

@@ -227,7 +227,8 @@ fn bars_are_counted_and_all_that_are_not_met_are_named() {
     assert!(!page.contains("somebody: 0.5: "));
 }
 
-/// A visitor wants to know which lock is best at what; where that was measured, and what we wish for, come later.
+/// A visitor wants to know which lock is best at what; where that was measured, and what we wish
+/// for, come later.
 #[test]
 fn the_best_locks_stand_first_and_our_own_goals_later() {
     let page = html(&whole());

@@ -1,7 +1,8 @@
 //! The rounds: in each, all contenders of a cell, in an order drawn anew.
 //!
-//! A round beside which something else ran is made again; a cell that gets no quiet rounds is not measured. Where busy
-//! processes are part of the cell, what they use is not told from what others use.
+//! A round beside which something else ran is made again; a cell that gets no quiet rounds is not
+//! measured. Where busy processes are part of the cell, what they use is not told from what others
+//! use.
 
 use super::cell::{Beside, Cell};
 use super::child::{Answer, CHILD, Figures, Order};

@@ -1,8 +1,10 @@
 //! What is made of many cells: how we stand to each peer, and to the best peer of each cell.
 //!
-//! A ratio is taken round by round, between what was measured in the same round, and its median stands for the cell. The
-//! *best* peer of a cell is the one whose median throughput is the greatest there, for CPU and waits, too: to be compared
-//! in one figure with whoever happens to be best in that one would be to be compared with nobody.
+//! A ratio is taken round by round, between what was measured in the same round, and its median
+//! stands for the cell. The
+//! *best* peer of a cell is the one whose median throughput is the greatest there, for CPU and
+//! waits, too: to be compared in one figure with whoever happens to be best in that one would be to
+//! be compared with nobody.
 
 use super::cell::{Beside, Family};
 use super::child::Figures;
@@ -203,7 +205,8 @@ fn geometric_mean(values: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| (values.map(f64::ln).sum::<f64>() / count as f64).exp())
 }
 
-/// A bootstrap over the cells: the middle 99 % of the means of draws. Drawn, from the same seed each time.
+/// A bootstrap over the cells: the middle 99 % of the means of draws. Drawn, from the same seed
+/// each time.
 fn interval_of_mean(values: &[f64]) -> Interval {
     const DRAWS: usize = 2000;
     const OUTSIDE: usize = DRAWS / 200;
@@ -239,7 +242,8 @@ mod tests {
         }
     }
 
-    /// A cell in which std is the fastest, glibc takes the least CPU, and ours is `times` as fast as std.
+    /// A cell in which std is the fastest, glibc takes the least CPU, and ours is `times` as fast
+    /// as std.
     fn cell(number: u32, times: f64) -> CellReport {
         let id = CellId {
             family: Family::Mutex,

@@ -25,7 +25,8 @@ pub(super) enum Figure {
     ToLeastOf(&'static [&'static str]),
     /// The median of the ratio, in each round, to the most that one of these has: at least the limit.
     ToMostOf(&'static [&'static str]),
-    /// The median of the ratio, in each round, to the best that any peer has: where more is better, at least the limit.
+    /// The median of the ratio, in each round, to the best that any peer has: where more is better,
+    /// at least the limit.
     ToBest,
     /// The median of the ratio to what that peer has whose median of this metric is the greatest.
     ToFastest(&'static str),

@@ -1,12 +1,14 @@
-//! Rounds: every variant of a case once, one after the other, in an order that is drawn anew for each round.
+//! Rounds: every variant of a case once, one after the other, in an order that is drawn anew for
+//! each round.
 //!
-//! An order that turns (A B C, B C A) keeps who comes after whom, and with it what the one leaves behind for
-//! the other: warm caches, a clock that was slowed down. So the order is drawn, from the run's seed and the
-//! case's name, and is the same again with the same seed.
+//! An order that turns (A B C, B C A) keeps who comes after whom, and with it what the one leaves
+//! behind for the other: warm caches, a clock that was slowed down. So the order is drawn, from the
+//! run's seed and the case's name, and is the same again with the same seed.
 //!
-//! A round during which somebody else used the machine is thrown away and done again (short rounds together:
-//! the kernel counts in ticks, of which there must be some). A case that does not get its quiet rounds is not
-//! measured, and is named. Only a user who asks for it keeps disturbed rounds, and the report says how many.
+//! A round during which somebody else used the machine is thrown away and done again (short rounds
+//! together: the kernel counts in ticks, of which there must be some). A case that does not get its
+//! quiet rounds is not measured, and is named. Only a user who asks for it keeps disturbed rounds,
+//! and the report says how many.
 
 use super::contender::only;
 use super::{Case, Contender, Context, Failure, Measured, Metric};
@@ -183,7 +185,8 @@ fn orders(seed: u64, case: &str) -> Rng {
     Rng::with_seed(mixed)
 }
 
-/// One measurement of each, in an order drawn from these; the results in the order of the contenders.
+/// One measurement of each, in an order drawn from these; the results in the order of the
+/// contenders.
 fn run_round(
     case: &str,
     contenders: &mut [Contender],

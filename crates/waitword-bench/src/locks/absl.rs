@@ -3,8 +3,8 @@
 //!
 //! Used as `absl/synchronization/mutex.h` says. **Deadlock detection is switched off**, as in absl's optimized builds: Debian
 //! builds the library without `NDEBUG`, which leaves it on, and each lock would be looked up in a graph of all: most of
-//! the time of an uncontended one. Its other assertions stay in. `scripts/absl` builds it with `NDEBUG`; what is linked is found
-//! out by the build script, and is part of the name.
+//! the time of an uncontended one. Its other assertions stay in. `scripts/absl` builds it with
+//! `NDEBUG`; what is linked is found out by the build script, and is part of the name.
 //!
 //! The functions of `absl.cc` beside this file, compiled by the build script, end in a jump to the class's own
 //! function: one call, as with the others.

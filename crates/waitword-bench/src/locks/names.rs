@@ -27,7 +27,8 @@ pub fn is_peer(name: &str) -> bool {
     !is_ours(name) && !is_none && !name.ends_with("PI")
 }
 
-/// What of a peer is not as its users have it, and costs it something: to be said wherever its figures stand.
+/// What of a peer is not as its users have it, and costs it something: to be said wherever its
+/// figures stand.
 pub fn remark(name: &str) -> Option<&'static str> {
     let of = |peer: &str| name == peer || name.starts_with(&format!("{peer},"));
     if of("std") {

@@ -1,8 +1,9 @@
-//! C++20's `std::atomic<int>::wait` and `notify`, of libstdc++: a count of waiters at one of 16 places that all addresses
-//! share, a short spin, futex(2).
+//! C++20's `std::atomic<int>::wait` and `notify`, of libstdc++: a count of waiters at one of 16
+//! places that all addresses share, a short spin, futex(2).
 //!
-//! Its wait returns only when the value has changed, and a wake does not say whom it woke. So it is measured only
-//! where the word changes (`ping-pong`), or where nothing happens (`calls`); there is no requeue.
+//! Its wait returns only when the value has changed, and a wake does not say whom it woke. So it is
+//! measured only where the word changes (`ping-pong`), or where nothing happens (`calls`); there is
+//! no requeue.
 
 use super::{Futexes, Waited};
 use std::sync::atomic::AtomicU32;

@@ -1,7 +1,9 @@
-//! A table in the process, as ours is: `parking_lot_core`, which stands beneath parking_lot's locks.
+//! A table in the process, as ours is: `parking_lot_core`, which stands beneath parking_lot's
+//! locks.
 //!
-//! It has no words: a thread parks on an address if a check under the bucket lock says so. Used as its users do:
-//! who waits looks at the word first. `wake_op` changes the second word and then wakes, in steps of their own.
+//! It has no words: a thread parks on an address if a check under the bucket lock says so. Used as
+//! its users do: who waits looks at the word first. `wake_op` changes the second word and then
+//! wakes, in steps of their own.
 
 use super::{Futexes, Waited};
 use parking_lot_core::{
@@ -38,8 +40,8 @@ impl Futexes for Parked {
         let queued = || {
             QUEUED.fetch_add(1, SeqCst);
         };
-        // SAFETY: the address is of a word that is borrowed until the call returns, so nobody else's; the closures
-        // neither panic nor call the table.
+        // SAFETY: the address is of a word that is borrowed until the call returns, so nobody
+        // else's; the closures neither panic nor call the table.
         let result = unsafe {
             park(
                 key(word),

@@ -1,7 +1,9 @@
-//! futex(2) behind a spin, as a runtime would write it: what spins with ours must be compared with what spins.
+//! futex(2) behind a spin, as a runtime would write it: what spins with ours must be compared with
+//! what spins.
 //!
-//! A waiter looks at the word for as long as ours would ([`waitword::spin`]), and only then sleeps. Sleepers are
-//! counted, so that a wake is a load where nobody sleeps. One count for all words: it is for one word at a time.
+//! A waiter looks at the word for as long as ours would ([`waitword::spin`]), and only then sleeps.
+//! Sleepers are counted, so that a wake is a load where nobody sleeps. One count for all words: it
+//! is for one word at a time.
 
 use super::{Futexes, Kernel, Waited};
 use std::hint::spin_loop;
@@ -39,7 +41,8 @@ impl Futexes for Spinning {
                 break;
             }
         }
-        // Counted before the kernel looks at the word; who wakes has changed the word before it looks here.
+        // Counted before the kernel looks at the word; who wakes has changed the word before it
+        // looks here.
         SLEEPERS.fetch_add(1, SeqCst);
         let waited = KERNEL.wait(word, expected);
         SLEEPERS.fetch_sub(1, SeqCst);

@@ -1,23 +1,24 @@
-//! Where the median of what some values are a sample of lies, and how unlikely it is to be 1. Nothing is
-//! assumed of how the values scatter, but that the rounds have nothing to do with each other.
+//! Where the median of what some values are a sample of lies, and how unlikely it is to be 1.
+//! Nothing is assumed of how the values scatter, but that the rounds have nothing to do with each
+//! other.
 //!
 //! # The interval
 //!
 //! Each value is as likely to lie below the true median as above it. So the k-th least of n values
-//! lies above it with the chance that fewer than k of n fair coins show heads; the same holds at the
-//! other end. The interval from the k-th least to the k-th greatest has the greatest k with which it
-//! holds the median in at least 99 of 100 runs.
+//! lies above it with the chance that fewer than k of n fair coins show heads; the same holds at
+//! the other end. The interval from the k-th least to the k-th greatest has the greatest k with
+//! which it holds the median in at least 99 of 100 runs.
 //!
 //! # Few rounds
 //!
-//! Fewer than eight values have no such k: then the interval is their range, and holds the median less
-//! often. [`coverage`] says how often: 98.4 % with seven, 96.9 % with six. Of fewer than
+//! Fewer than eight values have no such k: then the interval is their range, and holds the median
+//! less often. [`coverage`] says how often: 98.4 % with seven, 96.9 % with six. Of fewer than
 //! [`ROUNDS_TO_TELL`] no difference is told.
 //!
 //! # The chance
 //!
-//! [`sign_test`] is the same coins: how likely it is that so many of the rounds or more lie on one side
-//! of 1 if none of the two is better. It is what many comparisons are corrected by
+//! [`sign_test`] is the same coins: how likely it is that so many of the rounds or more lie on one
+//! side of 1 if none of the two is better. It is what many comparisons are corrected by
 //! ([`many`](super::many)).
 
 use super::{Verdict, infinite};
@@ -70,7 +71,8 @@ pub fn interval_of_median(values: &[f64]) -> Option<Interval> {
     })
 }
 
-/// In which part of all runs an interval of so many rounds holds the true median; `None` of too few.
+/// In which part of all runs an interval of so many rounds holds the true median; `None` of too
+/// few.
 pub fn coverage(rounds: usize) -> Option<f64> {
     Some(1.0 - 2.0 * at_most(rounds, place(rounds)?))
 }
@@ -93,8 +95,8 @@ fn place(rounds: usize) -> Option<usize> {
 
 /// The chance that at most `heads` of `coins` fair coins show heads.
 fn at_most(coins: usize, heads: usize) -> f64 {
-    // The number of ways, term by term from that of none. Never of more than some hundred coins: nothing
-    // underflows that counts.
+    // The number of ways, term by term from that of none. Never of more than some hundred coins:
+    // nothing underflows that counts.
     let (mut ways, mut sum) = (1.0, 0.0);
     for k in 0..=heads.min(coins) {
         sum += ways;

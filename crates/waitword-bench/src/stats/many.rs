@@ -1,10 +1,10 @@
-//! Many comparisons at once. Of a thousand that differ in nothing, ten lie outside of intervals of 99 %:
-//! who counts wins and losses must expect more of each of them.
+//! Many comparisons at once. Of a thousand that differ in nothing, ten lie outside of intervals of
+//! 99 %: who counts wins and losses must expect more of each of them.
 //!
-//! The procedure is that of Benjamini and Hochberg (1995): of the m chances, sorted, find the greatest
-//! k-th that is at most k/m of 1 %. It and all below it count. Of what counts then, 1 % is expected to be
-//! noise. (Holm's would bound the chance of *any* error, and with a thousand comparisons would ask for 20
-//! of 21 rounds on one side.)
+//! The procedure is that of Benjamini and Hochberg (1995): of the m chances, sorted, find the
+//! greatest k-th that is at most k/m of 1 %. It and all below it count. Of what counts then, 1 % is
+//! expected to be noise. (Holm's would bound the chance of *any* error, and with a thousand
+//! comparisons would ask for 20 of 21 rounds on one side.)
 
 /// What part of those told is expected to be noise.
 pub const FALSE_DISCOVERIES: f64 = 0.01;

@@ -3,10 +3,10 @@
 //! There are no pairs, so there is no sign test ([`interval`](super::interval)). The interval is
 //! Efron's bootstrap (1979): draw as many values as there were from those that there were, with
 //! repetition, take the median, and again; of both runs; the middle 99 % of the quotients. No draw
-//! has to be made. Of n sorted values, a draw is at most the k-th with the chance k/n; so the middle
-//! one of n draws is at most the k-th where at least half of them are, which is a sum of binomial
-//! terms. The interval is exact, and the same each time. With few rounds it holds the true quotient
-//! somewhat less often than in 99 of 100 runs.
+//! has to be made. Of n sorted values, a draw is at most the k-th with the chance k/n; so the
+//! middle one of n draws is at most the k-th where at least half of them are, which is a sum of
+//! binomial terms. The interval is exact, and the same each time. With few rounds it holds the true
+//! quotient somewhat less often than in 99 of 100 runs.
 //!
 //! Of an even number, the lower of the two middle ones is used for the lower end, and the upper one
 //! for the upper end.
@@ -16,7 +16,8 @@ use super::{Interval, ROUNDS_TO_TELL};
 /// How unlikely it is, by the bootstrap, that the true quotient lies outside of the interval.
 const OUTSIDE: f64 = 0.01;
 
-/// Where the quotient of two medians lies, of two samples that have nothing to do with each other; `None` of too few.
+/// Where the quotient of two medians lies, of two samples that have nothing to do with each other;
+/// `None` of too few.
 pub fn interval_of_quotient(values: &[f64], others: &[f64]) -> Option<Interval> {
     if values.len().min(others.len()) < ROUNDS_TO_TELL {
         return None;
@@ -63,7 +64,8 @@ fn medians_drawn(values: &[f64]) -> [Vec<Drawn>; 2] {
 
 /// The chance that of n draws at least `wanted` are of those that have this chance each.
 fn at_least(n: usize, wanted: usize, chance: f64) -> f64 {
-    // The chance of `k`, term by term from that of none. Never of more than some hundred rounds: nothing underflows that counts.
+    // The chance of `k`, term by term from that of none. Never of more than some hundred rounds:
+    // nothing underflows that counts.
     let mut sum = 0.0;
     for k in wanted..=n {
         let choose = (0..k)

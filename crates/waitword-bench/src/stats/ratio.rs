@@ -1,7 +1,8 @@
 //! A ratio, how sure it is, and whether it is one at all.
 //!
-//! Two runs of the very same code never take the same time. So a ratio is printed with the interval in
-//! which it lies with some 99 % certainty ([`coverage`](super::coverage)), and with what the interval says:
+//! Two runs of the very same code never take the same time. So a ratio is printed with the interval
+//! in which it lies with some 99 % certainty ([`coverage`](super::coverage)), and with what the
+//! interval says:
 //!
 //! | | the interval |
 //! |---|---|

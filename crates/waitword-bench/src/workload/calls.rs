@@ -12,9 +12,9 @@
 //!
 //! **Figures.** Nanoseconds a call, the median of five batches of some milliseconds. The kernel has 32-bit
 //! words only: every width of ours is compared with those. Each call is a function that is called and
-//! returns ([`Called`](crate::ops::Called)); *futex(2), inlined* shows what the bare instruction costs in a loop that never
-//! returns. `getppid`, a function too, is the floor of any system call. *parking_lot_core* and *C++ atomic wait* answer in the
-//! process as ours does, on private words.
+//! returns ([`Called`]); *futex(2), inlined* shows what the bare instruction costs in a loop that
+//! never returns. `getppid`, a function too, is the floor of any system call. *parking_lot_core*
+//! and *C++ atomic wait* answer in the process as ours does, on private words.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};

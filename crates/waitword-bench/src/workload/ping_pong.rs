@@ -7,11 +7,11 @@
 //!
 //! **Figures.** Nanoseconds for one hand-over (half a round trip), the median of three batches. On one CPU
 //! the ideal is one context switch a hand-over. *spin off*: a waiter sleeps at once; *spin on*: it spins
-//! first, as long as it does by default. The kernel's futex never spins; *futex(2), spinning* is the kernel's behind a
-//! spin of the same length, which makes no call where nobody sleeps.
+//! first, as long as it does by default. The kernel's futex never spins; *futex(2), spinning* is
+//! the kernel's behind a spin of the same length, which makes no call where nobody sleeps.
 //!
 //! *futex(2), inlined* is the kernel's futex in a loop that never returns: why that is worth a line, and is not
-//! the baseline, is told at [`Called`](crate::ops::Called).
+//! the baseline, is told at [`Called`].
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
@@ -133,8 +133,8 @@ fn cases(_: &Settings) -> Vec<Case> {
     Placement::all().map(case).collect()
 }
 
-/// One that is not woken while its word stays as it is, so that the proof is not for it. The game changes the
-/// word; a wait that does not wait shows there as a turn that is lost.
+/// One that is not woken while its word stays as it is, so that the proof is not for it. The game
+/// changes the word; a wait that does not wait shows there as a turn that is lost.
 fn game<F: Futexes>(futex: F, crew: &Rc<Crew>, placement: Placement) -> Contender {
     let crew = crew.clone();
     let words = Arc::new(Words::<F::Word>::new(1, Spacing::Apart, true));

@@ -1,8 +1,8 @@
 //! `rwlock`: some threads, one reader-writer lock.
 //!
 //! **Work.** Thread i, on CPU i mod n, over and over until time is over. A read section compares two numbers; a write
-//! section adds one to each. Nothing between, as in the mail; in some cases 1000 ns of work, as in programs: what a lock gains where
-//! threads do nothing but lock it may be gone there.
+//! section adds one to each. Nothing between, as in the mail; in some cases 1000 ns of work, as in
+//! programs: what a lock gains where threads do nothing but lock it may be gone there.
 //!
 //! | cases | each thread |
 //! |---|---|
@@ -19,12 +19,13 @@
 //! **Figures** of the first kind. *time*: the run's, by the operations of all threads: nanoseconds for one, on n CPUs
 //! at best an n-th of what it takes. (For cycles: the report's header says how many ticks of the time-stamp counter a
 //! nanosecond has.) *all threads*: the same the other way round, operations in a second. CPU time
-//! and context switches are in the columns that every report has (`/op`). *fairness*: Jain's index over the threads' counts; 1 if all have
-//! done the same. *wait p99.9, max*: of all lock calls, in a run of their own.
+//! and context switches are in the columns that every report has (`/op`). *fairness*: Jain's index
+//! over the threads' counts; 1 if all have done the same. *wait p99.9, max*: of all lock calls, in
+//! a run of their own.
 //!
 //! Of the second kind. *reads*, *writes*: of all readers and all writers, in a second; *more is better*. *read* and
-//! *write p50, p99, p99.9, max*: from before the lock call until after, for each class. A wait as long as the run (300 ms)
-//! is one that ended only since the other class left off:
+//! *write p50, p99, p99.9, max*: from before the lock call until after, for each class. A wait as
+//! long as the run (300 ms) is one that ended only since the other class left off:
 //! that is starvation. Where threads are more than CPUs, a wait for the lock can contain one for the CPU.
 
 pub(super) mod classes;

@@ -48,7 +48,8 @@ pub(crate) struct Args {
     #[arg(long)]
     flavours: bool,
 
-    /// Keep rounds beside which others used the machine: for a look at a machine that is never quiet
+    /// Keep rounds beside which others used the machine: for a look at a machine that is never
+    /// quiet
     #[arg(long)]
     keep_disturbed: bool,
 
@@ -146,8 +147,8 @@ fn with_progress(plan: &Plan, context: &Context) -> (AnyReport, Option<Failure>)
     measured
 }
 
-/// A few of each of the families that every program has, for the end of `waitword bench`. They come from a seed that nobody tunes
-/// on.
+/// A few of each of the families that every program has, for the end of `waitword bench`. They come
+/// from a seed that nobody tunes on.
 pub(super) fn a_few(context: &Context) -> Result<(AnyReport, Option<Failure>), String> {
     const CELLS: u32 = 3;
     const MOST_ROUNDS: usize = 3;

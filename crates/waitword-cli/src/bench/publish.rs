@@ -1,4 +1,5 @@
-//! `waitword bench publish`: RESULTS.md and the tables of README and the docs, of the stored reports.
+//! `waitword bench publish`: RESULTS.md and the tables of README and the docs, of the stored
+//! reports.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -18,8 +18,8 @@ use waitword_bench::report::{
 use waitword_bench::stats::{ROUNDS_TO_TELL, Ratio, Verdict as Told};
 use waitword_report::{figure, how_sure, interval, range};
 
-/// A ratio with what it says, the interval in which it lies, and the rounds' range. One of few rounds stands with a question
-/// mark.
+/// A ratio with what it says, the interval in which it lies, and the rounds' range. One of few
+/// rounds stands with a question mark.
 fn ratio(ratio: &Ratio) -> [String; 3] {
     let median = figure(ratio.summary.median);
     let told = match ratio.verdict {

@@ -37,7 +37,8 @@ impl Score {
     }
 }
 
-/// The scores of some rows, in the order in which they first come: one for each figure that has a vote.
+/// The scores of some rows, in the order in which they first come: one for each figure that has a
+/// vote.
 fn scores<'a, K: PartialEq>(
     all: impl Iterator<Item = &'a Standing>,
     key: impl Fn(&'a Standing) -> K,

@@ -40,8 +40,8 @@ pub(super) fn mutex<M: BenchMutex>() -> Lock {
     }
 }
 
-/// One of ours with its spinning on, as it is shipped: what a lock that sleeps does before. The spin lasts as long by the clock
-/// as it does unstepped, so the row has the least of it.
+/// One of ours with its spinning on, as it is shipped: what a lock that sleeps does before. The
+/// spin lasts as long by the clock as it does unstepped, so the row has the least of it.
 pub(super) fn as_shipped<M: BenchMutex>() -> Lock {
     let sleeps: Row = (
         "lock, sleeps",

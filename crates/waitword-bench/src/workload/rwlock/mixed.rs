@@ -1,5 +1,6 @@
-//! Every thread reads, and seldom writes, for a time: over and over, or with some work between, as programs have it. Then once more,
-//! with the time of every lock call taken, which is a run of its own since that takes longer than the call.
+//! Every thread reads, and seldom writes, for a time: over and over, or with some work between, as
+//! programs have it. Then once more, with the time of every lock call taken, which is a run of its
+//! own since that takes longer than the call.
 //!
 //! Not for a number of operations: a lock on which threads form a convoy can be some hundred times as slow from one
 //! moment to the next, and a number that fits the one would take minutes with the other.

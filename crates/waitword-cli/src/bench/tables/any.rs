@@ -113,7 +113,8 @@ fn to_best(report: &AnyReport, ours: Contender) -> String {
     best_of(report, &title, ours, to)
 }
 
-/// The geometric mean with its interval, the tenth percentile and the worst, of throughput; CPU and waits.
+/// The geometric mean with its interval, the tenth percentile and the worst, of throughput; CPU and
+/// waits.
 fn best_of(report: &AnyReport, title: &str, ours: Contender, to: To) -> String {
     let head = [
         "loads",

@@ -1,6 +1,8 @@
-//! The end of what is printed: a small table for each patch, one for random loads, and where the rest is.
+//! The end of what is printed: a small table for each patch, one for random loads, and where the
+//! rest is.
 //!
-//! In all at most 60 lines of at most [`WIDTH`] columns: five tables of at most six rows, one of seven, and what is to be said.
+//! In all at most 60 lines of at most [`WIDTH`] columns: five tables of at most six rows, one of
+//! seven, and what is to be said.
 
 use super::any;
 use super::figure;
