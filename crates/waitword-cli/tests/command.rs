@@ -323,7 +323,7 @@ fn random_loads_are_measured_and_replayed() {
         "1",
         "--keep-disturbed",
         "--milliseconds",
-        "20",
+        "60",
         "--beside",
         "quiet,one-cpu,half-quota",
         "--flavours",

@@ -3,7 +3,7 @@
 use super::{Job, Tally, check_counted};
 use crate::any::cell::Load;
 use crate::any::crowd::{self, Outcome};
-use crate::harness::Failure;
+use crate::harness::{Failure, check};
 use crate::locks::BenchMutex;
 use crate::ops::{Futexes as _, Kernel, Waited};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -104,6 +104,10 @@ pub(in crate::any) fn run<M: BenchMutex>(job: Job<'_>) -> Result<Outcome, Failur
     );
     check_counted(guarded.tally.so_far(), &outcome)?;
     // What lies between two bursts is the same for all.
-    outcome.seconds = gate.took.into_inner() as f64 / 1e9;
+    let took = gate.took.into_inner();
+    check(took > 0, || {
+        "no burst came to its end in all the time".to_owned()
+    })?;
+    outcome.seconds = took as f64 / 1e9;
     Ok(outcome)
 }
