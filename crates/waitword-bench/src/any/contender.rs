@@ -108,7 +108,7 @@ impl Contender {
             Self::Nsync => rwlock::run::<locks::nsync::Mu>(job),
             #[cfg(has_absl)]
             Self::Absl => rwlock::run::<locks::absl::Mu>(job),
-            Self::Waitword => rwlock::run::<ours::RwLock<ours::PreferWriters>>(job),
+            Self::Waitword => rwlock::run::<ours::RwLock<ours::PreferReaders>>(job),
             _ => Err(self.is_missing()),
         }
     }
