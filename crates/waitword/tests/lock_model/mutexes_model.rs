@@ -28,6 +28,8 @@ pub(crate) struct Modelled {
     /// Who must have the mutex next.
     next: Option<usize>,
     interrupted: [bool; THREADS + 1],
+    /// Who waited for a signal while another was signalled.
+    saw_a_signal: [bool; THREADS + 1],
 }
 
 impl Modelled {
@@ -133,6 +135,7 @@ impl Modelled {
             Some(answer) => self.stand_in_line(thread, answer, false),
             None => {
                 self.queue.push(thread);
+                self.saw_a_signal[thread] = false;
                 self.doing.insert(thread, Doing::Waits { keeps });
             }
         }
@@ -142,6 +145,9 @@ impl Modelled {
     fn notify(&mut self, count: usize) -> Answer {
         let count = count.min(self.queue.len());
         let signalled: Vec<usize> = self.queue.drain(..count).collect();
+        for &thread in &self.queue {
+            self.saw_a_signal[thread] |= !signalled.is_empty();
+        }
         for thread in signalled {
             self.signal(thread, Ok(0));
         }
@@ -160,6 +166,7 @@ impl Model<Mutexes> for Modelled {
             queue: Vec::new(),
             next: None,
             interrupted: [false; THREADS + 1],
+            saw_a_signal: [false; THREADS + 1],
         }
     }
 
@@ -266,9 +273,16 @@ impl Model<Mutexes> for Modelled {
         self.interrupted[thread] = true;
         let place = self.queue.iter().position(|&other| other == thread);
         if let Some(place) = place.filter(|_| self.sort.signals == Scope::Private) {
-            self.interrupted[thread] = false;
             self.queue.remove(place);
-            self.signal(thread, Err(EINTR));
+            // The kernel cannot say whom a signal was for, so a waiter of a priority-inheriting
+            // mutex takes one that came since for its own. The interruption stays for its next wait.
+            let is_taken_for_a_signal = self.inherits() && self.saw_a_signal[thread];
+            self.interrupted[thread] = is_taken_for_a_signal;
+            let answer = match is_taken_for_a_signal {
+                true => Ok(0),
+                false => Err(EINTR),
+            };
+            self.signal(thread, answer);
         }
     }
 
