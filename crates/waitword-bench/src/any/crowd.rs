@@ -4,11 +4,14 @@
 //! main                                  a member
 //! ----                                  --------
 //! until all are ready                   its tables of times; bound, if the cell says so; ready
-//! flag = go; read the clock             its CPU time so far; then, until the flag says stop:
-//! sleep                                     wait for the lock: how long?
-//! flag = stop; read the clock               work, give it back, work
+//! sleep                                 read the clock; its CPU time so far; until it is over:
+//! it is over; read the clock                wait for the lock: how long?
+//!                                           work, give it back, work
 //!                                       its CPU time, its account
 //! ```
+//!
+//! The time begins when the first member does. `main` itself may get a CPU only after the members
+//! have had theirs, which takes 100 ms and more with tens of threads on two CPUs.
 
 use super::cell::{Beside, Cell};
 use super::draw::rng_of;
@@ -163,36 +166,39 @@ pub(super) fn run(
                     }
                     let mut member = Member::new(cell, number, over, is_traced);
                     gate.wait();
+                    let began = Instant::now();
                     let before = Usage::of_this_thread();
                     body(&mut member);
                     let usage = Usage::of_this_thread() - before;
-                    (member.operations, usage, member.waits, member.timeline)
+                    (began, usage, member)
                 })
             })
             .collect();
         gate.wait();
-        let started = Instant::now();
         std::thread::sleep(time);
         over.0.store(true, SeqCst);
-        let seconds = started.elapsed().as_secs_f64();
+        let ended = Instant::now();
         while members.iter().any(|member| !member.is_finished()) {
             end();
             std::thread::sleep(Duration::from_millis(1));
         }
+        let mut began = ended;
         let mut outcome = Outcome {
-            seconds,
+            seconds: 0.0,
             operations: Vec::new(),
             usage: Usage::default(),
             waits: histogram(),
             timelines: Vec::new(),
         };
         for member in members {
-            let (operations, usage, waits, timeline) = member.join().expect("it has not panicked");
-            outcome.operations.push(operations);
+            let (its_beginning, usage, member) = member.join().expect("it has not panicked");
+            began = began.min(its_beginning);
+            outcome.operations.push(member.operations);
             outcome.usage += usage;
-            outcome.waits.add(waits).expect("of the same range");
-            outcome.timelines.extend(timeline);
+            outcome.waits.add(member.waits).expect("of the same range");
+            outcome.timelines.extend(member.timeline);
         }
+        outcome.seconds = (ended - began).as_secs_f64();
         outcome
     })
 }
