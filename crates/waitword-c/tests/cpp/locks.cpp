@@ -309,12 +309,16 @@ template <class Condition, class Mutex, class Lock> void is_a_condition()
     times_out(
         [&](auto time) { return condition.wait_for(lock, time) == std::cv_status::no_timeout; },
         [&](auto time) {
-            // By a clock that had to be guessed at it may end too early, for no reason.
+            // By a clock that had to be guessed at it may end too early, for no reason. Not if it
+            // began too late.
             using Clock = typename decltype(time)::clock;
-            while (condition.wait_until(lock, time) == std::cv_status::no_timeout)
-                if (Clock::now() >= time)
+            for (;;) {
+                const bool is_late = Clock::now() >= time;
+                if (condition.wait_until(lock, time) == std::cv_status::timeout)
+                    return false;
+                if (is_late)
                     return true;
-            return false;
+            }
         });
     CHECK(lock.owns_lock());
     bool done = false;
