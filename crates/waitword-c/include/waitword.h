@@ -295,7 +295,7 @@ enum ww_event_flag {
 #define WW_MUTEX_ADAPTIVE 0
 
 /**
- * Flavour of a mutex: a running thread may take it past sleepers, one waiter spins, and who has waited long is
+ * Flavour of a mutex: a running thread may take it past sleepers, waiters stay awake for some µs, and who has waited long is
  * handed it.
  */
 #define WW_MUTEX_THROUGHPUT 16

@@ -52,7 +52,7 @@ pub(crate) struct RunArgs {
 enum Flavour {
     /// Chooses for itself whether to spin, to sleep and to hand over
     Adaptive,
-    /// Running threads take the lock past sleepers, one waiter spins
+    /// Running threads take the lock past sleepers, waiters stay awake for some µs
     Throughput,
     /// A thread that finds it taken sleeps at once
     WaitWake,
@@ -69,7 +69,7 @@ impl RunArgs {
             variables.push(("WAITWORD_MUTEX", flavour.get_name().into()));
         }
         if let Some(nanoseconds) = self.spin {
-            variables.push(("WAITWORD_SPIN", nanoseconds.to_string().into()));
+            variables.push(("WAITWORD_SPIN_NS", nanoseconds.to_string().into()));
         }
         match &self.summary {
             None => {}

@@ -73,10 +73,10 @@ programs! {
     inheritance: Program::new("inheritance.c").with_real_time_threads();
     real_time: Program::new("real_time.c").with_real_time_threads();
     // Whoever spins instruction by instruction does so for long. The long run, below, has it all.
-    lost_wakeup: Program::new("lost_wakeup.c").with_variables(&[("WAITWORD_SPIN", "0")]);
-    stepped: Program::new("stepped.c").with_variables(&[("WAITWORD_SPIN", "0")]);
+    lost_wakeup: Program::new("lost_wakeup.c").with_variables(&[("WAITWORD_SPIN_NS", "0")]);
+    stepped: Program::new("stepped.c").with_variables(&[("WAITWORD_SPIN_NS", "0")]);
     leaving_stepped: Program::new("leaving_stepped.cpp")
-        .with_variables(&[("WAITWORD_SPIN", "0"), ("CONFORMANCE_ROUNDS", "12")]);
+        .with_variables(&[("WAITWORD_SPIN_NS", "0"), ("CONFORMANCE_ROUNDS", "12")]);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn every_setting_conforms() {
         for (name, value) in [
             ("WAITWORD_MUTEX", "throughput"),
             ("WAITWORD_MUTEX", "wait-wake"),
-            ("WAITWORD_SPIN", "0"),
+            ("WAITWORD_SPIN_NS", "0"),
         ] {
             let ours = Report::of(&program, &built.run(Under::DropInWith(name, value)));
             let wrong = ours.wrong(&format!("with {name}={value}"));

@@ -480,9 +480,8 @@ pub unsafe extern "C-unwind" fn pthread_mutex_unlock(pointer: *mut pthread_mutex
         // SAFETY: the caller holds the mutex, or acts for the thread that does, by POSIX's
         // contract.
         Some(raw) => match unsafe { raw.unlock_plain_at_once() } {
-            GivenBack::Yes => 0,
-            GivenBack::Unless(waiter) => wake_late(waiter),
-            GivenBack::No => unlock_among_others(raw),
+            true => 0,
+            false => unlock_among_others(raw),
         },
         None => unlock_owned(pointer, this),
     }

@@ -30,12 +30,12 @@ pub(crate) fn environment(slice: &Slice) -> Vec<(&'static str, OsString)> {
     let name = mix_with(slice.seed, &slice.scenario);
     let mut dice = fastrand::Rng::with_seed(mix(name ^ slice.number));
     let flavour = ["adaptive", "adaptive", "throughput", "wait-wake"][dice.usize(0..4)];
-    let spin = ["10000", "0", "1000", "100000"][dice.usize(0..4)];
+    let spin = ["60000", "0", "1000", "600000"][dice.usize(0..4)];
     let mut variables = vec![
         (PRELOAD, library.into()),
         ("WAITWORD", "on".into()),
         ("WAITWORD_MUTEX", flavour.into()),
-        ("WAITWORD_SPIN", spin.into()),
+        ("WAITWORD_SPIN_NS", spin.into()),
         ("WAITWORD_FUTEX", "on".into()),
     ];
     // Counting takes every call off its fast path.

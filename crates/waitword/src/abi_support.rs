@@ -30,11 +30,11 @@ pub trait MutexHalves {
     /// As `lock_until`: of a mutex that keeps no owner only [`LockError::TimedOut`], unless its memory was overwritten.
     fn lock_plain_contended(&self, deadline: &Deadline) -> Result<(), LockError>;
 
-    /// Gives it back if it keeps no owner and no thread waits.
+    /// Gives it back if it keeps no owner and no thread waits; whether it did.
     ///
     /// # Safety
     /// The caller holds it.
-    unsafe fn unlock_plain_at_once(&self) -> GivenBack<'_>;
+    unsafe fn unlock_plain_at_once(&self) -> bool;
 
     /// [`unlock_checked`](RawPosixMutex::unlock_checked), after [`unlock_plain_at_once`](Self::unlock_plain_at_once) has failed,
     /// by the shortest way for a mutex that keeps no owner.
@@ -69,7 +69,7 @@ impl MutexHalves for RawPosixMutex {
     }
 
     #[inline(always)]
-    unsafe fn unlock_plain_at_once(&self) -> GivenBack<'_> {
+    unsafe fn unlock_plain_at_once(&self) -> bool {
         // SAFETY: forwards this function's own contract.
         unsafe { self.unlock_plain_at_once() }
     }

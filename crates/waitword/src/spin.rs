@@ -1,19 +1,21 @@
-//! How long a private waiter spins before it sleeps.
+//! For how long a waiter stays awake before it sleeps.
 //!
-//! By default about as long as a sleep and a wake-up across CPUs cost, since a waiter that is woken
-//! sooner is better off awake. The environment variable `WAITWORD_SPIN_NS` sets it at first use. There are
-//! never more spinners than CPUs less one, and a waiter whose spins were in vain stops by itself.
+//! To sleep and to be woken takes 60 µs where the CPU has become idle; a waiter that is woken
+//! sooner is better off awake. So the default is 60 µs at most, and the environment variable
+//! `WAITWORD_SPIN_NS` sets it at first use. Within that a waiter goes by what was worth while at
+//! the same lock, or in its last sleeps. After its first looks it yields its CPU to other threads
+//! of the process, and with one CPU it sleeps at once.
 
 use crate::park;
 use core::time::Duration;
 
-/// How long a waiter spins at most.
+/// For how long a waiter stays awake, at most.
 pub fn budget() -> Duration {
     park::budget()
 }
 
-/// Sets how long a waiter spins at most, from the next wait on; zero means to sleep at once. More than a
-/// second is taken as a second.
+/// Sets for how long a waiter stays awake at most, from the next wait on; zero means to sleep at
+/// once. More than a second is taken as a second.
 pub fn set_budget(budget: Duration) {
     park::set_budget(budget);
 }

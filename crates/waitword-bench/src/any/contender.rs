@@ -4,7 +4,7 @@ use super::cell::Family;
 use super::crowd::Outcome;
 use super::families::{Job, burst, fork_join, many_mutexes, mutex, pool, queue, rwlock};
 use crate::harness::Failure;
-use crate::locks::{self, barrier, glibc, ours, parking_lot, semaphore, stdlib};
+use crate::locks::{barrier, glibc, ours, parking_lot, semaphore, stdlib};
 use core::fmt;
 use core::str::FromStr;
 use serde::{Deserialize, Serialize};
@@ -105,9 +105,9 @@ impl Contender {
             Self::Std => rwlock::run::<stdlib::RwLock>(job),
             Self::ParkingLot => rwlock::run::<parking_lot::RwLock>(job),
             #[cfg(has_nsync)]
-            Self::Nsync => rwlock::run::<locks::nsync::Mu>(job),
+            Self::Nsync => rwlock::run::<crate::locks::nsync::Mu>(job),
             #[cfg(has_absl)]
-            Self::Absl => rwlock::run::<locks::absl::Mu>(job),
+            Self::Absl => rwlock::run::<crate::locks::absl::Mu>(job),
             Self::Waitword => rwlock::run::<ours::RwLock<ours::PreferReaders>>(job),
             _ => Err(self.is_missing()),
         }
@@ -119,9 +119,9 @@ impl Contender {
             Self::Std => queue::run::<stdlib::Condvar>(job),
             Self::ParkingLot => queue::run::<parking_lot::Condvar>(job),
             #[cfg(has_nsync)]
-            Self::Nsync => queue::run::<locks::nsync::Cv>(job),
+            Self::Nsync => queue::run::<crate::locks::nsync::Cv>(job),
             #[cfg(has_absl)]
-            Self::Absl => queue::run::<locks::absl::Cv>(job),
+            Self::Absl => queue::run::<crate::locks::absl::Cv>(job),
             Self::Waitword => queue::run::<ours::Condvar<ours::Adaptive>>(job),
             Self::WaitwordThroughput => queue::run::<ours::Condvar<ours::Throughput>>(job),
             Self::WaitwordWaitWake => queue::run::<ours::Condvar<ours::WaitWake>>(job),
@@ -136,9 +136,9 @@ impl Contender {
             Self::Std => pool::run::<pool::Made<stdlib::Condvar>>(job),
             Self::ParkingLot => pool::run::<pool::Made<parking_lot::Condvar>>(job),
             #[cfg(has_nsync)]
-            Self::Nsync => pool::run::<pool::Made<locks::nsync::Cv>>(job),
+            Self::Nsync => pool::run::<pool::Made<crate::locks::nsync::Cv>>(job),
             #[cfg(has_absl)]
-            Self::Absl => pool::run::<pool::Made<locks::absl::Cv>>(job),
+            Self::Absl => pool::run::<pool::Made<crate::locks::absl::Cv>>(job),
             Self::Waitword => pool::run::<semaphore::Ours>(job),
             _ => Err(self.is_missing()),
         }
@@ -150,9 +150,9 @@ impl Contender {
             Self::Std => fork_join::run::<barrier::Std>(job),
             Self::ParkingLot => fork_join::run::<fork_join::Made<parking_lot::Condvar>>(job),
             #[cfg(has_nsync)]
-            Self::Nsync => fork_join::run::<fork_join::Made<locks::nsync::Cv>>(job),
+            Self::Nsync => fork_join::run::<fork_join::Made<crate::locks::nsync::Cv>>(job),
             #[cfg(has_absl)]
-            Self::Absl => fork_join::run::<fork_join::Made<locks::absl::Cv>>(job),
+            Self::Absl => fork_join::run::<fork_join::Made<crate::locks::absl::Cv>>(job),
             Self::Waitword => fork_join::run::<barrier::Ours>(job),
             _ => Err(self.is_missing()),
         }
@@ -172,9 +172,9 @@ macro_rules! with_mutex {
             Contender::Std => run::<stdlib::Mutex>($job),
             Contender::ParkingLot => run::<parking_lot::Mutex>($job),
             #[cfg(has_nsync)]
-            Contender::Nsync => run::<locks::nsync::Mu>($job),
+            Contender::Nsync => run::<crate::locks::nsync::Mu>($job),
             #[cfg(has_absl)]
-            Contender::Absl => run::<locks::absl::Mu>($job),
+            Contender::Absl => run::<crate::locks::absl::Mu>($job),
             Contender::Waitword => run::<ours::Mutex<ours::Adaptive>>($job),
             Contender::WaitwordThroughput => run::<ours::Mutex<ours::Throughput>>($job),
             Contender::WaitwordWaitWake => run::<ours::Mutex<ours::WaitWake>>($job),

@@ -120,7 +120,7 @@ pub(super) fn set() {
     SUBJECT.store(thread_number(), SeqCst);
     // SAFETY: this process has one thread. The drop-in reads these at its first lock, which is yet to come.
     unsafe {
-        libc::setenv(c"WAITWORD_SPIN".as_ptr(), c"0".as_ptr(), 1);
+        libc::setenv(c"WAITWORD_SPIN_NS".as_ptr(), c"0".as_ptr(), 1);
         for name in [c"WAITWORD", c"WAITWORD_MUTEX", c"WAITWORD_SUMMARY"] {
             libc::unsetenv(name.as_ptr());
         }

@@ -126,7 +126,7 @@ machine with the same they differ by no more than that.
 In the chapters that set locks beside each other each operation is one call of a function, or two (lock and unlock), and that is
 counted. Rust's std unlocks by a guard, which is kept beside the lock: one of its own lines, and some of its instructions. Nobody spins
 in ours (their spinning is turned off here), but in the rows with *spinning*, where they are as shipped; peers spin as they do. A spin of
-ours lasts by the clock, up to some 10 µs, and single-stepping takes longer than that for a few looks: so a row with *spinning* has the
+ours lasts by the clock, up to some 60 µs, and single-stepping takes longer than that for a few looks: so a row with *spinning* has the
 least that it can be, and is not checked. A peer that counts its looks (std: 100) is counted whole. The drop-in is loaded into a running process here, and not preloaded.
 A thread that others wake is held before it gets on, so what is counted is the waker's work alone.
 

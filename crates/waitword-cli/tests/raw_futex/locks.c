@@ -162,6 +162,28 @@ static void wait_thrice(void)
 	}
 }
 
+/* Some microseconds after the thread before it has been woken, and not before it waits again. */
+static void *wake_often(void *unused)
+{
+	for (int i = 0; i < 1000; i++) {
+		for (volatile int spin = 0; spin < 5000; spin++)
+			;
+		while (syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0) == 0)
+			;
+	}
+	return unused;
+}
+
+static void wait_often(void)
+{
+	pthread_t thread;
+	pthread_create(&thread, NULL, wake_often, NULL);
+	for (int i = 0; i < 1000; i++)
+		while (syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0))
+			;
+	pthread_join(thread, NULL);
+}
+
 static void fork_twice(void)
 {
 	lock_often(1000);
@@ -192,6 +214,8 @@ int main(int argc, char **argv)
 		compete();
 	else if (!strcmp(what, "wait"))
 		wait_thrice();
+	else if (!strcmp(what, "wait-often"))
+		wait_often();
 	else if (!strcmp(what, "fork"))
 		fork_twice();
 	else if (!strcmp(what, "clear")) {

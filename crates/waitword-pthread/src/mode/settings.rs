@@ -42,7 +42,7 @@ impl Settings {
             is_on: tell.switch(c"WAITWORD"),
             futexes: tell.switch(c"WAITWORD_FUTEX"),
             flavour: tell.flavour(c"WAITWORD_MUTEX"),
-            spin: tell.nanoseconds(c"WAITWORD_SPIN"),
+            spin: tell.nanoseconds(c"WAITWORD_SPIN_NS"),
             summary: tell.summary(c"WAITWORD_SUMMARY"),
         }
     }

@@ -210,6 +210,7 @@ impl Interrupter {
         Until {
             deadline,
             by: Some(&self.sleeps),
+            at_once: false,
         }
     }
 }

@@ -30,6 +30,7 @@ impl Sleeper {
                 let until = Until {
                     deadline: None,
                     by: Some(&sleeper.interrupts),
+                    at_once: false,
                 };
                 parker.park(&sleeper.notice, until).is_ok()
             })
@@ -141,6 +142,7 @@ impl Store {
         let until = Until {
             deadline: None,
             by: Some(&self.interrupts),
+            at_once: false,
         };
         // SAFETY: the mutex is held, and there is only this one.
         let wakeup = unsafe { self.condvar.wait_until(&self.mutex, until) }.unwrap();

@@ -1,10 +1,10 @@
-//! "Is that thread running?", as far as it can be known for free.
+//! On which CPU a thread runs, as far as it can be known for free.
 //!
-//! The kernel keeps each thread's CPU number up to date in the thread's own memory (rseq, Linux 4.18; registered by
-//! glibc since 2.35), so to read one's own costs a load. Another thread's `rseq` area must not be read: it goes
-//! away with its thread. But a lock's owner can leave the number of its CPU in the lock's word, and whoever
-//! then finds *its own* number there knows that the owner is not running: two threads do not run on one CPU.
-//! (Unless the owner has been moved since, which within a critical section is rare, and costs a sleep.)
+//! The kernel keeps each thread's CPU number up to date in the thread's own memory (rseq, Linux
+//! 4.18; registered by glibc since 2.35), so to read one's own costs a load. Another thread's
+//! `rseq` area must not be read: it goes away with its thread. But a waiter can leave the number of
+//! its CPU where it parks: a waker that goes on running does best to wake one that ran elsewhere,
+//! and one that is about to sleep, one that ran here.
 
 #[cfg(not(loom))]
 pub(crate) use real::current_cpu;

@@ -78,6 +78,7 @@ use crate::sys::clock::Deadline;
 use core::num::NonZeroU32;
 use interrupt::{Interruptible, Interrupts};
 use pool::{Group, Slot};
+use spin::Spin;
 
 /// How a sleep ended without a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,9 +92,20 @@ pub(crate) enum Ended {
 pub(crate) struct Until<'a> {
     pub(crate) deadline: Option<&'a Deadline>,
     pub(crate) by: Option<&'a Interrupts>,
+    /// It has been awake for long enough, and does not spin before it sleeps.
+    pub(crate) at_once: bool,
 }
 
 impl<'a> Until<'a> {
+    /// Without a spin.
+    #[inline]
+    pub(crate) fn asleep(deadline: Option<&'a Deadline>) -> Self {
+        Self {
+            at_once: true,
+            ..deadline.into()
+        }
+    }
+
     /// What the sleeper is reached by. (A deadline that can be brought forward is so by the same.)
     #[inline]
     fn reached_by(self) -> Option<&'a Interrupts> {
@@ -112,13 +124,16 @@ impl<'a> Until<'a> {
 impl<'a> From<Option<&'a Deadline>> for Until<'a> {
     #[inline]
     fn from(deadline: Option<&'a Deadline>) -> Self {
-        Self { deadline, by: None }
+        Self {
+            deadline,
+            by: None,
+            at_once: false,
+        }
     }
 }
 
 /// A parker in the hands of one thread for the length of one wait.
 pub(crate) struct Parker<'a> {
-    pool: &'a Pool,
     /// `None` when memory was too short for one: then the thread polls. Slow, but nothing is lost.
     place: Option<Place<'a>>,
 }
@@ -161,12 +176,8 @@ impl Parker<'_> {
         let Some(place) = self.place else {
             return poll(notices, deadline, &interruptible);
         };
-        let spinners = self.pool.spinners(place);
-        if place
-            .slot
-            .spins
-            .spin_until(spinners, || notices.any_given())
-        {
+        let may_stay_awake = !until.at_once && spin::is_allowed();
+        if may_stay_awake && stay_awake(notices, deadline, &interruptible, place) {
             return Ok(());
         }
         let mut seen = see(&place.group.calls);
@@ -285,6 +296,27 @@ impl Place<'_> {
     #[inline]
     fn is_wiped(&self) -> bool {
         self.slot.is_free()
+    }
+}
+
+/// Stays awake for a while, as that went in this place lately; whether a notice was given.
+#[inline(never)]
+fn stay_awake(
+    notices: &impl Notices,
+    deadline: Option<&Deadline>,
+    interruptible: &Interruptible<'_>,
+    place: Place<'_>,
+) -> bool {
+    let mut spin = Spin::new(&place.slot.spins);
+    loop {
+        if notices.any_given() {
+            spin.won();
+            return true;
+        }
+        let is_over = deadline.is_some_and(Deadline::has_passed) || interruptible.is_requested();
+        if is_over || !spin.again() {
+            return false;
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 //! used last; only without a usable hint is there a search, and only if it finds all of them in use does
 //! the pool grow.
 
-use super::spin::SpinHistory;
+use super::spin::History;
 use super::{Parker, Place};
 use crate::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use core::num::NonZeroU32;
@@ -28,9 +28,6 @@ const CHUNKS: usize = if cfg!(shuttle) {
 pub(crate) struct Group {
     /// Counts the wake calls made for this group; the word that its parkers sleep on.
     pub(super) calls: AtomicU32,
-    /// Counts the process's spinners, in the first group only. It stands here because a forked child
-    /// must start from zero.
-    spinners: AtomicU32,
     slots: [Slot; GROUP],
 }
 
@@ -46,7 +43,7 @@ pub(super) struct Slot {
     in_use: AtomicU32,
     /// Counts the wake calls made for this parker alone; the word it sleeps on among other words.
     pub(super) alone: AtomicU32,
-    pub(super) spins: SpinHistory,
+    pub(super) spins: History,
     /// `pthread_self()` of its user, if that has no room for it in its node.
     pub(super) thread: AtomicUsize,
 }
@@ -201,10 +198,6 @@ impl Pool {
         self.place(id).slot.thread.load(Ordering::Relaxed)
     }
 
-    pub(super) fn spinners(&self, _in_use: Place<'_>) -> &AtomicU32 {
-        &self.place(ParkerId::from_index(0)).group.spinners
-    }
-
     #[inline]
     fn try_take(&self, index: usize) -> Option<Place<'_>> {
         let place = self.place(ParkerId::from_index(index));
@@ -224,7 +217,7 @@ impl Pool {
         if let Some(place) = place {
             hint::set(place.id.index());
         }
-        Parker { pool: self, place }
+        Parker { place }
     }
 
     /// The parker that another thread has taken and forgotten: for models of threads that must know each
@@ -232,7 +225,6 @@ impl Pool {
     #[cfg(all(test, loom))]
     pub(crate) fn adopt(&self, id: ParkerId) -> Parker<'_> {
         Parker {
-            pool: self,
             place: Some(self.place(id)),
         }
     }
@@ -292,7 +284,6 @@ impl Pool {
             place.slot.in_use.store(FREE, Ordering::Relaxed);
             place.slot.alone.store(0, Ordering::Relaxed);
             place.group.calls.store(0, Ordering::Relaxed);
-            place.group.spinners.store(0, Ordering::Relaxed);
         }
     }
 }
@@ -330,12 +321,11 @@ fn map_chunk(chunk: u32) -> Option<*mut Group> {
     let slot = || Slot {
         in_use: AtomicU32::new(FREE),
         alone: AtomicU32::new(1),
-        spins: SpinHistory::new(),
+        spins: History::new(),
         thread: AtomicUsize::new(0),
     };
     let group = || Group {
         calls: AtomicU32::new(1),
-        spinners: AtomicU32::new(0),
         slots: core::array::from_fn(|_| slot()),
     };
     let groups: Box<[Group]> = (0..1 << chunk).map(|_| group()).collect();

@@ -70,11 +70,7 @@ fn the_giver_learns_whether_a_call_is_needed() {
 
 #[test]
 fn without_a_parker_a_wait_polls() {
-    let pool = Pool::new();
-    let parker = Parker {
-        pool: &pool,
-        place: None,
-    };
+    let parker = Parker { place: None };
     let notice = Notice::new();
     let soon = Deadline::after(core::time::Duration::from_millis(1));
     assert_eq!(parker.park(&notice, Some(&soon)), Err(Ended::TimedOut));

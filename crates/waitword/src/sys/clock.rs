@@ -185,6 +185,13 @@ pub(crate) fn now(clock: Clock) -> Duration {
     Duration::new(seconds, now.tv_nsec as u32)
 }
 
+/// What CPU time all threads of this process have had. A system call.
+#[cfg(not(loom))]
+pub(crate) fn process_cpu_time() -> Duration {
+    let had = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(had.tv_sec as u64, had.tv_nsec as u32)
+}
+
 /// Milliseconds on the kernel's tick (1 to 10 ms coarse): the cheapest clock there is.
 pub(crate) fn coarse_milliseconds() -> u64 {
     let now = rustix::time::clock_gettime(ClockId::MonotonicCoarse);

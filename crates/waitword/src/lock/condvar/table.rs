@@ -46,7 +46,8 @@
 //! # How many are woken
 //!
 //! Of a mutex that is free one, or some, if lately those who were woken have had it at once (`mutex/extras.rs`); of one that is
-//! held none: each needs the mutex, and would be woken only to wait.
+//! held none: each needs the mutex, and would be woken only to wait. Nor does a broadcast wake anybody if the mutex has an
+//! heir, which wakes them one by one; a signal does, since the heir may wait for a CPU for long.
 
 use super::{BY_PRIORITY, KEPT, RawCondvar, Wakeup};
 use crate::atomic::Ordering;
@@ -196,7 +197,7 @@ pub(super) fn notify(condvar: &RawCondvar, bound_to: u64, count: usize) -> Optio
         }
         moves.set(true);
         real_time.set(Waiter(first).is_real_time());
-        accepted.set(mutex().accept_waiters(real_time.get()));
+        accepted.set(mutex().accept_waiters(real_time.get(), count > 1));
         let wake = match accepted.get() {
             true => 0,
             false if real_time.get() => 1,

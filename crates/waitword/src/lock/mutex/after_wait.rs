@@ -3,6 +3,7 @@
 use super::throughput::{self, EXTRA, HEIR, HOLDER};
 use super::{LockError, LockTimedOut, PosixFlavour, RawPosixMutex, Then};
 use crate::futex::parking::{Token, Tokens};
+use crate::park::spin;
 
 /// Where the waiters of a mutex stand.
 #[derive(Clone, Copy)]
@@ -43,7 +44,7 @@ impl RawPosixMutex {
     /// Gives it back for a thread that is about to sleep: so the one who has waited longest can have its CPU.
     /// The caller holds it.
     pub(in crate::lock) fn unlock_to_sleep(&self) {
-        if !self.release_fast() {
+        if self.release_fast().is_err() {
             self.unlock_to_sleep_slow();
         }
     }
@@ -80,11 +81,13 @@ impl RawPosixMutex {
     }
 
     /// Announces waiters who are about to be put into this mutex's queue, if somebody is sure to wake them: its holder, or
-    /// the heir, who will be. (Real-time threads do not wait for an heir.) Under the bucket lock of
-    /// the queue.
-    pub(in crate::lock) fn accept_waiters(&self, real_time: bool) -> bool {
+    /// if all are signalled, the heir, who will be. (Real-time threads do not wait for an heir. Nor
+    /// does the one thread of a signal, if the mutex is free: the heir may wait for a CPU for long.)
+    /// Under the bucket lock of the queue.
+    pub(in crate::lock) fn accept_waiters(&self, real_time: bool, all: bool) -> bool {
         self.announce(|state| {
-            let somebody_unlocks = state.is_locked() || !real_time && state.has_heir();
+            let waits_for_heir = all && !real_time && state.has_heir();
+            let somebody_unlocks = state.is_locked() || waits_for_heir;
             somebody_unlocks.then_some(match real_time {
                 true => state.with_real_time_parked(),
                 false => state.with_parked(true),
@@ -100,7 +103,8 @@ impl RawPosixMutex {
         others_moved: bool,
         real_time: bool,
     ) -> Tokens {
-        let has_heirs = self.flavour() != PosixFlavour::WaitWake && !real_time;
+        let wakes_heirs = self.flavour() != PosixFlavour::WaitWake && !spin::is_beside_others();
+        let has_heirs = wakes_heirs && !real_time;
         let mut token = 0;
         self.announce(|state| {
             let is_heir = has_heirs && !state.has_heir() && !state.is_urgent();

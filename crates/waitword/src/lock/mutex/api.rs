@@ -23,8 +23,8 @@ pub enum Flavour {
     /// one to use unless a measurement says otherwise.
     #[default]
     Adaptive,
-    /// A running thread may take the lock past sleepers, one waiter spins, and a thread that has
-    /// waited long is handed the lock.
+    /// A running thread may take the lock past sleepers, waiters stay awake for some µs, and a
+    /// thread that has waited long is handed the lock.
     Throughput,
     /// Sleeps at once. For sections that are long or sleep. A waiter may be passed over without
     /// bound.
@@ -124,9 +124,9 @@ impl RawMutex {
     pub fn lock(&self) {
         let taking = self.taking();
         taking.lock(
-            || self.0.try_fast().ok(),
+            || self.0.lock_fast().ok(),
             || {
-                if let Err(seen) = self.0.try_fast() {
+                if let Err(seen) = self.0.lock_fast() {
                     self.0.lock_unowned(seen);
                 }
             },

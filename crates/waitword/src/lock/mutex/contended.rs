@@ -16,48 +16,28 @@ use crate::sys::clock::Deadline;
 pub enum GivenBack<'a> {
     /// It was.
     Yes,
-    /// It was, but for a waiter who came in that moment.
+    /// The caller no longer owns it, but a thread waits: [`LateWaiter::wake`] gives it back.
     Unless(LateWaiter<'a>),
     /// Nothing has been done.
     No,
 }
 
-/// More than that word can say.
-const STILL_HELD: u64 = u64::MAX;
-
-/// Somebody who came to wait while a mutex was given back, and is to be woken.
+/// A thread that came to wait while the owner gave the mutex up. The mutex is still held.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
-pub struct LateWaiter<'a> {
-    /// If it was released, it may be gone.
-    mutex: &'a RawPosixMutex,
-    /// What its other word said when it was; or [`STILL_HELD`]. (Two words in all, which stay in registers.)
-    released: u64,
-}
+pub struct LateWaiter<'a>(pub(super) &'a RawPosixMutex);
 
-impl<'a> LateWaiter<'a> {
-    /// Of one that has no owner any more, and is still held.
-    #[cfg(not(loom))]
-    pub(super) fn of_held(mutex: &'a RawPosixMutex) -> Self {
-        Self {
-            mutex,
-            released: STILL_HELD,
-        }
-    }
-
-    /// Wakes it, if it has not gone. Called once.
+impl LateWaiter<'_> {
+    /// Gives the mutex back, to this waiter or to another thread. Call it once.
     pub fn wake(self) {
-        match self.released {
-            STILL_HELD => self.mutex.unlock_word(Then::GoOn),
-            data => self.mutex.wake_after_release(data as u32),
-        }
+        self.0.unlock_word(Then::GoOn);
     }
 }
 
 impl RawPosixMutex {
     #[inline(never)]
     pub(super) fn lock_contended(&self, seen: u32) {
-        if !self.barge(State(seen), None) {
+        if !self.barge(State(seen)) {
             self.lock_among_others();
         }
     }
@@ -68,7 +48,7 @@ impl RawPosixMutex {
     /// For callers, as a `pthread_mutex_lock`, that keep the rest out of line.
     #[inline]
     pub(crate) fn lock_plain_at_once(&self) -> bool {
-        self.try_fast().is_ok()
+        self.lock_fast().is_ok()
     }
 
     /// [`lock_checked`](Self::lock_checked), or with a deadline [`lock_until`](Self::lock_until), if that part was not enough, by the
@@ -81,7 +61,7 @@ impl RawPosixMutex {
         &self,
         deadline: Option<&Deadline>,
     ) -> Result<(), LockError> {
-        match self.barge(self.state(), deadline) {
+        match self.barge(self.state()) {
             true => Ok(()),
             false => self.lock_slow(self.state().0, deadline),
         }
@@ -89,13 +69,15 @@ impl RawPosixMutex {
 
     /// Takes the lock if it is free though others wait, as it most often is; whether it has.
     #[inline(always)]
-    fn barge(&self, mut state: State, deadline: Option<&Deadline>) -> bool {
+    fn barge(&self, mut state: State) -> bool {
         if !self.is_plain(state) {
             return false;
         }
         while state.may_barge() {
-            if state.is_last_turn() && self.must_make_way(state) {
-                return throughput::lock_after_heir(self, deadline).is_ok();
+            #[cfg(not(loom))]
+            if state.is_last_turn() && self.makes_way() {
+                state = self.state();
+                continue;
             }
             match self.change(state, state.taken(), Ordering::Acquire) {
                 Ok(()) => return true,
@@ -117,7 +99,7 @@ impl RawPosixMutex {
     #[cfg(not(loom))]
     #[inline(never)]
     pub(super) fn lock_unowned(&self, seen: u32) {
-        if !self.barge(State(seen), None) {
+        if !self.barge(State(seen)) {
             let without_deadline = self.lock_word(None);
             debug_assert!(without_deadline.is_ok());
         }
@@ -200,27 +182,20 @@ impl RawPosixMutex {
     }
 
     #[inline(never)]
-    pub(super) fn unlock_contended(&self) {
-        let state = self.state();
+    pub(super) fn unlock_contended(&self, state: State) {
         if !self.is_plain(state) || !self.release_to_the_awake(state) {
             self.unlock_among_others();
         }
     }
 
-    /// Gives it back if nobody waits: the part of [`unlock`](Self::unlock) that is most often enough.
+    /// Gives it back if no thread waits, and says whether it did: the part of
+    /// [`unlock`](Self::unlock) that is most often enough.
     ///
     /// # Safety
     /// The caller holds it.
     #[inline(always)]
-    pub(crate) unsafe fn unlock_plain_at_once(&self) -> GivenBack<'_> {
-        match self.release_at_once() {
-            Ok(None) => GivenBack::Yes,
-            Ok(Some(data)) => GivenBack::Unless(LateWaiter {
-                mutex: self,
-                released: data.into(),
-            }),
-            Err(()) => GivenBack::No,
-        }
+    pub(crate) unsafe fn unlock_plain_at_once(&self) -> bool {
+        self.release_fast().is_ok()
     }
 
     /// [`unlock_checked`](Self::unlock_checked), if that part was not enough, by the shortest way for one that keeps no owner.
@@ -245,10 +220,14 @@ impl RawPosixMutex {
         !state.is_special() && self.data.load(Ordering::Relaxed) & SHARED == 0
     }
 
-    /// Gives the lock back if that is all there is to do: nobody is parked, or somebody is awake for it. Whether it has.
+    /// Gives the lock back if that is all there is to do: nobody is parked, or there is an heir,
+    /// which is not late. Whether it has.
     #[inline(always)]
-    fn release_to_the_awake(&self, mut state: State) -> bool {
+    pub(super) fn release_to_the_awake(&self, mut state: State) -> bool {
         while !state.has_parked() || state.has_heir() {
+            if state.has_parked() && self.heir_is_late(state) {
+                return false;
+            }
             match self.change(state, state.released(), Ordering::Release) {
                 Ok(()) => return true,
                 Err(now) => state = now,
@@ -288,6 +267,7 @@ impl RawPosixMutex {
         }
         match self.flavour() {
             PosixFlavour::WaitWake => wait_wake::unlock_and_wake(self),
+            _ if self.state().has_heir() => throughput::unlock_past_late_heir(self),
             _ => throughput::unlock_and_wake(self, then),
         }
     }

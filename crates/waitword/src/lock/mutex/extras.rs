@@ -19,9 +19,9 @@
 //! |------|---------|
 //! | 24-28 | how many in a row had the mutex as they woke up, up to 30; 31: the last heir was late |
 //!
-//! A guess, as what `adaptive.rs` keeps there: every load and store of `data` is Relaxed and orders
-//! nothing, and an update that is lost does no harm. The flavour and the scope beside it never
-//! change, so any store has them right.
+//! A guess, as what `late_heir.rs` keeps there: every load and store of `data` is Relaxed and
+//! orders nothing, and an update that is lost does no harm. The flavour and the scope beside it
+//! never change, so any store has them right.
 
 #[cfg(not(loom))]
 mod real {

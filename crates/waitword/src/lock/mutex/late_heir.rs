@@ -6,24 +6,26 @@
 //! later. (Seen with 64 threads and sections of 100 ns: five times in 100 ms, for 3 ms each, and one thread had seven times the
 //! others' share.)
 //!
-//! So a thread that takes the lock past an heir looks at the clock in every sixteenth turn, and if that heir should have had
-//! the lock long since, **makes way**: it yields its CPU. When it runs again and the heir still waits, though others had the
-//! lock meanwhile, then more threads use the lock than there are CPUs for them, and it parks behind the heir. (Without that, as
-//! many as happened to be running at the start stayed so, and all of one CPU's, for 20 ms.) If nobody had it, the heir waits
-//! for another CPU; to leave the lock alone would help nobody, and it goes on.
+//! So a thread that takes the lock past an heir looks at the clock in every sixteenth turn, and if
+//! that heir should have had the lock long since, **makes way**: it yields its CPU, where that
+//! gives it to a thread of this process.
+//!
+//! And an heir that waits for a CPU keeps unlocks from waking others, for milliseconds beside a
+//! busy process or with many threads that are runnable. CPUs that become free meanwhile find
+//! nothing to do. So an unlock whose heir is late wakes another waiter (`throughput.rs`), once in
+//! 80 µs at most.
 //!
 //! When the heir was appointed is kept in `data`:
 //!
 //! | bits of `data` | meaning |
 //! |------|---------|
-//! | 8-23 | when an heir was woken last, in 4.096 µs of the monotonic clock, modulo 2^16 (268 ms) |
+//! | 8-23 | when there came to be an heir, in 4.096 µs of the monotonic clock, modulo 2^16 (268 ms) |
 //!
-//! (Not of one that keeps an owner, whose number then stands in `data`.) It is a guess, as what `adaptive.rs` keeps there; a lost
-//! update, or a time from long ago, costs a system call.
+//! (Not of one that keeps an owner, whose number then stands in `data`.) It is a guess. Every
+//! access is Relaxed; a lost update, or a time from long ago, costs a system call. The flavour and
+//! the scope beside it never change, so any store has them right.
 //!
 //! A real-time thread does not make way: the heir may be of a lower priority, and would not run.
-//!
-//! To park while the lock is free is safe with an heir: it takes the lock, or sees to it that another one wakes up.
 
 use super::RawPosixMutex;
 use super::waiter::Moment;
@@ -31,8 +33,11 @@ use super::word::State;
 
 #[cfg(not(loom))]
 mod real {
+    use super::super::throughput;
     use super::{Moment, RawPosixMutex, State};
     use crate::atomic::Ordering;
+    use crate::lock::PosixFlavour;
+    use crate::park::spin;
     use crate::sys::sched;
 
     const SHIFT: u32 = 8;
@@ -40,7 +45,8 @@ mod real {
     /// Nanoseconds in a unit, as a shift.
     const UNIT: u32 = 12;
 
-    /// When an heir is late: it wakes up in some 15 µs and has the lock reserved 15 µs after that.
+    /// When an heir is late: it wakes up in some 60 µs where its CPU had nothing to do, and far
+    /// sooner elsewhere.
     const LATE: u32 = 80_000 >> UNIT;
     /// From being woken to running, where CPUs are free, is far less.
     const BUSY: u32 = 1_000_000 >> UNIT;
@@ -54,9 +60,9 @@ mod real {
     }
 
     impl RawPosixMutex {
-        /// An heir is about to be woken.
+        /// Notes that there is an heir from now on.
         #[inline]
-        pub(in super::super) fn note_heir_woken(&self, now: Moment) {
+        pub(in super::super) fn note_heir(&self, now: Moment) {
             if !self.state().is_special() {
                 self.note(units(now));
             }
@@ -70,6 +76,33 @@ mod real {
             !self.state().is_special() && (BUSY..FUTURE).contains(&since)
         }
 
+        /// Whether the heir should have had the lock long since, so that an unlock wakes another
+        /// waiter. Looks at the clock in the turns 0, 1, 2, 4 and 8 of sixteen: at once where
+        /// sections are long, and seldom where they are short. (Where turns are known to be
+        /// short in turn 0 only: a look takes as long as a section.)
+        #[inline]
+        pub(in super::super) fn heir_is_late(&self, state: State) -> bool {
+            let turn = state.turn();
+            // At most one bit is set.
+            turn & turn.wrapping_sub(1) == 0 && self.heir_is_late_now(state)
+        }
+
+        #[cold]
+        #[inline(never)]
+        fn heir_is_late_now(&self, state: State) -> bool {
+            !state.is_special()
+                && !state.released().is_reserved()
+                && (state.turn() == 0 || !throughput::has_short_turns(self))
+                && self.flavour() != PosixFlavour::WaitWake
+                && self.is_late(Moment::now())
+        }
+
+        fn is_late(&self, now: Moment) -> bool {
+            let then = self.data.load(Ordering::Relaxed) & TIME;
+            let since = (units(now).wrapping_sub(then) & TIME) >> SHIFT;
+            (LATE..FUTURE).contains(&since)
+        }
+
         fn note(&self, time: u32) {
             // Relaxed, and in two steps: see above.
             let data = self.data.load(Ordering::Relaxed);
@@ -77,51 +110,48 @@ mod real {
             self.data.store(noted, Ordering::Relaxed);
         }
 
-        /// As one who is about to take the lock past the heir, having seen the state in which that is the sixteenth turn:
-        /// whether it must park behind the heir instead.
+        /// Yields the CPU if the heir is late, and returns whether it did. For a thread that is
+        /// about to take the lock past the heir.
         #[cold]
-        pub(in super::super) fn must_make_way(&self, seen: State) -> bool {
-            let now = units(Moment::now());
-            let woken = self.data.load(Ordering::Relaxed) & TIME;
-            let since = (now.wrapping_sub(woken) & TIME) >> SHIFT;
-            if !(LATE..FUTURE).contains(&since) {
+        pub(in super::super) fn makes_way(&self) -> bool {
+            let now = Moment::now();
+            if !self.is_late(now) {
                 return false;
             }
-            self.note(now.wrapping_add(NOT_AGAIN_FOR << SHIFT));
-            if sched::priority() != 0 {
-                return false;
+            self.note(units(now).wrapping_add(NOT_AGAIN_FOR << SHIFT));
+            let yields = spin::yields_are_worth_while(now.nanoseconds()) && sched::priority() == 0;
+            if yields {
+                spin::yield_cpu(now.nanoseconds());
             }
-            sched::yield_cpu();
-            let state = self.state();
-            state.has_heir() && state.turn() != seen.turn()
+            yields
         }
     }
 }
 
-/// In a model heirs are late, or not, as the model says.
+/// In a model an heir is late, or not, as the model says.
 #[cfg(loom)]
 mod model {
     use super::{Moment, RawPosixMutex, State};
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     crate::checker::lazy_static! {
-        static ref HEIRS_ARE_LATE: AtomicBool = AtomicBool::new(false);
+        static ref LATE: AtomicBool = AtomicBool::new(false);
     }
 
     /// From now on in this execution.
     pub(crate) fn let_heirs_be_late() {
-        HEIRS_ARE_LATE.store(true, Relaxed);
+        LATE.store(true, Relaxed);
     }
 
     impl RawPosixMutex {
-        pub(in super::super) fn note_heir_woken(&self, _: Moment) {}
+        pub(in super::super) fn note_heir(&self, _: Moment) {}
 
         pub(in super::super) fn ran_late(&self) -> bool {
             false
         }
 
-        pub(in super::super) fn must_make_way(&self, _: State) -> bool {
-            HEIRS_ARE_LATE.load(Relaxed) && crate::sys::sched::priority() == 0
+        pub(in super::super) fn heir_is_late(&self, _: State) -> bool {
+            LATE.load(Relaxed)
         }
     }
 }

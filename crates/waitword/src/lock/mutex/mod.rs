@@ -5,7 +5,8 @@
 //! | `word.rs` | the bits of the word |
 //! | `contended.rs` | past those who wait, or by way of the flavour |
 //! | `throughput.rs` | barging, one spinner, hand-off: the throughput and the adaptive flavour |
-//! | `adaptive.rs` | what the adaptive flavour remembers |
+//! | `policy.rs` | who lingers, who is the heir, who parks |
+//! | `monopoly.rs` | a lock that the threads of one CPU have to themselves |
 //! | `late_heir.rs`, `extras.rs` | a waiter that gets no CPU; some that are woken at once |
 //! | `real_time.rs` | waiters under a real-time scheduling policy |
 //! | `wait_wake.rs` | sleeps at once |
@@ -24,7 +25,7 @@
 //!
 //! | mutex | `data` |
 //! |-------|--------|
-//! | plain | bits 30-31 the flavour, bit 29 whether it is process-shared; what is remembered: bits 0-7 `adaptive.rs`, 8-23 `late_heir.rs`, 24-28 `extras.rs` |
+//! | plain | bits 30-31 the flavour, bit 29 whether it is process-shared; what is remembered: 8-23 `late_heir.rs`, 24-28 `extras.rs` |
 //! | SPECIAL, with an owner | bits 30-31 the flavour, bits 0-28 the owner's thread number, or 0 |
 //! | SPECIAL, priority-inheriting | the word that the kernel knows (`pi.rs`) |
 //!
@@ -32,10 +33,10 @@
 //!
 //! # Fast paths
 //!
-//! Lock is one compare-and-swap of `word` from 0 to LOCKED; unlock is a look whether it is LOCKED, and one subtraction.
-//! Everything else, all flavours and kinds included, is told by a word that is neither.
+//! Lock is one compare-and-swap of `word` from 0 to LOCKED; unlock is a look whether it is LOCKED,
+//! and one from LOCKED to 0. Everything else, all flavours and kinds included, is told by a word
+//! that is neither.
 
-mod adaptive;
 pub(in crate::lock) mod after_wait;
 #[cfg(not(loom))]
 pub(in crate::lock) mod api;
@@ -45,7 +46,9 @@ mod extras;
 #[cfg(not(loom))]
 pub(in crate::lock) mod fair;
 mod late_heir;
+mod monopoly;
 mod options;
+mod policy;
 mod real_time;
 mod shared;
 #[cfg(not(loom))]
@@ -66,7 +69,7 @@ pub use options::{Kind, PosixFlavour, PosixMutexOptions};
 #[cfg(loom)]
 pub(crate) use waiter::let_time_pass;
 
-use crate::atomic::{AtomicU32, Ordering, fence};
+use crate::atomic::{AtomicU32, Ordering};
 use crate::lock::key_of_mutex_at;
 use crate::private::Key;
 use crate::sys::clock::Deadline;
@@ -208,8 +211,8 @@ impl RawPosixMutex {
     /// If it has an owner, and that is not the calling thread.
     #[inline]
     pub unsafe fn unlock(&self) {
-        if !self.release_fast() {
-            self.unlock_contended();
+        if let Err(seen) = self.release_fast() {
+            self.unlock_contended(seen);
         }
     }
 
@@ -223,11 +226,7 @@ impl RawPosixMutex {
     /// The caller holds it, or it has an owner and can tell.
     #[inline]
     pub unsafe fn unlock_checked(&self) -> Result<(), LockError> {
-        if self.release_fast() {
-            Ok(())
-        } else {
-            self.unlock_slow()
-        }
+        self.release_fast().or_else(|_| self.unlock_slow())
     }
 
     /// Gives it to the thread that has waited longest, or to one that is awake for it, if any waits, instead of letting
@@ -242,7 +241,7 @@ impl RawPosixMutex {
     /// As [`unlock`](Self::unlock).
     #[inline]
     pub unsafe fn unlock_fair(&self) {
-        if self.release_fast() {
+        if self.release_fast().is_ok() {
             return;
         }
         if let Err(error) = self.unlock_fair_slow() {
@@ -255,12 +254,7 @@ impl RawPosixMutex {
     /// just then, and others may take it first.
     #[inline]
     pub(crate) fn hand_over(&self) {
-        // A compare-and-swap, and no subtraction: one that finds a waiter has not freed it.
-        // Release: what was done with it held.
-        let freed = self
-            .word
-            .compare_exchange(LOCKED, 0, Ordering::Release, Ordering::Relaxed);
-        if freed.is_err() {
+        if self.release_fast().is_err() {
             throughput::unlock_fairly(self);
         }
     }
@@ -274,11 +268,7 @@ impl RawPosixMutex {
     /// As [`unlock_checked`](Self::unlock_checked).
     #[inline]
     pub unsafe fn unlock_fair_checked(&self) -> Result<(), LockError> {
-        if self.release_fast() {
-            Ok(())
-        } else {
-            self.unlock_fair_slow()
-        }
+        self.release_fast().or_else(|_| self.unlock_fair_slow())
     }
 
     /// Gives it to a thread that waits, as [`unlock_fair`](Self::unlock_fair) does, and takes it again behind that; does
@@ -311,11 +301,14 @@ impl RawPosixMutex {
         state.is_locked()
     }
 
+    /// Takes the mutex if it is free and no thread waits. For `try_lock`, and for a mutex that may
+    /// keep an owner: its word is never 0, so an exchange without a look would fail each time.
+    ///
+    /// # Errors
+    /// What the word was.
     #[inline]
     pub(in crate::lock) fn try_fast(&self) -> Result<(), u32> {
-        // A look first: while others wait, the word is not 0 though the lock is free, and a failing compare-and-swap
-        // costs as much as the one that follows it. (Not in a model: what is seen here may be old, as what a failing
-        // one saw, and would only add states.)
+        // (Not in a model: see `release_fast`.)
         #[cfg(not(loom))]
         {
             let seen = self.word.load(Ordering::Relaxed);
@@ -323,50 +316,42 @@ impl RawPosixMutex {
                 return Err(seen);
             }
         }
+        self.lock_fast()
+    }
+
+    /// The same without a look first, for a lock that waits if it must. If the line is another
+    /// CPU's, a look would fetch it to share, and the exchange once more, to write.
+    #[inline(always)]
+    fn lock_fast(&self) -> Result<(), u32> {
         self.word
             .compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed)
             .map(drop)
     }
 
-    /// Gives it back if nobody waits, for all that can be seen; whether it did.
+    /// Gives the mutex back if no thread waits.
     ///
-    /// A waiter that comes between the look and the release is seen by the release, but then it is done: the mutex
-    /// may be locked, unlocked and freed by others from there on, and must not be touched. So that waiter is
-    /// looked for by the address, among those who wait for a mutex. If there is one, the mutex exists.
-    #[inline]
-    fn release_fast(&self) -> bool {
-        match self.release_at_once() {
-            Ok(None) => true,
-            Ok(Some(data)) => {
-                self.wake_after_release(data);
-                true
-            }
-            Err(()) => false,
-        }
-    }
-
-    /// The same, up to the look for that waiter: with what that needs, if it is to be made.
+    /// It is one compare-and-swap, which fails if a thread waits. So no thread is left to be woken
+    /// once others may lock, unlock and free the mutex.
+    ///
+    /// # Errors
+    /// The state of the word, if a thread waits.
     #[inline(always)]
-    fn release_at_once(&self) -> Result<Option<u32>, ()> {
-        if self.word.load(Ordering::Relaxed) != LOCKED {
-            return Err(());
+    fn release_fast(&self) -> Result<(), State> {
+        // A look first: its holder most often has the line, and an exchange that fails costs as
+        // much as the one that follows it. (Not in a model: what is seen here may be old, as what a
+        // failing one saw, and would only add states.)
+        #[cfg(not(loom))]
+        {
+            let seen = self.word.load(Ordering::Relaxed);
+            if seen != LOCKED {
+                return Err(State(seen));
+            }
         }
-        let data = self.data.load(Ordering::Relaxed);
-        if self.word.fetch_sub(LOCKED, Ordering::Release) == LOCKED {
-            return Ok(None);
-        }
-        Ok(Some(data))
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn wake_after_release(&self, data: u32) {
-        if data & SHARED != 0 {
-            return shared::wake_after_release(self);
-        }
-        // The release has seen the waiter's change of the word; so here is its table.
-        fence(Ordering::Acquire);
-        throughput::wake_after_release(self);
+        self.word
+            // Release: what was done with it held.
+            .compare_exchange(LOCKED, 0, Ordering::Release, Ordering::Relaxed)
+            .map(drop)
+            .map_err(State)
     }
 
     #[inline]
@@ -377,11 +362,6 @@ impl RawPosixMutex {
         }
         let data = self.alive(self.data.load(Ordering::Relaxed));
         PosixFlavour::from_bits(data >> FLAVOUR_SHIFT).or_stand_in()
-    }
-
-    fn is_adaptive(&self) -> bool {
-        // Where there is an owner, its number stands where others remember.
-        !self.state().is_special() && self.flavour() == PosixFlavour::Adaptive
     }
 
     /// Whether its word is the kernel's futex.

@@ -12,7 +12,8 @@ pub enum PosixFlavour {
     /// a measurement says otherwise.
     #[default]
     Adaptive,
-    /// A running thread may take the lock past sleepers, one waiter spins, and who has waited long is handed it.
+    /// A running thread may take the lock past sleepers, waiters stay awake for some µs, and who
+    /// has waited long is handed it.
     Throughput,
     /// Sleeps at once. For sections that are long or sleep. A waiter may be passed over without bound.
     WaitWake,

@@ -101,7 +101,7 @@ pub(super) fn release_to(
     mutex.release(|state| {
         let left = state.with_parked(others_wait);
         match is_handed_over {
-            true => left.handed_over(),
+            true => left,
             false => left.released(),
         }
     });

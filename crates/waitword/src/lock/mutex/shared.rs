@@ -35,17 +35,13 @@ use super::waiter::Moment;
 use super::word::{HANDOFF, LOCKED, PARKED, State};
 use super::{LockTimedOut, PosixFlavour, RawPosixMutex};
 use crate::atomic::Ordering;
-use crate::park::spin;
+use crate::park::spin::{self, Spin};
 use crate::sys::Errno;
 use crate::sys::clock::Deadline;
 use crate::sys::futex::{KernelWord, shared_wake, word_wait};
 use crate::sys::sched;
-use core::hint::spin_loop;
 use core::time::Duration;
 
-/// For how many nanoseconds a thread looks before it sleeps.
-const SPIN: u64 = 10_000;
-const LONGEST_PAUSE: u64 = 800;
 /// After how many nanoseconds of waiting a sleeper has the lock reserved for those who sleep.
 const IMPATIENT_AFTER: u64 = 1_000_000;
 /// How long a reservation holds if nobody takes it.
@@ -104,29 +100,27 @@ fn lock_sleeping(
     }
 }
 
-/// Looks for a while, before anything else; whether the lock was had.
+/// Stays awake for a while, before anything else; whether the lock was had.
 fn spin(mutex: &RawPosixMutex) -> bool {
     if !spin::is_allowed() {
         return false;
     }
-    let began = Moment::now();
-    let longest = spin::pauses(LONGEST_PAUSE);
-    let mut pause = 2;
+    let mut spin = Spin::at(core::ptr::from_ref(mutex).addr());
     loop {
         let state = mutex.state();
         if may_take(state) {
             let taken = State(state.0 | LOCKED);
             if mutex.change(state, taken, Ordering::Acquire).is_ok() {
+                spin.won();
                 return true;
             }
-        } else if state.0 & (PARKED | HANDOFF) != 0 || began.elapsed() > SPIN {
+        } else if state.0 & (PARKED | HANDOFF) != 0 {
             // Others sleep already: more who are awake would only push each other aside.
             return false;
         }
-        for _ in 0..pause {
-            spin_loop();
+        if !spin.again() {
+            return false;
         }
-        pause = (pause * 2).min(longest.max(2));
     }
 }
 
@@ -170,13 +164,6 @@ pub(super) fn unlock(mutex: &RawPosixMutex) {
         // looks again. An error says that there is nobody.
         let _ = shared_wake(KernelWord::address(&mutex.word), 1, u32::MAX);
     }
-}
-
-/// The lock has been given back, and somebody may sleep on its word. PARKED is set still, and so whoever takes the
-/// lock next makes one wake call more than it needs.
-pub(super) fn wake_after_release(mutex: &RawPosixMutex) {
-    // The memory may be gone by now: see `unlock`.
-    let _ = shared_wake(KernelWord::address(&mutex.word), 1, u32::MAX);
 }
 
 #[cfg(all(test, not(loom)))]
@@ -239,8 +226,8 @@ mod tests {
         }
     }
 
-    /// A private lock keeps its holder's CPU there. A try put it into the word of a shared one, where no unlock
-    /// removes it: the lock was contended for ever, and could not be destroyed.
+    /// A private lock once kept its holder's CPU there. A try put it into the word of a shared one,
+    /// where no unlock removed it: the lock was contended for ever, and could not be destroyed.
     #[test]
     fn a_try_leaves_no_cpu_in_the_word() {
         for mutex in mutexes() {

@@ -329,7 +329,7 @@ impl RawPosixMutex {
                     .compare_exchange(state, free, Ordering::Release, Ordering::Relaxed);
             return match is_free {
                 Ok(_) => GivenBack::Yes,
-                Err(_) => GivenBack::Unless(LateWaiter::of_held(self)),
+                Err(_) => GivenBack::Unless(LateWaiter(self)),
             };
         }
         let is_done = match State(state).levels() {

@@ -1,5 +1,5 @@
-//! The throughput-optimized and the adaptive mutex, once there is contention. (Waiman Long's TO futexes, 2016: lock
-//! stealing, one optimistic spinner, hand-off after a bounded wait.)
+//! The throughput-optimized and the adaptive mutex, once there is contention: the protocol. (Waiman
+//! Long's TO futexes, 2016: lock stealing, one optimistic spinner, hand-off after a bounded wait.)
 //!
 //! # Why
 //!
@@ -8,42 +8,48 @@
 //! takes. So a running thread may take a free lock past all who wait (*barging*), and what must be bounded is for how
 //! long. What is bounded here is the time of one waiter, the **heir**.
 //!
-//! # The heir
+//! # Waiters
 //!
-//! At most one waiter is awake and looks at the word: the heir. All others are parked. While there is an heir, unlocks
-//! wake nobody. The heir
+//! A waiter first stays awake: `policy.rs` says how, for how long, and why. While it does, it may
+//! take the lock like any thread that comes. Then it parks.
 //!
-//! 1. competes: it looks at the word ever less often, for [`SLICE`]. Where it sees that the lock was free and was
-//!    taken again meanwhile, it looks least: its looks cost the holder cache misses.
-//! 2. then has the lock reserved (HANDOFF): the next unlock leaves it to the heir. So who holds the lock gives it up
-//!    after a slice, and the hand-over costs what it costs to move two cache lines, since the heir is awake.
-//! 3. If nothing comes of that either, the holder sleeps or has lost its CPU: the heir parks, in front of all others.
-//!    If it finds *its own* CPU's number in the word, it parks at once: the holder cannot run before that.
+//! At most one of the waiters that are awake is the **heir**, whose number stands in the word.
+//! While there is an heir, unlocks wake nobody: it will take the lock, or see to it that another
+//! one wakes up. A waiter becomes the heir as an unlock wakes it; or by itself, if there is none.
+//! If others take the lock past the heir for as long as it stays awake, it has the lock reserved
+//! (HANDOFF): the next unlock leaves it to the heir. A hand-over to a thread that is awake costs
+//! what it costs to move two cache lines. If the holder keeps the lock for as long, the heir parks:
+//! in front of all others if it was woken, else behind them. Where one CPU takes the lock faster than
+//! a cache line moves to another, the heir naps before it has the lock reserved (`monopoly.rs`).
 //!
 //! "In front" is in front of those of the same priority: a real-time thread that waits comes before
 //! all of this, and an heir of a lower priority does not count (`real_time.rs`).
 //!
-//! Whoever comes to a lock that is held and has no heir becomes the heir. But if others are parked, and one of them has
-//! waited for a while, it **steps aside**: it parks in that one's place and wakes it as the heir. That wake-up
-//! takes place on the CPU of a thread that has nothing better to do, while the holder works on; and it is what makes
-//! all threads take turns, a slice each.
+//! A waiter that would become the heir while others are parked, one of which has waited for a
+//! while, **steps aside** now and then: it parks in that one's place and wakes it as the heir. That
+//! wake-up takes place on the CPU of a thread that has nothing better to do, while the holder works
+//! on; and it is what makes all threads take turns.
+//!
+//! Beside other processes that want the CPUs, a thread that was signalled at a condvar wakes up as
+//! no heir: it may run only milliseconds later, and signals that find the mutex held would wait for
+//! it.
 //!
 //! ```text
-//!   CPU 0   A holds it, slice after slice ......| B is woken, heir, spins | B holds it .........
-//!   CPU 1   C is the heir, spins | C holds it ............................| D is woken, heir ...
-//!                                ▲                                        ▲
-//!                                C had it reserved; A comes again,        and so on
-//!                                finds no heir, parks in B's place
+//!   CPU 0   A holds it, again and again ........| B is woken, heir, stays awake | B holds it ...
+//!   CPU 1   C waits awake, heir | C holds it ...................................| D is woken, heir ...
+//!                               ▲               ▲
+//!                               C had it        A comes again, finds no heir, and parks in B's place
+//!                               reserved
 //! ```
 //!
 //! # Who wakes the parked
 //!
 //! | event | there is an heir | there is none |
 //! |-------|------------------|---------------|
-//! | unlock, somebody parked | nobody | the oldest, as heir; if it is IMPATIENT or a real-time thread, it is handed the lock itself |
-//! | a thread comes, and waits | parks (after a short look) | becomes heir, or steps aside for one that it wakes as heir |
+//! | unlock, somebody parked | nobody; if it is late, the oldest that came to the mutex itself (`late_heir.rs`) | the oldest, as heir; if it is IMPATIENT or a real-time thread, it is handed the lock itself |
+//! | a waiter has stayed awake for long enough | it parks | it becomes the heir, or steps aside for one that it wakes as the heir |
 //! | the heir takes the lock | | its unlock, or who comes meanwhile |
-//! | the heir parks | | it does so only while the lock is held: the unlock |
+//! | a waiter parks | if the lock is held, or reserved for the heir: the unlock, or the heir | only while the lock is held: the unlock |
 //! | the heir's deadline passes | it wakes the oldest as heir | |
 //!
 //! # Invariants
@@ -53,41 +59,32 @@
 //! 2. The heir's number in the word stands for exactly one thread, which alone removes it. (With real-time threads, for a thread
 //!    that is awake or others will be; `real_time.rs` says why that is enough.)
 //! 3. PARKED is set and cleared under the bucket's lock.
-//! 4. An unlock's last access to the word is the one that releases it; with somebody to wake, under the bucket's lock. If it
-//!    released the lock because it saw nobody, it touches the word again only with a waiter claimed, whose lock call
-//!    has not returned.
+//! 4. An unlock's last access to the word is the one that releases it; with somebody to wake, under
+//!    the bucket's lock.
 //!
 //! # Orderings
 //!
 //! Taking: Acquire, releasing: Release. Setting PARKED is Release and what reads it in an unlock Acquire only so that the
 //! table that the waiter stands in is found. All other changes of the word are Relaxed: they order nothing.
 
+use super::monopoly::{Monopoly, SAMPLE, SAMPLE_EVERY};
+use super::policy::{Heir, Newcomer, Policy, ROTATE_EVERY, Seen};
 use super::waiter::{Moment, Waiter};
 use super::word::State;
 use super::{LockTimedOut, PosixFlavour, RawPosixMutex, Then, real_time};
 use crate::atomic::Ordering;
 use crate::futex::parking::{self, Parked, Token, Tokens};
-use crate::park::spin;
+use crate::park::Until;
+use crate::park::spin::{self, FirstLooks, LockHistory};
 use crate::private::{Choice, Unparked, repository};
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
-use core::hint::spin_loop;
+#[cfg(not(loom))]
+use crate::sys::sched;
 
-/// For how many nanoseconds the heir competes with those who barge: about what a sleep and a wake-up cost, so that a
-/// lock that is passed on costs no more than half of what it would by sleeping.
-const SLICE: u64 = 15_000;
-/// For how many nanoseconds more it stays awake for a lock that is reserved for it.
-const PATIENCE: u64 = 30_000;
 /// A waiter that has been woken in vain for so many nanoseconds is handed the lock. (From its first wake-up on: with
 /// many waiters all have waited long, and to hand the lock to each of them would leave nobody who uses it twice.)
 const IMPATIENT_AFTER: u64 = 1_000_000;
-/// The longest pause between two looks of the heir, in nanoseconds; twice that once the lock was seen taken again.
-const LONGEST_PAUSE: u64 = 800;
-/// For how many nanoseconds a newcomer looks, before it parks behind an heir.
-const FIRST_LOOK: u64 = 2_000;
-/// For how many it looks before it becomes the heir, if nobody is parked: an heir writes to the word twice, and makes the holder's
-/// unlock longer. (With 100 locks and sections of 50 ns a quarter of the throughput.)
-const BRIEF_LOOK: u64 = 300;
 /// Others step aside for a waiter that has waited this many microseconds.
 const STEP_ASIDE_AFTER: u64 = 30;
 /// A waiter that last ran on another CPU than is about to become free is passed over until it has waited for so many
@@ -115,9 +112,12 @@ struct Contender<'a> {
     began: Moment,
     /// When it became the heir for the first time.
     heir_since: Option<Moment>,
-    has_looked: bool,
-    has_looked_briefly: bool,
     has_stepped_aside: bool,
+    /// It became the heir by itself, and was not woken as such.
+    is_self_appointed: bool,
+    /// Since it began to linger, if it does.
+    stay: Option<Policy>,
+    history: &'static LockHistory,
     /// It was woken as an extra, and has not parked since.
     is_extra: bool,
     /// It has parked before.
@@ -148,6 +148,7 @@ pub(in crate::lock) fn lock(
             return Ok(());
         }
         HEIR => mutex.note_woken(false),
+        _ if looks(mutex) => return Ok(()),
         _ => {}
     }
     Contender::new(mutex, deadline).go_on(after(Parked::Woken(woken_with)))
@@ -156,6 +157,9 @@ pub(in crate::lock) fn lock(
 /// The same, as an extra.
 #[cold]
 pub(in crate::lock) fn lock_as_extra(mutex: &RawPosixMutex) {
+    if looks(mutex) {
+        return mutex.note_woken(true);
+    }
     let mut contender = Contender::new(mutex, None);
     contender.has_stepped_aside = true;
     contender.is_extra = true;
@@ -163,15 +167,50 @@ pub(in crate::lock) fn lock_as_extra(mutex: &RawPosixMutex) {
     debug_assert!(without_deadline.is_ok());
 }
 
-/// The same for a thread that leaves the lock to the heir, though it is free, and parks.
-#[cold]
-pub(super) fn lock_after_heir(
-    mutex: &RawPosixMutex,
-    deadline: Option<&Deadline>,
-) -> Result<(), LockTimedOut> {
-    let mut contender = Contender::new(mutex, deadline);
-    let outcome = contender.park(State::has_heir);
-    contender.go_on(outcome)
+/// What most waits need: looks for a moment, ever less often, and takes the lock if it is to be had;
+/// whether it has. (Not of a monopolized lock, whose holder it would disturb.)
+fn looks(mutex: &RawPosixMutex) -> bool {
+    if !spin::is_allowed() || is_monopolized(mutex) {
+        return false;
+    }
+    let mut looks = FirstLooks::begin();
+    loop {
+        let state = mutex.state();
+        let may_take = state.may_barge();
+        if may_take
+            && mutex
+                .change(state, state.taken(), Ordering::Acquire)
+                .is_ok()
+        {
+            return true;
+        }
+        if !may_take && !looks.pause() {
+            return false;
+        }
+    }
+}
+
+/// Whether a waiter may do anything but park at once. (In a model it comes as far as that, and has
+/// nothing to spend.)
+fn may_stay_awake() -> bool {
+    cfg!(loom) || spin::is_allowed()
+}
+
+/// What was counted of the lock's turns lately.
+fn turns_of(mutex: &RawPosixMutex) -> Monopoly {
+    let history = LockHistory::at(core::ptr::from_ref(mutex).addr());
+    Monopoly::from_bits(history.counted())
+}
+
+/// Whether the lock was found to be so lately (`monopoly.rs`).
+fn is_monopolized(mutex: &RawPosixMutex) -> bool {
+    turns_of(mutex).is_one()
+}
+
+/// Whether it takes less than some 2 µs from one section to the next.
+#[cfg(not(loom))]
+pub(super) fn has_short_turns(mutex: &RawPosixMutex) -> bool {
+    turns_of(mutex).are_short()
 }
 
 /// As the heir: takes the lock if it is free.
@@ -211,9 +250,10 @@ impl<'a> Contender<'a> {
             deadline,
             began: Moment::now(),
             heir_since: None,
-            has_looked: false,
-            has_looked_briefly: false,
             has_stepped_aside: false,
+            is_self_appointed: false,
+            stay: None,
+            history: LockHistory::at(core::ptr::from_ref(mutex).addr()),
             is_extra: false,
             has_parked: false,
             is_real_time: false,
@@ -236,8 +276,9 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// It is about to park.
+    /// It is about to park, and has noted how its stay awake went if that shows anything.
     fn note_parking(&mut self) {
+        self.stay = None;
         if core::mem::replace(&mut self.has_parked, true) {
             stats::count(Event::SleptAgain);
         }
@@ -250,55 +291,139 @@ impl<'a> Contender<'a> {
     fn come(&mut self) -> Outcome {
         let state = self.mutex.state();
         if state.may_barge() || self.is_real_time && !state.is_locked() {
-            return match self.mutex.change(state, state.taken(), Ordering::Acquire) {
-                Ok(()) => LOCKED,
-                Err(_) => NEWCOMER,
-            };
+            if self
+                .mutex
+                .change(state, state.taken(), Ordering::Acquire)
+                .is_err()
+            {
+                return NEWCOMER;
+            }
+            self.note_stay(true);
+            return LOCKED;
         }
-        // A reserved lock is the heir's in a moment, and then there is none.
-        if state.has_heir() && (!self.has_looked || state.is_reserved()) && self.look() {
+        if state.is_urgent() || !may_stay_awake() {
+            return self.park(|state| !state.may_barge());
+        }
+        let now = Moment::now().nanoseconds();
+        #[cfg(not(loom))]
+        if state.has_heir() && self.history.is_sample_due(now, SAMPLE_EVERY) {
+            self.count_turns();
             return NEWCOMER;
         }
-        if state.has_heir() || state.is_urgent() {
-            return self
-                .park(|state| !state.may_barge() && (state.has_heir() || state.is_urgent()));
+        let seen = Seen {
+            is_reserved: state.is_reserved(),
+            has_heir: state.has_heir(),
+            has_parked: state.has_parked(),
+            is_monopolized: is_monopolized(self.mutex),
+            is_sample_due: self.history.is_sample_due(now, SAMPLE_EVERY),
+        };
+        let next = match self.is_out_of_time() {
+            true => Newcomer::Park,
+            false => self.stay(now).newcomer(now, seen),
+        };
+        match next {
+            Newcomer::Linger => self.linger(now, State::may_barge),
+            Newcomer::TakeReserved => {
+                let taken = state.taken_though_reserved();
+                if self.mutex.change(state, taken, Ordering::Acquire).is_ok() {
+                    return LOCKED;
+                }
+            }
+            Newcomer::BecomeHeir => {
+                let heir = state.with_heir();
+                if self.mutex.change(state, heir, Ordering::Relaxed).is_ok() {
+                    return self.be_heir(now, state.has_parked());
+                }
+            }
+            Newcomer::Park => {
+                self.note_stay(false);
+                return self.park(|state| !state.may_barge());
+            }
         }
-        if !state.has_parked() && !self.has_looked_briefly && self.look_briefly() {
-            return NEWCOMER;
-        }
-        if self
-            .mutex
-            .change(state, state.with_heir(), Ordering::Relaxed)
-            .is_err()
-        {
-            return NEWCOMER;
-        }
-        if state.has_parked() && !self.has_stepped_aside {
+        NEWCOMER
+    }
+
+    /// As one who has just become the heir by itself.
+    fn be_heir(&mut self, now: u64, others_are_parked: bool) -> Outcome {
+        self.is_self_appointed = true;
+        if others_are_parked && !self.has_stepped_aside && self.history.rotates(now, ROTATE_EVERY) {
             return self.step_aside();
         }
+        self.mutex.note_heir(Moment::now());
         BECAME_HEIR
     }
 
-    /// Watches for a moment; whether there is something to be had: the lock, or the place of the heir.
-    fn look(&mut self) -> bool {
-        self.has_looked = true;
-        self.watch(FIRST_LOOK, |state| state.may_barge() || !state.has_heir())
+    /// Whether turns are to be counted: each time, of a monopolized lock.
+    fn is_sample_due(&self, now: u64) -> bool {
+        is_monopolized(self.mutex) || self.history.is_sample_due(now, SAMPLE_EVERY)
     }
 
-    /// The same where nobody else waits, for the lock alone.
-    fn look_briefly(&mut self) -> bool {
-        self.has_looked_briefly = true;
-        self.watch(BRIEF_LOOK, State::may_barge)
+    /// Counts turns for a moment, while there is an heir; for how long it naps, if it is that.
+    #[cfg(not(loom))]
+    fn count_turns(&self) -> u64 {
+        let (began, before) = (Moment::now(), self.mutex.state());
+        spin::pause_for(SAMPLE);
+        let after = self.mutex.state();
+        let turns = match before.has_heir() && after.has_heir() {
+            true => after.turns_since(before),
+            false => 0,
+        };
+        let (counted, nap) = turns_of(self.mutex).with(turns, began.elapsed());
+        self.history
+            .note_counted(began.nanoseconds(), counted.to_bits());
+        nap
     }
 
-    /// Watches for so many nanoseconds, where a thread may spin; whether it has come to what `enough`
-    /// says.
-    fn watch(&self, nanoseconds: u64, enough: impl Fn(State) -> bool) -> bool {
-        spin::is_allowed()
-            && (0..spin::pauses(nanoseconds)).any(|_| {
-                spin_loop();
-                enough(self.mutex.state())
-            })
+    /// As the heir: naps if the lock is monopolized; whether it has. (Not with a deadline: it might
+    /// oversleep.)
+    #[cfg(not(loom))]
+    fn naps(&mut self) -> bool {
+        let began = Moment::now();
+        if self.deadline.is_some() || !self.is_sample_due(began.nanoseconds()) {
+            return false;
+        }
+        let nap = self.count_turns();
+        if nap == 0 {
+            return false;
+        }
+        self.note_parking();
+        stats::count(Event::Sleeps);
+        // It is late behind that only.
+        self.mutex.note_heir(began.later(nap));
+        sched::sleep_nanoseconds(nap as i64);
+        true
+    }
+
+    /// Whether its deadline has passed, which a park finds out, or an heir that resigns.
+    fn is_out_of_time(&self) -> bool {
+        self.deadline.is_some_and(Deadline::has_passed)
+    }
+
+    /// Its stay awake: since it came, or woke up.
+    fn stay(&mut self, now: u64) -> &mut Policy {
+        let since = match self.has_parked {
+            true => now,
+            false => self.began.nanoseconds(),
+        };
+        let adapts = self.mutex.flavour() != PosixFlavour::Throughput;
+        let stays = &self.history.stays;
+        self.stay
+            .get_or_insert_with(|| Policy::begin(spin::begin(since, stays, adapts)))
+    }
+
+    /// Notes how it ended.
+    fn note_stay(&mut self, was_worth_while: bool) {
+        if let Some(stay) = self.stay.take() {
+            spin::end(*stay.spin(), &self.history.stays, was_worth_while);
+        }
+    }
+
+    /// Leaves the word alone for a moment, and the CPU to others if there are any and it has not
+    /// come to what is `enough`.
+    fn linger(&mut self, now: u64, enough: impl Fn(State) -> bool) {
+        let mutex = self.mutex;
+        self.stay(now)
+            .linger(|spin| spin::linger(spin, now, || enough(mutex.state())));
     }
 
     /// As what it parks.
@@ -322,7 +447,7 @@ impl<'a> Contender<'a> {
             repository(),
             self.mutex.key(),
             waiter.entry(),
-            self.deadline,
+            Until::asleep(self.deadline),
             || {
                 self.mutex
                     .announce(|state| must(state).then_some(state.with_parked(true)))
@@ -336,7 +461,7 @@ impl<'a> Contender<'a> {
     #[inline(never)]
     fn park_urgently(&mut self, waiter: Waiter, in_front: bool) -> Parked {
         self.note_parking();
-        let (mutex, entry, deadline) = (self.mutex, waiter.entry(), self.deadline);
+        let (mutex, entry, until) = (self.mutex, waiter.entry(), Until::asleep(self.deadline));
         let announce =
             || mutex.announce(|state| state.is_locked().then_some(state.with_real_time_parked()));
         let left = |others_wait| mutex.note_parked(others_wait);
@@ -344,11 +469,11 @@ impl<'a> Contender<'a> {
             true => parking::park_in_front,
             false => parking::park,
         };
-        park(repository(), mutex.key(), entry, deadline, announce, left)
+        park(repository(), mutex.key(), entry, until, announce, left)
     }
 
     /// As the heir: parks in the place of one who has waited longer and is the heir from now on. Most of all one
-    /// who ran here, where a CPU is about to become free; but if the holder is waiting for that CPU, one who ran elsewhere.
+    /// who ran here, where a CPU is about to become free.
     #[cold]
     fn step_aside(&mut self) -> Outcome {
         self.has_stepped_aside = true;
@@ -357,7 +482,6 @@ impl<'a> Contender<'a> {
             return BECAME_HEIR;
         }
         let now = Moment::now();
-        let here = !self.mutex.state().holder_is_off_cpu();
         let (mut seen, mut found) = (0, false);
         let longest_waiting = |kind| {
             let waiter = Waiter(kind);
@@ -370,39 +494,41 @@ impl<'a> Contender<'a> {
                 // It came meanwhile, and waits for the unlock.
                 return Choice::Stop;
             }
-            if waiter.ran_here() != here {
-                if waited < OTHER_CPU_FOR {
-                    return Choice::Pass;
-                }
-                // It may have to wait for the holder's CPU; so let the holder come to wait for the lock.
-                self.mutex.set(State::with_handoff);
+            if !waiter.ran_here() && waited < OTHER_CPU_FOR {
+                return Choice::Pass;
             }
             found = true;
-            self.mutex.note_heir_woken(now);
+            self.mutex.note_heir(now);
             Choice::Take
         };
         let parked = parking::park_instead_of(
             repository(),
             self.mutex.key(),
             me.entry(),
-            self.deadline,
+            Until::asleep(self.deadline),
             longest_waiting,
             HEIR,
             |others_wait| self.mutex.note_parked(others_wait),
         );
         match parked {
             Parked::Invalid | Parked::Interrupted => BECAME_HEIR,
-            parked => after(parked),
+            parked => {
+                // What it stayed awake for before it slept is over.
+                self.stay = None;
+                self.has_parked = true;
+                self.is_self_appointed = false;
+                after(parked)
+            }
         }
     }
 
-    /// As the heir: takes the lock, or parks in front of the others.
+    /// As the heir: takes the lock, or parks.
     fn inherit(&mut self) -> Outcome {
         let heir_since = *self.heir_since.get_or_insert_with(Moment::now);
         if self.compete() {
             return LOCKED;
         }
-        if self.deadline.is_some_and(Deadline::has_passed) {
+        if self.is_out_of_time() {
             self.resign();
             return Err(LockTimedOut);
         }
@@ -415,75 +541,70 @@ impl<'a> Contender<'a> {
         match parked {
             // It has become free: still the heir.
             Parked::Invalid | Parked::Interrupted => BECAME_HEIR,
-            parked => after(parked),
+            parked => {
+                self.is_self_appointed = false;
+                after(parked)
+            }
         }
     }
 
+    /// In front of those who have not waited as long; behind them if it has just come.
     #[inline(always)]
     fn park_as_heir(&mut self, waiter: Waiter) -> Parked {
         self.note_parking();
-        parking::park_in_front(
-            repository(),
-            self.mutex.key(),
-            waiter.entry(),
-            self.deadline,
-            || {
-                self.mutex.announce(|state| {
-                    let held = state.is_locked();
-                    held.then_some(state.without_heir().with_parked(true))
-                })
-            },
-            |others_wait| self.mutex.note_parked(others_wait),
-        )
-    }
-
-    /// As the heir: looks at the word until it has the lock, or it is not worth while; whether it has it.
-    fn compete(&self) -> bool {
-        let mutex = self.mutex;
-        if !spin::is_allowed() || !mutex.history_says_spin() {
-            return try_inherit(self.mutex);
-        }
-        let won = self.spin();
-        mutex.remember_spin(won);
-        won
-    }
-
-    fn spin(&self) -> bool {
-        let mutex = self.mutex;
-        let began = Moment::now();
-        let longest = spin::pauses(LONGEST_PAUSE);
-        let turn = mutex.state().turn();
-        let mut reserved = false;
-        let mut pause = 2;
-        loop {
-            let state = mutex.state();
-            if !state.is_locked() {
-                if try_inherit(self.mutex) {
-                    stats::count_many(Event::HandOffs, usize::from(reserved));
-                    return true;
-                }
-                continue;
+        let (mutex, entry, until) = (self.mutex, waiter.entry(), Until::asleep(self.deadline));
+        let announce = || {
+            mutex.announce(|state| {
+                let held = state.is_locked();
+                held.then_some(state.without_heir().with_parked(true))
+            })
+        };
+        let left = |others_wait| mutex.note_parked(others_wait);
+        match self.is_self_appointed {
+            true => parking::park(repository(), mutex.key(), entry, until, announce, left),
+            false => {
+                parking::park_in_front(repository(), mutex.key(), entry, until, announce, left)
             }
-            if state.is_urgent() || state.holder_is_off_cpu() {
+        }
+    }
+
+    /// As the heir: stays awake until it has the lock, or that is not worth while; whether it has
+    /// it.
+    fn compete(&mut self) -> bool {
+        let is_taken = try_inherit(self.mutex) || may_stay_awake() && self.outlast();
+        self.note_stay(is_taken);
+        is_taken
+    }
+
+    fn outlast(&mut self) -> bool {
+        let mutex = self.mutex;
+        #[cfg(not(loom))]
+        if self.naps() {
+            if try_inherit(mutex) {
+                return true;
+            }
+            mutex.set(State::with_handoff);
+            let now = Moment::now().nanoseconds();
+            self.stay(now).reserve(now);
+        }
+        let turn = mutex.state().turn();
+        let mut was_taken = false;
+        loop {
+            let now = Moment::now().nanoseconds();
+            match self.stay(now).heir(now, was_taken) {
+                Heir::Linger => self.linger(now, |state| !state.is_locked()),
+                Heir::Reserve => mutex.set(State::with_handoff),
+                Heir::Park => return false,
+            }
+            let state = mutex.state();
+            if state.is_urgent() || self.is_out_of_time() {
                 return false;
             }
-            if !reserved && pause <= longest && state.turn() != turn {
-                // Taken again: a slice must pass. Let those run here who would otherwise be in the way later.
-                crate::sys::sched::yield_cpu();
-                pause = longest * 2;
-            }
-            for _ in 0..pause {
-                spin_loop();
-            }
-            pause = (pause * 2).clamp(2, longest.max(pause));
-            match began.elapsed() {
-                waited if waited > SLICE + PATIENCE => return false,
-                waited if waited > SLICE && !reserved => {
-                    reserved = true;
-                    pause = 2;
-                    mutex.set(State::with_handoff);
-                }
-                _ => {}
+            was_taken |= state.turn() != turn;
+            if try_inherit(mutex) {
+                let is_reserved = self.stay(now).is_reserved();
+                stats::count_many(Event::HandOffs, usize::from(is_reserved));
+                return true;
             }
         }
     }
@@ -539,6 +660,20 @@ pub(super) fn unlock_and_wake(mutex: &RawPosixMutex, then: Then) {
     }
 }
 
+/// Releases the lock, whose heir is late, and wakes another waiter beside it: the oldest of those
+/// that came to the mutex itself. (One that a signal has moved here most likely has to wait for the
+/// next signal.)
+#[cold]
+pub(super) fn unlock_past_late_heir(mutex: &RawPosixMutex) {
+    mutex.note_heir(Moment::now());
+    let came_here = |waiter: Waiter| !waiter.is_from_condvar();
+    let has_woken = unlock_and_wake_one_of(mutex, came_here, |_| 0);
+    if !has_woken && !mutex.release_to_the_awake(mutex.state()) {
+        // The heir has parked meanwhile.
+        unlock_and_wake(mutex, Then::GoOn);
+    }
+}
+
 /// The same for the oldest of the waiters that `suits`, or one that is impatient or a real-time thread, and those that come next; false,
 /// and nothing done, if there are waiters and none does.
 fn unlock_and_wake_one_of(
@@ -566,7 +701,7 @@ fn unlock_and_wake_one_of(
             } else {
                 extras_beside(waiter)
             };
-            mutex.note_heir_woken(Moment::now());
+            mutex.note_heir(Moment::now());
         }
         taken += 1;
         Choice::Take
@@ -581,13 +716,16 @@ fn unlock_and_wake_one_of(
             return Tokens::from(real_time::release_to(mutex, found, 0, unparked.more));
         }
         let impatient = found.get().is_some_and(Waiter::is_impatient);
+        let from_condvar = found.get().is_some_and(Waiter::is_from_condvar);
         let mut state = mutex.state();
         loop {
             let left = state.with_ordinary_left(unparked.more);
             let (next, first) = if unparked.woken == 0 || state.has_heir() {
                 (left.released(), 0)
             } else if impatient {
-                (left.handed_over(), HOLDER)
+                (left, HOLDER)
+            } else if from_condvar && spin::is_beside_others() {
+                (left.released(), 0)
             } else {
                 (left.released().with_heir(), HEIR)
             };
@@ -606,34 +744,6 @@ fn unlock_and_wake_one_of(
     let impatient = found.get().is_some_and(Waiter::is_impatient);
     stats::count_many(Event::HandOffs, usize::from(woken > 0 && impatient));
     done
-}
-
-/// Wakes one who waits, if any does and there is no heir, after the lock was released by somebody who had seen nobody.
-///
-/// The mutex need not exist any more, unless one of its waiters is found.
-#[cold]
-pub(super) fn wake_after_release(mutex: &RawPosixMutex) {
-    // A real-time thread stays where it is if another thread has the mutex by now, whose unlock will find it.
-    let takes = |first| !(Waiter(first).is_real_time() && mutex.state().is_locked());
-    parking::unpark_one(repository(), mutex.key(), takes, |woken, others_wait| {
-        let Some(woken) = woken else { return 0 };
-        let is_real_time = Waiter(woken).is_real_time();
-        let has_heirs = mutex.flavour() != PosixFlavour::WaitWake;
-        let mut token = 0;
-        mutex.set(|state| {
-            token = 0;
-            if is_real_time {
-                return state.with_parked(others_wait);
-            }
-            let state = state.with_ordinary_left(others_wait);
-            if has_heirs && !state.has_heir() {
-                token = HEIR;
-                return state.with_heir();
-            }
-            state
-        });
-        token
-    });
 }
 
 /// Releases the lock to whoever waits: the heir, or the real-time thread of the highest priority, or the oldest, which is handed it. (Not
@@ -675,7 +785,7 @@ pub(super) fn unlock_fairly(mutex: &RawPosixMutex) {
                 };
                 let (next, token) = match unparked.woken {
                     0 => (left.released(), 0),
-                    _ => (left.handed_over(), HOLDER),
+                    _ => (left, HOLDER),
                 };
                 match mutex.change(state, next, Ordering::Release) {
                     Ok(()) => return token,

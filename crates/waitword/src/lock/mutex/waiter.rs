@@ -36,10 +36,15 @@ impl Moment {
     }
 
     /// By the monotonic clock.
-    #[cfg(not(loom))]
     #[inline]
     pub(super) fn nanoseconds(self) -> u64 {
         self.0
+    }
+
+    /// So many nanoseconds later.
+    #[cfg(not(loom))]
+    pub(super) fn later(self, nanoseconds: u64) -> Self {
+        Self(self.0 + nanoseconds)
     }
 
     /// Nanoseconds from then on.

@@ -9,12 +9,10 @@
 //! | 3     | SPECIAL | an owner is kept (`special.rs`) | never |
 //! | 4-7   | turn    | how often it was taken while there was an heir, modulo 16. SPECIAL: what else it is, for good | it is but a hint |
 //! | 8-15  | heir    | 0: no waiter is awake; else one is, in the process of this fork generation | a number of another generation means that none is |
-//! | 16-31 | CPU     | one more than the CPU on which its holder took it; 0 if that is not known. SPECIAL: how often more its owner holds it | the holder may have been moved since |
+//! | 16-31 | levels  | SPECIAL: how often more its owner holds it; else 0 | never |
 //!
 //! A free lock that nobody waits for is 0 (or SPECIAL alone), and one that was taken without contention LOCKED
 //! alone: the fast paths know these two values only.
-
-use crate::oncpu;
 
 pub(super) const LOCKED: u32 = 1;
 pub(super) const PARKED: u32 = 1 << 1;
@@ -25,12 +23,11 @@ const ONE_TURN: u32 = 1 << 4;
 const TURN: u32 = 0xf << 4;
 const HEIR_SHIFT: u32 = 8;
 const HEIR: u32 = 0xff << HEIR_SHIFT;
-const CPU_SHIFT: u32 = 16;
-const CPU: u32 = 0xffff << CPU_SHIFT;
+const LEVEL_SHIFT: u32 = 16;
 /// SPECIAL: one level of recursion.
-pub(super) const ONE_LEVEL: u32 = 1 << CPU_SHIFT;
+pub(super) const ONE_LEVEL: u32 = 1 << LEVEL_SHIFT;
 /// SPECIAL: how often an owner can lock again.
-pub(super) const MOST_LEVELS: u32 = CPU >> CPU_SHIFT;
+pub(super) const MOST_LEVELS: u32 = 0xffff;
 
 /// A value of the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +53,7 @@ impl State {
     /// SPECIAL: how often more than once its owner holds it.
     #[inline]
     pub(super) fn levels(self) -> u32 {
-        self.0 >> CPU_SHIFT
+        self.0 >> LEVEL_SHIFT
     }
 
     #[inline]
@@ -94,10 +91,17 @@ impl State {
         self.0 & self.turn_bits()
     }
 
-    /// Whether there is an heir, and the count of turns is about to begin anew. (In a model each turn is the last.)
+    /// How often it was taken since an earlier state, while there was an heir: modulo 16. 0 of a
+    /// special one.
+    #[cfg(not(loom))]
+    pub(super) fn turns_since(self, earlier: Self) -> u32 {
+        (self.turn().wrapping_sub(earlier.turn()) & TURN) / ONE_TURN
+    }
+
+    /// Whether there is an heir, and the count of turns is about to begin anew.
     #[inline(always)]
     pub(super) fn is_last_turn(self) -> bool {
-        (self.0 & TURN == TURN || cfg!(loom)) && self.has_heir()
+        self.0 & TURN == TURN && self.has_heir()
     }
 
     /// The bits that count turns.
@@ -115,7 +119,7 @@ impl State {
         }
         let turn = self.turn_bits();
         let next_turn = self.0.wrapping_add(ONE_TURN) & turn;
-        Self(self.0 & !(CPU | turn) | LOCKED | next_turn | self.cpu_now())
+        Self(self.0 & !turn | LOCKED | next_turn)
     }
 
     /// As taken by the calling thread, which does not wait; `None` if it must.
@@ -127,13 +131,13 @@ impl State {
     /// As taken by the calling thread, which is the heir and is so no more.
     #[inline(always)]
     pub(super) fn inherited(self) -> Self {
-        Self(self.without_heir().0 & !CPU | LOCKED | self.cpu_now())
+        Self(self.without_heir().0 | LOCKED)
     }
 
     /// As released.
     #[inline(always)]
     pub(super) fn released(self) -> Self {
-        let released = Self(self.0 & !(LOCKED | CPU));
+        let released = Self(self.0 & !LOCKED);
         if self.0 & HEIR != 0 && !self.has_heir() {
             return released.without_dead_heir();
         }
@@ -145,12 +149,6 @@ impl State {
     #[inline(never)]
     fn without_dead_heir(self) -> Self {
         self.without_heir()
-    }
-
-    /// As handed over, still locked, to a thread that is asleep on no known CPU.
-    #[inline]
-    pub(super) fn handed_over(self) -> Self {
-        Self(self.0 & !CPU)
     }
 
     #[inline]
@@ -186,6 +184,12 @@ impl State {
         Self(self.0 & !(PARKED | urgent) | parked)
     }
 
+    /// As taken past the heir that it is reserved for.
+    #[inline]
+    pub(super) fn taken_though_reserved(self) -> Self {
+        Self(self.0 & !HANDOFF).taken()
+    }
+
     /// As reserved for the heir, if there is one.
     #[inline]
     pub(super) fn with_handoff(self) -> Self {
@@ -193,21 +197,6 @@ impl State {
             true => Self(self.0 | HANDOFF),
             false => self,
         }
-    }
-
-    /// Whether its holder is known not to run: it took the lock on the CPU that the calling thread is on.
-    #[inline]
-    pub(super) fn holder_is_off_cpu(self) -> bool {
-        self.is_locked() && self.0 & CPU != 0 && self.0 & CPU == self.cpu_now()
-    }
-
-    #[inline(always)]
-    fn cpu_now(self) -> u32 {
-        if self.is_special() {
-            return 0;
-        }
-        // Linux numbers at most 8192 CPUs, on all machines; the field holds 65,535.
-        oncpu::current_cpu().map_or(0, |cpu| (cpu + 1) << CPU_SHIFT)
     }
 }
 
@@ -283,11 +272,19 @@ mod tests {
     }
 
     #[test]
+    fn one_that_is_taken_though_reserved_keeps_its_heir_and_is_reserved_no_more() {
+        let reserved = State(0).with_parked(true).with_heir().with_handoff();
+        assert!(reserved.is_reserved());
+        let taken = reserved.taken_though_reserved();
+        assert!(taken.is_locked() && taken.has_heir() && taken.has_parked());
+        assert!(taken.released().may_barge());
+    }
+
+    #[test]
     fn a_turn_is_counted_while_there_is_an_heir() {
         let waiting = State(LOCKED).with_heir();
         let later = waiting.released().taken();
         assert!(later.has_heir() && later.turn() != waiting.turn());
-        assert!(!waiting.holder_is_off_cpu());
     }
 
     #[test]
@@ -296,12 +293,15 @@ mod tests {
         let mut state = waiting;
         let turns: Vec<u32> = (0..16)
             .map(|_| {
-                assert_eq!(state.0 & !(TURN | CPU), waiting.0);
+                assert_eq!(state.0 & !TURN, waiting.0);
                 state = state.released().taken();
                 state.turn()
             })
             .collect();
         assert_eq!(turns[15], waiting.turn());
+        let third = waiting.released().taken().released().taken();
+        assert_eq!(third.turns_since(waiting), 2);
+        assert_eq!(waiting.turns_since(third), 14);
         assert!(turns[..15].iter().all(|&turn| turn != waiting.turn()));
     }
 }

@@ -15,7 +15,6 @@
 
 use super::bias;
 use super::slots;
-use super::spin;
 use super::state::{
     CLAIM_WAITS, CLAIMED, FAST, PREFER_WRITER, READER, READERS_WAIT, Release, Right, SLOTS, State,
     TURN, WOKEN, WRITER, WRITERS_WAIT,
@@ -242,10 +241,6 @@ impl RawRwLock {
                 return Entered::Yes;
             }
             contended = true;
-            if begins.is_none() && !state.may_become_fast() {
-                // Nor will it be soon.
-                spin::crowd(|| self.is_in_use());
-            }
         }
     }
 

@@ -32,7 +32,6 @@
 //!
 //! A process that is killed while it *holds* the lock leaves it held: this lock is not robust.
 
-use super::spin::Spin;
 use super::state::{
     CLAIM_WAITS, CLAIMED, OTHER_WAKES, READERS_TURN, READERS_WAIT, READERS_WAKES, Release, Right,
     State, TURN, WRITER, WRITERS_WAIT,
@@ -41,6 +40,7 @@ use super::wait::{Alarms, Patience, sooner};
 use super::{RawRwLock, RwLockError, Wish};
 use crate::atomic::AtomicU64;
 use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
+use crate::park::spin::Spin;
 use crate::sys::Errno;
 use crate::sys::clock::Deadline;
 use crate::sys::futex::{KernelWord, shared_wake, word_wait};
@@ -169,7 +169,7 @@ impl RawRwLock {
     ) -> Result<(), RwLockError> {
         let asked_for = right;
         let mut right = right;
-        let mut spin = Spin::new();
+        let mut spin = Spin::at(self.address());
         let mut alarms = Alarms::new();
         let mut patience = Patience::new();
         let mut last: Option<State> = None;
@@ -204,7 +204,7 @@ impl RawRwLock {
             if owner != 0 && state.owner() == owner {
                 return Err(RwLockError::Deadlock);
             }
-            if spin.again(|| self.is_in_use()) {
+            if spin.again() {
                 continue;
             }
             let announced = state.with(READERS_WAIT);
@@ -291,7 +291,7 @@ impl RawRwLock {
         deadline: Option<&Deadline>,
     ) -> Result<(), RwLockError> {
         let mut right = Right::Newcomer;
-        let mut spin = Spin::new();
+        let mut spin = Spin::at(self.address());
         let mut alarms = Alarms::new();
         let mut was_woken = false;
         loop {
@@ -331,7 +331,7 @@ impl RawRwLock {
             if matches!(wish, Wish::Write(owner) if owner != 0 && state.owner() == owner) {
                 return Err(RwLockError::Deadlock);
             }
-            if spin.again(|| self.is_in_use()) {
+            if spin.again() {
                 continue;
             }
             let mut announced = state.with(WRITERS_WAIT);
@@ -350,7 +350,7 @@ impl RawRwLock {
                 Slept::Woken => {
                     was_woken = true;
                     right = Right::Holder;
-                    spin = Spin::new();
+                    spin = Spin::at(self.address());
                 }
                 Slept::Disturbed => {}
                 Slept::TimedOut if deadline.is_some_and(Deadline::has_passed) => {
@@ -388,7 +388,7 @@ impl RawRwLock {
         owner: u32,
         deadline: Option<&Deadline>,
     ) -> Result<(), RwLockError> {
-        let mut spin = Spin::new();
+        let mut spin = Spin::at(self.address());
         let mut alarms = Alarms::new();
         loop {
             let state = self.state();
@@ -400,7 +400,7 @@ impl RawRwLock {
                 }
                 continue;
             }
-            if spin.again(|| self.is_in_use()) {
+            if spin.again() {
                 continue;
             }
             let mut announced = state.with(CLAIM_WAITS);

@@ -63,7 +63,6 @@ mod kernel;
 mod posix;
 mod rank;
 mod slots;
-mod spin;
 mod state;
 #[cfg(all(test, not(loom)))]
 mod tests;

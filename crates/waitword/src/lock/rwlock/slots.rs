@@ -68,6 +68,7 @@ use super::state::{self, State};
 use crate::atomic::{AtomicU64, Ordering, full_fence};
 use crate::futex::private::{wait, wake};
 use crate::lock::key_of;
+use crate::park::spin::Spin;
 use crate::private::repository;
 use crate::sys::clock::Deadline;
 
@@ -429,13 +430,13 @@ pub(super) fn wait_until_empty(key: Key, deadline: Option<&Deadline>) -> Result<
 
 #[cold]
 fn wait_for(slot: &AtomicU64, key: Key, deadline: Option<&Deadline>) -> Result<(), StillThere> {
-    let mut spin = super::spin::Spin::new();
+    let mut spin = Spin::at(core::ptr::from_ref(slot).addr());
     loop {
         let seen = slot.load(Ordering::Acquire);
         if !stands_for(seen, key) {
             return Ok(());
         }
-        if spin.again(|| true) {
+        if spin.again() {
             continue;
         }
         let awaited = seen | AWAITED;

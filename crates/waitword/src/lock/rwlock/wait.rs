@@ -26,7 +26,6 @@ use super::bias::Cost;
 use super::hand_over::{CLAIM, CLAIM_GRANTED, GRANTED, READ, TAKE_OVER, WRITE};
 use super::rank::Rank;
 use super::slots;
-use super::spin::Spin;
 use super::state::{
     BIAS, CLAIM_WAITS, CLAIMED, FAST, OVERLAPS, READERS_WAIT, Release, Right, SLOTS, State, TURN,
     WOKEN, WRITER, WRITERS_WAIT,
@@ -35,6 +34,7 @@ use super::{RawRwLock, RwLockError, Wish};
 use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
 use crate::futex::parking::{Entry, Parked, park_among_kinds};
 use crate::lock::key_of;
+use crate::park::spin::Spin;
 use crate::private::repository;
 use crate::stats::{self, Event};
 use crate::sys::clock::{Clock, Deadline, now};
@@ -153,7 +153,7 @@ struct Waiter<'a> {
     rank: Rank,
     alarms: Alarms,
     patience: Patience,
-    spin: Spin,
+    spin: Spin<'static>,
 }
 
 /// How a stay in the queue ended.
@@ -181,7 +181,7 @@ impl<'a> Waiter<'a> {
             rank: Rank::NONE,
             alarms: Alarms::new(),
             patience: Patience::new(),
-            spin: Spin::new(),
+            spin: Spin::at(lock.address()),
         }
     }
 
@@ -272,7 +272,7 @@ impl<'a> Waiter<'a> {
                 // The turn may be its own, and does not keep it out.
                 self.right = self.right.max(Right::Waited);
             }
-            self.spin = Spin::new();
+            self.spin = Spin::at(self.lock.address());
         }
         match parked {
             Parked::Woken(GRANTED) => Queued::Granted,
@@ -369,12 +369,6 @@ impl<'a> Waiter<'a> {
 }
 
 impl RawRwLock {
-    /// Whether somebody holds it by the word.
-    #[inline]
-    pub(super) fn is_in_use(&self) -> bool {
-        !self.state().is_free()
-    }
-
     /// Waits to read.
     #[cold]
     pub(super) fn wait_shared(
@@ -405,7 +399,7 @@ impl RawRwLock {
                 continue;
             }
             waiter.note_contention();
-            if waiter.spin.again(|| self.is_in_use()) {
+            if waiter.spin.again() {
                 continue;
             }
             match waiter.queue(state, deadline) {
@@ -463,7 +457,7 @@ impl RawRwLock {
                 return Err(RwLockError::Deadlock);
             }
             waiter.note_contention();
-            if waiter.spin.again(|| self.is_in_use()) {
+            if waiter.spin.again() {
                 continue;
             }
             match waiter.queue(state, deadline) {
@@ -529,7 +523,7 @@ impl RawRwLock {
                 continue;
             }
             waiter.note_contention();
-            if waiter.spin.again(|| self.is_in_use()) {
+            if waiter.spin.again() {
                 continue;
             }
             match waiter.queue(state, deadline) {

@@ -70,12 +70,7 @@ fn turns_at_priorities(guarded: &Guarded) -> u32 {
 
 #[test]
 fn six_real_time_threads_and_others_take_turns() {
-    const TIMES: &[Time] = &[
-        Time::Stands,
-        Time::Passes,
-        Time::PassesOnOneCpu,
-        Time::HeirsAreLate,
-    ];
+    const TIMES: &[Time] = &[Time::Stands, Time::Passes, Time::PassesOnOneCpu];
     for flavour in FLAVOURS {
         crowd(move || {
             let guarded = Guarded::new(flavour, one_of(TIMES));
@@ -85,11 +80,6 @@ fn six_real_time_threads_and_others_take_turns() {
             guarded.over(had);
         });
     }
-}
-
-#[test]
-fn six_threads_make_way_for_late_heirs() {
-    six_take_turns(HEIR, &[Time::HeirsAreLate], Scope::Private);
 }
 
 /// With time that passes they are impatient, and the lock is reserved.

@@ -1,0 +1,226 @@
+//! What is remembered of how stays awake went ([`SpinRecord`]): in each parker, for sleeps, since
+//! threads come back to theirs; and for each lock.
+//!
+//! Locks have no room for it: it stands in a table of 256 entries, by their address. Two locks that
+//! share an entry are judged together.
+//!
+//! All of it is a guess. Every access is Relaxed and orders nothing, and a lost update does no
+//! harm. What a forked child finds is its parent's experience, or that of a new place.
+
+#[cfg(not(loom))]
+pub(crate) use real::{History, LockHistory};
+
+#[cfg(loom)]
+pub(crate) use model::{History, LockHistory};
+
+#[cfg(not(loom))]
+mod real {
+    use super::super::policy::SpinRecord;
+    use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+    /// A [`SpinRecord`]: bits 0-7 `worth_while`, 8-23 `took`, 24-31 `short`. As far as it differs
+    /// from that of a new place: all zeros is one, as in memory that has just been mapped.
+    pub(crate) struct History(AtomicU32);
+
+    const fn pack(record: SpinRecord) -> u32 {
+        (record.short as u32) << 24 | (record.took as u32) << 8 | record.worth_while as u32
+    }
+
+    const NEW: u32 = pack(SpinRecord::NEW);
+
+    impl History {
+        pub(crate) const fn new() -> Self {
+            Self(AtomicU32::new(0))
+        }
+
+        fn record(&self) -> SpinRecord {
+            let bits = self.0.load(Relaxed) ^ NEW;
+            SpinRecord {
+                worth_while: bits as u8,
+                took: (bits >> 8) as u16,
+                short: (bits >> 24) as u8,
+            }
+        }
+
+        fn note(&self, before: SpinRecord, after: SpinRecord) {
+            if before != after {
+                self.0.store(pack(after) ^ NEW, Relaxed);
+            }
+        }
+
+        /// What the next waiter may spend on staying awake, in nanoseconds: `longest` at most.
+        /// `adapts`: less of it where stays were in vain lately.
+        pub(crate) fn budget(&self, longest: u64, adapts: bool) -> u64 {
+            let record = self.record();
+            if !adapts {
+                return record.in_full(longest);
+            }
+            let (budget, next) = record.budget(longest);
+            self.note(record, next);
+            budget
+        }
+
+        /// Notes how a stay went.
+        pub(crate) fn stayed(&self, spent: u64, was_worth_while: bool) {
+            let record = self.record();
+            self.note(record, record.with(spent, was_worth_while));
+        }
+    }
+
+    /// 16 KiB. More locks than this that threads wait for at the same time share entries.
+    const ENTRIES: usize = 256;
+
+    /// That of a lock, on a line of its own.
+    #[repr(align(64))]
+    pub(crate) struct LockHistory {
+        pub(crate) stays: History,
+        /// When one that was parked had its turn last, in nanoseconds of the monotonic clock.
+        rotated: AtomicU64,
+        /// When turns were counted last.
+        sampled: AtomicU64,
+        /// What was made of that, by whoever counts them.
+        counted: AtomicU64,
+    }
+
+    static ALL: [LockHistory; ENTRIES] = [const { LockHistory::new() }; ENTRIES];
+
+    impl LockHistory {
+        const fn new() -> Self {
+            Self {
+                stays: History::new(),
+                rotated: AtomicU64::new(0),
+                sampled: AtomicU64::new(0),
+                counted: AtomicU64::new(0),
+            }
+        }
+
+        /// That of the lock at this address.
+        pub(crate) fn at(address: usize) -> &'static Self {
+            // Fibonacci hashing: the upper bits depend on all of the address.
+            let hash = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            &ALL[(hash >> (u64::BITS - ENTRIES.ilog2())) as usize]
+        }
+
+        /// Whether it is time for one that is parked to have its turn, after so many nanoseconds;
+        /// then it has it.
+        pub(crate) fn rotates(&self, now: u64, every: u64) -> bool {
+            let is_time = now.wrapping_sub(self.rotated.load(Relaxed)) >= every;
+            if is_time {
+                self.rotated.store(now, Relaxed);
+            }
+            is_time
+        }
+
+        /// Whether turns were last counted so many nanoseconds ago.
+        pub(crate) fn is_sample_due(&self, now: u64, every: u64) -> bool {
+            now.wrapping_sub(self.sampled.load(Relaxed)) >= every
+        }
+
+        /// What was made of the turns that were counted; 0 if none were.
+        pub(crate) fn counted(&self) -> u64 {
+            self.counted.load(Relaxed)
+        }
+
+        /// Notes what it is by now.
+        pub(crate) fn note_counted(&self, now: u64, counted: u64) {
+            self.sampled.store(now, Relaxed);
+            if self.counted() != counted {
+                self.counted.store(counted, Relaxed);
+            }
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+        use crate::park::spin::LONGEST_STAY;
+
+        #[test]
+        fn a_record_is_kept_as_it_is() {
+            let record = SpinRecord {
+                worth_while: 0xab,
+                took: 0x1234,
+                short: 7,
+            };
+            let history = History::new();
+            assert_eq!(history.record(), SpinRecord::NEW);
+            history.note(SpinRecord::NEW, record);
+            assert_eq!(history.record(), record);
+        }
+
+        #[test]
+        fn one_has_its_turn_every_so_often() {
+            let history = LockHistory::new();
+            assert!(history.rotates(500, 500));
+            assert!(!history.rotates(999, 500));
+            assert!(history.rotates(1000, 500));
+        }
+
+        #[test]
+        fn turns_are_counted_every_so_often() {
+            let history = LockHistory::new();
+            assert!(history.is_sample_due(500, 500));
+            history.note_counted(500, 20);
+            assert!(!history.is_sample_due(999, 500));
+            assert!(history.is_sample_due(1000, 500));
+            assert_eq!(history.counted(), 20);
+        }
+
+        #[test]
+        fn only_a_lock_that_adapts_has_less_after_stays_in_vain() {
+            let history = History::new();
+            let before = history.budget(LONGEST_STAY, true);
+            (0..20).for_each(|_| history.stayed(0, false));
+            assert_eq!(history.budget(LONGEST_STAY, false), before);
+            assert!(history.budget(LONGEST_STAY, true) < before);
+        }
+
+        #[test]
+        fn nobody_may_spend_more_than_is_allowed() {
+            let history = History::new();
+            assert_eq!(history.budget(100, true), 100);
+            (0..20).for_each(|_| history.stayed(0, false));
+            assert!((0..32).all(|_| history.budget(100, true) == 100));
+        }
+    }
+}
+
+/// In a model no waiter stays awake for longer than a look, it is always time, and nobody naps.
+#[cfg(loom)]
+mod model {
+    pub(crate) struct History;
+
+    impl History {
+        pub(crate) const fn new() -> Self {
+            Self
+        }
+
+        pub(crate) fn budget(&self, _longest: u64, _adapts: bool) -> u64 {
+            0
+        }
+
+        pub(crate) fn stayed(&self, _spent: u64, _was_worth_while: bool) {}
+    }
+
+    pub(crate) struct LockHistory {
+        pub(crate) stays: History,
+    }
+
+    impl LockHistory {
+        pub(crate) fn at(_: usize) -> &'static Self {
+            &Self { stays: History }
+        }
+
+        pub(crate) fn rotates(&self, _now: u64, _every: u64) -> bool {
+            true
+        }
+
+        pub(crate) fn is_sample_due(&self, _now: u64, _every: u64) -> bool {
+            false
+        }
+
+        pub(crate) fn counted(&self) -> u64 {
+            0
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What is allowed: whether a waiter may stay awake at all, and for how long at most
+//! (`WAITWORD_SPIN_NS`, [`set_budget`]). And how long a pause instruction takes: 10 to 140 cycles,
+//! by CPU. It is measured at first use.
+
+#[cfg(not(loom))]
+pub(crate) use real::{budget, is_allowed, nanoseconds, pauses, set_budget};
+
+#[cfg(loom)]
+pub(crate) use model::{is_allowed, nanoseconds, pauses};
+
+#[cfg(not(loom))]
+mod real {
+    use super::super::policy::LONGEST_STAY;
+    use crate::sys;
+    use crate::sys::clock::{Clock, now};
+    use core::hint::spin_loop;
+    use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+    use core::time::Duration;
+
+    /// A budget beyond this is a mistake, not a wish.
+    const MOST_NANOSECONDS: u64 = 1_000_000_000;
+
+    const UNKNOWN: u64 = u64::MAX;
+
+    // Two threads may set these at first use at the same time: they come to the same result. What is
+    // known of one is no condition for using another, so everything is Relaxed.
+    static NANOSECONDS: AtomicU64 = AtomicU64::new(UNKNOWN);
+    static PAUSES_IN_1024_NS: AtomicU64 = AtomicU64::new(UNKNOWN);
+    static HAS_ANOTHER_CPU: AtomicBool = AtomicBool::new(false);
+
+    pub(crate) fn budget() -> Duration {
+        Duration::from_nanos(nanoseconds())
+    }
+
+    /// For how long a waiter may stay awake: 0 if not at all.
+    #[inline]
+    pub(crate) fn nanoseconds() -> u64 {
+        match NANOSECONDS.load(Relaxed) {
+            UNKNOWN => initialise(),
+            nanoseconds => nanoseconds,
+        }
+    }
+
+    pub(crate) fn set_budget(budget: Duration) {
+        let nanoseconds = u64::try_from(budget.as_nanos()).unwrap_or(MOST_NANOSECONDS);
+        NANOSECONDS.store(nanoseconds.min(MOST_NANOSECONDS), Relaxed);
+    }
+
+    #[cold]
+    fn initialise() -> u64 {
+        let wanted = sys::env::number(c"WAITWORD_SPIN_NS").unwrap_or(LONGEST_STAY);
+        let wanted = wanted.min(MOST_NANOSECONDS);
+        // A budget that was set meanwhile stays.
+        match NANOSECONDS.compare_exchange(UNKNOWN, wanted, Relaxed, Relaxed) {
+            Ok(_) => wanted,
+            Err(set) => set,
+        }
+    }
+
+    /// Whether a thread may stay awake for another at all: there is a second CPU, and nobody has
+    /// turned it off.
+    #[inline]
+    pub(crate) fn is_allowed() -> bool {
+        nanoseconds() != 0 && has_another_cpu()
+    }
+
+    #[inline]
+    fn has_another_cpu() -> bool {
+        pauses_in_1024_ns();
+        HAS_ANOTHER_CPU.load(Relaxed)
+    }
+
+    /// How many pause instructions take about that long; at least 1.
+    #[inline]
+    pub(crate) fn pauses(time: Duration) -> u32 {
+        let nanoseconds = time.as_nanos() as u64;
+        (nanoseconds * pauses_in_1024_ns() / 1024).clamp(1, u32::MAX.into()) as u32
+    }
+
+    #[inline]
+    fn pauses_in_1024_ns() -> u64 {
+        match PAUSES_IN_1024_NS.load(Relaxed) {
+            UNKNOWN => calibrate(),
+            pauses => pauses,
+        }
+    }
+
+    #[cold]
+    fn calibrate() -> u64 {
+        const PAUSES: u64 = 64;
+        let start = now(Clock::Monotonic);
+        for _ in 0..PAUSES {
+            spin_loop();
+        }
+        let took = (now(Clock::Monotonic) - start).as_nanos().max(1) as u64;
+        let pauses = (PAUSES * 1024 / took).max(1);
+        HAS_ANOTHER_CPU.store(sys::sched::cpus() > 1, Relaxed);
+        PAUSES_IN_1024_NS.store(pauses, Relaxed);
+        pauses
+    }
+}
+
+/// In a model a waiter has nothing to spend: staying awake would only add states.
+#[cfg(loom)]
+mod model {
+    use core::time::Duration;
+
+    pub(crate) fn is_allowed() -> bool {
+        false
+    }
+
+    pub(crate) fn nanoseconds() -> u64 {
+        0
+    }
+
+    pub(crate) fn pauses(_: Duration) -> u32 {
+        0
+    }
+}

@@ -1,0 +1,165 @@
+//! Staying awake for a while before a sleep: one way for every lock and for every parker.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `policy.rs` | for how long, and what a waiter does meanwhile; pure |
+//! | `history.rs` | how it went, at each lock and in each parker |
+//! | `limit.rs` | what is allowed (`WAITWORD_SPIN_NS`), and how long a pause instruction takes |
+//! | `yielding.rs` | yielding the CPU, where that gives it to a thread of this process |
+
+mod history;
+mod limit;
+#[cfg(loom)]
+mod model;
+mod policy;
+#[cfg(not(loom))]
+mod yielding;
+
+pub(crate) use history::{History, LockHistory};
+pub(crate) use limit::is_allowed;
+#[cfg(not(loom))]
+pub(crate) use limit::{budget, set_budget};
+#[cfg(loom)]
+pub(crate) use model::{is_beside_others, let_others_be_busy};
+#[cfg(all(test, not(loom)))]
+pub(crate) use policy::BETWEEN_YIELDS;
+pub(crate) use policy::{LONGEST_STAY, SpinPolicy};
+#[cfg(not(loom))]
+pub(crate) use yielding::{is_worth_while as yields_are_worth_while, yield_cpu};
+
+use crate::sys::clock::{Clock, now};
+
+fn nanoseconds() -> u64 {
+    now(Clock::Monotonic).as_nanos() as u64
+}
+
+/// Whether other processes want the CPUs, going by how long yields took.
+#[cfg(not(loom))]
+pub(crate) fn is_beside_others() -> bool {
+    !yielding::is_worth_while(nanoseconds())
+}
+
+fn pause(pauses: u32) {
+    for _ in 0..pauses {
+        core::hint::spin_loop();
+    }
+}
+
+/// Leaves everything alone for about so long.
+#[cfg(not(loom))]
+pub(crate) fn pause_for(time: core::time::Duration) {
+    pause(limit::pauses(time));
+}
+
+/// The looks of a waiter that has just come, ever less often.
+pub(crate) struct FirstLooks {
+    paused: u32,
+    pauses: u32,
+}
+
+impl FirstLooks {
+    pub(crate) fn begin() -> Self {
+        Self {
+            paused: 0,
+            pauses: 2,
+        }
+    }
+
+    /// Pauses before the next look; false if there is none.
+    #[inline]
+    pub(crate) fn pause(&mut self) -> bool {
+        let is_over = self.paused >= limit::pauses(policy::FIRST_LOOKS);
+        if !is_over {
+            pause(self.pauses);
+            self.paused += self.pauses;
+            self.pauses *= 2;
+        }
+        !is_over
+    }
+}
+
+/// A policy for a waiter that has waited since `began`.
+pub(crate) fn begin(began: u64, history: &History, adapts: bool) -> SpinPolicy {
+    SpinPolicy::begin(began, history.budget(limit::nanoseconds(), adapts))
+}
+
+/// Leaves the word alone for a moment, and the CPU to others if there are any and it has not come
+/// to what is `enough`; whether others ran.
+pub(crate) fn linger(policy: &mut SpinPolicy, now: u64, enough: impl Fn() -> bool) -> bool {
+    if policy.pauses() {
+        pause(limit::pauses(policy::BETWEEN_YIELDS));
+        if enough() {
+            return false;
+        }
+    }
+    #[cfg(not(loom))]
+    if yielding::is_worth_while(now) {
+        let from = nanoseconds();
+        return policy.yielded(from, yielding::yield_cpu(from));
+    }
+    #[cfg(loom)]
+    {
+        let _ = now;
+        crate::checker::thread::yield_now();
+    }
+    false
+}
+
+/// Notes how a stay ended, if that shows anything.
+pub(crate) fn end(policy: SpinPolicy, history: &History, was_worth_while: bool) {
+    if was_worth_while || !policy.is_short() {
+        history.stayed(policy.spent(nanoseconds()), was_worth_while);
+    }
+}
+
+/// One waiter's stay awake, step by step.
+pub(crate) struct Spin<'a> {
+    history: &'a History,
+    looks: FirstLooks,
+    policy: Option<SpinPolicy>,
+}
+
+impl<'a> Spin<'a> {
+    pub(crate) fn new(history: &'a History) -> Self {
+        Self {
+            history,
+            looks: FirstLooks::begin(),
+            policy: None,
+        }
+    }
+
+    /// At the lock at this address.
+    pub(crate) fn at(address: usize) -> Spin<'static> {
+        Spin::new(&LockHistory::at(address).stays)
+    }
+
+    /// Waits a little; false once that has been enough.
+    #[inline]
+    pub(crate) fn again(&mut self) -> bool {
+        is_allowed() && (self.looks.pause() || self.lingers())
+    }
+
+    fn lingers(&mut self) -> bool {
+        let now = nanoseconds();
+        let history = self.history;
+        let policy = self.policy.get_or_insert_with(|| begin(now, history, true));
+        if policy.is_over(now) {
+            self.ends(false);
+            return false;
+        }
+        linger(policy, now, || false);
+        true
+    }
+
+    /// What it waited for has come.
+    #[inline]
+    pub(crate) fn won(&mut self) {
+        self.ends(true);
+    }
+
+    fn ends(&mut self, was_worth_while: bool) {
+        if let Some(policy) = self.policy.take() {
+            end(policy, self.history, was_worth_while);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Models have no other processes; one says whether there are some.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+crate::checker::lazy_static! {
+    static ref BESIDE_OTHERS: AtomicBool = AtomicBool::new(false);
+}
+
+/// From now on in this execution.
+pub(crate) fn let_others_be_busy() {
+    BESIDE_OTHERS.store(true, Relaxed);
+}
+
+pub(crate) fn is_beside_others() -> bool {
+    BESIDE_OTHERS.load(Relaxed)
+}
