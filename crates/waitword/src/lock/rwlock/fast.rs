@@ -93,26 +93,39 @@ impl RawRwLock {
     pub(super) fn give_back_alone(&self, add: u64) -> bool {
         let state = self.word.load(Relaxed);
         if state == add {
-            // A subtraction that tells only whether nothing is left is the shortest there is.
-            if self.word.fetch_sub(add, Releasing) != add {
-                self.hand_over_late();
-            }
+            self.subtract(add, add, Releasing)
         } else if state == PREFER_WRITER + add {
             // AcqRel instead of Release: see the top.
-            if self.word.fetch_sub(add, AcqRel) != PREFER_WRITER + add {
-                self.hand_over_late();
-            }
+            self.subtract(PREFER_WRITER + add, add, AcqRel)
         } else if state & !WRITERS_WAIT == add + WOKEN {
             // Somebody is on its way who will see to the rest (`calls_for_others`).
             cold_path();
-            return self
-                .word
+            self.word
                 .compare_exchange(state, state - add, Releasing, Relaxed)
-                .is_ok();
+                .is_ok()
         } else {
-            return false;
+            false
         }
-        true
+    }
+
+    /// Gives `add` back, of a word that was `seen`. False: nothing has been done.
+    #[inline(always)]
+    fn subtract(&self, seen: u64, add: u64, order: crate::atomic::Ordering) -> bool {
+        // A subtraction that tells only whether nothing is left is the shortest there is.
+        #[cfg(not(feature = "send_guard"))]
+        {
+            if self.word.fetch_sub(add, order) != seen {
+                self.hand_over_late();
+            }
+            true
+        }
+        // Readers may have come by slots since the look, and a thread that was sent the guard of one
+        // of them may have given back this hold instead of that: then it is in a slot.
+        #[cfg(feature = "send_guard")]
+        {
+            let left = self.word.compare_exchange(seen, seen - add, order, Relaxed);
+            left.is_ok()
+        }
     }
 
     /// Takes it for reading, if that needs no waiting.
@@ -162,7 +175,31 @@ impl RawRwLock {
                 return self.take_shared_after(published, right);
             }
         }
-        self.take_shared_by_word(right);
+        if !self.enter_beside_readers(state) {
+            self.take_shared_by_word(right);
+        }
+    }
+
+    /// Comes in by the word, where there are at most other readers; whether it has. The shortest way
+    /// where readers of two CPUs meet in the word.
+    #[inline]
+    fn enter_beside_readers(&self, mut state: State) -> bool {
+        let mut overlaps = state.readers() != 0;
+        while state.is_only_read() && !state.is_full() {
+            let (counted, enough) = state.with_readers(1).with_overlap(overlaps);
+            if enough {
+                return false;
+            }
+            match self
+                .word
+                .compare_exchange(state.0, counted.0, Acquire, Relaxed)
+            {
+                Ok(_) => return true,
+                Err(now) => state = State(now),
+            }
+            overlaps = true;
+        }
+        false
     }
 
     #[cold]
@@ -298,9 +335,32 @@ impl RawRwLock {
         }
     }
 
+    /// Gives back a reader's hold by the word, where there are at most other readers; false if
+    /// there is more. (Not by a subtraction: see `subtract`.)
+    #[inline]
+    fn leave_readers(&self, mut state: State) -> bool {
+        while state.is_only_read() && state.readers() != 0 {
+            let after = state.after(Release::Reader);
+            match self
+                .word
+                .compare_exchange(state.0, after.0, Releasing, Relaxed)
+            {
+                Ok(_) => return true,
+                Err(now) => state = State(now),
+            }
+        }
+        false
+    }
+
     #[inline(never)]
     fn release_shared_wherever(&self) {
-        if !self.release_own_slot() {
+        // The lock is held: it is there to be looked at.
+        let state = self.state();
+        let is_done = match state.has(SLOTS) {
+            true => slots::retract(self.key(state)),
+            false => self.leave_readers(state),
+        };
+        if !is_done {
             self.release_shared_elsewhere();
         }
     }

@@ -188,6 +188,13 @@ impl State {
         }
     }
 
+    /// Whether there is nothing to it: readers come and go by the word alone, and nobody waits for
+    /// them to leave.
+    #[inline]
+    pub(super) fn is_only_read(self) -> bool {
+        !self.has(LOW_HALF & !OVERLAPS)
+    }
+
     /// Whether a writer may come in, by the word; it must still see to the slots.
     #[inline]
     pub(super) fn admits_writer(self, right: Right) -> bool {
