@@ -27,15 +27,16 @@
 use super::policy::ROTATE_EVERY;
 use core::time::Duration;
 
-/// For how long turns are counted. A turn cannot take less than three atomic operations on the
-/// holder's own line, some 25 ns: so there are fewer than 16 of them, which is what the word counts
-/// to.
-pub(super) const SAMPLE: Duration = Duration::from_nanos(400);
+/// For how long turns are counted. The first 150 to 250 ns of it the holder waits for its line. A turn
+/// takes three atomic operations and the way to them, some 40 ns: so there are fewer than 16, which is
+/// what the word counts to. Tried: 400 ns, where a slow line hid a monopoly.
+pub(super) const SAMPLE: Duration = Duration::from_nanos(600);
 /// How often that is due, at most, where the lock was not monopolized lately.
 pub(super) const SAMPLE_EVERY: u64 = 100_000;
-/// More turns than this in a sample, in quarters, are more than two CPUs would have: sections and
-/// gaps of less than 160 ns, where a cache line moves in 100 to 150 ns.
-const MONOPOLIZED: u32 = 10;
+/// As many turns in a sample, in quarters, are more than two CPUs would have: sections and gaps of
+/// 110 to 140 ns at most, where a cache line moves in 100 to 250 ns. Tried: 8 and 10, which lose up to
+/// a tenth of the throughput where gaps are twice as long as sections; 12, some of it.
+const MONOPOLIZED: u32 = 13;
 /// The first nap. (The kernel adds 50 µs to each, and the CPU's wake-up some more.)
 const SHORTEST_NAP: u64 = 20_000;
 
@@ -133,14 +134,14 @@ mod tests {
     #[test]
     fn naps_become_longer_while_the_lock_is_monopolized_and_end_with_that() {
         let mut monopoly = Monopoly::default();
-        let first = naps(&mut monopoly, &[3; 8]);
+        let first = naps(&mut monopoly, &[4; 8]);
         assert_eq!(
             first[..3],
             [SHORTEST_NAP, 2 * SHORTEST_NAP, 4 * SHORTEST_NAP]
         );
         assert_eq!(first[7], ROTATE_EVERY);
         // One sample among others does not decide.
-        assert_eq!(naps(&mut monopoly, &[2]), [ROTATE_EVERY]);
+        assert_eq!(naps(&mut monopoly, &[3]), [ROTATE_EVERY]);
         assert_eq!(naps(&mut monopoly, &[1, 2]), [0, 0]);
         assert!(!monopoly.is_one() && monopoly.are_short());
         assert_eq!(naps(&mut monopoly, &[15]), [SHORTEST_NAP]);
@@ -149,10 +150,10 @@ mod tests {
     #[test]
     fn a_holder_without_a_cpu_says_nothing_and_one_that_goes_on_for_long_ends_it() {
         let mut monopoly = Monopoly::default();
-        naps(&mut monopoly, &[3; 8]);
+        naps(&mut monopoly, &[4; 8]);
         assert_eq!(naps(&mut monopoly, &[0, 0, 0]), [0; 3]);
         assert!(monopoly.is_one() && !monopoly.are_short());
-        assert_eq!(naps(&mut monopoly, &[3]), [ROTATE_EVERY]);
+        assert_eq!(naps(&mut monopoly, &[4]), [ROTATE_EVERY]);
         assert!(monopoly.are_short());
         naps(&mut monopoly, &[0; 4]);
         assert_eq!(monopoly, Monopoly::default());
@@ -161,7 +162,7 @@ mod tests {
     #[test]
     fn a_sample_that_took_too_long_is_none() {
         let mut monopoly = Monopoly::default();
-        naps(&mut monopoly, &[3]);
+        naps(&mut monopoly, &[4]);
         assert_eq!(monopoly.with(15, 2 * TOOK), (monopoly, 0));
     }
 }
