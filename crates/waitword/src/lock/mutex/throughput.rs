@@ -375,7 +375,8 @@ impl<'a> Contender<'a> {
     }
 
     /// As the heir: naps if the lock is monopolized; whether it has. (Not with a deadline: it might
-    /// oversleep.)
+    /// oversleep. Nor does a real-time thread: others would have the lock for longer than it takes to
+    /// wake it.)
     #[cfg(not(loom))]
     fn naps(&mut self) -> bool {
         let began = Moment::now();
@@ -383,7 +384,7 @@ impl<'a> Contender<'a> {
             return false;
         }
         let nap = self.count_turns();
-        if nap == 0 {
+        if nap == 0 || sched::priority() != 0 {
             return false;
         }
         self.note_parking();
