@@ -295,8 +295,8 @@ enum ww_event_flag {
 #define WW_MUTEX_ADAPTIVE 0
 
 /**
- * Flavour of a mutex: a running thread may take it past sleepers, waiters stay awake for some µs, and who has waited long is
- * handed it.
+ * Flavour of a mutex: a running thread may take it past sleepers, waiters stay awake for some µs, and a thread
+ * that has waited long is handed it.
  */
 #define WW_MUTEX_THROUGHPUT 16
 

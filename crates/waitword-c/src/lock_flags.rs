@@ -18,8 +18,8 @@ pub const WW_MUTEX_ERRORCHECK: u32 = 2;
 /// Flavour of a mutex, for `ww_mutex_init`: chooses for itself, from what it observes, whether to spin, to sleep, and to
 /// hand over. (0, the default, and the one to use unless a measurement says otherwise.)
 pub const WW_MUTEX_ADAPTIVE: u32 = 0;
-/// Flavour of a mutex: a running thread may take it past sleepers, waiters stay awake for some µs, and who has waited long is
-/// handed it.
+/// Flavour of a mutex: a running thread may take it past sleepers, waiters stay awake for some µs, and a thread
+/// that has waited long is handed it.
 pub const WW_MUTEX_THROUGHPUT: u32 = 0x10;
 /// Flavour of a mutex: waiters sleep at once. For sections that are long or sleep. A waiter may be passed over without
 /// bound.

@@ -5,7 +5,7 @@
 //! | `WAITWORD` | `on`, `off` | `off`: every call goes to the C library |
 //! | `WAITWORD_FUTEX` | `on`, `off` | `off`: raw futexes (`syscall`) go to the kernel |
 //! | `WAITWORD_MUTEX` | `adaptive`, `throughput`, `wait-wake` | how threads wait for mutexes |
-//! | `WAITWORD_SPIN_NS` | nanoseconds | how long a thread spins before it sleeps |
+//! | `WAITWORD_SPIN_NS` | nanoseconds | how long a thread stays awake before it sleeps, at most |
 //! | `WAITWORD_SUMMARY` | `1`, or a file | a line at exit, on stderr or at the end of the file (`summary.rs`) |
 //!
 //! An empty value is as good as none. One that means nothing is answered with a line on stderr and left out.

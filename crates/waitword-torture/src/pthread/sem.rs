@@ -218,7 +218,8 @@ pub(super) fn run(context: &'static Context) -> Verdict {
     let barrier = Object::new(context, "barrier at the end", false);
     while let Some(round) = context.next_round() {
         let mut dice = round.dice();
-        // A spare permit would hide a post that is left out: the taker it was for would not wait for ever.
+        // With a spare permit the taker would not wait for ever, and the post that is left out would
+        // go unnoticed.
         let most_initial = match context.slice.sabotage {
             Some(Sabotage::SkipWake) => 0,
             _ => MOST_INITIAL,

@@ -220,8 +220,8 @@ impl RawPosixMutex {
         !state.is_special() && self.data.load(Ordering::Relaxed) & SHARED == 0
     }
 
-    /// Gives the lock back if that is all there is to do: nobody is parked, or there is an heir,
-    /// which is not late. Whether it has.
+    /// Releases the lock if no waiter has to be woken: no thread is parked, or there is an heir that
+    /// is not late. Returns whether it did.
     #[inline(always)]
     pub(super) fn release_to_the_awake(&self, mut state: State) -> bool {
         while !state.has_parked() || state.has_heir() {

@@ -305,8 +305,10 @@ impl<'a> Contender<'a> {
             return self.park(|state| !state.may_barge());
         }
         let now = Moment::now().nanoseconds();
+        // The word of one that keeps an owner counts no turns.
+        let is_sample_due = !state.is_special() && self.history.is_sample_due(now, SAMPLE_EVERY);
         #[cfg(not(loom))]
-        if state.has_heir() && self.history.is_sample_due(now, SAMPLE_EVERY) {
+        if state.has_heir() && is_sample_due {
             self.count_turns();
             return NEWCOMER;
         }
@@ -315,7 +317,7 @@ impl<'a> Contender<'a> {
             has_heir: state.has_heir(),
             has_parked: state.has_parked(),
             is_monopolized: is_monopolized(self.mutex),
-            is_sample_due: self.history.is_sample_due(now, SAMPLE_EVERY),
+            is_sample_due,
         };
         let next = match self.is_out_of_time() {
             true => Newcomer::Park,
@@ -353,11 +355,6 @@ impl<'a> Contender<'a> {
         BECAME_HEIR
     }
 
-    /// Whether turns are to be counted: each time, of a monopolized lock.
-    fn is_sample_due(&self, now: u64) -> bool {
-        is_monopolized(self.mutex) || self.history.is_sample_due(now, SAMPLE_EVERY)
-    }
-
     /// Counts turns for a moment, while there is an heir; for how long it naps, if it is that.
     #[cfg(not(loom))]
     fn count_turns(&self) -> u64 {
@@ -380,7 +377,12 @@ impl<'a> Contender<'a> {
     #[cfg(not(loom))]
     fn naps(&mut self) -> bool {
         let began = Moment::now();
-        if self.deadline.is_some() || !self.is_sample_due(began.nanoseconds()) {
+        // Each time, of a monopolized lock.
+        let is_due = is_monopolized(self.mutex)
+            || self
+                .history
+                .is_sample_due(began.nanoseconds(), SAMPLE_EVERY);
+        if self.deadline.is_some() || !is_due || self.mutex.state().is_special() {
             return false;
         }
         let nap = self.count_turns();

@@ -28,27 +28,32 @@ const TIMES: u64 = 100;
 /// For how long nobody watches behind a long yield to a thread of this process, by how long it took.
 const TRUSTED_TIMES: u64 = 3;
 
-// Times in nanoseconds of the monotonic clock. All of this is a guess, so everything is Relaxed.
-/// When threads may yield again.
-static AGAIN_AT: AtomicU64 = AtomicU64::new(0);
-static WATCHED_UNTIL: AtomicU64 = AtomicU64::new(0);
-static TRUSTED_UNTIL: AtomicU64 = AtomicU64::new(0);
+/// What long yields have shown. Times in nanoseconds of the monotonic clock. All of this is a guess,
+/// so everything is Relaxed.
+struct Yields {
+    /// When threads may yield again.
+    again_at: AtomicU64,
+    watched_until: AtomicU64,
+    trusted_until: AtomicU64,
+}
+
+static YIELDS: Yields = Yields::new();
 
 /// Whether a yield is likely to give the CPU to a thread of this process, if to any. `time`: now,
 /// in nanoseconds of the monotonic clock.
 pub(crate) fn is_worth_while(time: u64) -> bool {
-    time >= AGAIN_AT.load(Relaxed)
+    YIELDS.are_worth_while(time)
 }
 
 /// Yields the CPU; what time it is then.
 pub(crate) fn yield_cpu(from: u64) -> u64 {
-    let is_watched = from < WATCHED_UNTIL.load(Relaxed);
-    let had = is_watched.then(cpu_time);
+    let had = YIELDS.are_watched(from).then(cpu_time);
     sys::sched::yield_cpu();
     let to = now(Clock::Monotonic).as_nanos() as u64;
     let took = to.saturating_sub(from);
     if took > LONG {
-        look_at(took, to, had);
+        let had = had.map(|before| cpu_time().saturating_sub(before));
+        YIELDS.note_long(took, to, had);
     }
     to
 }
@@ -57,23 +62,42 @@ fn cpu_time() -> u64 {
     sys::clock::process_cpu_time().as_nanos() as u64
 }
 
-/// `had_before`: the CPU time that the process had had before a yield that was watched.
-#[cold]
-fn look_at(took: u64, now: u64, had_before: Option<u64>) {
-    let Some(had_before) = had_before else {
-        if now >= TRUSTED_UNTIL.load(Relaxed) {
-            WATCHED_UNTIL.store(now + WATCHED_FOR, Relaxed);
+impl Yields {
+    const fn new() -> Self {
+        Self {
+            again_at: AtomicU64::new(0),
+            watched_until: AtomicU64::new(0),
+            trusted_until: AtomicU64::new(0),
         }
-        return;
-    };
-    if was_given_away(took, cpu_time().saturating_sub(had_before)) {
-        let again_at = now + took * TIMES;
-        AGAIN_AT.store(again_at, Relaxed);
-        // The first ones then are watched.
-        WATCHED_UNTIL.store(again_at + WATCHED_FOR, Relaxed);
-    } else {
-        TRUSTED_UNTIL.store(now + took * TRUSTED_TIMES, Relaxed);
-        WATCHED_UNTIL.store(0, Relaxed);
+    }
+
+    fn are_worth_while(&self, time: u64) -> bool {
+        time >= self.again_at.load(Relaxed)
+    }
+
+    fn are_watched(&self, time: u64) -> bool {
+        time < self.watched_until.load(Relaxed)
+    }
+
+    /// Notes a long yield, which has just ended. `had`: the CPU time that the process had in it, if
+    /// it was watched.
+    #[cold]
+    fn note_long(&self, took: u64, now: u64, had: Option<u64>) {
+        match had {
+            None if now < self.trusted_until.load(Relaxed) => {}
+            None => self.watched_until.store(now + WATCHED_FOR, Relaxed),
+            Some(had) if was_given_away(took, had) => {
+                let again_at = now + took * TIMES;
+                self.again_at.store(again_at, Relaxed);
+                // The first ones then are watched.
+                self.watched_until.store(again_at + WATCHED_FOR, Relaxed);
+            }
+            Some(_) => {
+                self.trusted_until
+                    .store(now + took * TRUSTED_TIMES, Relaxed);
+                self.watched_until.store(0, Relaxed);
+            }
+        }
     }
 }
 
@@ -97,5 +121,34 @@ mod tests {
         // Others on one CPU, or on both for half of the time.
         assert!(was_given_away(3_000_000, 0));
         assert!(was_given_away(3_000_000, 1_500_000));
+    }
+
+    const TOOK: u64 = 3_000_000;
+    const NOW: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_yield_to_another_process_ends_yields_for_a_hundred_times_as_long() {
+        let yields = Yields::new();
+        assert!(yields.are_worth_while(NOW) && !yields.are_watched(NOW));
+        // The first long one shows nothing yet.
+        yields.note_long(TOOK, NOW, None);
+        assert!(yields.are_worth_while(NOW) && yields.are_watched(NOW));
+        yields.note_long(TOOK, NOW, Some(0));
+        let again_at = NOW + TOOK * TIMES;
+        assert!(!yields.are_worth_while(again_at - 1));
+        assert!(yields.are_worth_while(again_at) && yields.are_watched(again_at));
+    }
+
+    #[test]
+    fn a_yield_to_a_thread_of_this_process_is_not_held_against_the_next() {
+        let yields = Yields::new();
+        yields.note_long(TOOK, NOW, None);
+        yields.note_long(TOOK, NOW, Some(TOOK));
+        assert!(yields.are_worth_while(NOW) && !yields.are_watched(NOW));
+        yields.note_long(TOOK, NOW, None);
+        assert!(!yields.are_watched(NOW));
+        let later = NOW + TOOK * TRUSTED_TIMES;
+        yields.note_long(TOOK, later, None);
+        assert!(yields.are_watched(later));
     }
 }
