@@ -3,7 +3,6 @@
 use super::throughput::{self, EXTRA, HEIR, HOLDER};
 use super::{LockError, LockTimedOut, PosixFlavour, RawPosixMutex, Then};
 use crate::futex::parking::{Token, Tokens};
-use crate::park::spin;
 
 /// Where the waiters of a mutex stand.
 #[derive(Clone, Copy)]
@@ -85,6 +84,9 @@ impl RawPosixMutex {
     /// does the one thread of a signal, if the mutex is free: the heir may wait for a CPU for long.)
     /// Under the bucket lock of the queue.
     pub(in crate::lock) fn accept_waiters(&self, real_time: bool, all: bool) -> bool {
+        if !all {
+            self.note_signal();
+        }
         self.announce(|state| {
             let waits_for_heir = all && !real_time && state.has_heir();
             let somebody_unlocks = state.is_locked() || waits_for_heir;
@@ -103,7 +105,7 @@ impl RawPosixMutex {
         others_moved: bool,
         real_time: bool,
     ) -> Tokens {
-        let wakes_heirs = self.flavour() != PosixFlavour::WaitWake && !spin::is_beside_others();
+        let wakes_heirs = self.flavour() != PosixFlavour::WaitWake && self.signalled_are_heirs();
         let has_heirs = wakes_heirs && !real_time;
         let mut token = 0;
         self.announce(|state| {
@@ -134,7 +136,9 @@ impl RawPosixMutex {
             EXTRA if self.try_fast().is_err() => throughput::lock_as_extra(self),
             EXTRA => self.note_woken(true),
             _ => {
-                if self.try_fast().is_err() && !self.take_level_back() {
+                if self.try_fast().is_ok() {
+                    self.note_woken(true);
+                } else if !self.take_level_back() {
                     self.lock_word_uninterrupted();
                 }
             }
@@ -145,7 +149,9 @@ impl RawPosixMutex {
 
     #[cold]
     fn lock_word_uninterrupted(&self) {
-        if !self.try_word(self.state()) {
+        let at_once = self.try_word(self.state());
+        self.note_woken(at_once);
+        if !at_once {
             let without_deadline = self.lock_word(None);
             debug_assert!(without_deadline.is_ok());
         }

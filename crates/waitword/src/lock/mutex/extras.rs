@@ -15,6 +15,14 @@
 //! nothing: `waitword bench cond-perf`.) An extra is a newcomer that steps aside for nobody. If it must park again, its
 //! wake-up was in vain, and it begins anew with one at a time.
 //!
+//! A **signal** wakes one thread for one thing to do, and begins anew as well: the others that wait
+//! for the mutex were signalled, too, and are woken each by an unlock of its own. Only where extras
+//! are woken, the first of them is the heir: the chain stays one chain.
+//!
+//! Tried: every signalled thread as the heir, 0.93 of the throughput on 18 queues drawn at random, and
+//! 0.55 on the worst of them, with 5 switches an item for 3; none of them, three times the time of a
+//! broadcast to 512.
+//!
 //! | bits of `data` | meaning |
 //! |------|---------|
 //! | 24-28 | how many in a row had the mutex as they woke up, up to 30; 31: the last heir was late |
@@ -22,6 +30,17 @@
 //! A guess, as what `late_heir.rs` keeps there: every load and store of `data` is Relaxed and
 //! orders nothing, and an update that is lost does no harm. The flavour and the scope beside it
 //! never change, so any store has them right.
+
+use super::RawPosixMutex;
+use crate::park::spin;
+
+impl RawPosixMutex {
+    /// Whether a thread that comes from a condvar wakes up as the heir. (Not beside other
+    /// processes: it may run only milliseconds later.)
+    pub(super) fn signalled_are_heirs(&self) -> bool {
+        self.extras() > 0 && !spin::is_beside_others()
+    }
+}
 
 #[cfg(not(loom))]
 mod real {
@@ -57,6 +76,15 @@ mod real {
                 let in_a_row = if late { LATE } else { MOST };
                 self.data
                     .store(data & !IN_A_ROW | in_a_row, Ordering::Relaxed);
+            }
+        }
+
+        /// Notes that one thread was signalled, and not all.
+        #[inline]
+        pub(in super::super) fn note_signal(&self) {
+            let data = self.data.load(Ordering::Relaxed);
+            if data & IN_A_ROW != 0 && !self.state().is_special() {
+                self.data.store(data & !IN_A_ROW, Ordering::Relaxed);
             }
         }
 
@@ -101,6 +129,8 @@ mod model {
         pub(in super::super) fn note_late(&self, _: bool) {}
 
         pub(in super::super) fn note_woken(&self, _: bool) {}
+
+        pub(in super::super) fn note_signal(&self) {}
     }
 }
 
@@ -143,5 +173,15 @@ mod tests {
         assert_eq!(after(40), 31);
         mutex.note_woken(false);
         assert_eq!(after(15), 0);
+    }
+
+    #[test]
+    fn a_signal_begins_anew() {
+        let mutex = RawPosixMutex::new();
+        (0..16).for_each(|_| mutex.note_woken(true));
+        assert_eq!(mutex.extras(), 7);
+        mutex.note_signal();
+        assert_eq!(mutex.extras(), 0);
+        assert!(!mutex.signalled_are_heirs());
     }
 }

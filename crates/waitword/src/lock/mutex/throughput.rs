@@ -30,9 +30,9 @@
 //! wake-up takes place on the CPU of a thread that has nothing better to do, while the holder works
 //! on; and it is what makes all threads take turns.
 //!
-//! Beside other processes that want the CPUs, a thread that was signalled at a condvar wakes up as
-//! no heir: it may run only milliseconds later, and signals that find the mutex held would wait for
-//! it.
+//! A thread that was signalled at a condvar wakes up as no heir, unless it is one of a chain
+//! (`extras.rs`): the next signal wakes the next thread, whether or not this one runs yet. If it
+//! were the heir, all who are signalled would come one by one, each after a switch.
 //!
 //! ```text
 //!   CPU 0   A holds it, again and again ........| B is woken, heir, stays awake | B holds it ...
@@ -727,7 +727,7 @@ fn unlock_and_wake_one_of(
                 (left.released(), 0)
             } else if impatient {
                 (left, HOLDER)
-            } else if from_condvar && spin::is_beside_others() {
+            } else if from_condvar && !mutex.signalled_are_heirs() {
                 (left.released(), 0)
             } else {
                 (left.released().with_heir(), HEIR)
