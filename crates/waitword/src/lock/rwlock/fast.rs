@@ -16,8 +16,8 @@
 use super::bias;
 use super::slots;
 use super::state::{
-    CLAIM_WAITS, CLAIMED, FAST, PREFER_WRITER, READER, READERS_WAIT, Release, Right, SLOTS, State,
-    TURN, WOKEN, WRITER, WRITERS_WAIT,
+    CLAIM_WAITS, CLAIMED, FAST, PREFER_WRITER, READER, READERS_WAIT, REPORTED, Release, Right,
+    SLOTS, State, TURN, WOKEN, WRITER, WRITERS_WAIT,
 };
 use super::{RawRwLock, RwLockError, Wish};
 use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
@@ -319,11 +319,11 @@ impl RawRwLock {
         let (counted, enough) = new.with_overlap(contended || state.readers() != 0);
         // Asked once: it takes long enough for the word to have changed by then.
         if enough && begins.is_none() {
-            *begins = bias::begin(self.address());
+            *begins = bias::begin(self.address(), !state.has(REPORTED));
         }
         match *begins {
             Some(number) if state.may_become_fast() => counted.biased(number),
-            _ => counted,
+            _ => counted.having(REPORTED, enough || state.has(REPORTED)),
         }
     }
 

@@ -25,6 +25,7 @@
 //! | 10–13 | `TURN` | not 0: somebody has waited too long, newcomers queue behind; the number says how long for |
 //! | 14–17 | `OVERLAPS` | how often lately a reader found others inside |
 //! | 18 T' | `READERS_TURN` | the turn is the readers' (process-shared only, where nobody can look at the queue) |
+//! | 18 | `REPORTED` | readers have overlapped often since the last write, and `bias.rs` was told (private only) |
 //! | 19–25 | `READERS_WAKES` | how many steps have cleared `READERS_WAIT`, and let those in (process-shared only; wraps) |
 //! | 26–31 | `OTHER_WAKES` | how many have cleared another's bit, and woken him (process-shared only; wraps) |
 //! | 19–31 | `BIAS` | the number of this bias: which slots are this lock's (private only; 0 without `SLOTS`) |
@@ -51,6 +52,8 @@ pub(super) const TURN: u64 = 15 * TURN_ONE;
 const OVERLAPS_ONE: u64 = 1 << 14;
 pub(super) const OVERLAPS: u64 = 15 * OVERLAPS_ONE;
 pub(super) const READERS_TURN: u64 = 1 << 18;
+/// Of a private lock, whose turn is nobody's in particular.
+pub(super) const REPORTED: u64 = READERS_TURN;
 const READERS_WAKES_ONE: u64 = 1 << 19;
 pub(super) const READERS_WAKES: u64 = 0x7f * READERS_WAKES_ONE;
 const OTHER_WAKES_ONE: u64 = 1 << 26;
@@ -192,7 +195,7 @@ impl State {
     /// them to leave.
     #[inline]
     pub(super) fn is_only_read(self) -> bool {
-        !self.has(LOW_HALF & !OVERLAPS)
+        !self.has(LOW_HALF & !(OVERLAPS | REPORTED))
     }
 
     /// Whether a writer may come in, by the word; it must still see to the slots.
@@ -231,7 +234,7 @@ impl State {
         } else {
             self.without(BIAS).with(number)
         };
-        state.without(OVERLAPS).with(FAST | SLOTS)
+        state.without(OVERLAPS | REPORTED).with(FAST | SLOTS)
     }
 
     /// Whether readers may hold it by slots of the same bias as in `earlier`, when they might.
@@ -258,7 +261,11 @@ impl State {
     #[inline]
     pub(super) fn with_writer(self, owner: u32) -> Self {
         debug_assert!(self.readers() == 0 && !self.has(FAST | SLOTS));
-        self.without(CLAIMED | CLAIM_WAITS | OVERLAPS)
+        let counted = match self.is_shared() {
+            true => OVERLAPS,
+            false => OVERLAPS | REPORTED,
+        };
+        self.without(CLAIMED | CLAIM_WAITS | counted)
             .with(WRITER | u64::from(owner) << 32)
     }
 
@@ -301,11 +308,12 @@ impl State {
         State(self.0 & !TURN | (u64::from(turn) * TURN_ONE))
     }
 
-    /// Counts a reader that found others inside, or not; and whether that was often enough. One that did counts as much as
-    /// some that did not: two readers on two CPUs take the word from each other at each step and seldom meet inside.
+    /// Counts a reader that found others inside, or not; and whether that was often enough for a
+    /// report. One that did counts as much as two that did not: two readers on two CPUs take the
+    /// word from each other at each step and seldom meet inside.
     #[inline]
     pub(super) fn with_overlap(self, overlaps: bool) -> (Self, bool) {
-        const WEIGHT: u64 = 4;
+        const WEIGHT: u64 = 2;
         let seen = (self.0 & OVERLAPS) / OVERLAPS_ONE;
         let seen = match overlaps {
             true => seen + WEIGHT,
@@ -319,7 +327,7 @@ impl State {
 
 impl core::fmt::Debug for State {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        const NAMES: [(u64, &str); 12] = [
+        const NAMES: [(u64, &str); 11] = [
             (WRITER, "WRITER"),
             (CLAIMED, "CLAIMED"),
             (CLAIM_WAITS, "CLAIM_WAITS"),
@@ -331,7 +339,6 @@ impl core::fmt::Debug for State {
             (PREFER_WRITER, "PREFER_WRITER"),
             (SHARED, "SHARED"),
             (TURN, "TURN"),
-            (READERS_TURN, "READERS_TURN"),
         ];
         match self.readers() {
             0 => f.write_str("free of readers")?,
@@ -342,7 +349,11 @@ impl core::fmt::Debug for State {
                 write!(f, " {name}")?;
             }
         }
-        Ok(())
+        match (self.has(READERS_TURN), self.is_shared()) {
+            (true, true) => f.write_str(" READERS_TURN"),
+            (true, false) => f.write_str(" REPORTED"),
+            (false, _) => Ok(()),
+        }
     }
 }
 

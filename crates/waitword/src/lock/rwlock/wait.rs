@@ -27,8 +27,8 @@ use super::hand_over::{CLAIM, CLAIM_GRANTED, GRANTED, READ, TAKE_OVER, WRITE};
 use super::rank::Rank;
 use super::slots;
 use super::state::{
-    BIAS, CLAIM_WAITS, CLAIMED, FAST, OVERLAPS, READERS_WAIT, Release, Right, SLOTS, State, TURN,
-    WOKEN, WRITER, WRITERS_WAIT,
+    BIAS, CLAIM_WAITS, CLAIMED, FAST, OVERLAPS, READERS_WAIT, REPORTED, Release, Right, SLOTS,
+    State, TURN, WOKEN, WRITER, WRITERS_WAIT,
 };
 use super::{RawRwLock, RwLockError, Wish};
 use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
@@ -545,7 +545,7 @@ impl RawRwLock {
             return false;
         }
         // What was counted for the bias begins anew. AcqRel: the fence behind it is what counts (`slots.rs`).
-        self.word.fetch_and(!(FAST | OVERLAPS), AcqRel);
+        self.word.fetch_and(!(FAST | OVERLAPS | REPORTED), AcqRel);
         true
     }
 
