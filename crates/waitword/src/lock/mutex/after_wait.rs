@@ -1,6 +1,7 @@
 //! What a condvar needs of its mutex: to park its waiters there, and to take it again for one that was woken.
 
-use super::throughput::{self, EXTRA, HEIR, HOLDER};
+use super::throughput;
+use super::waiter::{EXTRA, HEIR, HOLDER};
 use super::{LockError, LockTimedOut, PosixFlavour, RawPosixMutex, Then};
 use crate::futex::parking::{Token, Tokens};
 

@@ -5,7 +5,7 @@
 use super::special;
 use super::{
     LockError, LockTimedOut, PosixFlavour, RawPosixMutex, SHARED, State, Then, shared, throughput,
-    wait_wake,
+    unlock, wait_wake,
 };
 use crate::atomic::Ordering;
 use crate::stats::{self, Event};
@@ -260,15 +260,15 @@ impl RawPosixMutex {
             return shared::unlock(self);
         }
         if then == Then::HandOver {
-            return throughput::unlock_fairly(self);
+            return unlock::unlock_fairly(self);
         }
         if self.release_to_the_awake(self.state()) {
             return;
         }
         match self.flavour() {
             PosixFlavour::WaitWake => wait_wake::unlock_and_wake(self),
-            _ if self.state().has_heir() => throughput::unlock_past_late_heir(self),
-            _ => throughput::unlock_and_wake(self, then),
+            _ if self.state().has_heir() => unlock::unlock_past_late_heir(self),
+            _ => unlock::unlock_and_wake(self, then),
         }
     }
 

@@ -5,6 +5,7 @@
 //! | `word.rs` | the bits of the word |
 //! | `contended.rs` | past those who wait, or by way of the flavour |
 //! | `throughput.rs` | barging, one spinner, hand-off: the throughput and the adaptive flavour |
+//! | `unlock.rs` | which waiter its unlocks wake |
 //! | `policy.rs` | who lingers, who is the heir, who parks |
 //! | `monopoly.rs` | a lock that the threads of one CPU have to themselves |
 //! | `late_heir.rs`, `extras.rs` | a waiter that gets no CPU; some that are woken at once |
@@ -55,6 +56,7 @@ mod shared;
 mod special;
 mod stand_in;
 pub(in crate::lock) mod throughput;
+mod unlock;
 mod wait_wake;
 pub(in crate::lock) mod waiter;
 mod word;
@@ -255,7 +257,7 @@ impl RawPosixMutex {
     #[inline]
     pub(crate) fn hand_over(&self) {
         if self.release_fast().is_err() {
-            throughput::unlock_fairly(self);
+            unlock::unlock_fairly(self);
         }
     }
 

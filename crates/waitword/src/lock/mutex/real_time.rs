@@ -35,7 +35,7 @@
 //! the next unlock clears it.
 
 use super::RawPosixMutex;
-use super::throughput::HOLDER;
+use super::waiter::HOLDER;
 use super::waiter::Waiter;
 use crate::futex::parking::{self, Token};
 use crate::private::repository;

@@ -4,11 +4,12 @@
 //! For sections that sleep or are long, and where every CPU has other work. A thread may wait without bound while
 //! others take the lock past it. Word and parking are those of `throughput.rs`, without an heir.
 
+use super::throughput;
+use super::waiter::{HEIR, HOLDER};
 use super::waiter::{Moment, Waiter};
 use super::{LockTimedOut, RawPosixMutex, real_time};
 use crate::atomic::Ordering;
 use crate::futex::parking::{self, Parked};
-use crate::lock::mutex::throughput::{self, HEIR, HOLDER};
 use crate::private::repository;
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;

@@ -9,9 +9,19 @@
 //! | 10-25 | one more than the CPU that it last ran on; 0 if that is not known |
 //! | 26-63 | when it began to wait, in microseconds, modulo 2^38 |
 
-use crate::futex::parking::Entry;
+use crate::futex::parking::{Entry, Token};
 use crate::oncpu;
 use crate::sys::sched;
+
+/// What a waiter is woken with; `parking`'s 0 is "look again".
+pub(in crate::lock) const HEIR: Token = 1;
+/// It holds the lock.
+pub(in crate::lock) const HOLDER: Token = 2;
+/// Woken beside an heir (`extras.rs`).
+pub(in crate::lock) const EXTRA: Token = 3;
+
+/// How many waiters are looked at for one that suits.
+pub(super) const LOOK_THROUGH: usize = 16;
 
 const WAITER: u64 = 1;
 const IMPATIENT: u64 = 1 << 1;

@@ -1,0 +1,163 @@
+//! Unlocks that have somebody to wake: which of the waiters, and as what. (`throughput.rs` says when.)
+
+use super::waiter::{EXTRA, HEIR, HOLDER, LOOK_THROUGH, Moment, Waiter};
+use super::{RawPosixMutex, Then, real_time};
+use crate::atomic::Ordering;
+use crate::futex::parking::{self, Tokens};
+use crate::private::{Choice, Unparked, repository};
+use crate::stats::{self, Event};
+
+/// Releases the lock, which has been found with PARKED set and no heir, and wakes one, and perhaps some extras.
+#[cold]
+pub(super) fn unlock_and_wake(mutex: &RawPosixMutex, then: Then) {
+    if real_time::unlock(mutex) {
+        return;
+    }
+    let extras = mutex.extras();
+    let extras_beside = |heir: Waiter| match then {
+        Then::Sleep => extras,
+        _ if heir.is_from_condvar() => extras,
+        _ => 0,
+    };
+    // A waiter that ran here would have to wait for the caller, if that goes on.
+    let suits = |waiter: Waiter| then == Then::Sleep || !waiter.ran_here();
+    if !unlock_and_wake_one_of(mutex, suits, extras_beside) {
+        unlock_and_wake_one_of(mutex, |_| true, extras_beside);
+    }
+}
+
+/// Releases the lock, whose heir is late, and wakes another waiter beside it: the oldest of those
+/// that came to the mutex itself. (One that a signal has moved here most likely has to wait for the
+/// next signal.)
+#[cold]
+pub(super) fn unlock_past_late_heir(mutex: &RawPosixMutex) {
+    mutex.note_heir(Moment::now());
+    let came_here = |waiter: Waiter| !waiter.is_from_condvar();
+    let has_woken = unlock_and_wake_one_of(mutex, came_here, |_| 0);
+    if !has_woken && !mutex.release_to_the_awake(mutex.state()) {
+        // The heir has parked meanwhile.
+        unlock_and_wake(mutex, Then::GoOn);
+    }
+}
+
+/// The same for the oldest of the waiters that `suits`, or one that is impatient or a real-time thread, and those that come next; false,
+/// and nothing done, if there are waiters and none does.
+fn unlock_and_wake_one_of(
+    mutex: &RawPosixMutex,
+    suits: impl Fn(Waiter) -> bool,
+    extras_beside: impl Fn(Waiter) -> usize,
+) -> bool {
+    let (mut seen, mut taken, mut done) = (0, 0, true);
+    // Known once somebody is found.
+    let mut extras = 0;
+    let found = core::cell::Cell::new(None::<Waiter>);
+    let choose = |kind| {
+        let waiter = Waiter(kind);
+        seen += 1;
+        if taken > extras || seen > LOOK_THROUGH + extras + extras {
+            return Choice::Stop;
+        }
+        if found.get().is_none() {
+            if !waiter.is_real_time() && !waiter.is_impatient() && !suits(waiter) {
+                return Choice::Pass;
+            }
+            found.set(Some(waiter));
+            extras = if waiter.is_real_time() {
+                0
+            } else {
+                extras_beside(waiter)
+            };
+            mutex.note_heir(Moment::now());
+        }
+        taken += 1;
+        Choice::Take
+    };
+    let change = |unparked: Unparked| {
+        if unparked.woken == 0 && unparked.more {
+            done = false;
+            return Tokens::from(0);
+        }
+        if let Some(found) = found.get().filter(|found| found.is_real_time()) {
+            // It has just come.
+            return Tokens::from(real_time::release_to(mutex, found, 0, unparked.more));
+        }
+        let impatient = found.get().is_some_and(Waiter::is_impatient);
+        let from_condvar = found.get().is_some_and(Waiter::is_from_condvar);
+        let mut state = mutex.state();
+        loop {
+            let left = state.with_ordinary_left(unparked.more);
+            let (next, first) = if unparked.woken == 0 || state.has_heir() {
+                (left.released(), 0)
+            } else if impatient {
+                (left, HOLDER)
+            } else if from_condvar && !mutex.signalled_are_heirs() {
+                (left.released(), 0)
+            } else {
+                (left.released().with_heir(), HEIR)
+            };
+            match mutex.change(state, next, Ordering::Release) {
+                Ok(()) => {
+                    return Tokens {
+                        first,
+                        others: EXTRA,
+                    };
+                }
+                Err(now) => state = now,
+            }
+        }
+    };
+    let woken = parking::unpark(repository(), mutex.key(), choose, change);
+    let impatient = found.get().is_some_and(Waiter::is_impatient);
+    stats::count_many(Event::HandOffs, usize::from(woken > 0 && impatient));
+    done
+}
+
+/// Releases the lock to whoever waits: the heir, or the real-time thread of the highest priority, or the oldest, which is handed it. (Not
+/// the first: an heir that parks does so in front, also if it came last.)
+#[cold]
+pub(super) fn unlock_fairly(mutex: &RawPosixMutex) {
+    let mut state = mutex.state();
+    while state.has_heir() || !state.has_parked() {
+        let next = if state.has_heir() {
+            state.released().with_handoff()
+        } else {
+            state.released()
+        };
+        match mutex.change(state, next, Ordering::Release) {
+            Ok(()) => {
+                stats::count_many(Event::HandOffs, usize::from(state.has_heir()));
+                return;
+            }
+            Err(now) => state = now,
+        }
+    }
+    let now = Moment::now();
+    let was_real_time = core::cell::Cell::new(false);
+    let rank = |kind| match Waiter(kind) {
+        // The first of these is the highest of them: the queue is in their order.
+        waiter if waiter.is_real_time() => {
+            was_real_time.set(true);
+            u64::MAX
+        }
+        waiter => waiter.waited_until(now),
+    };
+    let handed_over =
+        parking::unpark_highest(repository(), mutex.key(), LOOK_THROUGH, rank, |unparked| {
+            let mut state = mutex.state();
+            loop {
+                let left = match was_real_time.get() {
+                    true => state.with_parked(unparked.more),
+                    false => state.with_ordinary_left(unparked.more),
+                };
+                let (next, token) = match unparked.woken {
+                    0 => (left.released(), 0),
+                    _ => (left, HOLDER),
+                };
+                match mutex.change(state, next, Ordering::Release) {
+                    Ok(()) => return token,
+                    Err(now) => state = now,
+                }
+            }
+        });
+    stats::count_many(Event::HandOffs, handed_over);
+}
