@@ -218,8 +218,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
     let barrier = Object::new(context, "barrier at the end", false);
     while let Some(round) = context.next_round() {
         let mut dice = round.dice();
-        // With a spare permit the taker would not wait for ever, and the post that is left out would
-        // go unnoticed.
+        // A spare permit would let the taker go on, and hide the post that is left out.
         let most_initial = match context.slice.sabotage {
             Some(Sabotage::SkipWake) => 0,
             _ => MOST_INITIAL,

@@ -175,12 +175,21 @@ mod tests {
         assert_eq!(after(15), 0);
     }
 
+    /// Signalled, it takes the mutex at once.
+    fn wakes_up(mutex: &RawPosixMutex) {
+        mutex.lock_after_wait(0);
+        // SAFETY: locked just now.
+        unsafe { mutex.unlock() };
+    }
+
     #[test]
-    fn a_signal_begins_anew() {
+    fn a_signal_begins_anew_and_a_broadcast_does_not() {
         let mutex = RawPosixMutex::new();
-        (0..16).for_each(|_| mutex.note_woken(true));
+        (0..16).for_each(|_| wakes_up(&mutex));
         assert_eq!(mutex.extras(), 7);
-        mutex.note_signal();
+        assert!(!mutex.accept_waiters(false, true));
+        assert_eq!(mutex.extras(), 7);
+        assert!(!mutex.accept_waiters(false, false));
         assert_eq!(mutex.extras(), 0);
         assert!(!mutex.signalled_are_heirs());
     }

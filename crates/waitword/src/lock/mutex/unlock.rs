@@ -1,4 +1,5 @@
-//! Unlocks that have somebody to wake: which of the waiters, and as what. (`throughput.rs` says when.)
+//! An unlock that must wake a waiter: which one it wakes, and whether that one becomes the heir.
+//! (`throughput.rs` says when an unlock must.)
 
 use super::waiter::{EXTRA, HEIR, HOLDER, LOOK_THROUGH, Moment, Waiter};
 use super::{RawPosixMutex, Then, real_time};
@@ -7,7 +8,8 @@ use crate::futex::parking::{self, Tokens};
 use crate::private::{Choice, Unparked, repository};
 use crate::stats::{self, Event};
 
-/// Releases the lock, which has been found with PARKED set and no heir, and wakes one, and perhaps some extras.
+/// Releases the lock, whose word says PARKED and names no heir, and wakes a waiter, and perhaps some
+/// extras.
 #[cold]
 pub(super) fn unlock_and_wake(mutex: &RawPosixMutex, then: Then) {
     if real_time::unlock(mutex) {
@@ -40,15 +42,16 @@ pub(super) fn unlock_past_late_heir(mutex: &RawPosixMutex) {
     }
 }
 
-/// The same for the oldest of the waiters that `suits`, or one that is impatient or a real-time thread, and those that come next; false,
-/// and nothing done, if there are waiters and none does.
+/// Releases the lock and wakes the oldest of the waiters that `suits`, or one that is impatient or a
+/// real-time thread, and as many extras behind it as `extras_beside` says. Returns false, and does
+/// nothing, if there are waiters and none suits.
 fn unlock_and_wake_one_of(
     mutex: &RawPosixMutex,
     suits: impl Fn(Waiter) -> bool,
     extras_beside: impl Fn(Waiter) -> usize,
 ) -> bool {
     let (mut seen, mut taken, mut done) = (0, 0, true);
-    // Known once somebody is found.
+    // Set once a waiter is found.
     let mut extras = 0;
     let found = core::cell::Cell::new(None::<Waiter>);
     let choose = |kind| {
@@ -112,8 +115,10 @@ fn unlock_and_wake_one_of(
     done
 }
 
-/// Releases the lock to whoever waits: the heir, or the real-time thread of the highest priority, or the oldest, which is handed it. (Not
-/// the first: an heir that parks does so in front, also if it came last.)
+/// Releases the lock to one of its waiters: to the heir if there is one, else to the real-time
+/// thread of the highest priority, else to the oldest waiter. The last two are handed the lock. (The
+/// oldest is not always the first in the queue: an heir that parks does so in front, even if it came
+/// last.)
 #[cold]
 pub(super) fn unlock_fairly(mutex: &RawPosixMutex) {
     let mut state = mutex.state();

@@ -10,8 +10,9 @@
 //!   a fifth of their time at most (BRAVO's rule).
 //!
 //! To drive readers out takes 1 to 4 µs, and what a reader saves is 0.05 to 0.2 µs: the move of a
-//! line, twice. So a thousand reads are worth it anywhere; with 50 to 150 between two writes, which
-//! the rule above allows, fast readers lost 5 to 20 % on two CPUs (`waitword bench any`). 16 and
+//! line, twice. So a thousand reads are worth it anywhere; where a bias began
+//! after four, random loads with 0.1 to 12 % writes lost 5 to 20 % on two CPUs, against no bias at
+//! all (`waitword bench any --family rwlock`, seeds 41 and 43). 16 and
 //! 1024 reports instead of 128 are within the noise of it.
 //!
 //! There is no room in the word for reports and CPUs; they lie in a small table by the lock's address. Locks that share an

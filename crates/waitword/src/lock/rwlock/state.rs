@@ -52,7 +52,7 @@ pub(super) const TURN: u64 = 15 * TURN_ONE;
 const OVERLAPS_ONE: u64 = 1 << 14;
 pub(super) const OVERLAPS: u64 = 15 * OVERLAPS_ONE;
 pub(super) const READERS_TURN: u64 = 1 << 18;
-/// Of a private lock, whose turn is nobody's in particular.
+/// The same bit in a private lock, which has no use for `READERS_TURN`.
 pub(super) const REPORTED: u64 = READERS_TURN;
 const READERS_WAKES_ONE: u64 = 1 << 19;
 pub(super) const READERS_WAKES: u64 = 0x7f * READERS_WAKES_ONE;
