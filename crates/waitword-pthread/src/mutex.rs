@@ -245,13 +245,22 @@ fn locked(raw: Result<(), LockError>, this: &Mutex, until: Deadline) -> c_int {
     }
 }
 
-/// A plain one that is not free, or not only locked. There is nothing to refuse, unless its bytes were written over: by a process that shares
-/// them, say.
+/// A plain one that is not free, or not only locked. A call is begun only if it has to wait: one takes as long as
+/// a short section.
+#[inline(never)]
+extern "C-unwind" fn lock_contended(raw: &RawPosixMutex) -> c_int {
+    match raw.barge_plain() {
+        true => 0,
+        false => lock_among_others(raw),
+    }
+}
+
+/// There is nothing to refuse, unless its bytes were written over: by a process that shares them, say.
 #[inline(never)]
 extern "C-unwind" fn lock_among_others(raw: &RawPosixMutex) -> c_int {
     let work = |call: &Call| {
         let until = call.until(None);
-        call.ended(answer(|| Ok(raw.lock_plain_contended(&until)?)))
+        call.ended(answer(|| Ok(raw.lock_until(until)?)))
     };
     call::run(work, |ended| give_back(raw, ended))
 }
@@ -264,14 +273,26 @@ fn give_back(raw: &RawPosixMutex, ended: Ended) {
     }
 }
 
-/// As [`lock_among_others`].
+/// As [`lock_contended`].
+///
+/// # Safety
+/// The caller holds it, or acts for the thread that does.
 #[inline(never)]
-extern "C-unwind" fn unlock_among_others(raw: &RawPosixMutex) -> c_int {
-    call::run_through(|| {
-        // SAFETY: only `pthread_mutex_unlock` leads here, with its own arguments, so POSIX's contract
-        // for that call holds: the caller holds the mutex, or acts for the thread that does.
-        answer(|| Ok(unsafe { raw.unlock_plain_contended() }?))
-    })
+unsafe extern "C-unwind" fn unlock_contended(raw: &RawPosixMutex) -> c_int {
+    // SAFETY: forwards this function's own contract.
+    match unsafe { raw.unlock_plain_to_the_awake() } {
+        true => 0,
+        // SAFETY: the same, and it has not been given back.
+        false => unsafe { unlock_among_others(raw) },
+    }
+}
+
+/// # Safety
+/// As [`unlock_contended`].
+#[inline(never)]
+unsafe extern "C-unwind" fn unlock_among_others(raw: &RawPosixMutex) -> c_int {
+    // SAFETY: forwards this function's own contract.
+    call::run_through(|| answer(|| Ok(unsafe { raw.unlock_checked() }?)))
 }
 
 /// The rest of giving it back.
@@ -340,7 +361,7 @@ pub unsafe extern "C-unwind" fn pthread_mutex_lock(pointer: *mut pthread_mutex_t
     let this = unsafe { Mutex::at(pointer) };
     match this.plain() {
         Some(raw) if raw.lock_plain_at_once() => 0,
-        Some(raw) => lock_among_others(raw),
+        Some(raw) => lock_contended(raw),
         None => lock_owned(pointer, this),
     }
 }
@@ -363,7 +384,7 @@ extern "C-unwind" fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) ->
         Served::Ours(raw) if this.kind.load(Relaxed) == kind::PLAIN => {
             match raw.lock_plain_at_once() {
                 true => 0,
-                false => lock_among_others(raw),
+                false => lock_contended(raw),
             }
         }
         Served::Ours(raw) => {
@@ -481,7 +502,8 @@ pub unsafe extern "C-unwind" fn pthread_mutex_unlock(pointer: *mut pthread_mutex
         // contract.
         Some(raw) => match unsafe { raw.unlock_plain_at_once() } {
             true => 0,
-            false => unlock_among_others(raw),
+            // SAFETY: the same; it has not been given back.
+            false => unsafe { unlock_contended(raw) },
         },
         None => unlock_owned(pointer, this),
     }

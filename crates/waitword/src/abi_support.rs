@@ -23,12 +23,9 @@ pub trait MutexHalves {
     /// Takes it if it keeps no owner, is free, and no thread waits. False: nothing has been done.
     fn lock_plain_at_once(&self) -> bool;
 
-    /// [`lock_until`](RawPosixMutex::lock_until), after [`lock_plain_at_once`](Self::lock_plain_at_once) has failed, by the
-    /// shortest way for a mutex that keeps no owner.
-    ///
-    /// # Errors
-    /// As `lock_until`: of a mutex that keeps no owner only [`LockError::TimedOut`], unless its memory was overwritten.
-    fn lock_plain_contended(&self, deadline: &Deadline) -> Result<(), LockError>;
+    /// Takes it past threads that wait if it keeps no owner and is free, and returns whether it did. The caller may be
+    /// unwound or left from any instruction of this, as of the part before.
+    fn barge_plain(&self) -> bool;
 
     /// Gives it back if it keeps no owner and no thread waits; whether it did.
     ///
@@ -36,15 +33,12 @@ pub trait MutexHalves {
     /// The caller holds it.
     unsafe fn unlock_plain_at_once(&self) -> bool;
 
-    /// [`unlock_checked`](RawPosixMutex::unlock_checked), after [`unlock_plain_at_once`](Self::unlock_plain_at_once) has failed,
-    /// by the shortest way for a mutex that keeps no owner.
-    ///
-    /// # Errors
-    /// As `unlock_checked`: of a mutex that keeps no owner none, unless its memory was overwritten.
+    /// Gives it back if it keeps no owner and no thread has to be woken, and returns whether it did. The caller may be left
+    /// from any instruction of this.
     ///
     /// # Safety
     /// The caller holds it.
-    unsafe fn unlock_plain_contended(&self) -> Result<(), LockError>;
+    unsafe fn unlock_plain_to_the_awake(&self) -> bool;
 
     /// Takes it if it keeps an owner, is private, and is free or the caller's to be locked once more. False: nothing has been
     /// done; the whole call knows why.
@@ -64,8 +58,8 @@ impl MutexHalves for RawPosixMutex {
     }
 
     #[inline(always)]
-    fn lock_plain_contended(&self, deadline: &Deadline) -> Result<(), LockError> {
-        self.lock_plain_contended(Some(deadline))
+    fn barge_plain(&self) -> bool {
+        self.barge_plain()
     }
 
     #[inline(always)]
@@ -75,9 +69,9 @@ impl MutexHalves for RawPosixMutex {
     }
 
     #[inline(always)]
-    unsafe fn unlock_plain_contended(&self) -> Result<(), LockError> {
+    unsafe fn unlock_plain_to_the_awake(&self) -> bool {
         // SAFETY: forwards this function's own contract.
-        unsafe { self.unlock_plain_contended() }
+        unsafe { self.unlock_plain_to_the_awake() }
     }
 
     #[inline(always)]

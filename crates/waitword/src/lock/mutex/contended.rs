@@ -51,20 +51,13 @@ impl RawPosixMutex {
         self.lock_fast().is_ok()
     }
 
-    /// [`lock_checked`](Self::lock_checked), or with a deadline [`lock_until`](Self::lock_until), if that part was not enough, by the
-    /// shortest way for one that keeps no owner.
+    /// Takes it past those who wait if it keeps no owner and is free, and returns whether it did.
     ///
-    /// # Errors
-    /// As these: of one that keeps no owner none but for the deadline, unless its memory was written over.
-    #[inline(never)]
-    pub(crate) fn lock_plain_contended(
-        &self,
-        deadline: Option<&Deadline>,
-    ) -> Result<(), LockError> {
-        match self.barge(self.state()) {
-            true => Ok(()),
-            false => self.lock_slow(self.state().0, deadline),
-        }
+    /// A caller may be unwound or left from the middle of this: all it changes is the word, in one
+    /// step, and what is remembered of the lock.
+    #[inline]
+    pub(crate) fn barge_plain(&self) -> bool {
+        self.barge(self.state())
     }
 
     /// Takes the lock if it is free though others wait, as it most often is; whether it has.
@@ -198,20 +191,15 @@ impl RawPosixMutex {
         self.release_fast().is_ok()
     }
 
-    /// [`unlock_checked`](Self::unlock_checked), if that part was not enough, by the shortest way for one that keeps no owner.
-    ///
-    /// # Errors
-    /// As [`unlock_checked`](Self::unlock_checked): of one that keeps no owner none, unless its memory was written over.
+    /// Gives it back if it keeps no owner and no thread has to be woken, and returns whether it did.
+    /// A caller may be left from the middle of this, as of [`barge_plain`](Self::barge_plain).
     ///
     /// # Safety
     /// The caller holds it.
-    #[inline(never)]
-    pub(crate) unsafe fn unlock_plain_contended(&self) -> Result<(), LockError> {
+    #[inline]
+    pub(crate) unsafe fn unlock_plain_to_the_awake(&self) -> bool {
         let state = self.state();
-        if self.is_plain(state) && self.release_to_the_awake(state) {
-            return Ok(());
-        }
-        self.unlock_slow()
+        self.is_plain(state) && self.release_to_the_awake(state)
     }
 
     /// Whether it is private and keeps no owner, going by a state that it was seen in.

@@ -33,7 +33,7 @@ use super::word::State;
 
 #[cfg(not(loom))]
 mod real {
-    use super::super::throughput;
+    use super::super::nap;
     use super::{Moment, RawPosixMutex, State};
     use crate::atomic::Ordering;
     use crate::lock::PosixFlavour;
@@ -92,7 +92,7 @@ mod real {
         fn heir_is_late_now(&self, state: State) -> bool {
             !state.is_special()
                 && !state.released().is_reserved()
-                && (state.turn() == 0 || !throughput::has_short_turns(self))
+                && (state.turn() == 0 || !nap::has_short_turns(self))
                 && self.flavour() != PosixFlavour::WaitWake
                 && self.is_late(Moment::now())
         }

@@ -7,7 +7,7 @@
 //! | `throughput.rs` | barging, one spinner, hand-off: the throughput and the adaptive flavour |
 //! | `unlock.rs` | which waiter its unlocks wake |
 //! | `policy.rs` | who lingers, who is the heir, who parks |
-//! | `monopoly.rs` | a lock that the threads of one CPU have to themselves |
+//! | `monopoly.rs`, `nap.rs` | a lock that the threads of one CPU have to themselves; the nap of its heir |
 //! | `late_heir.rs`, `extras.rs` | a waiter that gets no CPU; some that are woken at once |
 //! | `real_time.rs` | waiters under a real-time scheduling policy |
 //! | `wait_wake.rs` | sleeps at once |
@@ -48,6 +48,7 @@ mod extras;
 pub(in crate::lock) mod fair;
 mod late_heir;
 mod monopoly;
+mod nap;
 mod options;
 mod policy;
 mod real_time;

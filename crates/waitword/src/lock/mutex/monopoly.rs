@@ -5,7 +5,7 @@
 //! and use twice the CPU time. ("Malthusian locks", Dice 2017: the surplus is culled.)
 //!
 //! Only the word can tell, which counts turns while there is an heir. A waiter counts them for
-//! [`SAMPLE`], at most every [`SAMPLE_EVERY`] at each lock; if there is no heir it becomes it for
+//! [`SAMPLE`], now and then at each lock (`nap.rs`); if there is no heir it becomes it for
 //! that. While a lock is monopolized,
 //!
 //! * the heir **naps**: it sleeps, remains the heir meanwhile, and has the lock reserved once it
@@ -31,8 +31,6 @@ use core::time::Duration;
 /// takes three atomic operations and the way to them, some 40 ns: so there are fewer than 16, which is
 /// what the word counts to. Tried: 400 ns, where a slow line hid a monopoly.
 pub(super) const SAMPLE: Duration = Duration::from_nanos(600);
-/// How often that is due, at most, where the lock was not monopolized lately.
-pub(super) const SAMPLE_EVERY: u64 = 100_000;
 /// As many turns in a sample, in quarters, are more than two CPUs would have: sections and gaps of
 /// 110 to 140 ns at most, where a cache line moves in 100 to 250 ns. Tried: 8 and 10, which lose up to
 /// a tenth of the throughput where gaps are twice as long as sections; 12, some of it.

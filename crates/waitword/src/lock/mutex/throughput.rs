@@ -20,7 +20,7 @@
 //! (HANDOFF): the next unlock leaves it to the heir. A hand-over to a thread that is awake costs
 //! what it costs to move two cache lines. If the holder keeps the lock for as long, the heir parks:
 //! in front of all others if it was woken, else behind them. Where one CPU takes the lock faster than
-//! a cache line moves to another, the heir naps before it has the lock reserved (`monopoly.rs`).
+//! a cache line moves to another, the heir naps before it has the lock reserved (`monopoly.rs`, `nap.rs`).
 //!
 //! "In front" is in front of those of the same priority: a real-time thread that waits comes before
 //! all of this, and an heir of a lower priority does not count (`real_time.rs`).
@@ -67,7 +67,7 @@
 //! Taking: Acquire, releasing: Release. Setting PARKED is Release and what reads it in an unlock Acquire only so that the
 //! table that the waiter stands in is found. All other changes of the word are Relaxed: they order nothing.
 
-use super::monopoly::{Monopoly, SAMPLE, SAMPLE_EVERY};
+use super::nap::{self, SAMPLE_EVERY, is_monopolized};
 use super::policy::{Heir, Newcomer, Policy, ROTATE_EVERY, Seen};
 use super::waiter::{HEIR, HOLDER, LOOK_THROUGH, Moment, Waiter};
 use super::word::State;
@@ -187,23 +187,6 @@ fn may_stay_awake() -> bool {
     cfg!(loom) || spin::is_allowed()
 }
 
-/// What was counted of the lock's turns lately.
-fn turns_of(mutex: &RawPosixMutex) -> Monopoly {
-    let history = LockHistory::at(core::ptr::from_ref(mutex).addr());
-    Monopoly::from_bits(history.counted())
-}
-
-/// Whether the lock was found to be so lately (`monopoly.rs`).
-fn is_monopolized(mutex: &RawPosixMutex) -> bool {
-    turns_of(mutex).is_one()
-}
-
-/// Whether it takes less than some 2 µs from one section to the next.
-#[cfg(not(loom))]
-pub(super) fn has_short_turns(mutex: &RawPosixMutex) -> bool {
-    turns_of(mutex).are_short()
-}
-
 /// As the heir: takes the lock if it is free.
 fn try_inherit(mutex: &RawPosixMutex) -> bool {
     let mut state = mutex.state();
@@ -300,7 +283,7 @@ impl<'a> Contender<'a> {
         let is_sample_due = !state.is_special() && self.history.is_sample_due(now, SAMPLE_EVERY);
         #[cfg(not(loom))]
         if state.has_heir() && is_sample_due {
-            self.count_turns();
+            nap::count_turns(self.mutex);
             return NEWCOMER;
         }
         let seen = Seen {
@@ -346,38 +329,12 @@ impl<'a> Contender<'a> {
         BECAME_HEIR
     }
 
-    /// Counts turns for a moment, while there is an heir; for how long it naps, if it is that.
-    #[cfg(not(loom))]
-    fn count_turns(&self) -> u64 {
-        let (began, before) = (Moment::now(), self.mutex.state());
-        spin::pause_for(SAMPLE);
-        let after = self.mutex.state();
-        let turns = match before.has_heir() && after.has_heir() {
-            true => after.turns_since(before),
-            false => 0,
-        };
-        let (counted, nap) = turns_of(self.mutex).with(turns, began.elapsed());
-        self.history
-            .note_counted(began.nanoseconds(), counted.to_bits());
-        nap
-    }
-
-    /// As the heir: naps if the lock is monopolized; whether it has. (Not with a deadline: it might
-    /// oversleep. Nor does a real-time thread: others would have the lock for longer than it takes to
-    /// wake it.)
+    /// As the heir: naps if the lock is monopolized, and returns whether it has.
     #[cfg(not(loom))]
     fn naps(&mut self) -> bool {
         let began = Moment::now();
-        // Each time, of a monopolized lock.
-        let is_due = is_monopolized(self.mutex)
-            || self
-                .history
-                .is_sample_due(began.nanoseconds(), SAMPLE_EVERY);
-        if self.deadline.is_some() || !is_due || self.mutex.state().is_special() {
-            return false;
-        }
-        let nap = self.count_turns();
-        if nap == 0 || sched::priority() != 0 {
+        let nap = nap::due(self.mutex, self.deadline, began);
+        if nap == 0 {
             return false;
         }
         self.note_parking();
