@@ -57,6 +57,8 @@
 //!    gives up; it does not fall asleep, since the words are zero there and never are while somebody sleeps.
 
 mod batch;
+#[cfg(not(loom))]
+pub(crate) mod idle_cpus;
 pub(crate) mod interrupt;
 mod notice;
 mod pool;

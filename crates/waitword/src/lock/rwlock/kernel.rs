@@ -23,7 +23,7 @@
 //! * A writer that was woken does not know whether others sleep, so it sets `WRITERS_WAIT` as it takes the lock. Between
 //!   its wake-up and that, releases wake nobody, and no `WOKEN` is needed.
 //! * A wake that found nobody asleep (they gave up, or were killed) is followed by one of the other class.
-//! * Alarms end every sleep after 1 ms first and then when it has lasted twice as long again, at most every second. Whoever was rung looks by
+//! * Alarms end every sleep after 1 ms first (100 µs where CPUs are idle) and then when it has lasted twice as long again, at most every second. Whoever was rung looks by
 //!   itself, and has the right to come in before newcomers (but for a reader under reader preference, who may meet a turn). So what a killed process
 //!   leaves behind costs others time, in proportion to what they have waited already, and stops nobody: a wake-up that died with the one
 //!   who was woken, a turn that nobody takes, a `WRITERS_WAIT` without a writer (`probe`). And a release that wakes who has the turn need
@@ -36,7 +36,7 @@ use super::state::{
     CLAIM_WAITS, CLAIMED, OTHER_WAKES, READERS_TURN, READERS_WAIT, READERS_WAKES, Release, Right,
     State, TURN, WRITER, WRITERS_WAIT,
 };
-use super::wait::{Alarms, Patience, sooner};
+use super::wait::{Alarms, FIRST_TURN, Patience, sooner};
 use super::{RawRwLock, RwLockError, Wish};
 use crate::atomic::AtomicU64;
 use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
@@ -339,7 +339,7 @@ impl RawRwLock {
                 announced = announced.with_turn(alarms.turn());
             } else if was_woken && state.prefers_writers() {
                 // It was overtaken by readers on its way.
-                announced = announced.with_turn(1);
+                announced = announced.with_turn(FIRST_TURN);
             }
             if !self.replace(state, announced, Relaxed) {
                 continue;

@@ -6,8 +6,8 @@
 //!
 //! # Nobody waits for ever
 //!
-//! A waiter has an alarm: after 1 ms, and each time it has waited twice as long again, it leaves the queue and takes a turn (`TURN`):
-//! newcomers queue up behind, while it, being awake, spins for the lock once more. So nobody waits for it to wake up. If it still does
+//! A waiter has an alarm: after 1 ms (100 µs where CPUs are idle), and each time it has waited twice as long again, it leaves the
+//! queue and takes a turn (`TURN`): newcomers queue up behind, while it, being awake, spins for the lock once more. So nobody waits for it to wake up. If it still does
 //! not get the lock, since the sections are long, it queues again and leaves the turn standing. Then the next release hands the lock to
 //! whoever stands first in the queue, and after that everybody barges again.
 //!
@@ -40,8 +40,13 @@ use crate::stats::{self, Event};
 use crate::sys::clock::{Clock, Deadline, now};
 use core::time::Duration;
 
-/// After how long a waiter asks for a turn first.
+/// After how long a waiter asks for a turn first: as long as it takes to park and wake a hundred readers, which a turn may do.
 const FIRST_ALARM: Duration = Duration::from_millis(1);
+/// The same where CPUs are idle (`park/idle_cpus.rs`). There the waiter's work is lost meanwhile, and what it takes to park
+/// readers is nobody's. Twice as long as it takes to wake one there.
+const FIRST_ALARM_IF_IDLE: Duration = Duration::from_micros(100);
+/// The turn of who has waited for [`FIRST_ALARM`]. (The one before it is of who has waited for less.)
+pub(super) const FIRST_TURN: u32 = 2;
 /// The most that alarms are apart.
 const LAST_ALARM: Duration = Duration::from_secs(1);
 
@@ -56,17 +61,25 @@ pub(super) struct Alarms {
 
 impl Alarms {
     pub(super) fn new() -> Self {
+        Self::beginning_with(FIRST_ALARM)
+    }
+
+    pub(super) fn beginning_with(step: Duration) -> Self {
         Self {
             next: Duration::ZERO,
-            step: FIRST_ALARM,
+            step,
             waited: Duration::ZERO,
         }
     }
 
     /// The first sleep begins: a wait that ends before needs no clock.
     pub(super) fn begin(&mut self) {
-        if !cfg!(loom) && self.next.is_zero() {
-            self.next = now(Clock::Monotonic) + FIRST_ALARM;
+        #[cfg(not(loom))]
+        if self.next.is_zero() {
+            if crate::park::idle_cpus::are_idle() {
+                self.step = FIRST_ALARM_IF_IDLE;
+            }
+            self.next = now(Clock::Monotonic) + self.step;
         }
     }
 
@@ -95,14 +108,16 @@ impl Alarms {
     /// `LAST_ALARM` apart they come faster than the time doubles.
     pub(super) fn turn(&self) -> u32 {
         let times = self.waited.as_millis() / FIRST_ALARM.as_millis();
-        (times + 1).ilog2()
+        u32::from(self.have_rung()) + (times + 1).ilog2()
     }
 }
 
 /// How long a reader waits for the turn that the word speaks of: no longer than whoever took it had waited by then.
 pub(super) fn length_of_turn(state: State) -> Duration {
-    let doubled = state.turn().saturating_sub(1);
-    FIRST_ALARM * (1 << doubled)
+    match state.turn() {
+        1 => FIRST_ALARM_IF_IDLE,
+        turn => FIRST_ALARM * (1 << turn.saturating_sub(FIRST_TURN)),
+    }
 }
 
 /// How long a reader lets the turns of others keep it out.
@@ -217,7 +232,7 @@ impl<'a> Waiter<'a> {
             _ => state.with(CLAIM_WAITS),
         };
         let announced = match self.takes_its_turn_at_once() {
-            true => announced.with_turn(1),
+            true => announced.with_turn(FIRST_TURN),
             false => announced,
         };
         self.without_woken(announced)
