@@ -164,7 +164,8 @@ fn looks(mutex: &RawPosixMutex) -> bool {
     if !spin::is_allowed() || is_monopolized(mutex) {
         return false;
     }
-    let mut looks = FirstLooks::begin();
+    let history = LockHistory::at(core::ptr::from_ref(mutex).addr());
+    let mut looks = FirstLooks::begin(&history.stays);
     loop {
         let state = mutex.state();
         let may_take = state.may_barge();
@@ -173,6 +174,7 @@ fn looks(mutex: &RawPosixMutex) -> bool {
                 .change(state, state.taken(), Ordering::Acquire)
                 .is_ok()
         {
+            looks.won();
             return true;
         }
         if !may_take && !looks.pause() {

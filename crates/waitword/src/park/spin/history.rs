@@ -1,5 +1,5 @@
-//! What is remembered of how stays awake went ([`SpinRecord`]): in each parker, for sleeps, since
-//! threads come back to theirs; and for each lock.
+//! What is remembered of how stays awake went ([`SpinRecord`], [`LooksRecord`]): in each parker, for
+//! sleeps, since threads come back to theirs; and for each lock.
 //!
 //! Locks have no room for it: it stands in a table of 256 entries, by their address. Two locks that
 //! share an entry are judged together.
@@ -15,12 +15,23 @@ pub(crate) use model::{History, LockHistory};
 
 #[cfg(not(loom))]
 mod real {
-    use super::super::policy::SpinRecord;
-    use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+    use super::super::policy::{LooksRecord, SpinRecord};
+    use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-    /// A [`SpinRecord`]: bits 0-7 `worth_while`, 8-23 `took`, 24-31 `short`. As far as it differs
-    /// from that of a new place: all zeros is one, as in memory that has just been mapped.
-    pub(crate) struct History(AtomicU32);
+    /// Each as far as it differs from that of a new place: all zeros is one, as in memory that has
+    /// just been mapped.
+    pub(crate) struct History {
+        /// A [`SpinRecord`]: bits 0-7 `worth_while`, 8-23 `took`, 24-31 `short`.
+        stays: AtomicU32,
+        /// A [`LooksRecord`]: bits 0-7 `ended`, 8-15 `short`.
+        looks: AtomicU16,
+    }
+
+    const fn pack_looks(record: LooksRecord) -> u16 {
+        (record.short as u16) << 8 | record.ended as u16
+    }
+
+    const NEW_LOOKS: u16 = pack_looks(LooksRecord::NEW);
 
     const fn pack(record: SpinRecord) -> u32 {
         (record.short as u32) << 24 | (record.took as u32) << 8 | record.worth_while as u32
@@ -30,11 +41,14 @@ mod real {
 
     impl History {
         pub(crate) const fn new() -> Self {
-            Self(AtomicU32::new(0))
+            Self {
+                stays: AtomicU32::new(0),
+                looks: AtomicU16::new(0),
+            }
         }
 
         fn record(&self) -> SpinRecord {
-            let bits = self.0.load(Relaxed) ^ NEW;
+            let bits = self.stays.load(Relaxed) ^ NEW;
             SpinRecord {
                 worth_while: bits as u8,
                 took: (bits >> 8) as u16,
@@ -44,7 +58,7 @@ mod real {
 
         fn note(&self, before: SpinRecord, after: SpinRecord) {
             if before != after {
-                self.0.store(pack(after) ^ NEW, Relaxed);
+                self.stays.store(pack(after) ^ NEW, Relaxed);
             }
         }
 
@@ -64,6 +78,34 @@ mod real {
         pub(crate) fn stayed(&self, spent: u64, was_worth_while: bool) {
             let record = self.record();
             self.note(record, record.with(spent, was_worth_while));
+        }
+
+        fn looks(&self) -> LooksRecord {
+            let bits = self.looks.load(Relaxed) ^ NEW_LOOKS;
+            LooksRecord {
+                ended: bits as u8,
+                short: (bits >> 8) as u8,
+            }
+        }
+
+        fn note_looks(&self, before: LooksRecord, after: LooksRecord) {
+            if before != after {
+                self.looks.store(pack_looks(after) ^ NEW_LOOKS, Relaxed);
+            }
+        }
+
+        /// Whether a wait that the first looks have not ended looks for longer.
+        pub(crate) fn looks_long(&self) -> bool {
+            let record = self.looks();
+            let (is_long, next) = record.looks_long();
+            self.note_looks(record, next);
+            is_long
+        }
+
+        /// Notes whether long looks have ended a wait.
+        pub(crate) fn looked_long(&self, has_ended: bool) {
+            let record = self.looks();
+            self.note_looks(record, record.with(has_ended));
         }
     }
 
@@ -200,6 +242,12 @@ mod model {
         }
 
         pub(crate) fn stayed(&self, _spent: u64, _was_worth_while: bool) {}
+
+        pub(crate) fn looks_long(&self) -> bool {
+            false
+        }
+
+        pub(crate) fn looked_long(&self, _has_ended: bool) {}
     }
 
     pub(crate) struct LockHistory {

@@ -52,14 +52,25 @@ pub(crate) fn pause_for(time: core::time::Duration) {
 }
 
 /// The looks of a waiter that has just come, ever less often.
-pub(crate) struct FirstLooks {
+pub(crate) struct FirstLooks<'a> {
+    history: &'a History,
+    stage: Stage,
     paused: u32,
     pauses: u32,
 }
 
-impl FirstLooks {
-    pub(crate) fn begin() -> Self {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    First,
+    Long,
+    Over,
+}
+
+impl<'a> FirstLooks<'a> {
+    pub(crate) fn begin(history: &'a History) -> Self {
         Self {
+            history,
+            stage: Stage::First,
             paused: 0,
             pauses: 2,
         }
@@ -68,13 +79,40 @@ impl FirstLooks {
     /// Pauses before the next look; false if there is none.
     #[inline]
     pub(crate) fn pause(&mut self) -> bool {
-        let is_over = self.paused >= limit::pauses(policy::FIRST_LOOKS);
-        if !is_over {
-            pause(self.pauses);
-            self.paused += self.pauses;
-            self.pauses *= 2;
+        let longest = match self.stage {
+            Stage::First => policy::FIRST_LOOKS,
+            Stage::Long => policy::LONG_LOOKS,
+            Stage::Over => return false,
+        };
+        if self.paused >= limit::pauses(longest) && !self.goes_on() {
+            return false;
         }
-        !is_over
+        pause(self.pauses);
+        self.paused += self.pauses;
+        self.pauses *= 2;
+        true
+    }
+
+    /// This stage is over; whether there is another.
+    #[cold]
+    fn goes_on(&mut self) -> bool {
+        self.stage = match self.stage {
+            Stage::First if self.history.looks_long() => Stage::Long,
+            Stage::Long => {
+                self.history.looked_long(false);
+                Stage::Over
+            }
+            _ => Stage::Over,
+        };
+        self.stage == Stage::Long
+    }
+
+    /// What it looked for has come.
+    #[inline]
+    pub(crate) fn won(&self) {
+        if self.stage == Stage::Long {
+            self.history.looked_long(true);
+        }
     }
 }
 
@@ -115,7 +153,7 @@ pub(crate) fn end(policy: SpinPolicy, history: &History, was_worth_while: bool) 
 /// One waiter's stay awake, step by step.
 pub(crate) struct Spin<'a> {
     history: &'a History,
-    looks: FirstLooks,
+    looks: FirstLooks<'a>,
     policy: Option<SpinPolicy>,
 }
 
@@ -123,7 +161,7 @@ impl<'a> Spin<'a> {
     pub(crate) fn new(history: &'a History) -> Self {
         Self {
             history,
-            looks: FirstLooks::begin(),
+            looks: FirstLooks::begin(history),
             policy: None,
         }
     }
@@ -154,6 +192,7 @@ impl<'a> Spin<'a> {
     /// What it waited for has come.
     #[inline]
     pub(crate) fn won(&mut self) {
+        self.looks.won();
         self.ends(true);
     }
 
