@@ -75,10 +75,15 @@ impl Alarms {
     /// The first sleep begins: a wait that ends before needs no clock.
     pub(super) fn begin(&mut self) {
         #[cfg(not(loom))]
-        if self.next.is_zero() {
-            if crate::park::idle_cpus::are_idle() {
-                self.step = FIRST_ALARM_IF_IDLE;
-            }
+        if self.next.is_zero() && crate::park::idle_cpus::are_idle() {
+            self.step = FIRST_ALARM_IF_IDLE;
+        }
+        self.begin_awake();
+    }
+
+    /// The same for a wait that may well end without a sleep.
+    fn begin_awake(&mut self) {
+        if !cfg!(loom) && self.next.is_zero() {
             self.next = now(Clock::Monotonic) + self.step;
         }
     }
@@ -348,7 +353,7 @@ impl<'a> Waiter<'a> {
     /// slots may have lost their CPUs to them: so here, too, an alarm takes the turn.
     fn wait_for_slots(&mut self, deadline: Option<&Deadline>) -> Result<(), RwLockError> {
         loop {
-            self.alarms.begin();
+            self.alarms.begin_awake();
             let until = sooner(deadline.copied(), self.alarms.next());
             if slots::wait_until_empty(self.lock.key(self.lock.state()), until.as_ref()).is_ok() {
                 return Ok(());
