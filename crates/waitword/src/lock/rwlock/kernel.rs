@@ -212,7 +212,7 @@ impl RawRwLock {
                 continue;
             }
             last = Some(announced);
-            alarms.begin();
+            alarms.begin(state);
             let waits_for_a_turn = !state.prefers_writers() && !state.has(WRITER);
             let own = if waits_for_a_turn {
                 Some(patience.end(state))
@@ -344,7 +344,7 @@ impl RawRwLock {
             if !self.replace(state, announced, Relaxed) {
                 continue;
             }
-            alarms.begin();
+            alarms.begin(state);
             let until = sooner(deadline.copied(), alarms.next());
             match self.sleep(announced, WRITERS, until.as_ref()) {
                 Slept::Woken => {
@@ -410,7 +410,7 @@ impl RawRwLock {
             if !self.replace(state, announced, Relaxed) {
                 continue;
             }
-            alarms.begin();
+            alarms.begin(state);
             let until = sooner(deadline.copied(), alarms.next());
             match self.sleep(announced, CLAIMANT, until.as_ref()) {
                 Slept::Woken | Slept::Disturbed => {}

@@ -18,7 +18,7 @@
 //! | reading again while one reads | always goes on | deadlocks if a writer has come meanwhile, except by the `recursive` calls |
 //! | a leaving writer is followed by | all readers that wait; else a writer | a writer that waits; else all readers |
 //! | barging | writers among themselves; readers among readers | writers among themselves |
-//! | a class that waits | a writer's turn comes after 1 ms of waiting (100 µs while CPUs are idle): newcomers wait too, until it has had the lock | a reader's turn comes after as long: all readers get the lock when the next writer leaves |
+//! | a class that waits | a writer's turn comes after 1 ms of waiting (100 µs while CPUs are idle): newcomers wait too, until it has had the lock | a reader's turn comes after 1 ms: all readers get the lock when the next writer leaves |
 //!
 //! What that guarantees stands at [`Preference`]. Real-time threads that wait come before all others, by priority (`rank.rs`).
 //!
@@ -86,7 +86,7 @@ use state::{PREFER_WRITER, SHARED, State};
 
 /// Whom a [`RawRwLock`] prefers: readers, or writers. Decided when it is made.
 ///
-/// Neither class starves under either: whoever has waited for about a millisecond, or 100 µs while CPUs are idle, asks for a turn, after which newcomers queue
+/// Neither class starves under either: whoever has waited for about a millisecond asks for a turn, after which newcomers queue
 /// up behind, and the lock goes to whoever has waited longest. (How soon after, depends on how long the sections are.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Preference {
@@ -101,7 +101,7 @@ pub enum Preference {
     /// glibc's `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`. A reader waits also while a writer waits.
     ///
     /// A thread that reads and asks to read again **deadlocks** if a writer has begun to wait in between; the `recursive` calls of
-    /// `lock_api` exist for that: they wait only while somebody writes. Readers that have waited for 1 ms, or 100 µs while CPUs are idle, get the lock, all of them together, when the next
+    /// `lock_api` exist for that: they wait only while somebody writes. Readers that have waited for 1 ms get the lock, all of them together, when the next
     /// writer leaves.
     Writer,
 }

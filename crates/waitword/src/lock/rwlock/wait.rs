@@ -50,6 +50,21 @@ pub(super) const FIRST_TURN: u32 = 2;
 /// The most that alarms are apart.
 const LAST_ALARM: Duration = Duration::from_secs(1);
 
+/// When the first one of a wait for a lock in this state is. Under writer preference writers come first anyway, and readers
+/// are to wait for them.
+#[cfg(not(loom))]
+fn first_alarm(state: State) -> Duration {
+    match !state.prefers_writers() && crate::park::idle_cpus::are_idle() {
+        true => FIRST_ALARM_IF_IDLE,
+        false => FIRST_ALARM,
+    }
+}
+
+#[cfg(loom)]
+fn first_alarm(_: State) -> Duration {
+    FIRST_ALARM
+}
+
 /// The alarms of one wait, over all its sleeps.
 pub(super) struct Alarms {
     /// Zero: the clock has not been read yet.
@@ -72,11 +87,10 @@ impl Alarms {
         }
     }
 
-    /// The first sleep begins: a wait that ends before needs no clock.
-    pub(super) fn begin(&mut self) {
-        #[cfg(not(loom))]
-        if self.next.is_zero() && crate::park::idle_cpus::are_idle() {
-            self.step = FIRST_ALARM_IF_IDLE;
+    /// The first sleep begins, for a lock in this state: a wait that ends before needs no clock.
+    pub(super) fn begin(&mut self, state: State) {
+        if self.next.is_zero() {
+            self.step = first_alarm(state);
         }
         self.begin_awake();
     }
@@ -255,7 +269,7 @@ impl<'a> Waiter<'a> {
 
     /// Queues, until it is woken, its alarm rings, or the deadline passes.
     fn queue(&mut self, state: State, deadline: Option<&Deadline>) -> Queued {
-        self.alarms.begin();
+        self.alarms.begin(state);
         self.rank = Rank::mine();
         let waits_for_a_turn = self.kind == READ && !state.prefers_writers() && !state.has(WRITER);
         let own = if waits_for_a_turn {
