@@ -422,7 +422,9 @@ impl RawRwLock {
     }
 
     /// What the word says once a waiter has left, and waiters of these kinds stay. Under the bucket's lock.
-    pub(super) fn forget_waiter(&self, stay: u64) {
+    ///
+    /// `is_awake`: it waits on, and until it looks (`WOKEN`) readers are kept out as before, and no other is woken in its place.
+    pub(super) fn forget_waiter(&self, stay: u64, is_awake: bool) {
         let writers = includes(stay, WRITE) || includes(stay, CLAIM);
         loop {
             let state = self.state();
@@ -434,6 +436,7 @@ impl RawRwLock {
                 // If it is announced, it was by the one who left.
                 false => new.without(CLAIM_WAITS),
             };
+            let new = new.having(WOKEN, is_awake || new.has(WOKEN));
             if self.replace(state, new, AcqRel) {
                 return;
             }

@@ -17,7 +17,7 @@
 //! | 2 c | `CLAIM_WAITS` | the thread with the claim waits for the readers to leave: the last one wakes it |
 //! | 3 R | `READERS_WAIT` | readers are queued |
 //! | 4 W | `WRITERS_WAIT` | writers, or threads that want the claim, are queued |
-//! | 5 w | `WOKEN` | one of those was woken and has not looked yet: no need to wake another (private only) |
+//! | 5 w | `WOKEN` | one of those is awake and has not looked yet, since it was woken, or (under writer preference) its alarm rang: no need to wake another (private only) |
 //! | 6 F | `FAST` | readers may hold the lock by a slot of the process's table (private only) |
 //! | 7 s | `SLOTS` | some may: set with `FAST`, stays until a claimant has seen that all slots are empty |
 //! | 8 P | `PREFER_WRITER` | the preference; 0 is reader preference |

@@ -2,6 +2,7 @@
 //! a thread that read again while it read, 6 s after a writer had begun to wait, waited 16 s; and a signal handler that ran made
 //! it wait anew.
 
+use super::state::Right;
 use super::wait::{Alarms, length_of_turn};
 use super::*;
 use core::sync::atomic::Ordering::SeqCst;
@@ -146,6 +147,49 @@ fn who_may_read_already_waits_only_while_somebody_writes() {
             unsafe { lock.downgrade_to_upgradable_checked() }.unwrap();
             let read = hears.recv_timeout(PATIENCE);
             assert_eq!(read, Ok(Ok(())), "{scope:?}, {round}: {lock:?}");
+        }
+    }
+}
+
+/// Regression: from a waiting writer's alarm until it had taken its turn, the word said of it neither that it waits nor that it has
+/// the turn, and a reader came in; as one did that had waited for long itself, until the writer queued again.
+#[test]
+fn readers_stay_out_while_a_waiting_writer_is_awake() {
+    type Wants = fn(&RawRwLock) -> Result<(), RwLockError>;
+    let wants: [(&str, Wants); 2] = [
+        ("writes", |lock| lock.write(0, None)),
+        // SAFETY: the caller has taken the claim for it.
+        ("upgrades", |lock| unsafe { lock.upgrade_checked(0, None) }),
+    ];
+    for (case, wants) in wants {
+        for round in 0..20 {
+            let lock: &'static RawRwLock = Box::leak(Box::new(RawRwLock::with(
+                Preference::Writer,
+                Scope::Private,
+            )));
+            assert!(lock.try_read().is_ok());
+            let announces = match case {
+                "upgrades" => {
+                    lock.read_upgradably(None).unwrap();
+                    state::CLAIM_WAITS
+                }
+                _ => state::WRITERS_WAIT,
+            };
+            let writer = std::thread::spawn(move || wants(lock));
+            while !lock.state().has(announces) {
+                std::thread::yield_now();
+            }
+            // Over the first alarms.
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_millis(20) {
+                let state = lock.state();
+                let newcomer = state.admits_reader(Right::Newcomer);
+                let has_waited = state.admits_reader(Right::Waited);
+                assert!(!newcomer && !has_waited, "{case}, {round}: {lock:?}");
+            }
+            // SAFETY: taken above.
+            unsafe { lock_api::RawRwLock::unlock_shared(lock) };
+            writer.join().unwrap().unwrap();
         }
     }
 }

@@ -38,6 +38,7 @@ use crate::park::spin::Spin;
 use crate::private::repository;
 use crate::stats::{self, Event};
 use crate::sys::clock::{Clock, Deadline, now};
+use core::cell::Cell;
 use core::time::Duration;
 
 /// After how long a waiter asks for a turn first: as long as it takes to park and wake a hundred readers, which a turn may do.
@@ -288,6 +289,14 @@ impl<'a> Waiter<'a> {
                 return true;
             }
         };
+        let keeps_readers_out = self.kind != READ && state.prefers_writers();
+        // It leaves the queue by itself, and waits on: its alarm has rung, or a signal handler ran.
+        let waits_on = Cell::new(false);
+        let leave = |stay| {
+            waits_on.set(!deadline.is_some_and(Deadline::has_passed));
+            self.lock
+                .forget_waiter(stay, keeps_readers_out && waits_on.get());
+        };
         let parked = park_among_kinds(
             repository(),
             key_of(&self.lock.word),
@@ -297,10 +306,10 @@ impl<'a> Waiter<'a> {
             },
             until.as_ref(),
             validate,
-            |stay| self.lock.forget_waiter(stay),
+            leave,
         );
         if parked != Parked::Invalid {
-            self.was_woken = false;
+            self.was_woken = keeps_readers_out && waits_on.get();
             self.has_waited = true;
             if self.takes_its_turn_at_once() {
                 // The turn may be its own, and does not keep it out.
@@ -320,7 +329,9 @@ impl<'a> Waiter<'a> {
                 }
                 Queued::Looks
             }
-            Parked::TimedOut if deadline.is_some_and(Deadline::has_passed) => Queued::TimedOut,
+            Parked::TimedOut if !waits_on.get() && deadline.is_some_and(Deadline::has_passed) => {
+                Queued::TimedOut
+            }
             Parked::TimedOut if waits_for_a_turn => {
                 self.right = self.right.max(Right::Waited);
                 Queued::Looks
@@ -351,8 +362,8 @@ impl<'a> Waiter<'a> {
                 // It waits for writers that do not come: this process was forked, and they are the parent's.
                 self.right = Right::Holder;
             }
-            // Whoever was woken has had time enough; or it is a thread of the parent's.
-            let forgotten = state.without(WOKEN);
+            // Whoever else was woken has had time enough; or it is a thread of the parent's.
+            let forgotten = state.having(WOKEN, self.was_woken);
             let turn = match self.is_admitted(forgotten) {
                 true => forgotten,
                 false => forgotten.with_turn(self.alarms.turn()),
@@ -551,7 +562,8 @@ impl RawRwLock {
                     Right::Newcomer => state,
                     _ => state.without(TURN),
                 };
-                if self.replace(state, new.with_writer(owner), Acquire) {
+                let new = waiter.without_woken(new).with_writer(owner);
+                if self.replace(state, new, Acquire) {
                     return Ok(());
                 }
                 continue;
