@@ -182,6 +182,27 @@ mod tests {
         unsafe { mutex.unlock() };
     }
 
+    /// Others that are parked do not keep it from that.
+    #[test]
+    fn those_who_have_it_at_once_though_others_are_parked_count() {
+        let mutex = RawPosixMutex::new();
+        for _ in 0..16 {
+            mutex.set(|state| state.with_parked(true));
+            wakes_up(&mutex);
+        }
+        assert_eq!(mutex.extras(), 7);
+        mutex.set(|state| state.with_parked(true).with_heir().with_handoff());
+        // It is reserved for another: this one waits, until that one is forgotten.
+        std::thread::scope(|threads| {
+            let woken = threads.spawn(|| wakes_up(&mutex));
+            while mutex.extras() != 0 {
+                std::thread::yield_now();
+            }
+            mutex.set(|state| state.without_heir());
+            woken.join().unwrap();
+        });
+    }
+
     #[test]
     fn a_signal_begins_anew_and_a_broadcast_does_not() {
         let mutex = RawPosixMutex::new();

@@ -230,6 +230,11 @@ fn is_free_and_ours(state: u32) -> bool {
     matches!(state, RECURSIVE_AND_FREE | CHECKING_AND_FREE)
 }
 
+/// Private, and not destroyed.
+fn keeps_an_owner_in_our_word(state: u32) -> bool {
+    state & (SPECIAL | PI | SHARED) == SPECIAL && state & DESTROYED != DESTROYED
+}
+
 #[inline(never)]
 fn wait_for_kernel_word(
     word: &AtomicU32,
@@ -285,9 +290,10 @@ impl RawPosixMutex {
 }
 
 impl RawPosixMutex {
-    /// Takes it if it is recursive, error-checking or priority-inheriting, and private, and free, or the caller's to be locked once more: the part
-    /// of [`lock_checked`](Self::lock_checked) that is most often enough for these. False: nothing has been done; it takes the whole call to
-    /// know more.
+    /// Takes it if it is recursive, error-checking or priority-inheriting, private and free, whoever
+    /// waits, or the caller's to be locked once more: the part of
+    /// [`lock_checked`](Self::lock_checked) that is most often enough for these. False: nothing has
+    /// been done; it takes the whole call to know more.
     ///
     /// For callers, as a `pthread_mutex_lock`, that keep the rest out of line.
     #[inline]
@@ -306,11 +312,14 @@ impl RawPosixMutex {
         if state & (SPECIAL | PI | SHARED) == SPECIAL | PI && pi::lock_at_once(&self.data) {
             return true;
         }
+        if self.barge_owned(State(state)) {
+            return true;
+        }
         is_recursively_mine(self) && lock_again(self) == Some(Ok(()))
     }
 
-    /// Gives it back if it is such a one and nobody waits, or one level of it: the part of
-    /// [`unlock_checked`](Self::unlock_checked) that is most often enough for these.
+    /// Gives it back if it is such a one and no thread has to be woken, or one level of it: the part
+    /// of [`unlock_checked`](Self::unlock_checked) that is most often enough for these.
     ///
     /// # Safety
     /// The caller holds it, or it has an owner and can tell.
@@ -332,6 +341,9 @@ impl RawPosixMutex {
                 Err(_) => GivenBack::Unless(LateWaiter(self)),
             };
         }
+        if keeps_an_owner_in_our_word(state) && State(state).levels() == 0 {
+            return self.release_owned_to_the_awake(State(state));
+        }
         let is_done = match State(state).levels() {
             0 => state & (SPECIAL | PI | SHARED) == SPECIAL | PI && pi::unlock_at_once(&self.data),
             _ => is_recursively_mine(self) && unlock(self, Then::GoOn).is_ok(),
@@ -339,6 +351,34 @@ impl RawPosixMutex {
         match is_done {
             true => GivenBack::Yes,
             false => GivenBack::No,
+        }
+    }
+
+    /// Takes it past those who wait, if it keeps an owner in our word and is free. Returns whether it did.
+    fn barge_owned(&self, mut state: State) -> bool {
+        while keeps_an_owner_in_our_word(state.0) && state.may_barge() {
+            match self.change(state, state.taken(), Ordering::Acquire) {
+                Ok(()) => {
+                    own(self);
+                    return true;
+                }
+                Err(now) => state = now,
+            }
+        }
+        false
+    }
+
+    /// Gives back what the caller holds once, if no waiter has to be woken.
+    fn release_owned_to_the_awake(&self, state: State) -> GivenBack<'_> {
+        let must_wake = state.has_parked() && !state.has_heir();
+        if must_wake || !is_owned(self) {
+            return GivenBack::No;
+        }
+        let data = self.data.load(Ordering::Relaxed);
+        self.data.store(data & !OWNER, Ordering::Relaxed);
+        match self.release_to_the_awake(state) {
+            true => GivenBack::Yes,
+            false => GivenBack::Unless(LateWaiter(self)),
         }
     }
 
@@ -387,5 +427,72 @@ impl From<PiError> for LockError {
             PiError::Unsupported => Self::Unsupported,
             PiError::Kernel(code) => Self::Kernel(code),
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::lock::PosixMutexOptions;
+
+    fn recursive() -> RawPosixMutex {
+        PosixMutexOptions::new().kind(Kind::Recursive).build_raw()
+    }
+
+    /// Past an heir that is awake, and others that are parked.
+    #[test]
+    fn an_owner_comes_and_goes_past_those_who_wait() {
+        let mutex = recursive();
+        mutex.set(|state| state.with_parked(true).with_heir());
+        let waiting = mutex.state();
+        assert!(mutex.lock_owned_at_once());
+        assert!(is_mine(&mutex));
+        assert!(mutex.lock_owned_at_once(), "once more");
+        for _ in 0..2 {
+            // SAFETY: locked as often above.
+            assert!(matches!(
+                unsafe { mutex.unlock_owned_at_once() },
+                GivenBack::Yes
+            ));
+        }
+        assert!(!is_mine(&mutex));
+        assert_eq!(mutex.state(), waiting);
+        mutex.set(State::with_handoff);
+        assert!(!mutex.lock_owned_at_once(), "it is reserved");
+        assert_eq!(mutex.state(), waiting.with_handoff());
+    }
+
+    #[test]
+    fn whoever_must_wake_another_or_is_not_the_owner_gives_nothing_back() {
+        let mutex = recursive();
+        assert!(mutex.lock_owned_at_once());
+        mutex.set(|state| state.with_parked(true));
+        let held = mutex.state();
+        // SAFETY: locked above; it keeps its owner, and another is refused.
+        assert!(matches!(
+            unsafe { mutex.unlock_owned_at_once() },
+            GivenBack::No
+        ));
+        mutex.set(State::with_heir);
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                assert!(!mutex.lock_owned_at_once());
+                // SAFETY: it keeps its owner, and so can tell.
+                assert!(matches!(
+                    unsafe { mutex.unlock_owned_at_once() },
+                    GivenBack::No
+                ));
+            });
+        });
+        assert!(is_mine(&mutex));
+        assert_eq!(mutex.state(), held.with_heir());
+    }
+
+    #[test]
+    fn a_destroyed_one_is_not_taken() {
+        let mutex = recursive();
+        mutex.destroy().unwrap();
+        assert!(!mutex.lock_owned_at_once());
+        assert_eq!(mutex.lock_checked(), Err(LockError::Invalid));
     }
 }
