@@ -51,6 +51,8 @@ impl RawPosixMutex {
 
     #[cold]
     fn unlock_to_sleep_slow(&self) {
+        #[cfg(not(loom))]
+        super::nap::note_wait(self);
         let state = self.state();
         #[cfg(not(loom))]
         if state.is_special() {

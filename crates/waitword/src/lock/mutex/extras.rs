@@ -203,6 +203,21 @@ mod tests {
         });
     }
 
+    /// Who gives the mutex back to sleep while others want it is noted, as `nap.rs` needs it.
+    #[test]
+    fn a_wait_for_a_condvar_is_noted_of_its_mutex() {
+        let mutex = RawPosixMutex::new();
+        let history = crate::park::spin::LockHistory::at(core::ptr::from_ref(&mutex).addr());
+        history.take_wait();
+        mutex.lock();
+        mutex.unlock_to_sleep();
+        assert!(!history.take_wait());
+        mutex.lock();
+        mutex.set(|state| state.with_parked(true));
+        mutex.unlock_to_sleep();
+        assert!(history.take_wait());
+    }
+
     #[test]
     fn a_signal_begins_anew_and_a_broadcast_does_not() {
         let mutex = RawPosixMutex::new();

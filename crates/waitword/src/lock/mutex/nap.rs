@@ -26,7 +26,9 @@ pub(super) fn is_monopolized(mutex: &RawPosixMutex) -> bool {
 
 #[cfg(not(loom))]
 mod counted {
-    use super::super::monopoly::SAMPLE;
+    use super::super::monopoly::{
+        ENOUGH_TURNS, LOOK_EVERY, MOST_LOOKS, MOST_LOOKS_AT_ONE, Monopoly, SAMPLE, Sample, Use,
+    };
     use super::super::waiter::Moment;
     use super::{RawPosixMutex, SAMPLE_EVERY, history_of, is_monopolized, turns_of};
     use crate::park::spin;
@@ -48,9 +50,46 @@ mod counted {
             true => after.turns_since(before),
             false => 0,
         };
-        let (counted, nap) = turns_of(mutex).with(turns, began.elapsed());
-        history_of(mutex).note_counted(began.nanoseconds(), counted.to_bits());
+        note(mutex, began, |monopoly| {
+            monopoly.with(turns, began.elapsed())
+        })
+    }
+
+    /// Notes what is known of the lock by now, and returns the nap that comes of it.
+    fn note(mutex: &RawPosixMutex, now: Moment, with: impl Fn(Monopoly) -> (Monopoly, u64)) -> u64 {
+        let (counted, nap) = with(turns_of(mutex));
+        history_of(mutex).note_counted(now.nanoseconds(), counted.to_bits());
         nap
+    }
+
+    /// Notes that a thread gives the lock back to wait for a condvar, while others want it. They may be who it waits for: then one
+    /// thread alone does not use the lock up, however long it holds it.
+    pub(in super::super) fn note_wait(mutex: &RawPosixMutex) {
+        history_of(mutex).note_wait();
+    }
+
+    /// Looks at how the lock is used, as its heir, which leaves it alone meanwhile. `None`: that
+    /// cannot be said.
+    fn look_at_use(mutex: &RawPosixMutex) -> Option<Use> {
+        let began = Moment::now();
+        let mut before = mutex.state();
+        let (mut looks, mut held, mut turns, mut unchanged) = (0, 0, 0, 0);
+        while looks < MOST_LOOKS && turns < ENOUGH_TURNS && unchanged < MOST_LOOKS_AT_ONE {
+            spin::pause_for(LOOK_EVERY);
+            let state = mutex.state();
+            if !state.has_heir() {
+                return None;
+            }
+            looks += 1;
+            turns += state.turns_since(before);
+            unchanged = if state == before { unchanged + 1 } else { 0 };
+            before = state;
+            held += u32::from(state.is_locked());
+        }
+        let took = began.elapsed();
+        // If this thread was preempted meanwhile, more turns have passed than were counted.
+        let is_right = looks > 0 && took < 2 * u64::from(looks) * LOOK_EVERY.as_nanos() as u64;
+        is_right.then_some(Use { looks, held, turns })
     }
 
     /// For how many nanoseconds the caller, the heir, naps; 0: it does not.
@@ -70,7 +109,16 @@ mod counted {
         if !is_due || has_end || mutex.state().is_special() {
             return 0;
         }
-        match count_turns(mutex) {
+        let nap = match turns_of(mutex).next_sample() {
+            Sample::Turns => count_turns(mutex),
+            Sample::Use if history_of(mutex).take_wait() => note(mutex, now, Monopoly::without_use),
+            Sample::Use => {
+                let seen = look_at_use(mutex);
+                note(mutex, now, |monopoly| monopoly.with_use(seen))
+            }
+            Sample::Nothing => note(mutex, now, Monopoly::with_nap),
+        };
+        match nap {
             nap if nap == 0 || sched::priority() == 0 => nap,
             _ => 0,
         }
@@ -78,7 +126,7 @@ mod counted {
 }
 
 #[cfg(not(loom))]
-pub(super) use counted::{count_turns, due, has_short_turns};
+pub(super) use counted::{count_turns, due, has_short_turns, note_wait};
 
 #[cfg(all(test, not(loom)))]
 mod tests {
@@ -91,9 +139,12 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     use std::time::{Duration, Instant};
 
-    /// With another thread that takes the lock again and again, past an heir.
-    fn beside_a_monopolist(mutex: &RawPosixMutex, test: impl FnOnce()) {
+    /// With another thread that takes the lock again and again, past an heir, for so many pauses each time, and so many between.
+    fn beside_one(mutex: &RawPosixMutex, section: u32, gap: u32, test: impl FnOnce()) {
+        let pause = |times| (0..times).for_each(|_| std::hint::spin_loop());
         mutex.set(State::with_heir);
+        // Of an earlier mutex at this place.
+        history_of(mutex).note_counted(0, 0);
         let is_over = AtomicBool::new(false);
         std::thread::scope(|threads| {
             threads.spawn(|| {
@@ -102,7 +153,10 @@ mod tests {
                         let state = mutex.state();
                         mutex.change(state, change(state), Ordering::Relaxed)
                     };
-                    assert!(change(State::taken).is_ok() && change(State::released).is_ok());
+                    assert!(change(State::taken).is_ok());
+                    pause(section);
+                    assert!(change(State::released).is_ok());
+                    pause(gap);
                 }
             });
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(test));
@@ -132,12 +186,53 @@ mod tests {
         // SAFETY: `interrupts` outlives its last use.
         let left = unsafe { Deadline::brought_forward(None, &interrupts, true) };
         let timed = Deadline::after(Duration::from_secs(3600));
-        beside_a_monopolist(&mutex, || {
-            assert!(naps(&mutex, None, Duration::from_secs(20)));
-            assert!(is_monopolized(&mutex) && has_short_turns(&mutex));
+        beside_one(&mutex, 0, 0, || {
+            let began = Instant::now();
+            while !(is_monopolized(&mutex) && has_short_turns(&mutex)) {
+                assert!(began.elapsed() < PATIENCE && naps(&mutex, None, PATIENCE));
+            }
             // A wait of the drop-in's, which has no end but may be left.
-            assert!(naps(&mutex, Some(&left), Duration::from_secs(20)));
+            assert!(naps(&mutex, Some(&left), PATIENCE));
             assert!(!naps(&mutex, Some(&timed), Duration::from_millis(20)));
+        });
+    }
+
+    /// It is long until the use is sampled; and samples in which the other had no CPU say nothing.
+    const PATIENCE: Duration = Duration::from_secs(20);
+    /// As long as it takes to sample the use often enough that it would have been found.
+    const LONG_ENOUGH: Duration = Duration::from_millis(200);
+
+    #[test]
+    fn the_heir_of_a_saturated_lock_naps() {
+        if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1) {
+            return;
+        }
+        let mutex = RawPosixMutex::new();
+        beside_one(&mutex, 200, 20, || {
+            let began = Instant::now();
+            while !turns_of(&mutex).is_saturated() {
+                assert!(began.elapsed() < PATIENCE && naps(&mutex, None, PATIENCE));
+            }
+        });
+    }
+
+    /// Nor one whose threads wait for condvars meanwhile.
+    #[test]
+    fn the_heir_of_a_lock_with_long_gaps_does_not_nap() {
+        if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1) {
+            return;
+        }
+        let unsaturated = RawPosixMutex::new();
+        beside_one(&unsaturated, 40, 200, || {
+            assert!(!naps(&unsaturated, None, LONG_ENOUGH));
+        });
+        let with_condvar = RawPosixMutex::new();
+        beside_one(&with_condvar, 200, 20, || {
+            let began = Instant::now();
+            while began.elapsed() < LONG_ENOUGH {
+                note_wait(&with_condvar);
+                assert_eq!(due(&with_condvar, None, Moment::now()), 0);
+            }
         });
     }
 }

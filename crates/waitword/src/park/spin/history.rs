@@ -16,7 +16,7 @@ pub(crate) use model::{History, LockHistory};
 #[cfg(not(loom))]
 mod real {
     use super::super::policy::{LooksRecord, SpinRecord};
-    use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+    use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
     /// Each as far as it differs from that of a new place: all zeros is one, as in memory that has
     /// just been mapped.
@@ -122,6 +122,8 @@ mod real {
         sampled: AtomicU64,
         /// What was made of that, by whoever counts them.
         counted: AtomicU64,
+        /// A thread has waited for a condvar with it since somebody asked last.
+        waited: AtomicBool,
     }
 
     static ALL: [LockHistory; ENTRIES] = [const { LockHistory::new() }; ENTRIES];
@@ -133,6 +135,7 @@ mod real {
                 rotated: AtomicU64::new(0),
                 sampled: AtomicU64::new(0),
                 counted: AtomicU64::new(0),
+                waited: AtomicBool::new(false),
             }
         }
 
@@ -156,6 +159,23 @@ mod real {
         /// Whether turns were last counted so many nanoseconds ago.
         pub(crate) fn is_sample_due(&self, now: u64, every: u64) -> bool {
             now.wrapping_sub(self.sampled.load(Relaxed)) >= every
+        }
+
+        /// Notes that a thread waits for a condvar with it.
+        pub(crate) fn note_wait(&self) {
+            if !self.waited.load(Relaxed) {
+                self.waited.store(true, Relaxed);
+            }
+        }
+
+        /// Whether one has since this was asked last.
+        pub(crate) fn take_wait(&self) -> bool {
+            // In two steps: a wait between them is one of many, or was the last.
+            let waited = self.waited.load(Relaxed);
+            if waited {
+                self.waited.store(false, Relaxed);
+            }
+            waited
         }
 
         /// What was made of the turns that were counted; 0 if none were.
