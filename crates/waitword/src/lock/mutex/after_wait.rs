@@ -76,7 +76,7 @@ impl RawPosixMutex {
 
     /// How many of those who wait for a condvar are best woken at once, if nobody has the mutex.
     pub(in crate::lock) fn best_woken(&self) -> usize {
-        match self.flavour() {
+        match self.waits_as() {
             PosixFlavour::WaitWake => 1,
             _ => 1 + self.extras(),
         }
@@ -108,7 +108,7 @@ impl RawPosixMutex {
         others_moved: bool,
         real_time: bool,
     ) -> Tokens {
-        let wakes_heirs = self.flavour() != PosixFlavour::WaitWake && self.signalled_are_heirs();
+        let wakes_heirs = self.waits_as() != PosixFlavour::WaitWake && self.signalled_are_heirs();
         let has_heirs = wakes_heirs && !real_time;
         let mut token = 0;
         self.announce(|state| {

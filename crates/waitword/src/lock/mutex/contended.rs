@@ -1,13 +1,15 @@
 //! Lock and unlock where the word says more than that nobody has it, or that nobody waits: past those who wait, if they need not
 //! be waited for, and else by way of the flavour or the kind.
 
-#[cfg(not(loom))]
-use super::special;
 use super::{
     LockError, LockTimedOut, PosixFlavour, RawPosixMutex, SHARED, State, Then, shared, throughput,
     unlock, wait_wake,
 };
+#[cfg(not(loom))]
+use super::{nap, special, waiter::Moment};
 use crate::atomic::Ordering;
+#[cfg(not(loom))]
+use crate::park::spin;
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
 
@@ -140,10 +142,26 @@ impl RawPosixMutex {
         if self.is_shared() {
             return shared::lock(self, deadline);
         }
-        match self.flavour() {
+        match self.waits_as() {
             PosixFlavour::WaitWake => wait_wake::lock(self, deadline),
             _ => throughput::lock(self, deadline, 0),
         }
+    }
+
+    /// The flavour that it waits and wakes as now. Beside other processes an adaptive mutex whose
+    /// threads wait for condvars is a wait-wake one: whoever is woken waits for a CPU, for
+    /// milliseconds, and must not keep others from being woken. What they do for each other needs all
+    /// of them.
+    pub(super) fn waits_as(&self) -> PosixFlavour {
+        let flavour = self.flavour();
+        #[cfg(not(loom))]
+        if flavour == PosixFlavour::Adaptive
+            && nap::has_waited_lately(self, Moment::now())
+            && spin::is_beside_others()
+        {
+            return PosixFlavour::WaitWake;
+        }
+        flavour
     }
 
     #[cold]
@@ -253,7 +271,7 @@ impl RawPosixMutex {
         if self.release_to_the_awake(self.state()) {
             return;
         }
-        match self.flavour() {
+        match self.waits_as() {
             PosixFlavour::WaitWake => wait_wake::unlock_and_wake(self),
             _ if self.state().has_heir() => unlock::unlock_past_late_heir(self),
             _ => unlock::unlock_and_wake(self, then),
@@ -281,5 +299,27 @@ impl RawPosixMutex {
             debug_assert!(unlocked.is_ok(), "the caller holds it");
             self.lock();
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beside_others_an_adaptive_mutex_with_condvars_is_a_wait_wake_one() {
+        // On the heap: nobody else's history.
+        let [with_condvar, without] = [(); 2].map(|()| Box::new(RawPosixMutex::new()));
+        let throughput = crate::PosixMutexOptions::new()
+            .flavour(PosixFlavour::Throughput)
+            .build_raw();
+        nap::note_wait(&with_condvar);
+        nap::note_wait(&throughput);
+        spin::pretend_to_be_beside_others(1_000_000_000);
+        assert_eq!(with_condvar.waits_as(), PosixFlavour::WaitWake);
+        assert_eq!(without.waits_as(), PosixFlavour::Adaptive);
+        assert_eq!(throughput.waits_as(), PosixFlavour::Throughput);
+        spin::pretend_to_be_beside_others(0);
+        assert_eq!(with_condvar.waits_as(), PosixFlavour::Adaptive);
     }
 }

@@ -65,7 +65,12 @@ mod counted {
     /// Notes that a thread gives the lock back to wait for a condvar, while others want it. They may be who it waits for: then one
     /// thread alone does not use the lock up, however long it holds it.
     pub(in super::super) fn note_wait(mutex: &RawPosixMutex) {
-        history_of(mutex).note_wait();
+        history_of(mutex).note_wait(Moment::now().nanoseconds());
+    }
+
+    /// Whether one did lately.
+    pub(in super::super) fn has_waited_lately(mutex: &RawPosixMutex, now: Moment) -> bool {
+        history_of(mutex).has_waited_lately(now.nanoseconds())
     }
 
     /// Looks at how the lock is used, as its heir, which leaves it alone meanwhile. `None`: that
@@ -111,7 +116,7 @@ mod counted {
         }
         let nap = match turns_of(mutex).next_sample() {
             Sample::Turns => count_turns(mutex),
-            Sample::Use if history_of(mutex).take_wait() => note(mutex, now, Monopoly::without_use),
+            Sample::Use if has_waited_lately(mutex, now) => note(mutex, now, Monopoly::without_use),
             Sample::Use => {
                 let seen = look_at_use(mutex);
                 note(mutex, now, |monopoly| monopoly.with_use(seen))
@@ -126,7 +131,7 @@ mod counted {
 }
 
 #[cfg(not(loom))]
-pub(super) use counted::{count_turns, due, has_short_turns, note_wait};
+pub(super) use counted::{count_turns, due, has_short_turns, has_waited_lately, note_wait};
 
 #[cfg(all(test, not(loom)))]
 mod tests {

@@ -16,7 +16,7 @@ pub(crate) use model::{History, LockHistory};
 #[cfg(not(loom))]
 mod real {
     use super::super::policy::{LooksRecord, SpinRecord};
-    use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+    use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
     /// Each as far as it differs from that of a new place: all zeros is one, as in memory that has
     /// just been mapped.
@@ -112,6 +112,9 @@ mod real {
     /// 16 KiB. More locks than this that threads wait for at the same time share entries.
     const ENTRIES: usize = 256;
 
+    /// For how long a wait for a condvar counts, in nanoseconds: longer than a thread may wait for a CPU.
+    const WAITED_LATELY: u64 = 100_000_000;
+
     /// That of a lock, on a line of its own.
     #[repr(align(64))]
     pub(crate) struct LockHistory {
@@ -122,8 +125,8 @@ mod real {
         sampled: AtomicU64,
         /// What was made of that, by whoever counts them.
         counted: AtomicU64,
-        /// A thread has waited for a condvar with it since somebody asked last.
-        waited: AtomicBool,
+        /// When a thread gave it back to wait for a condvar, though others wanted it.
+        waited: AtomicU64,
     }
 
     static ALL: [LockHistory; ENTRIES] = [const { LockHistory::new() }; ENTRIES];
@@ -135,7 +138,7 @@ mod real {
                 rotated: AtomicU64::new(0),
                 sampled: AtomicU64::new(0),
                 counted: AtomicU64::new(0),
-                waited: AtomicBool::new(false),
+                waited: AtomicU64::new(0),
             }
         }
 
@@ -161,21 +164,23 @@ mod real {
             now.wrapping_sub(self.sampled.load(Relaxed)) >= every
         }
 
-        /// Notes that a thread waits for a condvar with it.
-        pub(crate) fn note_wait(&self) {
-            if !self.waited.load(Relaxed) {
-                self.waited.store(true, Relaxed);
+        /// Notes that a thread gives it back to wait for a condvar, though others want it.
+        pub(crate) fn note_wait(&self, now: u64) {
+            // Seldom, not to take the line from others.
+            if !self.has_waited(now, WAITED_LATELY / 16) {
+                self.waited.store(now, Relaxed);
             }
         }
 
-        /// Whether one has since this was asked last.
-        pub(crate) fn take_wait(&self) -> bool {
-            // In two steps: a wait between them is one of many, or was the last.
+        /// Whether one did so lately.
+        pub(crate) fn has_waited_lately(&self, now: u64) -> bool {
+            self.has_waited(now, WAITED_LATELY)
+        }
+
+        fn has_waited(&self, now: u64, within: u64) -> bool {
+            // Saturating: another thread's clock may be a little ahead.
             let waited = self.waited.load(Relaxed);
-            if waited {
-                self.waited.store(false, Relaxed);
-            }
-            waited
+            waited != 0 && now.saturating_sub(waited) < within
         }
 
         /// What was made of the turns that were counted; 0 if none were.
@@ -226,6 +231,19 @@ mod real {
             assert!(!history.is_sample_due(999, 500));
             assert!(history.is_sample_due(1000, 500));
             assert_eq!(history.counted(), 20);
+        }
+
+        #[test]
+        fn a_wait_for_a_condvar_counts_for_a_while() {
+            let history = LockHistory::new();
+            assert!(!history.has_waited_lately(WAITED_LATELY));
+            history.note_wait(1000);
+            // It is known already.
+            history.note_wait(2000);
+            assert!(history.has_waited_lately(1000 + WAITED_LATELY - 1));
+            assert!(!history.has_waited_lately(1000 + WAITED_LATELY));
+            // By another CPU's clock.
+            assert!(history.has_waited_lately(900));
         }
 
         #[test]

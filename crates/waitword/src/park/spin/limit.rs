@@ -3,10 +3,10 @@
 //! by CPU. It is measured at first use.
 
 #[cfg(not(loom))]
-pub(crate) use real::{budget, is_allowed, nanoseconds, pauses, set_budget};
+pub(crate) use real::{budget, has_another_cpu, is_allowed, nanoseconds, pauses, set_budget};
 
 #[cfg(loom)]
-pub(crate) use model::{is_allowed, nanoseconds, pauses};
+pub(crate) use model::{has_another_cpu, is_allowed, nanoseconds, pauses};
 
 #[cfg(not(loom))]
 mod real {
@@ -64,8 +64,9 @@ mod real {
         nanoseconds() != 0 && has_another_cpu()
     }
 
+    /// Whether two threads of this process can run at once.
     #[inline]
-    fn has_another_cpu() -> bool {
+    pub(crate) fn has_another_cpu() -> bool {
         pauses_in_1024_ns();
         HAS_ANOTHER_CPU.load(Relaxed)
     }
@@ -107,6 +108,10 @@ mod model {
 
     pub(crate) fn is_allowed() -> bool {
         false
+    }
+
+    pub(crate) fn has_another_cpu() -> bool {
+        true
     }
 
     pub(crate) fn nanoseconds() -> u64 {

@@ -16,14 +16,16 @@ mod policy;
 mod yielding;
 
 pub(crate) use history::{History, LockHistory};
-pub(crate) use limit::is_allowed;
 #[cfg(not(loom))]
 pub(crate) use limit::{budget, set_budget};
+pub(crate) use limit::{has_another_cpu, is_allowed};
 #[cfg(loom)]
 pub(crate) use model::{is_beside_others, let_others_be_busy};
 #[cfg(all(test, not(loom)))]
 pub(crate) use policy::BETWEEN_YIELDS;
 pub(crate) use policy::{LONGEST_STAY, SpinPolicy};
+#[cfg(all(test, not(loom)))]
+pub(crate) use yielding::pretend_to_be_beside_others;
 #[cfg(not(loom))]
 pub(crate) use yielding::{is_worth_while as yields_are_worth_while, yield_cpu};
 

@@ -58,6 +58,13 @@ pub(crate) fn yield_cpu(from: u64) -> u64 {
     to
 }
 
+/// As if a yield had given the CPU away, from now on for so many nanoseconds.
+#[cfg(test)]
+pub(crate) fn pretend_to_be_beside_others(for_nanoseconds: u64) {
+    let now = now(Clock::Monotonic).as_nanos() as u64;
+    YIELDS.again_at.store(now + for_nanoseconds, Relaxed);
+}
+
 fn cpu_time() -> u64 {
     sys::clock::process_cpu_time().as_nanos() as u64
 }
