@@ -19,8 +19,8 @@
 //! If others take the lock past the heir for as long as it stays awake, it has the lock reserved
 //! (HANDOFF): the next unlock leaves it to the heir. A hand-over to a thread that is awake costs
 //! what it costs to move two cache lines. If the holder keeps the lock for as long, the heir parks:
-//! in front of all others if it was woken, else behind them. Where one CPU takes the lock faster than
-//! a cache line moves to another, the heir naps before it has the lock reserved (`monopoly.rs`, `nap.rs`).
+//! in front of all others if it was woken, else behind them. Where a second CPU would not help, the heir
+//! naps before it has the lock reserved (`monopoly.rs`, `nap.rs`).
 //!
 //! "In front" is in front of those of the same priority: a real-time thread that waits comes before
 //! all of this, and an heir of a lower priority does not count (`real_time.rs`).
@@ -30,8 +30,8 @@
 //! wake-up takes place on the CPU of a thread that has nothing better to do, while the holder works
 //! on; and it is what makes all threads take turns.
 //!
-//! A thread that was signalled at a condvar wakes up as no heir, unless it is one of a chain
-//! (`extras.rs`): the next signal wakes the next thread, whether or not this one runs yet. If it
+//! A thread that was signalled at a condvar wakes up as no heir, unless it is one of a chain, or there
+//! is one CPU only (`extras.rs`): the next signal wakes the next thread, whether or not this one runs yet. If it
 //! were the heir, all who are signalled would come one by one, each after a switch.
 //!
 //! ```text
