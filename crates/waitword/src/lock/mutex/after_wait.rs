@@ -51,8 +51,6 @@ impl RawPosixMutex {
 
     #[cold]
     fn unlock_to_sleep_slow(&self) {
-        #[cfg(not(loom))]
-        super::nap::note_wait(self);
         let state = self.state();
         #[cfg(not(loom))]
         if state.is_special() {
@@ -60,6 +58,8 @@ impl RawPosixMutex {
             debug_assert!(checked_before.is_ok());
             return;
         }
+        #[cfg(not(loom))]
+        super::nap::note_wait(self);
         self.unlock_word(Then::Sleep);
     }
 

@@ -6,7 +6,7 @@ use super::{
     unlock, wait_wake,
 };
 #[cfg(not(loom))]
-use super::{nap, special, waiter::Moment};
+use super::{nap, special};
 use crate::atomic::Ordering;
 #[cfg(not(loom))]
 use crate::park::spin;
@@ -152,11 +152,12 @@ impl RawPosixMutex {
     /// threads wait for condvars is a wait-wake one: whoever is woken waits for a CPU, for
     /// milliseconds, and must not keep others from being woken. What they do for each other needs all
     /// of them.
+    #[inline]
     pub(super) fn waits_as(&self) -> PosixFlavour {
         let flavour = self.flavour();
         #[cfg(not(loom))]
         if flavour == PosixFlavour::Adaptive
-            && nap::has_waited_lately(self, Moment::now())
+            && nap::has_waited_lately(self)
             && spin::is_beside_others()
         {
             return PosixFlavour::WaitWake;

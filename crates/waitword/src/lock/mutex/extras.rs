@@ -39,7 +39,7 @@ impl RawPosixMutex {
     /// Whether a thread that comes from a condvar wakes up as the heir. (Not beside other
     /// processes: it may run only milliseconds later.)
     pub(super) fn signalled_are_heirs(&self) -> bool {
-        !spin::has_another_cpu() || self.extras() > 0 && !spin::is_beside_others()
+        spin::has_one_cpu() || self.extras() > 0 && !spin::is_beside_others()
     }
 }
 
@@ -141,7 +141,6 @@ pub(crate) use model::let_extras_be_woken;
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::super::nap;
-    use super::super::waiter::Moment;
     use crate::lock::RawPosixMutex;
 
     #[test]
@@ -210,7 +209,7 @@ mod tests {
     #[test]
     fn a_wait_for_a_condvar_is_noted_of_its_mutex() {
         let mutex = RawPosixMutex::new();
-        let has_waited = || nap::has_waited_lately(&mutex, Moment::now());
+        let has_waited = || nap::has_waited_lately(&mutex);
         // There may have been another mutex in this place.
         let waited_before = has_waited();
         mutex.lock();

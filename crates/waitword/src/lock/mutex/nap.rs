@@ -69,8 +69,9 @@ mod counted {
     }
 
     /// Whether one did lately.
-    pub(in super::super) fn has_waited_lately(mutex: &RawPosixMutex, now: Moment) -> bool {
-        history_of(mutex).has_waited_lately(now.nanoseconds())
+    #[inline]
+    pub(in super::super) fn has_waited_lately(mutex: &RawPosixMutex) -> bool {
+        history_of(mutex).has_waited_lately(|| Moment::now().nanoseconds())
     }
 
     /// Looks at how the lock is used, as its heir, which leaves it alone meanwhile. `None`: that
@@ -116,7 +117,7 @@ mod counted {
         }
         let nap = match turns_of(mutex).next_sample() {
             Sample::Turns => count_turns(mutex),
-            Sample::Use if has_waited_lately(mutex, now) => note(mutex, now, Monopoly::without_use),
+            Sample::Use if has_waited_lately(mutex) => note(mutex, now, Monopoly::without_use),
             Sample::Use => {
                 let seen = look_at_use(mutex);
                 note(mutex, now, |monopoly| monopoly.with_use(seen))

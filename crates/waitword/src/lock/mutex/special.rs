@@ -312,10 +312,7 @@ impl RawPosixMutex {
         if state & (SPECIAL | PI | SHARED) == SPECIAL | PI && pi::lock_at_once(&self.data) {
             return true;
         }
-        if self.barge_owned(State(state)) {
-            return true;
-        }
-        is_recursively_mine(self) && lock_again(self) == Some(Ok(()))
+        self.lock_owned_otherwise(State(state))
     }
 
     /// Gives it back if it is such a one and no thread has to be woken, or one level of it: the part
@@ -341,14 +338,29 @@ impl RawPosixMutex {
                 Err(_) => GivenBack::Unless(LateWaiter(self)),
             };
         }
-        if keeps_an_owner_in_our_word(state) && State(state).levels() == 0 {
-            return self.release_owned_to_the_awake(State(state));
+        let is_pi_once =
+            State(state).levels() == 0 && state & (SPECIAL | PI | SHARED) == SPECIAL | PI;
+        match is_pi_once && pi::unlock_at_once(&self.data) {
+            true => GivenBack::Yes,
+            false => self.unlock_owned_otherwise(State(state)),
         }
-        let is_done = match State(state).levels() {
-            0 => state & (SPECIAL | PI | SHARED) == SPECIAL | PI && pi::unlock_at_once(&self.data),
-            _ => is_recursively_mine(self) && unlock(self, Then::GoOn).is_ok(),
-        };
-        match is_done {
+    }
+
+    /// Takes it past those who wait, or once more.
+    #[inline(never)]
+    fn lock_owned_otherwise(&self, state: State) -> bool {
+        self.barge_owned(state) || is_recursively_mine(self) && lock_again(self) == Some(Ok(()))
+    }
+
+    /// Gives it back past those who wait, or one level of it.
+    #[inline(never)]
+    fn unlock_owned_otherwise(&self, state: State) -> GivenBack<'_> {
+        if state.levels() == 0 && keeps_an_owner_in_our_word(state.0) {
+            return self.release_owned_to_the_awake(state);
+        }
+        let has_one_less =
+            state.levels() > 0 && is_recursively_mine(self) && unlock(self, Then::GoOn).is_ok();
+        match has_one_less {
             true => GivenBack::Yes,
             false => GivenBack::No,
         }

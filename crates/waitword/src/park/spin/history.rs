@@ -167,20 +167,22 @@ mod real {
         /// Notes that a thread gives it back to wait for a condvar, though others want it.
         pub(crate) fn note_wait(&self, now: u64) {
             // Seldom, not to take the line from others.
-            if !self.has_waited(now, WAITED_LATELY / 16) {
+            if !self.has_waited(|| now, WAITED_LATELY / 16) {
                 self.waited.store(now, Relaxed);
             }
         }
 
-        /// Whether one did so lately.
-        pub(crate) fn has_waited_lately(&self, now: u64) -> bool {
+        /// Whether one did so lately. Reads the clock only if one ever did.
+        #[inline]
+        pub(crate) fn has_waited_lately(&self, now: impl FnOnce() -> u64) -> bool {
             self.has_waited(now, WAITED_LATELY)
         }
 
-        fn has_waited(&self, now: u64, within: u64) -> bool {
+        #[inline]
+        fn has_waited(&self, now: impl FnOnce() -> u64, within: u64) -> bool {
             // Saturating: another thread's clock may be a little ahead.
             let waited = self.waited.load(Relaxed);
-            waited != 0 && now.saturating_sub(waited) < within
+            waited != 0 && now().saturating_sub(waited) < within
         }
 
         /// What was made of the turns that were counted; 0 if none were.
@@ -236,14 +238,14 @@ mod real {
         #[test]
         fn a_wait_for_a_condvar_counts_for_a_while() {
             let history = LockHistory::new();
-            assert!(!history.has_waited_lately(WAITED_LATELY));
+            assert!(!history.has_waited_lately(|| WAITED_LATELY));
             history.note_wait(1000);
             // It is known already.
             history.note_wait(2000);
-            assert!(history.has_waited_lately(1000 + WAITED_LATELY - 1));
-            assert!(!history.has_waited_lately(1000 + WAITED_LATELY));
+            assert!(history.has_waited_lately(|| 1000 + WAITED_LATELY - 1));
+            assert!(!history.has_waited_lately(|| 1000 + WAITED_LATELY));
             // By another CPU's clock.
-            assert!(history.has_waited_lately(900));
+            assert!(history.has_waited_lately(|| 900));
         }
 
         #[test]

@@ -3,10 +3,10 @@
 //! by CPU. It is measured at first use.
 
 #[cfg(not(loom))]
-pub(crate) use real::{budget, has_another_cpu, is_allowed, nanoseconds, pauses, set_budget};
+pub(crate) use real::{budget, has_one_cpu, is_allowed, nanoseconds, pauses, set_budget};
 
 #[cfg(loom)]
-pub(crate) use model::{has_another_cpu, is_allowed, nanoseconds, pauses};
+pub(crate) use model::{has_one_cpu, is_allowed, nanoseconds, pauses};
 
 #[cfg(not(loom))]
 mod real {
@@ -64,9 +64,15 @@ mod real {
         nanoseconds() != 0 && has_another_cpu()
     }
 
-    /// Whether two threads of this process can run at once.
+    /// Whether two threads of this process cannot run at once. False, too, where staying awake has been
+    /// turned off: then nobody finds out how many CPUs there are.
     #[inline]
-    pub(crate) fn has_another_cpu() -> bool {
+    pub(crate) fn has_one_cpu() -> bool {
+        nanoseconds() != 0 && !has_another_cpu()
+    }
+
+    #[inline]
+    fn has_another_cpu() -> bool {
         pauses_in_1024_ns();
         HAS_ANOTHER_CPU.load(Relaxed)
     }
@@ -115,8 +121,8 @@ mod model {
         false
     }
 
-    pub(crate) fn has_another_cpu() -> bool {
-        true
+    pub(crate) fn has_one_cpu() -> bool {
+        false
     }
 
     pub(crate) fn nanoseconds() -> u64 {

@@ -18,7 +18,7 @@ mod yielding;
 pub(crate) use history::{History, LockHistory};
 #[cfg(not(loom))]
 pub(crate) use limit::{budget, set_budget};
-pub(crate) use limit::{has_another_cpu, is_allowed};
+pub(crate) use limit::{has_one_cpu, is_allowed};
 #[cfg(loom)]
 pub(crate) use model::{is_beside_others, let_others_be_busy};
 #[cfg(all(test, not(loom)))]
