@@ -233,9 +233,15 @@ mod tests {
             return;
         }
         let unsaturated = RawPosixMutex::new();
-        beside_one(&unsaturated, 40, 200, || {
-            assert!(!naps(&unsaturated, None, LONG_ENOUGH));
-        });
+        // A holder that loses its CPU in a section may look like a long one, in one sample.
+        let stays_awake = || {
+            let mut stays = false;
+            beside_one(&unsaturated, 40, 200, || {
+                stays = !naps(&unsaturated, None, LONG_ENOUGH);
+            });
+            stays
+        };
+        assert!((0..10).any(|_| stays_awake()));
         let with_condvar = RawPosixMutex::new();
         beside_one(&with_condvar, 200, 20, || {
             let began = Instant::now();
