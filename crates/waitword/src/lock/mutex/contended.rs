@@ -148,10 +148,9 @@ impl RawPosixMutex {
         }
     }
 
-    /// The flavour that it waits and wakes as now. Beside other processes an adaptive mutex whose
-    /// threads wait for condvars is a wait-wake one: whoever is woken waits for a CPU, for
-    /// milliseconds, and must not keep others from being woken. What they do for each other needs all
-    /// of them.
+    /// The flavour by which it waits and wakes now. Beside other processes, an adaptive mutex whose
+    /// threads wait for condvars acts as a wait-wake one: a woken thread waits milliseconds for a CPU,
+    /// and must not keep unlocks from waking the threads that it works with.
     #[inline]
     pub(super) fn waits_as(&self) -> PosixFlavour {
         let flavour = self.flavour();
@@ -309,7 +308,7 @@ mod tests {
 
     #[test]
     fn beside_others_an_adaptive_mutex_with_condvars_is_a_wait_wake_one() {
-        // On the heap: nobody else's history.
+        // On the heap, so that they share no history with the mutexes of other tests.
         let [with_condvar, without] = [(); 2].map(|()| Box::new(RawPosixMutex::new()));
         let throughput = crate::PosixMutexOptions::new()
             .flavour(PosixFlavour::Throughput)

@@ -62,8 +62,8 @@ mod counted {
         nap
     }
 
-    /// Notes that a thread gives the lock back to wait for a condvar, while others want it. They may be who it waits for: then one
-    /// thread alone does not use the lock up, however long it holds it.
+    /// Notes that a thread gives the lock back to wait for a condvar, while others want it. It may wait
+    /// for them: then one thread alone does not saturate the lock, however long it holds it.
     pub(in super::super) fn note_wait(mutex: &RawPosixMutex) {
         history_of(mutex).note_wait(Moment::now().nanoseconds());
     }
@@ -145,7 +145,8 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     use std::time::{Duration, Instant};
 
-    /// With another thread that takes the lock again and again, past an heir, for so many pauses each time, and so many between.
+    /// With another thread that takes the lock again and again, past an heir: for so many pauses each
+    /// time, and with so many between.
     fn beside_one(mutex: &RawPosixMutex, section: u32, gap: u32, test: impl FnOnce()) {
         let pause = |times| (0..times).for_each(|_| std::hint::spin_loop());
         mutex.set(State::with_heir);

@@ -366,7 +366,8 @@ impl RawPosixMutex {
         }
     }
 
-    /// Takes it past those who wait, if it keeps an owner in our word and is free. Returns whether it did.
+    /// Takes it past those who wait, if it keeps an owner in our word and is free. Returns whether it
+    /// did.
     fn barge_owned(&self, mut state: State) -> bool {
         while keeps_an_owner_in_our_word(state.0) && state.may_barge() {
             match self.change(state, state.taken(), Ordering::Acquire) {

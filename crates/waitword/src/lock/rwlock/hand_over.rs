@@ -423,7 +423,8 @@ impl RawRwLock {
 
     /// What the word says once a waiter has left, and waiters of these kinds stay. Under the bucket's lock.
     ///
-    /// `is_awake`: it waits on, and until it looks (`WOKEN`) readers are kept out as before, and no other is woken in its place.
+    /// `is_awake`: the waiter waits on. Until it looks (`WOKEN`), it keeps readers out as before, and
+    /// releases wake no other in its place.
     pub(super) fn forget_waiter(&self, stay: u64, is_awake: bool) {
         let writers = includes(stay, WRITE) || includes(stay, CLAIM);
         loop {
