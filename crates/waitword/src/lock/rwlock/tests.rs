@@ -331,6 +331,13 @@ fn bits_from_before_a_fork_go_away() {
             // SAFETY: taken above.
             unsafe { lock.unlock_exclusive() };
             waits.recv_timeout(PATIENCE).unwrap();
+            // Under writer preference that is believed as long as the lock is held.
+            let reads = start(lock, |lock| {
+                lock.lock_shared();
+                // SAFETY: taken just now.
+                unsafe { lock.unlock_shared() };
+            });
+            reads.recv_timeout(PATIENCE).unwrap();
             assert!(lock.is_idle(), "{stale:#x}: {lock:?}");
             assert!(!lock.state().has(TURN), "{stale:#x}: {lock:?}");
         }

@@ -7,8 +7,10 @@ use super::wait::{Alarms, length_of_turn};
 use super::*;
 use core::sync::atomic::Ordering::SeqCst;
 use core::time::Duration;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{TryRecvError, channel};
 use std::time::Instant;
+
+const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
 fn a_turn_is_never_longer_than_its_owner_has_waited() {
@@ -80,7 +82,6 @@ fn read_again_while_disturbed(scope: Scope) {
 /// that one left, and slept on for as long as the lock was then held upgradably, or read.
 #[test]
 fn readers_come_in_though_another_has_the_turn() {
-    const PATIENCE: Duration = Duration::from_secs(20);
     let wants_claim = |lock: &RawRwLock| lock.read_upgradably(None);
     let wants_to_write = |lock: &RawRwLock| lock.write(0, None);
     type Wants = fn(&RawRwLock) -> Result<(), RwLockError>;
@@ -123,7 +124,6 @@ fn readers_come_in_though_another_has_the_turn() {
 /// first alarm, and then waited while a writer did.
 #[test]
 fn who_may_read_already_waits_only_while_somebody_writes() {
-    const PATIENCE: Duration = Duration::from_secs(20);
     for scope in [Scope::Private, Scope::Shared] {
         // In some of them it sleeps already, and has not been alarmed yet.
         for round in 0..10 {
@@ -179,6 +179,14 @@ fn readers_stay_out_while_a_waiting_writer_is_awake() {
             while !lock.state().has(announces) {
                 std::thread::yield_now();
             }
+            // One whose alarms ring too.
+            let (says, hears) = channel();
+            std::thread::spawn(move || {
+                lock.read(0, None).unwrap();
+                says.send(()).unwrap();
+                // SAFETY: taken above.
+                unsafe { lock_api::RawRwLock::unlock_shared(lock) };
+            });
             // Over the first alarms.
             let began = Instant::now();
             while began.elapsed() < Duration::from_millis(20) {
@@ -186,10 +194,18 @@ fn readers_stay_out_while_a_waiting_writer_is_awake() {
                 let newcomer = state.admits_reader(Right::Newcomer);
                 let has_waited = state.admits_reader(Right::Waited);
                 assert!(!newcomer && !has_waited, "{case}, {round}: {lock:?}");
+                assert_eq!(
+                    hears.try_recv(),
+                    Err(TryRecvError::Empty),
+                    "{case}, {round}"
+                );
             }
             // SAFETY: taken above.
             unsafe { lock_api::RawRwLock::unlock_shared(lock) };
             writer.join().unwrap().unwrap();
+            // SAFETY: the writer has it.
+            unsafe { lock_api::RawRwLock::unlock_exclusive(lock) };
+            hears.recv_timeout(PATIENCE).unwrap();
         }
     }
 }

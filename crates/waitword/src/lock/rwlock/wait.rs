@@ -362,8 +362,10 @@ impl<'a> Waiter<'a> {
                 // It waits for writers that do not come: this process was forked, and they are the parent's.
                 self.right = Right::Holder;
             }
-            // Whoever else was woken has had time enough; or it is a thread of the parent's.
-            let forgotten = state.having(WOKEN, self.was_woken);
+            // Whoever else was woken has had time enough; or it is a thread of the parent's. Under writer
+            // preference it keeps readers out, and takes the lock as soon as that is free.
+            let believed = state.has(WOKEN) && state.prefers_writers() && !state.is_free();
+            let forgotten = state.having(WOKEN, self.was_woken || believed);
             let turn = match self.is_admitted(forgotten) {
                 true => forgotten,
                 false => forgotten.with_turn(self.alarms.turn()),
