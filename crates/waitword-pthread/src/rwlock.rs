@@ -305,6 +305,8 @@ pub unsafe extern "C-unwind" fn pthread_rwlock_rdlock(pointer: *mut pthread_rwlo
 extern "C-unwind" fn read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     mode::count_lock();
     match this.served() {
+        // It waits for nothing and holds nothing on its way: nothing need be undone.
+        Served::Ours(raw) if raw.read_past_others() => 0,
         Served::Ours(raw) => this.read(raw, None),
         // SAFETY: only `pthread_rwlock_rdlock` leads here, with its own arguments: POSIX's contract
         // for that call holds. The object is the C library's.

@@ -88,13 +88,16 @@ impl MutexHalves for RawPosixMutex {
 
 /// Parts of taking and giving back that are most often enough.
 pub trait RwLockHalves {
-    /// Takes it for reading if no thread holds it, none waits, and its readers were few lately. False: nothing has been done.
+    /// Takes it for reading if one compare-and-swap of its word does that. False: nothing has been done.
     fn read_at_once(&self) -> bool;
+
+    /// The same after `read_at_once` has failed, if it failed since another CPU had just changed the word.
+    fn read_past_others(&self) -> bool;
 
     /// The same for a writer that does not say who it is.
     fn write_at_once(&self) -> bool;
 
-    /// Gives back what a reader holds if the word says so and nothing else. False: nothing has been done.
+    /// Gives back what a reader holds by the word, if nobody need be looked after. False: nothing has been done.
     ///
     /// # Safety
     /// If it is held for reading, the caller holds it.
@@ -112,6 +115,11 @@ impl RwLockHalves for RawRwLock {
     #[inline(always)]
     fn read_at_once(&self) -> bool {
         self.read_at_once()
+    }
+
+    #[inline(always)]
+    fn read_past_others(&self) -> bool {
+        self.read_past_others()
     }
 
     #[inline(always)]

@@ -9,15 +9,17 @@
 //! * **Giving back is a subtraction**, which cannot fail, and not a compare-and-swap (0.5 ns less): taken only
 //!   after the word was seen to be simple. If somebody has queued between that look and the subtraction, the lock is already
 //!   free, and perhaps gone. Then nothing but the table is looked at first (`hand_over.rs`, "late").
-//! * **Waiters.** Where more threads than CPUs use a lock, some of them wait at any time. Under reader preference that changes nothing for a
-//!   newcomer, nor, if one of them is awake already (`WOKEN`), for who gives back; so words that say so are served here too: else
-//!   every operation of such a program would go the long way (`waitword bench rwlock`, 16 threads).
+//! * **Others.** Where readers of two CPUs meet, the word seldom is that simple, and where more threads than CPUs use a lock some of
+//!   them wait at any time. Under reader preference that changes nothing for a newcomer, nor for a reader that
+//!   leaves others behind, nor, if one of those who wait is awake already (`WOKEN`), for who gives back. So a third
+//!   branch serves such words, by one compare-and-swap; what readers do about each other's
+//!   is in `State` (`admits_reader_at_once`, `lets_reader_leave`).
 
 use super::bias;
 use super::slots;
 use super::state::{
-    CLAIM_WAITS, CLAIMED, FAST, PREFER_WRITER, READER, READERS_WAIT, REPORTED, Release, Right,
-    SLOTS, State, TURN, WOKEN, WRITER, WRITERS_WAIT,
+    CLAIM_WAITS, CLAIMED, COLLISIONS, FAST, PREFER_WRITER, READER, READERS_WAIT, REPORTED, Release,
+    Right, SLOTS, State, TURN, WOKEN, WRITER, WRITERS_WAIT,
 };
 use super::{RawRwLock, RwLockError, Wish};
 use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
@@ -78,7 +80,7 @@ impl RawRwLock {
             self.word
                 .compare_exchange(PREFER_WRITER, held, AcqRel, Relaxed)
                 .is_ok()
-        } else if state & !WAITERS == 0 {
+        } else if may_pass(State(state), add) {
             cold_path();
             self.word
                 .compare_exchange(state, state + add, Acquire, Relaxed)
@@ -88,7 +90,7 @@ impl RawRwLock {
         }
     }
 
-    /// Gives back what `take_unlocked` has added, if nobody else has come since. False: nothing has been done.
+    /// Gives back what `take_unlocked` has added, if nobody need be looked after. False: nothing has been done.
     #[inline]
     pub(super) fn give_back_alone(&self, add: u64) -> bool {
         let state = self.word.load(Relaxed);
@@ -97,6 +99,9 @@ impl RawRwLock {
         } else if state == PREFER_WRITER + add {
             // AcqRel instead of Release: see the top.
             self.subtract(PREFER_WRITER + add, add, AcqRel)
+        } else if add == READER && State(state).lets_reader_leave() {
+            cold_path();
+            self.leave_others(State(state))
         } else if state & !WRITERS_WAIT == add + WOKEN {
             // Somebody is on its way who will see to the rest (`calls_for_others`).
             cold_path();
@@ -125,6 +130,29 @@ impl RawRwLock {
         {
             let left = self.word.compare_exchange(seen, seen - add, order, Relaxed);
             left.is_ok()
+        }
+    }
+
+    /// Gives back a reader's hold, of a word that was `seen` and let it leave. False: nothing has been
+    /// done.
+    #[inline(always)]
+    fn leave_others(&self, seen: State) -> bool {
+        debug_assert!(seen.lets_reader_leave());
+        #[cfg(not(feature = "send_guard"))]
+        {
+            let left = State(self.word.fetch_sub(READER, Releasing));
+            if left
+                .after(Release::Reader)
+                .calls_for_others(Release::Reader)
+            {
+                self.hand_over_late();
+            }
+            true
+        }
+        // As above.
+        #[cfg(feature = "send_guard")]
+        {
+            self.replace(seen, seen.after(Release::Reader), Releasing)
         }
     }
 
@@ -175,29 +203,22 @@ impl RawRwLock {
                 return self.take_shared_after(published, right);
             }
         }
-        if !self.enter_beside_readers(state) {
+        if !self.enter_beside_others(state) {
             self.take_shared_by_word(right);
         }
     }
 
-    /// Comes in by the word, where there are at most other readers; whether it has. The shortest way
-    /// where readers of two CPUs meet in the word.
+    /// Comes in as a reader by the word, past others, after `take_unlocked` has failed to; whether it
+    /// has.
     #[inline]
-    fn enter_beside_readers(&self, mut state: State) -> bool {
-        let mut overlaps = state.readers() != 0;
-        while state.is_only_read() && !state.is_full() {
-            let (counted, enough) = state.with_readers(1).with_overlap(overlaps);
-            if enough {
-                return false;
-            }
-            match self
-                .word
-                .compare_exchange(state.0, counted.0, Acquire, Relaxed)
-            {
+    pub(super) fn enter_beside_others(&self, mut state: State) -> bool {
+        // `take_unlocked` serves such a word: another CPU has changed it meanwhile.
+        while state.admits_reader_at_once() && !state.collides_often() {
+            let new = state.with_readers(1).with_collision();
+            match self.word.compare_exchange(state.0, new.0, Acquire, Relaxed) {
                 Ok(_) => return true,
                 Err(now) => state = State(now),
             }
-            overlaps = true;
         }
         false
     }
@@ -225,7 +246,7 @@ impl RawRwLock {
         deadline: Option<&Deadline>,
     ) -> Result<(), RwLockError> {
         let state = self.state();
-        if state.has(FAST) && self.enter_by_slot(state) {
+        if state.has(FAST) && self.enter_by_slot(state) || self.enter_beside_others(state) {
             return Ok(());
         }
         self.acquire_shared_by_word(right, owner, deadline)
@@ -251,7 +272,7 @@ impl RawRwLock {
     /// Comes in as a reader, by a slot or by the word, if the lock admits it.
     #[inline(never)]
     pub(super) fn enter_shared_among_others(&self, right: Right) -> Entered {
-        let (mut contended, mut begins) = (false, None);
+        let (mut collided, mut begins) = (false, None);
         loop {
             let state = self.state();
             if state.has(FAST) && self.enter_by_slot(state) {
@@ -265,7 +286,7 @@ impl RawRwLock {
             }
             let mut new = state.with_readers(1);
             if !state.is_shared() {
-                new = self.count_overlap(state, new, contended, &mut begins);
+                new = self.count_collision(state, new, collided, &mut begins);
             }
             if right == Right::Waited {
                 // It has waited as long as it must: others need not either.
@@ -277,7 +298,7 @@ impl RawRwLock {
                 }
                 return Entered::Yes;
             }
-            contended = true;
+            collided = true;
         }
     }
 
@@ -303,27 +324,31 @@ impl RawRwLock {
         }
     }
 
-    /// `new`, with what it says about readers: whether `state` had others inside, or they were in each other's way.
-    /// Enough of that, and readers may take the lock by slots.
+    /// `new`, with one more collision, if there was one. Enough of them, and readers may take the lock by slots.
     #[inline]
-    fn count_overlap(
+    fn count_collision(
         &self,
         state: State,
         new: State,
-        contended: bool,
+        collided: bool,
         begins: &mut Option<u32>,
     ) -> State {
         if state.has(FAST) {
             return new;
         }
-        let (counted, enough) = new.with_overlap(contended || state.readers() != 0);
+        if !state.collides_often() {
+            return match collided {
+                true => new.with_collision(),
+                false => new,
+            };
+        }
         // Asked once: it takes long enough for the word to have changed by then.
-        if enough && begins.is_none() {
+        if begins.is_none() {
             *begins = bias::begin(self.address(), !state.has(REPORTED));
         }
         match *begins {
-            Some(number) if state.may_become_fast() => counted.biased(number),
-            _ => counted.having(REPORTED, enough || state.has(REPORTED)),
+            Some(number) if state.may_become_fast() => new.biased(number),
+            _ => new.without(COLLISIONS).with(REPORTED),
         }
     }
 
@@ -335,32 +360,11 @@ impl RawRwLock {
         }
     }
 
-    /// Gives back a reader's hold by the word, where there are at most other readers; false if
-    /// there is more. (Not by a subtraction: see `subtract`.)
-    #[inline]
-    fn leave_readers(&self, mut state: State) -> bool {
-        while state.is_only_read() && state.readers() != 0 {
-            let after = state.after(Release::Reader);
-            match self
-                .word
-                .compare_exchange(state.0, after.0, Releasing, Relaxed)
-            {
-                Ok(_) => return true,
-                Err(now) => state = State(now),
-            }
-        }
-        false
-    }
-
     #[inline(never)]
     fn release_shared_wherever(&self) {
         // The lock is held: it is there to be looked at.
         let state = self.state();
-        let is_done = match state.has(SLOTS) {
-            true => slots::retract(self.key(state)),
-            false => self.leave_readers(state),
-        };
-        if !is_done {
+        if !(state.has(SLOTS) && slots::retract(self.key(state))) {
             self.release_shared_elsewhere();
         }
     }
@@ -669,6 +673,15 @@ impl RawRwLock {
     pub(super) fn is_untouched(&self) -> bool {
         const WAITING: u64 = READERS_WAIT | WRITERS_WAIT | CLAIM_WAITS | WOKEN;
         !self.is_held() && !self.state().has(WAITING)
+    }
+}
+
+/// Whether whoever adds this may come in past others.
+#[inline(always)]
+fn may_pass(state: State, add: u64) -> bool {
+    match add {
+        READER => state.admits_reader_at_once(),
+        _ => !state.has(!WAITERS),
     }
 }
 

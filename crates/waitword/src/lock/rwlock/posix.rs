@@ -90,7 +90,7 @@ impl RawRwLock {
         self.write(0, Some(&deadline))
     }
 
-    /// Takes it for reading if nobody holds it, nobody waits, and its readers were not many lately: the part of
+    /// Takes it for reading if one compare-and-swap of its word does that: the part of
     /// [`read`](Self::read) that is most often enough and shortest. False: nothing has been done; it takes the whole call to know more.
     ///
     /// For callers, as a `pthread_rwlock_rdlock`, that keep the rest out of line.
@@ -99,13 +99,19 @@ impl RawRwLock {
         self.take_unlocked(READER)
     }
 
+    /// The same for a reader whose word another CPU has just changed, as often as that happens.
+    #[inline]
+    pub(crate) fn read_past_others(&self) -> bool {
+        self.enter_beside_others(self.state())
+    }
+
     /// The same part of [`write`](Self::write), for a writer who does not say who it is.
     #[inline]
     pub(crate) fn write_at_once(&self) -> bool {
         self.take_unlocked(WRITER)
     }
 
-    /// Gives back what a reader holds if the word says so and nothing else: the same part of [`unlock`](Self::unlock). False:
+    /// Gives back what a reader holds by the word if nobody need be looked after: the same part of [`unlock`](Self::unlock). False:
     /// nothing has been done.
     ///
     /// # Safety

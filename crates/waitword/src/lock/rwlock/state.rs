@@ -4,8 +4,8 @@
 //! ```text
 //!   63            32 31  26 25 19 18 17   14 13  10 9 8 7 6 5 4 3 2 1 0
 //!   ┌───────────────┬──────┬─────┬──┬───────┬──────┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┐
-//!   │ readers, or   │OTHER │READ-│T'│OVER-  │ TURN │S│P│s│F│w│W│R│c│C│X│
-//!   │ writer's owner│WAKES │ERS' │  │LAPS   │      │ │ │ │ │ │ │ │ │ │ │
+//!   │ readers, or   │OTHER │READ-│T'│COLLI- │ TURN │S│P│s│F│w│W│R│c│C│X│
+//!   │ writer's owner│WAKES │ERS' │  │SIONS  │      │ │ │ │ │ │ │ │ │ │ │
 //!   └───────────────┴──────┴─────┴──┴───────┴──────┴─┴─┴─┴─┴─┴─┴─┴─┴─┴─┘
 //! ```
 //!
@@ -23,9 +23,9 @@
 //! | 8 P | `PREFER_WRITER` | the preference; 0 is reader preference |
 //! | 9 S | `SHARED` | the scope; 0 is private |
 //! | 10–13 | `TURN` | not 0: somebody has waited too long, newcomers queue behind; the number says how long for |
-//! | 14–17 | `OVERLAPS` | how often lately a reader found others inside |
+//! | 14–17 | `COLLISIONS` | how many readers, since the last write, found that another CPU had changed the word between their look and their compare-and-swap |
 //! | 18 T' | `READERS_TURN` | the turn is the readers' (process-shared only, where nobody can look at the queue) |
-//! | 18 | `REPORTED` | readers have overlapped often since the last write, and `bias.rs` was told (private only) |
+//! | 18 | `REPORTED` | so many did that `bias.rs` was told (private only) |
 //! | 19–25 | `READERS_WAKES` | how many steps have cleared `READERS_WAIT`, and let those in (process-shared only; wraps) |
 //! | 26–31 | `OTHER_WAKES` | how many have cleared another's bit, and woken him (process-shared only; wraps) |
 //! | 19–31 | `BIAS` | the number of this bias: which slots are this lock's (private only; 0 without `SLOTS`) |
@@ -49,8 +49,8 @@ pub(super) const PREFER_WRITER: u64 = 1 << 8;
 pub(super) const SHARED: u64 = 1 << 9;
 const TURN_ONE: u64 = 1 << 10;
 pub(super) const TURN: u64 = 15 * TURN_ONE;
-const OVERLAPS_ONE: u64 = 1 << 14;
-pub(super) const OVERLAPS: u64 = 15 * OVERLAPS_ONE;
+const COLLISIONS_ONE: u64 = 1 << 14;
+pub(super) const COLLISIONS: u64 = 15 * COLLISIONS_ONE;
 pub(super) const READERS_TURN: u64 = 1 << 18;
 /// The same bit in a private lock, which has no use for `READERS_TURN`.
 pub(super) const REPORTED: u64 = READERS_TURN;
@@ -191,11 +191,26 @@ impl State {
         }
     }
 
-    /// Whether there is nothing to it: readers come and go by the word alone, and nobody waits for
-    /// them to leave.
+    /// Whether a newcomer may read by the word alone, whatever else the word says: others may read,
+    /// and, under reader preference, wait. A part of what `admits_reader` allows, cheap to see.
     #[inline]
-    pub(super) fn is_only_read(self) -> bool {
-        !self.has(LOW_HALF & !(OVERLAPS | REPORTED))
+    pub(super) fn admits_reader_at_once(self) -> bool {
+        const WAITERS: u64 = READERS_WAIT | WRITERS_WAIT | WOKEN | CLAIM_WAITS;
+        const COUNTED: u64 = COLLISIONS | REPORTED;
+        // Half of the readers that can be counted: so there is room for one more.
+        const READERS: u64 = (MOST_READERS / 2) * READER;
+        self.0 & !(READERS | COUNTED | CLAIMED | WAITERS) == 0
+            || self.0 & !(READERS | COUNTED | CLAIMED | PREFER_WRITER) == 0
+    }
+
+    /// Whether a reader that stands in the word may leave without a look at those who wait.
+    #[inline]
+    pub(super) fn lets_reader_leave(self) -> bool {
+        !self.has(SLOTS)
+            && self.readers() != 0
+            && !self
+                .after(Release::Reader)
+                .calls_for_others(Release::Reader)
     }
 
     /// Whether a writer may come in, by the word; it must still see to the slots.
@@ -234,7 +249,7 @@ impl State {
         } else {
             self.without(BIAS).with(number)
         };
-        state.without(OVERLAPS | REPORTED).with(FAST | SLOTS)
+        state.without(COLLISIONS | REPORTED).with(FAST | SLOTS)
     }
 
     /// Whether readers may hold it by slots of the same bias as in `earlier`, when they might.
@@ -262,8 +277,8 @@ impl State {
     pub(super) fn with_writer(self, owner: u32) -> Self {
         debug_assert!(self.readers() == 0 && !self.has(FAST | SLOTS));
         let counted = match self.is_shared() {
-            true => OVERLAPS,
-            false => OVERLAPS | REPORTED,
+            true => COLLISIONS,
+            false => COLLISIONS | REPORTED,
         };
         self.without(CLAIMED | CLAIM_WAITS | counted)
             .with(WRITER | u64::from(owner) << 32)
@@ -308,20 +323,19 @@ impl State {
         State(self.0 & !TURN | (u64::from(turn) * TURN_ONE))
     }
 
-    /// Counts a reader that found others inside, or not; and whether that was often enough for a
-    /// report. One that did counts as much as two that did not: two readers on two CPUs take the
-    /// word from each other at each step and seldom meet inside.
+    /// Counts a reader whose compare-and-swap failed.
     #[inline]
-    pub(super) fn with_overlap(self, overlaps: bool) -> (Self, bool) {
-        const WEIGHT: u64 = 2;
-        let seen = (self.0 & OVERLAPS) / OVERLAPS_ONE;
-        let seen = match overlaps {
-            true => seen + WEIGHT,
-            false => seen.saturating_sub(1),
-        };
-        let enough = seen > OVERLAPS / OVERLAPS_ONE;
-        let seen = if enough { 0 } else { seen };
-        (State(self.0 & !OVERLAPS | (seen * OVERLAPS_ONE)), enough)
+    pub(super) fn with_collision(self) -> Self {
+        match self.collides_often() {
+            true => self,
+            false => State(self.0 + COLLISIONS_ONE),
+        }
+    }
+
+    /// Whether as many collided as can be counted here.
+    #[inline]
+    pub(super) fn collides_often(self) -> bool {
+        self.0 & COLLISIONS == COLLISIONS
     }
 }
 

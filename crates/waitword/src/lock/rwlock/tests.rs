@@ -1,7 +1,7 @@
 //! The word after each operation, refusals, and what is decided in one thread or two.
 
 use super::state::{
-    FAST, OVERLAPS, PREFER_WRITER, READER, READERS_WAIT, REPORTED, SHARED, SLOTS, TURN, WOKEN,
+    COLLISIONS, FAST, PREFER_WRITER, READER, READERS_WAIT, REPORTED, SHARED, SLOTS, TURN, WOKEN,
     WRITERS_WAIT,
 };
 use super::*;
@@ -77,7 +77,7 @@ fn every_operation_leaves_the_word_as_it_found_it() {
     for (preference, scope) in KINDS {
         let lock = leaked(preference, scope);
         let unlocked = lock.word.load(SeqCst);
-        let is_unlocked = || lock.word.load(SeqCst) & !(OVERLAPS | REPORTED) == unlocked;
+        let is_unlocked = || lock.word.load(SeqCst) & !(COLLISIONS | REPORTED) == unlocked;
         // SAFETY: each gives back what was just taken.
         unsafe {
             lock.lock_shared();
@@ -477,10 +477,10 @@ fn a_lock_of_several_processes_or_of_one_thread_never_becomes_fast() {
     assert!(kinds.iter().all(|kind| kind & (FAST | SLOTS) == 0));
 }
 
-/// Turns and overlaps are counted in four bits each, in the middle of the word.
+/// Turns and collisions are counted in four bits each, in the middle of the word.
 #[test]
 fn what_is_counted_in_the_word_stays_in_its_bits() {
-    let around = State(!(state::TURN | state::OVERLAPS));
+    let around = State(!(state::TURN | state::COLLISIONS));
     let mut turned = around;
     for turn in [1, 14, 15, 16, 31, u32::MAX] {
         turned = turned.with_turn(turn);
@@ -489,15 +489,12 @@ fn what_is_counted_in_the_word_stays_in_its_bits() {
         // It never falls.
         assert_eq!(turned.with_turn(0), turned);
     }
-    let mut overlapped = around;
-    let enough_after = (1..100).find(|_| {
-        let (next, enough) = overlapped.with_overlap(true);
-        overlapped = next;
-        assert_eq!(overlapped.without(state::OVERLAPS), around);
-        enough
-    });
-    assert_eq!(enough_after, Some(8));
-    // Begins anew, and does not fall below nothing.
-    assert_eq!(overlapped, around);
-    assert_eq!(overlapped.with_overlap(false), (around, false));
+    let mut collided = around;
+    for count in 0..15 {
+        assert!(!collided.collides_often(), "{count}");
+        collided = collided.with_collision();
+        assert_eq!(collided.without(state::COLLISIONS), around);
+    }
+    assert!(collided.collides_often());
+    assert_eq!(collided.with_collision(), collided);
 }

@@ -27,7 +27,7 @@ use super::hand_over::{CLAIM, CLAIM_GRANTED, GRANTED, READ, TAKE_OVER, WRITE};
 use super::rank::Rank;
 use super::slots;
 use super::state::{
-    BIAS, CLAIM_WAITS, CLAIMED, FAST, OVERLAPS, READERS_WAIT, REPORTED, Release, Right, SLOTS,
+    BIAS, CLAIM_WAITS, CLAIMED, COLLISIONS, FAST, READERS_WAIT, REPORTED, Release, Right, SLOTS,
     State, TURN, WOKEN, WRITER, WRITERS_WAIT,
 };
 use super::{RawRwLock, RwLockError, Wish};
@@ -593,7 +593,7 @@ impl RawRwLock {
             return false;
         }
         // What was counted for the bias begins anew. AcqRel: the fence behind it is what counts (`slots.rs`).
-        self.word.fetch_and(!(FAST | OVERLAPS | REPORTED), AcqRel);
+        self.word.fetch_and(!(FAST | COLLISIONS | REPORTED), AcqRel);
         true
     }
 
