@@ -127,7 +127,7 @@ impl Alarms {
     /// The turn that is due to who has waited so long; 0 before the first alarm. Not the number of alarms: once they are
     /// `LAST_ALARM` apart they come faster than the time doubles.
     pub(super) fn turn(&self) -> u32 {
-        let times = self.waited.as_millis() / FIRST_ALARM.as_millis();
+        let times = self.waited.as_nanos() / FIRST_ALARM.as_nanos();
         u32::from(self.have_rung()) + (times + 1).ilog2()
     }
 }
