@@ -1,6 +1,7 @@
 //! The reader/writer lock: both preferences, both scopes; hand-over, deadlines, turns; upgrade and downgrade.
 
 use super::*;
+use crate::park::spin::let_others_be_busy;
 use crate::{Clock, Deadline, Preference, RawRwLock, RwLockError, Scope};
 use core::cell::Cell;
 use std::thread_local;
@@ -131,6 +132,23 @@ fn one_release_is_enough_for_two_writers() {
             guarded.is_left_alone(3);
         });
     }
+}
+
+/// Beside other processes a release wakes more than one.
+#[test]
+fn a_herd_of_writers_is_woken() {
+    check(1, move || {
+        let_others_be_busy();
+        let guarded = Guarded::new(Preference::Reader, Scope::Private);
+        guarded.lock.write(0, None).unwrap();
+        let writers = [(); 2].map(|()| start(&guarded, Guarded::write));
+        guarded.change();
+        guarded.unlock();
+        for thread in writers {
+            thread.join().unwrap();
+        }
+        guarded.is_left_alone(3);
+    });
 }
 
 #[test]

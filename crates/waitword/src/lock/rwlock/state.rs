@@ -203,10 +203,11 @@ impl State {
             || self.0 & !(READERS | COUNTED | CLAIMED | PREFER_WRITER) == 0
     }
 
-    /// Whether a reader that stands in the word may leave without a look at those who wait.
+    /// Whether a reader that stands in the word of a private lock may leave without a look at those who
+    /// wait. (Who waits for a process-shared one is not found once the lock may be gone.)
     #[inline]
     pub(super) fn lets_reader_leave(self) -> bool {
-        !self.has(SLOTS)
+        !self.has(SLOTS | SHARED)
             && self.readers() != 0
             && !self
                 .after(Release::Reader)

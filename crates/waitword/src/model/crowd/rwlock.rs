@@ -2,6 +2,7 @@
 
 use super::super::rwlock::{ALARMS_RING, Guarded, KINDS, passed, start, upgrade};
 use super::*;
+use crate::park::spin::let_others_be_busy;
 use crate::{Preference, Scope};
 use std::sync::atomic::AtomicUsize as Count;
 
@@ -79,10 +80,26 @@ fn claim(guarded: &Guarded) -> usize {
 }
 
 fn seven_share_it(preference: Preference, scope: Scope, fast: bool, alarms: bool) {
+    seven_share_it_beside(false, preference, scope, fast, alarms);
+}
+
+/// `others`: beside other processes that want the CPUs.
+fn seven_share_it_beside(
+    others: bool,
+    preference: Preference,
+    scope: Scope,
+    fast: bool,
+    alarms: bool,
+) {
     // Shown if it fails.
-    println!("{preference:?}s first, {scope:?}, fast: {fast}, alarms: {alarms}");
+    println!(
+        "{preference:?}s first, {scope:?}, beside others: {others}, fast: {fast}, alarms: {alarms}"
+    );
     ALARMS_RING.set(alarms);
     crowd(move || {
+        if others {
+            let_others_be_busy();
+        }
         let scene = Scene {
             guarded: Guarded::new(preference, scope),
             writes: Arc::default(),
@@ -104,6 +121,13 @@ fn seven_share_it(preference: Preference, scope: Scope, fast: bool, alarms: bool
 fn seven_share_it_of_each_kind() {
     for (preference, scope) in KINDS {
         seven_share_it(preference, scope, false, false);
+    }
+}
+
+#[test]
+fn seven_share_it_beside_others() {
+    for alarms in [false, true] {
+        seven_share_it_beside(true, Preference::Reader, Scope::Private, false, alarms);
     }
 }
 

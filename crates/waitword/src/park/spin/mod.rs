@@ -38,7 +38,7 @@ fn nanoseconds() -> u64 {
 /// Whether other processes want the CPUs, going by how long yields took.
 #[cfg(not(loom))]
 pub(crate) fn is_beside_others() -> bool {
-    !yielding::is_worth_while(nanoseconds())
+    yielding::have_been_in_vain() && !yielding::is_worth_while(nanoseconds())
 }
 
 fn pause(pauses: u32) {

@@ -45,6 +45,12 @@ pub(crate) fn is_worth_while(time: u64) -> bool {
     YIELDS.are_worth_while(time)
 }
 
+/// Whether a yield has ever given the CPU to another process: asked first, where the time is not
+/// known yet.
+pub(crate) fn have_been_in_vain() -> bool {
+    YIELDS.again_at.load(Relaxed) != 0
+}
+
 /// Yields the CPU; what time it is then.
 pub(crate) fn yield_cpu(from: u64) -> u64 {
     let had = YIELDS.are_watched(from).then(cpu_time);
