@@ -171,7 +171,7 @@ impl Family for RwLocks {
     }
 }
 
-/// Readers who overlap. If two CPUs are free for them, the next ones are in slots.
+/// Readers that collide. If two CPUs are free for them, the next ones are in slots.
 fn make_fast(lock: &RawRwLock) {
     let began = Instant::now();
     let read = || {

@@ -25,7 +25,7 @@
 //! # Fast readers
 //!
 //! Readers of one lock on several CPUs are slow not because they wait but because each fetches the word's cache line from the last. Once
-//! readers were seen to overlap often, with no write in between, the lock becomes *fast* (`bias.rs`): its readers write it
+//! readers have collided in the word often, with no write in between, the lock becomes *fast* (`bias.rs`): its readers write it
 //! down in slots of a process-wide table, each thread in a line of its own, and do not touch the word (`slots.rs`). A writer makes it slow again and waits
 //! until the slots are empty.
 //!
@@ -239,7 +239,7 @@ impl core::fmt::Debug for RawRwLock {
 /// What models reach that are not `lock_api`'s callers.
 #[cfg(loom)]
 impl RawRwLock {
-    /// Makes it fast, as readers who overlap would.
+    /// Makes it fast, as readers that collide would.
     pub(crate) fn become_fast(&self, number: u32) {
         assert!(self.try_to_become_fast(number));
     }
