@@ -99,9 +99,9 @@ impl RawRwLock {
         } else if state == PREFER_WRITER + add {
             // AcqRel instead of Release: see the top.
             self.subtract(PREFER_WRITER + add, add, AcqRel)
-        } else if add == READER && State(state).lets_reader_leave() {
-            cold_path();
-            self.leave_others(State(state))
+        } else if add == READER {
+            let leaves = State(state).lets_reader_leave();
+            leaves && self.leave_others(State(state))
         } else if state & !WRITERS_WAIT == add + WOKEN {
             // Somebody is on its way who will see to the rest (`calls_for_others`).
             cold_path();
