@@ -12,8 +12,7 @@
 //! * **Others.** Where readers of two CPUs meet, the word seldom is that simple, and where more threads than CPUs use a lock some of
 //!   them wait at any time. Under reader preference that changes nothing for a newcomer, nor for a reader that
 //!   leaves others behind, nor, if one of those who wait is awake already (`WOKEN`), for who gives back. So a third
-//!   branch serves such words, by one compare-and-swap; what readers do about each other's
-//!   is in `State` (`admits_reader_at_once`, `lets_reader_leave`).
+//!   branch serves such words. For readers `State` says which they are (`admits_reader_at_once`, `lets_reader_leave`).
 
 use super::bias;
 use super::slots;
@@ -68,7 +67,7 @@ impl RawRwLock {
         slots::Key::new(self.address(), state)
     }
 
-    /// Comes in from one of the two simplest states, unlocked and of either preference, or past those who wait; whether it has.
+    /// Comes in from one of the two simplest states, unlocked and of either preference, or past others; whether it has.
     #[inline]
     pub(super) fn take_unlocked(&self, add: u64) -> bool {
         let state = self.word.load(Relaxed);
