@@ -199,8 +199,10 @@ impl State {
         const COUNTED: u64 = COLLISIONS | REPORTED;
         // Half of the readers that can be counted: so there is room for one more.
         const READERS: u64 = (MOST_READERS / 2) * READER;
-        let waits = self.has(PREFER_WRITER) && self.has(WAITERS);
-        !waits && !self.has(!(READERS | COUNTED | CLAIMED | WAITERS | PREFER_WRITER))
+        if self.has(!(READERS | COUNTED | CLAIMED | WAITERS | PREFER_WRITER)) {
+            return false;
+        }
+        !(self.has(PREFER_WRITER) && self.has(WAITERS))
     }
 
     /// Whether a reader that stands in the word of a private lock may leave without a look at those who
