@@ -1,18 +1,7 @@
 //! Giving a private lock back to those who wait for it: who is next, and what the word says then, in one step with the queue,
 //! under the bucket's lock.
 //!
-//! | who waits | under reader preference | under writer preference |
-//! |-----------|-------------------------|-------------------------|
-//! | the claim's holder, for the readers to leave | gets the lock as soon as the last has left | the same |
-//! | somebody has the turn (`TURN`) | whoever stands first in the queue gets the lock: a writer alone; a reader, and all readers with it | the same |
-//! | a real-time thread stands first | it gets the lock (`rank.rs`) | the same |
-//! | readers | all of them are *woken* when a writer leaves | the same, if no writer waits |
-//! | writers | when nobody holds it, the first is *woken* | the same, before any reader |
-//!
-//! **Getting** the lock means that it is handed over: the word says that they hold it before they are woken, and nobody
-//! can come between. Who is only **woken** looks again, and whoever is running may have been faster (barging): a lock that is held by
-//! sleepers is a lock that nobody uses. One woken writer is enough (`WOKEN`): until it has looked, releases wake
-//! no other. Beside other processes it is [`HERD`].
+//! Who is next is decided in `policy.rs`.
 //!
 //! # Late
 //!
@@ -22,16 +11,16 @@
 //! which this does no harm either, since it does only what is due anyway.
 
 use super::RawRwLock;
+use super::policy::{CLAIM, READ, RWLOCK, TAKE_OVER, WRITE, Whom, most_others, who_is_next};
 use super::rank::Rank;
 use super::state::{
-    CLAIM_WAITS, CLAIMED, FAST, READERS_WAIT, Release, Right, SLOTS, State, TURN, WOKEN, WRITER,
+    CLAIM_WAITS, CLAIMED, FAST, READERS_WAIT, Release, SLOTS, State, TURN, WOKEN, WRITER,
     WRITERS_WAIT,
 };
 use crate::atomic::Ordering::{AcqRel, Acquire};
 use crate::atomic::fence;
 use crate::futex::parking::{Token, unpark};
 use crate::lock::key_of;
-use crate::park::spin;
 use crate::private::{Choice, Unparked, repository};
 use crate::stats::{self, Event};
 use core::cell::Cell;
@@ -42,27 +31,6 @@ pub(super) const LOOK_AGAIN: Token = 0;
 pub(super) const GRANTED: Token = 1;
 /// You hold the claim: drive out the readers, and you have it.
 pub(super) const CLAIM_GRANTED: Token = 2;
-
-/// Marks the kinds of a rwlock's waiters among all waiters of the process.
-const RWLOCK: u64 = u64::from_be_bytes(*b"RWlock\0\0");
-/// Waits to read.
-pub(super) const READ: u64 = RWLOCK | 1;
-/// Waits to write.
-pub(super) const WRITE: u64 = RWLOCK | 2;
-/// Waits for the claim.
-pub(super) const CLAIM: u64 = RWLOCK | 4;
-/// Has the claim, and waits for the readers to leave.
-pub(super) const TAKE_OVER: u64 = RWLOCK | 8;
-
-/// How many writers a release wakes where other processes want the CPUs.
-///
-/// A woken thread waits there until it gets a CPU, for milliseconds; the threads behind it sleep
-/// meanwhile, and others have what CPU time they might have had. std's lock wakes all readers at
-/// once and so comes back to all of its threads; one of ours had half of them runnable, and 0.87 of
-/// std's share of the CPUs (13 threads, 2 % writes, a busy process on each of two CPUs). Twelve random loads
-/// beside busy processes: with 2 1.03 of the throughput, with all 1.06; twelve others: with 4
-/// 1.02, with all 1.00. On a quiet machine a herd loses: up to half, where holders yield.
-const HERD: u32 = 4;
 
 /// Whether one of `kinds`, or-ed, is this one.
 #[inline]
@@ -77,64 +45,6 @@ enum Occasion {
     Leaves { release: Release, fair: bool },
     /// It has left, and found out late that somebody waits.
     HasLeft,
-}
-
-/// Whom to take out of the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whom {
-    Nobody,
-    /// All readers, and with them the first who wants the claim, if it may have it.
-    Readers {
-        and_claimant: bool,
-    },
-    /// The first, a writer, to get the lock.
-    First,
-    /// The first of the writers and of those who want the claim, to look again; or some of them.
-    AWriter,
-    /// The first who wants the claim, to look again; under writer preference only if no writer stands before.
-    AClaimant,
-    /// The holder of the claim, to get the lock.
-    TheClaimsHolder,
-}
-
-/// Who is next when the word says `after`, and `first` stands first. `fair`: that one gets the lock.
-fn who_is_next(after: State, first: u64, fair: bool) -> Whom {
-    let claim_is_free = !after.has(CLAIMED);
-    if after.has(WRITER) {
-        return Whom::Nobody;
-    }
-    if after.has(CLAIM_WAITS) && after.readers() == 0 {
-        return match after.has(SLOTS) {
-            // It waits for those in slots first, and stands in no queue.
-            true => Whom::Nobody,
-            false => Whom::TheClaimsHolder,
-        };
-    }
-    if fair || after.has(TURN) {
-        return match first {
-            READ => Whom::Readers {
-                and_claimant: claim_is_free,
-            },
-            CLAIM if claim_is_free => Whom::Readers { and_claimant: true },
-            WRITE if after.is_free() => Whom::First,
-            _ => Whom::Nobody,
-        };
-    }
-    if after.has(READERS_WAIT) && after.admits_reader(Right::Newcomer) {
-        return Whom::Readers {
-            and_claimant: claim_is_free,
-        };
-    }
-    if !after.has(WRITERS_WAIT) || after.has(WOKEN) {
-        return Whom::Nobody;
-    }
-    if after.is_free() {
-        Whom::AWriter
-    } else if claim_is_free {
-        Whom::AClaimant
-    } else {
-        Whom::Nobody
-    }
 }
 
 /// One look at the queue. In cells, since the queue is looked at by one closure and the word changed by another.
@@ -193,15 +103,6 @@ impl Look<'_> {
         self.readers_taken.get() == 0 && self.others_taken.get() == 0
     }
 
-    /// How many are taken at most that are no readers.
-    fn most_others(&self, whom: Whom) -> u32 {
-        // Under writer preference `WOKEN` keeps readers out, for one.
-        let is_herd = whom == Whom::AWriter
-            && !self.lock.state().prefers_writers()
-            && spin::is_beside_others();
-        if is_herd { HERD } else { 1 }
-    }
-
     /// Whether the next in the queue is taken.
     fn choose(&self, kind: u64) -> Choice {
         if kind & RWLOCK != RWLOCK {
@@ -246,7 +147,7 @@ impl Look<'_> {
             Whom::TheClaimsHolder => kind == TAKE_OVER,
         };
         let taken = self.others_taken.get();
-        if takes && (taken == 0 || taken < self.most_others(whom)) {
+        if takes && (taken == 0 || taken < most_others(whom, self.lock.state())) {
             self.others_taken.set(taken + 1);
             return Choice::Take;
         }

@@ -32,11 +32,12 @@
 //!
 //! A process that is killed while it *holds* the lock leaves it held: this lock is not robust.
 
+use super::policy::{Alarms, FIRST_TURN, Patience};
 use super::state::{
     CLAIM_WAITS, CLAIMED, OTHER_WAKES, READERS_TURN, READERS_WAIT, READERS_WAKES, Release, Right,
     State, TURN, WRITER, WRITERS_WAIT,
 };
-use super::wait::{Alarms, FIRST_TURN, Patience, sooner};
+use super::wait::sooner;
 use super::{RawRwLock, RwLockError, Wish};
 use crate::atomic::AtomicU64;
 use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};

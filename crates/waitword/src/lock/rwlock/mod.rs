@@ -10,7 +10,7 @@
 //!
 //! Taking and giving back are one read-modify-write each while nobody waits (`fast.rs`). Who must wait spins a little and queues: for a
 //! private lock in the process's table (`wait.rs`), where a release changes the word in one step with the queue and may hand the lock
-//! over (`hand_over.rs`); for a process-shared lock in the kernel (`kernel.rs`).
+//! over (`hand_over.rs`, whom and when: `policy.rs`); for a process-shared lock in the kernel (`kernel.rs`).
 //!
 //! | | reader preference (the default) | writer preference |
 //! |---|---|---|
@@ -60,6 +60,7 @@ mod error;
 mod fast;
 mod hand_over;
 mod kernel;
+mod policy;
 mod posix;
 mod rank;
 mod slots;

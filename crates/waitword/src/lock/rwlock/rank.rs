@@ -21,7 +21,7 @@
 //!
 //! Where no real-time thread waits this changes nothing. In the kernel's queue (process-shared locks) nobody can be chosen.
 
-use super::hand_over::READ;
+use super::policy::READ;
 use crate::sys::sched;
 
 /// The real-time priority of a waiter, 1 to 100; 0 for all others.
@@ -66,7 +66,7 @@ impl Rank {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::hand_over::WRITE;
+    use super::super::policy::WRITE;
     use super::*;
 
     #[test]

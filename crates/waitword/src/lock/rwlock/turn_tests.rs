@@ -2,8 +2,8 @@
 //! a thread that read again while it read, 6 s after a writer had begun to wait, waited 16 s; and a signal handler that ran made
 //! it wait anew.
 
+use super::policy::{Alarms, length_of_turn};
 use super::state::Right;
-use super::wait::{Alarms, length_of_turn};
 use super::*;
 use core::sync::atomic::Ordering::SeqCst;
 use core::time::Duration;

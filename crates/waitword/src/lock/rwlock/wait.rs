@@ -23,7 +23,8 @@
 //! A real-time writer takes its turn as it queues, and stands before everybody of a lower priority (`rank.rs`).
 
 use super::bias::Cost;
-use super::hand_over::{CLAIM, CLAIM_GRANTED, GRANTED, READ, TAKE_OVER, WRITE};
+use super::hand_over::{CLAIM_GRANTED, GRANTED};
+use super::policy::{Alarms, CLAIM, FIRST_TURN, Patience, READ, TAKE_OVER, WRITE};
 use super::rank::Rank;
 use super::slots;
 use super::state::{
@@ -37,126 +38,8 @@ use crate::lock::key_of;
 use crate::park::spin::Spin;
 use crate::private::repository;
 use crate::stats::{self, Event};
-use crate::sys::clock::{Clock, Deadline, now};
+use crate::sys::clock::Deadline;
 use core::cell::Cell;
-use core::time::Duration;
-
-/// After how long a waiter asks for a turn first: as long as it takes to park and wake a hundred readers, which a turn may do.
-const FIRST_ALARM: Duration = Duration::from_millis(1);
-/// The same where CPUs are idle (`park/idle_cpus.rs`). There the waiter's work is lost meanwhile, and what it takes to park
-/// readers is nobody's. Twice as long as it takes to wake one there.
-const FIRST_ALARM_IF_IDLE: Duration = Duration::from_micros(100);
-/// The turn of who has waited for [`FIRST_ALARM`]. (The one before it is of who has waited for less.)
-pub(super) const FIRST_TURN: u32 = 2;
-/// The most that alarms are apart.
-const LAST_ALARM: Duration = Duration::from_secs(1);
-
-/// When the first one of a wait for a lock in this state is. Under writer preference writers come first anyway, and readers
-/// are to wait for them.
-#[cfg(not(loom))]
-fn first_alarm(state: State) -> Duration {
-    match !state.prefers_writers() && crate::park::idle_cpus::are_idle() {
-        true => FIRST_ALARM_IF_IDLE,
-        false => FIRST_ALARM,
-    }
-}
-
-#[cfg(loom)]
-fn first_alarm(_: State) -> Duration {
-    FIRST_ALARM
-}
-
-/// The alarms of one wait, over all its sleeps.
-pub(super) struct Alarms {
-    /// Zero: the clock has not been read yet.
-    next: Duration,
-    step: Duration,
-    /// How long it has waited, as of the last one. Zero: none has rung yet.
-    waited: Duration,
-}
-
-impl Alarms {
-    pub(super) fn new() -> Self {
-        Self::beginning_with(FIRST_ALARM)
-    }
-
-    pub(super) fn beginning_with(step: Duration) -> Self {
-        Self {
-            next: Duration::ZERO,
-            step,
-            waited: Duration::ZERO,
-        }
-    }
-
-    /// The first sleep begins, for a lock in this state: a wait that ends before needs no clock.
-    pub(super) fn begin(&mut self, state: State) {
-        if self.next.is_zero() {
-            self.step = first_alarm(state);
-        }
-        self.begin_awake();
-    }
-
-    /// The same for a wait that may well end without a sleep.
-    fn begin_awake(&mut self) {
-        if !cfg!(loom) && self.next.is_zero() {
-            self.next = now(Clock::Monotonic) + self.step;
-        }
-    }
-
-    /// When the next one is.
-    pub(super) fn next(&self) -> Option<Deadline> {
-        // In a model a deadline has always passed; there alarms ring once, if the model is about them.
-        #[cfg(all(test, loom))]
-        if self.have_rung() || !crate::model::rwlock::ALARMS_RING.get() {
-            return None;
-        }
-        Some(Deadline::at(Clock::Monotonic, self.next))
-    }
-
-    /// One has rung.
-    pub(super) fn ring(&mut self) {
-        self.waited += self.step;
-        self.step = (self.step * 2).min(LAST_ALARM);
-        self.next += self.step;
-    }
-
-    pub(super) fn have_rung(&self) -> bool {
-        !self.waited.is_zero()
-    }
-
-    /// The turn that is due to who has waited so long; 0 before the first alarm. Not the number of alarms: once they are
-    /// `LAST_ALARM` apart they come faster than the time doubles.
-    pub(super) fn turn(&self) -> u32 {
-        let times = self.waited.as_nanos() / FIRST_ALARM.as_nanos();
-        u32::from(self.have_rung()) + (times + 1).ilog2()
-    }
-}
-
-/// How long a reader waits for the turn that the word speaks of: no longer than whoever took it had waited by then.
-pub(super) fn length_of_turn(state: State) -> Duration {
-    match state.turn() {
-        1 => FIRST_ALARM_IF_IDLE,
-        turn => FIRST_ALARM * (1 << turn.saturating_sub(FIRST_TURN)),
-    }
-}
-
-/// How long a reader lets the turns of others keep it out.
-pub(super) struct Patience {
-    /// Decided by the first turn that it meets. One end for the whole wait: what disturbs its sleep does not make it longer.
-    end: Option<Deadline>,
-}
-
-impl Patience {
-    pub(super) fn new() -> Self {
-        Self { end: None }
-    }
-
-    pub(super) fn end(&mut self, state: State) -> Deadline {
-        *self
-            .end
-            .get_or_insert_with(|| Deadline::after(length_of_turn(state)))
-    }
-}
 
 /// The sooner of two deadlines.
 ///
@@ -617,6 +500,3 @@ impl RawRwLock {
         }
     }
 }
-
-// The turn is as long as a `Duration` and a deadline can say.
-const _: () = assert!((TURN >> TURN.trailing_zeros()) < 31);
