@@ -120,12 +120,7 @@ impl<'a> FirstLooks<'a> {
 
 /// A policy for a waiter that has waited since `began`.
 pub(crate) fn begin(began: u64, history: &History, adapts: bool) -> SpinPolicy {
-    #[cfg(not(loom))]
-    let yields = yielding::is_worth_while(began);
-    #[cfg(loom)]
-    let yields = true;
-    let longest = policy::longest_stay(limit::nanoseconds(), yields);
-    SpinPolicy::begin(began, history.budget(longest, adapts))
+    SpinPolicy::begin(began, history.budget(limit::nanoseconds(), adapts))
 }
 
 /// Leaves the word alone for a moment, and the CPU to others if there are any and it has not come
