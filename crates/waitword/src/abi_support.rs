@@ -97,7 +97,7 @@ pub trait RwLockHalves {
     /// The same for a writer that does not say who it is.
     fn write_at_once(&self) -> bool;
 
-    /// Gives back what a reader holds by the word, if nobody need be looked after. False: nothing has been done.
+    /// Gives back what a reader holds by the word, if the queue needs no look. Returns false if it has done nothing.
     ///
     /// # Safety
     /// If it is held for reading, the caller holds it.

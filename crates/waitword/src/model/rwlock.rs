@@ -117,37 +117,33 @@ fn two_writers_and_a_reader_get_their_turn() {
     }
 }
 
+fn two_writers_come_in_after_one_release(preference: Preference, scope: Scope) {
+    let guarded = Guarded::new(preference, scope);
+    guarded.lock.write(0, None).unwrap();
+    let writers = [(); 2].map(|()| start(&guarded, Guarded::write));
+    guarded.change();
+    guarded.unlock();
+    for thread in writers {
+        thread.join().unwrap();
+    }
+    guarded.is_left_alone(3);
+}
+
 #[test]
 fn one_release_is_enough_for_two_writers() {
     for (preference, scope) in KINDS {
         check(1, move || {
-            let guarded = Guarded::new(preference, scope);
-            guarded.lock.write(0, None).unwrap();
-            let writers = [(); 2].map(|()| start(&guarded, Guarded::write));
-            guarded.change();
-            guarded.unlock();
-            for thread in writers {
-                thread.join().unwrap();
-            }
-            guarded.is_left_alone(3);
+            two_writers_come_in_after_one_release(preference, scope)
         });
     }
 }
 
-/// Beside other processes a release wakes more than one.
+/// Beside other processes one release wakes both.
 #[test]
 fn a_herd_of_writers_is_woken() {
     check(1, move || {
         let_others_be_busy();
-        let guarded = Guarded::new(Preference::Reader, Scope::Private);
-        guarded.lock.write(0, None).unwrap();
-        let writers = [(); 2].map(|()| start(&guarded, Guarded::write));
-        guarded.change();
-        guarded.unlock();
-        for thread in writers {
-            thread.join().unwrap();
-        }
-        guarded.is_left_alone(3);
+        two_writers_come_in_after_one_release(Preference::Reader, Scope::Private);
     });
 }
 

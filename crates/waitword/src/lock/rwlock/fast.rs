@@ -89,7 +89,7 @@ impl RawRwLock {
         }
     }
 
-    /// Gives back what `take_unlocked` has added, if nobody need be looked after. False: nothing has been done.
+    /// Gives back what `take_unlocked` has added, if the queue needs no look. Returns false if it has done nothing.
     #[inline]
     pub(super) fn give_back_alone(&self, add: u64) -> bool {
         let state = self.word.load(Relaxed);
@@ -139,6 +139,7 @@ impl RawRwLock {
         debug_assert!(seen.lets_reader_leave());
         #[cfg(not(feature = "send_guard"))]
         {
+            // Release: what was read comes before the next write.
             let left = State(self.word.fetch_sub(READER, Releasing));
             if left
                 .after(Release::Reader)

@@ -1,7 +1,7 @@
 //! Giving a private lock back to those who wait for it: who is next, and what the word says then, in one step with the queue,
 //! under the bucket's lock.
 //!
-//! Who is next is decided in `policy.rs`.
+//! `policy.rs` decides which waiter is next.
 //!
 //! # Late
 //!
@@ -21,6 +21,7 @@ use crate::atomic::Ordering::{AcqRel, Acquire};
 use crate::atomic::fence;
 use crate::futex::parking::{Token, unpark};
 use crate::lock::key_of;
+use crate::park::spin;
 use crate::private::{Choice, Unparked, repository};
 use crate::stats::{self, Event};
 use core::cell::Cell;
@@ -147,7 +148,9 @@ impl Look<'_> {
             Whom::TheClaimsHolder => kind == TAKE_OVER,
         };
         let taken = self.others_taken.get();
-        if takes && (taken == 0 || taken < most_others(whom, self.lock.state())) {
+        if takes
+            && (taken == 0 || taken < most_others(whom, self.lock.state(), spin::is_beside_others))
+        {
             self.others_taken.set(taken + 1);
             return Choice::Take;
         }

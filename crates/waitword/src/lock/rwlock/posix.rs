@@ -111,8 +111,8 @@ impl RawRwLock {
         self.take_unlocked(WRITER)
     }
 
-    /// Gives back what a reader holds by the word if nobody need be looked after: the same part of [`unlock`](Self::unlock). False:
-    /// nothing has been done.
+    /// Gives back what a reader holds by the word, if the queue needs no look: the same part of
+    /// [`unlock`](Self::unlock). Returns false if it has done nothing.
     ///
     /// # Safety
     /// If it is held for reading, the caller holds it.

@@ -46,7 +46,7 @@ pub(crate) const BETWEEN_YIELDS: Duration = Duration::from_nanos(100);
 const SHORTEST_STAY: u64 = 2_000;
 /// The longest: about what it takes until a thread that is woken runs. Tried: 15, 25 and 30 µs,
 /// which lose 1 to 4 % of the throughput and save 3 to 5 % of the CPU. Beside other processes, where nobody
-/// yields, 5 µs: 1.06 of the throughput on 24 loads, 1.00 on 98 others (mutexes 0.97).
+/// yields, 5 µs: 1.06 of the throughput on 48 loads, 1.00 on 132 others (mutexes 0.98).
 pub(crate) const LONGEST_STAY: u64 = 60_000;
 /// The budget where stays are not worth while: one yield.
 pub(crate) const STAY_IN_VAIN: u64 = 500;
