@@ -9,8 +9,10 @@
 //!   a fifth of their time at most (BRAVO's rule).
 //!
 //! To drive readers out takes 1 to 4 µs, and what a reader saves is 0.05 to 0.2 µs: the move of a
-//! line, twice. One in three to ten collides, so those 120 stand for 400 to 1,200 reads, which are worth it anywhere; where a bias
-//! began after four reads, random loads with 0.1 to 12 % writes lost 5 to 20 % on two CPUs, against no bias at
+//! line, twice. So some 80 reads are worth it. Two threads that only read, on two CPUs, collide once in 30 to 1,500
+//! reads, and need 4,000 to 180,000 for those 120: more than is needed; 45 and 375 collisions differ by less than
+//! the noise on random loads with 0.1 to 50 % writes (`docs/constants.md`). Where a bias began
+//! after four reads, those with 0.1 to 12 % writes lost 5 to 20 % on two CPUs, against no bias at
 //! all (`waitword bench any --family rwlock`, seeds 41 and 43).
 //!
 //! Readers that merely overlap are not counted. That takes a count of all readers, so that each
