@@ -93,6 +93,23 @@ fn wiped_page() -> Option<*mut AtomicU32> {
     }
 }
 
+/// Whether `check` holds in a child. There it may neither allocate nor lock: of this process's
+/// threads the child has one.
+#[cfg(test)]
+pub(crate) fn ends_well(check: impl FnOnce() -> bool) -> bool {
+    // SAFETY: the child does nothing but what `check` may, and exits.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        // SAFETY: ends the child without running anything of the parent's.
+        unsafe { libc::_exit(i32::from(!check())) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for the child made above.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    status == 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,21 +138,6 @@ mod tests {
                 descend(6, 0)
             });
         }
-    }
-
-    /// Whether `check` holds in a child.
-    fn ends_well(check: impl FnOnce() -> bool) -> bool {
-        // SAFETY: the child reads and writes some words, forks and exits.
-        let child = unsafe { libc::fork() };
-        assert!(child >= 0);
-        if child == 0 {
-            // SAFETY: ends the child without running anything of the parent's.
-            unsafe { libc::_exit(i32::from(!check())) };
-        }
-        let mut status = 0;
-        // SAFETY: waits for the child made above.
-        unsafe { libc::waitpid(child, &raw mut status, 0) };
-        status == 0
     }
 
     /// A thread that reads the number may fork before the one that wrote it executes another

@@ -15,6 +15,11 @@
 //! nothing: `waitword bench cond-perf`.) An extra is a newcomer that steps aside for nobody. If it must park again, its
 //! wake-up was in vain, and it begins anew with one at a time.
 //!
+//! On one CPU nobody wakes extras. They would run before the waker, which they can only interrupt: on a
+//! queue, consumers wake up for one item each, and go back to sleep before the producer has put the
+//! next one there. With one heir, the waker goes on until it sleeps, and there is something for each.
+//! (48 queues drawn at random, one CPU: 1.09 of the throughput, and 2.8 on one of them.)
+//!
 //! A **signal** wakes one thread for one thing to do, and begins anew as well: the others that wait
 //! for the mutex were signalled, too, and are woken each by an unlock of its own. Only where extras
 //! are woken, the first of them is the heir: the chain stays one chain. And on one CPU, where a second
@@ -47,6 +52,7 @@ impl RawPosixMutex {
 mod real {
     use super::super::RawPosixMutex;
     use crate::atomic::Ordering;
+    use crate::park::spin;
 
     const SHIFT: u32 = 24;
     const IN_A_ROW: u32 = 0x1f << SHIFT;
@@ -58,7 +64,7 @@ mod real {
     impl RawPosixMutex {
         /// How many are to be woken beside the heir.
         pub(in super::super) fn extras(&self) -> usize {
-            if self.state().is_special() {
+            if self.state().is_special() || spin::has_one_cpu() {
                 return 0;
             }
             match self.data.load(Ordering::Relaxed) & IN_A_ROW {
@@ -141,7 +147,12 @@ pub(crate) use model::let_extras_be_woken;
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::super::nap;
+    use super::super::waiter::Moment;
     use crate::lock::RawPosixMutex;
+    use crate::park::spin;
+    use crate::sys::generation::ends_well;
+    use std::thread::sleep;
+    use std::time::Duration;
 
     #[test]
     fn a_late_heir_brings_many_and_one_woken_in_vain_ends_it() {
@@ -231,5 +242,19 @@ mod tests {
         assert!(!mutex.accept_waiters(false, false));
         assert_eq!(mutex.extras(), 0);
         assert!(!mutex.signalled_are_heirs());
+    }
+    /// There, who is woken second cannot run before the first, nor the first before the waker.
+    #[test]
+    fn on_one_cpu_a_chain_has_no_extras_and_no_heir_is_late() {
+        let mutex = RawPosixMutex::new();
+        (0..30).for_each(|_| mutex.note_woken(true));
+        mutex.note_heir(Moment::now());
+        sleep(Duration::from_millis(1));
+        let is_late = || mutex.heir_is_late(mutex.state().with_heir());
+        assert!(spin::has_one_cpu() || mutex.extras() == 31 && is_late());
+        assert!(ends_well(|| {
+            spin::pretend_to_have_one_cpu();
+            mutex.extras() == 0 && mutex.signalled_are_heirs() && !is_late()
+        }));
     }
 }

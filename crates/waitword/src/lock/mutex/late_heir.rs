@@ -15,6 +15,10 @@
 //! nothing to do. So an unlock whose heir is late wakes another waiter (`throughput.rs`), once in
 //! 80 µs at most.
 //!
+//! On one CPU an heir cannot run before the waker is done, and is never late. (A queue's consumer that made
+//! way after 80 µs left half of what was in the queue, and woke the next producer for one item's
+//! room: 48 queues drawn at random had 0.93 of the throughput, one of them 0.44.)
+//!
 //! When the heir was appointed is kept in `data`:
 //!
 //! | bits of `data` | meaning |
@@ -100,7 +104,7 @@ mod real {
         fn is_late(&self, now: Moment) -> bool {
             let then = self.data.load(Ordering::Relaxed) & TIME;
             let since = (units(now).wrapping_sub(then) & TIME) >> SHIFT;
-            (LATE..FUTURE).contains(&since)
+            (LATE..FUTURE).contains(&since) && !spin::has_one_cpu()
         }
 
         fn note(&self, time: u32) {

@@ -5,6 +5,9 @@
 #[cfg(not(loom))]
 pub(crate) use real::{budget, has_one_cpu, is_allowed, nanoseconds, pauses, set_budget};
 
+#[cfg(all(test, not(loom)))]
+pub(crate) use real::pretend_to_have_one_cpu;
+
 #[cfg(loom)]
 pub(crate) use model::{has_one_cpu, is_allowed, nanoseconds, pauses};
 
@@ -69,6 +72,13 @@ mod real {
     #[inline]
     pub(crate) fn has_one_cpu() -> bool {
         nanoseconds() != 0 && !has_another_cpu()
+    }
+
+    /// From now on in this process, for a test.
+    #[cfg(test)]
+    pub(crate) fn pretend_to_have_one_cpu() {
+        pauses_in_1024_ns();
+        HAS_ANOTHER_CPU.store(false, Relaxed);
     }
 
     #[inline]

@@ -16,6 +16,8 @@ mod policy;
 mod yielding;
 
 pub(crate) use history::{History, LockHistory};
+#[cfg(all(test, not(loom)))]
+pub(crate) use limit::pretend_to_have_one_cpu;
 #[cfg(not(loom))]
 pub(crate) use limit::{budget, set_budget};
 pub(crate) use limit::{has_one_cpu, is_allowed};
