@@ -93,11 +93,11 @@ fn wiped_page() -> Option<*mut AtomicU32> {
     }
 }
 
-/// Whether `check` holds in a child. There it may neither allocate nor lock: of this process's
-/// threads the child has one.
+/// Whether `check` holds in a child of `fork`. It must not allocate, nor take a lock that another
+/// thread may hold: the child has the calling thread only.
 #[cfg(test)]
 pub(crate) fn ends_well(check: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child does nothing but what `check` may, and exits.
+    // SAFETY: the child runs `check`, which does not need the other threads, and exits.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {

@@ -15,10 +15,11 @@
 //! nothing: `waitword bench cond-perf`.) An extra is a newcomer that steps aside for nobody. If it must park again, its
 //! wake-up was in vain, and it begins anew with one at a time.
 //!
-//! On one CPU nobody wakes extras. They would run before the waker, which they can only interrupt: on a
-//! queue, consumers wake up for one item each, and go back to sleep before the producer has put the
-//! next one there. With one heir, the waker goes on until it sleeps, and there is something for each.
-//! (48 queues drawn at random, one CPU: 1.09 of the throughput, and 2.8 on one of them.)
+//! On one CPU an unlock wakes no extras. A woken thread often preempts its waker, and the more are
+//! woken, the sooner one does. On a queue, that thread then finds one item, or room for one, and goes
+//! back to sleep: a switch for each item. With the heir alone, the waker often goes on, and a
+//! consumer empties the queue. (48 queues drawn at random, one CPU: 1.09 of the throughput, and 2.8 on
+//! one of them.)
 //!
 //! A **signal** wakes one thread for one thing to do, and begins anew as well: the others that wait
 //! for the mutex were signalled, too, and are woken each by an unlock of its own. Only where extras
@@ -243,7 +244,8 @@ mod tests {
         assert_eq!(mutex.extras(), 0);
         assert!(!mutex.signalled_are_heirs());
     }
-    /// There, who is woken second cannot run before the first, nor the first before the waker.
+
+    /// In a child, since how many CPUs there are is the same for the whole process.
     #[test]
     fn on_one_cpu_a_chain_has_no_extras_and_no_heir_is_late() {
         let mutex = RawPosixMutex::new();

@@ -15,9 +15,10 @@
 //! nothing to do. So an unlock whose heir is late wakes another waiter (`throughput.rs`), once in
 //! 80 µs at most.
 //!
-//! On one CPU an heir cannot run before the waker is done, and is never late. (A queue's consumer that made
-//! way after 80 µs left half of what was in the queue, and woke the next producer for one item's
-//! room: 48 queues drawn at random had 0.93 of the throughput, one of them 0.44.)
+//! On one CPU no heir counts as late: only the thread that runs keeps it from running, and the kernel
+//! shares that CPU out. (A queue's consumer that made way after 80 µs left half of the items in the
+//! queue, and the producers got room for a few: 48 queues drawn at random had 0.93 of the
+//! throughput, one of them 0.44.)
 //!
 //! When the heir was appointed is kept in `data`:
 //!

@@ -10,9 +10,9 @@
 //!
 //! To drive readers out takes 1 to 4 µs, and what a reader saves is 0.05 to 0.2 µs: the move of a
 //! line, twice. So some 80 reads are worth it. Two threads that only read, on two CPUs, collide once in 30 to 1,500
-//! reads, and need 4,000 to 180,000 for those 120. After 15, random loads with 0.2 to 0.6 % writes and short
-//! sections lost 2 to 6 % on two CPUs; 45 and 375 differ by less than
-//! the noise on random loads with 0.1 to 50 % writes (`docs/constants.md`). Where a bias began
+//! reads, and need 4,000 to 180,000 for those 120. With 15, three of seven random loads with few writes lost 1 to
+//! 6 % on two CPUs, and the others stayed as they were; 45 and 375 differ by less than the noise on
+//! random loads with 0.1 to 50 % writes (`docs/constants.md`). Where a bias began
 //! after four reads, those with 0.1 to 12 % writes lost 5 to 20 % on two CPUs, against no bias at
 //! all (`waitword bench any --family rwlock`, seeds 41 and 43).
 //!
