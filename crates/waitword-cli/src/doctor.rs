@@ -78,7 +78,6 @@ fn machine() -> Vec<Finding> {
     let kernel = probe::kernel();
     let (allowed, online) = probe::cpus();
     let nodes = probe::numa_nodes();
-    let quota = probe::cpu_quota();
     vec![
         finding(
             "kernel",
@@ -92,17 +91,6 @@ fn machine() -> Vec<Finding> {
                 "Waiters spin shortly before they sleep, never more at once than CPUs less one."
             } else {
                 "Waiters sleep at once: with one CPU, whoever spins keeps the waker from running."
-            },
-        ),
-        finding(
-            "CPU quota",
-            quota.map_or("none".to_owned(), |of_thousand| {
-                format!("{} CPUs", of_thousand as f64 / 1e3)
-            }),
-            if quota.is_some_and(|quota| quota < allowed as u64 * 1000) {
-                "Waiters stay awake for 10 µs at most, and one CPU has a contended mutex to itself sooner."
-            } else {
-                "Waiters may use what CPU time there is."
             },
         ),
         finding(

@@ -16,8 +16,7 @@
 mod machine;
 
 pub use machine::{
-    Kernel, Rseq, cpu_quota, cpus, kernel, numa_nodes, perf_event_paranoid, rseq, slice_extension,
-    switch_ring,
+    Kernel, Rseq, cpus, kernel, numa_nodes, perf_event_paranoid, rseq, slice_extension, switch_ring,
 };
 
 use super::from_raw;

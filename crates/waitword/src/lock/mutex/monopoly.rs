@@ -88,7 +88,7 @@ impl Limits {
         monopolized: MONOPOLIZED,
         saturated: SATURATED,
         far_from_saturated: 50,
-        turns_for_one_use: TURNS_FOR_ONE_USE,
+        turns_for_one_use: 8,
     };
     /// Of a process with a CPU quota. On 24 mutexes and 24 queues with half of a CPU, with
     /// [`LONGEST_STAY_BY_QUOTA`](crate::park::spin): 1.09 and 1.06 of the usual limits' throughput.
@@ -97,7 +97,7 @@ impl Limits {
         monopolized: MONOPOLIZED / 2,
         saturated: SATURATED / 2,
         far_from_saturated: 20,
-        turns_for_one_use: TURNS_FOR_ONE_USE / 4,
+        turns_for_one_use: 2,
     };
 }
 
@@ -108,7 +108,6 @@ const MONOPOLIZED: u32 = 13;
 /// Tried (`docs/constants.md`): 40 to 80, within the noise; 101, which is never, 0.97 of the
 /// throughput with 1.17 of the CPU.
 const SATURATED: u32 = 67;
-const TURNS_FOR_ONE_USE: u32 = 8;
 
 /// How a lock is used while its heir leaves it alone.
 #[derive(Clone, Copy, Debug)]

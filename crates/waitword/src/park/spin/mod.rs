@@ -16,11 +16,11 @@ mod policy;
 mod yielding;
 
 pub(crate) use history::{History, LockHistory};
-#[cfg(all(test, not(loom)))]
-pub(crate) use limit::pretend_to_have_one_cpu;
 #[cfg(not(loom))]
 pub(crate) use limit::{budget, set_budget};
 pub(crate) use limit::{has_one_cpu, has_quota, is_allowed};
+#[cfg(all(test, not(loom)))]
+pub(crate) use limit::pretend_to_have_one_cpu;
 #[cfg(loom)]
 pub(crate) use model::{is_beside_others, let_others_be_busy};
 #[cfg(all(test, not(loom)))]

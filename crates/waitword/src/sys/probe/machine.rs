@@ -207,12 +207,6 @@ pub fn cpus() -> (usize, usize) {
     (allowed, online)
 }
 
-/// The CPU quota of the process's control groups, in thousandths of a CPU; `None` if there is none, or
-/// none that can be read.
-pub fn cpu_quota() -> Option<u64> {
-    crate::sys::cgroup::quota()
-}
-
 /// How many numbers a list such as `0-3,8,10-11` names; `None` if it is not one.
 fn list_length(list: &str) -> Option<usize> {
     list.trim().split(',').try_fold(0, |sum, part| {
