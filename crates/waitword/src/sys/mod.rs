@@ -27,8 +27,6 @@ pub(crate) mod robust;
 #[path = "robust_model.rs"]
 pub(crate) mod robust;
 
-#[cfg(not(loom))]
-pub(crate) mod cgroup;
 pub(crate) mod clock;
 #[cfg(not(loom))]
 pub(crate) mod env;

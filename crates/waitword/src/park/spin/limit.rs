@@ -1,22 +1,19 @@
 //! What is allowed: whether a waiter may stay awake at all, and for how long at most
-//! (`WAITWORD_SPIN_NS`, [`set_budget`]); how many CPUs there are, and whether the process has a quota
-//! of their time. And how long a pause instruction takes: 10 to 140 cycles, by CPU. All of it is found
-//! out at first use.
+//! (`WAITWORD_SPIN_NS`, [`set_budget`]). And how long a pause instruction takes: 10 to 140 cycles,
+//! by CPU. It is measured at first use.
 
 #[cfg(not(loom))]
-pub(crate) use real::{
-    budget, has_one_cpu, has_quota, is_allowed, nanoseconds, pauses, set_budget,
-};
+pub(crate) use real::{budget, has_one_cpu, is_allowed, nanoseconds, pauses, set_budget};
 
 #[cfg(all(test, not(loom)))]
 pub(crate) use real::pretend_to_have_one_cpu;
 
 #[cfg(loom)]
-pub(crate) use model::{has_one_cpu, has_quota, is_allowed, nanoseconds, pauses};
+pub(crate) use model::{has_one_cpu, is_allowed, nanoseconds, pauses};
 
 #[cfg(not(loom))]
 mod real {
-    use super::super::policy::{LONGEST_STAY, LONGEST_STAY_BY_QUOTA};
+    use super::super::policy::LONGEST_STAY;
     use crate::sys;
     use crate::sys::clock::{Clock, now};
     use core::hint::spin_loop;
@@ -33,7 +30,6 @@ mod real {
     static NANOSECONDS: AtomicU64 = AtomicU64::new(UNKNOWN);
     static PAUSES_IN_1024_NS: AtomicU64 = AtomicU64::new(UNKNOWN);
     static HAS_ANOTHER_CPU: AtomicBool = AtomicBool::new(false);
-    static HAS_QUOTA: AtomicBool = AtomicBool::new(false);
 
     pub(crate) fn budget() -> Duration {
         Duration::from_nanos(nanoseconds())
@@ -55,11 +51,7 @@ mod real {
 
     #[cold]
     fn initialise() -> u64 {
-        let longest = match has_quota() {
-            true => LONGEST_STAY_BY_QUOTA,
-            false => LONGEST_STAY,
-        };
-        let wanted = sys::env::number(c"WAITWORD_SPIN_NS").unwrap_or(longest);
+        let wanted = sys::env::number(c"WAITWORD_SPIN_NS").unwrap_or(LONGEST_STAY);
         let wanted = wanted.min(MOST_NANOSECONDS);
         // A budget that was set meanwhile stays.
         match NANOSECONDS.compare_exchange(UNKNOWN, wanted, Relaxed, Relaxed) {
@@ -80,14 +72,6 @@ mod real {
     #[inline]
     pub(crate) fn has_one_cpu() -> bool {
         nanoseconds() != 0 && !has_another_cpu()
-    }
-
-    /// Whether the process's control groups allow it less CPU time than its CPUs have. (A quota that
-    /// changes later is not noticed.)
-    #[inline]
-    pub(crate) fn has_quota() -> bool {
-        pauses_in_1024_ns();
-        HAS_QUOTA.load(Relaxed)
     }
 
     /// From now on in this process, for a test.
@@ -132,10 +116,7 @@ mod real {
         // The shortest: in the others this thread may have lost its CPU.
         let took = (0..TIMES).map(|_| time()).min().unwrap_or(0).max(1);
         let pauses = (PAUSES * 1024 / took).max(1);
-        let cpus = sys::sched::cpus();
-        let quota = sys::cgroup::quota().unwrap_or(u64::MAX);
-        HAS_ANOTHER_CPU.store(cpus > 1, Relaxed);
-        HAS_QUOTA.store(quota < u64::from(cpus) * 1000, Relaxed);
+        HAS_ANOTHER_CPU.store(sys::sched::cpus() > 1, Relaxed);
         PAUSES_IN_1024_NS.store(pauses, Relaxed);
         pauses
     }
@@ -151,10 +132,6 @@ mod model {
     }
 
     pub(crate) fn has_one_cpu() -> bool {
-        false
-    }
-
-    pub(crate) fn has_quota() -> bool {
         false
     }
 

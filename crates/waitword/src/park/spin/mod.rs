@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `policy.rs` | for how long, and what a waiter does meanwhile; pure |
 //! | `history.rs` | how it went, at each lock and in each parker |
-//! | `limit.rs` | what is allowed (`WAITWORD_SPIN_NS`, CPUs, a CPU quota), and how long a pause instruction takes |
+//! | `limit.rs` | what is allowed (`WAITWORD_SPIN_NS`), and how long a pause instruction takes |
 //! | `yielding.rs` | yielding the CPU, where that gives it to a thread of this process |
 
 mod history;
@@ -16,11 +16,11 @@ mod policy;
 mod yielding;
 
 pub(crate) use history::{History, LockHistory};
-#[cfg(not(loom))]
-pub(crate) use limit::{budget, set_budget};
-pub(crate) use limit::{has_one_cpu, has_quota, is_allowed};
 #[cfg(all(test, not(loom)))]
 pub(crate) use limit::pretend_to_have_one_cpu;
+#[cfg(not(loom))]
+pub(crate) use limit::{budget, set_budget};
+pub(crate) use limit::{has_one_cpu, is_allowed};
 #[cfg(loom)]
 pub(crate) use model::{is_beside_others, let_others_be_busy};
 #[cfg(all(test, not(loom)))]
