@@ -18,7 +18,7 @@
 //! | `families` | the work of each family, generic over the lock |
 //! | [`contender`] | who is measured |
 //! | [`child`] | one measurement, in a process of its own |
-//! | `surroundings` | busy processes, a quota, one CPU |
+//! | `surroundings`, [`quota`] | busy processes, one CPU; half of a CPU |
 //! | [`rounds`] | all contenders, again and again |
 //! | [`summary`] | ratios over many cells |
 //! | [`replay`], [`timeline`] | one cell, run long: who held, and who waited |
@@ -28,6 +28,7 @@ pub mod child;
 pub mod contender;
 pub mod draw;
 pub mod durations;
+pub mod quota;
 pub mod replay;
 pub mod rounds;
 pub mod summary;

@@ -7,7 +7,8 @@
 use super::cell::{Beside, Cell};
 use super::child::{Answer, CHILD, Figures, Order};
 use super::contender::Contender;
-use super::surroundings::{Busy, confine, with_quota};
+use super::quota::{Keeper, Quota};
+use super::surroundings::{Busy, confine};
 use crate::harness::{Context, Failure};
 use crate::usage::LoadWatch;
 use fastrand::Rng;
@@ -37,12 +38,17 @@ pub struct CellReport {
     pub repeated: usize,
     /// Rounds in which something else ran, kept on request: not to be published.
     pub disturbed: usize,
+    /// What kept the quota, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<Keeper>,
     /// Of each contender, round after round.
     pub contenders: Vec<(Contender, Vec<Figures>)>,
 }
 
 /// So often is a round of a cell made again, and as often as it has rounds.
 const REPEATS: usize = 3;
+/// Where there is a quota, a window is longer by so much: 300 ms are only three periods of it.
+const PERIODS: u64 = 2;
 /// So long is waited before.
 const WAIT: Duration = Duration::from_millis(500);
 
@@ -62,6 +68,7 @@ pub(super) fn measure(
         cell: *cell,
         repeated: 0,
         disturbed: 0,
+        quota: Quota::of(cell.id.beside).map(|quota| quota.keeper()),
         contenders: there.map(|&who| (who, Vec::new())).collect(),
     };
     let busy = Busy::beside(cell.id.beside)?;
@@ -110,7 +117,10 @@ fn round(
         let order = Order {
             cell: report.cell,
             contender,
-            milliseconds: method.milliseconds,
+            milliseconds: match report.quota {
+                Some(_) => method.milliseconds * PERIODS,
+                None => method.milliseconds,
+            },
             is_traced: false,
         };
         context.measures(format!("{}: {contender}", report.cell.id));
@@ -139,13 +149,22 @@ pub(super) fn carry_out(order: &Order, method: &Method) -> Result<Answer, Failur
         command.env("LD_PRELOAD", &method.drop_in);
     }
     confine(&mut command, cell.id.beside);
+    let quota = Quota::of(cell.id.beside);
+    if let Some(quota) = &quota {
+        quota.confine(&mut command).map_err(io)?;
+    }
     let mut child = command.spawn().map_err(io)?;
     let text = serde_json::to_string(order).map_err(Failure::new)?;
     if let Some(mut stdin) = child.stdin.take() {
         stdin.write_all(text.as_bytes()).map_err(io)?;
     }
     let id = child.id();
-    let ended = with_quota(cell.id.beside, id, || child.wait_with_output()).map_err(io)?;
+    let end = || child.wait_with_output();
+    let ended = match &quota {
+        Some(quota) => quota.keep(id, end),
+        None => end(),
+    };
+    let ended = ended.map_err(io)?;
     if !ended.status.success() {
         let said = String::from_utf8_lossy(&ended.stderr);
         return Err(failed(&format!("{}: {}", ended.status, said.trim())));

@@ -255,6 +255,7 @@ mod tests {
             cell: draw::cell(id),
             repeated: 0,
             disturbed: 0,
+            quota: None,
             contenders: vec![
                 (
                     Contender::Glibc,

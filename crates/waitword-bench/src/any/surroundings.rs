@@ -1,4 +1,4 @@
-//! What goes on beside a measurement: busy processes, a quota of CPU time, one CPU.
+//! What goes on beside a measurement: busy processes, one CPU. (A quota of CPU time: `quota.rs`.)
 
 use super::cell::Beside;
 use crate::harness::Failure;
@@ -7,9 +7,7 @@ use libc::pid_t;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Processes that compute, for as long as this lives.
 pub(super) struct Busy(Vec<pid_t>);
@@ -91,46 +89,8 @@ pub(super) fn confine(command: &mut Command, beside: Beside) {
     }
 }
 
-/// A quota is for so long a time, as the kernel's.
-const PERIOD: Duration = Duration::from_millis(100);
-const QUOTA: Duration = Duration::from_millis(50);
-const LOOK: Duration = Duration::from_millis(1);
-
-/// Gives a child its quota until `f` has returned: stops it once it has used that much of a period, until the next one. What the
-/// kernel does with `cpu.max`, within a millisecond; without the right to set that.
-pub(super) fn with_quota<T>(beside: Beside, child: u32, f: impl FnOnce() -> T) -> T {
-    if beside != Beside::HalfQuota {
-        return f();
-    }
-    let process = child as pid_t;
-    let is_over = &AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            while !is_over.load(SeqCst) {
-                let (began, used) = (Instant::now(), cpu_time(process));
-                let mut is_stopped = false;
-                while began.elapsed() < PERIOD && !is_over.load(SeqCst) {
-                    thread::sleep(LOOK);
-                    if !is_stopped && cpu_time(process).saturating_sub(used) >= QUOTA {
-                        // SAFETY: no memory is passed. A child of ours that nobody has waited for yet.
-                        unsafe { libc::kill(process, libc::SIGSTOP) };
-                        is_stopped = true;
-                    }
-                }
-                if is_stopped {
-                    // SAFETY: as above.
-                    unsafe { libc::kill(process, libc::SIGCONT) };
-                }
-            }
-        });
-        let result = f();
-        is_over.store(true, SeqCst);
-        result
-    })
-}
-
 /// What a process has used so far. One that is gone uses no more.
-fn cpu_time(process: pid_t) -> Duration {
+pub(super) fn cpu_time(process: pid_t) -> Duration {
     let mut clock = 0;
     // SAFETY: `clock` and `time` are places for the answers.
     unsafe {
@@ -147,6 +107,10 @@ fn cpu_time(process: pid_t) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::thread;
+    use std::time::Instant;
+
+    const LOOK: Duration = Duration::from_millis(1);
 
     #[test]
     fn a_busy_process_is_busy_and_ends() {
@@ -159,23 +123,5 @@ mod tests {
         }
         drop(busy);
         assert_eq!(cpu_time(process), Duration::ZERO);
-    }
-
-    #[test]
-    fn a_quota_is_kept() {
-        let mut command = Command::new("sh");
-        command.args(["-c", "while :; do :; done"]);
-        confine(&mut command, Beside::OneCpu);
-        let mut child = command.spawn().unwrap();
-        let process = child.id() as pid_t;
-        let used = with_quota(Beside::HalfQuota, child.id(), || {
-            let before = cpu_time(process);
-            thread::sleep(Duration::from_secs(1));
-            cpu_time(process) - before
-        });
-        child.kill().unwrap();
-        child.wait().unwrap();
-        // Not more; how much it gets of a loaded machine is not ours to say.
-        assert!(used < Duration::from_millis(700), "{used:?}");
     }
 }

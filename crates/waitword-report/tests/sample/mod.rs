@@ -152,6 +152,7 @@ fn random_loads() -> AnyReport {
             cell: any::draw::cell(id),
             repeated: 1,
             disturbed: 0,
+            quota: None,
             contenders: vec![
                 (Contender::Glibc, rounds(2.0)),
                 (Contender::Absl, rounds(1.0)),

@@ -24,6 +24,9 @@
 //!   CPU 1   B samples, naps               | has it reserved | B holds it, again and again ..........
 //! ```
 //!
+//! A process that uses up a CPU quota gains less by a second CPU: while two of its threads contend, it
+//! is throttled sooner. There a lock counts as monopolized much sooner too ([`Limits::THROTTLED`]).
+//!
 //! # Samples
 //!
 //! | of | shows | how | when |
@@ -45,20 +48,11 @@ use core::time::Duration;
 /// takes three atomic operations and the way to them, some 40 ns: so there are fewer than 16, which is
 /// what the word counts to. Tried: 400 ns, where a slow line hid a monopoly.
 pub(super) const SAMPLE: Duration = Duration::from_nanos(600);
-/// As many turns in a sample, in quarters, are more than two CPUs would have: sections and gaps of
-/// 110 to 140 ns at most, where a cache line moves in 100 to 250 ns. Tried: 8 and 10, which lose up to
-/// a tenth of the throughput where gaps are twice as long as sections; 12, some of it.
-const MONOPOLIZED: u32 = 13;
 /// The first nap. (The kernel adds 50 µs to each, and the CPU's wake-up some more.)
 const SHORTEST_NAP: u64 = 20_000;
 
 /// So many samples without a turn end it.
 const MOST_WITHOUT: u32 = 4;
-/// A lock is saturated if it is held for so many hundredths of the time. Tried (`docs/constants.md`):
-/// 40 to 80, within the noise; 101, which is never, 0.97 of the throughput with 1.17 of the CPU.
-const SATURATED: u32 = 67;
-/// A lock that is held for less of the time than this is far from that.
-const FAR_FROM_SATURATED: u32 = 50;
 /// Between two looks at how the lock is used.
 pub(super) const LOOK_EVERY: Duration = Duration::from_nanos(500);
 /// After so many turns it is known.
@@ -69,12 +63,50 @@ pub(super) const MOST_LOOKS: u32 = 80;
 pub(super) const MOST_LOOKS_AT_ONE: u32 = 40;
 /// As many turns in a sample, in quarters, say enough.
 const SHORTEST_TURNS: u32 = 8;
-/// So many samples of turns for one of the use, which takes longer; and twice as many for the next, if
-/// that one said nothing, or that the lock is far from saturated, up to so many doublings.
-const TURNS_FOR_ONE_USE: u32 = 8;
+/// A sample of the use is seldomer by so many doublings at most.
 const MOST_DOUBLINGS: u32 = 4;
 /// So many naps for one sample of the use.
 const NAPS_FOR_ONE_USE: u32 = 4;
+
+/// From where on a second CPU does not help.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// As many turns in a sample, in quarters, are more than two CPUs would have.
+    monopolized: u32,
+    /// A lock is saturated if it is held for so many hundredths of the time.
+    saturated: u32,
+    /// One that is held for less is far from that.
+    far_from_saturated: u32,
+    /// So many samples of turns for one of the use, which takes longer; and twice as many for the
+    /// next, if that one said nothing, or that the lock is far from saturated.
+    turns_for_one_use: u32,
+}
+
+impl Limits {
+    const USUAL: Self = Self {
+        monopolized: MONOPOLIZED,
+        saturated: SATURATED,
+        far_from_saturated: 50,
+        turns_for_one_use: TURNS_FOR_ONE_USE,
+    };
+    /// Of a process that is throttled. On 24 mutexes and 24 queues with half of a CPU, with
+    /// [`LONGEST_STAY_IF_THROTTLED`](crate::park::spin): 1.09 and 1.06 of the usual limits' throughput.
+    const THROTTLED: Self = Self {
+        monopolized: MONOPOLIZED / 2,
+        saturated: SATURATED / 2,
+        far_from_saturated: 20,
+        turns_for_one_use: TURNS_FOR_ONE_USE / 4,
+    };
+}
+
+/// Sections and gaps of 110 to 140 ns at most, where a cache line moves in 100 to 250 ns. Tried: 8
+/// and 10, which lose up to a tenth of the throughput where gaps are twice as long as sections; 12,
+/// some of it.
+const MONOPOLIZED: u32 = 13;
+/// Tried (`docs/constants.md`): 40 to 80, within the noise; 101, which is never, 0.97 of the
+/// throughput with 1.17 of the CPU.
+const SATURATED: u32 = 67;
+const TURNS_FOR_ONE_USE: u32 = 8;
 
 /// How a lock is used while its heir leaves it alone.
 #[derive(Clone, Copy, Debug)]
@@ -111,9 +143,18 @@ pub(super) struct Monopoly {
     since: u32,
     /// The last nap, in nanoseconds; 0: the lock is not monopolized.
     nap: u64,
+    /// The process is (`park/spin/throttling.rs`).
+    is_throttled: bool,
 }
 
 impl Monopoly {
+    fn limits(self) -> Limits {
+        match self.is_throttled {
+            true => Limits::THROTTLED,
+            false => Limits::USUAL,
+        }
+    }
+
     /// What is to be sampled next.
     pub(super) fn next_sample(self) -> Sample {
         match self.is_saturated() {
@@ -126,11 +167,13 @@ impl Monopoly {
 
     fn is_use_due(self) -> bool {
         let has_shortest_turns = self.are_short() && self.turns >= SHORTEST_TURNS;
-        self.nap == 0 && !has_shortest_turns && self.since >= TURNS_FOR_ONE_USE << self.unused
+        self.nap == 0
+            && !has_shortest_turns
+            && self.since >= self.limits().turns_for_one_use << self.unused
     }
 
     pub(super) fn is_saturated(self) -> bool {
-        self.held >= SATURATED
+        self.held >= self.limits().saturated
     }
 
     fn next_nap(self) -> u64 {
@@ -170,7 +213,7 @@ impl Monopoly {
             without: 0,
             ..self
         };
-        let next = next.with_use_noted(held >= FAR_FROM_SATURATED);
+        let next = next.with_use_noted(held >= self.limits().far_from_saturated);
         let nap = match next.is_saturated() {
             true => self.next_nap(),
             false => 0,
@@ -217,7 +260,7 @@ impl Monopoly {
         if self.is_saturated() || took >= 2 * SAMPLE.as_nanos() as u64 {
             return (self, 0);
         }
-        let since = (self.since + 1).min(TURNS_FOR_ONE_USE << MOST_DOUBLINGS);
+        let since = (self.since + 1).min(self.limits().turns_for_one_use << MOST_DOUBLINGS);
         let seen = Self { since, ..self };
         if turns == 0 {
             return seen.without_turns();
@@ -226,7 +269,7 @@ impl Monopoly {
             0 => turns * 4,
             mean => (mean * 3 + turns * 4) / 4,
         };
-        let nap = match turns >= MONOPOLIZED {
+        let nap = match turns >= self.limits().monopolized {
             true => self.next_nap(),
             false => 0,
         };
@@ -262,8 +305,9 @@ impl Monopoly {
             | u64::from(self.turns)
     }
 
-    pub(super) fn from_bits(bits: u64) -> Self {
+    pub(super) fn from_bits(bits: u64, is_throttled: bool) -> Self {
         Self {
+            is_throttled,
             turns: (bits & 0xff) as u32,
             without: (bits >> 8 & 0xf) as u32,
             unused: (bits >> 12 & 0xf) as u32,
@@ -284,7 +328,7 @@ mod tests {
     fn naps(monopoly: &mut Monopoly, turns: &[u32]) -> Vec<u64> {
         let nap = |&turns: &u32| {
             let (next, nap) = monopoly.with(turns, TOOK);
-            assert_eq!(Monopoly::from_bits(next.to_bits()), next);
+            assert_eq!(Monopoly::from_bits(next.to_bits(), false), next);
             *monopoly = next;
             nap
         };
@@ -320,6 +364,28 @@ mod tests {
     }
 
     #[test]
+    fn in_a_throttled_process_a_lock_is_monopolized_sooner() {
+        let usual = Monopoly::default();
+        let throttled = Monopoly::from_bits(usual.to_bits(), true);
+        let naps = |monopoly: Monopoly| {
+            let (counted, by_turns) = monopoly.with(2, TOOK);
+            assert_eq!(
+                Monopoly::from_bits(counted.to_bits(), monopoly.is_throttled),
+                counted
+            );
+            let (used, by_use) = monopoly.with_use(held_for(40));
+            assert_eq!(used.is_saturated(), by_use != 0);
+            [by_turns, by_use]
+        };
+        assert_eq!(naps(usual), [0, 0]);
+        assert_eq!(naps(throttled), [SHORTEST_NAP, SHORTEST_NAP]);
+        assert_eq!(throttled.with(1, TOOK).1, 0);
+        assert_eq!(throttled.with_use(held_for(30)).1, 0);
+        assert_eq!(turns_before_use(usual, 1), 8);
+        assert_eq!(turns_before_use(throttled, 1), 2);
+    }
+
+    #[test]
     fn a_sample_that_took_too_long_is_none() {
         let mut monopoly = Monopoly::default();
         naps(&mut monopoly, &[4]);
@@ -347,7 +413,7 @@ mod tests {
         let mut naps = vec![];
         while monopoly.next_sample() == Sample::Nothing {
             let (next, nap) = monopoly.with_nap();
-            assert_eq!(Monopoly::from_bits(next.to_bits()), next);
+            assert_eq!(Monopoly::from_bits(next.to_bits(), false), next);
             naps.push(nap / SHORTEST_NAP);
             monopoly = next;
         }

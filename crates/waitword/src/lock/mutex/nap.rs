@@ -4,7 +4,7 @@
 
 use super::RawPosixMutex;
 use super::monopoly::Monopoly;
-use crate::park::spin::LockHistory;
+use crate::park::spin::{self, LockHistory};
 
 /// How often turns are counted, at most, where the lock was not monopolized lately.
 pub(super) const SAMPLE_EVERY: u64 = 100_000;
@@ -16,7 +16,7 @@ fn history_of(mutex: &RawPosixMutex) -> &'static LockHistory {
 
 /// What was counted of the lock's turns lately.
 fn turns_of(mutex: &RawPosixMutex) -> Monopoly {
-    Monopoly::from_bits(history_of(mutex).counted())
+    Monopoly::from_bits(history_of(mutex).counted(), spin::is_throttled())
 }
 
 /// Whether the lock was found to be so lately.

@@ -342,8 +342,10 @@ impl<'a> Contender<'a> {
         self.note_parking();
         stats::count(Event::Sleeps);
         // It is late behind that only.
-        self.mutex.note_heir(began.later(nap));
+        let ends = began.later(nap);
+        self.mutex.note_heir(ends);
         sched::sleep_nanoseconds(nap as i64);
+        spin::wanted_cpu(ends.nanoseconds(), Moment::now().nanoseconds());
         true
     }
 

@@ -14,10 +14,11 @@ pub(crate) use model::{has_one_cpu, is_allowed, nanoseconds, pauses};
 #[cfg(not(loom))]
 mod real {
     use super::super::policy::LONGEST_STAY;
+    use crate::oncpu::current_cpu;
     use crate::sys;
     use crate::sys::clock::{Clock, now};
     use core::hint::spin_loop;
-    use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+    use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
     use core::time::Duration;
 
     /// A budget beyond this is a mistake, not a wish.
@@ -29,7 +30,49 @@ mod real {
     // known of one is no condition for using another, so everything is Relaxed.
     static NANOSECONDS: AtomicU64 = AtomicU64::new(UNKNOWN);
     static PAUSES_IN_1024_NS: AtomicU64 = AtomicU64::new(UNKNOWN);
-    static HAS_ANOTHER_CPU: AtomicBool = AtomicBool::new(false);
+    static CPUS: Cpus = Cpus::new();
+
+    /// Whether the process has more than one CPU.
+    ///
+    /// The thread that contends first says what it may run on. If that is one CPU, others may still
+    /// be bound to other ones, as where each thread has a CPU of its own: so each looks where it runs
+    /// until one runs elsewhere.
+    struct Cpus {
+        are_several: AtomicBool,
+        /// The one that the first thread was bound to; [`Self::ANY`] if that is not known.
+        only: AtomicU32,
+    }
+
+    impl Cpus {
+        const ANY: u32 = u32::MAX;
+
+        const fn new() -> Self {
+            Self {
+                are_several: AtomicBool::new(false),
+                only: AtomicU32::new(Self::ANY),
+            }
+        }
+
+        fn begin(&self, are_several: bool, current: Option<u32>) {
+            self.only.store(current.unwrap_or(Self::ANY), Relaxed);
+            self.are_several.store(are_several, Relaxed);
+        }
+
+        #[inline]
+        fn are_several(&self, current: impl FnOnce() -> Option<u32>) -> bool {
+            self.are_several.load(Relaxed) || self.runs_elsewhere(current())
+        }
+
+        #[cold]
+        fn runs_elsewhere(&self, current: Option<u32>) -> bool {
+            let only = self.only.load(Relaxed);
+            let is_elsewhere = only != Self::ANY && current.is_some_and(|cpu| cpu != only);
+            if is_elsewhere {
+                self.are_several.store(true, Relaxed);
+            }
+            is_elsewhere
+        }
+    }
 
     pub(crate) fn budget() -> Duration {
         Duration::from_nanos(nanoseconds())
@@ -67,7 +110,7 @@ mod real {
         nanoseconds() != 0 && has_another_cpu()
     }
 
-    /// Whether two threads of this process cannot run at once. False, too, where staying awake has been
+    /// Whether no two threads of this process run at once, as far as is known. False, too, where staying awake has been
     /// turned off: then nobody finds out how many CPUs there are.
     #[inline]
     pub(crate) fn has_one_cpu() -> bool {
@@ -78,13 +121,13 @@ mod real {
     #[cfg(test)]
     pub(crate) fn pretend_to_have_one_cpu() {
         pauses_in_1024_ns();
-        HAS_ANOTHER_CPU.store(false, Relaxed);
+        CPUS.begin(false, None);
     }
 
     #[inline]
     fn has_another_cpu() -> bool {
         pauses_in_1024_ns();
-        HAS_ANOTHER_CPU.load(Relaxed)
+        CPUS.are_several(current_cpu)
     }
 
     /// How many pause instructions take about that long; at least 1.
@@ -116,9 +159,32 @@ mod real {
         // The shortest: in the others this thread may have lost its CPU.
         let took = (0..TIMES).map(|_| time()).min().unwrap_or(0).max(1);
         let pauses = (PAUSES * 1024 / took).max(1);
-        HAS_ANOTHER_CPU.store(sys::sched::cpus() > 1, Relaxed);
+        CPUS.begin(sys::sched::cpus() > 1, current_cpu());
         PAUSES_IN_1024_NS.store(pauses, Relaxed);
         pauses
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn threads_that_are_bound_to_a_cpu_each_have_several() {
+            let cpus = Cpus::new();
+            cpus.begin(false, Some(3));
+            assert!(!cpus.are_several(|| Some(3)));
+            assert!(!cpus.are_several(|| None));
+            assert!(cpus.are_several(|| Some(2)));
+            // From now on.
+            assert!(cpus.are_several(|| Some(3)));
+        }
+
+        #[test]
+        fn what_is_not_known_of_the_first_shows_nothing() {
+            let cpus = Cpus::new();
+            cpus.begin(false, None);
+            assert!(!cpus.are_several(|| Some(1)));
+        }
     }
 }
 

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `policy.rs` | for how long, and what a waiter does meanwhile; pure |
 //! | `history.rs` | how it went, at each lock and in each parker |
-//! | `limit.rs` | what is allowed (`WAITWORD_SPIN_NS`), and how long a pause instruction takes |
+//! | `limit.rs` | what is allowed (`WAITWORD_SPIN_NS`, CPUs), and how long a pause instruction takes |
+//! | `throttling.rs` | whether the process uses up a CPU quota |
 //! | `yielding.rs` | yielding the CPU, where that gives it to a thread of this process |
 
 mod history;
@@ -12,6 +13,8 @@ mod limit;
 #[cfg(loom)]
 mod model;
 mod policy;
+#[cfg(not(loom))]
+mod throttling;
 #[cfg(not(loom))]
 mod yielding;
 
@@ -22,9 +25,10 @@ pub(crate) use limit::pretend_to_have_one_cpu;
 pub(crate) use limit::{budget, set_budget};
 pub(crate) use limit::{has_one_cpu, is_allowed};
 #[cfg(loom)]
-pub(crate) use model::{is_beside_others, let_others_be_busy};
+pub(crate) use model::{is_beside_others, is_throttled, let_others_be_busy};
 #[cfg(all(test, not(loom)))]
 pub(crate) use policy::BETWEEN_YIELDS;
+use policy::LONGEST_STAY_IF_THROTTLED;
 pub(crate) use policy::{LONGEST_STAY, SpinPolicy};
 #[cfg(all(test, not(loom)))]
 pub(crate) use yielding::pretend_to_be_beside_others;
@@ -41,6 +45,27 @@ fn nanoseconds() -> u64 {
 #[cfg(not(loom))]
 pub(crate) fn is_beside_others() -> bool {
     yielding::have_been_in_vain() && !yielding::is_worth_while(nanoseconds())
+}
+
+#[cfg(not(loom))]
+static THROTTLING: throttling::Throttling = throttling::Throttling::new();
+
+/// Whether the process uses up a CPU quota, as far as waiters have noticed.
+#[cfg(not(loom))]
+#[inline]
+pub(crate) fn is_throttled() -> bool {
+    THROTTLING.is_on()
+}
+
+/// Notes that the calling thread has wanted a CPU since the time `from`, and has one `now`.
+#[inline]
+pub(crate) fn wanted_cpu(from: u64, now: u64) {
+    #[cfg(not(loom))]
+    THROTTLING.wanted_cpu(from, now, || {
+        crate::sys::clock::process_cpu_time().as_nanos() as u64
+    });
+    #[cfg(loom)]
+    let _ = (from, now);
 }
 
 fn pause(pauses: u32) {
@@ -122,12 +147,17 @@ impl<'a> FirstLooks<'a> {
 
 /// A policy for a waiter that has waited since `began`.
 pub(crate) fn begin(began: u64, history: &History, adapts: bool) -> SpinPolicy {
-    SpinPolicy::begin(began, history.budget(limit::nanoseconds(), adapts))
+    let longest = match is_throttled() {
+        true => limit::nanoseconds().min(LONGEST_STAY_IF_THROTTLED),
+        false => limit::nanoseconds(),
+    };
+    SpinPolicy::begin(began, history.budget(longest, adapts))
 }
 
 /// Leaves the word alone for a moment, and the CPU to others if there are any and it has not come
 /// to what is `enough`; whether others ran.
 pub(crate) fn linger(policy: &mut SpinPolicy, now: u64, enough: impl Fn() -> bool) -> bool {
+    wanted_cpu(policy.looks(now), now);
     if policy.pauses() {
         pause(limit::pauses(policy::BETWEEN_YIELDS));
         if enough() {
@@ -148,9 +178,11 @@ pub(crate) fn linger(policy: &mut SpinPolicy, now: u64, enough: impl Fn() -> boo
 }
 
 /// Notes how a stay ended, if that shows anything.
-pub(crate) fn end(policy: SpinPolicy, history: &History, was_worth_while: bool) {
+pub(crate) fn end(mut policy: SpinPolicy, history: &History, was_worth_while: bool) {
     if was_worth_while || !policy.is_short() {
-        history.stayed(policy.spent(nanoseconds()), was_worth_while);
+        let now = nanoseconds();
+        wanted_cpu(policy.looks(now), now);
+        history.stayed(policy.spent(now), was_worth_while);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Models have no other processes; one says whether there are some.
+//! Models have no other processes; one says whether there are some. Nor have they a CPU quota.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -13,4 +13,8 @@ pub(crate) fn let_others_be_busy() {
 
 pub(crate) fn is_beside_others() -> bool {
     BESIDE_OTHERS.load(Relaxed)
+}
+
+pub(crate) fn is_throttled() -> bool {
+    false
 }

@@ -1,0 +1,222 @@
+//! Whether the process is throttled: stopped with all of its threads, now and then, because it has
+//! used up its CPU quota (cgroups(7), `cpu.max`).
+//!
+//! With a quota, the throughput is the quota divided by the CPU time of an operation. A waiter that
+//! stays awake pays with CPU time that its process then lacks. So waiters stay awake for less
+//! ([`LONGEST_STAY_IF_THROTTLED`](super::policy)), and locks are left to one thread sooner
+//! (`lock/mutex/monopoly.rs`).
+//!
+//! The quota stands in files, and a lock that opens files surprises its program: the drop-in opens
+//! none. It need not be used up, and may change. But a waiter notices what it does. If much time
+//! passed between two of its looks, at which it was awake, it had no CPU. If the process had hardly
+//! any CPU time meanwhile, no other thread had one either:
+//!
+//! ```text
+//!   CPU 0   A holds the lock ...| throttled .................................| A goes on
+//!   CPU 1   B looks, B looks ...| throttled .................................| B looks: 75 ms later
+//!   stamp         ^ the process's CPU time is read every [`EVERY`]              ^ and now: 1 ms more
+//! ```
+//!
+//! One CPU that another process has for a while looks different: the threads on the others go on.
+//! Where others have all CPUs for so long, or somebody stops the process (`SIGSTOP`), it looks the
+//! same. Then, too, CPU time is what the process lacks.
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The CPU time is read so often, in nanoseconds, while threads are awake and wait. It takes 0.3 µs,
+/// and some more for each thread of the process.
+const EVERY: u64 = 1_000_000;
+/// Another process has a CPU for 3 or 4 ms, one slice of the scheduler's. A quota is most often one of
+/// each 100 ms.
+const LONG: u64 = 10_000_000;
+/// The process counts as throttled for so many times as long as it stood still: then it will be
+/// throttled again, or has had the wrong policy for 1 % of the time.
+const TIMES: u64 = 100;
+/// But no longer: somebody may have stopped it for hours.
+const LONGEST: u64 = 10_000_000_000;
+
+/// What waiters have noticed. All of this is a guess, so everything is Relaxed.
+pub(super) struct Throttling {
+    /// When the CPU time was read, and what it was.
+    stamp: AtomicU64,
+    /// In nanoseconds of the monotonic clock; 0: the process is not throttled.
+    until: AtomicU64,
+}
+
+/// Two times, in units of 65,536 ns, which wrap around after 78 hours.
+#[derive(Clone, Copy)]
+struct Stamp {
+    time: u32,
+    cpu_time: u32,
+}
+
+fn units(nanoseconds: u64) -> u32 {
+    (nanoseconds >> 16) as u32
+}
+
+/// How much later than `then` it is `now`; negative, if it is earlier.
+fn since(then: u32, now: u32) -> i32 {
+    now.wrapping_sub(then) as i32
+}
+
+impl Throttling {
+    pub(super) const fn new() -> Self {
+        Self {
+            stamp: AtomicU64::new(0),
+            until: AtomicU64::new(0),
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_on(&self) -> bool {
+        self.until.load(Relaxed) != 0
+    }
+
+    fn stamp(&self) -> Stamp {
+        let bits = self.stamp.load(Relaxed);
+        Stamp {
+            time: (bits >> 32) as u32,
+            cpu_time: bits as u32,
+        }
+    }
+
+    /// Notes that a thread wanted a CPU from the time `from` on, and has one `now`.
+    #[inline]
+    pub(super) fn wanted_cpu(&self, from: u64, now: u64, cpu_time: impl FnOnce() -> u64) {
+        // A younger stamp shows nothing: another thread has just noticed what there is to notice. One
+        // of the future is that of a process that has not waited for 39 hours, or never.
+        let age = since(self.stamp().time, units(now)).unsigned_abs();
+        if age >= units(EVERY) {
+            self.look(from, now, cpu_time());
+        }
+    }
+
+    #[cold]
+    fn look(&self, from: u64, now: u64, cpu_time: u64) {
+        let before = self.stamp();
+        let stood_still = now.saturating_sub(from);
+        let had = since(before.cpu_time, units(cpu_time));
+        // The process may have had some more in the last moments before, and just now.
+        let is_throttled = stood_still > LONG
+            && since(before.time, units(from)) >= 0
+            && had < units(stood_still / 4) as i32;
+        if is_throttled {
+            let until = now + (stood_still * TIMES).min(LONGEST);
+            self.until.store(until, Relaxed);
+        } else if self.is_on() && now >= self.until.load(Relaxed) {
+            self.until.store(0, Relaxed);
+        }
+        let stamp = u64::from(units(now)) << 32 | u64::from(units(cpu_time));
+        self.stamp.store(stamp, Relaxed);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A process with a waiter.
+    struct Process {
+        throttling: Throttling,
+        now: u64,
+        cpu_time: u64,
+    }
+
+    impl Process {
+        fn new() -> Self {
+            Self {
+                throttling: Throttling::new(),
+                // 50 hours: half of what a stamp can say.
+                now: 180_000_000 * MS,
+                cpu_time: 0,
+            }
+        }
+
+        fn looks(&mut self, from: u64) -> bool {
+            let cpu_time = self.cpu_time;
+            self.throttling.wanted_cpu(from, self.now, || cpu_time);
+            self.throttling.is_on()
+        }
+
+        /// It looks every 0.1 ms, for so long, while the process uses so many CPUs.
+        fn runs(&mut self, milliseconds: u64, cpus: u64) -> bool {
+            for _ in 0..milliseconds * 10 {
+                let from = self.now;
+                self.now += MS / 10;
+                self.cpu_time += cpus * MS / 10;
+                self.looks(from);
+            }
+            self.throttling.is_on()
+        }
+
+        /// It has no CPU for so long, while the process uses so many others, and looks then.
+        fn lacks_cpu(&mut self, milliseconds: u64, other_cpus: u64) -> bool {
+            let from = self.now;
+            self.now += milliseconds * MS;
+            self.cpu_time += milliseconds * MS * other_cpus;
+            self.looks(from)
+        }
+    }
+
+    #[test]
+    fn a_process_that_stands_still_is_throttled_for_a_hundred_times_as_long() {
+        let mut process = Process::new();
+        assert!(!process.runs(25, 2));
+        assert!(process.lacks_cpu(50, 0));
+        assert!(process.runs(4_990, 2));
+        assert!(!process.runs(20, 2));
+    }
+
+    #[test]
+    fn it_is_not_for_much_longer_if_it_was_stopped_for_hours() {
+        let mut process = Process::new();
+        process.runs(5, 2);
+        assert!(process.lacks_cpu(36_000_000, 0));
+        process.now += LONGEST;
+        process.runs(2, 1);
+        assert!(!process.throttling.is_on());
+    }
+
+    #[test]
+    fn a_thread_without_a_cpu_is_not_enough_while_others_run() {
+        let mut process = Process::new();
+        process.runs(5, 2);
+        assert!(!process.lacks_cpu(50, 1));
+    }
+
+    #[test]
+    fn slices_of_another_process_are_not_enough() {
+        let mut process = Process::new();
+        process.runs(5, 2);
+        for _ in 0..100 {
+            assert!(!process.lacks_cpu(9, 0));
+            assert!(!process.runs(4, 2));
+        }
+    }
+
+    /// It sleeps, as a program without work does, and all of its threads find that at once.
+    #[test]
+    fn time_asleep_does_not_count() {
+        let mut process = Process::new();
+        process.runs(5, 2);
+        process.now += 1_000 * MS;
+        let now = process.now;
+        assert!(!process.looks(now));
+        assert!(!process.runs(5, 2));
+    }
+
+    /// The first of two waiters notices it; what the second sees shows nothing more.
+    #[test]
+    fn what_another_has_just_read_is_no_evidence() {
+        let mut process = Process::new();
+        process.runs(5, 2);
+        let from = process.now;
+        process.now += 50 * MS;
+        process.cpu_time += 50 * MS;
+        assert!(!process.looks(from));
+        process.now += 2 * MS;
+        assert!(!process.looks(from));
+    }
+}
