@@ -35,8 +35,8 @@ mod real {
     /// Whether the process has more than one CPU.
     ///
     /// The thread that contends first says what it may run on. If that is one CPU, others may still
-    /// be bound to other ones, as where each thread has a CPU of its own: so each looks where it runs
-    /// until one runs elsewhere.
+    /// be bound to other ones, as where each thread has a CPU of its own: so each waiter looks where it
+    /// runs until one runs elsewhere.
     struct Cpus {
         are_several: AtomicBool,
         /// The one that the first thread was bound to; [`Self::ANY`] if that is not known.
@@ -58,12 +58,7 @@ mod real {
             self.are_several.store(are_several, Relaxed);
         }
 
-        #[inline]
-        fn are_several(&self, current: impl FnOnce() -> Option<u32>) -> bool {
-            self.are_several.load(Relaxed) || self.runs_elsewhere(current())
-        }
-
-        #[cold]
+        /// Whether the calling thread is on another CPU than that one. If so, there are several.
         fn runs_elsewhere(&self, current: Option<u32>) -> bool {
             let only = self.only.load(Relaxed);
             let is_elsewhere = only != Self::ANY && current.is_some_and(|cpu| cpu != only);
@@ -107,7 +102,7 @@ mod real {
     /// turned it off.
     #[inline]
     pub(crate) fn is_allowed() -> bool {
-        nanoseconds() != 0 && has_another_cpu()
+        nanoseconds() != 0 && (has_another_cpu() || CPUS.runs_elsewhere(current_cpu()))
     }
 
     /// Whether no two threads of this process run at once, as far as is known. False, too, where staying awake has been
@@ -127,7 +122,7 @@ mod real {
     #[inline]
     fn has_another_cpu() -> bool {
         pauses_in_1024_ns();
-        CPUS.are_several(current_cpu)
+        CPUS.are_several.load(Relaxed)
     }
 
     /// How many pause instructions take about that long; at least 1.
@@ -172,18 +167,17 @@ mod real {
         fn threads_that_are_bound_to_a_cpu_each_have_several() {
             let cpus = Cpus::new();
             cpus.begin(false, Some(3));
-            assert!(!cpus.are_several(|| Some(3)));
-            assert!(!cpus.are_several(|| None));
-            assert!(cpus.are_several(|| Some(2)));
-            // From now on.
-            assert!(cpus.are_several(|| Some(3)));
+            assert!(!cpus.runs_elsewhere(Some(3)) && !cpus.runs_elsewhere(None));
+            assert!(!cpus.are_several.load(Relaxed));
+            assert!(cpus.runs_elsewhere(Some(2)));
+            assert!(cpus.are_several.load(Relaxed));
         }
 
         #[test]
         fn what_is_not_known_of_the_first_shows_nothing() {
             let cpus = Cpus::new();
             cpus.begin(false, None);
-            assert!(!cpus.are_several(|| Some(1)));
+            assert!(!cpus.runs_elsewhere(Some(1)));
         }
     }
 }
