@@ -25,8 +25,7 @@ const LOOK: Duration = Duration::from_millis(1);
 pub enum Keeper {
     /// A control group (`cpu.max`, `cpu.cfs_quota_us`).
     Kernel,
-    /// Stop signals, within a millisecond; if the bench gets a CPU for that. The measured process
-    /// does not know that it has a quota.
+    /// Stop signals, within a millisecond; if the bench gets a CPU for that.
     Signals,
 }
 
@@ -154,7 +153,8 @@ fn stopping<T>(child: u32, f: impl FnOnce() -> T) -> T {
                 while began.elapsed() < PERIOD && !is_over.load(SeqCst) {
                     thread::sleep(LOOK);
                     if !is_stopped && cpu_time(process).saturating_sub(used) >= QUOTA {
-                        // SAFETY: no memory is passed. A child of ours that nobody has waited for yet.
+                        // SAFETY: the call passes no memory. The child has not been waited for, so
+                        // the number is still its own.
                         unsafe { libc::kill(process, libc::SIGSTOP) };
                         is_stopped = true;
                     }

@@ -238,3 +238,46 @@ impl<'a> Spin<'a> {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::sys::generation::ends_well;
+    use std::time::Duration;
+
+    /// In a child, since the whole process counts as throttled then. It has one thread: while that
+    /// sleeps, the process stands still.
+    #[test]
+    fn a_waiter_that_finds_its_process_throttled_shortens_the_stays_of_all() {
+        let history = History::new();
+        let is_shorter = || {
+            // By what these took, the next may take longer.
+            (0..80).for_each(|_| history.stayed(30_000, true));
+            let now = nanoseconds();
+            let is_over = begin(now, &history, false).is_over(now + LONGEST_STAY_IF_THROTTLED);
+            is_throttled() && is_over
+        };
+        let stands_still = || std::thread::sleep(Duration::from_millis(60));
+        let looks_once = || {
+            // The parent's stamp is out of date then.
+            stands_still();
+            let mut policy = begin(nanoseconds(), &history, false);
+            linger(&mut policy, nanoseconds(), || true);
+            policy
+        };
+        let in_linger = || {
+            let mut policy = looks_once();
+            stands_still();
+            linger(&mut policy, nanoseconds(), || true);
+            is_shorter()
+        };
+        let at_the_end = || {
+            let policy = looks_once();
+            stands_still();
+            end(policy, &history, true);
+            is_shorter()
+        };
+        assert!(ends_well(in_linger));
+        assert!(ends_well(at_the_end));
+    }
+}
