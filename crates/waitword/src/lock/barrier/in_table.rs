@@ -29,6 +29,7 @@ use super::{ARRIVAL, arrived};
 use crate::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 use crate::futex::parking::{Entry, Parked, Token, park, unpark};
 use crate::lock::key_of;
+use crate::park::{Until, spin};
 use crate::private::{Choice, repository};
 use crate::sys::clock::Deadline;
 
@@ -38,10 +39,23 @@ const OVER: Token = 1;
 /// All waiters are of one kind.
 const ARRIVED: u64 = 1;
 
+/// How many are still missing once the caller has arrived.
+fn missing(state: &AtomicU64, count: u32) -> u32 {
+    // Saturating, as all that is reckoned with here: another process may have written nonsense.
+    count.saturating_sub(arrived(state.load(Acquire)).saturating_add(1))
+}
+
 /// Whether whoever arrives now is the last.
 fn is_last(state: &AtomicU64, count: u32) -> bool {
-    // Saturating, as all that is reckoned with here: another process may have written nonsense.
-    arrived(state.load(Acquire)).saturating_add(1) >= count
+    missing(state, count) == 0
+}
+
+/// How a thread waits while so many others are missing.
+fn until(missing: u32, deadline: Option<&Deadline>) -> Until<'_> {
+    Until {
+        at_once: !spin::is_worth_while_for(missing),
+        ..deadline.into()
+    }
 }
 
 /// Arrives. `Some(true)` for the last of the round; `None`: the deadline has passed.
@@ -62,12 +76,13 @@ pub(super) fn arrive(state: &AtomicU64, count: u32, deadline: Option<&Deadline>)
             }
             others_are_missing
         };
+        let until = until(missing(state, count), deadline);
         let leave = |_| state.store(state.load(Acquire).saturating_sub(ARRIVAL), Release);
         match park(
             repository(),
             key_of(state),
             Entry::of_this_thread(ARRIVED),
-            deadline,
+            until,
             announce,
             leave,
         ) {
@@ -105,4 +120,21 @@ fn complete(state: &AtomicU64, count: u32) -> bool {
         },
     );
     is_over
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::sys::generation::ends_well;
+
+    /// In a child, since its whole process seems to have one then.
+    #[test]
+    fn beside_a_busy_process_a_thread_stays_awake_only_for_as_many_as_have_a_cpu() {
+        assert!(ends_well(|| {
+            let stays_for = |missing| !until(missing, None).at_once;
+            let is_quiet = stays_for(1) && stays_for(u32::MAX);
+            spin::pretend_to_be_beside_others(u64::from(u32::MAX));
+            is_quiet && stays_for(spin::cpus() - 1) && !stays_for(spin::cpus())
+        }));
+    }
 }

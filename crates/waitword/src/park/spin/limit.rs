@@ -3,13 +3,13 @@
 //! by CPU. It is measured at first use.
 
 #[cfg(not(loom))]
-pub(crate) use real::{budget, has_one_cpu, is_allowed, nanoseconds, pauses, set_budget};
+pub(crate) use real::{budget, cpus, has_one_cpu, is_allowed, nanoseconds, pauses, set_budget};
 
 #[cfg(all(test, not(loom)))]
 pub(crate) use real::pretend_to_have_one_cpu;
 
 #[cfg(loom)]
-pub(crate) use model::{has_one_cpu, is_allowed, nanoseconds, pauses};
+pub(crate) use model::{cpus, has_one_cpu, is_allowed, nanoseconds, pauses};
 
 #[cfg(not(loom))]
 mod real {
@@ -18,7 +18,7 @@ mod real {
     use crate::sys;
     use crate::sys::clock::{Clock, now};
     use core::hint::spin_loop;
-    use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+    use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
     use core::time::Duration;
 
     /// A budget beyond this is a mistake, not a wish.
@@ -32,13 +32,13 @@ mod real {
     static PAUSES_IN_1024_NS: AtomicU64 = AtomicU64::new(UNKNOWN);
     static CPUS: Cpus = Cpus::new();
 
-    /// Whether the process has more than one CPU.
+    /// How many CPUs the process has.
     ///
     /// The thread that contends first says what it may run on. If that is one CPU, others may still
     /// be bound to other ones, as where each thread has a CPU of its own: so each waiter looks where it
-    /// runs until one runs elsewhere.
+    /// runs until one runs elsewhere, and they count as two.
     struct Cpus {
-        are_several: AtomicBool,
+        count: AtomicU32,
         /// The one that the first thread was bound to; [`Self::ANY`] if that is not known.
         only: AtomicU32,
     }
@@ -48,14 +48,14 @@ mod real {
 
         const fn new() -> Self {
             Self {
-                are_several: AtomicBool::new(false),
+                count: AtomicU32::new(1),
                 only: AtomicU32::new(Self::ANY),
             }
         }
 
-        fn begin(&self, are_several: bool, current: Option<u32>) {
+        fn begin(&self, count: u32, current: Option<u32>) {
             self.only.store(current.unwrap_or(Self::ANY), Relaxed);
-            self.are_several.store(are_several, Relaxed);
+            self.count.store(count, Relaxed);
         }
 
         /// Whether the calling thread is on another CPU than that one. If so, there are several.
@@ -63,7 +63,7 @@ mod real {
             let only = self.only.load(Relaxed);
             let is_elsewhere = only != Self::ANY && current.is_some_and(|cpu| cpu != only);
             if is_elsewhere {
-                self.are_several.store(true, Relaxed);
+                self.count.store(2, Relaxed);
             }
             is_elsewhere
         }
@@ -116,13 +116,19 @@ mod real {
     #[cfg(test)]
     pub(crate) fn pretend_to_have_one_cpu() {
         pauses_in_1024_ns();
-        CPUS.begin(false, None);
+        CPUS.begin(1, None);
     }
 
     #[inline]
     fn has_another_cpu() -> bool {
+        cpus() > 1
+    }
+
+    /// How many CPUs the process has, as far as is known.
+    #[inline]
+    pub(crate) fn cpus() -> u32 {
         pauses_in_1024_ns();
-        CPUS.are_several.load(Relaxed)
+        CPUS.count.load(Relaxed)
     }
 
     /// How many pause instructions take about that long; at least 1.
@@ -154,7 +160,7 @@ mod real {
         // The shortest: in the others this thread may have lost its CPU.
         let took = (0..TIMES).map(|_| time()).min().unwrap_or(0).max(1);
         let pauses = (PAUSES * 1024 / took).max(1);
-        CPUS.begin(sys::sched::cpus() > 1, current_cpu());
+        CPUS.begin(sys::sched::cpus(), current_cpu());
         PAUSES_IN_1024_NS.store(pauses, Relaxed);
         pauses
     }
@@ -166,17 +172,17 @@ mod real {
         #[test]
         fn threads_that_are_bound_to_a_cpu_each_have_several() {
             let cpus = Cpus::new();
-            cpus.begin(false, Some(3));
+            cpus.begin(1, Some(3));
             assert!(!cpus.runs_elsewhere(Some(3)) && !cpus.runs_elsewhere(None));
-            assert!(!cpus.are_several.load(Relaxed));
+            assert_eq!(cpus.count.load(Relaxed), 1);
             assert!(cpus.runs_elsewhere(Some(2)));
-            assert!(cpus.are_several.load(Relaxed));
+            assert_eq!(cpus.count.load(Relaxed), 2);
         }
 
         #[test]
         fn what_is_not_known_of_the_first_shows_nothing() {
             let cpus = Cpus::new();
-            cpus.begin(false, None);
+            cpus.begin(1, None);
             assert!(!cpus.runs_elsewhere(Some(1)));
         }
     }
@@ -193,6 +199,10 @@ mod model {
 
     pub(crate) fn has_one_cpu() -> bool {
         false
+    }
+
+    pub(crate) fn cpus() -> u32 {
+        2
     }
 
     pub(crate) fn nanoseconds() -> u64 {

@@ -19,10 +19,10 @@ mod throttling;
 mod yielding;
 
 pub(crate) use history::{History, LockHistory};
-#[cfg(all(test, not(loom)))]
-pub(crate) use limit::pretend_to_have_one_cpu;
 #[cfg(not(loom))]
 pub(crate) use limit::{budget, set_budget};
+#[cfg(all(test, not(loom)))]
+pub(crate) use limit::{cpus, pretend_to_have_one_cpu};
 pub(crate) use limit::{has_one_cpu, is_allowed};
 #[cfg(loom)]
 pub(crate) use model::{is_beside_others, is_throttled, let_others_be_busy};
@@ -45,6 +45,13 @@ fn nanoseconds() -> u64 {
 #[cfg(not(loom))]
 pub(crate) fn is_beside_others() -> bool {
     yielding::have_been_in_vain() && !yielding::is_worth_while(nanoseconds())
+}
+
+/// Whether a thread that waits for so many others stays awake for them. Not if there are more of
+/// them than CPUs for them to run on, and a yield would give its own CPU to another process: while it
+/// stays awake one of them waits for that CPU.
+pub(crate) fn is_worth_while_for(others: u32) -> bool {
+    others < limit::cpus() || !is_beside_others()
 }
 
 #[cfg(not(loom))]
