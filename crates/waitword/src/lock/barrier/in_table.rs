@@ -50,7 +50,7 @@ fn is_last(state: &AtomicU64, count: u32) -> bool {
     missing(state, count) == 0
 }
 
-/// How a thread waits while so many others are missing.
+/// How a thread waits while this many others are missing.
 fn until(missing: u32, deadline: Option<&Deadline>) -> Until<'_> {
     Until {
         at_once: !spin::is_worth_while_for(missing),
@@ -127,11 +127,13 @@ mod tests {
     use super::*;
     use crate::sys::generation::ends_well;
 
-    /// In a child, since its whole process seems to have one then.
+    /// In a child process, since all of it counts as beside others from then on.
     #[test]
     fn beside_a_busy_process_a_thread_stays_awake_only_for_as_many_as_have_a_cpu() {
         assert!(ends_well(|| {
             let stays_for = |missing| !until(missing, None).at_once;
+            // Whatever yields have shown in the parent.
+            spin::pretend_to_be_beside_others(0);
             let is_quiet = stays_for(1) && stays_for(u32::MAX);
             spin::pretend_to_be_beside_others(u64::from(u32::MAX));
             is_quiet && stays_for(spin::cpus() - 1) && !stays_for(spin::cpus())

@@ -36,7 +36,7 @@ mod real {
     ///
     /// The thread that contends first says what it may run on. If that is one CPU, others may still
     /// be bound to other ones, as where each thread has a CPU of its own: so each waiter looks where it
-    /// runs until one runs elsewhere, and they count as two.
+    /// runs until one runs elsewhere. Such CPUs count as two.
     struct Cpus {
         count: AtomicU32,
         /// The one that the first thread was bound to; [`Self::ANY`] if that is not known.

@@ -47,9 +47,9 @@ pub(crate) fn is_beside_others() -> bool {
     yielding::have_been_in_vain() && !yielding::is_worth_while(nanoseconds())
 }
 
-/// Whether a thread that waits for so many others stays awake for them. Not if there are more of
-/// them than CPUs for them to run on, and a yield would give its own CPU to another process: while it
-/// stays awake one of them waits for that CPU.
+/// Whether a thread that waits for this many others stays awake. It does not if it cannot leave a
+/// CPU to each of them and a yield would give its own CPU to another process: while it stays awake,
+/// one of the others waits for that CPU.
 pub(crate) fn is_worth_while_for(others: u32) -> bool {
     others < limit::cpus() || !is_beside_others()
 }

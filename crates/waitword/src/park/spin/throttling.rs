@@ -29,7 +29,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// more for each thread of the process.
 const READ_EVERY: u64 = 1_000_000;
 /// A process that stood still for longer was throttled. A slice of another process lasts 3 or 4 ms;
-/// the period of a quota is 100 ms unless somebody sets another.
+/// a quota has a period of 100 ms by default.
 const STOOD_STILL: u64 = 10_000_000;
 /// The process counts as throttled for this many times the time it stood still. After that it is
 /// throttled again, or it loses 1 % of its time to the wrong policy.
