@@ -49,9 +49,9 @@ const SHORTEST_STAY: u64 = 2_000;
 /// which lose 1 to 4 % of the throughput and save 3 to 5 % of the CPU. Beside other processes, where nobody
 /// yields, 5 µs: 1.06 of the throughput on 48 loads, 1.00 on 132 others (mutexes 0.98).
 pub(crate) const LONGEST_STAY: u64 = 60_000;
-/// The longest in a process that uses up a CPU quota (`throttling.rs`): what it costs to park and be
-/// woken ("competitive spinning", Karlin et al. 1991). Tried: 4 µs, 0.99 of the throughput of mutexes
-/// and 0.87 of that of queues.
+/// The longest in a process that uses up a CPU quota (`throttling.rs`): what it costs to park and
+/// be woken ("competitive spinning", Karlin et al. 1991). Tried: 4 µs, 0.99 of the throughput of
+/// mutexes and 0.87 of that of queues.
 pub(crate) const LONGEST_STAY_IF_THROTTLED: u64 = 10_000;
 /// The budget where stays are not worth while: one yield.
 pub(crate) const STAY_IN_VAIN: u64 = 500;

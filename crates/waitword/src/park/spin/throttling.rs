@@ -6,24 +6,25 @@
 //! ([`LONGEST_STAY_IF_THROTTLED`](super::policy)), and locks are left to one thread sooner
 //! (`lock/mutex/monopoly.rs`).
 //!
-//! The quota is written in files, which a lock does not open: the drop-in promises so. They also say
-//! nothing of whether the process uses the quota up. A waiter notices that by itself. A long time
-//! between two looks of a waiter that is awake means that it had no CPU. If the process got hardly any
-//! CPU time meanwhile, no other thread had one either:
+//! The quota is written in files, which a lock does not open: the drop-in promises so. They also
+//! say nothing of whether the process uses the quota up. A waiter notices that by itself. A long
+//! time between two looks of a waiter that is awake means that it had no CPU. If the process got
+//! hardly any CPU time meanwhile, no other thread had one either:
 //!
 //! ```text
-//!   CPU 0   A holds the lock ...| throttled .................................| A goes on
-//!   CPU 1   B looks, B looks ...| throttled .................................| B looks: 75 ms later
-//!   stamp         ^ the process's CPU time is read every [`READ_EVERY`]            ^ and now: 1 ms more
+//!   CPU 0   A holds the lock ...| throttled ........................| A goes on
+//!   CPU 1   B looks, B looks ...| throttled ........................| B looks: 75 ms later
+//!   stamp         ^ the process's CPU time is read every READ_EVERY     ^ and now: 1 ms more
 //! ```
 //!
-//! Another process that takes one CPU looks different: the threads on other CPUs go on. Other processes
-//! that take all CPUs for 10 ms look the same, and so does a stop signal. In these cases, too, the
-//! process lacks CPU time.
+//! Another process that takes one CPU looks different: the threads on other CPUs go on. Other
+//! processes that take all CPUs for 10 ms look the same, and so does a stop signal. In these cases,
+//! too, the process lacks CPU time.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-// Times are in nanoseconds. A tenfold range of these has not been measured yet (`docs/constants.md`).
+// Times are in nanoseconds. A tenfold range of these has not been measured yet
+// (`docs/constants.md`).
 
 /// Time between two reads of the CPU time, while waiters are awake. A read takes 0.3 µs, and some
 /// more for each thread of the process.
@@ -98,8 +99,8 @@ impl Throttling {
         let before = self.stamp();
         let stood_still = now.saturating_sub(from);
         let had = since(before.cpu_time, units(cpu_time));
-        // The process may have had some more in the last moments before, and just now. In the child of
-        // a fork, which begins with none, the stamp is the parent's.
+        // The process may have had some more in the last moments before, and just now. In the child
+        // of a fork, which begins with none, the stamp is the parent's.
         let is_throttled = stood_still > STOOD_STILL
             && since(before.time, units(from)) >= 0
             && (0..units(stood_still / 4) as i32).contains(&had);
