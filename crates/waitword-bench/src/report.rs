@@ -63,7 +63,7 @@ use crate::harness::Better;
 use crate::locks::Missing;
 use crate::machine::Machine;
 use crate::origin::Origin;
-use crate::stats::{Ratio, Summary, all_infinite};
+use crate::stats::{ROUNDS_OF_PROGRAMS, ROUNDS_TO_PUBLISH, Ratio, Summary, all_infinite};
 use crate::usage::Usage;
 use crate::workload::Patch;
 use serde::{Deserialize, Serialize};
@@ -127,6 +127,15 @@ impl Report {
         }
         serde_json::from_value(any)
             .map_err(|error| format!("{} is no report: {error}", file.display()))
+    }
+
+    /// How many rounds it needs to be published. Fewer are a trial.
+    pub fn rounds_to_publish(&self) -> usize {
+        if self.workloads.iter().all(|of| of.name == "programs") {
+            ROUNDS_OF_PROGRAMS
+        } else {
+            ROUNDS_TO_PUBLISH
+        }
     }
 }
 

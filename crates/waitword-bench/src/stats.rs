@@ -11,7 +11,8 @@ mod quotient;
 mod ratio;
 
 pub use interval::{
-    Interval, ROUNDS_TO_PUBLISH, ROUNDS_TO_TELL, coverage, interval_of_median, sign_test,
+    Interval, ROUNDS_OF_PROGRAMS, ROUNDS_OF_RANDOM_LOADS, ROUNDS_TO_PUBLISH, ROUNDS_TO_TELL,
+    coverage, interval_of_median, sign_test,
 };
 pub use many::{FALSE_DISCOVERIES, greatest_that_counts};
 pub use quotient::interval_of_quotient;

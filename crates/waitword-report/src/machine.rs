@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 use waitword_bench::WINDOW;
 use waitword_bench::report::Report;
-use waitword_bench::stats::{ROUNDS_TO_PUBLISH, ROUNDS_TO_TELL};
+use waitword_bench::stats::ROUNDS_TO_TELL;
 
 /// What a reader must know before the first figure.
 pub(crate) fn notes(report: &Report) -> Vec<String> {
@@ -17,10 +17,10 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
             report.rounds
         ));
     }
-    if report.rounds >= ROUNDS_TO_TELL && report.rounds < ROUNDS_TO_PUBLISH {
+    let enough = report.rounds_to_publish();
+    if report.rounds >= ROUNDS_TO_TELL && report.rounds < enough {
         notes.push(format!(
-            "Few rounds ({}): a trial. What is published has at least {ROUNDS_TO_PUBLISH} \
-             (bench --rounds {ROUNDS_TO_PUBLISH}).",
+            "Few rounds ({}): a trial. What is published has at least {enough} (bench --rounds {enough}).",
             report.rounds
         ));
     }

@@ -21,7 +21,7 @@ use waitword_bench::locks::marked;
 use waitword_bench::machine::Machine;
 use waitword_bench::origin::Origin;
 use waitword_bench::report::Report;
-use waitword_bench::stats::ROUNDS_TO_PUBLISH;
+use waitword_bench::stats::ROUNDS_OF_RANDOM_LOADS;
 
 /// A stored report.
 #[derive(Debug)]
@@ -55,10 +55,10 @@ const CLOSE: &str = " -->";
 const END: &str = "<!-- results: end -->";
 
 impl Results {
-    /// One report of all workloads; of a workload that two files have, the first counts. `None` if
-    /// there are none.
-    fn merged(&self) -> Option<Report> {
-        let mut runs = self.runs.iter();
+    /// One report of all workloads but those of the file `without`; of a workload that two files have, the first counts. `None`
+    /// if there are none.
+    fn merged(&self, without: Option<&str>) -> Option<Report> {
+        let mut runs = self.runs.iter().filter(|run| Some(&*run.file) != without);
         let mut all = runs.next()?.report.clone();
         for run in runs {
             for workload in &run.report.workloads {
@@ -91,7 +91,7 @@ impl Results {
         for run in &self.any {
             let report = &run.report;
             text += &format!("\n### {}\n\n", run.file);
-            if let Some(note) = few(report.rounds) {
+            if let Some(note) = few(report.rounds, ROUNDS_OF_RANDOM_LOADS) {
                 text += &format!("**{note}**\n\n");
             }
             let seeds: Vec<String> = report.seeds().iter().map(u64::to_string).collect();
@@ -113,7 +113,7 @@ impl Results {
             );
         }
         let random: Vec<&AnyReport> = self.any.iter().map(|run| &run.report).collect();
-        match self.merged() {
+        match self.merged(None) {
             Some(report) => text + &chapters(&report, &random),
             None => text + "\nNothing was measured.\n",
         }
@@ -169,20 +169,27 @@ impl Results {
         Ok(text)
     }
 
-    /// A table of the workloads, and beneath it where they come from.
+    /// A table of the workloads, and beneath it the reports that some of it is from.
     fn of(&self, root: &str, table: impl Fn(&Report) -> String) -> String {
-        let Some(report) = self.merged() else {
+        let Some(report) = self.merged(None) else {
             return "Nothing was measured.\n".to_owned();
         };
-        let mut text = table(&report);
+        let all = table(&report);
+        let mut text = all.clone();
         for Run { file, report } in &self.runs {
+            if self
+                .merged(Some(file))
+                .is_some_and(|others| table(&others) == all)
+            {
+                continue;
+            }
             text += &source(
                 root,
                 file,
                 &report.origin,
                 &report.machine,
                 report.started,
-                report.rounds,
+                [report.rounds, report.rounds_to_publish()],
             );
         }
         text
@@ -198,7 +205,7 @@ impl Results {
                 &report.origin,
                 &report.machine,
                 report.started,
-                report.rounds,
+                [report.rounds, ROUNDS_OF_RANDOM_LOADS],
             );
         }
         if text.is_empty() {
@@ -208,9 +215,9 @@ impl Results {
     }
 }
 
-/// That so few rounds are a trial.
-pub(crate) fn few(rounds: usize) -> Option<String> {
-    (rounds < ROUNDS_TO_PUBLISH).then(|| {
+/// That rounds are a trial if they are not `enough` to be published.
+pub(crate) fn few(rounds: usize, enough: usize) -> Option<String> {
+    (rounds < enough).then(|| {
         format!("A trial of {rounds} rounds, which shows what the table will look like; not to be quoted.")
     })
 }
@@ -222,9 +229,9 @@ fn source(
     origin: &Origin,
     machine: &Machine,
     started: u64,
-    rounds: usize,
+    [rounds, enough]: [usize; 2],
 ) -> String {
-    let few = few(rounds).map_or_else(String::new, |note| format!(" **{note}**"));
+    let few = few(rounds, enough).map_or_else(String::new, |note| format!(" **{note}**"));
     let [(_, commit), (_, command), (_, compiler), (_, peers)] = &origin.lines()[..] else {
         unreachable!("four lines")
     };
@@ -312,7 +319,7 @@ mod tests {
 
     #[test]
     fn few_rounds_are_a_trial() {
-        assert!(few(7).unwrap().contains("not to be quoted"));
-        assert_eq!(few(21), None);
+        assert!(few(7, 9).unwrap().contains("not to be quoted"));
+        assert_eq!(few(9, 9), None);
     }
 }

@@ -196,4 +196,16 @@ static PROGRAMS: &[Program] = &[
         needs: &[need("stress-ng", "stress-ng")],
         prepare: |place, size| tools::stress(place, size, "futex"),
     },
+    Program {
+        name: "recursive mutexes, holders yield",
+        unit: "turn/s",
+        needs: &[need("gcc", "gcc")],
+        prepare: |place, size| written::holders(place, size, &["yield"], 20_000),
+    },
+    Program {
+        name: "recursive mutexes, holders sleep",
+        unit: "turn/s",
+        needs: &[need("gcc", "gcc")],
+        prepare: |place, size| written::holders(place, size, &["sleep"], 1_500),
+    },
 ];

@@ -52,6 +52,22 @@ pub(super) fn cpp(place: Place, size: Size) -> Result<Job, Failure> {
     Ok(job(place, "./locks", &[], size.of(40_000), 4))
 }
 
+/// `how` its threads hold a recursive mutex in every second turn: they `yield` or `sleep`.
+pub(super) fn holders(
+    place: Place,
+    size: Size,
+    how: &'static [&'static str],
+    turns: u64,
+) -> Result<Job, Failure> {
+    place.write("holders.c", include_str!("sources/holders.c"))?;
+    compile(
+        &place,
+        "gcc",
+        &["-O2", "-pthread", "holders.c", "-o", "holders"],
+    )?;
+    Ok(job(place, "./holders", how, size.of(turns), 16))
+}
+
 pub(super) fn rust_std(place: Place, size: Size) -> Result<Job, Failure> {
     place.write("locks.rs", include_str!("sources/std_locks.rs"))?;
     compile(

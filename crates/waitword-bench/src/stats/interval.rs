@@ -26,8 +26,12 @@ use serde::{Deserialize, Serialize};
 
 /// Of fewer rounds, no difference is told.
 pub const ROUNDS_TO_TELL: usize = 6;
-/// Of fewer rounds, nothing is published.
+/// Of fewer rounds, no workload is published.
 pub const ROUNDS_TO_PUBLISH: usize = 21;
+/// Of fewer rounds, no whole program is published: one takes seconds.
+pub const ROUNDS_OF_PROGRAMS: usize = 9;
+/// Of fewer rounds, no random loads are published: what is told is told of many loads.
+pub const ROUNDS_OF_RANDOM_LOADS: usize = 5;
 /// In how many runs the interval is to hold the true median.
 const WANTED: f64 = 0.99;
 /// What lies within this factor of 1 is the same.

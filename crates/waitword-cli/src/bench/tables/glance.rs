@@ -9,7 +9,7 @@ use super::figure;
 use waitword_bench::glance::{Entry, Glance, Row, glances};
 use waitword_bench::locks::{marked, remarks};
 use waitword_bench::report::Report;
-use waitword_bench::stats::{ROUNDS_TO_PUBLISH, Ratio};
+use waitword_bench::stats::Ratio;
 use waitword_bench::workload::Patch;
 use waitword_report::{how_sure, told};
 
@@ -162,9 +162,9 @@ fn rest(report: &Report) -> String {
         );
         text.push('\n');
     }
-    if report.rounds < ROUNDS_TO_PUBLISH {
-        text +=
-            &format!("Fewer than {ROUNDS_TO_PUBLISH} rounds: for a look, not to be published.\n");
+    let enough = report.rounds_to_publish();
+    if report.rounds < enough {
+        text += &format!("Fewer than {enough} rounds: for a look, not to be published.\n");
     }
     text + "Every row: --all. As a page with plots: --html FILE. Won, lost and why: --markdown FILE.\n"
 }
