@@ -18,7 +18,7 @@
 //! | reading again while one reads | always goes on | deadlocks if a writer has come meanwhile, except by the `recursive` calls |
 //! | a leaving writer is followed by | all readers that wait; else a writer | a writer that waits; else all readers |
 //! | barging | writers among themselves; readers among readers | writers among themselves |
-//! | a class that waits | a writer's turn comes after 1 ms of waiting (100 µs while CPUs are idle): newcomers wait too, until it has had the lock | a reader's turn comes after 1 ms: all readers get the lock when the next writer leaves |
+//! | a class that waits | a writer's turn comes after 1 to 10 ms of waiting (100 µs while CPUs are idle): newcomers wait too, until it has had the lock | a reader's turn comes after 1 ms: all readers get the lock when the next writer leaves |
 //!
 //! What that guarantees stands at [`Preference`]. Real-time threads that wait come before all others, by priority (`rank.rs`).
 //!
@@ -87,14 +87,14 @@ use state::{PREFER_WRITER, SHARED, State};
 
 /// Whom a [`RawRwLock`] prefers: readers, or writers. Decided when it is made.
 ///
-/// Neither class starves under either: whoever has waited for about a millisecond asks for a turn, after which newcomers queue
+/// Neither class starves under either: a thread that has waited for 1 to 10 ms asks for a turn, after which newcomers queue
 /// up behind, and the lock goes to whoever has waited longest. (How soon after, depends on how long the sections are.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Preference {
     /// POSIX's default, glibc's `PTHREAD_RWLOCK_PREFER_READER_NP`, and the default here. A reader waits only while somebody writes.
     ///
     /// Reading again while one reads **never deadlocks**, whoever waits. When a writer has its turn, a reader that comes is held
-    /// back, but never for longer than that writer has waited so far (100 µs at first if CPUs are idle; else, and then, 1 ms, 2, 4, ... 8192); a turn that brings the writer no luck ends
+    /// back, but never for longer than that writer has waited so far (100 µs at first if CPUs are idle, else 1 to 4 ms; then twice as long each time, at most 8.2 s); a turn that brings the writer no luck ends
     /// so, and the next lasts twice as long. So the writer has the lock at the latest soon after it has waited twice as long as the longest
     /// section of a reader, and a reader that read already has waited in vain, but not for ever.
     #[default]

@@ -14,7 +14,7 @@
 //!
 //! * **A release hands the lock over** when a real-time thread stands first: to that writer alone, or to that reader and the readers before the
 //!   first real-time writer.
-//! * **A real-time writer takes the turn** (`TURN`) as it queues, and not after a millisecond: newcomers queue up behind it. As always under
+//! * **A real-time writer takes the turn** (`TURN`) as it queues, and not after some milliseconds: newcomers queue up behind it. As always under
 //!   reader preference a reader waits for a turn no longer than its owner has waited so far, 1 ms at first, since it may hold the lock already: that
 //!   deadlock POSIX leaves to the program, and here there is none. (A reader of a higher priority than all writers that wait should come in at
 //!   once; it does so at the next release, or after that millisecond.)

@@ -14,7 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
 fn a_turn_is_never_longer_than_its_owner_has_waited() {
-    for first in [Duration::from_millis(1), Duration::from_micros(100)] {
+    let [writers_first, idle, busy] = [1_000, 100, 10_000].map(Duration::from_micros);
+    for first in [writers_first, idle, busy] {
         let mut alarms = Alarms::beginning_with(first);
         let mut waited = Duration::ZERO;
         let mut longest = Duration::ZERO;

@@ -6,7 +6,7 @@
 //!
 //! # Nobody waits for ever
 //!
-//! A waiter has an alarm: after 1 ms (100 µs where CPUs are idle), and each time it has waited twice as long again, it leaves the
+//! A waiter has an alarm: after 100 µs to 10 ms (`policy.rs`), and each time it has waited twice as long again, it leaves the
 //! queue and takes a turn (`TURN`): newcomers queue up behind, while it, being awake, spins for the lock once more. So nobody waits for it to wake up. If it still does
 //! not get the lock, since the sections are long, it queues again and leaves the turn standing. Then the next release hands the lock to
 //! whoever stands first in the queue, and after that everybody barges again.
