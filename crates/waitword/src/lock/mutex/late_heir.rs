@@ -15,7 +15,7 @@
 //! nothing to do. So an unlock whose heir is late wakes another waiter (`throughput.rs`), once in
 //! 80 µs at most.
 //!
-//! On one CPU no heir counts as late: only the thread that runs keeps it from running, and the kernel
+//! On one CPU no heir counts as late, and nobody looks at the clock: only the thread that runs keeps it from running, and the kernel
 //! shares that CPU out. (A queue's consumer that made way after 80 µs left half of the items in the
 //! queue, and the producers got room for a few: 48 queues drawn at random had 0.93 of the
 //! throughput, one of them 0.44.)
@@ -95,7 +95,8 @@ mod real {
         #[cold]
         #[inline(never)]
         fn heir_is_late_now(&self, state: State) -> bool {
-            !state.is_special()
+            !spin::has_one_cpu()
+                && !state.is_special()
                 && !state.released().is_reserved()
                 && (state.turn() == 0 || !nap::has_short_turns(self))
                 && self.flavour() != PosixFlavour::WaitWake
@@ -105,7 +106,7 @@ mod real {
         fn is_late(&self, now: Moment) -> bool {
             let then = self.data.load(Ordering::Relaxed) & TIME;
             let since = (units(now).wrapping_sub(then) & TIME) >> SHIFT;
-            (LATE..FUTURE).contains(&since) && !spin::has_one_cpu()
+            (LATE..FUTURE).contains(&since)
         }
 
         fn note(&self, time: u32) {
@@ -119,6 +120,9 @@ mod real {
         /// about to take the lock past the heir.
         #[cold]
         pub(in super::super) fn makes_way(&self) -> bool {
+            if spin::has_one_cpu() {
+                return false;
+            }
             let now = Moment::now();
             if !self.is_late(now) {
                 return false;
