@@ -26,11 +26,11 @@ use serde::{Deserialize, Serialize};
 
 /// Of fewer rounds, no difference is told.
 pub const ROUNDS_TO_TELL: usize = 6;
-/// Of fewer rounds, no workload is published.
+/// With fewer rounds, a workload is not published.
 pub const ROUNDS_TO_PUBLISH: usize = 21;
-/// Of fewer rounds, no whole program is published: one takes seconds.
+/// With fewer rounds, a whole program is not published. One round takes seconds.
 pub const ROUNDS_OF_PROGRAMS: usize = 9;
-/// Of fewer rounds, no random loads are published: what is told is told of many loads.
+/// With fewer rounds, random loads are not published. Their figures are means over many loads.
 pub const ROUNDS_OF_RANDOM_LOADS: usize = 5;
 /// In how many runs the interval is to hold the true median.
 const WANTED: f64 = 0.99;

@@ -1,7 +1,7 @@
 //! All are asleep for a while, and then want the mutex at once.
 //!
-//! A burst that has begun comes to its end, even if that takes longer than the window: what is counted and how long it took are
-//! of the same whole bursts.
+//! A burst that has begun comes to its end, even after the window: operations and time are those of
+//! the same whole bursts.
 
 use super::{Job, Tally, check_counted};
 use crate::any::cell::Load;

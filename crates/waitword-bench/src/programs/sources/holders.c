@@ -1,9 +1,9 @@
-/* Sixteen threads lock one of 32 recursive mutexes at a time, twice, under a read lock; in every second section the holder yields or
- * sleeps. A database's page cache with its latches does this. Prints the same in every run.
+/* Each of sixteen threads locks one of 32 recursive mutexes at a time, twice, under a read lock. In
+ * every second section the holder yields or sleeps, as in a database's page cache with its latches.
+ * Prints the same in every run.
  *
  *   holders yield|sleep TURNS */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -78,12 +78,11 @@ int main(int count, char **arguments) {
     pthread_t threads[THREADS];
     double started;
     long sum = 0;
-    if (count != 3) {
+    sleeps = count == 3 && strcmp(arguments[1], "sleep") == 0;
+    if (count != 3 || (!sleeps && strcmp(arguments[1], "yield") != 0) || (turns = atol(arguments[2])) <= 0) {
         fprintf(stderr, "usage: holders yield|sleep TURNS\n");
         return 2;
     }
-    sleeps = strcmp(arguments[1], "sleep") == 0;
-    turns = atol(arguments[2]);
     check(pthread_mutexattr_init(&recursive), "mutexattr_init");
     check(pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE), "settype");
     for (int i = 0; i < MUTEXES; i++) check(pthread_mutex_init(&all[i].mutex, &recursive), "mutex_init");

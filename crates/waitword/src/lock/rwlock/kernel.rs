@@ -23,8 +23,8 @@
 //! * A writer that was woken does not know whether others sleep, so it sets `WRITERS_WAIT` as it takes the lock. Between
 //!   its wake-up and that, releases wake nobody, and no `WOKEN` is needed.
 //! * A wake that found nobody asleep (they gave up, or were killed) is followed by one of the other class.
-//! * Alarms end every sleep as `policy.rs` says (first after 100 µs to 10 ms), then when it has lasted twice as long again, at most every second. Whoever was rung looks by
-//!   itself, and has the right to come in before newcomers (but for a reader under reader preference, who may meet a turn). So what a killed process
+//! * Alarms end every sleep: the first after 100 µs to 10 ms (`policy.rs`), each later one after twice
+//!   as long, at most a second. A thread whose alarm rang looks at the word itself, and has the right to come in before newcomers (but for a reader under reader preference, who may meet a turn). So what a killed process
 //!   leaves behind costs others time, in proportion to what they have waited already, and stops nobody: a wake-up that died with the one
 //!   who was woken, a turn that nobody takes, a `WRITERS_WAIT` without a writer (`probe`). And a release that wakes who has the turn need
 //!   not wake readers, whoever holds the lock next.

@@ -120,42 +120,45 @@ pub(super) fn most_others(
     }
 }
 
-/// After how long a waiter asks for a turn first under writer preference and beside other processes, and the unit of turns: as
-/// long as it takes to park and wake a hundred readers, which a turn may do.
+/// How long a waiter waits before it first asks for a turn, under writer preference or beside other
+/// processes; also the unit of turns. A turn may park and wake a hundred readers, which takes as long.
 const FIRST_ALARM: Duration = Duration::from_millis(1);
-/// The same under reader preference where this process's threads wait for each other's CPUs: three time slices.
+/// The same under reader preference if the threads of this process keep its CPUs busy: three time
+/// slices.
 ///
-/// There a waiter is late because others run, and a turn makes all of them later: each reader that comes is parked, and so is
-/// the next thread that writes. With 60 threads, 2 % writes and one CPU, 1 ms has half of the throughput that 10 and 50 ms
-/// have, and the 99.9th percentile of the waits is 14 ms instead of 7. 66 random rwlocks (seeds 71 to 74, 81 to 84, and those of 101
-/// to 108 whose holders yield, sleep or do I/O), 10 ms to 1 ms: 1.003 of the throughput on a quiet machine and 1.03 on one
-/// CPU, with 0.96 of the CPU time and 0.93 and 0.89 of that percentile. Beside a busy process on each CPU it is 0.97 of the
-/// throughput: a process whose threads sleep for longer gets less of the CPUs.
+/// There, a writer is late because other threads run, and a turn delays all of them: every reader
+/// that comes parks, and so does the next writer. With 60 threads, 2 % writes and one CPU, 1 ms gives
+/// half of the throughput of 10 and 50 ms, and a 99.9th percentile of the waits of 14 ms instead of 7.
+/// On 66 random rwlocks (seeds 71 to 74, 81 to 84, and those of 101 to 108 whose holders yield, sleep
+/// or do I/O), 10 ms gives 1.003 of the throughput of 1 ms on a quiet machine and 1.03 on one CPU, with
+/// 0.96 of the CPU time and 0.93 and 0.89 of that percentile. Beside a busy process on each CPU it
+/// gives 0.97 of the throughput: a process whose threads sleep for longer gets less of the CPUs.
+#[cfg(not(loom))]
 const FIRST_ALARM_IF_BUSY: Duration = Duration::from_millis(10);
-/// The same where CPUs are idle (`park/idle_cpus.rs`) and no other process wants them. There the waiter's work is lost
-/// meanwhile, and what it takes to park readers is nobody's. Twice as long as it takes to wake one there.
+/// The same under reader preference if CPUs are idle (`park/idle_cpus.rs`): twice as long as it takes
+/// to wake a thread there. A late writer does no work meanwhile, and parking readers takes CPU time
+/// that no thread needs.
 const FIRST_ALARM_IF_IDLE: Duration = Duration::from_micros(100);
 /// The turn of who has waited for [`FIRST_ALARM`]. (The one before it is of who has waited for less.)
 pub(super) const FIRST_TURN: u32 = 2;
 /// The most that alarms are apart.
 const LAST_ALARM: Duration = Duration::from_secs(1);
 
-/// When the first one of a wait for a lock in this state is. Under writer preference writers come first anyway, and readers
-/// are to wait for them.
+/// How long it takes until the first alarm of a wait for a lock in this state. Under writer preference
+/// writers come first anyway, and readers are to wait for them.
 #[cfg(not(loom))]
-fn first_alarm(state: State) -> Duration {
-    if state.prefers_writers() || spin::is_beside_others() {
+fn first_alarm(
+    state: State,
+    is_beside_others: impl FnOnce() -> bool,
+    are_cpus_idle: impl FnOnce() -> bool,
+) -> Duration {
+    if state.prefers_writers() || is_beside_others() {
         FIRST_ALARM
-    } else if idle_cpus::are_idle() {
+    } else if are_cpus_idle() {
         FIRST_ALARM_IF_IDLE
     } else {
         FIRST_ALARM_IF_BUSY
     }
-}
-
-#[cfg(loom)]
-fn first_alarm(_: State) -> Duration {
-    FIRST_ALARM
 }
 
 /// The alarms of one wait, over all its sleeps.
@@ -182,8 +185,12 @@ impl Alarms {
 
     /// The first sleep begins, for a lock in this state: a wait that ends before needs no clock.
     pub(super) fn begin(&mut self, state: State) {
+        // In a model deadlines have always passed, and no clock is read.
+        #[cfg(loom)]
+        let _ = state;
+        #[cfg(not(loom))]
         if self.next.is_zero() {
-            self.step = first_alarm(state);
+            self.step = first_alarm(state, spin::is_beside_others, idle_cpus::are_idle);
         }
         self.begin_awake();
     }
@@ -294,6 +301,23 @@ mod tests {
             assert_eq!(most_others(whom, readers_first, || true), 1);
         }
         assert_eq!(most_others(ALL_READERS, readers_first, || true), 1);
+    }
+
+    #[test]
+    fn the_first_alarm_by_preference_and_by_what_keeps_the_cpus_busy() {
+        let (readers_first, writers_first) = (State(0), State(PREFER_WRITER));
+        for (state, is_beside_others, are_cpus_idle, due) in [
+            (readers_first, false, false, FIRST_ALARM_IF_BUSY),
+            (readers_first, false, true, FIRST_ALARM_IF_IDLE),
+            // CPUs that another process keeps busy look idle.
+            (readers_first, true, true, FIRST_ALARM),
+            (readers_first, true, false, FIRST_ALARM),
+            (writers_first, false, true, FIRST_ALARM),
+            (writers_first, false, false, FIRST_ALARM),
+        ] {
+            let first = first_alarm(state, || is_beside_others, || are_cpus_idle);
+            assert_eq!(first, due, "{state:?}, {is_beside_others}, {are_cpus_idle}");
+        }
     }
 
     #[test]
