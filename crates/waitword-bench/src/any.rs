@@ -47,6 +47,7 @@ use cell::{Beside, Family};
 use contender::Contender;
 use rounds::{CellReport, Method};
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What is measured.
@@ -114,8 +115,21 @@ impl AnyReport {
     /// The seeds of its cells, ascending.
     pub fn seeds(&self) -> Vec<u64> {
         let seeds = self.cells.iter().map(|report| report.cell.id.seed);
-        let seeds: std::collections::BTreeSet<u64> = seeds.collect();
+        let seeds: BTreeSet<u64> = seeds.collect();
         seeds.into_iter().collect()
+    }
+
+    /// How many loads it lacks: each family has as many loads in each of the surroundings, unless the run
+    /// ended early or other load kept some from being measured.
+    pub fn missing(&self) -> usize {
+        let mut counts = BTreeMap::new();
+        for CellReport { cell, .. } in &self.cells {
+            *counts.entry((cell.id.family, cell.id.beside)).or_insert(0) += 1;
+        }
+        let families: BTreeSet<_> = counts.keys().map(|(family, _)| family).collect();
+        let surroundings: BTreeSet<_> = counts.keys().map(|(_, beside)| beside).collect();
+        let most = counts.values().max().copied().unwrap_or(0);
+        families.len() * surroundings.len() * most - self.cells.len()
     }
 
     /// What this contender is called in tables: with a star, if it was not as its users have it.

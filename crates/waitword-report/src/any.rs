@@ -5,7 +5,7 @@ use crate::looks::Looks;
 use crate::number::interval;
 use crate::plot::axis::Axis;
 use crate::plot::{Caption, Figure, Line, Lines, Point};
-use crate::publish::few;
+use crate::publish::notes;
 use crate::table::{Cell, Head, INTERVAL, Table};
 use maud::{Markup, html};
 use waitword_bench::any::AnyReport;
@@ -13,7 +13,7 @@ use waitword_bench::any::cell::Family;
 use waitword_bench::any::contender::Contender;
 use waitword_bench::any::summary::{Of, Ratios, To, Which, ratios, sorted};
 use waitword_bench::locks::remarks;
-use waitword_bench::stats::{ROUNDS_OF_RANDOM_LOADS, Summary};
+use waitword_bench::stats::Summary;
 
 /// Those of ours that are drawn.
 const OURS: [Contender; 2] = [Contender::Waitword, Contender::DropIn];
@@ -37,7 +37,7 @@ pub(crate) fn section(report: &AnyReport, looks: &Looks) -> Markup {
             (report.milliseconds) " ms each. A ratio is ours to that of the peer with the best throughput in that load, "
             "for CPU and waits, too."
         }
-        @if let Some(note) = few(report.rounds, ROUNDS_OF_RANDOM_LOADS) { p.note { (note) } }
+        @for note in notes(report) { p.note { (note) } }
         div.figures {
             @for family in Family::ALL {
                 @if let Some(figure) = figure(report, family, looks) { (figure.markup(looks)) }

@@ -55,19 +55,11 @@ const CLOSE: &str = " -->";
 const END: &str = "<!-- results: end -->";
 
 impl Results {
-    /// One report of all workloads but those of the file `without`; of a workload that two files have, the first counts. `None`
-    /// if there are none.
-    fn merged(&self, without: Option<&str>) -> Option<Report> {
-        let mut runs = self.runs.iter().filter(|run| Some(&*run.file) != without);
-        let mut all = runs.next()?.report.clone();
-        for run in runs {
-            for workload in &run.report.workloads {
-                if all.workloads.iter().all(|of| of.name != workload.name) {
-                    all.workloads.push(workload.clone());
-                }
-            }
-        }
-        all.bars = bars_of(&all.workloads);
+    /// One report of all workloads; of a workload that two files have, the first counts. `None` if
+    /// there are none.
+    fn merged(&self) -> Option<Report> {
+        let mut all = self.runs.first()?.report.clone();
+        self.runs.iter().for_each(|run| add(&mut all, &run.report));
         Some(all)
     }
 
@@ -91,7 +83,7 @@ impl Results {
         for run in &self.any {
             let report = &run.report;
             text += &format!("\n### {}\n\n", run.file);
-            if let Some(note) = few(report.rounds, ROUNDS_OF_RANDOM_LOADS) {
+            for note in notes(report) {
                 text += &format!("**{note}**\n\n");
             }
             let seeds: Vec<String> = report.seeds().iter().map(u64::to_string).collect();
@@ -113,7 +105,7 @@ impl Results {
             );
         }
         let random: Vec<&AnyReport> = self.any.iter().map(|run| &run.report).collect();
-        match self.merged(None) {
+        match self.merged() {
             Some(report) => text + &chapters(&report, &random),
             None => text + "\nNothing was measured.\n",
         }
@@ -171,26 +163,26 @@ impl Results {
 
     /// A table of the workloads, and beneath it the reports that some of it is from.
     fn of(&self, root: &str, table: impl Fn(&Report) -> String) -> String {
-        let Some(report) = self.merged(None) else {
+        let Some(mut so_far) = self.merged() else {
             return "Nothing was measured.\n".to_owned();
         };
-        let all = table(&report);
-        let mut text = all.clone();
+        let mut text = table(&so_far);
+        so_far.workloads.clear();
+        so_far.bars.clear();
         for Run { file, report } in &self.runs {
-            if self
-                .merged(Some(file))
-                .is_some_and(|others| table(&others) == all)
-            {
-                continue;
+            let before = table(&so_far);
+            add(&mut so_far, report);
+            if table(&so_far) != before {
+                text += &source(
+                    root,
+                    file,
+                    &report.origin,
+                    &report.machine,
+                    report.started,
+                    report.rounds,
+                    few(report.rounds, report.rounds_to_publish()),
+                );
             }
-            text += &source(
-                root,
-                file,
-                &report.origin,
-                &report.machine,
-                report.started,
-                [report.rounds, report.rounds_to_publish()],
-            );
         }
         text
     }
@@ -205,7 +197,8 @@ impl Results {
                 &report.origin,
                 &report.machine,
                 report.started,
-                [report.rounds, ROUNDS_OF_RANDOM_LOADS],
+                report.rounds,
+                notes(report),
             );
         }
         if text.is_empty() {
@@ -215,11 +208,32 @@ impl Results {
     }
 }
 
+/// Adds the workloads that `all` lacks.
+fn add(all: &mut Report, report: &Report) {
+    for workload in &report.workloads {
+        if all.workloads.iter().all(|of| of.name != workload.name) {
+            all.workloads.push(workload.clone());
+        }
+    }
+    all.bars = bars_of(&all.workloads);
+}
+
 /// That rounds are a trial if they are not `enough` to be published.
-pub(crate) fn few(rounds: usize, enough: usize) -> Option<String> {
+fn few(rounds: usize, enough: usize) -> Option<String> {
     (rounds < enough).then(|| {
         format!("A trial of {rounds} rounds, which shows what the table will look like; not to be quoted.")
     })
+}
+
+/// What a reader of random loads must know first.
+pub(crate) fn notes(report: &AnyReport) -> Vec<String> {
+    let missing = report.missing();
+    let all = missing + report.cells.len();
+    let incomplete = format!("Not complete: {missing} of {all} loads were not measured.");
+    few(report.rounds, ROUNDS_OF_RANDOM_LOADS)
+        .into_iter()
+        .chain((missing > 0).then_some(incomplete))
+        .collect()
 }
 
 /// By which command, of which commit, on what.
@@ -229,15 +243,19 @@ fn source(
     origin: &Origin,
     machine: &Machine,
     started: u64,
-    [rounds, enough]: [usize; 2],
+    rounds: usize,
+    notes: impl IntoIterator<Item = String>,
 ) -> String {
-    let few = few(rounds, enough).map_or_else(String::new, |note| format!(" **{note}**"));
+    let notes: String = notes
+        .into_iter()
+        .map(|note| format!(" **{note}**"))
+        .collect();
     let [(_, commit), (_, command), (_, compiler), (_, peers)] = &origin.lines()[..] else {
         unreachable!("four lines")
     };
     format!(
         "\n<sub>[{file}]({root}{file}): `{command}`, commit {commit}, {}, {rounds} rounds; {}, {} CPUs, Linux {}, {}; {compiler}; \
-         {peers}.{few}</sub>\n",
+         {peers}.{notes}</sub>\n",
         machine::when(started),
         machine.cpu,
         machine.cpus_allowed,

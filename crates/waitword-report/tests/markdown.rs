@@ -5,7 +5,7 @@ mod sample;
 use sample::{HOSTILE, empty, whole};
 use waitword_bench::standing::{Figure, Outcome, standings};
 use waitword_bench::workload::Patch;
-use waitword_report::markdown;
+use waitword_report::{Any, Results, Run, markdown};
 
 fn place(text: &str, part: &str) -> usize {
     text.find(part)
@@ -83,4 +83,51 @@ fn of_nothing_nothing_is_told() {
     let text = markdown(&empty());
     place(&text, "**Nothing was measured.**");
     place(&text, "Of so few rounds nothing can be told.");
+}
+
+#[test]
+fn a_table_names_each_report_that_it_is_made_of_and_no_other() {
+    let run = |file: &str, report| Run {
+        file: file.to_owned(),
+        report,
+    };
+    let mut programs = whole();
+    programs.workloads.truncate(1);
+    programs.workloads[0].name = "programs".to_owned();
+    let results = Results {
+        runs: vec![
+            run("a.json", programs),
+            run("b.json", whole()),
+            run("c.json", whole()),
+        ],
+        any: Vec::new(),
+    };
+    let text = results
+        .fill("<!-- results: goals --><!-- results: end -->", "")
+        .unwrap();
+    assert!(text.contains("b.json"), "{text}");
+    assert!(!text.contains("c.json"), "{text}");
+}
+
+#[test]
+fn programs_need_fewer_rounds_to_be_published_than_workloads() {
+    let mut report = whole();
+    assert_eq!(report.rounds_to_publish(), 21);
+    report.workloads.truncate(1);
+    report.workloads[0].name = "programs".to_owned();
+    assert_eq!(report.rounds_to_publish(), 9);
+}
+
+#[test]
+fn random_loads_that_were_not_measured_are_counted() {
+    let mut report = whole().any.unwrap();
+    assert_eq!(report.missing(), 0);
+    report.cells.pop();
+    let file = "any.json".to_owned();
+    let text = Results {
+        runs: Vec::new(),
+        any: vec![Any { file, report }],
+    }
+    .markdown();
+    place(&text, "Not complete: 1 of 4 loads were not measured.");
 }

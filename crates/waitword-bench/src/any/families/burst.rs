@@ -123,3 +123,34 @@ pub(in crate::any) fn run<M: BenchMutex>(job: Job<'_>) -> Result<Outcome, Failur
     outcome.seconds = gate.took.into_inner() as f64 / 1e9;
     Ok(outcome)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::any::cell::{Beside, CellId, Family};
+    use crate::any::draw;
+    use crate::locks::stdlib::Mutex as Std;
+
+    #[test]
+    fn a_burst_longer_than_the_window_is_counted_whole() {
+        let mut cell = draw::cell(CellId {
+            family: Family::Burst,
+            seed: 1,
+            number: 0,
+            beside: Beside::Quiet,
+        });
+        cell.threads = 3;
+        cell.load = Load::Burst {
+            sections: 20_000,
+            idle: 1.0,
+        };
+        let outcome = run::<Std>(Job {
+            cell: &cell,
+            time: Duration::from_nanos(1),
+            is_traced: false,
+        })
+        .unwrap();
+        assert_eq!(outcome.operations, [20_000; 3]);
+        assert!(outcome.seconds > 0.0, "{}", outcome.seconds);
+    }
+}
