@@ -36,6 +36,8 @@ struct Shared {
     /// Counts the meetings of the two threads.
     met: Apart,
     read: [Apart; 2],
+    /// Thread 0's and thread 1's: not in any cache when the thread stores to it.
+    cold: [Apart; 2],
 }
 
 impl Shared {
@@ -60,13 +62,17 @@ fn side(shared: &Shared, thread: usize, iterations: u32, fence: fn()) -> u32 {
         _ => (&shared.theirs.0, &shared.mine.0),
     };
     let mut forbidden = 0;
+    let cold = &shared.cold[thread].0;
     for iteration in 0..iterations {
+        flush(cold);
         shared.meet(2 * iteration + 1);
         // The skew: from one being early to the other being early.
         let early = iteration / 2 % 16;
         if iteration as usize % 2 == thread {
             (0..early).for_each(|_| spin_loop());
         }
+        // Memory takes this store first, and keeps the next one in the store buffer meanwhile: some 100 ns for the load to pass it.
+        cold.store(iteration, Relaxed);
         own.store(1, Relaxed);
         fence();
         let read = other.load(Relaxed);
@@ -79,6 +85,17 @@ fn side(shared: &Shared, thread: usize, iterations: u32, fence: fn()) -> u32 {
         }
     }
     forbidden
+}
+
+/// Takes `word` out of every cache.
+fn flush(word: &AtomicU32) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: CLFLUSH is in every x86-64 processor, `word` is a valid address, and no value changes.
+    unsafe {
+        std::arch::x86_64::_mm_clflush(word.as_ptr().cast())
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = word;
 }
 
 /// How often the forbidden end came.
