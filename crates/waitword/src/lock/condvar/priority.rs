@@ -23,6 +23,7 @@ use super::counted::{Sleep, Slept, signal};
 use super::{BY_PRIORITY, RawCondvar, Waited, Wakeup, table};
 use crate::atomic::{AtomicU32, Ordering};
 use crate::lock::interrupter::Interrupter;
+use crate::lock::mutex::waiter::FromCondvar;
 use crate::lock::pi::{Acquired, PiError};
 use crate::lock::{LockError, RawPosixMutex};
 use crate::sys::clock::Deadline;
@@ -37,7 +38,7 @@ pub(super) fn wait(
         return Waited::clean(Err(error));
     }
     let sleep = Sleep::begin(&condvar.sequence);
-    mutex.unlock_to_sleep();
+    mutex.unlock_to_sleep(FromCondvar::ELSEWHERE);
     let slept = sleep.sleep(deadline, by);
     let ended = match slept {
         Slept::Woken => Ok(Wakeup::Signalled),

@@ -39,6 +39,7 @@ use super::RawCondvar;
 use super::SHARED;
 use crate::atomic::{AtomicU64, Ordering, full_fence};
 use crate::lock::mutex::after_wait::Stands;
+use crate::lock::mutex::waiter::FromCondvar;
 use crate::lock::{LockError, RawPosixMutex};
 use crate::sys::Errno;
 use crate::sys::clock::Deadline;
@@ -84,7 +85,7 @@ pub(super) fn wait(
 ) -> Result<(), LockError> {
     mutex.check_owner()?;
     let sleep = Sleep::begin(condvar, mutex.is_held_more_than_once());
-    mutex.unlock_to_sleep();
+    mutex.unlock_to_sleep(FromCondvar::ELSEWHERE);
     let timed_out = sleep.sleep(deadline);
     let result = lock_again(condvar, mutex);
     sleep.leave();

@@ -53,7 +53,7 @@ use super::{BY_PRIORITY, KEPT, RawCondvar, Wakeup};
 use crate::atomic::Ordering;
 use crate::futex::parking::{self, Parked, Plan, Requeued, Token, Tokens};
 use crate::lock::mutex::after_wait::Stands;
-use crate::lock::mutex::waiter::Waiter;
+use crate::lock::mutex::waiter::{FromCondvar, Waiter};
 use crate::lock::{LockError, RawPosixMutex, key_of, key_of_mutex_at};
 use crate::park::Until;
 use crate::private::{Choice, repository};
@@ -68,6 +68,10 @@ fn binding(mutex: &RawPosixMutex) -> u64 {
         0
     };
     core::ptr::from_ref(mutex).expose_provenance() as u64 | kept
+}
+
+fn from(condvar: &RawCondvar) -> FromCondvar {
+    FromCondvar::at(core::ptr::from_ref(condvar).addr())
 }
 
 /// How a wait in the table ended.
@@ -89,7 +93,8 @@ pub(super) fn wait(
     until: Until<'_>,
 ) -> Result<Wakeup, LockError> {
     mutex.check_owner()?;
-    let ended = stand(condvar, binding(mutex), || mutex.unlock_to_sleep(), until);
+    let unlock = || mutex.unlock_to_sleep(from(condvar));
+    let ended = stand(condvar, binding(mutex), unlock, until);
     let (token, result) = match ended {
         Ended::Signalled(token) => (token, Ok(Wakeup::Signalled)),
         Ended::TimedOut => (0, Err(LockError::TimedOut)),
@@ -110,7 +115,7 @@ pub(super) fn stand(condvar: &RawCondvar, ours: u64, unlock: impl Fn(), until: U
         repository(),
         key_of(condvar),
         (ours & !KEPT) as usize,
-        Waiter::for_a_condvar().entry(),
+        Waiter::at_condvar(from(condvar)).entry(),
         until,
         || {
             // Relaxed, all of them: read and written under the bucket's lock.

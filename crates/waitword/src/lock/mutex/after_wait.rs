@@ -1,7 +1,7 @@
 //! What a condvar needs of its mutex: to park its waiters there, and to take it again for one that was woken.
 
 use super::throughput;
-use super::waiter::{EXTRA, HEIR, HOLDER};
+use super::waiter::{EXTRA, FromCondvar, HEIR, HOLDER};
 use super::{LockError, LockTimedOut, PosixFlavour, RawPosixMutex, Then};
 use crate::futex::parking::{Token, Tokens};
 
@@ -41,26 +41,26 @@ impl RawPosixMutex {
         false
     }
 
-    /// Gives it back for a thread that is about to sleep: so the one who has waited longest can have its CPU.
+    /// Gives it back for a thread that is about to wait for this condvar: so another one can have its CPU.
     /// The caller holds it.
-    pub(in crate::lock) fn unlock_to_sleep(&self) {
+    pub(in crate::lock) fn unlock_to_sleep(&self, condvar: FromCondvar) {
         if self.release_fast().is_err() {
-            self.unlock_to_sleep_slow();
+            self.unlock_to_sleep_slow(condvar);
         }
     }
 
     #[cold]
-    fn unlock_to_sleep_slow(&self) {
+    fn unlock_to_sleep_slow(&self, condvar: FromCondvar) {
         let state = self.state();
         #[cfg(not(loom))]
         if state.is_special() {
-            let checked_before = super::special::unlock(self, Then::Sleep);
+            let checked_before = super::special::unlock(self, Then::Sleep(condvar));
             debug_assert!(checked_before.is_ok());
             return;
         }
         #[cfg(not(loom))]
         super::nap::note_wait(self);
-        self.unlock_word(Then::Sleep);
+        self.unlock_word(Then::Sleep(condvar));
     }
 
     pub(in crate::lock) fn waiters_stand(&self) -> Stands {

@@ -148,7 +148,7 @@ pub(crate) use model::let_extras_be_woken;
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::super::nap;
-    use super::super::waiter::Moment;
+    use super::super::waiter::{FromCondvar, Moment};
     use crate::lock::RawPosixMutex;
     use crate::park::spin;
     use crate::sys::generation::ends_well;
@@ -225,11 +225,11 @@ mod tests {
         // There may have been another mutex in this place.
         let waited_before = has_waited();
         mutex.lock();
-        mutex.unlock_to_sleep();
+        mutex.unlock_to_sleep(FromCondvar::ELSEWHERE);
         assert_eq!(has_waited(), waited_before);
         mutex.lock();
         mutex.set(|state| state.with_parked(true));
-        mutex.unlock_to_sleep();
+        mutex.unlock_to_sleep(FromCondvar::ELSEWHERE);
         assert!(has_waited());
     }
 

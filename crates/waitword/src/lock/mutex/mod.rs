@@ -76,6 +76,7 @@ use crate::atomic::{AtomicU32, Ordering};
 use crate::lock::key_of_mutex_at;
 use crate::private::Key;
 use crate::sys::clock::Deadline;
+use waiter::FromCondvar;
 use word::{LOCKED, State};
 
 /// A mutex without the data that it protects: what [`Mutex`](crate::Mutex), the C API's `ww_mutex_t` and
@@ -127,8 +128,8 @@ impl From<LockTimedOut> for LockError {
 enum Then {
     /// It keeps its CPU.
     GoOn,
-    /// It waits for something, and its CPU is free.
-    Sleep,
+    /// It waits for this condvar, and its CPU is free.
+    Sleep(FromCondvar),
     /// Whatever it does: the lock is not to be had by one who comes only now.
     HandOver,
 }

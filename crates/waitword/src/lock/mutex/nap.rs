@@ -27,7 +27,8 @@ pub(super) fn is_monopolized(mutex: &RawPosixMutex) -> bool {
 #[cfg(not(loom))]
 mod counted {
     use super::super::monopoly::{
-        ENOUGH_TURNS, LOOK_EVERY, MOST_LOOKS, MOST_LOOKS_AT_ONE, Monopoly, SAMPLE, Sample, Use,
+        ENOUGH_TURNS, LOOK_EVERY, LOOKS_AFTER_NAP, MOST_LOOKS, MOST_LOOKS_AT_ONE, Monopoly, SAMPLE,
+        Sample, Use,
     };
     use super::super::waiter::Moment;
     use super::{RawPosixMutex, SAMPLE_EVERY, history_of, is_monopolized, turns_of};
@@ -60,6 +61,25 @@ mod counted {
         let (counted, nap) = with(turns_of(mutex));
         history_of(mutex).note_counted(now.nanoseconds(), counted.to_bits());
         nap
+    }
+
+    /// Notes, as an heir that has just woken from its nap, whether a saturated lock is in use, or was left
+    /// alone: then it is free, and nobody takes it.
+    pub(in super::super) fn note_end(mutex: &RawPosixMutex) {
+        if !turns_of(mutex).is_saturated() {
+            return;
+        }
+        let mut is_in_use = mutex.state().is_locked();
+        for _ in 0..LOOKS_AFTER_NAP {
+            if is_in_use {
+                break;
+            }
+            spin::pause_for(LOOK_EVERY);
+            is_in_use = mutex.state().is_locked();
+        }
+        note(mutex, Moment::now(), |monopoly| {
+            (monopoly.with_nap_ended(is_in_use), 0)
+        });
     }
 
     /// Notes that a thread gives the lock back to wait for a condvar, while others want it. It may wait
@@ -132,7 +152,9 @@ mod counted {
 }
 
 #[cfg(not(loom))]
-pub(super) use counted::{count_turns, due, has_short_turns, has_waited_lately, note_wait};
+pub(super) use counted::{
+    count_turns, due, has_short_turns, has_waited_lately, note_end, note_wait,
+};
 
 #[cfg(all(test, not(loom)))]
 mod tests {

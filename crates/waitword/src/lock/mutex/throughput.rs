@@ -345,6 +345,7 @@ impl<'a> Contender<'a> {
         let ends = began.later(nap);
         self.mutex.note_heir(ends);
         sched::sleep_nanoseconds(nap as i64);
+        nap::note_end(self.mutex);
         spin::wanted_cpu(ends.nanoseconds(), Moment::now().nanoseconds());
         true
     }

@@ -8,6 +8,9 @@ use crate::futex::parking::{self, Tokens};
 use crate::private::{Choice, Unparked, repository};
 use crate::stats::{self, Event};
 
+/// A thread that has waited for so many microseconds is not passed over for what it waits for.
+const PASSED_OVER_FOR: u64 = 20_000;
+
 /// Releases the lock, whose word says PARKED and names no heir, and wakes a waiter, and perhaps some
 /// extras.
 #[cold]
@@ -17,14 +20,20 @@ pub(super) fn unlock_and_wake(mutex: &RawPosixMutex, then: Then) {
     }
     let extras = mutex.extras();
     let extras_beside = |heir: Waiter| match then {
-        Then::Sleep => extras,
+        Then::Sleep(_) => extras,
         _ if heir.is_from_condvar() => extras,
         _ => 0,
     };
-    // A waiter that ran here would have to wait for the caller, if that goes on.
-    let suits = |waiter: Waiter| then == Then::Sleep || !waiter.ran_here();
+    let suits = |waiter: Waiter, is_extra: bool| match then {
+        // What the caller waits for has not come; so neither has what others from there wait for.
+        Then::Sleep(condvar) => {
+            !waiter.is_from(condvar) || waiter.waited_until(Moment::now()) > PASSED_OVER_FOR
+        }
+        // A waiter that ran here would have to wait for the caller.
+        _ => is_extra || !waiter.ran_here(),
+    };
     if !unlock_and_wake_one_of(mutex, suits, extras_beside) {
-        unlock_and_wake_one_of(mutex, |_| true, extras_beside);
+        unlock_and_wake_one_of(mutex, |_, _| true, extras_beside);
     }
 }
 
@@ -34,7 +43,7 @@ pub(super) fn unlock_and_wake(mutex: &RawPosixMutex, then: Then) {
 #[cold]
 pub(super) fn unlock_past_late_heir(mutex: &RawPosixMutex) {
     mutex.note_heir(Moment::now());
-    let came_here = |waiter: Waiter| !waiter.is_from_condvar();
+    let came_here = |waiter: Waiter, _: bool| !waiter.is_from_condvar();
     let has_woken = unlock_and_wake_one_of(mutex, came_here, |_| 0);
     if !has_woken && !mutex.release_to_the_awake(mutex.state()) {
         // The heir has parked meanwhile.
@@ -47,7 +56,7 @@ pub(super) fn unlock_past_late_heir(mutex: &RawPosixMutex) {
 /// nothing, if there are waiters and none suits.
 fn unlock_and_wake_one_of(
     mutex: &RawPosixMutex,
-    suits: impl Fn(Waiter) -> bool,
+    suits: impl Fn(Waiter, bool) -> bool,
     extras_beside: impl Fn(Waiter) -> usize,
 ) -> bool {
     let (mut seen, mut taken, mut done) = (0, 0, true);
@@ -61,7 +70,7 @@ fn unlock_and_wake_one_of(
             return Choice::Stop;
         }
         if found.get().is_none() {
-            if !waiter.is_real_time() && !waiter.is_impatient() && !suits(waiter) {
+            if !waiter.is_real_time() && !waiter.is_impatient() && !suits(waiter, false) {
                 return Choice::Pass;
             }
             found.set(Some(waiter));
@@ -71,6 +80,8 @@ fn unlock_and_wake_one_of(
                 extras_beside(waiter)
             };
             mutex.note_heir(Moment::now());
+        } else if !suits(waiter, true) {
+            return Choice::Pass;
         }
         taken += 1;
         Choice::Take
@@ -165,4 +176,54 @@ pub(super) fn unlock_fairly(mutex: &RawPosixMutex) {
             }
         });
     stats::count_many(Event::HandOffs, handed_over);
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::RawCondvar;
+    use crate::lock::mutex::waiter::FromCondvar;
+    use std::sync::Mutex;
+    use std::thread::{sleep, yield_now};
+    use std::time::Duration;
+
+    /// Two threads wait, each for a condvar of its own, and are signalled one after the other; the mutex is
+    /// given back so much later by a thread that waits for the first. The order in which they have it.
+    fn order_after(pause: Duration) -> Vec<usize> {
+        let (mutex, condvars) = (RawPosixMutex::new(), [RawCondvar::new(), RawCondvar::new()]);
+        let order = Mutex::new(vec![]);
+        std::thread::scope(|threads| {
+            for (number, condvar) in condvars.iter().enumerate() {
+                let (mutex, order) = (&mutex, &order);
+                threads.spawn(move || {
+                    mutex.lock();
+                    // SAFETY: the mutex is held, and all wait with this one.
+                    unsafe { condvar.wait(mutex, None) }.unwrap();
+                    order.lock().unwrap().push(number);
+                    // SAFETY: it is held.
+                    unsafe { mutex.unlock() };
+                });
+            }
+            while !condvars.iter().all(RawCondvar::may_have_waiters) {
+                yield_now();
+            }
+            mutex.lock();
+            for condvar in &condvars {
+                assert_eq!(condvar.notify_all(), 1);
+            }
+            sleep(pause);
+            let first = core::ptr::from_ref(&condvars[0]).addr();
+            mutex.unlock_to_sleep(FromCondvar::at(first));
+        });
+        order.into_inner().unwrap()
+    }
+
+    #[test]
+    fn a_thread_that_waits_passes_over_those_who_come_from_the_same_condvar_for_a_while() {
+        // On a busy machine it may take longer than that, at times.
+        let orders = (0..100).map(|_| order_after(Duration::ZERO));
+        assert!(orders.into_iter().any(|order| order == [1, 0]));
+        let long = Duration::from_micros(2 * PASSED_OVER_FOR);
+        assert_eq!(order_after(long), [0, 1]);
+    }
 }

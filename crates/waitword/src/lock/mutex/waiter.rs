@@ -4,10 +4,10 @@
 //! |-------|---------|
 //! | 0     | always set |
 //! | 1     | IMPATIENT: has waited so long that the lock is to be handed to it |
-//! | 2     | FROM_CONDVAR: waited for a signal, and most often gives the lock back soon |
-//! | 3-9   | its real-time priority (`real_time.rs`); 0 for all other threads |
-//! | 10-25 | one more than the CPU that it last ran on; 0 if that is not known |
-//! | 26-63 | when it began to wait, in microseconds, modulo 2^38 |
+//! | 2-8   | its real-time priority (`real_time.rs`); 0 for all other threads |
+//! | 9-24  | one more than the CPU that it last ran on; 0 if that is not known |
+//! | 25-30 | which condvar it came from ([`FromCondvar`]); 0 if it came to the mutex itself |
+//! | 31-63 | when it began to wait, in microseconds, modulo 2^33 |
 
 use crate::futex::parking::{Entry, Token};
 use crate::oncpu;
@@ -25,12 +25,13 @@ pub(super) const LOOK_THROUGH: usize = 16;
 
 const WAITER: u64 = 1;
 const IMPATIENT: u64 = 1 << 1;
-const FROM_CONDVAR: u64 = 1 << 2;
-const PRIORITY_SHIFT: u32 = 3;
+const PRIORITY_SHIFT: u32 = 2;
 const PRIORITY: u64 = 0x7f << PRIORITY_SHIFT;
-const CPU_SHIFT: u32 = 10;
+const CPU_SHIFT: u32 = 9;
 const CPU: u64 = 0xffff << CPU_SHIFT;
-const TIME_SHIFT: u32 = 26;
+const CONDVAR_SHIFT: u32 = 25;
+const CONDVAR: u64 = 0x3f << CONDVAR_SHIFT;
+const TIME_SHIFT: u32 = 31;
 
 /// A point in time, in nanoseconds of the monotonic clock.
 #[derive(Clone, Copy)]
@@ -61,6 +62,24 @@ impl Moment {
     #[inline]
     pub(in crate::lock) fn elapsed(self) -> u64 {
         Self::now().0.saturating_sub(self.0)
+    }
+}
+
+/// The condvar that a waiter came from, as its bits of a [`Waiter`]: a hash of the address. Two that are
+/// taken for one cost a wake-up that could have been spared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::lock) struct FromCondvar(u64);
+
+impl FromCondvar {
+    /// One whose waiters do not come to the mutex's queue.
+    pub(in crate::lock) const ELSEWHERE: Self = Self(0);
+
+    /// The one at this address.
+    #[inline]
+    pub(in crate::lock) fn at(address: usize) -> Self {
+        // Fibonacci hashing: condvars that lie side by side differ.
+        let hash = (address as u64 >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
+        Self(hash.max(1) << CONDVAR_SHIFT)
     }
 }
 
@@ -98,15 +117,21 @@ impl Waiter {
         self.0 & PRIORITY != 0
     }
 
-    /// The calling thread, which begins to wait for a condvar.
+    /// The calling thread, which begins to wait for this condvar.
     #[inline]
-    pub(in crate::lock) fn for_a_condvar() -> Self {
-        Self(Self::since(Moment::now()).0 | FROM_CONDVAR)
+    pub(in crate::lock) fn at_condvar(condvar: FromCondvar) -> Self {
+        Self(Self::since(Moment::now()).0 | condvar.0)
+    }
+
+    /// Whether it waited for a signal: most often it gives the lock back soon.
+    #[inline]
+    pub(super) fn is_from_condvar(self) -> bool {
+        self.0 & CONDVAR != 0
     }
 
     #[inline]
-    pub(super) fn is_from_condvar(self) -> bool {
-        self.0 & FROM_CONDVAR != 0
+    pub(super) fn is_from(self, condvar: FromCondvar) -> bool {
+        self.is_from_condvar() && self.0 & CONDVAR == condvar.0
     }
 
     #[inline]
@@ -178,8 +203,8 @@ mod tests {
         assert_eq!(waiter.waited_until(Moment(5_000_250_000)), 250);
         assert!(!waiter.is_impatient() && waiter.impatient(true).is_impatient());
         assert_eq!(waiter.impatient(true).waited_until(began), 0);
-        // 2^38 microseconds after boot, three days on, the count begins anew.
-        let late = Moment(((1 << 38) - 1) * 1000);
+        // 2^33 microseconds after boot, two hours on, the count begins anew.
+        let late = Moment(((1 << 33) - 1) * 1000);
         assert_eq!(Waiter::since(late).waited_until(Moment(late.0 + 7000)), 7);
     }
 }
