@@ -52,6 +52,9 @@
 //! | a waiter parks | if the lock is held, or reserved for the heir: the unlock, or the heir | only while the lock is held: the unlock |
 //! | the heir's deadline passes | it wakes the oldest as heir | |
 //!
+//! An unlock by a thread that begins to wait for a condvar passes over those that come from the same
+//! one, if another waits (`unlock.rs`).
+//!
 //! # Invariants
 //!
 //! 1. If somebody is parked and the lock is free, there is an heir, or the unlock that freed it is about to wake one, or a waiter was woken

@@ -1,5 +1,18 @@
 //! An unlock that must wake a waiter: which one it wakes, and whether that one becomes the heir.
 //! (`throughput.rs` says when an unlock must.)
+//!
+//! A thread that unlocks to wait for a condvar has found its condition false. So it wakes, if it can, a
+//! waiter that did not come from there: after a broadcast, all who wait for the same condition stand in
+//! the mutex's queue, and would wait again one after the other.
+//!
+//! ```text
+//!   4 producers (P), 4 consumers (C), room for 1           queue of the mutex, its first on the left
+//!   C1 takes the item, broadcasts "room"                    P1 P2 P3 P4
+//!   C1 waits for an item, wakes P1; P1 puts one,
+//!      broadcasts "item"                                    P2 P3 P4 C1 C2 C3 C4
+//!   P1 waits for room:  the oldest is woken                 P2, P3 and P4 wait again; then C1 runs
+//!                       another than from "room" is         C1 runs
+//! ```
 
 use super::waiter::{EXTRA, HEIR, HOLDER, LOOK_THROUGH, Moment, Waiter};
 use super::{RawPosixMutex, Then, real_time};
@@ -25,7 +38,6 @@ pub(super) fn unlock_and_wake(mutex: &RawPosixMutex, then: Then) {
         _ => 0,
     };
     let suits = |waiter: Waiter, is_extra: bool| match then {
-        // What the caller waits for has not come; so neither has what others from there wait for.
         Then::Sleep(condvar) => {
             !waiter.is_from(condvar) || waiter.waited_until(Moment::now()) > PASSED_OVER_FOR
         }
