@@ -137,7 +137,8 @@ pub(super) enum Sample {
 pub(super) struct Monopoly {
     /// The mean of the last samples' turns, in quarters; 0 if there were none.
     turns: u32,
-    /// Samples without a turn since one with some.
+    /// Samples without a turn since one with some; of a saturated lock also naps at whose end it was left
+    /// alone, since one at whose end it was in use.
     without: u32,
     /// For how many hundredths of the time it was held, the mean of the last samples of its use; 0 if
     /// there were none.
