@@ -17,10 +17,10 @@
 //! * others do not look. They become the heir at once, or park behind it at once.
 //!
 //! Naps become longer while the lock is found monopolized. If the holder leaves the lock
-//! alone meanwhile, nobody may have it until the nap ends: that is why the first one is short, and why
-//! the heir looks, after it, whether a saturated lock is still in use. Bursts of 7 threads, each
-//! with 12 sections of 6 µs, had half of std's rate without that: each thread's sections were over
-//! before the nap was.
+//! alone meanwhile, no thread takes it until the nap ends. So the first nap is short, and after each
+//! one the heir checks whether a saturated lock is still in use. Without that check, bursts of 7
+//! threads with 12 sections of 6 µs each ran at half of std's rate: each thread was done before the
+//! nap ended.
 //!
 //! ```text
 //!   CPU 0   A holds it, again and again ......................| finds it taken, is the heir, naps ...
@@ -193,7 +193,7 @@ impl Monopoly {
         (Self { since, nap, ..self }, nap)
     }
 
-    /// After a nap, at whose end the lock was in use, or left alone: it had been left before.
+    /// With a nap ended. `is_in_use`: the lock was still in use then, and had not been left alone.
     pub(super) fn with_nap_ended(self, is_in_use: bool) -> Self {
         if is_in_use {
             return Self { without: 0, ..self };

@@ -63,8 +63,8 @@ mod counted {
         nap
     }
 
-    /// Notes, as an heir that has just woken from its nap, whether a saturated lock is in use, or was left
-    /// alone: then it is free, and nobody takes it.
+    /// Notes, as an heir that has just woken from its nap, whether a saturated lock is still in use. If
+    /// it was left alone, it is free and no thread takes it.
     pub(in super::super) fn note_end(mutex: &RawPosixMutex) {
         if !turns_of(mutex).is_saturated() {
             return;
@@ -158,6 +158,7 @@ pub(super) use counted::{
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use super::super::monopoly::Use;
     use super::super::waiter::Moment;
     use super::super::word::State;
     use super::*;
@@ -247,6 +248,25 @@ mod tests {
                 assert!(began.elapsed() < PATIENCE && naps(&mutex, None, PATIENCE));
             }
         });
+    }
+
+    #[test]
+    fn a_saturated_lock_that_is_left_alone_at_the_end_of_naps_is_saturated_no_longer() {
+        let mutex = RawPosixMutex::new();
+        let seen = Use {
+            looks: 100,
+            held: 80,
+            turns: 8,
+        };
+        let (saturated, _) = Monopoly::default().with_use(Some(seen));
+        let naps_end = |is_held: bool| {
+            history_of(&mutex).note_counted(0, saturated.to_bits());
+            (0..4).for_each(|_| note_end(&mutex));
+            assert_eq!(turns_of(&mutex).is_saturated(), is_held);
+        };
+        naps_end(false);
+        mutex.lock();
+        naps_end(true);
     }
 
     /// Nor one whose threads wait for condvars meanwhile.

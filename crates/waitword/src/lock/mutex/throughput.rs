@@ -72,7 +72,7 @@
 
 use super::nap::{self, SAMPLE_EVERY, is_monopolized};
 use super::policy::{Heir, Newcomer, Policy, ROTATE_EVERY, Seen};
-use super::waiter::{HEIR, HOLDER, LOOK_THROUGH, Moment, Waiter};
+use super::waiter::{HEIR, HOLDER, LOOK_THROUGH, Moment, PASSED_OVER_FOR, Waiter};
 use super::word::State;
 use super::{LockTimedOut, PosixFlavour, RawPosixMutex};
 use crate::atomic::Ordering;
@@ -90,9 +90,6 @@ use crate::sys::sched;
 const IMPATIENT_AFTER: u64 = 1_000_000;
 /// Others step aside for a waiter that has waited this many microseconds.
 const STEP_ASIDE_AFTER: u64 = 30;
-/// A waiter that last ran on another CPU than is about to become free is passed over until it has waited for so many
-/// microseconds, if one of the first [`LOOK_THROUGH`] suits better.
-const OTHER_CPU_FOR: u64 = 20_000;
 
 enum Role {
     Newcomer,
@@ -453,7 +450,8 @@ impl<'a> Contender<'a> {
                 // It came meanwhile, and waits for the unlock.
                 return Choice::Stop;
             }
-            if !waiter.ran_here() && waited < OTHER_CPU_FOR {
+            // Another CPU than its last one is about to become free.
+            if !waiter.ran_here() && waited < PASSED_OVER_FOR {
                 return Choice::Pass;
             }
             found = true;

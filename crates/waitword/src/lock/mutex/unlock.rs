@@ -14,15 +14,12 @@
 //!                       another than from "room" is         C1 runs
 //! ```
 
-use super::waiter::{EXTRA, HEIR, HOLDER, LOOK_THROUGH, Moment, Waiter};
+use super::waiter::{EXTRA, HEIR, HOLDER, LOOK_THROUGH, Moment, PASSED_OVER_FOR, Waiter};
 use super::{RawPosixMutex, Then, real_time};
 use crate::atomic::Ordering;
 use crate::futex::parking::{self, Tokens};
 use crate::private::{Choice, Unparked, repository};
 use crate::stats::{self, Event};
-
-/// A thread that has waited for so many microseconds is not passed over for what it waits for.
-const PASSED_OVER_FOR: u64 = 20_000;
 
 /// Releases the lock, whose word says PARKED and names no heir, and wakes a waiter, and perhaps some
 /// extras.

@@ -23,6 +23,9 @@ pub(in crate::lock) const EXTRA: Token = 3;
 /// How many waiters are looked at for one that suits.
 pub(super) const LOOK_THROUGH: usize = 16;
 
+/// A waiter that has waited for so many microseconds is not passed over for one that suits better.
+pub(super) const PASSED_OVER_FOR: u64 = 20_000;
+
 const WAITER: u64 = 1;
 const IMPATIENT: u64 = 1 << 1;
 const PRIORITY_SHIFT: u32 = 2;
