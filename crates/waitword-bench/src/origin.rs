@@ -67,7 +67,7 @@ impl Origin {
             .collect();
         vec![
             ("commit", format!("{commit}{changes}")),
-            ("command", self.command.clone()),
+            ("command", without_files(&self.command)),
             ("compiler", self.compiler.clone()),
             ("peers", versions.join(", ")),
         ]
@@ -100,6 +100,25 @@ fn command(arguments: impl Iterator<Item = String>) -> String {
     words.join(" ")
 }
 
+/// A command without the files that it wrote: their paths are of the machine that it ran on, and another
+/// one may not have them.
+fn without_files(command: &str) -> String {
+    let mut words = command.split(' ');
+    let mut kept = vec![];
+    while let Some(word) = words.next() {
+        if !["--json", "--html", "--markdown"].contains(&word) {
+            kept.push(word);
+            continue;
+        }
+        let path = words.next().unwrap_or_default();
+        if path.starts_with('\'') && !path.ends_with('\'') {
+            // It has spaces.
+            words.find(|word| word.ends_with('\''));
+        }
+    }
+    kept.join(" ")
+}
+
 /// `name=version;name=version`, as the build script says it.
 fn peers(text: &str) -> Vec<Peer> {
     let one = |part: &str| {
@@ -122,6 +141,19 @@ mod tests {
         let words = ["bench", "--peers", "std,C++ std", "it's", ""].map(str::to_owned);
         let wanted = r"waitword bench --peers 'std,C++ std' 'it'\''s' ''";
         assert_eq!(command(words.into_iter()), wanted);
+    }
+
+    #[test]
+    fn a_command_is_shown_without_the_files_that_it_wrote() {
+        let shown = [
+            "waitword bench pp --json /elsewhere/a.json --rounds 21",
+            "waitword bench pp --html 'my own page.html' --rounds 21",
+            "waitword bench pp --rounds 21 --markdown 'page.md'",
+        ];
+        for command in shown {
+            assert_eq!(without_files(command), "waitword bench pp --rounds 21");
+        }
+        assert_eq!(without_files("waitword bench --json"), "waitword bench");
     }
 
     #[test]
