@@ -217,8 +217,7 @@ mod tests {
         });
     }
 
-    /// A thread that gives the mutex back to sleep while others want it is noted: beside other
-    /// processes the mutex acts as another flavour then.
+    /// Who gives the mutex back to sleep while others want it is noted, as `nap.rs` needs it.
     #[test]
     fn a_wait_for_a_condvar_is_noted_of_its_mutex() {
         let mutex = RawPosixMutex::new();
