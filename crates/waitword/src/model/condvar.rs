@@ -162,6 +162,7 @@ fn two_signals_find_two_waiters() {
     two_signals(HEIR, Time::Stands, 1);
     two_signals(HEIR, Time::Passes, 1);
     two_signals(HEIR, Time::HeirsAreLate, 1);
+    two_signals(HEIR, Time::HeirsNap, 1);
     two_signals(HEIR, Time::OthersAreBusy, 1);
     two_signals(PosixFlavour::WaitWake, Time::Stands, 1);
 }
@@ -192,6 +193,7 @@ fn a_broadcast_with_the_mutex_held_finds_all() {
     broadcast(HEIR, Time::Stands, true, 2);
     broadcast(HEIR, Time::Passes, true, 1);
     broadcast(HEIR, Time::HeirsAreLate, true, 2);
+    broadcast(HEIR, Time::HeirsNap, true, 2);
     broadcast(HEIR, Time::OthersAreBusy, true, 2);
     broadcast(PosixFlavour::WaitWake, Time::Stands, true, 2);
 }
@@ -201,6 +203,7 @@ fn a_broadcast_without_the_mutex_finds_all() {
     broadcast(HEIR, Time::Stands, false, 2);
     broadcast(HEIR, Time::PassesOnOneCpu, false, 1);
     broadcast(HEIR, Time::ForExtras, false, 2);
+    broadcast(HEIR, Time::HeirsNap, false, 1);
     broadcast(HEIR, Time::OthersAreBusy, false, 2);
     broadcast(PosixFlavour::WaitWake, Time::Stands, false, 2);
 }

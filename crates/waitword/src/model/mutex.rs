@@ -7,7 +7,9 @@
 
 use super::*;
 use crate::checker::cell::UnsafeCell;
-use crate::lock::{let_extras_be_woken, let_heirs_be_late, let_time_pass};
+use crate::lock::{
+    let_extras_be_woken, let_heirs_be_late, let_mutexes_be_monopolized, let_time_pass,
+};
 use crate::oncpu::run_all_on_one_cpu;
 use crate::park::spin::let_others_be_busy;
 use crate::sys::sched::{priority, set_priority, some_are_real_time};
@@ -34,6 +36,8 @@ pub(super) enum Time {
     ForExtras,
     /// Every heir is late, and unlocks wake others beside it.
     HeirsAreLate,
+    /// Every mutex counts as monopolized: whoever goes to sleep in a condvar wakes another past the heir.
+    HeirsNap,
     /// Other processes want the CPUs: who is signalled does not become the heir.
     OthersAreBusy,
 }
@@ -50,6 +54,7 @@ impl Time {
             }
             Self::ForExtras => let_extras_be_woken(),
             Self::HeirsAreLate => let_heirs_be_late(),
+            Self::HeirsNap => let_mutexes_be_monopolized(),
             Self::OthersAreBusy => let_others_be_busy(),
         }
     }

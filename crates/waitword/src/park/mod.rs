@@ -309,7 +309,7 @@ fn stay_awake(
     interruptible: &Interruptible<'_>,
     place: Place<'_>,
 ) -> bool {
-    let mut spin = Spin::new(&place.slot.spins);
+    let mut spin = Spin::of_parker(&place.slot.spins);
     loop {
         if notices.any_given() {
             spin.won();

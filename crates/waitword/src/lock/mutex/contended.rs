@@ -1,12 +1,12 @@
 //! Lock and unlock where the word says more than that nobody has it, or that nobody waits: past those who wait, if they need not
 //! be waited for, and else by way of the flavour or the kind.
 
-use super::{
-    LockError, LockTimedOut, PosixFlavour, RawPosixMutex, SHARED, State, Then, shared, throughput,
-    unlock, wait_wake,
-};
 #[cfg(not(loom))]
-use super::{nap, special};
+use super::special;
+use super::{
+    LockError, LockTimedOut, PosixFlavour, RawPosixMutex, SHARED, State, Then, nap, shared,
+    throughput, unlock, wait_wake,
+};
 use crate::atomic::Ordering;
 #[cfg(not(loom))]
 use crate::park::spin;
@@ -150,7 +150,8 @@ impl RawPosixMutex {
 
     /// The flavour by which it waits and wakes now. Beside other processes, an adaptive mutex whose
     /// threads wait for condvars acts as a wait-wake one: a woken thread waits milliseconds for a CPU,
-    /// and must not keep unlocks from waking the threads that it works with.
+    /// and must not keep unlocks from waking the threads that it works with. (Not in a process that
+    /// uses up a quota, where a yield takes as long, and heirs that nap save the most.)
     #[inline]
     pub(super) fn waits_as(&self) -> PosixFlavour {
         let flavour = self.flavour();
@@ -158,6 +159,7 @@ impl RawPosixMutex {
         if flavour == PosixFlavour::Adaptive
             && nap::has_waited_lately(self)
             && spin::is_beside_others()
+            && !spin::is_throttled()
         {
             return PosixFlavour::WaitWake;
         }
@@ -268,7 +270,11 @@ impl RawPosixMutex {
         if then == Then::HandOver {
             return unlock::unlock_fairly(self);
         }
-        if self.release_to_the_awake(self.state()) {
+        let state = self.state();
+        if matches!(then, Then::Sleep(_)) && self.heir_may_nap(state) {
+            return unlock::unlock_and_wake(self, then);
+        }
+        if self.release_to_the_awake(state) {
             return;
         }
         match self.waits_as() {
@@ -276,6 +282,12 @@ impl RawPosixMutex {
             _ if self.state().has_heir() => unlock::unlock_past_late_heir(self),
             _ => unlock::unlock_and_wake(self, then),
         }
+    }
+
+    /// Whether threads are parked behind an heir that naps, as far as is known. If the holder goes to
+    /// wait for a condvar then, no thread would use the lock until the nap ends.
+    fn heir_may_nap(&self, state: State) -> bool {
+        state.has_parked() && state.has_heir() && nap::is_monopolized(self)
     }
 
     #[cold]
@@ -305,6 +317,7 @@ impl RawPosixMutex {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::sys::generation::ends_well;
 
     #[test]
     fn beside_others_an_adaptive_mutex_with_condvars_is_a_wait_wake_one() {
@@ -333,5 +346,18 @@ mod tests {
             assert!(began.elapsed().as_secs() < 20, "{seen:?}");
         }
         spin::pretend_to_be_beside_others(0);
+    }
+
+    /// In a child, since the whole process counts as throttled then.
+    #[test]
+    fn under_a_quota_an_adaptive_mutex_with_condvars_stays_one() {
+        assert!(ends_well(|| {
+            let mutex = RawPosixMutex::new();
+            nap::note_wait(&mutex);
+            spin::pretend_to_be_beside_others(20_000_000_000);
+            let before = mutex.waits_as();
+            spin::pretend_to_be_throttled();
+            [before, mutex.waits_as()] == [PosixFlavour::WaitWake, PosixFlavour::Adaptive]
+        }));
     }
 }

@@ -217,7 +217,8 @@ mod tests {
         });
     }
 
-    /// Who gives the mutex back to sleep while others want it is noted, as `nap.rs` needs it.
+    /// A thread that gives the mutex back to sleep while others want it is noted: beside other
+    /// processes the mutex acts as another flavour then.
     #[test]
     fn a_wait_for_a_condvar_is_noted_of_its_mutex() {
         let mutex = RawPosixMutex::new();

@@ -68,6 +68,8 @@ pub use error::LockError;
 pub(crate) use extras::let_extras_be_woken;
 #[cfg(loom)]
 pub(crate) use late_heir::let_heirs_be_late;
+#[cfg(loom)]
+pub(crate) use nap::let_mutexes_be_monopolized;
 pub use options::{Kind, PosixFlavour, PosixMutexOptions};
 #[cfg(loom)]
 pub(crate) use waiter::let_time_pass;

@@ -27,8 +27,13 @@
 //!   CPU 1   B samples, naps               | has it reserved | B holds it, again and again ..........
 //! ```
 //!
-//! A process that uses up a CPU quota gains less by a second CPU: while two of its threads contend, it
-//! is throttled sooner. There a lock counts as monopolized much sooner too ([`Limits::THROTTLED`]).
+//! A process that uses up a CPU quota, or that shares the CPUs with other processes, gains less by a
+//! second CPU: it pays for it with time that its other threads then lack. There a lock counts as
+//! monopolized much sooner too ([`Limits::SCARCE`]).
+//!
+//! A holder may need another thread to go on: it waits for a condvar. Then it wakes one of those that
+//! are parked, past the heir that naps (`unlock.rs`). Without that, the lock is idle until the nap
+//! ends, and naps gain a queue nothing.
 //!
 //! # Samples
 //!
@@ -37,9 +42,8 @@
 //! | turns | short sections and gaps | a waiter reads the count of turns in the word, twice, [`SAMPLE`] apart | every 100 µs, and before each nap |
 //! | use | saturation | the heir leaves the lock alone, and looks at the word every [`LOOK_EVERY`] for [`ENOUGH_TURNS`] turns | once in 8 to 128 of those, and before every fifth nap |
 //!
-//! The use says nothing of a mutex whose threads wait for condvars while others want it (`nap.rs`): one
-//! thread cannot go on alone there. Nor of one whose sections are so long that the heir gives up
-//! looking, or whose holder sleeps.
+//! The use says nothing of a mutex whose sections are so long that the heir gives up looking, or whose
+//! holder sleeps.
 //!
 //! To the protocol (`throughput.rs`) an heir that naps is one that gets no CPU. This file knows no
 //! mutex and reads no clock.
@@ -94,9 +98,10 @@ impl Limits {
         far_from_saturated: 50,
         turns_for_one_use: TURNS_FOR_ONE_USE,
     };
-    /// Of a process that is throttled. On 24 mutexes and 24 queues with half of a CPU, with
-    /// [`LONGEST_STAY_IF_THROTTLED`](crate::park::spin): 1.09 and 1.06 of the usual limits' throughput.
-    const THROTTLED: Self = Self {
+    /// Of a process that is throttled, or beside others. On 24 mutexes and 24 queues with half of a
+    /// CPU, with [`LONGEST_STAY_IF_THROTTLED`](crate::park::spin): 1.09 and 1.06 of the usual limits'
+    /// throughput.
+    const SCARCE: Self = Self {
         monopolized: MONOPOLIZED / 2,
         saturated: SATURATED / 2,
         far_from_saturated: 20,
@@ -149,14 +154,14 @@ pub(super) struct Monopoly {
     since: u32,
     /// The last nap, in nanoseconds; 0: the lock is not monopolized.
     nap: u64,
-    /// The process is (`park/spin/throttling.rs`).
-    is_throttled: bool,
+    /// The process is throttled (`park/spin/throttling.rs`), or beside others (`yielding.rs`).
+    cpu_is_scarce: bool,
 }
 
 impl Monopoly {
     fn limits(self) -> Limits {
-        match self.is_throttled {
-            true => Limits::THROTTLED,
+        match self.cpu_is_scarce {
+            true => Limits::SCARCE,
             false => Limits::USUAL,
         }
     }
@@ -208,16 +213,6 @@ impl Monopoly {
                 ..next
             },
         }
-    }
-
-    /// Its use says nothing: whoever takes it waits for others.
-    pub(super) fn without_use(self) -> (Self, u64) {
-        let next = Self {
-            held: 0,
-            nap: 0,
-            ..self
-        };
-        (next.with_use_noted(false), 0)
     }
 
     /// With a sample of its use more. `None`: that cannot be said.
@@ -330,9 +325,9 @@ impl Monopoly {
             | u64::from(self.turns)
     }
 
-    pub(super) fn from_bits(bits: u64, is_throttled: bool) -> Self {
+    pub(super) fn from_bits(bits: u64, cpu_is_scarce: bool) -> Self {
         Self {
-            is_throttled,
+            cpu_is_scarce,
             turns: (bits & 0xff) as u32,
             without: (bits >> 8 & 0xf) as u32,
             unused: (bits >> 12 & 0xf) as u32,
@@ -389,13 +384,13 @@ mod tests {
     }
 
     #[test]
-    fn in_a_throttled_process_a_lock_is_monopolized_sooner() {
+    fn where_cpu_time_is_scarce_a_lock_is_monopolized_sooner() {
         let usual = Monopoly::default();
-        let throttled = Monopoly::from_bits(usual.to_bits(), true);
+        let scarce = Monopoly::from_bits(usual.to_bits(), true);
         let naps = |monopoly: Monopoly| {
             let (counted, by_turns) = monopoly.with(2, TOOK);
             assert_eq!(
-                Monopoly::from_bits(counted.to_bits(), monopoly.is_throttled),
+                Monopoly::from_bits(counted.to_bits(), monopoly.cpu_is_scarce),
                 counted
             );
             let (used, by_use) = monopoly.with_use(held_for(40));
@@ -403,11 +398,11 @@ mod tests {
             [by_turns, by_use]
         };
         assert_eq!(naps(usual), [0, 0]);
-        assert_eq!(naps(throttled), [SHORTEST_NAP, SHORTEST_NAP]);
-        assert_eq!(throttled.with(1, TOOK).1, 0);
-        assert_eq!(throttled.with_use(held_for(30)).1, 0);
+        assert_eq!(naps(scarce), [SHORTEST_NAP, SHORTEST_NAP]);
+        assert_eq!(scarce.with(1, TOOK).1, 0);
+        assert_eq!(scarce.with_use(held_for(30)).1, 0);
         assert_eq!(turns_before_use(usual, 1), 8);
-        assert_eq!(turns_before_use(throttled, 1), 2);
+        assert_eq!(turns_before_use(scarce, 1), 2);
     }
 
     #[test]
@@ -468,7 +463,6 @@ mod tests {
             monopoly = next;
         }
         assert!(!monopoly.with_use(None).0.is_one());
-        assert!(!saturated().without_use().0.is_one());
     }
 
     #[test]

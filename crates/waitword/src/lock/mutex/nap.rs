@@ -1,10 +1,11 @@
 //! Whether a lock is monopolized, and the nap of its heir: `monopoly.rs`, applied to a mutex.
 //!
-//! What was counted is kept in the lock's record (`LockHistory`). In a model nothing is counted.
+//! What was counted is kept in the lock's record (`LockHistory`). In a model nothing is counted, and
+//! no heir naps; a lock counts as monopolized if the model says so.
 
 use super::RawPosixMutex;
 use super::monopoly::Monopoly;
-use crate::park::spin::{self, LockHistory};
+use crate::park::spin::LockHistory;
 
 /// How often turns are counted, at most, where the lock was not monopolized lately.
 pub(super) const SAMPLE_EVERY: u64 = 100_000;
@@ -15,13 +16,18 @@ fn history_of(mutex: &RawPosixMutex) -> &'static LockHistory {
 }
 
 /// What was counted of the lock's turns lately.
-fn turns_of(mutex: &RawPosixMutex) -> Monopoly {
-    Monopoly::from_bits(history_of(mutex).counted(), spin::is_throttled())
+fn turns_of(mutex: &RawPosixMutex, cpu_is_scarce: bool) -> Monopoly {
+    Monopoly::from_bits(history_of(mutex).counted(), cpu_is_scarce)
 }
 
 /// Whether the lock was found to be so lately.
 pub(super) fn is_monopolized(mutex: &RawPosixMutex) -> bool {
-    turns_of(mutex).is_one()
+    #[cfg(loom)]
+    if model::mutexes_are_monopolized() {
+        return true;
+    }
+    // No limit is asked for, and whether CPU time is scarce takes a look at the clock.
+    turns_of(mutex, false).is_one()
 }
 
 #[cfg(not(loom))]
@@ -38,7 +44,12 @@ mod counted {
 
     /// Whether it takes less than some 2 µs from one section to the next.
     pub(in super::super) fn has_short_turns(mutex: &RawPosixMutex) -> bool {
-        turns_of(mutex).are_short()
+        turns_of(mutex, false).are_short()
+    }
+
+    /// What is known of the lock, by the limits that apply now.
+    pub(super) fn known_of(mutex: &RawPosixMutex) -> Monopoly {
+        turns_of(mutex, spin::is_throttled() || spin::is_beside_others())
     }
 
     /// Counts turns for a moment, while there is an heir, and returns for how many nanoseconds the heir
@@ -58,7 +69,7 @@ mod counted {
 
     /// Notes what is known of the lock by now, and returns the nap that comes of it.
     fn note(mutex: &RawPosixMutex, now: Moment, with: impl Fn(Monopoly) -> (Monopoly, u64)) -> u64 {
-        let (counted, nap) = with(turns_of(mutex));
+        let (counted, nap) = with(known_of(mutex));
         history_of(mutex).note_counted(now.nanoseconds(), counted.to_bits());
         nap
     }
@@ -66,7 +77,7 @@ mod counted {
     /// Notes, as an heir that has just woken from its nap, whether a saturated lock is still in use. If
     /// it was left alone, it is free and no thread takes it.
     pub(in super::super) fn note_end(mutex: &RawPosixMutex) {
-        if !turns_of(mutex).is_saturated() {
+        if !known_of(mutex).is_saturated() {
             return;
         }
         let mut is_in_use = mutex.state().is_locked();
@@ -82,8 +93,7 @@ mod counted {
         });
     }
 
-    /// Notes that a thread gives the lock back to wait for a condvar, while others want it. It may wait
-    /// for them: then one thread alone does not saturate the lock, however long it holds it.
+    /// Notes that a thread gives the lock back to wait for a condvar, while others want it.
     pub(in super::super) fn note_wait(mutex: &RawPosixMutex) {
         history_of(mutex).note_wait(Moment::now().nanoseconds());
     }
@@ -135,9 +145,8 @@ mod counted {
         if !is_due || has_end || mutex.state().is_special() {
             return 0;
         }
-        let nap = match turns_of(mutex).next_sample() {
+        let nap = match known_of(mutex).next_sample() {
             Sample::Turns => count_turns(mutex),
-            Sample::Use if has_waited_lately(mutex) => note(mutex, now, Monopoly::without_use),
             Sample::Use => {
                 let seen = look_at_use(mutex);
                 note(mutex, now, |monopoly| monopoly.with_use(seen))
@@ -156,15 +165,39 @@ pub(super) use counted::{
     count_turns, due, has_short_turns, has_waited_lately, note_end, note_wait,
 };
 
+#[cfg(loom)]
+mod model {
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    crate::checker::lazy_static! {
+        static ref MONOPOLIZED: AtomicBool = AtomicBool::new(false);
+    }
+
+    /// From now on in this execution.
+    pub(crate) fn let_mutexes_be_monopolized() {
+        MONOPOLIZED.store(true, Relaxed);
+    }
+
+    pub(super) fn mutexes_are_monopolized() -> bool {
+        MONOPOLIZED.load(Relaxed)
+    }
+}
+
+#[cfg(loom)]
+pub(crate) use model::let_mutexes_be_monopolized;
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::super::monopoly::Use;
-    use super::super::waiter::Moment;
+    use super::super::waiter::{FromCondvar, Moment};
     use super::super::word::State;
+    use super::counted::known_of;
     use super::*;
     use crate::atomic::Ordering;
+    use crate::park::spin;
     use crate::sys::clock::Deadline;
     use crate::sys::interrupts::Interrupts;
+    use crate::{PosixFlavour, PosixMutexOptions, RawCondvar};
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     use std::time::{Duration, Instant};
 
@@ -220,7 +253,7 @@ mod tests {
             let began = Instant::now();
             while !(is_monopolized(&mutex) && has_short_turns(&mutex)) {
                 assert!(began.elapsed() < PATIENCE && naps(&mutex, None, PATIENCE));
-                if turns_of(&mutex).is_saturated() {
+                if known_of(&mutex).is_saturated() {
                     // That, too; and then nobody counts turns.
                     history_of(&mutex).note_counted(0, 0);
                 }
@@ -244,7 +277,7 @@ mod tests {
         let mutex = RawPosixMutex::new();
         beside_one(&mutex, 200, 20, || {
             let began = Instant::now();
-            while !turns_of(&mutex).is_saturated() {
+            while !known_of(&mutex).is_saturated() {
                 assert!(began.elapsed() < PATIENCE && naps(&mutex, None, PATIENCE));
             }
         });
@@ -262,14 +295,13 @@ mod tests {
         let naps_end = |is_held: bool| {
             history_of(&mutex).note_counted(0, saturated.to_bits());
             (0..4).for_each(|_| note_end(&mutex));
-            assert_eq!(turns_of(&mutex).is_saturated(), is_held);
+            assert_eq!(known_of(&mutex).is_saturated(), is_held);
         };
         naps_end(false);
         mutex.lock();
         naps_end(true);
     }
 
-    /// Nor one whose threads wait for condvars meanwhile.
     #[test]
     fn the_heir_of_a_lock_with_long_gaps_does_not_nap() {
         if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1) {
@@ -285,13 +317,82 @@ mod tests {
             stays
         };
         assert!((0..10).any(|_| stays_awake()));
-        let with_condvar = RawPosixMutex::new();
-        beside_one(&with_condvar, 200, 20, || {
-            let began = Instant::now();
-            while began.elapsed() < LONG_ENOUGH {
-                note_wait(&with_condvar);
-                assert_eq!(due(&with_condvar, None, Moment::now()), 0);
+    }
+
+    /// As one whose use shows that one thread alone nearly saturates it.
+    fn note_use(mutex: &RawPosixMutex, held: u32) {
+        let seen = Use {
+            looks: 100,
+            held,
+            turns: 8,
+        };
+        let (known, _) = Monopoly::default().with_use(Some(seen));
+        history_of(mutex).note_counted(0, known.to_bits());
+    }
+
+    /// Other tests change what is the process's, too: so until it is as expected.
+    #[test]
+    fn beside_others_a_lock_is_monopolized_sooner() {
+        let mutex = Box::new(RawPosixMutex::new());
+        let is_saturated = |others_run_for: u64| {
+            note_use(&mutex, 40);
+            spin::pretend_to_be_beside_others(others_run_for);
+            known_of(&mutex).is_saturated()
+        };
+        let began = Instant::now();
+        while !is_saturated(1_000_000_000) || is_saturated(0) {
+            assert!(began.elapsed() < PATIENCE);
+        }
+    }
+
+    /// A thread that was signalled is parked at a mutex that has an heir. Whether the holder wakes it as
+    /// it gives the mutex back to wait for another condvar.
+    fn is_woken_past_heir(is_monopolized: bool) -> bool {
+        let mutex = Box::new(
+            PosixMutexOptions::new()
+                .flavour(PosixFlavour::Throughput)
+                .build_raw(),
+        );
+        let (condvar, has_had_it) = (RawCondvar::new(), AtomicBool::new(false));
+        let mut is_woken = false;
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                mutex.lock();
+                // SAFETY: the mutex is held, and all wait with this one.
+                unsafe { condvar.wait(&mutex, None) }.unwrap();
+                has_had_it.store(true, Relaxed);
+                // SAFETY: it is held.
+                unsafe { mutex.unlock() };
+            });
+            while !condvar.may_have_waiters() {
+                std::thread::yield_now();
             }
+            mutex.lock();
+            assert!(condvar.notify_one());
+            mutex.set(State::with_heir);
+            note_use(&mutex, if is_monopolized { 80 } else { 20 });
+            mutex.unlock_to_sleep(FromCondvar::ELSEWHERE);
+            let began = Instant::now();
+            let patience = if is_monopolized {
+                PATIENCE
+            } else {
+                LONG_ENOUGH
+            };
+            while !is_woken && began.elapsed() < patience {
+                is_woken = has_had_it.load(Relaxed);
+                std::thread::yield_now();
+            }
+            mutex.lock();
+            mutex.set(State::without_heir);
+            // SAFETY: locked above.
+            unsafe { mutex.unlock() };
         });
+        is_woken
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_a_condvar_wakes_another_past_an_heir_that_may_nap() {
+        assert!(is_woken_past_heir(true));
+        assert!(!is_woken_past_heir(false));
     }
 }

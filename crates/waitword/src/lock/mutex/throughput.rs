@@ -46,7 +46,7 @@
 //!
 //! | event | there is an heir | there is none |
 //! |-------|------------------|---------------|
-//! | unlock, somebody parked | nobody; if it is late, the oldest that came to the mutex itself (`late_heir.rs`) | the oldest, as heir; if it is IMPATIENT or a real-time thread, it is handed the lock itself |
+//! | unlock, somebody parked | nobody; if it is late, the oldest that came to the mutex itself (`late_heir.rs`); if it may nap and the thread goes to wait for a condvar, one as if there were none, but not as heir | the oldest, as heir; if it is IMPATIENT or a real-time thread, it is handed the lock itself |
 //! | a waiter has stayed awake for long enough | it parks | it becomes the heir, or steps aside for one that it wakes as the heir |
 //! | the heir takes the lock | | its unlock, or who comes meanwhile |
 //! | a waiter parks | if the lock is held, or reserved for the heir: the unlock, or the heir | only while the lock is held: the unlock |

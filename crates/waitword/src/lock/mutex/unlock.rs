@@ -13,6 +13,14 @@
 //!   P1 waits for room:  the oldest is woken                 P2, P3 and P4 wait again; then C1 runs
 //!                       another than from "room" is         C1 runs
 //! ```
+//!
+//! It does so past an heir that naps, too (`monopoly.rs`). That heir leaves the lock to a holder that
+//! takes it again and again. This holder does not, and the threads that would take it are parked.
+//!
+//! ```text
+//!   CPU 0   P puts items until there is no room | waits, wakes C | C takes one, signals P, takes the next ...
+//!   CPU 1   B samples, naps .........................................................| has it reserved
+//! ```
 
 use super::waiter::{EXTRA, HEIR, HOLDER, LOOK_THROUGH, Moment, PASSED_OVER_FOR, Waiter};
 use super::{RawPosixMutex, Then, real_time};
@@ -21,14 +29,17 @@ use crate::futex::parking::{self, Tokens};
 use crate::private::{Choice, Unparked, repository};
 use crate::stats::{self, Event};
 
-/// Releases the lock, whose word says PARKED and names no heir, and wakes a waiter, and perhaps some
-/// extras.
+/// Releases the lock, whose word says PARKED and names no heir, or one that naps, and wakes a waiter,
+/// and perhaps some extras.
 #[cold]
 pub(super) fn unlock_and_wake(mutex: &RawPosixMutex, then: Then) {
     if real_time::unlock(mutex) {
         return;
     }
-    let extras = mutex.extras();
+    let extras = match mutex.state().has_heir() {
+        true => 0,
+        false => mutex.extras(),
+    };
     let extras_beside = |heir: Waiter| match then {
         Then::Sleep(_) => extras,
         _ if heir.is_from_condvar() => extras,

@@ -77,7 +77,12 @@ fn with_an_heir_nobody_sleeps_beside_a_token() {
 
 #[test]
 fn with_a_late_heir_and_extras_nobody_sleeps_beside_a_token() {
-    const TIMES: &[Time] = &[Time::Passes, Time::PassesOnOneCpu, Time::ForExtras];
+    const TIMES: &[Time] = &[
+        Time::Passes,
+        Time::PassesOnOneCpu,
+        Time::ForExtras,
+        Time::HeirsNap,
+    ];
     nobody_sleeps_beside_a_token(HEIR, TIMES);
 }
 

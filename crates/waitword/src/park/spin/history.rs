@@ -74,6 +74,11 @@ mod real {
             budget
         }
 
+        /// Whether stays were seldom worth while lately.
+        pub(crate) fn is_in_vain(&self) -> bool {
+            self.record().is_in_vain()
+        }
+
         /// Notes how a stay went.
         pub(crate) fn stayed(&self, spent: u64, was_worth_while: bool) {
             let record = self.record();
@@ -279,6 +284,10 @@ mod model {
 
         pub(crate) fn budget(&self, _longest: u64, _adapts: bool) -> u64 {
             0
+        }
+
+        pub(crate) fn is_in_vain(&self) -> bool {
+            false
         }
 
         pub(crate) fn stayed(&self, _spent: u64, _was_worth_while: bool) {}

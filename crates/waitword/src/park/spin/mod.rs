@@ -64,6 +64,12 @@ pub(crate) fn is_throttled() -> bool {
     THROTTLING.is_on()
 }
 
+/// From now on in this process, for a test.
+#[cfg(all(test, not(loom)))]
+pub(crate) fn pretend_to_be_throttled() {
+    THROTTLING.pretend_to_be_on();
+}
+
 /// Notes that the calling thread has wanted a CPU since the time `from`, and has one `now`.
 #[inline]
 pub(crate) fn wanted_cpu(from: u64, now: u64) {
@@ -198,20 +204,28 @@ pub(crate) struct Spin<'a> {
     history: &'a History,
     looks: FirstLooks<'a>,
     policy: Option<SpinPolicy>,
+    /// Of a parker, and not at a lock.
+    is_of_parker: bool,
 }
 
 impl<'a> Spin<'a> {
-    pub(crate) fn new(history: &'a History) -> Self {
+    fn new(history: &'a History, is_of_parker: bool) -> Self {
         Self {
             history,
             looks: FirstLooks::begin(history),
             policy: None,
+            is_of_parker,
         }
     }
 
     /// At the lock at this address.
     pub(crate) fn at(address: usize) -> Spin<'static> {
-        Spin::new(&LockHistory::at(address).stays)
+        Spin::new(&LockHistory::at(address).stays, false)
+    }
+
+    /// Of a parker with this history, before its thread sleeps.
+    pub(crate) fn of_parker(history: &'a History) -> Self {
+        Self::new(history, true)
     }
 
     /// Waits a little; false once that has been enough.
@@ -224,7 +238,8 @@ impl<'a> Spin<'a> {
         let now = nanoseconds();
         let history = self.history;
         let policy = self.policy.get_or_insert_with(|| begin(now, history, true));
-        if policy.is_over(now) {
+        let is_in_vain = self.is_of_parker && history.is_in_vain() && policy.ends_if_in_vain();
+        if is_in_vain || policy.is_over(now) {
             self.ends(false);
             return false;
         }
@@ -251,6 +266,19 @@ mod tests {
     use super::*;
     use crate::sys::generation::ends_well;
     use std::time::Duration;
+
+    #[test]
+    fn where_stays_are_in_vain_a_parker_does_not_linger_and_a_waiter_at_a_lock_does() {
+        let history = History::new();
+        (0..20).for_each(|_| history.stayed(0, false));
+        // The sixteenth stay would be one in full.
+        for _ in 0..8 {
+            assert!(!Spin::of_parker(&history).lingers());
+        }
+        assert!(Spin::new(&history, false).lingers());
+        let history = History::new();
+        assert!(Spin::of_parker(&history).lingers());
+    }
 
     /// In a child, since the whole process counts as throttled then. It has one thread: while that
     /// sleeps, the process stands still.

