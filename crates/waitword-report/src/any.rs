@@ -2,7 +2,7 @@
 //! first.
 
 use crate::looks::Looks;
-use crate::number::interval;
+use crate::number::{interval, range};
 use crate::plot::axis::Axis;
 use crate::plot::{Caption, Figure, Line, Lines, Point};
 use crate::publish::notes;
@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use waitword_bench::any::AnyReport;
 use waitword_bench::any::cell::Family;
 use waitword_bench::any::contender::Contender;
-use waitword_bench::any::summary::{Of, Ratios, To, Which, ratios, sorted};
+use waitword_bench::any::summary::{self, Of, Ratios, To, Which, ratios, sorted};
 use waitword_bench::locks::remarks;
 use waitword_bench::stats::Summary;
 
@@ -50,6 +50,8 @@ pub(crate) fn section(report: &AnyReport, looks: &Looks) -> Markup {
             (to_peers(report, ours).markup())
             @for remark in more_remarks(report) { p.s { (remark) } }
         }
+        h3 { (WORST_TITLE) }
+        (worst(report).markup())
         @let flavours = to_best(report, Contender::Waitword, To::BestFlavour);
         @if !flavours.rows.is_empty() {
             h3 { "waitword, adaptive, to the best of its own flavours in each load" }
@@ -154,6 +156,31 @@ pub(crate) fn to_best(report: &AnyReport, ours: Contender, to: To) -> Table {
             row.extend([part(|of| of.mean), part(|of| of.tenth), part(|of| of.worst)]);
         }
         table.rows.push(row);
+    }
+    table
+}
+
+/// What stands over [`worst`].
+pub(crate) const WORST_TITLE: &str = "The ten worst loads";
+
+/// The loads in which ours have the least of the best peer's throughput, with what they consist of.
+pub(crate) fn worst(report: &AnyReport) -> Table {
+    let mut table = Table::new(&["load", "what", "ours", "best peer", "throughput", INTERVAL]);
+    for (ours, ratio, cell) in summary::worst(&report.cells, &OURS, 10) {
+        let best = cell.other(To::Best).map(|best| report.shown(best));
+        // Of few rounds there is no interval, but the least and the greatest.
+        let spread = match ratio.interval {
+            Some(of) => interval(Some(of)),
+            None => range(ratio.summary),
+        };
+        table.rows.push(vec![
+            Cell::text(cell.cell.id.to_string()),
+            Cell::text(cell.cell.to_string()),
+            Cell::text(ours.name()),
+            best.map_or(Cell::Empty, Cell::Text),
+            number(Some(ratio.summary.median)),
+            Cell::Numbers(spread),
+        ]);
     }
     table
 }

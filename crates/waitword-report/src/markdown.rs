@@ -42,6 +42,10 @@ pub(crate) fn chapters(report: &Report, random: &[&AnyReport]) -> String {
     let mut text = String::new();
     for report in random {
         text += &format!("\n## Loads drawn at random\n{}", random_loads(report));
+        let worst = any::worst(report);
+        if !worst.rows.is_empty() {
+            text += &format!("\n{}:\n\n{}", any::WORST_TITLE, worst.markdown());
+        }
     }
     for patch in Patch::ALL {
         text += &patch_of(patch, report);

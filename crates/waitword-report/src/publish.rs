@@ -22,6 +22,7 @@ use waitword_bench::machine::Machine;
 use waitword_bench::origin::Origin;
 use waitword_bench::report::Report;
 use waitword_bench::stats::ROUNDS_OF_RANDOM_LOADS;
+use waitword_bench::workloads;
 
 /// A stored report.
 #[derive(Debug)]
@@ -106,7 +107,7 @@ impl Results {
         }
         let random: Vec<&AnyReport> = self.any.iter().map(|run| &run.report).collect();
         match self.merged() {
-            Some(report) => text + &chapters(&report, &random),
+            Some(report) => text + &not_measured(&report) + &chapters(&report, &random),
             None => text + "\nNothing was measured.\n",
         }
     }
@@ -206,6 +207,23 @@ impl Results {
         }
         text
     }
+}
+
+/// The workloads that no stored report has, and how to measure them.
+fn not_measured(all: &Report) -> String {
+    let names: Vec<&str> = workloads()
+        .iter()
+        .map(|workload| workload.name)
+        .filter(|name| all.workloads.iter().all(|of| of.name != *name))
+        .collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\nNot measured: {} (`waitword bench {}`).\n",
+        names.join(", "),
+        names.join(" ")
+    )
 }
 
 /// Adds the workloads that `all` lacks.

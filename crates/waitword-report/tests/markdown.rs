@@ -3,9 +3,16 @@
 mod sample;
 
 use sample::{HOSTILE, empty, whole};
+use waitword_bench::report::Report;
 use waitword_bench::standing::{Figure, Outcome, standings};
 use waitword_bench::workload::Patch;
+use waitword_bench::workloads;
 use waitword_report::{Any, Results, Run, markdown};
+
+fn run(file: &str, report: Report) -> Run {
+    let file = file.to_owned();
+    Run { file, report }
+}
 
 fn place(text: &str, part: &str) -> usize {
     text.find(part)
@@ -87,10 +94,6 @@ fn of_nothing_nothing_is_told() {
 
 #[test]
 fn a_table_names_each_report_that_it_is_made_of_and_no_other() {
-    let run = |file: &str, report| Run {
-        file: file.to_owned(),
-        report,
-    };
     let mut programs = whole();
     programs.workloads.truncate(1);
     programs.workloads[0].name = "programs".to_owned();
@@ -130,4 +133,45 @@ fn random_loads_that_were_not_measured_are_counted() {
     }
     .markdown();
     place(&text, "Not complete: 1 of 4 loads were not measured.");
+}
+
+#[test]
+fn workloads_that_no_report_has_are_named() {
+    let published = |report| {
+        let runs = vec![run("a.json", report)];
+        let any = Vec::new();
+        Results { runs, any }.markdown()
+    };
+    let text = published(whole());
+    place(&text, "\nNot measured: ");
+    place(&text, "hash, ");
+    let mut all = whole();
+    for workload in workloads() {
+        let mut one = all.workloads[0].clone();
+        one.name = workload.name.to_owned();
+        one.cases.clear();
+        all.workloads.push(one);
+    }
+    assert!(!published(all).contains("\nNot measured: "));
+}
+
+#[test]
+fn the_worst_random_loads_stand_in_a_table_with_their_best_peers() {
+    let file = "any.json".to_owned();
+    let report = whole().any.unwrap();
+    let text = Results {
+        runs: vec![run("a.json", whole())],
+        any: vec![Any { file, report }],
+    }
+    .markdown();
+    let table = &text[place(&text, "The ten worst loads:")..];
+    let ratios: Vec<f64> = table
+        .lines()
+        .skip_while(|line| !line.starts_with("| ---"))
+        .skip(1)
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| line.split('|').nth(5).unwrap().trim().parse().unwrap())
+        .collect();
+    assert!(!ratios.is_empty() && ratios.len() <= 10);
+    assert!(ratios.is_sorted(), "{ratios:?}");
 }

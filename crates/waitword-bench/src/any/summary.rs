@@ -178,6 +178,25 @@ pub fn sorted(
     all
 }
 
+/// The loads in which one of ours has the least of the best peer's throughput, over all families:
+/// at most `count`.
+pub fn worst<'a>(
+    cells: &'a [CellReport],
+    ours: &[Contender],
+    count: usize,
+) -> Vec<(Contender, Ratio, &'a CellReport)> {
+    let each = |&who| {
+        let sorted = sorted(cells, Which::default(), who, To::Best, Of::Throughput);
+        sorted
+            .into_iter()
+            .map(move |(ratio, cell)| (who, ratio, cell))
+    };
+    let mut all: Vec<_> = ours.iter().flat_map(each).collect();
+    all.sort_by(|(_, one, _), (_, other, _)| one.summary.median.total_cmp(&other.summary.median));
+    all.truncate(count);
+    all
+}
+
 /// What is made of them; `None` if there are none.
 pub fn ratios(
     cells: &[CellReport],
@@ -315,6 +334,12 @@ mod tests {
         assert_eq!((tenth, worst), (0.25, 0.25));
         assert!(0.25 <= interval.low && interval.low < 0.9, "{interval:?}");
         assert!(1.1 < interval.high && interval.high <= 4.0, "{interval:?}");
+        let listed = super::worst(&cells, &[Contender::Waitword, Contender::DropIn], 2);
+        let medians: Vec<f64> = listed
+            .iter()
+            .map(|(_, ratio, _)| ratio.summary.median)
+            .collect();
+        assert_eq!(medians, [0.25, 1.0], "no drop-in was measured");
         let none = Which {
             beside: Some(Beside::Pinned),
             ..Which::default()

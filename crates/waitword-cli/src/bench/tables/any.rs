@@ -3,8 +3,7 @@
 use super::table;
 use waitword_bench::any::AnyReport;
 use waitword_bench::any::contender::Contender;
-use waitword_bench::any::rounds::CellReport;
-use waitword_bench::any::summary::{Of, Ratios, To, Which, ratios, sorted};
+use waitword_bench::any::summary::{self, Of, Ratios, To, Which, ratios};
 use waitword_bench::stats::ROUNDS_TO_TELL;
 
 /// Those of ours that have a table.
@@ -193,35 +192,19 @@ fn flavours(report: &AnyReport) -> String {
 
 /// The worst cells, and how to look at them.
 fn worst(report: &AnyReport, count: usize) -> String {
-    let mut all: Vec<(f64, Option<_>, Contender, &CellReport)> = Vec::new();
-    for ours in OURS {
-        let sorted = sorted(
-            &report.cells,
-            Which::default(),
-            ours,
-            To::Best,
-            Of::Throughput,
-        );
-        let one = |(ratio, cell)| {
-            let ratio: waitword_bench::stats::Ratio = ratio;
-            (ratio.summary.median, ratio.interval, ours, cell)
-        };
-        all.extend(sorted.into_iter().map(one));
-    }
-    all.sort_by(|(one, ..), (other, ..)| one.total_cmp(other));
     let mut text = "\nThe worst cells (look at one by --replay CELL):\n".to_owned();
-    for (ratio, interval, ours, cell) in all.into_iter().take(count) {
+    for (ours, ratio, cell) in summary::worst(&report.cells, &OURS, count) {
         let best = cell
             .other(To::Best)
             .map_or_else(String::new, |best| best.to_string());
-        let interval = waitword_report::interval(interval);
+        let interval = waitword_report::interval(ratio.interval);
         let interval = match &interval[..] {
             "" => String::new(),
             interval => format!(" ({interval})"),
         };
         text += &format!(
-            "{ratio:.2}{interval} {ours} of {best}: {}\n     {}\n",
-            cell.cell.id, cell.cell
+            "{:.2}{interval} {ours} of {best}: {}\n     {}\n",
+            ratio.summary.median, cell.cell.id, cell.cell
         );
     }
     text
