@@ -29,10 +29,15 @@ pub(crate) fn watchdog(test: &'static str) -> Watchdog {
     watchdog_for(test, limit(120))
 }
 
-/// The same with another limit.
+/// The same with another limit. The watchdog's thread runs when this returns: it could not start any
+/// more in a test that goes on without memory.
 pub(crate) fn watchdog_for(test: &'static str, limit: Duration) -> Watchdog {
     let (done, ended) = channel::<()>();
+    let (started, starts) = channel::<()>();
     std::thread::spawn(move || {
+        // The first wait of a thread takes memory, too.
+        let _ = ended.recv_timeout(Duration::ZERO);
+        drop(started);
         if ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
             let mut waiters = vec![Waiter::default(); 20];
             let snapshot = table::snapshot(&mut waiters);
@@ -46,6 +51,7 @@ pub(crate) fn watchdog_for(test: &'static str, limit: Duration) -> Watchdog {
             }
         }
     });
+    let _ = starts.recv();
     Watchdog { _done: done }
 }
 
