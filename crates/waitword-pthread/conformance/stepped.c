@@ -434,6 +434,66 @@ LONG_CASE(forks_in_between, 60) {
     SET(stop, 1);
     for (int each = 0; each < 3; each++) join(&threads[each]);
 }
+/* The same in a process that had no memory as its threads first waited, and with a handler that unlocks in the child. */
+static void unlock_in_child(void) {
+    alarm(5);
+    OK(pthread_mutex_unlock(&mutex));
+}
+
+static void *lock_mutex(void *unused) {
+    (void)unused;
+    while (!GET(taken)) sched_yield();
+    OK(pthread_mutex_lock(&mutex));
+    OK(pthread_mutex_unlock(&mutex));
+    return NULL;
+}
+
+static void *time_out_on_mutex(void *unused) {
+    (void)unused;
+    while (!GET(posted)) sched_yield();
+    every = 0;
+    do {
+        SET(came, 0);
+        steps = 0;
+        every += 5;
+        struct timespec soon = after_ms(CLOCK_MONOTONIC, 5);
+        STEP_ON();
+        int result = pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &soon);
+        STEP_OFF();
+        EQ(result, ETIMEDOUT);
+    } while (GET(came));
+    CHECK(every > 100);
+    SET(stop, 1);
+    return NULL;
+}
+
+LONG_CASE(forks_in_between_with_handlers_and_no_memory, 60) {
+    struct thread waiter, stepped;
+    struct rlimit usual, none;
+    OK(pthread_atfork(NULL, NULL, unlock_in_child));
+    handle_steps(let_the_other_come);
+    OK(pthread_mutex_lock(&mutex));
+    start(&waiter, lock_mutex, NULL);
+    start(&stepped, time_out_on_mutex, NULL);
+    OK(getrlimit(RLIMIT_AS, &usual));
+    none = (struct rlimit){0, usual.rlim_max};
+    OK(setrlimit(RLIMIT_AS, &none));
+    SET(taken, 1);
+    until_asleep(&waiter);
+    SET(posted, 1);
+    while (!GET(stop)) {
+        sched_yield();
+        if (!GET(comes)) continue;
+        CHILD(child, );
+        EQ(end_of(child), 0);
+        SET(comes, 0);
+        SET(came, 1);
+    }
+    OK(setrlimit(RLIMIT_AS, &usual));
+    OK(pthread_mutex_unlock(&mutex));
+    join(&stepped);
+    join(&waiter);
+}
 #else
 CASE(steps) { SKIP("needs x86-64: its trap flag"); }
 #endif

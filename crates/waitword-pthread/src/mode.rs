@@ -92,7 +92,9 @@ fn decided() -> u8 {
 static AT_START: Constructor = {
     extern "C" fn at_start(_: c_int, _: *const Text, environment: *const Text) {
         settings::set_environment(environment);
-        decided();
+        if decided() != OFF {
+            waitword::abi_support::register_fork_handlers();
+        }
     }
     at_start
 };

@@ -18,6 +18,13 @@ pub use crate::lock::once::OnceRun;
 pub use crate::lock::tokens::PostedTo;
 pub use stats::add_locks;
 
+/// Registers the handlers of `pthread_atfork` that do in a child what the kernel did not (`sys/fork.rs`). A handler of the
+/// program that is registered later may use locks in the child. To be called before there are other threads.
+pub fn register_fork_handlers() {
+    crate::sys::generation::register_handler();
+    crate::private::fork::register_handler();
+}
+
 /// Halves of lock and unlock.
 pub trait MutexHalves {
     /// Takes it if it keeps no owner, is free, and no thread waits. False: nothing has been done.

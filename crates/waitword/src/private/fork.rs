@@ -3,42 +3,36 @@
 //! Everywhere else (Linux 4.14 and later) `MADV_WIPEONFORK` does all of it: the child of any kind of fork
 //! finds its buckets and parkers zeroed, which is their empty state, and nothing is to be done or to go
 //! wrong. Where that is refused, and for the reserve table, which is not mapped memory, a handler of
-//! `pthread_atfork` clears them; that reaches `fork`, not `_Fork` or a bare `clone`.
+//! `pthread_atfork` clears them (`sys/fork.rs`).
 
 use super::Repository;
-use core::cell::Cell;
+use crate::sys::fork::ChildHandler;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether the handler is registered.
-static ARMED: AtomicBool = AtomicBool::new(false);
+static HANDLER: ChildHandler = ChildHandler::new(wipe_in_child);
+/// Whether there is memory that the kernel does not wipe.
+static HAS_UNWIPED: AtomicBool = AtomicBool::new(false);
 
-thread_local! {
-    // No destructor and a constant start: plain thread-local storage.
-    static REGISTERS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Has the buckets and parkers of this process cleared in every forked child, by the time that it returns: nobody may wait before.
-/// So threads that come while another one registers the handler register it, too; clearing twice does no harm.
-#[cold]
-pub(crate) fn wipe_by_handler() {
-    extern "C" fn child() {
+extern "C" fn wipe_in_child() {
+    // Relaxed: fork is a barrier. A child of a process that has such memory, and has used it, finds this set.
+    if HAS_UNWIPED.load(Ordering::Relaxed) {
         // SAFETY: this runs in the child of a fork, which has one thread, and that is in `fork`: it
         // does not wait and is in no bucket. (If a handler has forked that interrupted a section in
         // a bucket, the child does not go back into that section: the crate's page asks for this.)
         unsafe { super::repository().wipe() };
     }
-    // The C library may allocate for its list of handlers, and an allocator that stands on this comes here again.
-    if ARMED.load(Ordering::Relaxed) || REGISTERS.replace(true) {
-        return;
-    }
-    // A failure (no memory for the handler) leaves children without a clean table; there is nobody
-    // to tell, and the parent must go on.
-    // SAFETY: `child` is a function without arguments or results, as the C library wants it, and is
-    // there as long as its library, whose handlers the C library drops with it.
-    unsafe { libc::pthread_atfork(None, None, Some(child)) };
-    // Relaxed: the C library's lock orders its list of handlers.
-    ARMED.store(true, Ordering::Relaxed);
-    REGISTERS.set(false);
+}
+
+/// Registers the handler, which does nothing as long as the kernel wipes all that there is.
+pub(crate) fn register_handler() {
+    HANDLER.register();
+}
+
+/// Has the buckets and parkers of this process cleared in every forked child, by the time that it returns: nobody may wait before.
+#[cold]
+pub(crate) fn wipe_by_handler() {
+    HAS_UNWIPED.store(true, Ordering::Relaxed);
+    register_handler();
 }
 
 impl Repository {

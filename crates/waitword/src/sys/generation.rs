@@ -2,9 +2,9 @@
 //! one generation only, since a forked child has one thread.
 //!
 //! The kernel zeroes a page of ours in the child of any kind of fork (`MADV_WIPEONFORK`); whoever finds the zero
-//! there begins the next generation. Where the kernel refuses that, a handler of `pthread_atfork` does it, which `fork`
-//! runs and `_Fork` does not.
+//! there begins the next generation. Where the kernel refuses that, a handler of `pthread_atfork` does it (`fork.rs`).
 
+use super::fork::ChildHandler;
 use super::mem;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -55,17 +55,20 @@ fn begin(page: &AtomicU32) -> u32 {
     }
 }
 
+/// Registers the handler that begins the next generation in a child where the kernel does not wipe the page.
+pub(crate) fn register_handler() {
+    extern "C" fn begin_in_child() {
+        UNWIPED.store(0, Ordering::Relaxed);
+    }
+    static HANDLER: ChildHandler = ChildHandler::new(begin_in_child);
+    HANDLER.register();
+}
+
 #[cold]
 fn first() -> u32 {
     let page = wiped_page().unwrap_or_else(|| {
-        extern "C" fn child() {
-            UNWIPED.store(0, Ordering::Relaxed);
-        }
-        // A failure leaves children in their parent's generation; there is nobody to tell.
-        // SAFETY: `child` is a function without arguments or results, as the C library wants it,
-        // and is there as long as its library, whose handlers the C library drops with it. It
-        // stores to an atomic, which the child of a process with threads may do.
-        unsafe { libc::pthread_atfork(None, None, Some(child)) };
+        // A failure leaves children in their parent's generation.
+        register_handler();
         (&raw const UNWIPED).cast_mut()
     });
     // Release: whoever finds the address finds the page. One that lost the race stays mapped, unused.

@@ -32,6 +32,8 @@ pub(crate) mod clock;
 pub(crate) mod env;
 mod errno;
 #[cfg(not(loom))]
+pub(crate) mod fork;
+#[cfg(not(loom))]
 pub(crate) mod generation;
 pub(crate) mod interrupts;
 #[cfg(not(loom))]
