@@ -2,7 +2,7 @@
 
 use super::super::program::{Change, Clock, Limit, Width};
 use super::{ROOM, Side, Words, World, absolute, clock_id, packed, pointer, relative};
-use crate::support::buckets::choose_words;
+use crate::support::buckets::{are_apart, choose_words};
 use crate::support::crew::Crew;
 use crate::support::memory::Mapping;
 use crate::support::{Answer, kernel, kernel_has};
@@ -201,4 +201,14 @@ pub(crate) fn words_in_different_buckets(
 ) -> Words {
     let offsets = choose_words(memory, ROOM, &[], world.flag() as usize, crew);
     Words::at(memory, offsets, Width(32))
+}
+
+impl Words {
+    /// Whether they stand in different buckets of the kernel. Zeroes them.
+    pub(crate) fn are_in_different_buckets(&self, world: World, crew: &mut Crew) -> bool {
+        for word in 0..self.offsets.len() {
+            self.store(word, 0);
+        }
+        are_apart(&self.memory, &self.offsets, world.flag() as usize, crew)
+    }
 }

@@ -45,6 +45,23 @@ pub(crate) fn choose_words<const WORDS: usize>(
     panic!("the kernel puts all words into fewer than {WORDS} buckets");
 }
 
+/// Whether no two of these words, which lie in zeroed memory, stand in one bucket.
+#[allow(
+    dead_code,
+    reason = "not all tests that have this file choose their words elsewhere"
+)]
+pub(crate) fn are_apart(memory: &Mapping, words: &[usize], flag: usize, crew: &mut Crew) -> bool {
+    use_global_hash();
+    let address = |offset| memory.at::<u32>(offset).expose_provenance();
+    words.iter().enumerate().all(|(number, &word)| {
+        let helped = [address(word), address(word ^ APART)];
+        let others = &words[number + 1..];
+        others
+            .iter()
+            .all(|&other| differ(helped, address(other), flag, crew))
+    })
+}
+
 /// Whether a word's waiters stand in another bucket than those of `other`, which need not be a word. `helper` is one.
 ///
 /// Somebody waits on `word`, then another on `helper`. Both are moved to `other`, the second one first. In a bucket of its
