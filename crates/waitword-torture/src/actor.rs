@@ -316,6 +316,17 @@ impl Drop for Actor {
     }
 }
 
+/// Lets other threads run, also those of a lower priority: a real-time thread that waits by yielding keeps
+/// its CPU to itself, and two of them keep the machine.
+pub(crate) fn let_others_run() {
+    // SAFETY: asks for a number.
+    let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
+    match policy {
+        libc::SCHED_FIFO | libc::SCHED_RR => nap(50),
+        _ => std::thread::yield_now(),
+    }
+}
+
 /// Sleeps so many microseconds at most: a signal ends it. Sleeping on for the rest, as the standard
 /// library does, never ends in a storm of signals: the kernel adds its slack of 50 µs to the rest each time.
 pub(crate) fn nap(microseconds: u64) {

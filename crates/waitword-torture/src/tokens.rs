@@ -9,7 +9,7 @@
 //! no value that means different things at different times (a counter of 8 bits soon would). Takers wait
 //! with their colour as the mask, givers wake with it.
 
-use crate::actor::Actor;
+use crate::actor::{Actor, let_others_run};
 use crate::spot::{How, Spot};
 use waitword::{Error, Scope};
 
@@ -109,7 +109,7 @@ impl Tokens {
     /// Puts a token in, when there is room.
     pub(crate) fn put(self, colour: u32) {
         while !self.try_put(colour) {
-            std::thread::yield_now();
+            let_others_run();
         }
     }
 

@@ -11,13 +11,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 const TURNS_OF_ALL: u64 = 500;
 const TURNS_OF_EACH: u64 = 4;
 
-/// Does `wait`, which waits without a deadline for the lock whose turns are counted in `turns`.
+/// Does `wait`, which waits without a deadline to have its `wish` of the lock whose turns are counted in `turns`.
 ///
 /// # Errors
 /// It was starved.
 pub(crate) fn wait<R>(
     actor: &mut Actor,
     spot: Spot,
+    wish: &str,
     turns: &AtomicU64,
     wait: impl FnOnce() -> R,
 ) -> Result<R, String> {
@@ -39,6 +40,6 @@ pub(crate) fn wait<R>(
     }
     let (busiest, steps) = context.board.busiest();
     Err(format!(
-        "starved: it waited for {waited} ms, while others had {others} turns; most steps: {busiest}, {steps}"
+        "starved: it waited for {waited} ms to {wish}, while others had {others} turns; most steps: {busiest}, {steps}"
     ))
 }

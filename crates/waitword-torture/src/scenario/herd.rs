@@ -2,7 +2,7 @@
 //!
 //! Checked: the wakes together count exactly the herd, and all of it comes.
 
-use crate::actor::{Actor, Verdict};
+use crate::actor::{Actor, Verdict, let_others_run};
 use crate::context::Context;
 use crate::count::Count;
 use crate::spot::{How, SIZES, Spot};
@@ -51,7 +51,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
                 for (time, &place) in places.iter().enumerate() {
                     let all_there = || table::snapshot(&mut []).waiters == herd;
                     while !all_there() {
-                        std::thread::yield_now();
+                        let_others_run();
                     }
                     place.word.add(1);
                     // Whoever is awake already may stand at the next place by now.
@@ -67,7 +67,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
                         return Err(format!("{woken} of {herd} were woken"));
                     }
                     while arrived.load(SeqCst) < herd * (time + 1) {
-                        std::thread::yield_now();
+                        let_others_run();
                     }
                 }
                 Ok(())

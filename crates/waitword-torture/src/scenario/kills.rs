@@ -9,7 +9,7 @@
 
 use super::shared::SharedWords;
 use super::traffic::{Kind, kinds};
-use crate::actor::{Actor, Verdict};
+use crate::actor::{Actor, Verdict, let_others_run};
 use crate::context::{Context, Crew, Round};
 use crate::parts::team::{self, Killing};
 use crate::process;
@@ -124,7 +124,7 @@ fn give_on(actor: &mut Actor, kinds: &[Kind], ledger: &[AtomicI64]) -> Verdict {
         if tokens.held(tokens.spot.word.load(), colour) >= tokens.room().min(8)
             || !tokens.try_put(colour)
         {
-            std::thread::yield_now();
+            let_others_run();
             continue;
         }
         ledger[kind].fetch_add(1, SeqCst);

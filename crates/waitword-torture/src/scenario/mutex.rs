@@ -47,7 +47,7 @@ impl Locked for Guarded {
                 in_time(actor, locked)?
             }
             _ if self.lock.sort.is_bounded() => {
-                bounded::wait(actor, spot, &self.books.turns, || mutex.lock())?;
+                bounded::wait(actor, spot, "lock", &self.books.turns, || mutex.lock())?;
                 true
             }
             _ => {

@@ -3,7 +3,7 @@
 //! Checked: each operation against a model of the queues: the number that it returns, and who wakes up. A
 //! waiter is let into the model once it is seen in the table, so its place in the queue is known.
 
-use crate::actor::{Actor, Verdict};
+use crate::actor::{Actor, Verdict, let_others_run};
 use crate::context::{Context, Round};
 use crate::spot::{How, SIZES, Spot};
 use std::collections::VecDeque;
@@ -117,7 +117,7 @@ impl Model {
             .send((self.words[word], mask))
             .map_err(gone)?;
         while table::snapshot(&mut []).waiters != queued + 1 {
-            std::thread::yield_now();
+            let_others_run();
         }
         self.queues[word].push_back(Waiter { thread, mask });
         Ok(())

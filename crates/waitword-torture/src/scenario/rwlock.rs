@@ -48,21 +48,27 @@ impl Locked for Guarded {
         let at_once = actor.dice.u32(0..10) == 0;
         let (taken, held) = match actor.dice.u32(0..16) {
             dice if dice < readers => {
-                let taken = self.call(actor, at_once, |lock, deadline| match at_once {
+                let taken = self.call(actor, "read", at_once, |lock, deadline| match at_once {
                     true => lock.try_read(),
                     false => lock.read(0, deadline),
                 });
                 (taken, Held::Read)
             }
             dice if dice % 4 == 0 => {
-                let taken = self.call(actor, at_once, |lock, deadline| match at_once {
-                    true => lock.try_read_upgradably(),
-                    false => lock.read_upgradably(deadline),
-                });
+                let taken =
+                    self.call(
+                        actor,
+                        "read upgradably",
+                        at_once,
+                        |lock, deadline| match at_once {
+                            true => lock.try_read_upgradably(),
+                            false => lock.read_upgradably(deadline),
+                        },
+                    );
                 (taken, Held::Upgradable)
             }
             _ => {
-                let taken = self.call(actor, at_once, |lock, deadline| match at_once {
+                let taken = self.call(actor, "write", at_once, |lock, deadline| match at_once {
                     true => lock.try_write(0),
                     false => lock.write(0, deadline),
                 });
@@ -144,10 +150,11 @@ impl Guarded {
         }
     }
 
-    /// Makes a call that may wait, with a deadline or without, or one that does not (`at_once`); whether the lock could be had.
+    /// Makes a call that may wait to have its `wish`, with a deadline or without, or one that does not (`at_once`); whether the lock could be had.
     fn call(
         &self,
         actor: &mut Actor,
+        wish: &str,
         at_once: bool,
         call: impl FnOnce(&RawRwLock, Option<&Deadline>) -> Result<(), RwLockError>,
     ) -> Result<bool, String> {
@@ -155,7 +162,7 @@ impl Guarded {
         let (lock, spot) = (self.object.get(), self.object.spot);
         // Neither class starves, whatever the preference.
         let ended = match deadline {
-            None => bounded::wait(actor, spot, &self.books.turns, || call(lock, None))?,
+            None => bounded::wait(actor, spot, wish, &self.books.turns, || call(lock, None))?,
             Some(deadline) => actor.wait_at(spot, true, || call(lock, Some(&deadline))),
         };
         match (ended, deadline) {
@@ -172,7 +179,7 @@ impl Guarded {
     /// Reads again while it reads.
     fn read_again(&self, actor: &mut Actor) -> Verdict {
         let says_so = self.preference == Preference::Writer || actor.dice.bool();
-        let taken = self.call(actor, false, |lock, deadline| match says_so {
+        let taken = self.call(actor, "read again", false, |lock, deadline| match says_so {
             true => lock.read_recursive(0, deadline),
             false => lock.read(0, deadline),
         })?;
@@ -197,7 +204,7 @@ impl Guarded {
                 }
                 Held::Written => self.object.get().downgrade_checked().map(|()| Held::Read),
                 Held::Upgradable if to_upgradable => {
-                    let upgraded = self.call(actor, false, |lock, deadline| {
+                    let upgraded = self.call(actor, "upgrade", false, |lock, deadline| {
                         lock.upgrade_checked(0, deadline)
                     })?;
                     return Ok(if upgraded { Held::Written } else { held });

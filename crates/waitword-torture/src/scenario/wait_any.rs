@@ -11,7 +11,7 @@
 //! word that still holds some. With private words only, wakes have counted at least as many as were woken.
 
 use super::traffic::{nothing_left, take_all};
-use crate::actor::{Actor, Verdict};
+use crate::actor::{Actor, Verdict, let_others_run};
 use crate::context::{Context, Round};
 use crate::count::Count;
 use crate::fault::Fault;
@@ -226,6 +226,6 @@ fn give_any(actor: &mut Actor, set: &[Tokens]) -> Verdict {
             actor.step();
             return Ok(());
         }
-        std::thread::yield_now();
+        let_others_run();
     }
 }
