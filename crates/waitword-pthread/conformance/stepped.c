@@ -434,9 +434,11 @@ LONG_CASE(forks_in_between, 60) {
     SET(stop, 1);
     for (int each = 0; each < 3; each++) join(&threads[each]);
 }
-/* The same in a process that had no memory as its threads first waited, and with a handler that unlocks in the child. */
+
+/* The same in a process that had no memory when its threads first waited. A handler of the program
+ * unlocks in the child. */
 static void unlock_in_child(void) {
-    alarm(5);
+    alarm(20);
     OK(pthread_mutex_unlock(&mutex));
 }
 

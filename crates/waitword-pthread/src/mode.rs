@@ -93,7 +93,7 @@ static AT_START: Constructor = {
     extern "C" fn at_start(_: c_int, _: *const Text, environment: *const Text) {
         settings::set_environment(environment);
         if decided() != OFF {
-            waitword::abi_support::register_fork_handlers();
+            waitword::abi_support::register_fork_handler();
         }
     }
     at_start

@@ -18,11 +18,10 @@ pub use crate::lock::once::OnceRun;
 pub use crate::lock::tokens::PostedTo;
 pub use stats::add_locks;
 
-/// Registers the handlers of `pthread_atfork` that do in a child what the kernel did not (`sys/fork.rs`). A handler of the
-/// program that is registered later may use locks in the child. To be called before there are other threads.
-pub fn register_fork_handlers() {
-    crate::sys::generation::register_handler();
-    crate::private::fork::register_handler();
+/// Registers the handler of `pthread_atfork` that clears in a child what the kernel does not
+/// (`sys/fork.rs`). Handlers that the program registers later may use locks in the child.
+pub fn register_fork_handler() {
+    crate::sys::fork::register();
 }
 
 /// Halves of lock and unlock.

@@ -95,8 +95,9 @@
 //!   so this holds for every kind of fork, whatever was locked at the time. If a signal handler forks in
 //!   the middle of a wait, the wait ends in the child with [`Error::Interrupted`]. If it has interrupted one of
 //!   this library's own critical sections, the child must not return from the handler (exec and exit are
-//!   what handlers fork for). Where the kernel does not wipe, or memory is short, a handler of `pthread_atfork` clears the
-//!   table; a handler that the program has registered before the first wait runs before it and must not use locks.
+//!   what handlers fork for). Where the kernel does not wipe, or memory is short, a handler of
+//!   `pthread_atfork` clears the table. It is registered by the first wait at the latest. A handler of
+//!   the program that was registered before it runs first, and must not use this crate's locks.
 //! * **Wake-ups may be spurious**, as futex(2) allows; always look at the word again. The one thing that
 //!   never happens is a wake-up that is lost.
 //! * A wake-up synchronizes: what the waker did before the wake is visible to the woken thread. A wait

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 const TURNS_OF_ALL: u64 = 500;
 const TURNS_OF_EACH: u64 = 4;
 
-/// Does `wait`, which waits without a deadline to have its `wish` of the lock whose turns are counted in `turns`.
+/// Does `wait`, which waits without a deadline for the lock whose turns are counted in `turns`.
+/// `wish` is what it waits to do with the lock.
 ///
 /// # Errors
 /// It was starved.
@@ -40,6 +41,7 @@ pub(crate) fn wait<R>(
     }
     let (busiest, steps) = context.board.busiest();
     Err(format!(
-        "starved: it waited for {waited} ms to {wish}, while others had {others} turns; most steps: {busiest}, {steps}"
+        "starved: it waited for {waited} ms to {wish}, while others had {others} turns; \
+         most steps: {busiest}, {steps}"
     ))
 }

@@ -220,7 +220,7 @@ fn give(actor: &mut Actor, store: &Store, tokens: usize) -> Verdict {
                 break;
             }
             store.lock.unlock()?;
-            std::thread::yield_now();
+            crate::actor::let_others_run();
         }
         actor.step();
         let with_mutex = actor.dice.bool();

@@ -186,7 +186,7 @@ impl Group {
             }
             // All of them are in their waits: they have given back the mutex.
             while waiting.load(SeqCst) < self.members - 1 {
-                std::thread::yield_now();
+                crate::actor::let_others_run();
             }
             zero("lock", libc::pthread_mutex_lock(mutex))?;
             free.store(1, Relaxed);

@@ -151,7 +151,7 @@ impl Gate {
             while self.passed.load(SeqCst) < all {
                 event.set();
                 event.reset();
-                std::thread::yield_now();
+                crate::actor::let_others_run();
             }
         } else {
             event.set();

@@ -55,16 +55,10 @@ impl Locked for Guarded {
                 (taken, Held::Read)
             }
             dice if dice % 4 == 0 => {
-                let taken =
-                    self.call(
-                        actor,
-                        "read upgradably",
-                        at_once,
-                        |lock, deadline| match at_once {
-                            true => lock.try_read_upgradably(),
-                            false => lock.read_upgradably(deadline),
-                        },
-                    );
+                let taken = self.call(actor, "claim", at_once, |lock, deadline| match at_once {
+                    true => lock.try_read_upgradably(),
+                    false => lock.read_upgradably(deadline),
+                });
                 (taken, Held::Upgradable)
             }
             _ => {
@@ -150,7 +144,8 @@ impl Guarded {
         }
     }
 
-    /// Makes a call that may wait to have its `wish`, with a deadline or without, or one that does not (`at_once`); whether the lock could be had.
+    /// Makes a call that may wait, with a deadline or without, or one that does not (`at_once`), and
+    /// returns whether the lock could be had. `wish` is what the call is to do.
     fn call(
         &self,
         actor: &mut Actor,

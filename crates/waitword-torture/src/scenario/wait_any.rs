@@ -178,7 +178,7 @@ fn catch(actor: &mut Actor, own: Spot, sets: &[&Vec<Tokens>]) -> Verdict {
         match actor.wait_any(&expected, deadline) {
             Ok(_) | Err(Error::Mismatch) => {}
             // For private and shared words mixed it needs memory, and says so.
-            Err(Error::OutOfMemory) if actor.has(Fault::Memory) => std::thread::yield_now(),
+            Err(Error::OutOfMemory) if actor.has(Fault::Memory) => let_others_run(),
             Err(Error::TimedOut) if deadline.is_some() => {}
             Err(error) => return Err(format!("a wait_any has failed: {error}")),
         }
@@ -203,7 +203,7 @@ fn take_any(actor: &mut Actor, set: &[Tokens], index: usize) -> Verdict {
             Ok(woken) => return Err(format!("word {woken} of {} was woken", wanted.len())),
             Err(Error::Mismatch) => {}
             // For private and shared words mixed it needs memory, and says so.
-            Err(Error::OutOfMemory) if actor.has(Fault::Memory) => std::thread::yield_now(),
+            Err(Error::OutOfMemory) if actor.has(Fault::Memory) => let_others_run(),
             Err(Error::TimedOut) if deadline.is_some() => {}
             Err(error) => return Err(format!("a wait_any has failed: {error}")),
         }

@@ -6,33 +6,18 @@
 //! `pthread_atfork` clears them (`sys/fork.rs`).
 
 use super::Repository;
-use crate::sys::fork::ChildHandler;
-use core::sync::atomic::{AtomicBool, Ordering};
+use crate::sys;
 
-static HANDLER: ChildHandler = ChildHandler::new(wipe_in_child);
-/// Whether there is memory that the kernel does not wipe.
-static HAS_UNWIPED: AtomicBool = AtomicBool::new(false);
-
-extern "C" fn wipe_in_child() {
-    // Relaxed: fork is a barrier. A child of a process that has such memory, and has used it, finds this set.
-    if HAS_UNWIPED.load(Ordering::Relaxed) {
+/// Has every forked child clear the buckets and parkers of this process, once this has returned. No
+/// thread may wait before that.
+#[cold]
+pub(crate) fn wipe_by_handler() {
+    sys::fork::clear_in_child(|| {
         // SAFETY: this runs in the child of a fork, which has one thread, and that is in `fork`: it
         // does not wait and is in no bucket. (If a handler has forked that interrupted a section in
         // a bucket, the child does not go back into that section: the crate's page asks for this.)
         unsafe { super::repository().wipe() };
-    }
-}
-
-/// Registers the handler, which does nothing as long as the kernel wipes all that there is.
-pub(crate) fn register_handler() {
-    HANDLER.register();
-}
-
-/// Has the buckets and parkers of this process cleared in every forked child, by the time that it returns: nobody may wait before.
-#[cold]
-pub(crate) fn wipe_by_handler() {
-    HAS_UNWIPED.store(true, Ordering::Relaxed);
-    register_handler();
+    });
 }
 
 impl Repository {

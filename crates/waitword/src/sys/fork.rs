@@ -1,49 +1,61 @@
-//! Work in the child of `fork`, for memory that the kernel did not wipe there (`MADV_WIPEONFORK`).
+//! The handler of `pthread_atfork`, for memory that the kernel does not wipe in a forked child
+//! (`MADV_WIPEONFORK`; refused before Linux 4.14, and where memory is short).
 //!
-//! A [`ChildHandler`] reaches `fork`, not `_Fork` or a bare `clone`. The C library runs the handlers of a child in the order in
-//! which they were registered, so a handler of the program that was registered first finds our memory as it was in the parent. The
-//! drop-in registers ours as the process starts, before there are threads or handlers of the program's.
+//! The C library runs it in the child of `fork`, but not of `_Fork` or of a bare `clone`. A child
+//! runs its handlers in the order of their registration. A handler of the program that was
+//! registered before ours finds our memory as it was in the parent: with buckets that threads of the
+//! parent have locked. So the drop-in registers ours as the process starts.
+//!
+//! There is one handler for all of it. The C library holds a lock while it registers a handler, and
+//! may allocate. An allocator that waits with this crate then comes here again, and must not
+//! register another one.
 
+use super::generation;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-/// A function for `pthread_atfork`, and whether the C library has it.
-pub(crate) struct ChildHandler {
-    run: extern "C" fn(),
-    is_registered: AtomicBool,
-}
+/// A function of type `fn()`, or null. See [`clear_in_child`].
+static CLEAR: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     // No destructor and a constant start: plain thread-local storage.
     static REGISTERS: Cell<bool> = const { Cell::new(false) };
 }
 
-impl ChildHandler {
-    /// `run` may be called more than once in a child.
-    pub(crate) const fn new(run: extern "C" fn()) -> Self {
-        Self {
-            run,
-            is_registered: AtomicBool::new(false),
-        }
-    }
+/// Has every forked child call `clear` from now on. Every call passes the same function.
+#[cold]
+pub(crate) fn clear_in_child(clear: fn()) {
+    // Release, like the publication of the memory that is to be cleared: a thread that forks and has
+    // found that memory has found this, too.
+    CLEAR.store(clear as *mut (), Ordering::Release);
+    register();
+}
 
-    /// Registers it. Every child that is forked after this has returned runs it. Threads that come while another one
-    /// registers it register it, too.
-    ///
-    /// Not async-signal-safe where the C library's `pthread_atfork` is not; called once in the life of a process.
-    #[cold]
-    pub(crate) fn register(&self) {
-        // The C library may allocate for its list of handlers, and an allocator that stands on this crate comes here again.
-        if self.is_registered.load(Ordering::Relaxed) || REGISTERS.replace(true) {
-            return;
-        }
-        // A failure (no memory for the handler) leaves children as they are; there is nobody to tell, and the parent must
-        // go on.
-        // SAFETY: `run` is a function without arguments or results, as the C library wants it, and is there as long as its
-        // library, whose handlers the C library drops with it.
-        unsafe { libc::pthread_atfork(None, None, Some(self.run)) };
-        // Relaxed: the C library's lock orders its list of handlers.
-        self.is_registered.store(true, Ordering::Relaxed);
-        REGISTERS.set(false);
+/// Registers the handler: every child that is forked after the return of this runs it. If threads
+/// register it at the same moment, each of them does, and a child runs it more than once.
+///
+/// If the C library has no memory for it, children go without; there is nobody to tell.
+#[cold]
+pub(crate) fn register() {
+    if IS_REGISTERED.load(Ordering::Relaxed) || REGISTERS.replace(true) {
+        return;
+    }
+    // SAFETY: `in_child` is a function without arguments or results, as the C library wants it. It
+    // stays as long as its library, whose handlers the C library drops with it. It touches nothing
+    // but atomics, and what `clear_in_child` was given for the child of a process with threads.
+    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    // Relaxed: the C library's lock orders its list of handlers.
+    IS_REGISTERED.store(true, Ordering::Relaxed);
+    REGISTERS.set(false);
+}
+
+extern "C" fn in_child() {
+    generation::begin_if_unwiped();
+    let clear = CLEAR.load(Ordering::Acquire);
+    if !clear.is_null() {
+        // SAFETY: not null, so it was stored by `clear_in_child`, which had it as a `fn()`.
+        let clear = unsafe { core::mem::transmute::<*mut (), fn()>(clear) };
+        clear();
     }
 }

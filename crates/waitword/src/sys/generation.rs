@@ -2,10 +2,10 @@
 //! one generation only, since a forked child has one thread.
 //!
 //! The kernel zeroes a page of ours in the child of any kind of fork (`MADV_WIPEONFORK`); whoever finds the zero
-//! there begins the next generation. Where the kernel refuses that, a handler of `pthread_atfork` does it (`fork.rs`).
+//! there begins the next generation. Where the kernel refuses that, a handler of `pthread_atfork`
+//! does it (`fork.rs`).
 
-use super::fork::ChildHandler;
-use super::mem;
+use super::{fork, mem};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// The page that is wiped; null until first asked for.
@@ -55,20 +55,15 @@ fn begin(page: &AtomicU32) -> u32 {
     }
 }
 
-/// Registers the handler that begins the next generation in a child where the kernel does not wipe the page.
-pub(crate) fn register_handler() {
-    extern "C" fn begin_in_child() {
-        UNWIPED.store(0, Ordering::Relaxed);
-    }
-    static HANDLER: ChildHandler = ChildHandler::new(begin_in_child);
-    HANDLER.register();
+/// In a forked child: the next generation begins, if the kernel has not wiped the page.
+pub(super) fn begin_if_unwiped() {
+    UNWIPED.store(0, Ordering::Relaxed);
 }
 
 #[cold]
 fn first() -> u32 {
     let page = wiped_page().unwrap_or_else(|| {
-        // A failure leaves children in their parent's generation.
-        register_handler();
+        fork::register();
         (&raw const UNWIPED).cast_mut()
     });
     // Release: whoever finds the address finds the page. One that lost the race stays mapped, unused.

@@ -1,6 +1,6 @@
 //! The kernel, through futex(2) or through futex2; 32 bits.
 
-use super::super::program::{Change, Clock, Limit, Width};
+use super::super::program::{Change, Clock, Limit, WORDS, Width};
 use super::{ROOM, Side, Words, World, absolute, clock_id, packed, pointer, relative};
 use crate::support::buckets::{are_apart, choose_words};
 use crate::support::crew::Crew;
@@ -204,11 +204,12 @@ pub(crate) fn words_in_different_buckets(
 }
 
 impl Words {
-    /// Whether they stand in different buckets of the kernel. Zeroes them.
-    pub(crate) fn are_in_different_buckets(&self, world: World, crew: &mut Crew) -> bool {
-        for word in 0..self.offsets.len() {
+    /// Whether they stand in different buckets of the kernel, as shared words. Zeroes them.
+    pub(crate) fn are_in_different_buckets(&self, crew: &mut Crew) -> bool {
+        let words = std::array::from_fn::<_, WORDS, _>(|word| {
             self.store(word, 0);
-        }
-        are_apart(&self.memory, &self.offsets, world.flag() as usize, crew)
+            self.address(word).expose_provenance()
+        });
+        are_apart(&words, World::Shared.flag() as usize, crew)
     }
 }
