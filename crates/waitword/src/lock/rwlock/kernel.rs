@@ -24,10 +24,16 @@
 //!   its wake-up and that, releases wake nobody, and no `WOKEN` is needed.
 //! * A wake that found nobody asleep (they gave up, or were killed) is followed by one of the other class.
 //! * Alarms end every sleep: the first after 100 µs to 10 ms (`policy.rs`), each later one after twice
-//!   as long, at most a second. A thread whose alarm rang looks at the word itself, and has the right to come in before newcomers (but for a reader under reader preference, who may meet a turn). So what a killed process
-//!   leaves behind costs others time, in proportion to what they have waited already, and stops nobody: a wake-up that died with the one
-//!   who was woken, a turn that nobody takes, a `WRITERS_WAIT` without a writer (`probe`). And a release that wakes who has the turn need
-//!   not wake readers, whoever holds the lock next.
+//!   as long, at most a second. A thread whose alarm rang looks at the word itself. So what a killed
+//!   process leaves behind costs others time, in proportion to what they have waited already, and stops
+//!   nobody: a wake-up that died with the one who was woken, a turn that nobody takes (`end_stale_turn`),
+//!   a `WRITERS_WAIT` without a writer (`probe`). And a release that wakes who has the turn need not wake
+//!   readers, whoever holds the lock next.
+//! * A writer whose alarm rang is due a turn, and says so in the word, if nobody there is due a later
+//!   one. Newcomers wait then, and so do writers that are due an earlier turn. A release wakes one that is
+//!   due the latest (`wake_one`), and the free lock is kept for it (`is_kept`): readers that were let in
+//!   before are too late. Under reader preference, a reader that finds others inside ends the turn, once
+//!   its `Patience` is over: one of these may be itself.
 //! * Readers never wait for a turn longer than its `Patience`, as in `wait.rs`: that ends their sleep in place of an alarm.
 //!
 //! A process that is killed while it *holds* the lock leaves it held: this lock is not robust.
@@ -48,8 +54,19 @@ use crate::sys::futex::{KernelWord, shared_wake, word_wait};
 
 /// The kernel's bits for the classes of sleepers.
 const READERS: u32 = 1;
-const WRITERS: u32 = 2;
-const CLAIMANT: u32 = 4;
+const CLAIMS_HOLDER: u32 = 2;
+/// Writers have one bit for each turn that they may be due, up to [`LAST_TURN`].
+const WRITERS: u32 = 0x7fff << 2;
+/// So do threads that want the claim.
+const CLAIMANTS: u32 = 0x7fff << 17;
+
+/// A writer that has waited for longer counts as one that is due this turn.
+const LAST_TURN: u32 = 14;
+
+/// Those of `classes` that are due `turn`.
+const fn due(classes: u32, turn: u32) -> u32 {
+    classes & (1 << 2 | 1 << 17) << turn
+}
 
 const ALL: u32 = i32::MAX as u32;
 
@@ -68,6 +85,35 @@ fn wake(word: *const AtomicU64, count: u32, classes: u32) -> bool {
     shared_wake(KernelWord::address(word), count, classes).is_ok_and(|woken| woken != 0)
 }
 
+/// Wakes one writer, or one thread that wants the claim, of these classes. If `state` says that somebody
+/// has the turn, it wakes one of those that have waited for the longest: each wake-up that comes too late
+/// and each alarm puts a sleeper behind all others of its class. Returns the turn that it is due, if it
+/// knows.
+fn wake_one(word: *const AtomicU64, classes: u32, state: State) -> Option<u32> {
+    match state.turn() {
+        0 => wake(word, 1, classes).then_some(0),
+        _ => (0..=LAST_TURN)
+            .rev()
+            .find(|&turn| wake(word, 1, due(classes, turn))),
+    }
+}
+
+/// Whether the lock is kept for whoever has the turn: nobody holds it. No thread that reads waits for itself
+/// then.
+fn is_kept(state: State) -> bool {
+    let is_free = match state.has(CLAIM_WAITS) {
+        true => !state.has(WRITER) && state.readers() == 0,
+        false => state.has(WRITERS_WAIT) && state.is_free(),
+    };
+    is_free && state.has(TURN) && !state.has(READERS_TURN)
+}
+
+/// Whether the lock has been kept for the same turn since it was `announced`, as far as the word says.
+fn was_kept_since(announced: State, state: State) -> bool {
+    const SAME: u64 = TURN | READERS_WAKES | OTHER_WAKES;
+    is_kept(announced) && is_kept(state) && (announced.0 ^ state.0) & SAME == 0
+}
+
 /// Whom a release wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whom {
@@ -75,8 +121,8 @@ enum Whom {
     ClaimsHolder,
     AllReaders,
     AWriter,
-    /// For one of them who wants the claim; who is who the kernel cannot say.
-    AllWriters,
+    /// One that wants the claim, while others read.
+    AClaimant,
 }
 
 /// What the word says when `after` is left, and who is woken.
@@ -99,7 +145,9 @@ fn next(after: State, release: Release) -> (State, Whom) {
         Release::Claim | Release::ClaimToReader | Release::WriterToReader
     );
     if after.has(WRITERS_WAIT) && left_claim && !after.has(CLAIMED) {
-        return (after.waking(WRITERS_WAIT), Whom::AllWriters);
+        // Writers sleep on.
+        let new = after.waking(WRITERS_WAIT).with(WRITERS_WAIT);
+        return (new, Whom::AClaimant);
     }
     if !after.has(READERS_WAIT | WRITERS_WAIT | CLAIM_WAITS) {
         // The turn of somebody who is gone.
@@ -123,20 +171,21 @@ impl RawRwLock {
         match whom {
             Whom::Nobody => {}
             Whom::ClaimsHolder => {
-                wake(word, 1, CLAIMANT);
+                wake(word, 1, CLAIMS_HOLDER);
             }
             Whom::AllReaders => {
                 if !wake(word, ALL, READERS) && new.has(WRITERS_WAIT) && new.is_free() {
-                    wake(word, 1, WRITERS);
+                    wake_one(word, WRITERS | CLAIMANTS, new);
                 }
             }
             Whom::AWriter => {
-                if !wake(word, 1, WRITERS) && new.has(READERS_WAIT) {
+                let woken = wake_one(word, WRITERS | CLAIMANTS, new);
+                if woken.is_none() && new.has(READERS_WAIT) {
                     wake(word, ALL, READERS);
                 }
             }
-            Whom::AllWriters => {
-                wake(word, ALL, WRITERS);
+            Whom::AClaimant => {
+                wake_one(word, CLAIMANTS, new);
             }
         }
     }
@@ -180,12 +229,13 @@ impl RawRwLock {
             if let_in {
                 right = Right::Holder;
             }
-            if state.admits_reader(right) {
+            let is_kept = !state.prefers_writers() && is_kept(state);
+            if state.admits_reader(right) && !is_kept {
                 if state.is_full() {
                     return Err(RwLockError::TooManyReaders);
                 }
                 let mut new = state.with_readers(1);
-                if right != Right::Newcomer {
+                if right == Right::Waited || right != Right::Newcomer && state.prefers_writers() {
                     // Whoever's turn it was, it has been used; others wait no longer.
                     new = new.without(TURN | READERS_TURN);
                 }
@@ -214,7 +264,8 @@ impl RawRwLock {
             }
             last = Some(announced);
             alarms.begin(state);
-            let waits_for_a_turn = !state.prefers_writers() && !state.has(WRITER);
+            let waits_for_a_turn =
+                right == Right::Newcomer && !state.prefers_writers() && !state.has(WRITER);
             let own = if waits_for_a_turn {
                 Some(patience.end(state))
             } else {
@@ -232,9 +283,13 @@ impl RawRwLock {
                         return Err(RwLockError::TimedOut);
                     }
                 }
-                Slept::TimedOut if waits_for_a_turn => right = right.max(Right::Waited),
+                Slept::TimedOut if waits_for_a_turn => {
+                    right = Right::Waited;
+                    alarms = Alarms::new();
+                }
                 Slept::TimedOut => {
                     alarms.ring();
+                    self.end_stale_turn(announced);
                     if state.prefers_writers() {
                         right = right.max(Right::Waited);
                         self.probe(alarms.turn());
@@ -272,7 +327,7 @@ impl RawRwLock {
             } else if state.has(WRITERS_WAIT) {
                 // Those that there are announce themselves again.
                 if self.replace(state, state.waking(WRITERS_WAIT), Relaxed) {
-                    if wake(&raw const self.word, ALL, WRITERS) {
+                    if wake(&raw const self.word, ALL, WRITERS | CLAIMANTS) {
                         // They are given the time to.
                         crate::sys::sched::sleep_nanoseconds(100_000);
                     }
@@ -294,14 +349,25 @@ impl RawRwLock {
         let mut right = Right::Newcomer;
         let mut spin = Spin::at(self.address());
         let mut alarms = Alarms::new();
-        let mut was_woken = false;
+        // The turn that it is due.
+        let mut turn = 0;
+        let class = match wish {
+            Wish::Write(_) => WRITERS,
+            Wish::Claim => CLAIMANTS,
+        };
+        let mut last: Option<State> = None;
         loop {
             let state = self.state();
+            if last.is_some_and(|announced| state.has_woken_others_since(announced)) {
+                // Perhaps it: it did not sleep yet.
+                right = Right::Holder;
+            }
+            let is_due = turn >= state.turn() || state.has(READERS_TURN);
             let admitted = match wish {
                 Wish::Write(_) => state.admits_writer(right),
                 Wish::Claim => state.admits_claimant(right),
             };
-            if admitted {
+            if admitted && (is_due || right == Right::Newcomer) {
                 let new = match wish {
                     Wish::Write(owner) => state.with_writer(owner),
                     Wish::Claim => state.with(CLAIMED),
@@ -335,21 +401,19 @@ impl RawRwLock {
             if spin.again() {
                 continue;
             }
-            let mut announced = state.with(WRITERS_WAIT);
-            if alarms.have_rung() {
-                announced = announced.with_turn(alarms.turn());
-            } else if was_woken && state.prefers_writers() {
-                // It was overtaken by readers on its way.
-                announced = announced.with_turn(FIRST_TURN);
-            }
+            let announced = state.with(WRITERS_WAIT).with_turn(turn);
             if !self.replace(state, announced, Relaxed) {
                 continue;
             }
+            last = Some(announced);
             alarms.begin(state);
             let until = sooner(deadline.copied(), alarms.next());
-            match self.sleep(announced, WRITERS, until.as_ref()) {
+            match self.sleep(announced, due(class, turn), until.as_ref()) {
                 Slept::Woken => {
-                    was_woken = true;
+                    if state.prefers_writers() {
+                        // If it waits again, readers have overtaken it on its way.
+                        turn = turn.max(FIRST_TURN);
+                    }
                     right = Right::Holder;
                     spin = Spin::at(self.address());
                 }
@@ -360,26 +424,49 @@ impl RawRwLock {
                 }
                 Slept::TimedOut => {
                     alarms.ring();
+                    turn = turn.max(alarms.turn()).min(LAST_TURN);
                     right = Right::Holder;
+                    self.end_stale_turn(announced);
                 }
             }
         }
     }
 
-    /// Takes back what it has announced; those who announced the same, and those who waited for it, look again.
+    /// Ends the turn that the lock has been kept for while this thread slept, since it `announced` itself:
+    /// whoever has the turn is late, or was killed.
+    fn end_stale_turn(&self, announced: State) {
+        let state = self.state();
+        if was_kept_since(announced, state) {
+            // If the word has changed, the lock is kept no longer.
+            self.replace(state, state.without(TURN), Relaxed);
+        }
+    }
+
+    /// Takes back what it has announced. Another that announced the same looks again, and announces itself
+    /// for all of them; so do readers, if they need not wait any longer.
     fn give_up(&self, announced: u64) {
-        loop {
-            let state = self.state();
-            let new = state.waking(announced | READERS_WAIT);
-            if self.replace(state, new, AcqRel) {
-                break;
+        let word = &raw const self.word;
+        let had = self.take_back(announced);
+        if announced & WRITERS_WAIT != 0 {
+            match wake_one(word, WRITERS | CLAIMANTS, had) {
+                None => {}
+                // It is due no turn.
+                Some(0) if had.has(TURN) => {}
+                Some(_) => return,
             }
         }
-        let word = &raw const self.word;
-        if announced & WRITERS_WAIT != 0 {
-            wake(word, ALL, WRITERS);
-        }
+        self.take_back(READERS_WAIT);
         wake(word, ALL, READERS);
+    }
+
+    /// Clears `bits`, for sleepers that are woken next. Returns what the word said.
+    fn take_back(&self, bits: u64) -> State {
+        loop {
+            let state = self.state();
+            if self.replace(state, state.waking(bits), AcqRel) {
+                return state;
+            }
+        }
     }
 
     /// [`take_over`](Self::take_over) of a process-shared lock, which has no fast readers.
@@ -413,7 +500,7 @@ impl RawRwLock {
             }
             alarms.begin(state);
             let until = sooner(deadline.copied(), alarms.next());
-            match self.sleep(announced, CLAIMANT, until.as_ref()) {
+            match self.sleep(announced, CLAIMS_HOLDER, until.as_ref()) {
                 Slept::Woken | Slept::Disturbed => {}
                 Slept::TimedOut if deadline.is_some_and(Deadline::has_passed) => {
                     self.give_up(CLAIM_WAITS | TURN);

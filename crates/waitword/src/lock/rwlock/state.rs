@@ -127,6 +127,12 @@ impl State {
         (self.0 ^ announced.0) & READERS_WAKES != 0
     }
 
+    /// Whether others that waited when the word was `announced` have been woken since.
+    #[inline]
+    pub(super) fn has_woken_others_since(self, announced: State) -> bool {
+        (self.0 ^ announced.0) & OTHER_WAKES != 0
+    }
+
     /// `bits` set or cleared.
     #[inline]
     pub(super) fn having(self, bits: u64, set: bool) -> Self {
