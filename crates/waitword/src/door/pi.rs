@@ -32,6 +32,9 @@
 //! own kind first, and answers EINVAL if it wants more. So it finds all that the kernel's would,
 //! and perhaps more.
 //!
+//! Nor is known which waiter CMP_REQUEUE_PI would move first. The kernel answers EDEADLK, also where plain
+//! waiters stand on the second word, if that one holds this word; here the answer is EINVAL.
+//!
 //! # What it costs
 //!
 //! A process that makes no such call: a load of a flag for a wake that finds fewer than it asked

@@ -2,7 +2,9 @@
 //!
 //! Plain waiters and waiters with priority inheritance are not to stand on one word at the same
 //! time: the kernel then goes by the order of their arrival, and the library cannot (`door/pi.rs`).
-//! So a step that would mix them is left out.
+//! So a step that would mix them is left out. So is one that would move waiters with priority
+//! inheritance to where plain ones stand, if one of them holds the word they stand on: the kernel
+//! answers EDEADLK if that one comes first, and the library EINVAL.
 
 use super::program::{Address, Call};
 
@@ -34,6 +36,8 @@ struct Waiter {
     thread: usize,
     kind: Kind,
     places: Vec<Place>,
+    /// The words that its thread held when the wait began.
+    held: Vec<Address>,
     /// Where its time lies.
     time: usize,
 }
@@ -123,7 +127,12 @@ impl Kinds {
                 !meet
             }
             // Refused where plain waiters stand.
-            Effect::Moves(Kind::Inheriting, ..) | Effect::Nothing => true,
+            Effect::Moves(Kind::Inheriting, from, to) => {
+                let by_holder = self.has(|waiter| waiter.held.contains(&to.0), from);
+                let refused = self.has(|waiter| waiter.kind == Kind::Plain, to);
+                !(by_holder && refused)
+            }
+            Effect::Nothing => true,
         }
     }
 
@@ -132,8 +141,8 @@ impl Kinds {
         self.waiters.iter().any(stands)
     }
 
-    /// The thread makes this call, whose time lies there.
-    pub(crate) fn begins(&mut self, thread: usize, call: &Call, time: usize) {
+    /// The thread, which holds these words, makes this call, whose time lies there.
+    pub(crate) fn begins(&mut self, thread: usize, held: Vec<Address>, call: &Call, time: usize) {
         let Effect::Waits(kind, mut places) = effect(call) else {
             return;
         };
@@ -147,6 +156,7 @@ impl Kinds {
             thread,
             kind,
             places,
+            held,
             time,
         });
     }

@@ -64,6 +64,12 @@ fn unlock(word: usize) -> Call {
     }
 }
 
+/// The number of the thread that holds a word with this value.
+fn holder(value: u32) -> i32 {
+    const TID_MASK: u32 = 0x3fff_ffff;
+    (value & TID_MASK) as i32
+}
+
 /// One run.
 struct Scene<'a> {
     side: &'a Arc<dyn Side>,
@@ -122,7 +128,8 @@ impl Scene<'_> {
         } else {
             0
         };
-        self.kinds.begins(thread, call, prepared.time());
+        let held = self.held_by(self.crew.id(thread));
+        self.kinds.begins(thread, held, call, prepared.time());
         let job = {
             let side = self.side.clone();
             // The whole of it, which keeps alive what the arguments point to.
@@ -154,9 +161,15 @@ impl Scene<'_> {
         answer
     }
 
+    /// The words that hold the number of this thread.
+    fn held_by(&self, id: i32) -> Vec<Address> {
+        let words = self.memory.load().map(holder);
+        let held = (0..WORDS).filter(|&word| words[word] == id);
+        held.map(Address::Word).collect()
+    }
+
     fn unlock(&mut self, word: usize) -> Outcome {
-        const TID_MASK: u32 = 0x3fff_ffff;
-        let holder = (self.memory.load()[word] & TID_MASK) as i32;
+        let holder = holder(self.memory.load()[word]);
         let mut idle = self.crew.idle();
         idle.retain(|&thread| self.crew.id(thread) == holder);
         match idle.first() {
