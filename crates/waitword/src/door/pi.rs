@@ -32,8 +32,8 @@
 //! own kind first, and answers EINVAL if it wants more. So it finds all that the kernel's would,
 //! and perhaps more.
 //!
-//! Nor is known which waiter CMP_REQUEUE_PI would move first. The kernel answers EDEADLK, also where plain
-//! waiters stand on the second word, if that one holds this word; here the answer is EINVAL.
+//! Nor does the library know which waiter CMP_REQUEUE_PI would move first. If that thread holds the
+//! second word, and plain waiters stand there, the kernel answers EDEADLK; the library, EINVAL.
 //!
 //! # What it costs
 //!

@@ -24,16 +24,15 @@
 //!   its wake-up and that, releases wake nobody, and no `WOKEN` is needed.
 //! * A wake that found nobody asleep (they gave up, or were killed) is followed by one of the other class.
 //! * Alarms end every sleep: the first after 100 µs to 10 ms (`policy.rs`), each later one after twice
-//!   as long, at most a second. A thread whose alarm rang looks at the word itself. So what a killed
-//!   process leaves behind costs others time, in proportion to what they have waited already, and stops
-//!   nobody: a wake-up that died with the one who was woken, a turn that nobody takes (`end_stale_turn`),
-//!   a `WRITERS_WAIT` without a writer (`probe`). And a release that wakes who has the turn need not wake
-//!   readers, whoever holds the lock next.
-//! * A writer whose alarm rang is due a turn, and says so in the word, if nobody there is due a later
-//!   one. Newcomers wait then, and so do writers that are due an earlier turn. A release wakes one that is
-//!   due the latest (`wake_one`), and the free lock is kept for it (`is_kept`): readers that were let in
-//!   before are too late. Under reader preference, a reader that finds others inside ends the turn, once
-//!   its `Patience` is over: one of these may be itself.
+//!   as long, at most a second. A thread whose alarm rang looks at the word itself. So what a
+//!   killed process leaves behind delays other threads, in proportion to what they have waited already,
+//!   and stops none: a wake-up that the killed thread had got, its turn (`end_stale_turn`), its
+//!   `WRITERS_WAIT` (`probe`). And a release that wakes the writer with the turn need not wake readers.
+//! * The longer a writer has waited, the later is the turn that it is due. After each alarm it puts that
+//!   turn into the word, unless a later one stands there. Newcomers then wait, and so do writers that are
+//!   due an earlier turn. A release wakes a writer that is due the latest turn (`wake_one`), and the free
+//!   lock is kept for it (`is_kept`): no reader may take it. Under reader preference, a reader whose
+//!   `Patience` is over ends the turn if other readers hold the lock: its own thread may be one of them.
 //! * Readers never wait for a turn longer than its `Patience`, as in `wait.rs`: that ends their sleep in place of an alarm.
 //!
 //! A process that is killed while it *holds* the lock leaves it held: this lock is not robust.
@@ -85,10 +84,10 @@ fn wake(word: *const AtomicU64, count: u32, classes: u32) -> bool {
     shared_wake(KernelWord::address(word), count, classes).is_ok_and(|woken| woken != 0)
 }
 
-/// Wakes one writer, or one thread that wants the claim, of these classes. If `state` says that somebody
-/// has the turn, it wakes one of those that have waited for the longest: each wake-up that comes too late
-/// and each alarm puts a sleeper behind all others of its class. Returns the turn that it is due, if it
-/// knows.
+/// Wakes one sleeper of these classes, of writers and of threads that want the claim. If `state` has a
+/// turn, it wakes one that has waited for the longest. (The kernel wakes in order of arrival, and a
+/// sleeper arrives anew after each alarm, and each time it finds the lock taken.) Returns the turn that
+/// the woken thread is due, or 0 if `state` has no turn; `None` if nobody sleeps.
 fn wake_one(word: *const AtomicU64, classes: u32, state: State) -> Option<u32> {
     match state.turn() {
         0 => wake(word, 1, classes).then_some(0),
@@ -98,8 +97,8 @@ fn wake_one(word: *const AtomicU64, classes: u32, state: State) -> Option<u32> {
     }
 }
 
-/// Whether the lock is kept for whoever has the turn: nobody holds it. No thread that reads waits for itself
-/// then.
+/// Whether the lock is free, and kept for the thread that has the turn. No reader holds it, so no reader
+/// that waits keeps its own thread waiting.
 fn is_kept(state: State) -> bool {
     let is_free = match state.has(CLAIM_WAITS) {
         true => !state.has(WRITER) && state.readers() == 0,
@@ -432,8 +431,8 @@ impl RawRwLock {
         }
     }
 
-    /// Ends the turn that the lock has been kept for while this thread slept, since it `announced` itself:
-    /// whoever has the turn is late, or was killed.
+    /// Ends the turn if the lock was kept for it all the time that this thread slept, since it `announced`
+    /// itself: the thread that has the turn is late, or was killed.
     fn end_stale_turn(&self, announced: State) {
         let state = self.state();
         if was_kept_since(announced, state) {
@@ -442,8 +441,8 @@ impl RawRwLock {
         }
     }
 
-    /// Takes back what it has announced. Another that announced the same looks again, and announces itself
-    /// for all of them; so do readers, if they need not wait any longer.
+    /// Takes back what this thread has announced. It wakes one other thread that announced the same, which
+    /// looks again and announces it for all of them; and readers, if they need not wait any longer.
     fn give_up(&self, announced: u64) {
         let word = &raw const self.word;
         let had = self.take_back(announced);
