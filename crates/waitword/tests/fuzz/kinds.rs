@@ -3,8 +3,8 @@
 //! Plain waiters and waiters with priority inheritance are not to stand on one word at the same
 //! time: the kernel then goes by the order of their arrival, and the library cannot (`door/pi.rs`).
 //! So a step that would mix them is left out. So is one that would move waiters with priority
-//! inheritance to where plain ones stand, if the thread of one of them holds the word that these stand on: if it
-//! comes first, the kernel answers EDEADLK, and the library EINVAL.
+//! inheritance to where plain ones stand, if the thread of one of them holds the word that these
+//! stand on: if it comes first, the kernel answers EDEADLK, and the library EINVAL.
 
 use super::program::{Address, Call};
 

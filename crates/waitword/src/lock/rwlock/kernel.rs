@@ -23,16 +23,18 @@
 //! * A writer that was woken does not know whether others sleep, so it sets `WRITERS_WAIT` as it takes the lock. Between
 //!   its wake-up and that, releases wake nobody, and no `WOKEN` is needed.
 //! * A wake that found nobody asleep (they gave up, or were killed) is followed by one of the other class.
-//! * Alarms end every sleep: the first after 100 µs to 10 ms (`policy.rs`), each later one after twice
-//!   as long, at most a second. A thread whose alarm rang looks at the word itself. So what a
-//!   killed process leaves behind delays other threads, in proportion to what they have waited already,
-//!   and stops none: a wake-up that the killed thread had got, its turn (`end_stale_turn`), its
-//!   `WRITERS_WAIT` (`probe`). And a release that wakes the writer with the turn need not wake readers.
-//! * The longer a writer has waited, the later is the turn that it is due. After each alarm it puts that
-//!   turn into the word, unless a later one stands there. Newcomers then wait, and so do writers that are
-//!   due an earlier turn. A release wakes a writer that is due the latest turn (`wake_one`), and the free
-//!   lock is kept for it (`is_kept`): no reader may take it. Under reader preference, a reader whose
-//!   `Patience` is over ends the turn if other readers hold the lock: its own thread may be one of them.
+//! * Alarms end every sleep: the first after 100 µs to 10 ms (`policy.rs`), each later one after
+//!   twice as long, at most a second. A thread whose alarm rang looks at the word itself. So what a
+//!   killed process leaves behind delays other threads, in proportion to what they have waited
+//!   already, and stops none: a wake-up that the killed thread had got, its turn
+//!   (`end_stale_turn`), its `WRITERS_WAIT` (`probe`). And a release that wakes the writer with the
+//!   turn need not wake readers.
+//! * The longer a writer has waited, the later is the turn that it is due. After each alarm it puts
+//!   that turn into the word, unless a later one stands there. Newcomers then wait, and so do
+//!   writers that are due an earlier turn. A release wakes a writer that is due the latest turn
+//!   (`wake_one`), and under reader preference no reader may take the free lock before it does
+//!   (`is_kept`). There, a reader whose `Patience` is over ends the turn if other readers hold the
+//!   lock: its own thread may be one of them.
 //! * Readers never wait for a turn longer than its `Patience`, as in `wait.rs`: that ends their sleep in place of an alarm.
 //!
 //! A process that is killed while it *holds* the lock leaves it held: this lock is not robust.
@@ -84,10 +86,10 @@ fn wake(word: *const AtomicU64, count: u32, classes: u32) -> bool {
     shared_wake(KernelWord::address(word), count, classes).is_ok_and(|woken| woken != 0)
 }
 
-/// Wakes one sleeper of these classes, of writers and of threads that want the claim. If `state` has a
-/// turn, it wakes one that has waited for the longest. (The kernel wakes in order of arrival, and a
-/// sleeper arrives anew after each alarm, and each time it finds the lock taken.) Returns the turn that
-/// the woken thread is due, or 0 if `state` has no turn; `None` if nobody sleeps.
+/// Wakes one sleeper of these classes, of writers and of threads that want the claim. If `state`
+/// has a turn, it wakes one that has waited for the longest. (The kernel wakes in order of arrival,
+/// and a sleeper arrives anew after each alarm, and each time it finds the lock taken.) Returns the
+/// turn that the woken thread is due, or 0 if `state` has no turn; `None` if nobody sleeps.
 fn wake_one(word: *const AtomicU64, classes: u32, state: State) -> Option<u32> {
     match state.turn() {
         0 => wake(word, 1, classes).then_some(0),
@@ -97,8 +99,8 @@ fn wake_one(word: *const AtomicU64, classes: u32, state: State) -> Option<u32> {
     }
 }
 
-/// Whether the lock is free, and kept for the thread that has the turn. No reader holds it, so no reader
-/// that waits keeps its own thread waiting.
+/// Whether the lock is free, and kept for the thread that has the turn. No reader holds it, so no
+/// reader that waits keeps its own thread waiting.
 fn is_kept(state: State) -> bool {
     let is_free = match state.has(CLAIM_WAITS) {
         true => !state.has(WRITER) && state.readers() == 0,
@@ -107,7 +109,8 @@ fn is_kept(state: State) -> bool {
     is_free && state.has(TURN) && !state.has(READERS_TURN)
 }
 
-/// Whether the lock has been kept for the same turn since it was `announced`, as far as the word says.
+/// Whether the lock has been kept for the same turn since it was `announced`, as far as the word
+/// says.
 fn was_kept_since(announced: State, state: State) -> bool {
     const SAME: u64 = TURN | READERS_WAKES | OTHER_WAKES;
     is_kept(announced) && is_kept(state) && (announced.0 ^ state.0) & SAME == 0
@@ -431,8 +434,8 @@ impl RawRwLock {
         }
     }
 
-    /// Ends the turn if the lock was kept for it all the time that this thread slept, since it `announced`
-    /// itself: the thread that has the turn is late, or was killed.
+    /// Ends the turn if the lock was kept for it all the time that this thread slept, since it
+    /// `announced` itself: the thread that has the turn is late, or was killed.
     fn end_stale_turn(&self, announced: State) {
         let state = self.state();
         if was_kept_since(announced, state) {
@@ -441,8 +444,9 @@ impl RawRwLock {
         }
     }
 
-    /// Takes back what this thread has announced. It wakes one other thread that announced the same, which
-    /// looks again and announces it for all of them; and readers, if they need not wait any longer.
+    /// Takes back what this thread has announced. It wakes one other thread that announced the
+    /// same, which looks again and announces it for all of them; and readers, if they need not wait
+    /// any longer.
     fn give_up(&self, announced: u64) {
         let word = &raw const self.word;
         let had = self.take_back(announced);

@@ -211,9 +211,9 @@ fn readers_stay_out_while_a_waiting_writer_is_awake() {
     }
 }
 
-/// Regression: in a process-shared lock that prefers readers, each alarm and each wake-up that came too late
-/// put a writer behind all others, and a release woke whichever writer stood first. Among 512 threads one
-/// waited for 10 s while others had 6,500 turns.
+/// Regression: in a process-shared lock that prefers readers, each alarm and each wake-up that came
+/// too late put a writer behind all others, and a release woke whichever writer stood first. Among
+/// 512 threads one waited for 10 s while others had 6,500 turns.
 #[test]
 fn of_writers_in_the_kernel_the_one_that_has_waited_for_longest_is_first() {
     const YOUNG: usize = 16;
@@ -266,7 +266,8 @@ fn a_turn_in_the_kernel_whose_owner_is_gone_ends() {
         for (case, wants) in wants {
             let lock: &'static RawRwLock =
                 Box::leak(Box::new(RawRwLock::with(preference, Scope::Shared)));
-            // It had waited for 16 s; readers wait for as long as half of that, under reader preference.
+            // It had waited for 16 s; readers wait for as long as half of that, under reader
+            // preference.
             let turn = match (case, preference) {
                 ("read", Preference::Reader) => 8,
                 _ => 15,
