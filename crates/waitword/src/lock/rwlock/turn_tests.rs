@@ -317,10 +317,8 @@ fn a_write_that_times_out_wakes_one_other() {
             // SAFETY: all zeroes are a value of this C struct.
             let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
             // SAFETY: the struct is there for the whole call.
-            assert_eq!(
-                unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) },
-                0
-            );
+            let said = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
+            assert_eq!(said, 0);
             usage.ru_nvcsw as usize
         })
     });
