@@ -293,10 +293,13 @@ fn a_turn_in_the_kernel_whose_owner_is_gone_ends() {
 /// A reader that was let in comes late: the lock is free again, and kept for a writer.
 #[test]
 fn a_reader_does_not_take_a_free_lock_that_is_kept() {
-    let lock = RawRwLock::with(Preference::Reader, Scope::Shared);
+    let lock: &'static RawRwLock =
+        Box::leak(Box::new(RawRwLock::with(Preference::Reader, Scope::Shared)));
     let kept = State(state::WRITERS_WAIT).with_turn(8);
     lock.word.fetch_or(kept.0, SeqCst);
-    lock.wait_shared_in_kernel(Right::Holder, 0, None).unwrap();
+    let (says, hears) = channel();
+    std::thread::spawn(move || says.send(lock.wait_shared_in_kernel(Right::Holder, 0, None)));
+    assert_eq!(hears.recv_timeout(PATIENCE), Ok(Ok(())), "{lock:?}");
     // It slept: its alarm ended the turn, which nobody took.
     assert_eq!(lock.state().turn(), 0, "{lock:?}");
 }
