@@ -53,16 +53,19 @@ use crate::sys::Errno;
 use crate::sys::clock::Deadline;
 use crate::sys::futex::{KernelWord, shared_wake, word_wait};
 
+/// The latest turn that a writer may be due; one that has waited for longer counts as due this one.
+/// The kernel tells 32 classes apart: with two for others, 15 are left for writers and 15 for
+/// threads that want the claim.
+const LAST_TURN: u32 = 14;
+const TURNS: u32 = (1 << (LAST_TURN + 1)) - 1;
+
 /// The kernel's bits for the classes of sleepers.
 const READERS: u32 = 1;
 const CLAIMS_HOLDER: u32 = 2;
-/// Writers have one bit for each turn that they may be due, up to [`LAST_TURN`].
-const WRITERS: u32 = 0x7fff << 2;
+/// Writers have one bit for each turn that they may be due.
+const WRITERS: u32 = TURNS << 2;
 /// So do threads that want the claim.
-const CLAIMANTS: u32 = 0x7fff << 17;
-
-/// A writer that has waited for longer counts as one that is due this turn.
-const LAST_TURN: u32 = 14;
+const CLAIMANTS: u32 = TURNS << 17;
 
 /// Those of `classes` that are due `turn`.
 const fn due(classes: u32, turn: u32) -> u32 {
@@ -88,8 +91,9 @@ fn wake(word: *const AtomicU64, count: u32, classes: u32) -> bool {
 
 /// Wakes one sleeper of these classes, of writers and of threads that want the claim. If `state`
 /// has a turn, it wakes one that has waited for the longest. (The kernel wakes in order of arrival,
-/// and a sleeper arrives anew after each alarm, and each time it finds the lock taken.) Returns the
-/// turn that the woken thread is due, or 0 if `state` has no turn; `None` if nobody sleeps.
+/// and a sleeper arrives anew after each alarm, and each time it finds the lock taken.) That takes
+/// up to 15 system calls. Returns the turn of the woken thread, or 0 if `state` has no turn; `None`
+/// if nobody sleeps.
 fn wake_one(word: *const AtomicU64, classes: u32, state: State) -> Option<u32> {
     match state.turn() {
         0 => wake(word, 1, classes).then_some(0),

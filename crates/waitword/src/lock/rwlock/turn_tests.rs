@@ -300,7 +300,7 @@ fn a_reader_does_not_take_a_free_lock_that_is_kept() {
     let (says, hears) = channel();
     std::thread::spawn(move || says.send(lock.wait_shared_in_kernel(Right::Holder, 0, None)));
     assert_eq!(hears.recv_timeout(PATIENCE), Ok(Ok(())), "{lock:?}");
-    // It slept: its alarm ended the turn, which nobody took.
+    // The reader slept until its alarm, which ended the turn.
     assert_eq!(lock.state().turn(), 0, "{lock:?}");
 }
 
@@ -308,6 +308,7 @@ fn a_reader_does_not_take_a_free_lock_that_is_kept() {
 #[test]
 fn a_write_that_times_out_wakes_one_other() {
     const WRITERS: usize = 8;
+    // So many that the switches of alarms, about ten a writer, do not count.
     const TIMED_OUT: usize = 100;
     let lock: &'static RawRwLock =
         Box::leak(Box::new(RawRwLock::with(Preference::Reader, Scope::Shared)));
