@@ -5,12 +5,17 @@ use waitword_bench::any::AnyReport;
 use waitword_bench::any::contender::Contender;
 use waitword_bench::any::summary::{self, Of, Ratios, To, Which, ratios};
 use waitword_bench::stats::ROUNDS_TO_TELL;
+use waitword_report::figure;
 
 /// Those of ours that have a table.
 const OURS: [Contender; 2] = [Contender::Waitword, Contender::DropIn];
 
+/// A ratio with two decimals. A large one, as p99.9 may have, has none, so that it fits its column.
 fn two(value: f64) -> String {
-    format!("{value:.2}")
+    match value {
+        100.0.. => figure(value),
+        _ => format!("{value:.2}"),
+    }
 }
 
 fn mean(ratios: Option<Ratios>) -> String {
@@ -208,4 +213,19 @@ fn worst(report: &AnyReport, count: usize) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_ratio_stands_apart_from_its_neighbours() {
+        for ratio in [0.004, 9.99, 99.99, 100.0, 24579.47, 172078.0, 1e9] {
+            let cells = [ratio; 10].map(two);
+            let line = glance_line(cells.clone());
+            assert_eq!(line.split_whitespace().count(), 10, "{line}");
+            assert!(line.starts_with(&cells[0]), "{line}");
+        }
+    }
 }
