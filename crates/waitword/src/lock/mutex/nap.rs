@@ -37,7 +37,9 @@ mod counted {
         Sample, Use,
     };
     use super::super::waiter::Moment;
+    use super::super::word::State;
     use super::{RawPosixMutex, SAMPLE_EVERY, history_of, is_monopolized, turns_of};
+    use crate::oncpu::current_cpu;
     use crate::park::spin;
     use crate::sys::clock::Deadline;
     use crate::sys::sched;
@@ -74,20 +76,32 @@ mod counted {
         nap
     }
 
-    /// Notes, as an heir that has just woken from its nap, whether a saturated lock is still in use. If
-    /// it was left alone, it is free and no thread takes it.
-    pub(in super::super) fn note_end(mutex: &RawPosixMutex) {
-        if !known_of(mutex).is_saturated() {
-            return;
-        }
-        let mut is_in_use = mutex.state().is_locked();
-        for _ in 0..LOOKS_AFTER_NAP {
-            if is_in_use {
-                break;
-            }
-            spin::pause_for(LOOK_EVERY);
-            is_in_use = mutex.state().is_locked();
-        }
+    /// Naps, as the heir, and notes whether the lock is still in use behind it.
+    pub(in super::super) fn sleep(mutex: &RawPosixMutex, nap: u64) {
+        let cpu = current_cpu();
+        sched::sleep_nanoseconds(nap as i64);
+        note_end(mutex, current_cpu() != cpu);
+    }
+
+    /// Notes, as an heir that has just woken from its nap, whether the lock is still in use. If it was
+    /// left alone, it is free and no thread takes it.
+    ///
+    /// `is_elsewhere`: on another CPU than before. That may be the holder's, which has lost it then.
+    pub(super) fn note_end(mutex: &RawPosixMutex, is_elsewhere: bool) {
+        let looks = match known_of(mutex).is_saturated() {
+            true => LOOKS_AFTER_NAP,
+            // Threads that wait for a condvar leave a lock alone for other reasons.
+            false if is_elsewhere || has_waited_lately(mutex) => return,
+            // From one turn to the next it takes less than a look.
+            false => 1,
+        };
+        let first = mutex.state();
+        let shows_use = |state: State| state.is_locked() || state.turns_since(first) != 0;
+        let is_in_use = shows_use(first)
+            || (0..looks).any(|_| {
+                spin::pause_for(LOOK_EVERY);
+                shows_use(mutex.state())
+            });
         note(mutex, Moment::now(), |monopoly| {
             (monopoly.with_nap_ended(is_in_use), 0)
         });
@@ -161,9 +175,7 @@ mod counted {
 }
 
 #[cfg(not(loom))]
-pub(super) use counted::{
-    count_turns, due, has_short_turns, has_waited_lately, note_end, note_wait,
-};
+pub(super) use counted::{count_turns, due, has_short_turns, has_waited_lately, note_wait, sleep};
 
 #[cfg(loom)]
 mod model {
@@ -188,10 +200,10 @@ pub(crate) use model::let_mutexes_be_monopolized;
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::monopoly::Use;
+    use super::super::monopoly::{Monopoly, SAMPLE, Use};
     use super::super::waiter::{FromCondvar, Moment};
     use super::super::word::State;
-    use super::counted::known_of;
+    use super::counted::{known_of, note_end};
     use super::*;
     use crate::atomic::Ordering;
     use crate::park::spin;
@@ -294,12 +306,34 @@ mod tests {
         let (saturated, _) = Monopoly::default().with_use(Some(seen));
         let naps_end = |is_held: bool| {
             history_of(&mutex).note_counted(0, saturated.to_bits());
-            (0..4).for_each(|_| note_end(&mutex));
+            (0..4).for_each(|_| note_end(&mutex, false));
             assert_eq!(known_of(&mutex).is_saturated(), is_held);
         };
         naps_end(false);
         mutex.lock();
         naps_end(true);
+    }
+
+    /// Whether naps at a lock that is left alone, and was taken in short turns before, are on hold.
+    fn are_on_hold(mutex: &RawPosixMutex, is_elsewhere: bool) -> bool {
+        let (short, _) = Monopoly::default().with(4, SAMPLE.as_nanos() as u64);
+        history_of(mutex).note_counted(0, short.to_bits());
+        (0..4).for_each(|_| note_end(mutex, is_elsewhere));
+        !is_monopolized(mutex)
+    }
+
+    #[test]
+    fn naps_are_on_hold_at_a_lock_that_is_left_alone() {
+        let mutex = RawPosixMutex::new();
+        mutex.set(State::with_heir);
+        assert!(are_on_hold(&mutex, false));
+        assert!(!are_on_hold(&mutex, true));
+        note_wait(&mutex);
+        assert!(!are_on_hold(&mutex, false));
+
+        let held = RawPosixMutex::new();
+        held.lock();
+        assert!(!are_on_hold(&held, false));
     }
 
     #[test]

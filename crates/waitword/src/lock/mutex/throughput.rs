@@ -82,8 +82,6 @@ use crate::park::spin::{self, FirstLooks, LockHistory};
 use crate::private::{Choice, repository};
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
-#[cfg(not(loom))]
-use crate::sys::sched;
 
 /// A waiter that has been woken in vain for so many nanoseconds is handed the lock. (From its first wake-up on: with
 /// many waiters all have waited long, and to hand the lock to each of them would leave nobody who uses it twice.)
@@ -344,8 +342,7 @@ impl<'a> Contender<'a> {
         // It is late behind that only.
         let ends = began.later(nap);
         self.mutex.note_heir(ends);
-        sched::sleep_nanoseconds(nap as i64);
-        nap::note_end(self.mutex);
+        nap::sleep(self.mutex, nap);
         spin::wanted_cpu(ends.nanoseconds(), Moment::now().nanoseconds());
         true
     }
