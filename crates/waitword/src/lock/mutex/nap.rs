@@ -342,6 +342,20 @@ mod tests {
         assert!(!are_on_hold(&held, false));
     }
 
+    /// In a nap the thread may come to another CPU, and such a nap says nothing.
+    #[test]
+    fn an_heir_that_naps_at_a_lock_that_is_left_alone_naps_no_more() {
+        let mutex = RawPosixMutex::new();
+        mutex.set(State::with_heir);
+        let (short, _) = Monopoly::default().with(4, SAMPLE.as_nanos() as u64);
+        history_of(&mutex).note_counted(0, short.to_bits());
+        let began = Instant::now();
+        while is_monopolized(&mutex) {
+            assert!(began.elapsed() < PATIENCE);
+            super::sleep(&mutex, 20_000);
+        }
+    }
+
     #[test]
     fn the_heir_of_a_lock_with_long_gaps_does_not_nap() {
         if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1) {

@@ -93,7 +93,7 @@ fn wake(word: *const AtomicU64, count: u32, classes: u32) -> bool {
 /// has a turn, it wakes one that has waited for the longest. (The kernel wakes in order of arrival,
 /// and a sleeper arrives anew after each alarm, and each time it finds the lock taken.) That takes
 /// up to 15 system calls. Returns the turn of the woken thread, or 0 if `state` has no turn; `None`
-/// if nobody sleeps.
+/// if no thread sleeps.
 fn wake_one(word: *const AtomicU64, classes: u32, state: State) -> Option<u32> {
     match state.turn() {
         0 => wake(word, 1, classes).then_some(0),
