@@ -124,9 +124,9 @@ pub(super) const BARS: &[Bar] = &[
         ("wake", &["t = 64,"]), BOTH, &["wake calls"]),
     bar("wake of 64 on one word, until all run", Ratio, 1.1,
         ("wake", &["t = 64,"]), BOTH, &["all run"]),
-    bar("wake of 512 on one word, the calls", Ratio, 1.1,
+    bar("wake of 512 on one word, the calls", Ratio, 1.0,
         ("wake", &["t = 512,"]), BOTH, &["wake calls"]),
-    bar("wake of 512 on one word, until all run", Ratio, 1.1,
+    bar("wake of 512 on one word, until all run", Ratio, 1.0,
         ("wake", &["t = 512,"]), BOTH, &["all run"]),
 
     bar("ping-pong, spin off", Ratio, 1.1, ("ping-pong", BOUND), SPIN_OFF, &[]),
