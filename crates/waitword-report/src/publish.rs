@@ -56,8 +56,8 @@ const CLOSE: &str = " -->";
 const END: &str = "<!-- results: end -->";
 
 impl Results {
-    /// One report of all workloads; of a workload that two files have, the first counts. `None` if
-    /// there are none.
+    /// One report of all workloads. If two files have the same case of a workload, the first one
+    /// counts. `None` if there are none.
     fn merged(&self) -> Option<Report> {
         let mut all = self.runs.first()?.report.clone();
         self.runs.iter().for_each(|run| add(&mut all, &run.report));
@@ -226,11 +226,21 @@ fn not_measured(all: &Report) -> String {
     )
 }
 
-/// Adds the workloads that `all` lacks.
+/// Adds the workloads, and the cases of workloads, that `all` lacks.
 fn add(all: &mut Report, report: &Report) {
     for workload in &report.workloads {
-        if all.workloads.iter().all(|of| of.name != workload.name) {
+        let Some(known) = all
+            .workloads
+            .iter_mut()
+            .find(|known| known.name == workload.name)
+        else {
             all.workloads.push(workload.clone());
+            continue;
+        };
+        for case in &workload.cases {
+            if known.cases.iter().all(|known| known.name != case.name) {
+                known.cases.push(case.clone());
+            }
         }
     }
     all.bars = bars_of(&all.workloads);

@@ -112,6 +112,38 @@ fn a_table_names_each_report_that_it_is_made_of_and_no_other() {
     assert!(!text.contains("c.json"), "{text}");
 }
 
+/// Numbers of threads that are no usual case are measured by a command of their own.
+#[test]
+fn two_reports_of_one_workload_are_one_of_all_their_cases() {
+    let text = |files: &[(&str, &Report)]| {
+        let runs = files
+            .iter()
+            .map(|&(file, report)| run(file, report.clone()));
+        let runs = runs.collect();
+        let any = Vec::new();
+        Results { runs, any }.markdown()
+    };
+    let chapters = |text: String| text[place(&text, "\n## Won and lost")..].to_owned();
+    let all = whole();
+    let (mut few, mut rest) = (all.clone(), all.clone());
+    let mutex = |report: &mut Report| {
+        let mut workloads = report.workloads.iter_mut();
+        let index = workloads.position(|of| of.name == "mutex").unwrap();
+        assert!(report.workloads[index].cases.len() > 1);
+        index
+    };
+    let index = mutex(&mut few);
+    few.workloads[index].cases.truncate(1);
+    rest.workloads[index].cases.remove(0);
+    let both = chapters(text(&[("a.json", &few), ("b.json", &rest)]));
+    let alone = chapters(text(&[("a.json", &all)]));
+    assert_eq!(both, alone);
+    assert_ne!(chapters(text(&[("a.json", &few)])), alone);
+    // A case that both have counts once.
+    let twice = chapters(text(&[("a.json", &all), ("b.json", &rest)]));
+    assert_eq!(twice, alone);
+}
+
 #[test]
 fn programs_need_fewer_rounds_to_be_published_than_workloads() {
     let mut report = whole();
