@@ -89,13 +89,13 @@ const PRIVATE: &[Chosen] = &[
         "",
     ),
     (
-        "wake, nobody waiting",
+        "wake, no waiters",
         "calls",
         &["wake, nobody waiting, private, one word"],
         "",
     ),
     (
-        "requeue, nobody waiting",
+        "requeue, no waiters",
         "calls",
         &["requeue, nobody waiting, private"],
         "",
@@ -138,7 +138,7 @@ const WIDE: &[Chosen] = &[
     ),
 ];
 const THROUGHPUT: &[Chosen] = &[
-    ("mutex, nobody else", "uncontended", &["mutex"], ""),
+    ("mutex, uncontended", "uncontended", &["mutex"], ""),
     (
         "2 threads, 5 pauses inside",
         "mutex",
@@ -168,9 +168,9 @@ const THROUGHPUT: &[Chosen] = &[
 
 /// What README shows of the locks, and of the futex itself.
 const OF_LOCKS: &[Chosen] = &[
-    ("mutex, nobody else", "uncontended", &["mutex"], ""),
+    ("mutex, uncontended", "uncontended", &["mutex"], ""),
     (
-        "read lock, nobody else",
+        "read lock, uncontended",
         "uncontended",
         &["rwlock, reading"],
         "",
@@ -258,13 +258,13 @@ const OF_FUTEXES: &[Chosen] = &[
         "",
     ),
     (
-        "wake, nobody waiting",
+        "wake, no waiters",
         "calls",
         &["wake, nobody waiting, private, one word"],
         "",
     ),
     (
-        "wake_op, nobody waiting",
+        "wake_op, no waiters",
         "calls",
         &["wake_op, nobody waiting, private"],
         "",

@@ -60,6 +60,7 @@ impl Results {
     /// counts. `None` if there are none.
     fn merged(&self) -> Option<Report> {
         let mut all = self.runs.first()?.report.clone();
+        all.workloads.clear();
         self.runs.iter().for_each(|run| add(&mut all, &run.report));
         Some(all)
     }
@@ -226,7 +227,7 @@ fn not_measured(all: &Report) -> String {
     )
 }
 
-/// Adds the workloads, and the cases of workloads, that `all` lacks.
+/// Adds the workloads and the cases that `all` lacks, and what could not be measured of them.
 fn add(all: &mut Report, report: &Report) {
     for workload in &report.workloads {
         let Some(known) = all
@@ -242,6 +243,8 @@ fn add(all: &mut Report, report: &Report) {
                 known.cases.push(case.clone());
             }
         }
+        known.missing.extend(workload.missing.iter().cloned());
+        known.disturbed.extend(workload.disturbed.iter().cloned());
     }
     all.bars = bars_of(&all.workloads);
 }

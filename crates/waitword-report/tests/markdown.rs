@@ -126,21 +126,25 @@ fn two_reports_of_one_workload_are_one_of_all_their_cases() {
     let chapters = |text: String| text[place(&text, "\n## Won and lost")..].to_owned();
     let all = whole();
     let (mut few, mut rest) = (all.clone(), all.clone());
-    let mutex = |report: &mut Report| {
-        let mut workloads = report.workloads.iter_mut();
-        let index = workloads.position(|of| of.name == "mutex").unwrap();
-        assert!(report.workloads[index].cases.len() > 1);
-        index
-    };
-    let index = mutex(&mut few);
+    let place_of = |name| all.workloads.iter().position(|of| of.name == name).unwrap();
+    let index = place_of("mutex");
+    assert!(all.workloads[index].cases.len() > 1);
     few.workloads[index].cases.truncate(1);
     rest.workloads[index].cases.remove(0);
     let both = chapters(text(&[("a.json", &few), ("b.json", &rest)]));
     let alone = chapters(text(&[("a.json", &all)]));
     assert_eq!(both, alone);
     assert_ne!(chapters(text(&[("a.json", &few)])), alone);
+    // What either could not measure is told, once.
+    let index = place_of("programs");
+    few.workloads[index].disturbed = vec!["one beside others".to_owned()];
+    rest.workloads[index].missing = vec!["one without its package".to_owned()];
+    let both = text(&[("a.json", &few), ("b.json", &rest)]);
+    for told in ["one beside others", "one without its package"] {
+        assert_eq!(both.matches(told).count(), 1, "{told}");
+    }
     // A case that both have counts once.
-    let twice = chapters(text(&[("a.json", &all), ("b.json", &rest)]));
+    let twice = chapters(text(&[("a.json", &all), ("b.json", &all)]));
     assert_eq!(twice, alone);
 }
 

@@ -106,11 +106,11 @@ const fn bar(
 pub(super) const BARS: &[Bar] = &[
     bar("private wait, wrong value", Ratio, 1.0 / 20.0,
         ("calls", &["wait, wrong value, private"]), ALL_WIDTHS, &[]),
-    bar("private wake, nobody waiting", Ratio, 0.1,
+    bar("private wake, no waiters", Ratio, 0.1,
         ("calls", &["wake, nobody waiting, private"]), ALL_WIDTHS, &[]),
-    bar("private requeue, nobody waiting", Ratio, 0.1,
+    bar("private requeue, no waiters", Ratio, 0.1,
         ("calls", &["requeue, nobody waiting, private"]), ALL_WIDTHS, &[]),
-    bar("private wake_op, nobody waiting", Ratio, 0.1,
+    bar("private wake_op, no waiters", Ratio, 0.1,
         ("calls", &["wake_op, nobody waiting, private"]), ALL_WIDTHS, &[]),
 
     bar("requeue of 512 private waiters: system calls", EveryValue, 0.0,
@@ -135,12 +135,12 @@ pub(super) const BARS: &[Bar] = &[
 
     bar("shared wait, wrong value, 32 bits", Ratio, 1.1,
         ("calls", &["wait, wrong value, shared"]), NARROW, &[]),
-    bar("shared wake, nobody waiting, 32 bits", Ratio, 1.1,
+    bar("shared wake, no waiters, 32 bits", Ratio, 1.1,
         ("calls", &["wake, nobody waiting, shared"]), NARROW, &[]),
     bar("shared wait/wake ping-pong, 32 bits", Ratio, 1.1, ("shared", BOUND), NARROW, &[]),
     bar("shared wait, wrong value, 64 bits", Ratio, 2.5,
         ("calls", &["wait, wrong value, shared"]), WIDE, &[]),
-    bar("shared wake, nobody waiting, 64 bits", Ratio, 2.5,
+    bar("shared wake, no waiters, 64 bits", Ratio, 2.5,
         ("calls", &["wake, nobody waiting, shared"]), WIDE, &[]),
     bar("shared wait/wake ping-pong, 64 bits", Ratio, 2.5, ("shared", BOUND), WIDE, &[]),
 
