@@ -1,4 +1,4 @@
-/* The condition variable and its mutex: waiters are moved from one queue to the other, and one waiter, the heir, is awake.
+/* The condition variable and its mutex: waiters are moved from one queue to the other, and one waiter, the successor, is awake.
  *
  * The code: lock/condvar/table.rs, lock/mutex/after_wait.rs, lock/mutex/throughput.rs, futex/parking.rs (park, unpark_requeue).
  *
@@ -6,22 +6,22 @@
  * signals all. The first waiter may give up (its deadline, or somebody interrupts it). If it does, it goes without a
  * token; if it was signalled, it takes the token, puts it back and signals in its turn.
  *
- * Left out: that an heir reserves the lock (HANDOFF) or steps aside, extras, and how notices are made (wait_wake.pml) and requests heard
+ * Left out: that a successor reserves the lock (HANDOFF) or steps aside, extras, and how notices are made (wait_wake.pml) and requests heard
  * (interrupt.pml).
  *
  * What is shown:
  *   mutual exclusion           of those who hold the mutex
  *   no signal is lost          nobody sleeps beside a token; who gives up takes no signal along
- *   an heir or an unlock       if somebody is parked and the mutex is free, somebody awake will see to it
- *   nothing is left            at the end the mutex is free, there is no heir, both queues are empty, and the condvar is bound to nothing
+ *   a successor or an unlock       if somebody is parked and the mutex is free, somebody awake will see to it
+ *   nothing is left            at the end the mutex is free, there is no successor, both queues are empty, and the condvar is bound to nothing
  */
 #define THREADS 3                       /* 0 gives up, 1 does not, 2 posts */
 #define NOBODY THREADS
 
-mtype = { LOOK_AGAIN, BE_HEIR };
+mtype = { LOOK_AGAIN, BE_SUCCESSOR };
 
 /* The mutex's word: changed as a whole. */
-bool locked, parked, heir;
+bool locked, parked, successor;
 byte holders;
 
 bool bound;                             /* the condvar's word: some who wait here, with this mutex */
@@ -53,48 +53,48 @@ inline sleep() { atomic { noticed[me] -> noticed[me] = false } }
 
 #define has_lock { holders++; assert(holders == 1) }
 
-/* Takes the mutex: as a newcomer, or (BE_HEIR) as the heir. */
+/* Takes the mutex: as a newcomer, or (BE_SUCCESSOR) as the successor. */
 inline mutex_lock(as) {
     if
-    :: as == BE_HEIR -> goto be_heir
+    :: as == BE_SUCCESSOR -> goto be_successor
     :: else
     fi;
 come:
     atomic {
         if
         :: !locked -> locked = true; has_lock; goto have
-        :: locked && !heir -> heir = true; goto be_heir
-        :: locked && heir
+        :: locked && !successor -> successor = true; goto be_successor
+        :: locked && successor
         fi
     }
-    lock_bucket(m_locked);              /* parks behind the heir */
+    lock_bucket(m_locked);              /* parks behind the successor */
     atomic {
         if
-        :: locked && heir -> parked = true; at_mutex!me
+        :: locked && successor -> parked = true; at_mutex!me
         :: else -> m_locked = false; goto come
         fi
     }
     m_locked = false;
     sleep();
     if
-    :: told[me] == BE_HEIR -> goto be_heir
+    :: told[me] == BE_SUCCESSOR -> goto be_successor
     :: else -> goto come
     fi;
-be_heir:
+be_successor:
     atomic {
         if
-        :: !locked -> assert(heir); locked = true; heir = false; has_lock; goto have
+        :: !locked -> assert(successor); locked = true; successor = false; has_lock; goto have
         :: else
         fi
     }
     lock_bucket(m_locked);              /* parks in front */
     atomic {
         if
-#ifndef HEIR_DOES_NOT_LOOK_AGAIN        /* MUTANT: it parks, and the mutex is free by now */
-        :: !locked -> m_locked = false; goto be_heir
+#ifndef SUCCESSOR_DOES_NOT_LOOK_AGAIN        /* MUTANT: it parks, and the mutex is free by now */
+        :: !locked -> m_locked = false; goto be_successor
 #endif
         :: else ->
-           heir = false;
+           successor = false;
            parked = true;
            at_mutex!me;
            turn_round(at_mutex)
@@ -103,7 +103,7 @@ be_heir:
     m_locked = false;
     sleep();
     if
-    :: told[me] == BE_HEIR -> goto be_heir
+    :: told[me] == BE_SUCCESSOR -> goto be_successor
     :: else -> goto come
     fi;
 have:
@@ -121,8 +121,8 @@ inline turn_round(queue) {
 inline mutex_unlock() {
     holders--;
     if
-    :: locked && !parked && !heir ->    /* nobody waits, for all that can be seen */
-       atomic { locked = false; seen = (parked && !heir) }
+    :: locked && !parked && !successor ->    /* nobody waits, for all that can be seen */
+       atomic { locked = false; seen = (parked && !successor) }
 #ifndef DOES_NOT_LOOK_BEHIND            /* MUTANT: who parked between the look and the release */
        if
        :: seen ->
@@ -139,7 +139,7 @@ inline mutex_unlock() {
     :: else ->
        atomic {
            if
-           :: parked && !heir -> seen = true
+           :: parked && !successor -> seen = true
            :: else -> locked = false; seen = false
            fi
        }
@@ -155,15 +155,15 @@ inline mutex_unlock() {
     seen = false
 }
 
-/* Under the bucket's lock: takes the oldest of those who are parked, as heir if there is none. */
+/* Under the bucket's lock: takes the oldest of those who are parked, as successor if there is none. */
 inline wake_one() {
     atomic {
         if
         :: at_mutex?[who] ->
            at_mutex?who;
            parked = nempty(at_mutex);
-           told[who] = (heir -> LOOK_AGAIN : BE_HEIR);
-           heir = true
+           told[who] = (successor -> LOOK_AGAIN : BE_SUCCESSOR);
+           successor = true
         :: else -> who = NOBODY; parked = false
         fi
     }
@@ -181,10 +181,10 @@ inline signal(all) {
            :: at_condvar?[who] ->
               if
 #ifndef MOVES_TO_A_FREE_MUTEX           /* MUTANT: nobody wakes those who are moved */
-              :: !locked && !heir ->
+              :: !locked && !successor ->
                  at_condvar?who;
-                 told[who] = BE_HEIR;
-                 heir = true
+                 told[who] = BE_SUCCESSOR;
+                 successor = true
 #endif
               :: else -> who = NOBODY; move()
               fi;
@@ -313,5 +313,5 @@ init {
     atomic { run taker(0); run taker(1); run poster() }
     /* A taker that sleeps beside a token ends the search here: "invalid end state". */
     ended == THREADS;
-    assert(!locked && !heir && !bound && empty(at_condvar) && empty(at_mutex) && !c_locked && !m_locked)
+    assert(!locked && !successor && !bound && empty(at_condvar) && empty(at_mutex) && !c_locked && !m_locked)
 }

@@ -91,11 +91,11 @@ static void *hold_until_told(void *mutex) {
     return NULL;
 }
 
-static int heirs;
+static int successors;
 static void *inherit(void *mutex) {
     int result = pthread_mutex_lock(mutex);
     if (result == EOWNERDEAD) {
-        ADD(heirs, 1);
+        ADD(successors, 1);
         OK(pthread_mutex_consistent(mutex));
     } else {
         OK(result);
@@ -111,7 +111,7 @@ static void waiters_of_the_dead(pthread_mutex_t *mutex, void *(*run)(void *)) {
     for (int each = 0; each < 4; each++) start(&threads[each], run, mutex);
     join(&dying);
     for (int each = 0; each < 4; each++) join(&threads[each]);
-    EQ(heirs, 1);
+    EQ(successors, 1);
 }
 
 CASE(one_waiter_inherits) { waiters_of_the_dead(new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 0), inherit); }

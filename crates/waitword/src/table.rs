@@ -7,11 +7,11 @@
 pub use crate::private::{Snapshot, Waiter};
 
 use crate::Error;
-use crate::private::repository;
+use crate::private::waiter_table;
 
 /// How many buckets there are, over all NUMA nodes; 0 before the first wait.
 pub fn buckets() -> usize {
-    repository().buckets()
+    waiter_table().buckets()
 }
 
 /// Sees to it that there are at least `buckets`, so that no thread has to make the table grow later; how
@@ -20,12 +20,12 @@ pub fn buckets() -> usize {
 /// # Errors
 /// [`Error::OutOfMemory`]; the present table goes on.
 pub fn reserve(buckets: usize) -> Result<usize, Error> {
-    Ok(repository().grow(buckets)?)
+    Ok(waiter_table().grow(buckets)?)
 }
 
 /// Bytes of address space taken by the table, by the smaller tables it has replaced, and by parkers.
 pub fn mapped_bytes() -> usize {
-    repository().mapped_bytes()
+    waiter_table().mapped_bytes()
 }
 
 /// Lists those who wait on private words, as far as there is room in `waiters`, and counts them all.
@@ -33,5 +33,5 @@ pub fn mapped_bytes() -> usize {
 /// For somebody who looks at a program that hangs. Waiters come and go meanwhile. Takes each bucket's
 /// lock for a moment, never waits for one for long, and is not for signal handlers.
 pub fn snapshot(waiters: &mut [Waiter]) -> Snapshot {
-    repository().snapshot(waiters)
+    waiter_table().snapshot(waiters)
 }

@@ -193,7 +193,7 @@ fn a_child_finds_it_held_or_free() {
     }
 }
 
-/// Those for whom an heir was asleep or awake, without a lock or unlock in between.
+/// Those for whom a successor was asleep or awake, without a lock or unlock in between.
 #[test]
 fn a_free_one_is_destroyed_whatever_marks_it_has() {
     let _watchdog = watchdog("a_free_one_is_destroyed_whatever_marks_it_has");
@@ -213,10 +213,10 @@ fn a_free_one_is_destroyed_whatever_marks_it_has() {
     }
 }
 
-/// A child of a child of a child: the number that stands for an heir is another one in each.
+/// A child of a child of a child: the number that stands for a successor is another one in each.
 #[test]
-fn grandchildren_have_heirs_of_their_own() {
-    let _watchdog = watchdog("grandchildren_have_heirs_of_their_own");
+fn grandchildren_have_successors_of_their_own() {
+    let _watchdog = watchdog("grandchildren_have_successors_of_their_own");
     fn descend(mutex: &'static RawPosixMutex, generations: u32) -> i32 {
         if generations == 0 {
             return status(is_as_good_as_new(mutex));

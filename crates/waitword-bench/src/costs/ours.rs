@@ -142,7 +142,7 @@ fn one_of_three_is_awake() {
     IT.adaptive.lock();
     asleep(1, || IT.adaptive.lock());
     unlock(&IT.adaptive);
-    // In the turns 0, 1, 2, 4 and 8 an unlock looks whether the heir is late, which the stopped
+    // In the turns 0, 1, 2, 4 and 8 an unlock looks whether the successor is late, which the stopped
     // thread is soon. What is measured is turn 6.
     for _ in 1..5 {
         cycle(&IT.adaptive);

@@ -53,7 +53,7 @@ use super::Errno;
 use super::classic::{Call, private_word};
 use crate::atomic::full_fence;
 use crate::futex::{RawFutex, Scope, private};
-use crate::private::{is_inside, repository};
+use crate::private::{is_inside, waiter_table};
 use crate::sys;
 use crate::sys::tid::tid;
 use crate::word::{RawWakeOp, Size};
@@ -156,7 +156,7 @@ pub(super) unsafe fn wake_op(
     // If the first word's answer is an error, the second one's waiters are not to be woken.
     let is_refused = found(0, count, first).is_err();
     let first_pass = if is_refused { 0 } else { second_count };
-    let waiters = repository();
+    let waiters = waiter_table();
     let both = |of_first, of_second| (of_first, of_second);
     let (of_first, mut of_second) = private::wake_op(
         waiters, first_key, count, second_key, first_pass, change, both,
@@ -182,8 +182,8 @@ fn stands_in_table(word: RawFutex) -> bool {
     let Ok(key) = (unsafe { word.key() }) else {
         return false;
     };
-    let repository = repository();
-    repository.find_waiters(key).is_some() && repository.lock_queue(key).has_waiters()
+    let waiter_table = waiter_table();
+    waiter_table.find_waiters(key).is_some() && waiter_table.lock_queue(key).has_waiters()
 }
 
 /// Whether plain waiters stand on this word, and no others: then no operation with priority

@@ -1,7 +1,7 @@
 //! What the operations are called on.
 
 use super::{Error, Scope};
-use crate::private::{Key, Place, repository};
+use crate::private::{Key, Place, waiter_table};
 use crate::sys;
 use crate::word::{FutexWord, NumaWord, Word, WordPtr};
 use core::marker::PhantomData;
@@ -158,7 +158,7 @@ impl RawFutex {
         }
         let number = u32::try_from(node).map_err(|_| Error::NoSuchNode)?;
         // A node may exist that the table has no memory on: because it must not, or for its high number.
-        if repository().has_node(number) || sys::numa::exists(number) {
+        if waiter_table().has_node(number) || sys::numa::exists(number) {
             Ok(Place::OnNode(number))
         } else {
             Err(Error::NoSuchNode)

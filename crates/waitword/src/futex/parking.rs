@@ -16,7 +16,7 @@
 
 use crate::park::{Ended, Parker, Until};
 use crate::private::{
-    Choice, Claimed, Key, Node, Queue, Registration, Repository, Unparked, is_inside,
+    Choice, Claimed, Key, Node, Queue, Registration, Unparked, WaiterTable, is_inside,
 };
 use crate::sys::clock::Deadline;
 use core::cell::Cell;
@@ -92,7 +92,7 @@ impl Entry {
 /// signalled, and whoever wakes the other key's waiters wakes it.
 #[inline]
 pub(crate) fn park<'u>(
-    repository: &Repository,
+    waiter_table: &WaiterTable,
     key: Key,
     entry: Entry,
     until: impl Into<Until<'u>>,
@@ -105,7 +105,7 @@ pub(crate) fn park<'u>(
         unsafe { registration.push(node) };
     };
     let left = |queue: &Queue<'_>| left(queue.has_waiters());
-    park_queued(repository, key, entry, until, validate, queue, left)
+    park_queued(waiter_table, key, entry, until, validate, queue, left)
 }
 
 /// [`park`] at a condvar, from which [`unpark_requeue`] may move it to the mutex at this address. `before_sleep` runs with no bucket locked, once
@@ -113,7 +113,7 @@ pub(crate) fn park<'u>(
 #[inline]
 #[expect(clippy::too_many_arguments, reason = "each is a step of its own")]
 pub(crate) fn park_bound_to<'u>(
-    repository: &Repository,
+    waiter_table: &WaiterTable,
     key: Key,
     mutex: usize,
     entry: Entry,
@@ -131,13 +131,13 @@ pub(crate) fn park_bound_to<'u>(
     };
     let left = |queue: &Queue<'_>| left(queue.has_waiters());
     let node = |parker: &Parker<'_>| node(key, entry, parker).bound_to(mutex, parker);
-    park_node(repository, key, node, until, validate, queue, left)
+    park_node(waiter_table, key, node, until, validate, queue, left)
 }
 
 /// [`park`] in front of those of the same place, for one that has waited before.
 #[inline]
 pub(crate) fn park_in_front<'u>(
-    repository: &Repository,
+    waiter_table: &WaiterTable,
     key: Key,
     entry: Entry,
     until: impl Into<Until<'u>>,
@@ -150,14 +150,14 @@ pub(crate) fn park_in_front<'u>(
         unsafe { registration.push_in_front(node) };
     };
     let left = |queue: &Queue<'_>| left(queue.has_waiters());
-    park_queued(repository, key, entry, until, validate, queue, left)
+    park_queued(waiter_table, key, entry, until, validate, queue, left)
 }
 
 /// [`park`] where `left` is told *which* waiters remain on the key: their kinds, or-ed; 0 if there
 /// is none. It passes the whole queue.
 #[inline]
 pub(crate) fn park_among_kinds<'u>(
-    repository: &Repository,
+    waiter_table: &WaiterTable,
     key: Key,
     entry: Entry,
     until: impl Into<Until<'u>>,
@@ -170,12 +170,12 @@ pub(crate) fn park_among_kinds<'u>(
         unsafe { registration.push(node) };
     };
     let left = |queue: &Queue<'_>| left(queue.kinds());
-    park_queued(repository, key, entry, until, validate, queue, left)
+    park_queued(waiter_table, key, entry, until, validate, queue, left)
 }
 
 #[inline]
 fn park_queued<'u>(
-    repository: &Repository,
+    waiter_table: &WaiterTable,
     key: Key,
     entry: Entry,
     until: impl Into<Until<'u>>,
@@ -184,7 +184,7 @@ fn park_queued<'u>(
     left: impl FnOnce(&Queue<'_>),
 ) -> Parked {
     let node = |parker: &Parker<'_>| node(key, entry, parker);
-    park_node(repository, key, node, until, validate, queue, left)
+    park_node(waiter_table, key, node, until, validate, queue, left)
 }
 
 #[inline]
@@ -195,7 +195,7 @@ fn node(key: Key, entry: Entry, parker: &Parker<'_>) -> Node {
 
 #[inline]
 fn park_node<'u>(
-    repository: &Repository,
+    waiter_table: &WaiterTable,
     key: Key,
     node: impl FnOnce(&Parker<'_>) -> Node,
     until: impl Into<Until<'u>>,
@@ -206,15 +206,15 @@ fn park_node<'u>(
     if is_inside() {
         return Parked::Interrupted;
     }
-    let parker = repository.take_parker();
+    let parker = waiter_table.take_parker();
     let node = node(&parker);
-    let registration = repository.register(key);
+    let registration = waiter_table.register(key);
     if !validate() {
         registration.cancel();
         return Parked::Invalid;
     }
     queue(registration, &node);
-    sleep(repository, &parker, &node, key, until, left)
+    sleep(waiter_table, &parker, &node, key, until, left)
 }
 
 /// Queues on `key` in the place of another: if `choose` takes somebody of those who wait there, that one is woken
@@ -223,7 +223,7 @@ fn park_node<'u>(
 /// The rest is as [`park`] has it.
 #[inline]
 pub(crate) fn park_instead_of<'u>(
-    repository: &Repository,
+    waiter_table: &WaiterTable,
     key: Key,
     entry: Entry,
     until: impl Into<Until<'u>>,
@@ -234,9 +234,9 @@ pub(crate) fn park_instead_of<'u>(
     if is_inside() {
         return Parked::Interrupted;
     }
-    let parker = repository.take_parker();
+    let parker = waiter_table.take_parker();
     let node = node(key, entry, &parker);
-    let registration = repository.register(key);
+    let registration = waiter_table.register(key);
     let mut claimed = Claimed::new();
     if registration.claim_chosen(key, choose, &mut claimed).woken == 0 {
         registration.cancel();
@@ -246,15 +246,15 @@ pub(crate) fn park_instead_of<'u>(
     // SAFETY: the node is new and has the registered key. `sleep`, below, returns once it is
     // notified or withdrawn, and only then is this frame left.
     unsafe { registration.push(&node) };
-    claimed.notify(&repository.parkers);
+    claimed.notify(&waiter_table.parkers);
     let left = |queue: &Queue<'_>| left(queue.has_waiters());
-    sleep(repository, &parker, &node, key, until, left)
+    sleep(waiter_table, &parker, &node, key, until, left)
 }
 
 /// The second half of [`park`]: the node is queued.
 #[inline]
 fn sleep<'u>(
-    repository: &Repository,
+    waiter_table: &WaiterTable,
     parker: &Parker<'_>,
     node: &Node,
     key: Key,
@@ -270,7 +270,7 @@ fn sleep<'u>(
             Err(ended) => break ended,
         }
     };
-    if parker.is_wiped() || repository.withdraw_from(key, node, left) {
+    if parker.is_wiped() || waiter_table.withdraw_from(key, node, left) {
         return match ended {
             Ended::TimedOut => Parked::TimedOut,
             // The deadline was brought forward.
@@ -292,24 +292,24 @@ fn sleep<'u>(
 /// runs even if nobody waits, and may be the last to touch the lock's memory.
 #[inline]
 pub(crate) fn unpark<T: Into<Tokens>>(
-    repository: &Repository,
+    waiter_table: &WaiterTable,
     key: Key,
     choose: impl FnMut(u64) -> Choice,
     change: impl FnOnce(Unparked) -> T,
 ) -> usize {
-    let queue = repository.lock_queue(key);
+    let queue = waiter_table.lock_queue(key);
     let mut claimed = Claimed::new();
     let unparked = queue.claim_chosen(choose, &mut claimed);
     change(unparked).into().tell(&claimed);
     drop(queue);
-    claimed.notify(&repository.parkers)
+    claimed.notify(&waiter_table.parkers)
 }
 
 /// [`unpark`] of the first in the queue, if there is one and `takes` takes its kind. `change` is
 /// told the kind of the one that is woken, and whether others still wait.
 #[inline]
 pub(crate) fn unpark_one(
-    repository: &Repository,
+    waiter_table: &WaiterTable,
     key: Key,
     takes: impl Fn(u64) -> bool,
     change: impl FnOnce(Option<u64>, bool) -> Token,
@@ -323,18 +323,18 @@ pub(crate) fn unpark_one(
         Choice::Take
     };
     let change = |unparked: Unparked| change(woken.get(), unparked.more);
-    unpark(repository, key, choose, change)
+    unpark(waiter_table, key, choose, change)
 }
 
 /// [`unpark`] of the one, among the first `look_through`, whose kind `rank` ranks highest; the first of equals.
 pub(crate) fn unpark_highest(
-    repository: &Repository,
+    waiter_table: &WaiterTable,
     key: Key,
     look_through: usize,
     rank: impl Fn(u64) -> u64,
     change: impl FnOnce(Unparked) -> Token,
 ) -> usize {
-    let queue = repository.lock_queue(key);
+    let queue = waiter_table.lock_queue(key);
     let mut claimed = Claimed::new();
     let (mut seen, mut highest, mut best) = (0, None, 0);
     let look = |kind| {
@@ -363,7 +363,7 @@ pub(crate) fn unpark_highest(
     let unparked = queue.claim_chosen(take, &mut claimed);
     Tokens::from(change(unparked)).tell(&claimed);
     drop(queue);
-    claimed.notify(&repository.parkers)
+    claimed.notify(&waiter_table.parkers)
 }
 
 /// What to do with the waiters of a word: wake so many, move so many of the others.
@@ -390,7 +390,7 @@ pub(crate) struct Requeued {
 /// alone runs; those who are woken are told the tokens that it returns.
 #[inline]
 pub(crate) fn unpark_requeue<T: Into<Tokens>>(
-    repository: &Repository,
+    waiter_table: &WaiterTable,
     from: Key,
     (mutex, to): (usize, Key),
     plan: impl FnOnce(u64) -> Plan,
@@ -401,7 +401,7 @@ pub(crate) fn unpark_requeue<T: Into<Tokens>>(
         moved: 0,
         more: false,
     };
-    let pair = repository.lock_pair(from, to);
+    let pair = waiter_table.lock_pair(from, to);
     let Some(first) = pair.first_bound_to(mutex) else {
         change(NOBODY);
         return NOBODY;
@@ -417,6 +417,6 @@ pub(crate) fn unpark_requeue<T: Into<Tokens>>(
     };
     change(requeued).into().tell(&claimed);
     drop(pair);
-    claimed.notify(&repository.parkers);
+    claimed.notify(&waiter_table.parkers);
     requeued
 }

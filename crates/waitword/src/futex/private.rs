@@ -1,15 +1,15 @@
-//! The operations on private words, written on any [`Repository`]: the process's own, or a model's.
+//! The operations on private words, written on any [`WaiterTable`]: the process's own, or a model's.
 //!
 //! The caller passes what to look at as a check; it runs under the bucket lock and does no more than
 //! compare the word.
 
 use super::Error;
 use crate::park::{Ended, Until};
-use crate::private::{Claimed, Found, Key, Node, Repository, is_inside, leave_note};
+use crate::private::{Claimed, Found, Key, Node, WaiterTable, is_inside, leave_note};
 
 /// Waits on `key` if `as_expected` says so under the bucket's lock.
 pub(crate) fn wait<'u>(
-    repository: &Repository,
+    waiter_table: &WaiterTable,
     key: Key,
     as_expected: impl FnOnce() -> bool,
     mask: u64,
@@ -21,9 +21,9 @@ pub(crate) fn wait<'u>(
         // wait end so.
         return Err(Error::Interrupted);
     }
-    let parker = repository.take_parker();
+    let parker = waiter_table.take_parker();
     let node = Node::new(key, mask, parker.id(), crate::sys::sched::priority());
-    let registration = repository.register(key);
+    let registration = waiter_table.register(key);
     if !as_expected() {
         registration.cancel();
         return Err(Error::Mismatch);
@@ -34,7 +34,7 @@ pub(crate) fn wait<'u>(
     unsafe { registration.push(&node) };
     match parker.park(&node.notice, until) {
         Ok(()) => Ok(()),
-        Err(ended) if parker.is_wiped() || repository.withdraw(&node) => {
+        Err(ended) if parker.is_wiped() || waiter_table.withdraw(&node) => {
             // Interrupted, too: the deadline was brought forward.
             let ended = match until.deadline {
                 Some(deadline) if deadline.is_ended() => Ended::TimedOut,
@@ -52,17 +52,17 @@ pub(crate) fn wait<'u>(
 
 /// Wakes up to `count` of those who wait on `key` with a bit of `mask`.
 #[inline]
-pub(crate) fn wake(repository: &Repository, key: Key, count: usize, mask: u64) -> usize {
-    match repository.find_waiters(key) {
+pub(crate) fn wake(waiter_table: &WaiterTable, key: Key, count: usize, mask: u64) -> usize {
+    match waiter_table.find_waiters(key) {
         None => 0,
-        Some(found) => wake_waiters(repository, key, found, count, mask),
+        Some(found) => wake_waiters(waiter_table, key, found, count, mask),
     }
 }
 
 /// [`wake`] where there may be somebody.
 #[cold]
 fn wake_waiters(
-    repository: &Repository,
+    waiter_table: &WaiterTable,
     key: Key,
     found: Found<'_>,
     count: usize,
@@ -75,31 +75,31 @@ fn wake_waiters(
         leave_note(key, count, mask);
         return 0;
     }
-    repository
+    waiter_table
         .claim(key, found, count, mask)
-        .notify(&repository.parkers)
+        .notify(&waiter_table.parkers)
 }
 
 /// Wakes up to `wake` of those who wait on `from` and moves up to `moved` others behind those who wait on
 /// `to`, if `as_expected` says so under the locks of both.
 #[inline]
 pub(crate) fn requeue(
-    repository: &Repository,
+    waiter_table: &WaiterTable,
     from: Key,
     to: Key,
     wake: usize,
     moved: usize,
     as_expected: impl FnOnce() -> bool,
 ) -> Result<usize, Error> {
-    if repository.find_waiters(from).is_none() {
+    if waiter_table.find_waiters(from).is_none() {
         return as_expected().then_some(0).ok_or(Error::Mismatch);
     }
-    requeue_waiters(repository, from, to, wake, moved, as_expected)
+    requeue_waiters(waiter_table, from, to, wake, moved, as_expected)
 }
 
 #[cold]
 fn requeue_waiters(
-    repository: &Repository,
+    waiter_table: &WaiterTable,
     from: Key,
     to: Key,
     wake: usize,
@@ -114,7 +114,7 @@ fn requeue_waiters(
         leave_note(from, wake.saturating_add(moved), u64::MAX);
         return Ok(0);
     }
-    let pair = repository.lock_pair(from, to);
+    let pair = waiter_table.lock_pair(from, to);
     if !as_expected() {
         return Err(Error::Mismatch);
     }
@@ -122,7 +122,7 @@ fn requeue_waiters(
     pair.claim_from(wake, u64::MAX, &mut claimed);
     let moved = pair.move_over(moved);
     drop(pair);
-    Ok(claimed.notify(&repository.parkers) + moved)
+    Ok(claimed.notify(&waiter_table.parkers) + moved)
 }
 
 /// Changes the word of `second` by `change`, which returns whether its waiters are to be woken too;
@@ -134,7 +134,7 @@ fn requeue_waiters(
 /// before.
 #[inline]
 pub(crate) fn wake_op<R>(
-    repository: &Repository,
+    waiter_table: &WaiterTable,
     first: Key,
     count: usize,
     second: Key,
@@ -142,14 +142,14 @@ pub(crate) fn wake_op<R>(
     change: impl FnOnce() -> bool,
     answer: impl FnOnce(usize, usize) -> R,
 ) -> R {
-    if !repository.may_have_waiters(first, second) {
+    if !waiter_table.may_have_waiters(first, second) {
         let wake_second = change();
-        if !repository.may_have_waiters(first, second) {
+        if !waiter_table.may_have_waiters(first, second) {
             return answer(0, 0);
         }
         let changed = || wake_second;
         return wake_both(
-            repository,
+            waiter_table,
             first,
             count,
             second,
@@ -159,7 +159,7 @@ pub(crate) fn wake_op<R>(
         );
     }
     wake_both(
-        repository,
+        waiter_table,
         first,
         count,
         second,
@@ -171,7 +171,7 @@ pub(crate) fn wake_op<R>(
 
 #[cold]
 fn wake_both<R>(
-    repository: &Repository,
+    waiter_table: &WaiterTable,
     first: Key,
     count: usize,
     second: Key,
@@ -186,7 +186,7 @@ fn wake_both<R>(
         leave_note(first, count, u64::MAX);
         return answer(0, 0);
     }
-    let pair = repository.lock_pair(first, second);
+    let pair = waiter_table.lock_pair(first, second);
     let wake_second = change();
     let mut claimed = Claimed::new();
     let of_first = pair.claim_from(count, u64::MAX, &mut claimed);
@@ -195,6 +195,6 @@ fn wake_both<R>(
         false => 0,
     };
     drop(pair);
-    claimed.notify(&repository.parkers);
+    claimed.notify(&waiter_table.parkers);
     answer(of_first, of_second)
 }

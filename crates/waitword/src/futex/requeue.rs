@@ -6,7 +6,7 @@
 //! (the manual page says otherwise of FUTEX_REQUEUE).
 
 use super::{Error, Futex, RawFutex, Scope, private};
-use crate::private::repository;
+use crate::private::waiter_table;
 use crate::shared;
 use crate::word::{FutexWord, Word};
 
@@ -76,7 +76,7 @@ pub(crate) unsafe fn requeue(
             if !as_expected() {
                 return Err(Error::Mismatch);
             }
-            private::requeue(repository(), from_key, to_key, wake, moved, as_expected)
+            private::requeue(waiter_table(), from_key, to_key, wake, moved, as_expected)
         }
         // SAFETY: forwards this function's own contract.
         (Scope::Shared, Scope::Shared) => unsafe {

@@ -4,7 +4,7 @@
 
 use super::{Error, Futex, RawFutex, Scope, private};
 use crate::park::Until;
-use crate::private::repository;
+use crate::private::waiter_table;
 use crate::shared;
 use crate::sys::clock::Deadline;
 use crate::word::{FutexWord, Mask, Word};
@@ -118,7 +118,7 @@ pub(crate) unsafe fn wait<'u>(
             // SAFETY: the same again, and the contract is for as long as this function runs, which
             // calls it no later.
             let as_expected = || unsafe { futex.word.load() } == expected;
-            private::wait(repository(), key, as_expected, mask, until)
+            private::wait(waiter_table(), key, as_expected, mask, until)
         }
         // SAFETY: forwards this function's own contract. There is no node word in this world.
         Scope::Shared => unsafe { shared::wait(futex.word, expected, mask, until.into().deadline) },

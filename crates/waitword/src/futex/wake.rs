@@ -4,7 +4,7 @@
 //! as futex2 has it; the classic door keeps futex(2)'s quirk.
 
 use super::{Error, Futex, RawFutex, Scope, private};
-use crate::private::repository;
+use crate::private::waiter_table;
 use crate::shared;
 use crate::word::{FutexWord, Mask};
 
@@ -43,7 +43,7 @@ pub(crate) unsafe fn wake(futex: RawFutex, count: usize, mask: u64) -> Result<us
         Scope::Private => {
             // SAFETY: forwards this function's own contract.
             let key = unsafe { futex.key()? };
-            Ok(private::wake(repository(), key, count, mask))
+            Ok(private::wake(waiter_table(), key, count, mask))
         }
         Scope::Shared => shared::wake(futex.word, count, mask),
     }

@@ -5,7 +5,7 @@
 //! wide as the word, and a count of zero wakes nobody (the classic door keeps futex(2)'s quirks).
 
 use super::{Error, Futex, RawFutex, Scope, private};
-use crate::private::repository;
+use crate::private::waiter_table;
 use crate::shared;
 use crate::word::{FutexWord, RawWakeOp, WakeOp};
 
@@ -60,7 +60,7 @@ pub(crate) unsafe fn wake_op(
             // runs before this function returns.
             let change = || op.compares(unsafe { op.apply(second.word) }, second.word.size);
             Ok(private::wake_op(
-                repository(),
+                waiter_table(),
                 first_key,
                 count,
                 second_key,

@@ -32,7 +32,7 @@ use super::condvar::Slept;
 use crate::atomic::{Ordering, full_fence};
 use crate::park::Until;
 use crate::park::interrupt::Interrupts;
-use crate::private::repository;
+use crate::private::waiter_table;
 use crate::sys::Errno;
 use crate::sys::clock::{Clock, Deadline};
 pub use crate::sys::interrupts::SetAside;
@@ -125,7 +125,7 @@ impl Interrupter {
     /// (`gettid(2)`): it sends that thread a signal that has a handler, whatever it does. (The thread may have left that wait meanwhile,
     /// and then is interrupted for nothing.)
     pub fn interrupt_with(&self, send_signal: impl FnOnce(u32)) {
-        self.sleeps.request(&repository().parkers);
+        self.sleeps.request(&waiter_table().parkers);
         // Behind the request's fence.
         if self.sleeps.time.move_to_the_past() {
             send_signal(self.sleeps.tid.load(Ordering::Relaxed));
@@ -137,7 +137,7 @@ impl Interrupter {
     #[cfg(not(loom))]
     pub fn leave(&self) {
         self.sleeps.set_leaving(true);
-        self.sleeps.wake(&repository().parkers);
+        self.sleeps.wake(&waiter_table().parkers);
         // The kernel reads it anew when the handler has returned.
         self.sleeps.time.move_to_the_past();
     }

@@ -32,7 +32,7 @@ pub(crate) mod tokens;
 pub(crate) use key::{key_of, key_of_mutex_at};
 #[cfg(loom)]
 pub(crate) use mutex::{
-    let_extras_be_woken, let_heirs_be_late, let_mutexes_be_monopolized, let_time_pass,
+    let_extras_be_woken, let_mutexes_be_monopolized, let_successors_be_late, let_time_pass,
 };
 
 pub use auto_event::AutoEvent;

@@ -29,7 +29,7 @@ use super::key_of;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::futex::{Error, Scope, private};
 use crate::park::Until;
-use crate::private::{Key, is_inside, repository};
+use crate::private::{Key, is_inside, waiter_table};
 use crate::sys::clock::Deadline;
 use crate::sys::futex::KernelWord;
 
@@ -114,7 +114,7 @@ impl Spot {
             let _ = crate::sys::futex::shared_wake(address, count, class as u32);
             return;
         }
-        private::wake(repository(), self.key, count, class);
+        private::wake(waiter_table(), self.key, count, class);
     }
 }
 
@@ -154,7 +154,7 @@ pub(super) fn wait_as<'u, W: SleepWord>(
     }
     let as_expected = || word.deciding() == expected;
     let key = key_of(word);
-    match private::wait(repository(), key, as_expected, class, until) {
+    match private::wait(waiter_table(), key, as_expected, class, until) {
         Err(Error::TimedOut) => Err(Error::TimedOut),
         Err(Error::Interrupted) if signals == Signals::Reported => Err(Error::Interrupted),
         Err(Error::Interrupted) if is_inside() => out_of_a_handler(deadline),

@@ -105,7 +105,7 @@ fn stale_arrivals_do_not_count() {
         // Those who had arrived had made a table.
         let key = key_of(&meeting.came);
         let never = crate::futex::private::wait(
-            crate::private::repository(),
+            crate::private::waiter_table(),
             key,
             || false,
             u64::MAX,
@@ -130,7 +130,7 @@ fn a_spurious_wake_up_does_not_let_anybody_pass() {
             let key = key_of(meeting.barrier.word());
             thread::spawn(move || {
                 let _alive = &meeting;
-                crate::futex::private::wake(crate::private::repository(), key, 1, u64::MAX);
+                crate::futex::private::wake(crate::private::waiter_table(), key, 1, u64::MAX);
             })
         };
         meeting.attend(1);

@@ -3,15 +3,15 @@
 //! What is waited for are tokens: whoever signals adds as many as it wakes, and whoever waits takes one. A waiter that
 //! sleeps beside a token shows as a deadlock.
 
-use super::mutex::{HEIR, Time, passed};
+use super::mutex::{SUCCESSOR, Time, passed};
 use super::*;
 use crate::checker::cell::UnsafeCell;
 use crate::lock::{LockError, key_of};
-use crate::private::repository as process_repository;
+use crate::private::waiter_table as process_waiter_table;
 use crate::sys::sched::set_priority;
 use crate::{PosixFlavour, PosixMutexOptions, RawCondvar, RawPosixMutex, Scope};
 
-const FLAVOURS: [PosixFlavour; 2] = [HEIR, PosixFlavour::WaitWake];
+const FLAVOURS: [PosixFlavour; 2] = [SUCCESSOR, PosixFlavour::WaitWake];
 
 /// Tokens, a mutex over them, and a condvar for those who want one.
 pub(super) struct Store {
@@ -105,7 +105,7 @@ impl Store {
         self.unlock();
         self.mutex.assert_forgotten();
         assert!(!self.condvar.notify_one());
-        let found = process_repository().find_waiters(key_of(&self.condvar));
+        let found = process_waiter_table().find_waiters(key_of(&self.condvar));
         assert!(found.is_none(), "somebody is counted still");
     }
 }
@@ -159,11 +159,11 @@ fn two_signals(flavour: PosixFlavour, time: Time, preemptions: usize) {
 
 #[test]
 fn two_signals_find_two_waiters() {
-    two_signals(HEIR, Time::Stands, 1);
-    two_signals(HEIR, Time::Passes, 1);
-    two_signals(HEIR, Time::HeirsAreLate, 1);
-    two_signals(HEIR, Time::HeirsNap, 1);
-    two_signals(HEIR, Time::OthersAreBusy, 1);
+    two_signals(SUCCESSOR, Time::Stands, 1);
+    two_signals(SUCCESSOR, Time::Passes, 1);
+    two_signals(SUCCESSOR, Time::SuccessorsAreLate, 1);
+    two_signals(SUCCESSOR, Time::SuccessorsNap, 1);
+    two_signals(SUCCESSOR, Time::OthersAreBusy, 1);
     two_signals(PosixFlavour::WaitWake, Time::Stands, 1);
 }
 
@@ -190,21 +190,21 @@ fn broadcast(flavour: PosixFlavour, time: Time, with_mutex: bool, preemptions: u
 
 #[test]
 fn a_broadcast_with_the_mutex_held_finds_all() {
-    broadcast(HEIR, Time::Stands, true, 2);
-    broadcast(HEIR, Time::Passes, true, 1);
-    broadcast(HEIR, Time::HeirsAreLate, true, 2);
-    broadcast(HEIR, Time::HeirsNap, true, 2);
-    broadcast(HEIR, Time::OthersAreBusy, true, 2);
+    broadcast(SUCCESSOR, Time::Stands, true, 2);
+    broadcast(SUCCESSOR, Time::Passes, true, 1);
+    broadcast(SUCCESSOR, Time::SuccessorsAreLate, true, 2);
+    broadcast(SUCCESSOR, Time::SuccessorsNap, true, 2);
+    broadcast(SUCCESSOR, Time::OthersAreBusy, true, 2);
     broadcast(PosixFlavour::WaitWake, Time::Stands, true, 2);
 }
 
 #[test]
 fn a_broadcast_without_the_mutex_finds_all() {
-    broadcast(HEIR, Time::Stands, false, 2);
-    broadcast(HEIR, Time::PassesOnOneCpu, false, 1);
-    broadcast(HEIR, Time::ForExtras, false, 2);
-    broadcast(HEIR, Time::HeirsNap, false, 1);
-    broadcast(HEIR, Time::OthersAreBusy, false, 2);
+    broadcast(SUCCESSOR, Time::Stands, false, 2);
+    broadcast(SUCCESSOR, Time::PassesOnOneCpu, false, 1);
+    broadcast(SUCCESSOR, Time::ForExtras, false, 2);
+    broadcast(SUCCESSOR, Time::SuccessorsNap, false, 1);
+    broadcast(SUCCESSOR, Time::OthersAreBusy, false, 2);
     broadcast(PosixFlavour::WaitWake, Time::Stands, false, 2);
 }
 
@@ -255,7 +255,7 @@ fn real_time_takers_are_found() {
 #[test]
 fn one_who_goes_to_sleep_wakes_some() {
     check(1, || {
-        let store = Store::new(HEIR, Time::ForExtras);
+        let store = Store::new(SUCCESSOR, Time::ForExtras);
         let takers = [(); 2].map(|()| {
             spawn(&store, |store| {
                 store.take();

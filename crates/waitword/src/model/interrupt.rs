@@ -1,12 +1,12 @@
 //! Ending another thread's sleep: the request is always heard, and takes no signal along.
 
-use super::mutex::{HEIR, Time};
+use super::mutex::{SUCCESSOR, Time};
 use super::*;
 use crate::checker::cell::UnsafeCell;
 use crate::lock::condvar::Wakeup;
 use crate::park::interrupt::Interrupts;
 use crate::park::{Notice, Pool, Until};
-use crate::private::repository as process_repository;
+use crate::private::waiter_table as process_waiter_table;
 use crate::{PosixFlavour, PosixMutexOptions, RawCondvar, RawPosixMutex};
 
 /// A thread and what it waits for: a notice, or to be interrupted.
@@ -65,7 +65,7 @@ fn a_request_that_was_made_before_ends_it_too() {
 /// Two waiters, one signal, and the first waiter is interrupted: whoever has not been signalled does not have the token.
 #[test]
 fn no_signal_is_spent_on_a_waiter_that_was_interrupted() {
-    for flavour in [PosixFlavour::WaitWake, HEIR] {
+    for flavour in [PosixFlavour::WaitWake, SUCCESSOR] {
         check(1, move || {
             let store = Store::new(flavour);
             let interrupted = {
@@ -76,7 +76,7 @@ fn no_signal_is_spent_on_a_waiter_that_was_interrupted() {
                 let store = store.clone();
                 thread::spawn(move || store.take())
             };
-            store.interrupts.request(&process_repository().parkers);
+            store.interrupts.request(&process_waiter_table().parkers);
             store.put();
             if interrupted.join().unwrap() {
                 store.put();

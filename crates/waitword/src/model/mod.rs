@@ -8,14 +8,14 @@
 //! Run: `RUSTFLAGS="--cfg loom" cargo test --release -p waitword --lib model`
 //!
 //! The same models run under shuttle, which takes schedules by chance, with any number of switches, of sequentially consistent
-//! atomics; `crowd` has scenes that are too large for loom. Run: `scripts/shuttle`
+//! atomics; `stress` has scenes that are too large for loom. Run: `scripts/shuttle`
 
 mod barrier;
 mod condvar;
-#[cfg(shuttle)]
-mod crowd;
 mod event;
 mod fair_mutex;
+#[cfg(shuttle)]
+mod stress;
 // About weak memory alone, which shuttle has not.
 #[cfg(not(shuttle))]
 mod fences;
@@ -39,10 +39,10 @@ use crate::checker::sync::Arc;
 use crate::checker::sync::atomic::{AtomicU32, Ordering};
 use crate::checker::thread;
 use crate::futex::Error;
-use crate::private::{Key, Place, Repository};
+use crate::private::{Key, Place, WaiterTable};
 
-fn repository() -> Arc<Repository> {
-    Arc::new(Repository::new(None))
+fn waiter_table() -> Arc<WaiterTable> {
+    Arc::new(WaiterTable::new(None))
 }
 
 /// A word with an address of its own. Words 0, 1, 2, ... of a four-bucket table.
@@ -71,19 +71,19 @@ impl TestWord {
     }
 
     /// Sleeps while the word holds 0.
-    fn wait(&self, repository: &Repository) -> Result<(), Error> {
-        crate::futex::private::wait(repository, self.key, || self.holds(0), u64::MAX, None)
+    fn wait(&self, waiter_table: &WaiterTable) -> Result<(), Error> {
+        crate::futex::private::wait(waiter_table, self.key, || self.holds(0), u64::MAX, None)
     }
 
     /// The same with a deadline, which in a model has always passed.
-    fn wait_briefly(&self, repository: &Repository) -> Result<(), Error> {
+    fn wait_briefly(&self, waiter_table: &WaiterTable) -> Result<(), Error> {
         use crate::{Clock, Deadline};
         let deadline = Deadline::at(Clock::Monotonic, core::time::Duration::ZERO);
         let holds = || self.holds(0);
-        crate::futex::private::wait(repository, self.key, holds, u64::MAX, Some(&deadline))
+        crate::futex::private::wait(waiter_table, self.key, holds, u64::MAX, Some(&deadline))
     }
 
-    fn wake(&self, repository: &Repository, count: usize) -> usize {
-        crate::futex::private::wake(repository, self.key, count, u64::MAX)
+    fn wake(&self, waiter_table: &WaiterTable, count: usize) -> usize {
+        crate::futex::private::wake(waiter_table, self.key, count, u64::MAX)
     }
 }

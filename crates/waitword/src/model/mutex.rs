@@ -2,13 +2,13 @@
 //!
 //! The policy runs as it is shipped, with a budget of zero: a waiter does what it would do after a
 //! stay in vain. Whether waiters are old or young is each model's choice: its clock stands still,
-//! or goes on by more than any patience each time that it is read. Where it goes on, an heir that
+//! or goes on by more than any patience each time that it is read. Where it goes on, a successor that
 //! has the lock reserved parks all the same, and others take it though it is reserved.
 
 use super::*;
 use crate::checker::cell::UnsafeCell;
 use crate::lock::{
-    let_extras_be_woken, let_heirs_be_late, let_mutexes_be_monopolized, let_time_pass,
+    let_extras_be_woken, let_mutexes_be_monopolized, let_successors_be_late, let_time_pass,
 };
 use crate::oncpu::run_all_on_one_cpu;
 use crate::park::spin::let_others_be_busy;
@@ -20,8 +20,8 @@ pub(super) const FLAVOURS: [PosixFlavour; 3] = [
     PosixFlavour::Throughput,
     PosixFlavour::WaitWake,
 ];
-/// Those with an heir. They differ in what the spin remembers only, which no model sees.
-pub(super) const HEIR: PosixFlavour = PosixFlavour::Throughput;
+/// Those with a successor. They differ in what the spin remembers only, which no model sees.
+pub(super) const SUCCESSOR: PosixFlavour = PosixFlavour::Throughput;
 
 /// What time is it for waiters?
 #[derive(Clone, Copy, Debug)]
@@ -32,13 +32,13 @@ pub(super) enum Time {
     Passes,
     /// The same, and all last ran on the CPU that everybody is on.
     PassesOnOneCpu,
-    /// For others beside the heir to be woken, by whoever goes to sleep in a condvar.
+    /// For others beside the successor to be woken, by whoever goes to sleep in a condvar.
     ForExtras,
-    /// Every heir is late, and unlocks wake others beside it.
-    HeirsAreLate,
-    /// Every mutex counts as monopolized: whoever goes to sleep in a condvar wakes another past the heir.
-    HeirsNap,
-    /// Other processes want the CPUs: who is signalled does not become the heir.
+    /// Every successor is late, and unlocks wake others beside it.
+    SuccessorsAreLate,
+    /// Every mutex counts as monopolized: whoever goes to sleep in a condvar wakes another past the successor.
+    SuccessorsNap,
+    /// Other processes want the CPUs: who is signalled does not become the successor.
     OthersAreBusy,
 }
 
@@ -53,8 +53,8 @@ impl Time {
                 run_all_on_one_cpu();
             }
             Self::ForExtras => let_extras_be_woken(),
-            Self::HeirsAreLate => let_heirs_be_late(),
-            Self::HeirsNap => let_mutexes_be_monopolized(),
+            Self::SuccessorsAreLate => let_successors_be_late(),
+            Self::SuccessorsNap => let_mutexes_be_monopolized(),
             Self::OthersAreBusy => let_others_be_busy(),
         }
     }
@@ -218,40 +218,40 @@ fn two_threads_take_turns() {
 
 #[test]
 fn two_impatient_threads_take_turns() {
-    two_take_turns(HEIR, Time::Passes, Guarded::turn, 3);
-    two_take_turns(HEIR, Time::PassesOnOneCpu, Guarded::turn, 3);
+    two_take_turns(SUCCESSOR, Time::Passes, Guarded::turn, 3);
+    two_take_turns(SUCCESSOR, Time::PassesOnOneCpu, Guarded::turn, 3);
 }
 
 #[test]
 fn two_threads_take_fair_turns() {
-    two_take_turns(HEIR, Time::Stands, Guarded::fair_turn, 3);
+    two_take_turns(SUCCESSOR, Time::Stands, Guarded::fair_turn, 3);
     two_take_turns(PosixFlavour::WaitWake, Time::Stands, Guarded::fair_turn, 4);
 }
 
 #[test]
 fn three_threads_take_a_turn_each() {
-    three_take_turns(HEIR, Time::Stands, Guarded::turn, 2);
+    three_take_turns(SUCCESSOR, Time::Stands, Guarded::turn, 2);
     three_take_turns(PosixFlavour::WaitWake, Time::Stands, Guarded::turn, 2);
 }
 
-/// One parks behind the heir, and who comes later steps aside for it, or is passed the lock.
+/// One parks behind the successor, and who comes later steps aside for it, or is passed the lock.
 #[test]
 fn three_impatient_threads_take_a_turn_each() {
-    three_take_turns(HEIR, Time::Passes, Guarded::turn, 2);
-    three_take_turns(HEIR, Time::PassesOnOneCpu, Guarded::turn, 2);
+    three_take_turns(SUCCESSOR, Time::Passes, Guarded::turn, 2);
+    three_take_turns(SUCCESSOR, Time::PassesOnOneCpu, Guarded::turn, 2);
 }
 
-/// One parks behind the heir, and an unlock wakes it beside that.
+/// One parks behind the successor, and an unlock wakes it beside that.
 #[test]
-fn three_threads_take_a_turn_each_past_late_heirs() {
-    two_take_turns(HEIR, Time::HeirsAreLate, Guarded::turn, 3);
-    three_take_turns(HEIR, Time::HeirsAreLate, Guarded::turn, 2);
+fn three_threads_take_a_turn_each_past_late_successors() {
+    two_take_turns(SUCCESSOR, Time::SuccessorsAreLate, Guarded::turn, 3);
+    three_take_turns(SUCCESSOR, Time::SuccessorsAreLate, Guarded::turn, 2);
 }
 
 #[test]
 fn three_threads_take_a_fair_turn_each() {
-    three_take_turns(HEIR, Time::Stands, Guarded::fair_turn, 2);
-    three_take_turns(HEIR, Time::Passes, Guarded::fair_turn, 2);
+    three_take_turns(SUCCESSOR, Time::Stands, Guarded::fair_turn, 2);
+    three_take_turns(SUCCESSOR, Time::Passes, Guarded::fair_turn, 2);
 }
 
 /// Threads of these priorities and an ordinary one take a turn each: none of a lower priority goes
@@ -269,16 +269,16 @@ fn by_priority(flavour: PosixFlavour, time: Time, priorities: [u8; 2], preemptio
 }
 
 #[test]
-fn a_real_time_thread_goes_before_an_heir() {
+fn a_real_time_thread_goes_before_an_successor() {
     for time in [Time::Stands, Time::Passes] {
-        by_priority(HEIR, time, [0, 1], 2);
+        by_priority(SUCCESSOR, time, [0, 1], 2);
     }
 }
 
 #[test]
 fn a_real_time_thread_goes_before_another() {
-    by_priority(HEIR, Time::Stands, [1, 2], 2);
-    by_priority(HEIR, Time::PassesOnOneCpu, [1, 2], 2);
+    by_priority(SUCCESSOR, Time::Stands, [1, 2], 2);
+    by_priority(SUCCESSOR, Time::PassesOnOneCpu, [1, 2], 2);
 }
 
 #[test]
@@ -287,12 +287,12 @@ fn a_real_time_thread_goes_before_all_in_wait_wake() {
     by_priority(PosixFlavour::WaitWake, Time::Stands, [1, 2], 2);
 }
 
-/// It takes the place of an heir that gives up, or gives up itself.
+/// It takes the place of a successor that gives up, or gives up itself.
 #[test]
 fn a_real_time_thread_meets_a_timeout() {
     for (brief, patient) in [(0, 1), (1, 0), (1, 1)] {
         check(2, move || {
-            let guarded = Guarded::new(HEIR, Time::Stands);
+            let guarded = Guarded::new(SUCCESSOR, Time::Stands);
             let patient = spawn(&guarded, move |guarded| {
                 set_priority(patient);
                 // Whoever gives up may leave the mutex to one of a lower priority.
@@ -317,7 +317,7 @@ fn a_real_time_thread_meets_a_timeout() {
     }
 }
 
-/// Its deadline passes as it is woken, handed the lock, or heir; or it has the lock.
+/// Its deadline passes as it is woken, handed the lock, or successor; or it has the lock.
 #[test]
 fn a_timeout_meets_an_unlock() {
     for flavour in FLAVOURS {
@@ -337,7 +337,7 @@ fn a_try_meets_an_unlock() {
     }
 }
 
-/// The one whose time is over is the heir, or has taken a wake-up with it: another must become heir, or wake.
+/// The one whose time is over is the successor, or has taken a wake-up with it: another must become successor, or wake.
 fn one_gives_up_among_three(flavour: PosixFlavour, time: Time, turn: fn(&Guarded)) {
     check(2, move || {
         let guarded = Guarded::new(flavour, time);
@@ -350,15 +350,15 @@ fn one_gives_up_among_three(flavour: PosixFlavour, time: Time, turn: fn(&Guarded
 }
 
 #[test]
-fn an_heir_resigns() {
-    one_gives_up_among_three(HEIR, Time::Stands, Guarded::turn);
-    one_gives_up_among_three(HEIR, Time::Passes, Guarded::turn);
+fn a_successor_resigns() {
+    one_gives_up_among_three(SUCCESSOR, Time::Stands, Guarded::turn);
+    one_gives_up_among_three(SUCCESSOR, Time::Passes, Guarded::turn);
 }
 
 #[test]
-fn an_heir_resigns_where_the_lock_is_handed_on() {
-    one_gives_up_among_three(HEIR, Time::Stands, Guarded::fair_turn);
-    one_gives_up_among_three(HEIR, Time::PassesOnOneCpu, Guarded::fair_turn);
+fn a_successor_resigns_where_the_lock_is_handed_on() {
+    one_gives_up_among_three(SUCCESSOR, Time::Stands, Guarded::fair_turn);
+    one_gives_up_among_three(SUCCESSOR, Time::PassesOnOneCpu, Guarded::fair_turn);
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn a_timeout_takes_no_wake_up_with_it() {
 #[test]
 fn two_give_up() {
     check(3, || {
-        let guarded = Guarded::new(HEIR, Time::Passes);
+        let guarded = Guarded::new(SUCCESSOR, Time::Passes);
         let brief = [(); 2].map(|()| spawn(&guarded, Guarded::brief_turn));
         guarded.turn();
         let had = brief.map(|brief| u32::from(brief.join().unwrap()));
@@ -422,7 +422,7 @@ fn the_last_of_two_frees_it() {
 
 #[test]
 fn the_last_of_two_real_time_threads_frees_it() {
-    for flavour in [HEIR, PosixFlavour::WaitWake] {
+    for flavour in [SUCCESSOR, PosixFlavour::WaitWake] {
         check(3, move || {
             let guarded = Guarded::new(flavour, Time::Stands);
             let turn = |priority| {
@@ -446,7 +446,7 @@ fn the_last_of_two_real_time_threads_frees_it() {
 
 #[test]
 fn the_last_of_three_frees_it() {
-    the_last_frees_it(HEIR, Time::Passes, 3, false, 2);
-    the_last_frees_it(HEIR, Time::Stands, 3, true, 2);
+    the_last_frees_it(SUCCESSOR, Time::Passes, 3, false, 2);
+    the_last_frees_it(SUCCESSOR, Time::Stands, 3, true, 2);
     the_last_frees_it(PosixFlavour::WaitWake, Time::Stands, 3, false, 2);
 }

@@ -4,21 +4,21 @@ use super::*;
 use crate::futex::private;
 
 /// Moves all waiters of `from`, whatever the word holds.
-pub(super) fn move_all(repository: &Repository, from: &TestWord, to: &TestWord) -> usize {
-    private::requeue(repository, from.key, to.key, 0, usize::MAX, || true).unwrap()
+pub(super) fn move_all(waiter_table: &WaiterTable, from: &TestWord, to: &TestWord) -> usize {
+    private::requeue(waiter_table, from.key, to.key, 0, usize::MAX, || true).unwrap()
 }
 
 fn moved_waiters_are_found(second: usize) {
     check(3, move || {
-        let repository = repository();
+        let waiter_table = waiter_table();
         let words = [TestWord::new(0), TestWord::new(second)];
         let waiter = {
-            let (repository, word) = (repository.clone(), words[0].clone());
-            thread::spawn(move || word.wait(&repository).is_ok())
+            let (waiter_table, word) = (waiter_table.clone(), words[0].clone());
+            thread::spawn(move || word.wait(&waiter_table).is_ok())
         };
         words[0].set(1);
-        let moved = move_all(&repository, &words[0], &words[1]);
-        let counted = words[1].wake(&repository, 1);
+        let moved = move_all(&waiter_table, &words[0], &words[1]);
+        let counted = words[1].wake(&waiter_table, 1);
         assert_eq!(moved, counted);
         assert_eq!(waiter.join().unwrap(), counted == 1);
     });
@@ -36,27 +36,27 @@ fn who_was_moved_is_found_at_the_other_word() {
 #[test]
 fn an_unlock_never_passes_by_who_is_just_being_moved() {
     check(3, || {
-        let repository = repository();
+        let waiter_table = waiter_table();
         // The lock is held while its word is 0.
         let (condition, lock) = (TestWord::new(0), TestWord::new(1));
         let waiter = {
-            let (repository, condition) = (repository.clone(), condition.clone());
+            let (waiter_table, condition) = (waiter_table.clone(), condition.clone());
             thread::spawn(
-                move || while condition.holds(0) && condition.wait(&repository).is_err() {},
+                move || while condition.holds(0) && condition.wait(&waiter_table).is_err() {},
             )
         };
         let unlocker = {
-            let (repository, lock) = (repository.clone(), lock.clone());
+            let (waiter_table, lock) = (waiter_table.clone(), lock.clone());
             thread::spawn(move || {
                 lock.set(1);
-                lock.wake(&repository, 1);
+                lock.wake(&waiter_table, 1);
             })
         };
         condition.set(1);
         let lock_is_held = || lock.holds(0);
         let (from, to) = (condition.key, lock.key);
-        if private::requeue(&repository, from, to, 0, 1, lock_is_held).is_err() {
-            condition.wake(&repository, 1);
+        if private::requeue(&waiter_table, from, to, 0, 1, lock_is_held).is_err() {
+            condition.wake(&waiter_table, 1);
         }
         unlocker.join().unwrap();
         waiter.join().unwrap();
@@ -66,21 +66,21 @@ fn an_unlock_never_passes_by_who_is_just_being_moved() {
 #[test]
 fn two_movers_in_opposite_directions_do_not_deadlock() {
     check(3, || {
-        let repository = repository();
+        let waiter_table = waiter_table();
         let words = [TestWord::new(0), TestWord::new(1)];
         let waiter = {
-            let (repository, word) = (repository.clone(), words[0].clone());
-            thread::spawn(move || word.wait(&repository).is_ok())
+            let (waiter_table, word) = (waiter_table.clone(), words[0].clone());
+            thread::spawn(move || word.wait(&waiter_table).is_ok())
         };
         let back = {
-            let (repository, [first, second]) = (repository.clone(), words.clone());
-            thread::spawn(move || move_all(&repository, &second, &first))
+            let (waiter_table, [first, second]) = (waiter_table.clone(), words.clone());
+            thread::spawn(move || move_all(&waiter_table, &second, &first))
         };
         words[0].set(1);
-        move_all(&repository, &words[0], &words[1]);
+        move_all(&waiter_table, &words[0], &words[1]);
         back.join().unwrap();
         words.iter().for_each(|word| {
-            word.wake(&repository, 1);
+            word.wake(&waiter_table, 1);
         });
         waiter.join().unwrap();
     });

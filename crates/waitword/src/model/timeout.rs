@@ -5,12 +5,12 @@ use super::*;
 #[test]
 fn a_timeout_and_a_wake_agree_on_who_was_first() {
     check(3, || {
-        let (repository, word) = (repository(), TestWord::new(0));
+        let (waiter_table, word) = (waiter_table(), TestWord::new(0));
         let waiter = {
-            let (repository, word) = (repository.clone(), word.clone());
-            thread::spawn(move || word.wait_briefly(&repository))
+            let (waiter_table, word) = (waiter_table.clone(), word.clone());
+            thread::spawn(move || word.wait_briefly(&waiter_table))
         };
-        let counted = word.wake(&repository, 1);
+        let counted = word.wake(&waiter_table, 1);
         let woken = waiter.join().unwrap().is_ok();
         assert_eq!(counted == 1, woken);
     });
@@ -19,19 +19,19 @@ fn a_timeout_and_a_wake_agree_on_who_was_first() {
 #[test]
 fn a_timeout_does_not_take_a_wake_with_it() {
     check(2, || {
-        let (repository, word) = (repository(), TestWord::new(0));
+        let (waiter_table, word) = (waiter_table(), TestWord::new(0));
         let impatient = {
-            let (repository, word) = (repository.clone(), word.clone());
-            thread::spawn(move || word.wait_briefly(&repository).is_ok())
+            let (waiter_table, word) = (waiter_table.clone(), word.clone());
+            thread::spawn(move || word.wait_briefly(&waiter_table).is_ok())
         };
         let patient = {
-            let (repository, word) = (repository.clone(), word.clone());
-            thread::spawn(move || word.wait(&repository).is_ok())
+            let (waiter_table, word) = (waiter_table.clone(), word.clone());
+            thread::spawn(move || word.wait(&waiter_table).is_ok())
         };
         word.set(1);
-        let counted = word.wake(&repository, 1);
+        let counted = word.wake(&waiter_table, 1);
         // Whoever is still there now is woken by this one; loom reports a deadlock otherwise.
-        let rest = word.wake(&repository, usize::MAX);
+        let rest = word.wake(&waiter_table, usize::MAX);
         let woken = impatient.join().unwrap() as usize + patient.join().unwrap() as usize;
         assert_eq!(counted + rest, woken);
     });
@@ -40,17 +40,17 @@ fn a_timeout_does_not_take_a_wake_with_it() {
 #[test]
 fn a_timeout_follows_a_requeue_to_the_other_word() {
     check(3, || {
-        let repository = repository();
+        let waiter_table = waiter_table();
         let words = [TestWord::new(0), TestWord::new(1)];
         let waiter = {
-            let (repository, word) = (repository.clone(), words[0].clone());
-            thread::spawn(move || word.wait_briefly(&repository).is_ok())
+            let (waiter_table, word) = (waiter_table.clone(), words[0].clone());
+            thread::spawn(move || word.wait_briefly(&waiter_table).is_ok())
         };
         let mover = {
-            let (repository, [from, to]) = (repository.clone(), words.clone());
-            thread::spawn(move || super::requeue::move_all(&repository, &from, &to))
+            let (waiter_table, [from, to]) = (waiter_table.clone(), words.clone());
+            thread::spawn(move || super::requeue::move_all(&waiter_table, &from, &to))
         };
-        let counted = words[1].wake(&repository, 1);
+        let counted = words[1].wake(&waiter_table, 1);
         mover.join().unwrap();
         assert_eq!(waiter.join().unwrap(), counted == 1);
     });

@@ -5,13 +5,13 @@ use super::*;
 #[test]
 fn a_waiter_is_never_left_asleep() {
     check(3, || {
-        let (repository, word) = (repository(), TestWord::new(0));
+        let (waiter_table, word) = (waiter_table(), TestWord::new(0));
         let waiter = {
-            let (repository, word) = (repository.clone(), word.clone());
-            thread::spawn(move || while word.holds(0) && word.wait(&repository).is_err() {})
+            let (waiter_table, word) = (waiter_table.clone(), word.clone());
+            thread::spawn(move || while word.holds(0) && word.wait(&waiter_table).is_err() {})
         };
         word.set(1);
-        word.wake(&repository, 1);
+        word.wake(&waiter_table, 1);
         waiter.join().unwrap();
     });
 }
@@ -19,13 +19,13 @@ fn a_waiter_is_never_left_asleep() {
 #[test]
 fn the_count_is_the_number_of_waits_that_return() {
     check(2, || {
-        let (repository, word) = (repository(), TestWord::new(0));
+        let (waiter_table, word) = (waiter_table(), TestWord::new(0));
         let waiters = [(); 2].map(|()| {
-            let (repository, word) = (repository.clone(), word.clone());
-            thread::spawn(move || word.wait(&repository).is_ok())
+            let (waiter_table, word) = (waiter_table.clone(), word.clone());
+            thread::spawn(move || word.wait(&waiter_table).is_ok())
         });
         word.set(1);
-        let counted = word.wake(&repository, usize::MAX);
+        let counted = word.wake(&waiter_table, usize::MAX);
         let woken = waiters.map(|waiter| waiter.join().unwrap() as usize);
         assert_eq!(counted, woken.iter().sum::<usize>());
     });
@@ -34,19 +34,19 @@ fn the_count_is_the_number_of_waits_that_return() {
 #[test]
 fn two_wakers_wake_two_waiters() {
     check(3, || {
-        let (repository, word) = (repository(), TestWord::new(0));
-        let waker = |repository: Arc<Repository>, word: Arc<TestWord>| {
+        let (waiter_table, word) = (waiter_table(), TestWord::new(0));
+        let waker = |waiter_table: Arc<WaiterTable>, word: Arc<TestWord>| {
             move || {
                 word.set(1);
-                word.wake(&repository, 1)
+                word.wake(&waiter_table, 1)
             }
         };
         let waiter = {
-            let (repository, word) = (repository.clone(), word.clone());
-            thread::spawn(move || word.wait(&repository).is_ok() as usize)
+            let (waiter_table, word) = (waiter_table.clone(), word.clone());
+            thread::spawn(move || word.wait(&waiter_table).is_ok() as usize)
         };
-        let other = thread::spawn(waker(repository.clone(), word.clone()));
-        let mine = waker(repository.clone(), word.clone())();
+        let other = thread::spawn(waker(waiter_table.clone(), word.clone()));
+        let mine = waker(waiter_table.clone(), word.clone())();
         let counted = mine + other.join().unwrap();
         assert_eq!(counted, waiter.join().unwrap());
     });
@@ -55,12 +55,12 @@ fn two_wakers_wake_two_waiters() {
 #[test]
 fn what_the_waker_wrote_is_visible_to_the_woken() {
     check(3, || {
-        let (repository, word) = (repository(), TestWord::new(0));
+        let (waiter_table, word) = (waiter_table(), TestWord::new(0));
         let data = Arc::new(crate::checker::cell::UnsafeCell::new(0));
         let waiter = {
-            let (repository, word, data) = (repository.clone(), word.clone(), data.clone());
+            let (waiter_table, word, data) = (waiter_table.clone(), word.clone(), data.clone());
             thread::spawn(move || {
-                if word.wait(&repository).is_ok() {
+                if word.wait(&waiter_table).is_ok() {
                     // SAFETY: the wake orders the write before this; loom checks just that.
                     assert_eq!(data.with(|data| unsafe { *data }), 7);
                 }
@@ -69,7 +69,7 @@ fn what_the_waker_wrote_is_visible_to_the_woken() {
         // SAFETY: written once, before the wake.
         data.with_mut(|data| unsafe { *data = 7 });
         word.set(1);
-        word.wake(&repository, 1);
+        word.wake(&waiter_table, 1);
         waiter.join().unwrap();
     });
 }

@@ -6,13 +6,13 @@ use crate::futex::private;
 
 /// Wakes up to one waiter of each word; how many of each.
 fn wake_one_each(
-    repository: &Repository,
+    waiter_table: &WaiterTable,
     first: Key,
     second: Key,
     change: impl FnOnce() -> bool,
 ) -> [usize; 2] {
     let each = |of_first, of_second| [of_first, of_second];
-    private::wake_op(repository, first, 1, second, 1, change, each)
+    private::wake_op(waiter_table, first, 1, second, 1, change, each)
 }
 
 /// One thread waits on the condition and then for the lock, another for the lock; signal and unlock in one
@@ -20,11 +20,11 @@ fn wake_one_each(
 #[test]
 fn signal_and_unlock_in_one_step_wakes_both() {
     check(2, || {
-        let repository = repository();
+        let waiter_table = waiter_table();
         let (condition, lock) = (TestWord::new(0), TestWord::new(1));
         let spawn_waiter = |word: &Arc<TestWord>| {
-            let (repository, word) = (repository.clone(), word.clone());
-            thread::spawn(move || word.wait(&repository).is_ok() as usize)
+            let (waiter_table, word) = (waiter_table.clone(), word.clone());
+            thread::spawn(move || word.wait(&waiter_table).is_ok() as usize)
         };
         let waiters = [spawn_waiter(&condition), spawn_waiter(&lock)];
         condition.set(1);
@@ -32,7 +32,7 @@ fn signal_and_unlock_in_one_step_wakes_both() {
             lock.set(1);
             true
         };
-        let counted = wake_one_each(&repository, condition.key, lock.key, change);
+        let counted = wake_one_each(&waiter_table, condition.key, lock.key, change);
         assert_eq!(counted, waiters.map(|waiter| waiter.join().unwrap()));
     });
 }
@@ -40,19 +40,19 @@ fn signal_and_unlock_in_one_step_wakes_both() {
 #[test]
 fn an_old_value_that_does_not_compare_leaves_the_second_word_s_waiters_alone() {
     check(3, || {
-        let repository = repository();
+        let waiter_table = waiter_table();
         let words = [TestWord::new(0), TestWord::new(1)];
         let waiter = {
-            let (repository, word) = (repository.clone(), words[1].clone());
-            thread::spawn(move || word.wait(&repository).is_ok())
+            let (waiter_table, word) = (waiter_table.clone(), words[1].clone());
+            thread::spawn(move || word.wait(&waiter_table).is_ok())
         };
         let change = || {
             words[1].set(1);
             false
         };
-        let counted = wake_one_each(&repository, words[0].key, words[1].key, change);
+        let counted = wake_one_each(&waiter_table, words[0].key, words[1].key, change);
         assert_eq!(counted, [0, 0]);
-        let late = words[1].wake(&repository, 1);
+        let late = words[1].wake(&waiter_table, 1);
         assert_eq!(waiter.join().unwrap(), late == 1);
     });
 }
@@ -60,22 +60,22 @@ fn an_old_value_that_does_not_compare_leaves_the_second_word_s_waiters_alone() {
 /// Meanwhile a waiter moves from one of the two words to the other: it is woken wherever it stands.
 fn a_waiter_that_moves_is_not_passed_by(from: usize, to: usize, preemptions: usize) {
     check(preemptions, move || {
-        let repository = repository();
+        let waiter_table = waiter_table();
         let words = [TestWord::new(0), TestWord::new(1)];
         let waiter = {
-            let (repository, word) = (repository.clone(), words[from].clone());
-            thread::spawn(move || word.wait(&repository).is_ok())
+            let (waiter_table, word) = (waiter_table.clone(), words[from].clone());
+            thread::spawn(move || word.wait(&waiter_table).is_ok())
         };
         let mover = {
-            let (repository, words) = (repository.clone(), words.clone());
-            thread::spawn(move || move_all(&repository, &words[from], &words[to]))
+            let (waiter_table, words) = (waiter_table.clone(), words.clone());
+            thread::spawn(move || move_all(&waiter_table, &words[from], &words[to]))
         };
         let [first, second] = &words;
         let change = || {
             words[from].set(1);
             true
         };
-        let counted = wake_one_each(&repository, first.key, second.key, change);
+        let counted = wake_one_each(&waiter_table, first.key, second.key, change);
         let counted: usize = counted.iter().sum();
         assert_eq!(waiter.join().unwrap(), counted == 1);
         mover.join().unwrap();

@@ -5,7 +5,7 @@
 //! wrong. Where that is refused, and for the reserve table, which is not mapped memory, a handler of
 //! `pthread_atfork` clears them (`sys/fork.rs`).
 
-use super::Repository;
+use super::WaiterTable;
 use crate::sys;
 
 /// Has every forked child clear the buckets and parkers of this process, once this has returned. No
@@ -16,11 +16,11 @@ pub(crate) fn wipe_by_handler() {
         // SAFETY: this runs in the child of a fork, which has one thread, and that is in `fork`: it
         // does not wait and is in no bucket. (If a handler has forked that interrupted a section in
         // a bucket, the child does not go back into that section: the crate's page asks for this.)
-        unsafe { super::repository().wipe() };
+        unsafe { super::waiter_table().wipe() };
     });
 }
 
-impl Repository {
+impl WaiterTable {
     /// Empties every table and frees every parker.
     ///
     /// # Safety

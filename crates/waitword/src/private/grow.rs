@@ -3,7 +3,7 @@
 //! Growth locks every bucket of the old table in order, moves the rings over, publishes the new table and
 //! unlocks. Whoever stood before a locked bucket looks at the current table again and goes there. The old table
 //! stays mapped for those who still have its address, and keeps its counts: a waker that reads one
-//! there is sent to the lock, and from there to the new table (`Repository::find_waiters`).
+//! there is sent to the lock, and from there to the new table (`WaiterTable::find_waiters`).
 //!
 //! There is at least one bucket for each parker that was ever in use at once, so a bucket holds one
 //! waiting word on average at most. Memory: a bucket has 64 bytes, sizes double, and old tables stay, so
@@ -11,7 +11,7 @@
 
 use super::section::Section;
 use super::table::Table;
-use super::{FIRST_BUCKETS, Repository};
+use super::{FIRST_BUCKETS, WaiterTable};
 use crate::atomic::Ordering;
 use crate::sys;
 use crate::sys::numa::Nodes;
@@ -21,7 +21,7 @@ use core::ptr::NonNull;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutOfMemory;
 
-impl Repository {
+impl WaiterTable {
     fn described_nodes(&self) -> Nodes {
         self.nodes.unwrap_or_else(sys::numa::nodes)
     }
@@ -67,12 +67,12 @@ impl Repository {
             Ordering::Acquire,
         );
         match published {
-            // SAFETY: published just now: from then on it is not freed as long as the repository is
+            // SAFETY: published just now: from then on it is not freed as long as the waiter_table is
             // there.
             Ok(_) => unsafe { table.as_ref() },
             Err(theirs) => {
                 // SAFETY: ours was not published, so no other thread has it. `theirs` was: it is
-                // not null, and not freed as long as the repository is there.
+                // not null, and not freed as long as the waiter_table is there.
                 unsafe {
                     Table::free(table);
                     &*theirs
@@ -146,7 +146,7 @@ impl Repository {
 }
 
 #[cfg(not(loom))]
-impl Repository {
+impl WaiterTable {
     /// How many buckets there are; 0 before the first wait.
     pub(crate) fn buckets(&self) -> usize {
         self.existing_table().map_or(0, Table::len)
@@ -166,7 +166,7 @@ impl Repository {
 }
 
 #[cfg(loom)]
-impl Drop for Repository {
+impl Drop for WaiterTable {
     fn drop(&mut self) {
         let mut table = NonNull::new(crate::checker::last_value(&mut self.current));
         // Every model ends so: nobody queued, nobody counted.

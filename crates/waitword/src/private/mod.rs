@@ -1,4 +1,4 @@
-//! The process's own repository of private waiters: table, buckets, waiters' nodes, growth, fork.
+//! The process's own waiter_table of private waiters: table, buckets, waiters' nodes, growth, fork.
 //!
 //! It knows addresses and those who wait on them, never what is at the address: whether a word still
 //! holds what a waiter expects is a check that the operation above makes while it holds the bucket.
@@ -56,7 +56,7 @@ use section::Section;
 use table::Table;
 
 /// See the module above.
-pub(crate) struct Repository {
+pub(crate) struct WaiterTable {
     current: AtomicPtr<Table>,
     pub(crate) parkers: Pool,
     /// The least number of buckets that the next table shall have.
@@ -69,21 +69,21 @@ pub(crate) struct Repository {
 const FIRST_BUCKETS: usize = if cfg!(loom) { 4 } else { 256 };
 
 #[cfg(not(loom))]
-static REPOSITORY: Repository = Repository::new(None);
+static WAITER_TABLE: WaiterTable = WaiterTable::new(None);
 
 #[cfg(loom)]
 crate::checker::lazy_static! {
     // A new one in each execution of a model.
-    static ref REPOSITORY: Repository = Repository::new(None);
+    static ref WAITER_TABLE: WaiterTable = WaiterTable::new(None);
 }
 
-/// The repository of this process.
+/// The waiter_table of this process.
 #[inline(always)]
-pub(crate) fn repository() -> &'static Repository {
-    &REPOSITORY
+pub(crate) fn waiter_table() -> &'static WaiterTable {
+    &WAITER_TABLE
 }
 
-impl Repository {
+impl WaiterTable {
     #[cfg(not(loom))]
     pub(crate) const fn new(nodes: Option<Nodes>) -> Self {
         Self {
@@ -109,7 +109,7 @@ impl Repository {
     fn existing_table(&self) -> Option<&Table> {
         // SAFETY: null, or a table whose header was written before it was published (Acquire: is
         // seen to be) and does not change any more. A published table is not freed as long as the
-        // repository is there.
+        // waiter_table is there.
         unsafe { self.current.load(Ordering::Acquire).as_ref() }
     }
 

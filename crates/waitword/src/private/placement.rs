@@ -2,7 +2,7 @@
 //! nodes the machine has. `scripts/qemu numa` runs this on a machine with four.
 
 use super::table::Table;
-use super::{Key, Place, Repository, repository};
+use super::{Key, Place, WaiterTable, waiter_table};
 use crate::sys::Errno;
 use crate::sys::mem::PAGE;
 use crate::sys::numa::{self, Nodes};
@@ -94,7 +94,7 @@ fn every_page_of_a_slab_lies_on_its_node_whoever_touches_it_first() {
 fn bucket_with_a_waiter(key: Key) -> *const super::Bucket {
     let deadline = std::time::Instant::now() + Duration::from_secs(60);
     loop {
-        let queue = repository().lock_queue(key);
+        let queue = waiter_table().lock_queue(key);
         if queue.has_waiters() {
             return queue.held.found.bucket;
         }
@@ -117,7 +117,7 @@ fn waiters_stand_in_a_bucket_of_the_node_that_their_word_names() {
                 let waiter = scope.spawn(|| Futex::numa(&pair).wait(0));
                 let before = bucket_with_a_waiter(key);
                 assert_on_node(before, number);
-                repository().grow(repository().buckets() * 2).unwrap();
+                waiter_table().grow(waiter_table().buckets() * 2).unwrap();
                 let after = bucket_with_a_waiter(key);
                 assert_ne!(after, before);
                 assert_on_node(after, number);
@@ -152,9 +152,9 @@ fn minus_one_is_the_node_of_the_cpu_and_the_waiter_stands_there() {
 /// What a process is allowed may change between one table and the next (`cpuset(7)`).
 #[test]
 fn a_waiter_is_found_in_a_table_over_other_nodes_than_it_came_to() {
-    static REPOSITORY: Repository = Repository::new(Some(Nodes::from_mask(0b11_0011)));
+    static WAITER_TABLE: WaiterTable = WaiterTable::new(Some(Nodes::from_mask(0b11_0011)));
     let found_on = |key| {
-        let table = REPOSITORY.table();
+        let table = WAITER_TABLE.table();
         let slab = table.all().len() / table.nodes().count() as usize;
         let bucket: *const super::Bucket = table.find(key).bucket;
         (bucket.addr() - table.all().as_ptr().addr()) / size_of::<super::Bucket>() / slab
@@ -169,17 +169,17 @@ fn a_waiter_is_found_in_a_table_over_other_nodes_than_it_came_to() {
     ];
     for node in &nodes {
         // SAFETY: the nodes stay where they are until they are claimed below.
-        unsafe { REPOSITORY.register(node.key()).push(node) };
+        unsafe { WAITER_TABLE.register(node.key()).push(node) };
     }
     assert_eq!([4, 5].map(|number| found_on(key(number))), [2, 3]);
     let fewer = Nodes::from_mask(0b11_0000);
     let table = Table::allocate(Table::bits_for(1024, fewer), fewer).unwrap();
     // SAFETY: made just above.
-    assert!(unsafe { REPOSITORY.replace(REPOSITORY.table(), table) });
+    assert!(unsafe { WAITER_TABLE.replace(WAITER_TABLE.table(), table) });
     assert_eq!([4, 5].map(|number| found_on(key(number))), [0, 1]);
     for node in &nodes {
-        let found = REPOSITORY.find_waiters(node.key()).unwrap();
-        let claimed = REPOSITORY.claim(node.key(), found, usize::MAX, u64::MAX);
-        assert_eq!(claimed.notify(&REPOSITORY.parkers), 1);
+        let found = WAITER_TABLE.find_waiters(node.key()).unwrap();
+        let claimed = WAITER_TABLE.claim(node.key(), found, usize::MAX, u64::MAX);
+        assert_eq!(claimed.notify(&WAITER_TABLE.parkers), 1);
     }
 }

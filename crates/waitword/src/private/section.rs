@@ -18,20 +18,20 @@
 //! atomics and a compiler fence. Handlers nest: each leaves its note as a whole before the one it
 //! interrupted goes on, and none delivers, since all of them find `inside` set.
 
-use super::{Key, Repository};
+use super::{Key, WaiterTable};
 #[cfg(not(loom))]
 use real as state;
 
 /// A thread inside a bucket, or two, or all of them; never nested.
 pub(super) struct Section<'a> {
-    repository: &'a Repository,
+    waiter_table: &'a WaiterTable,
 }
 
 impl<'a> Section<'a> {
     #[inline]
-    pub(super) fn enter(repository: &'a Repository) -> Self {
+    pub(super) fn enter(waiter_table: &'a WaiterTable) -> Self {
         state::enter();
-        Self { repository }
+        Self { waiter_table }
     }
 }
 
@@ -48,16 +48,16 @@ impl Drop for Section<'_> {
 impl Section<'_> {
     #[cold]
     fn deliver(&self) {
-        let repository = self.repository;
+        let waiter_table = self.waiter_table;
         while let Some(note) = state::next_note() {
             match note {
                 Note::Wake { key, count, mask } => {
-                    if let Some(found) = repository.find_waiters(key) {
-                        let claimed = repository.claim(key, found, count, mask);
-                        claimed.notify(&repository.parkers);
+                    if let Some(found) = waiter_table.find_waiters(key) {
+                        let claimed = waiter_table.claim(key, found, count, mask);
+                        claimed.notify(&waiter_table.parkers);
                     }
                 }
-                Note::WakeAll => repository.wake_everybody(),
+                Note::WakeAll => waiter_table.wake_everybody(),
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Who waits on what, for somebody who looks at a program that hangs.
 
-use super::Repository;
+use super::WaiterTable;
 use super::section::Section;
 
 /// A thread that waits on a private word.
@@ -31,7 +31,7 @@ pub struct Snapshot {
 /// Tries before a bucket is passed over.
 const PATIENCE: u32 = 10_000;
 
-impl Repository {
+impl WaiterTable {
     /// Lists waiters into `out` as far as there is room. Bucket by bucket: others come and go meanwhile.
     pub(crate) fn snapshot(&self, out: &mut [Waiter]) -> Snapshot {
         let mut found = Snapshot {

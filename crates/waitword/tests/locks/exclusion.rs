@@ -158,7 +158,7 @@ fn threads_of_one_cpu_exclude_each_other() {
     });
 }
 
-/// Two on each of two CPUs, so that each heir has somebody in its way.
+/// Two on each of two CPUs, so that each successor has somebody in its way.
 #[test]
 fn threads_bound_to_cpus_exclude_each_other() {
     let watchdog = watch("threads_bound_to_cpus_exclude_each_other");
@@ -182,7 +182,7 @@ fn some_cpus() -> Vec<CpuSet> {
     cpus.take(2).map(alone).collect()
 }
 
-/// All but one have deadlines that pass while they wait, as they are woken, as they become the heir.
+/// All but one have deadlines that pass while they wait, as they are woken, as they become the successor.
 #[test]
 fn a_storm_of_deadlines_leaves_nobody_asleep() {
     let watchdog = watch("a_storm_of_deadlines_leaves_nobody_asleep");

@@ -9,7 +9,7 @@ mod kernel_words;
 
 use super::{Error, Futex, RawFutex, Scope};
 use crate::park::{Notices, Parker, Sleeps};
-use crate::private::{Node, is_inside, repository};
+use crate::private::{Node, is_inside, waiter_table};
 use crate::sys;
 use crate::sys::clock::Deadline;
 use crate::sys::futex::Waitv;
@@ -121,7 +121,7 @@ pub(crate) unsafe fn wait_any_raw(
         if is_inside() {
             return Err(Error::Interrupted);
         }
-        let parker = repository().take_parker();
+        let parker = waiter_table().take_parker();
         let nodes = [const { UnsafeCell::new(MaybeUninit::uninit()) }; WAIT_ANY_MAX];
         let mut queued = Queued {
             parker: &parker,
@@ -188,7 +188,7 @@ impl Queued<'_, '_> {
                 // SAFETY: the word is mapped, aligned, and accessed by atomic operations only, by
                 // this function's contract.
                 let as_expected = || unsafe { word.futex.word.load() } == word.value;
-                let registration = as_expected().then(|| repository().register(key));
+                let registration = as_expected().then(|| waiter_table().register(key));
                 match registration {
                     // SAFETY: the node is new and has the registered key. It does not move, and is
                     // not used for anything else, since `self.nodes` is borrowed; before `self`
@@ -212,7 +212,7 @@ impl Queued<'_, '_> {
         let mut woken = None;
         for (index, node) in self.nodes() {
             let given = node.notice.any_given();
-            if self.parker.is_wiped() || !given && repository().withdraw(node) {
+            if self.parker.is_wiped() || !given && waiter_table().withdraw(node) {
                 continue;
             }
             self.parker.park_uninterrupted(&node.notice);

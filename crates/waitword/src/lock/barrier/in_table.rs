@@ -30,7 +30,7 @@ use crate::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 use crate::futex::parking::{Entry, Parked, Token, park, unpark};
 use crate::lock::key_of;
 use crate::park::{Until, spin};
-use crate::private::{Choice, repository};
+use crate::private::{Choice, waiter_table};
 use crate::sys::clock::Deadline;
 
 const LOOK_AGAIN: Token = 0;
@@ -79,7 +79,7 @@ pub(super) fn arrive(state: &AtomicU64, count: u32, deadline: Option<&Deadline>)
         let until = until(missing(state, count), deadline);
         let leave = |_| state.store(state.load(Acquire).saturating_sub(ARRIVAL), Release);
         match park(
-            repository(),
+            waiter_table(),
             key_of(state),
             Entry::of_this_thread(ARRIVED),
             until,
@@ -98,7 +98,7 @@ pub(super) fn arrive(state: &AtomicU64, count: u32, deadline: Option<&Deadline>)
 fn complete(state: &AtomicU64, count: u32) -> bool {
     let mut is_over = false;
     unpark(
-        repository(),
+        waiter_table(),
         key_of(state),
         |_| {
             // Another may have been the last between our look and the lock, and these be of the next round.

@@ -4,7 +4,7 @@
 //!   waiter                                   signaller
 //!   ──────                                   ─────────
 //!   lock bucket of the condvar               lock both buckets
-//!     mutex ◄─ its address; queue              mutex held, or has an heir?
+//!     mutex ◄─ its address; queue              mutex held, or has a successor?
 //!   unlock                                       yes: move the waiter to the mutex's queue, set PARKED
 //!   unlock the mutex                             no:  unlink it, wake it; others (broadcast): move them
 //!   sleep                                      nobody left? mutex ◄─ 0
@@ -47,7 +47,7 @@
 //!
 //! Of a mutex that is free one, or some, if lately those who were woken have had it at once (`mutex/extras.rs`); of one that is
 //! held none: each needs the mutex, and would be woken only to wait. Nor does a broadcast wake anybody if the mutex has an
-//! heir, which wakes them one by one; a signal does, since the heir may wait for a CPU for long.
+//! successor, which wakes them one by one; a signal does, since the successor may wait for a CPU for long.
 
 use super::{BY_PRIORITY, KEPT, RawCondvar, Wakeup};
 use crate::atomic::Ordering;
@@ -56,7 +56,7 @@ use crate::lock::mutex::after_wait::Stands;
 use crate::lock::mutex::waiter::{FromCondvar, Waiter};
 use crate::lock::{LockError, RawPosixMutex, key_of, key_of_mutex_at};
 use crate::park::Until;
-use crate::private::{Choice, repository};
+use crate::private::{Choice, waiter_table};
 use crate::stats::{self, Event};
 use core::cell::Cell;
 
@@ -112,7 +112,7 @@ pub(super) fn stand(condvar: &RawCondvar, ours: u64, unlock: impl Fn(), until: U
     let other_mutex = Cell::new(false);
     let unlocked = Cell::new(false);
     let parked = parking::park_bound_to(
-        repository(),
+        waiter_table(),
         key_of(condvar),
         (ours & !KEPT) as usize,
         Waiter::at_condvar(from(condvar)).entry(),
@@ -160,7 +160,7 @@ pub(super) fn stand(condvar: &RawCondvar, ours: u64, unlock: impl Fn(), until: U
 pub(super) fn forget_the_dead(condvar: &RawCondvar) -> bool {
     let mut nobody = false;
     parking::unpark(
-        repository(),
+        waiter_table(),
         key_of(condvar),
         |_| Choice::Stop,
         |unparked| {
@@ -225,7 +225,7 @@ pub(super) fn notify(condvar: &RawCondvar, bound_to: u64, count: usize) -> Optio
         Tokens::from(0)
     };
     let requeued = parking::unpark_requeue(
-        repository(),
+        waiter_table(),
         key_of(condvar),
         (address, key_of_mutex_at(address)),
         plan,

@@ -1,7 +1,7 @@
 //! What a condvar needs of its mutex: to park its waiters there, and to take it again for one that was woken.
 
 use super::throughput;
-use super::waiter::{EXTRA, FromCondvar, HEIR, HOLDER};
+use super::waiter::{EXTRA, FromCondvar, HOLDER, SUCCESSOR};
 use super::{LockError, LockTimedOut, PosixFlavour, RawPosixMutex, Then};
 use crate::futex::parking::{Token, Tokens};
 
@@ -83,16 +83,16 @@ impl RawPosixMutex {
     }
 
     /// Announces waiters who are about to be put into this mutex's queue, if somebody is sure to wake them: its holder, or
-    /// if all are signalled, the heir, who will be. (Real-time threads do not wait for an heir. Nor
-    /// does the one thread of a signal, if the mutex is free: the heir may wait for a CPU for long.)
+    /// if all are signalled, the successor, who will be. (Real-time threads do not wait for a successor. Nor
+    /// does the one thread of a signal, if the mutex is free: the successor may wait for a CPU for long.)
     /// Under the bucket lock of the queue.
     pub(in crate::lock) fn accept_waiters(&self, real_time: bool, all: bool) -> bool {
         if !all {
             self.note_signal();
         }
         self.announce(|state| {
-            let waits_for_heir = all && !real_time && state.has_heir();
-            let somebody_unlocks = state.is_locked() || waits_for_heir;
+            let waits_for_successor = all && !real_time && state.has_successor();
+            let somebody_unlocks = state.is_locked() || waits_for_successor;
             somebody_unlocks.then_some(match real_time {
                 true => state.with_real_time_parked(),
                 false => state.with_parked(true),
@@ -108,13 +108,18 @@ impl RawPosixMutex {
         others_moved: bool,
         real_time: bool,
     ) -> Tokens {
-        let wakes_heirs = self.waits_as() != PosixFlavour::WaitWake && self.signalled_are_heirs();
-        let has_heirs = wakes_heirs && !real_time;
+        let wakes_successors =
+            self.waits_as() != PosixFlavour::WaitWake && self.signalled_are_successors();
+        let has_successors = wakes_successors && !real_time;
         let mut token = 0;
         self.announce(|state| {
-            let is_heir = has_heirs && !state.has_heir() && !state.is_urgent();
-            token = if is_heir { HEIR } else { 0 };
-            let state = if is_heir { state.with_heir() } else { state };
+            let is_successor = has_successors && !state.has_successor() && !state.is_urgent();
+            token = if is_successor { SUCCESSOR } else { 0 };
+            let state = if is_successor {
+                state.with_successor()
+            } else {
+                state
+            };
             Some(match others_moved {
                 true if real_time => state.with_real_time_parked(),
                 true => state.with_parked(true),
@@ -131,9 +136,10 @@ impl RawPosixMutex {
     pub(in crate::lock) fn lock_after_wait(&self, token: Token) {
         match token {
             HOLDER => {}
-            HEIR => {
+            SUCCESSOR => {
                 self.note_late(self.ran_late());
-                let without_deadline: Result<(), LockTimedOut> = throughput::lock(self, None, HEIR);
+                let without_deadline: Result<(), LockTimedOut> =
+                    throughput::lock(self, None, SUCCESSOR);
                 debug_assert!(without_deadline.is_ok());
             }
             EXTRA if self.try_fast().is_err() => throughput::lock_as_extra(self),

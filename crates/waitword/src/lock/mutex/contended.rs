@@ -151,7 +151,7 @@ impl RawPosixMutex {
     /// The flavour by which it waits and wakes now. Beside other processes, an adaptive mutex whose
     /// threads wait for condvars acts as a wait-wake one: a woken thread waits milliseconds for a CPU,
     /// and must not keep unlocks from waking the threads that it works with. (Not in a process that
-    /// uses up a quota, where a yield takes as long, and heirs that nap save the most.)
+    /// uses up a quota, where a yield takes as long, and successors that nap save the most.)
     #[inline]
     pub(super) fn waits_as(&self) -> PosixFlavour {
         let flavour = self.flavour();
@@ -228,12 +228,12 @@ impl RawPosixMutex {
         !state.is_special() && self.data.load(Ordering::Relaxed) & SHARED == 0
     }
 
-    /// Releases the lock if no waiter has to be woken: no thread is parked, or there is an heir that
+    /// Releases the lock if no waiter has to be woken: no thread is parked, or there is a successor that
     /// is not late. Returns whether it did.
     #[inline(always)]
     pub(super) fn release_to_the_awake(&self, mut state: State) -> bool {
-        while !state.has_parked() || state.has_heir() {
-            if state.has_parked() && self.heir_is_late(state) {
+        while !state.has_parked() || state.has_successor() {
+            if state.has_parked() && self.successor_is_late(state) {
                 return false;
             }
             match self.change(state, state.released(), Ordering::Release) {
@@ -271,7 +271,7 @@ impl RawPosixMutex {
             return unlock::unlock_fairly(self);
         }
         let state = self.state();
-        if matches!(then, Then::Sleep(_)) && self.heir_may_nap(state) {
+        if matches!(then, Then::Sleep(_)) && self.successor_may_nap(state) {
             return unlock::unlock_and_wake(self, then);
         }
         if self.release_to_the_awake(state) {
@@ -279,15 +279,15 @@ impl RawPosixMutex {
         }
         match self.waits_as() {
             PosixFlavour::WaitWake => wait_wake::unlock_and_wake(self),
-            _ if self.state().has_heir() => unlock::unlock_past_late_heir(self),
+            _ if self.state().has_successor() => unlock::unlock_past_late_successor(self),
             _ => unlock::unlock_and_wake(self, then),
         }
     }
 
-    /// Whether threads are parked behind an heir that naps, as far as is known. If the holder goes to
+    /// Whether threads are parked behind a successor that naps, as far as is known. If the holder goes to
     /// wait for a condvar then, no thread would use the lock until the nap ends.
-    fn heir_may_nap(&self, state: State) -> bool {
-        state.has_parked() && state.has_heir() && nap::is_monopolized(self)
+    fn successor_may_nap(&self, state: State) -> bool {
+        state.has_parked() && state.has_successor() && nap::is_monopolized(self)
     }
 
     #[cold]
@@ -306,7 +306,7 @@ impl RawPosixMutex {
     #[inline(never)]
     pub(super) fn bump_slow(&self) {
         let state = self.state();
-        if state.has_parked() || state.has_heir() {
+        if state.has_parked() || state.has_successor() {
             let unlocked = self.unlock_fair_slow();
             debug_assert!(unlocked.is_ok(), "the caller holds it");
             self.lock();

@@ -10,31 +10,31 @@
 //! the other; a herd would stand there at the same time.
 //!
 //! So one who gives the mutex back because it is about to sleep in a condvar, or to one who comes from a condvar, and a broadcast to a mutex that is free,
-//! wake **extras** beside the heir: 7, if the last sixteen who were woken had the mutex without waiting; 31, if the last thirty had, or if the last
-//! heir that came from a condvar ran a millisecond after it was woken. (More than 31 was tried, up to all at once, and gained
+//! wake **extras** beside the successor: 7, if the last sixteen who were woken had the mutex without waiting; 31, if the last thirty had, or if the last
+//! successor that came from a condvar ran a millisecond after it was woken. (More than 31 was tried, up to all at once, and gained
 //! nothing: `waitword bench cond-perf`.) An extra is a newcomer that steps aside for nobody. If it must park again, its
 //! wake-up was in vain, and it begins anew with one at a time.
 //!
 //! On one CPU an unlock wakes no extras. A woken thread often preempts its waker, and the more are
 //! woken, the sooner one does. On a queue, that thread then finds one item, or room for one, and goes
-//! back to sleep: a switch for each item. With the heir alone, the waker often goes on, and a
+//! back to sleep: a switch for each item. With the successor alone, the waker often goes on, and a
 //! consumer empties the queue. (48 queues drawn at random, one CPU: 1.09 of the throughput, and 2.8 on
 //! one of them.)
 //!
 //! A **signal** wakes one thread for one thing to do, and begins anew as well: the others that wait
 //! for the mutex were signalled, too, and are woken each by an unlock of its own. Only where extras
-//! are woken, the first of them is the heir: the chain stays one chain. And on one CPU, where a second
+//! are woken, the first of them is the successor: the chain stays one chain. And on one CPU, where a second
 //! one that is woken cannot run before the first.
 //!
-//! Tried: every signalled thread as the heir, 0.93 of the throughput on 18 queues drawn at random, and
+//! Tried: every signalled thread as the successor, 0.93 of the throughput on 18 queues drawn at random, and
 //! 0.55 on the worst of them, with 5 switches an item for 3; none of them, three times the time of a
 //! broadcast to 512.
 //!
 //! | bits of `data` | meaning |
 //! |------|---------|
-//! | 24-28 | how many in a row had the mutex as they woke up, up to 30; 31: the last heir was late |
+//! | 24-28 | how many in a row had the mutex as they woke up, up to 30; 31: the last successor was late |
 //!
-//! A guess, as what `late_heir.rs` keeps there: every load and store of `data` is Relaxed and
+//! A guess, as what `late_successor.rs` keeps there: every load and store of `data` is Relaxed and
 //! orders nothing, and an update that is lost does no harm. The flavour and the scope beside it
 //! never change, so any store has them right.
 
@@ -42,9 +42,9 @@ use super::RawPosixMutex;
 use crate::park::spin;
 
 impl RawPosixMutex {
-    /// Whether a thread that comes from a condvar wakes up as the heir. (Not beside other
+    /// Whether a thread that comes from a condvar wakes up as the successor. (Not beside other
     /// processes: it may run only milliseconds later.)
-    pub(super) fn signalled_are_heirs(&self) -> bool {
+    pub(super) fn signalled_are_successors(&self) -> bool {
         spin::has_one_cpu() || self.extras() > 0 && !spin::is_beside_others()
     }
 }
@@ -63,7 +63,7 @@ mod real {
     const LATE: u32 = 31 << SHIFT;
 
     impl RawPosixMutex {
-        /// How many are to be woken beside the heir.
+        /// How many are to be woken beside the successor.
         pub(in super::super) fn extras(&self) -> usize {
             if self.state().is_special() || spin::has_one_cpu() {
                 return 0;
@@ -75,7 +75,7 @@ mod real {
             }
         }
 
-        /// Notes whether an heir that came from a condvar ran late.
+        /// Notes whether a successor that came from a condvar ran late.
         #[inline]
         pub(in super::super) fn note_late(&self, late: bool) {
             let data = self.data.load(Ordering::Relaxed);
@@ -156,7 +156,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_late_heir_brings_many_and_one_woken_in_vain_ends_it() {
+    fn a_late_successor_brings_many_and_one_woken_in_vain_ends_it() {
         let mutex = RawPosixMutex::new();
         assert_eq!(mutex.extras(), 0);
         mutex.note_late(true);
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(mutex.extras(), 31);
         mutex.note_woken(false);
         assert_eq!(mutex.extras(), 0);
-        // Heirs in time change nothing else.
+        // Successors in time change nothing else.
         mutex.note_late(false);
         assert_eq!(mutex.extras(), 0);
     }
@@ -205,14 +205,14 @@ mod tests {
             wakes_up(&mutex);
         }
         assert_eq!(mutex.extras(), 7);
-        mutex.set(|state| state.with_parked(true).with_heir().with_handoff());
+        mutex.set(|state| state.with_parked(true).with_successor().with_handoff());
         // It is reserved for another: this one waits, until that one is forgotten.
         std::thread::scope(|threads| {
             let woken = threads.spawn(|| wakes_up(&mutex));
             while mutex.extras() != 0 {
                 std::thread::yield_now();
             }
-            mutex.set(|state| state.without_heir());
+            mutex.set(|state| state.without_successor());
             woken.join().unwrap();
         });
     }
@@ -243,21 +243,21 @@ mod tests {
         assert_eq!(mutex.extras(), 7);
         assert!(!mutex.accept_waiters(false, false));
         assert_eq!(mutex.extras(), 0);
-        assert!(!mutex.signalled_are_heirs());
+        assert!(!mutex.signalled_are_successors());
     }
 
     /// In a child, since how many CPUs there are is the same for the whole process.
     #[test]
-    fn on_one_cpu_a_chain_has_no_extras_and_no_heir_is_late() {
+    fn on_one_cpu_a_chain_has_no_extras_and_no_successor_is_late() {
         let mutex = RawPosixMutex::new();
         (0..30).for_each(|_| mutex.note_woken(true));
-        mutex.note_heir(Moment::now());
+        mutex.note_successor(Moment::now());
         sleep(Duration::from_millis(1));
-        let is_late = || mutex.heir_is_late(mutex.state().with_heir());
+        let is_late = || mutex.successor_is_late(mutex.state().with_successor());
         assert!(spin::has_one_cpu() || mutex.extras() == 31 && is_late());
         assert!(ends_well(|| {
             spin::pretend_to_have_one_cpu();
-            mutex.extras() == 0 && mutex.signalled_are_heirs() && !is_late()
+            mutex.extras() == 0 && mutex.signalled_are_successors() && !is_late()
         }));
     }
 }

@@ -6,9 +6,9 @@
 //! | `contended.rs` | past those who wait, or by way of the flavour |
 //! | `throughput.rs` | barging, one spinner, hand-off: the throughput and the adaptive flavour |
 //! | `unlock.rs` | which waiter its unlocks wake |
-//! | `policy.rs` | who lingers, who is the heir, who parks |
-//! | `monopoly.rs`, `nap.rs` | a lock that the threads of one CPU have to themselves; the nap of its heir |
-//! | `late_heir.rs`, `extras.rs` | a waiter that gets no CPU; some that are woken at once |
+//! | `policy.rs` | who lingers, who is the successor, who parks |
+//! | `monopoly.rs`, `nap.rs` | a lock that the threads of one CPU have to themselves; the nap of its successor |
+//! | `late_successor.rs`, `extras.rs` | a waiter that gets no CPU; some that are woken at once |
 //! | `real_time.rs` | waiters under a real-time scheduling policy |
 //! | `wait_wake.rs` | sleeps at once |
 //! | `shared.rs` | process-shared words, on the kernel's futex |
@@ -26,7 +26,7 @@
 //!
 //! | mutex | `data` |
 //! |-------|--------|
-//! | plain | bits 30-31 the flavour, bit 29 whether it is process-shared; what is remembered: 8-23 `late_heir.rs`, 24-28 `extras.rs` |
+//! | plain | bits 30-31 the flavour, bit 29 whether it is process-shared; what is remembered: 8-23 `late_successor.rs`, 24-28 `extras.rs` |
 //! | SPECIAL, with an owner | bits 30-31 the flavour, bits 0-28 the owner's thread number, or 0 |
 //! | SPECIAL, priority-inheriting | the word that the kernel knows (`pi.rs`) |
 //!
@@ -46,7 +46,7 @@ mod error;
 mod extras;
 #[cfg(not(loom))]
 pub(in crate::lock) mod fair;
-mod late_heir;
+mod late_successor;
 mod monopoly;
 mod nap;
 mod options;
@@ -67,7 +67,7 @@ pub use error::LockError;
 #[cfg(loom)]
 pub(crate) use extras::let_extras_be_woken;
 #[cfg(loom)]
-pub(crate) use late_heir::let_heirs_be_late;
+pub(crate) use late_successor::let_successors_be_late;
 #[cfg(loom)]
 pub(crate) use nap::let_mutexes_be_monopolized;
 pub use options::{Kind, PosixFlavour, PosixMutexOptions};
@@ -414,7 +414,7 @@ impl RawPosixMutex {
     #[cfg(loom)]
     pub(crate) fn assert_forgotten(&self) {
         assert_eq!(self.word.load(Ordering::Relaxed), 0);
-        let found = crate::private::repository().find_waiters(self.key());
+        let found = crate::private::waiter_table().find_waiters(self.key());
         assert!(found.is_none(), "somebody is counted still");
     }
 

@@ -11,14 +11,14 @@
 //! So one thread is left to use it for a while, and then another. ("Malthusian locks", Dice 2017: the
 //! surplus is culled.) While a lock is monopolized,
 //!
-//! * the heir **naps**: it sleeps, remains the heir meanwhile, and has the lock reserved once it
+//! * the successor **naps**: it sleeps, remains the successor meanwhile, and has the lock reserved once it
 //!   wakes up. So the holder's CPU has the lock for the length of a nap, no unlock wakes anybody, and
 //!   the lock is left to another thread after that;
-//! * others do not look. They become the heir at once, or park behind it at once.
+//! * others do not look. They become the successor at once, or park behind it at once.
 //!
 //! Naps become longer while the lock is found monopolized. If the holder leaves the lock
 //! alone meanwhile, no thread takes it until the nap ends. So the first nap is short, and after each
-//! one the heir checks whether the lock is still in use. A nap is *in vain* if it is not. Four in a
+//! one the successor checks whether the lock is still in use. A nap is *in vain* if it is not. Four in a
 //! row end a saturation, and put the naps at a lock of short sections on hold.
 //!
 //! Without these checks, bursts of 7 threads with 12 sections of 6 µs each ran at half of std's rate,
@@ -26,7 +26,7 @@
 //! each thread was done before the nap ended.
 //!
 //! ```text
-//!   CPU 0   A holds it, again and again ......................| finds it taken, is the heir, naps ...
+//!   CPU 0   A holds it, again and again ......................| finds it taken, is the successor, naps ...
 //!   CPU 1   B samples, naps               | has it reserved | B holds it, again and again ..........
 //! ```
 //!
@@ -35,7 +35,7 @@
 //! monopolized much sooner too ([`Limits::SCARCE`]).
 //!
 //! A holder may need another thread to go on: it waits for a condvar. Then it wakes one of those that
-//! are parked, past the heir that naps (`unlock.rs`). Without that, the lock is idle until the nap
+//! are parked, past the successor that naps (`unlock.rs`). Without that, the lock is idle until the nap
 //! ends, and naps gain a queue nothing.
 //!
 //! # Samples
@@ -43,12 +43,12 @@
 //! | of | shows | how | when |
 //! |----|-------|-----|------|
 //! | turns | short sections and gaps | a waiter reads the count of turns in the word, twice, [`SAMPLE`] apart | every 100 µs, and before each nap |
-//! | use | saturation | the heir leaves the lock alone, and looks at the word every [`LOOK_EVERY`] for [`ENOUGH_TURNS`] turns | once in 8 to 128 of those, and before every fifth nap |
+//! | use | saturation | the successor leaves the lock alone, and looks at the word every [`LOOK_EVERY`] for [`ENOUGH_TURNS`] turns | once in 8 to 128 of those, and before every fifth nap |
 //!
-//! The use says nothing of a mutex whose sections are so long that the heir gives up looking, or whose
+//! The use says nothing of a mutex whose sections are so long that the successor gives up looking, or whose
 //! holder sleeps.
 //!
-//! To the protocol (`throughput.rs`) an heir that naps is one that gets no CPU. This file knows no
+//! To the protocol (`throughput.rs`) a successor that naps is one that gets no CPU. This file knows no
 //! mutex and reads no clock.
 
 use super::policy::ROTATE_EVERY;
@@ -67,17 +67,17 @@ const MOST_WITHOUT: u32 = 4;
 pub(super) const LOOK_EVERY: Duration = Duration::from_nanos(500);
 /// After so many turns it is known.
 pub(super) const ENOUGH_TURNS: u32 = 8;
-/// The heir stops after this many looks, or this many at one section, and the use stays unknown: the
+/// The successor stops after this many looks, or this many at one section, and the use stays unknown: the
 /// section is long, or its thread has no CPU.
 pub(super) const MOST_LOOKS: u32 = 80;
 pub(super) const MOST_LOOKS_AT_ONE: u32 = 40;
-/// After a nap the heir looks so often whether a free lock is taken.
+/// After a nap the successor looks so often whether a free lock is taken.
 pub(super) const LOOKS_AFTER_NAP: u32 = 8;
 /// As many turns in a sample, in quarters, say enough.
 const SHORTEST_TURNS: u32 = 8;
 /// A sample of the use is seldomer by so many doublings at most.
 const MOST_DOUBLINGS: u32 = 4;
-/// So many naps in vain, in a row, put naps on hold. A nap at a lock in use may look so: the heir wakes
+/// So many naps in vain, in a row, put naps on hold. A nap at a lock in use may look so: the successor wakes
 /// up on the holder's CPU, and the holder was between two sections. (Tried: 1, with holds of 1 to 64
 /// samples: 0.96 of the throughput of 12 mutexes on a quiet machine, where 4 has 1.00.)
 const ENOUGH_IN_VAIN: u32 = 4;
@@ -131,17 +131,17 @@ const MONOPOLIZED: u32 = 13;
 const SATURATED: u32 = 67;
 const TURNS_FOR_ONE_USE: u32 = 8;
 
-/// How a lock is used while its heir leaves it alone.
+/// How a lock is used while its successor leaves it alone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Use {
-    /// How often the heir looked, and how often the lock was held.
+    /// How often the successor looked, and how often the lock was held.
     pub(super) looks: u32,
     pub(super) held: u32,
     /// How often it was taken.
     pub(super) turns: u32,
 }
 
-/// What an heir samples before it may nap.
+/// What a successor samples before it may nap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sample {
     Turns,
@@ -150,7 +150,7 @@ pub(super) enum Sample {
     Nothing,
 }
 
-/// Whether, and for how long, the heir of a lock naps: by the samples.
+/// Whether, and for how long, the successor of a lock naps: by the samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Monopoly {
     /// The mean of the last samples' turns, in quarters; 0 if there were none.
@@ -312,7 +312,7 @@ impl Monopoly {
         (next, 0)
     }
 
-    /// With a sample more, of so many turns, which took so long. And the nap of an heir that counted
+    /// With a sample more, of so many turns, which took so long. And the nap of a successor that counted
     /// it; 0: it does not nap.
     pub(super) fn with(self, turns: u32, took: u64) -> (Self, u64) {
         // Its use is known, and is sampled next. Or the waiter itself was preempted: 16 turns more may
@@ -386,7 +386,7 @@ mod tests {
 
     const TOOK: u64 = SAMPLE.as_nanos() as u64;
 
-    /// A record, and the naps of heirs that counted so many turns, one after another.
+    /// A record, and the naps of successors that counted so many turns, one after another.
     fn naps(monopoly: &mut Monopoly, turns: &[u32]) -> Vec<u64> {
         let nap = |&turns: &u32| {
             let (next, nap) = monopoly.with(turns, TOOK);

@@ -1,7 +1,7 @@
-//! Whether a lock is monopolized, and the nap of its heir: `monopoly.rs`, applied to a mutex.
+//! Whether a lock is monopolized, and the nap of its successor: `monopoly.rs`, applied to a mutex.
 //!
 //! What was counted is kept in the lock's record (`LockHistory`). In a model nothing is counted, and
-//! no heir naps; a lock counts as monopolized if the model says so.
+//! no successor naps; a lock counts as monopolized if the model says so.
 
 use super::RawPosixMutex;
 use super::monopoly::Monopoly;
@@ -54,13 +54,13 @@ mod counted {
         turns_of(mutex, spin::is_throttled() || spin::is_beside_others())
     }
 
-    /// Counts turns for a moment, while there is an heir, and returns for how many nanoseconds the heir
+    /// Counts turns for a moment, while there is a successor, and returns for how many nanoseconds the successor
     /// naps if the caller is that; 0: it does not.
     pub(in super::super) fn count_turns(mutex: &RawPosixMutex) -> u64 {
         let (began, before) = (Moment::now(), mutex.state());
         spin::pause_for(SAMPLE);
         let after = mutex.state();
-        let turns = match before.has_heir() && after.has_heir() {
+        let turns = match before.has_successor() && after.has_successor() {
             true => after.turns_since(before),
             false => 0,
         };
@@ -76,14 +76,14 @@ mod counted {
         nap
     }
 
-    /// Naps, as the heir, and notes whether the lock is still in use behind it.
+    /// Naps, as the successor, and notes whether the lock is still in use behind it.
     pub(in super::super) fn sleep(mutex: &RawPosixMutex, nap: u64) {
         let cpu = current_cpu();
         sched::sleep_nanoseconds(nap as i64);
         note_end(mutex, current_cpu() != cpu);
     }
 
-    /// Notes, as an heir that has just woken from its nap, whether the lock is still in use. If it was
+    /// Notes, as a successor that has just woken from its nap, whether the lock is still in use. If it was
     /// left alone, it is free and no thread takes it.
     ///
     /// `is_elsewhere`: on another CPU than before. That may be the holder's, which has lost it then.
@@ -118,7 +118,7 @@ mod counted {
         history_of(mutex).has_waited_lately(|| Moment::now().nanoseconds())
     }
 
-    /// Looks at how the lock is used, as its heir, which leaves it alone meanwhile. `None`: that
+    /// Looks at how the lock is used, as its successor, which leaves it alone meanwhile. `None`: that
     /// cannot be said.
     fn look_at_use(mutex: &RawPosixMutex) -> Option<Use> {
         let began = Moment::now();
@@ -127,7 +127,7 @@ mod counted {
         while looks < MOST_LOOKS && turns < ENOUGH_TURNS && unchanged < MOST_LOOKS_AT_ONE {
             spin::pause_for(LOOK_EVERY);
             let state = mutex.state();
-            if !state.has_heir() {
+            if !state.has_successor() {
                 return None;
             }
             looks += 1;
@@ -142,9 +142,9 @@ mod counted {
         is_right.then_some(Use { looks, held, turns })
     }
 
-    /// For how many nanoseconds the caller, the heir, naps; 0: it does not.
+    /// For how many nanoseconds the caller, the successor, naps; 0: it does not.
     ///
-    /// An heir that waits until some time does not: it might oversleep. (A wait that ends only because a thread is to
+    /// A successor that waits until some time does not: it might oversleep. (A wait that ends only because a thread is to
     /// leave it may be left that much later.) Nor does a real-time thread: others would have the lock for longer than
     /// it takes to wake it. The word of a mutex that keeps an owner counts no turns.
     pub(in super::super) fn due(
@@ -213,11 +213,11 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     use std::time::{Duration, Instant};
 
-    /// With another thread that takes the lock again and again, past an heir: for so many pauses each
+    /// With another thread that takes the lock again and again, past a successor: for so many pauses each
     /// time, and with so many between.
     fn beside_one(mutex: &RawPosixMutex, section: u32, gap: u32, test: impl FnOnce()) {
         let pause = |times| (0..times).for_each(|_| std::hint::spin_loop());
-        mutex.set(State::with_heir);
+        mutex.set(State::with_successor);
         // Of an earlier mutex at this place.
         history_of(mutex).note_counted(0, 0);
         let is_over = AtomicBool::new(false);
@@ -240,7 +240,7 @@ mod tests {
         });
     }
 
-    /// Whether the heir naps, sooner or later: samples in which this thread or the other had no CPU say nothing.
+    /// Whether the successor naps, sooner or later: samples in which this thread or the other had no CPU say nothing.
     fn naps(mutex: &RawPosixMutex, deadline: Option<&Deadline>, patience: Duration) -> bool {
         let began = Instant::now();
         while began.elapsed() < patience {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_heir_of_a_monopolized_lock_naps_unless_it_might_oversleep() {
+    fn the_successor_of_a_monopolized_lock_naps_unless_it_might_oversleep() {
         if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1) {
             return;
         }
@@ -282,7 +282,7 @@ mod tests {
     const LONG_ENOUGH: Duration = Duration::from_millis(200);
 
     #[test]
-    fn the_heir_of_a_saturated_lock_naps() {
+    fn the_successor_of_a_saturated_lock_naps() {
         if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1) {
             return;
         }
@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn naps_are_on_hold_at_a_lock_that_is_left_alone() {
         let mutex = RawPosixMutex::new();
-        mutex.set(State::with_heir);
+        mutex.set(State::with_successor);
         // Threads may have waited for a condvar with an earlier mutex at this place.
         let began = Instant::now();
         while has_waited_lately(&mutex) {
@@ -344,9 +344,9 @@ mod tests {
 
     /// In a nap the thread may come to another CPU, and such a nap says nothing.
     #[test]
-    fn an_heir_that_naps_at_a_lock_that_is_left_alone_naps_no_more() {
+    fn a_successor_that_naps_at_a_lock_that_is_left_alone_naps_no_more() {
         let mutex = RawPosixMutex::new();
-        mutex.set(State::with_heir);
+        mutex.set(State::with_successor);
         let (short, _) = Monopoly::default().with(4, SAMPLE.as_nanos() as u64);
         history_of(&mutex).note_counted(0, short.to_bits());
         let began = Instant::now();
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn the_heir_of_a_lock_with_long_gaps_does_not_nap() {
+    fn the_successor_of_a_lock_with_long_gaps_does_not_nap() {
         if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1) {
             return;
         }
@@ -399,9 +399,9 @@ mod tests {
         }
     }
 
-    /// A thread that was signalled is parked at a mutex that has an heir. Whether the holder wakes it as
+    /// A thread that was signalled is parked at a mutex that has a successor. Whether the holder wakes it as
     /// it gives the mutex back to wait for another condvar.
-    fn is_woken_past_heir(is_monopolized: bool) -> bool {
+    fn is_woken_past_successor(is_monopolized: bool) -> bool {
         let mutex = Box::new(
             PosixMutexOptions::new()
                 .flavour(PosixFlavour::Throughput)
@@ -423,7 +423,7 @@ mod tests {
             }
             mutex.lock();
             assert!(condvar.notify_one());
-            mutex.set(State::with_heir);
+            mutex.set(State::with_successor);
             note_use(&mutex, if is_monopolized { 80 } else { 20 });
             mutex.unlock_to_sleep(FromCondvar::ELSEWHERE);
             let began = Instant::now();
@@ -437,7 +437,7 @@ mod tests {
                 std::thread::yield_now();
             }
             mutex.lock();
-            mutex.set(State::without_heir);
+            mutex.set(State::without_successor);
             // SAFETY: locked above.
             unsafe { mutex.unlock() };
         });
@@ -445,8 +445,8 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_waits_for_a_condvar_wakes_another_past_an_heir_that_may_nap() {
-        assert!(is_woken_past_heir(true));
-        assert!(!is_woken_past_heir(false));
+    fn a_thread_that_waits_for_a_condvar_wakes_another_past_an_successor_that_may_nap() {
+        assert!(is_woken_past_successor(true));
+        assert!(!is_woken_past_successor(false));
     }
 }

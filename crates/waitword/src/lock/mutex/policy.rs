@@ -1,18 +1,18 @@
-//! Who lingers, who is the heir and who parks: the policy of the throughput and the adaptive
+//! Who lingers, who is the successor and who parks: the policy of the throughput and the adaptive
 //! flavour.
 //!
 //! For how long a waiter stays awake, and what it does meanwhile, is the policy of all locks
 //! ([`SpinPolicy`]). This one adds who is served:
 //!
-//! * A waiter becomes the heir, if there is none, after [`ANONYMOUS`] yields, or at once if others
+//! * A waiter becomes the successor, if there is none, after [`ANONYMOUS`] yields, or at once if others
 //!   are parked: so no unlock wakes one of them while it is awake. Before that it leaves no trace
 //!   in the word, and the holder's fast paths are what they are without contention.
-//! * The heir that has spent its budget has the lock reserved, if the lock was taken past it
-//!   meanwhile: the next unlock leaves it to the heir. If nobody took it, its holder keeps it for
-//!   long, and the heir parks.
-//! * A reserved lock that is free for longer than [`HEIR_RUNS_WITHIN`] has an heir that does not
+//! * The successor that has spent its budget has the lock reserved, if the lock was taken past it
+//!   meanwhile: the next unlock leaves it to the successor. If nobody took it, its holder keeps it for
+//!   long, and the successor parks.
+//! * A reserved lock that is free for longer than [`SUCCESSOR_RUNS_WITHIN`] has a successor that does not
 //!   run, and is anybody's.
-//! * Every [`ROTATE_EVERY`], a waiter that would become the heir parks in the place of the one who
+//! * Every [`ROTATE_EVERY`], a waiter that would become the successor parks in the place of the one who
 //!   has waited longest.
 //!
 //! What is different at a lock that one CPU has to itself is in `monopoly.rs`.
@@ -21,13 +21,13 @@
 
 use crate::park::spin::{LONGEST_STAY, SpinPolicy};
 
-/// Yields before a waiter becomes the heir: some 3 µs if no other thread runs. Tried: 3, 15 and 30,
+/// Yields before a waiter becomes the successor: some 3 µs if no other thread runs. Tried: 3, 15 and 30,
 /// within the noise.
 const ANONYMOUS: u32 = 7;
-/// For how long a free lock is left to its heir: longer than a yield, after which the heir looks
+/// For how long a free lock is left to its successor: longer than a yield, after which the successor looks
 /// again.
-const HEIR_RUNS_WITHIN: u64 = 2_000;
-/// For how long an heir stays awake for a lock that is reserved for it.
+const SUCCESSOR_RUNS_WITHIN: u64 = 2_000;
+/// For how long a successor stays awake for a lock that is reserved for it.
 const RESERVED_FOR: u64 = LONGEST_STAY / 2;
 /// How often, at most, a waiter that has just come parks in the place of one that has waited for
 /// long, in nanoseconds. To wake that one takes some 10 µs of CPU: 2 % of the time. Tried: 50, 100,
@@ -37,28 +37,28 @@ pub(super) const ROTATE_EVERY: u64 = 500_000;
 /// What a waiter sees of the lock.
 #[derive(Clone, Copy)]
 pub(super) struct Seen {
-    /// It is free, but left to the heir.
+    /// It is free, but left to the successor.
     pub(super) is_reserved: bool,
-    pub(super) has_heir: bool,
+    pub(super) has_successor: bool,
     pub(super) has_parked: bool,
     pub(super) is_monopolized: bool,
-    /// The heir is to count turns.
+    /// The successor is to count turns.
     pub(super) is_sample_due: bool,
 }
 
-/// What a waiter that is not the heir does next.
+/// What a waiter that is not the successor does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Newcomer {
     Linger,
-    /// It takes the lock past its heir.
+    /// It takes the lock past its successor.
     TakeReserved,
-    BecomeHeir,
+    BecomeSuccessor,
     Park,
 }
 
-/// What the heir does next.
+/// What the successor does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heir {
+pub(super) enum Successor {
     Linger,
     /// It has the lock reserved, and lingers on.
     Reserve,
@@ -70,7 +70,7 @@ pub(super) enum Heir {
 #[derive(Clone, Copy)]
 pub(super) struct Policy {
     spin: SpinPolicy,
-    /// Since when the lock has been seen free and left to its heir.
+    /// Since when the lock has been seen free and left to its successor.
     seen_reserved: Option<u64>,
     /// Since when it is reserved for this one.
     reserved: Option<u64>,
@@ -96,7 +96,7 @@ impl Policy {
     /// Stays awake for a moment longer.
     pub(super) fn linger(&mut self, linger: impl FnOnce(&mut SpinPolicy) -> bool) {
         if linger(&mut self.spin) {
-            // Others ran, perhaps the heir: this may be another reservation.
+            // Others ran, perhaps the successor: this may be another reservation.
             self.seen_reserved = None;
         }
     }
@@ -104,7 +104,7 @@ impl Policy {
     pub(super) fn newcomer(&mut self, now: u64, seen: Seen) -> Newcomer {
         if seen.is_reserved {
             let since = *self.seen_reserved.get_or_insert(now);
-            return match now.wrapping_sub(since) > HEIR_RUNS_WITHIN {
+            return match now.wrapping_sub(since) > SUCCESSOR_RUNS_WITHIN {
                 true => Newcomer::TakeReserved,
                 false => Newcomer::Linger,
             };
@@ -112,31 +112,37 @@ impl Policy {
         self.seen_reserved = None;
         let is_over = self.spin.is_over(now) || seen.is_monopolized;
         match seen {
-            Seen { has_heir: true, .. } if is_over => Newcomer::Park,
-            Seen { has_heir: true, .. } => Newcomer::Linger,
-            _ if is_over || seen.has_parked || seen.is_sample_due => Newcomer::BecomeHeir,
-            _ if self.spin.yields() >= ANONYMOUS => Newcomer::BecomeHeir,
+            Seen {
+                has_successor: true,
+                ..
+            } if is_over => Newcomer::Park,
+            Seen {
+                has_successor: true,
+                ..
+            } => Newcomer::Linger,
+            _ if is_over || seen.has_parked || seen.is_sample_due => Newcomer::BecomeSuccessor,
+            _ if self.spin.yields() >= ANONYMOUS => Newcomer::BecomeSuccessor,
             _ => Newcomer::Linger,
         }
     }
 
-    /// As the heir that has napped: the lock is reserved for it.
+    /// As the successor that has napped: the lock is reserved for it.
     pub(super) fn reserve(&mut self, now: u64) {
         self.reserved = Some(now);
     }
 
-    /// `was_taken`: since it became the heir, by others.
-    pub(super) fn heir(&mut self, now: u64, was_taken: bool) -> Heir {
+    /// `was_taken`: since it became the successor, by others.
+    pub(super) fn successor(&mut self, now: u64, was_taken: bool) -> Successor {
         match self.reserved {
-            Some(since) if now.wrapping_sub(since) > RESERVED_FOR => Heir::Park,
+            Some(since) if now.wrapping_sub(since) > RESERVED_FOR => Successor::Park,
             None if self.spin.is_over(now) => match was_taken {
                 true => {
                     self.reserved = Some(now);
-                    Heir::Reserve
+                    Successor::Reserve
                 }
-                false => Heir::Park,
+                false => Successor::Park,
             },
-            _ => Heir::Linger,
+            _ => Successor::Linger,
         }
     }
 }
@@ -148,18 +154,18 @@ mod tests {
 
     const HELD: Seen = Seen {
         is_reserved: false,
-        has_heir: false,
+        has_successor: false,
         has_parked: false,
         is_monopolized: false,
         is_sample_due: false,
     };
-    const WITH_HEIR: Seen = Seen {
-        has_heir: true,
+    const WITH_SUCCESSOR: Seen = Seen {
+        has_successor: true,
         ..HELD
     };
     const RESERVED: Seen = Seen {
         is_reserved: true,
-        ..WITH_HEIR
+        ..WITH_SUCCESSOR
     };
 
     /// A clock that goes on as a load says.
@@ -193,13 +199,13 @@ mod tests {
     }
 
     #[test]
-    fn alone_it_lingers_without_a_trace_and_then_becomes_the_heir() {
+    fn alone_it_lingers_without_a_trace_and_then_becomes_the_successor() {
         let mut load = Load::begin(LONGEST_STAY);
         for _ in 0..ANONYMOUS {
             assert_eq!(load.newcomer(HELD), Newcomer::Linger);
             load.yields(400);
         }
-        assert_eq!(load.newcomer(HELD), Newcomer::BecomeHeir);
+        assert_eq!(load.newcomer(HELD), Newcomer::BecomeSuccessor);
         // At once, if others are parked whom the next unlock would wake.
         let seen = Seen {
             has_parked: true,
@@ -207,19 +213,19 @@ mod tests {
         };
         assert_eq!(
             Load::begin(LONGEST_STAY).newcomer(seen),
-            Newcomer::BecomeHeir
+            Newcomer::BecomeSuccessor
         );
     }
 
     #[test]
-    fn behind_an_heir_it_parks_when_it_has_spent_its_budget() {
+    fn behind_an_successor_it_parks_when_it_has_spent_its_budget() {
         let mut load = Load::begin(10_000);
         let mut yields = 0;
-        while load.newcomer(WITH_HEIR) == Newcomer::Linger {
+        while load.newcomer(WITH_SUCCESSOR) == Newcomer::Linger {
             load.yields(400);
             yields += 1;
         }
-        assert_eq!(load.newcomer(WITH_HEIR), Newcomer::Park);
+        assert_eq!(load.newcomer(WITH_SUCCESSOR), Newcomer::Park);
         assert_eq!(yields, 10_000 / 500);
     }
 
@@ -228,7 +234,7 @@ mod tests {
         for took in [2_000, 3_000_000] {
             let mut load = Load::begin(LONGEST_STAY);
             let mut yields = 0;
-            while load.newcomer(WITH_HEIR) == Newcomer::Linger {
+            while load.newcomer(WITH_SUCCESSOR) == Newcomer::Linger {
                 load.yields(took);
                 yields += 1;
             }
@@ -237,13 +243,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reserved_lock_is_left_to_its_heir_for_a_moment_only() {
+    fn a_reserved_lock_is_left_to_its_successor_for_a_moment_only() {
         // However much it has spent before.
         for spent in [0, LONGEST_STAY] {
             let mut load = Load::begin(LONGEST_STAY);
             load.now += spent;
             assert_eq!(load.newcomer(RESERVED), Newcomer::Linger);
-            load.now += HEIR_RUNS_WITHIN;
+            load.now += SUCCESSOR_RUNS_WITHIN;
             assert_eq!(load.newcomer(RESERVED), Newcomer::Linger);
             load.now += 1;
             assert_eq!(load.newcomer(RESERVED), Newcomer::TakeReserved);
@@ -251,28 +257,28 @@ mod tests {
     }
 
     #[test]
-    fn a_reservation_that_ends_or_may_have_ended_is_not_held_against_the_next_heir() {
+    fn a_reservation_that_ends_or_may_have_ended_is_not_held_against_the_next_successor() {
         let mut load = Load::begin(LONGEST_STAY);
         assert_eq!(load.newcomer(RESERVED), Newcomer::Linger);
-        load.now += HEIR_RUNS_WITHIN;
-        assert_eq!(load.newcomer(WITH_HEIR), Newcomer::Linger);
+        load.now += SUCCESSOR_RUNS_WITHIN;
+        assert_eq!(load.newcomer(WITH_SUCCESSOR), Newcomer::Linger);
         load.now += 1;
         assert_eq!(load.newcomer(RESERVED), Newcomer::Linger);
-        // Others ran on this CPU, the heir perhaps.
-        load.yields(HEIR_RUNS_WITHIN + 1);
+        // Others ran on this CPU, the successor perhaps.
+        load.yields(SUCCESSOR_RUNS_WITHIN + 1);
         assert_eq!(load.newcomer(RESERVED), Newcomer::Linger);
     }
 
     #[test]
-    fn an_heir_has_the_lock_reserved_if_it_was_taken_past_it() {
+    fn a_successor_has_the_lock_reserved_if_it_was_taken_past_it() {
         let mut load = Load::begin(5_000);
-        assert_eq!(load.stay.heir(load.now, true), Heir::Linger);
+        assert_eq!(load.stay.successor(load.now, true), Successor::Linger);
         load.now += 5_000;
-        assert_eq!(load.stay.heir(load.now, true), Heir::Reserve);
+        assert_eq!(load.stay.successor(load.now, true), Successor::Reserve);
         assert!(load.stay.is_reserved());
-        assert_eq!(load.stay.heir(load.now, true), Heir::Linger);
+        assert_eq!(load.stay.successor(load.now, true), Successor::Linger);
         load.now += RESERVED_FOR + 1;
-        assert_eq!(load.stay.heir(load.now, true), Heir::Park);
+        assert_eq!(load.stay.successor(load.now, true), Successor::Park);
     }
 
     #[test]
@@ -282,29 +288,29 @@ mod tests {
             ..seen
         };
         let come = |seen| Load::begin(LONGEST_STAY).newcomer(seen);
-        assert_eq!(come(monopolized(HELD)), Newcomer::BecomeHeir);
-        assert_eq!(come(monopolized(WITH_HEIR)), Newcomer::Park);
+        assert_eq!(come(monopolized(HELD)), Newcomer::BecomeSuccessor);
+        assert_eq!(come(monopolized(WITH_SUCCESSOR)), Newcomer::Park);
         assert_eq!(come(monopolized(RESERVED)), Newcomer::Linger);
         let due = Seen {
             is_sample_due: true,
             ..HELD
         };
-        assert_eq!(come(due), Newcomer::BecomeHeir);
+        assert_eq!(come(due), Newcomer::BecomeSuccessor);
     }
 
     #[test]
-    fn an_heir_that_has_napped_does_not_wait_for_long() {
+    fn a_successor_that_has_napped_does_not_wait_for_long() {
         let mut load = Load::begin(LONGEST_STAY);
         load.stay.reserve(load.now);
-        assert_eq!(load.stay.heir(load.now, false), Heir::Linger);
+        assert_eq!(load.stay.successor(load.now, false), Successor::Linger);
         load.now += RESERVED_FOR + 1;
-        assert_eq!(load.stay.heir(load.now, false), Heir::Park);
+        assert_eq!(load.stay.successor(load.now, false), Successor::Park);
     }
 
     #[test]
-    fn an_heir_whose_holder_keeps_the_lock_parks() {
+    fn a_successor_whose_holder_keeps_the_lock_parks() {
         let mut load = Load::begin(5_000);
         load.now += 5_000;
-        assert_eq!(load.stay.heir(load.now, false), Heir::Park);
+        assert_eq!(load.stay.successor(load.now, false), Successor::Park);
     }
 }

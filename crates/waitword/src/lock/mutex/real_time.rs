@@ -6,15 +6,15 @@
 //!
 //! * **The queue is in the order of priorities** at all times. Waiters that have waited before go
 //!   to the front of those of their own priority, and of no others.
-//! * **A real-time thread that parks sets URGENT**, which removes the heir from the word. The
-//!   unlock that follows therefore goes to the queue, though the former heir may still be awake.
-//!   That one parks as soon as it sees URGENT. While it is set no thread becomes the heir.
+//! * **A real-time thread that parks sets URGENT**, which removes the successor from the word. The
+//!   unlock that follows therefore goes to the queue, though the former successor may still be awake.
+//!   That one parks as soon as it sees URGENT. While it is set no thread becomes the successor.
 //! * **An unlock that finds a real-time thread in front** hands it the lock, if its priority is
 //!   higher than the unlocker's. If it is not, the unlock wakes it and others may take the lock
 //!   first, as they can at any futex: to keep the lock for a thread that must wait for the CPU of
 //!   the unlocker would cost a switch for each section.
-//! * **A real-time thread takes any free lock**, also one that is reserved for the heir, does not
-//!   step aside for others, and does not make way for an heir that is late.
+//! * **A real-time thread takes any free lock**, also one that is reserved for the successor, does not
+//!   step aside for others, and does not make way for a successor that is late.
 //! * **It spins no longer than other waiters**, and not at all where URGENT is set.
 //!
 //! The priority of a thread is looked up when it parks, and at most every 10 ms (`sys/sched.rs`).
@@ -26,19 +26,19 @@
 //!
 //! URGENT is set under the bucket's lock, by a thread that parks and sees that the lock is held, or
 //! by a condvar that moves waiters to a lock that is held, or that has just woken a waiter that
-//! will take it. So from there on an unlock will look at the queue, and the heir that was removed
-//! need not see to it that another waiter wakes up. It may act as if it were the heir still: it
-//! takes the lock if it is free, it parks if it is held, and each of these may remove an heir that
+//! will take it. So from there on an unlock will look at the queue, and the successor that was removed
+//! need not see to it that another waiter wakes up. It may act as if it were the successor still: it
+//! takes the lock if it is free, it parks if it is held, and each of these may remove a successor that
 //! was appointed since, for which the same holds.
 //!
-//! URGENT is HANDOFF without an heir (`word.rs`). It may be left over from a waiter that is gone;
+//! URGENT is HANDOFF without a successor (`word.rs`). It may be left over from a waiter that is gone;
 //! the next unlock clears it.
 
 use super::RawPosixMutex;
 use super::waiter::HOLDER;
 use super::waiter::Waiter;
 use crate::futex::parking::{self, Token};
-use crate::private::repository;
+use crate::private::waiter_table;
 use crate::stats::{self, Event};
 use crate::sys::sched;
 
@@ -65,7 +65,7 @@ fn unlock_urgently(mutex: &RawPosixMutex) -> bool {
             0
         }
     };
-    parking::unpark_one(repository(), mutex.key(), is_real_time, change);
+    parking::unpark_one(waiter_table(), mutex.key(), is_real_time, change);
     is_released
 }
 
@@ -81,7 +81,7 @@ impl RawPosixMutex {
             highest.set(highest.get().max(Waiter(kind).priority()));
             Choice::Pass
         };
-        unpark(repository(), self.key(), look, |_| 0);
+        unpark(waiter_table(), self.key(), look, |_| 0);
         highest.get()
     }
 }
@@ -110,7 +110,7 @@ pub(super) fn release_to(
             stats::count(Event::HandOffs);
             HOLDER
         }
-        // Not as the heir: no waiter depends on it.
+        // Not as the successor: no waiter depends on it.
         false => 0,
     }
 }

@@ -383,7 +383,7 @@ impl RawPosixMutex {
 
     /// Gives back what the caller holds once, if no waiter has to be woken.
     fn release_owned_to_the_awake(&self, state: State) -> GivenBack<'_> {
-        let must_wake = state.has_parked() && !state.has_heir();
+        let must_wake = state.has_parked() && !state.has_successor();
         if must_wake || !is_owned(self) {
             return GivenBack::No;
         }
@@ -462,11 +462,11 @@ mod tests {
         }
     }
 
-    /// Past an heir that is awake, and others that are parked.
+    /// Past a successor that is awake, and others that are parked.
     #[test]
     fn an_owner_comes_and_goes_past_those_who_wait() {
         let mutex = recursive();
-        mutex.set(|state| state.with_parked(true).with_heir());
+        mutex.set(|state| state.with_parked(true).with_successor());
         let waiting = mutex.state();
         assert!(mutex.lock_owned_at_once());
         assert!(is_mine(&mutex));
@@ -488,7 +488,7 @@ mod tests {
         mutex.set(|state| state.with_parked(true));
         let held = mutex.state();
         assert!(!is_given_back(&mutex));
-        mutex.set(State::with_heir);
+        mutex.set(State::with_successor);
         std::thread::scope(|threads| {
             threads.spawn(|| {
                 assert!(!mutex.lock_owned_at_once());
@@ -496,7 +496,7 @@ mod tests {
             });
         });
         assert!(is_mine(&mutex));
-        assert_eq!(mutex.state(), held.with_heir());
+        assert_eq!(mutex.state(), held.with_successor());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! initialisers are zeros, cannot write anything else into them. Who wants all of these to wait in another way says so here.
 //!
 //! It is asked on contended paths only, each time anew. The three flavours work on the same word and may meet on one mutex
-//! (they do for a moment if this is set while a mutex is in use): an unlock of any of them serves heir, reservation and parked
+//! (they do for a moment if this is set while a mutex is in use): an unlock of any of them serves successor, reservation and parked
 //! waiters as it finds them, and a waiter goes on as what it was woken as.
 
 use super::{LockError, PosixFlavour};

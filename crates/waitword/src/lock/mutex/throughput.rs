@@ -6,60 +6,60 @@
 //! A lock is used most when a thread that is running takes it again and again: nothing moves between CPUs, nobody is
 //! woken. It is used least when it is handed to a thread that sleeps: then nobody has it for as long as a wake-up
 //! takes. So a running thread may take a free lock past all who wait (*barging*), and what must be bounded is for how
-//! long. What is bounded here is the time of one waiter, the **heir**.
+//! long. What is bounded here is the time of one waiter, the **successor**.
 //!
 //! # Waiters
 //!
 //! A waiter first stays awake: `policy.rs` says how, for how long, and why. While it does, it may
 //! take the lock like any thread that comes. Then it parks.
 //!
-//! At most one of the waiters that are awake is the **heir**, whose number stands in the word.
-//! While there is an heir, unlocks wake nobody: it will take the lock, or see to it that another
-//! one wakes up. A waiter becomes the heir as an unlock wakes it; or by itself, if there is none.
-//! If others take the lock past the heir for as long as it stays awake, it has the lock reserved
-//! (HANDOFF): the next unlock leaves it to the heir. A hand-over to a thread that is awake costs
-//! what it costs to move two cache lines. If the holder keeps the lock for as long, the heir parks:
-//! in front of all others if it was woken, else behind them. Where a second CPU would not help, the heir
+//! At most one of the waiters that are awake is the **successor**, whose number stands in the word.
+//! While there is a successor, unlocks wake nobody: it will take the lock, or see to it that another
+//! one wakes up. A waiter becomes the successor as an unlock wakes it; or by itself, if there is none.
+//! If others take the lock past the successor for as long as it stays awake, it has the lock reserved
+//! (HANDOFF): the next unlock leaves it to the successor. A hand-over to a thread that is awake costs
+//! what it costs to move two cache lines. If the holder keeps the lock for as long, the successor parks:
+//! in front of all others if it was woken, else behind them. Where a second CPU would not help, the successor
 //! naps before it has the lock reserved (`monopoly.rs`, `nap.rs`).
 //!
 //! "In front" is in front of those of the same priority: a real-time thread that waits comes before
-//! all of this, and an heir of a lower priority does not count (`real_time.rs`).
+//! all of this, and a successor of a lower priority does not count (`real_time.rs`).
 //!
-//! A waiter that would become the heir while others are parked, one of which has waited for a
-//! while, **steps aside** now and then: it parks in that one's place and wakes it as the heir. That
+//! A waiter that would become the successor while others are parked, one of which has waited for a
+//! while, **steps aside** now and then: it parks in that one's place and wakes it as the successor. That
 //! wake-up takes place on the CPU of a thread that has nothing better to do, while the holder works
 //! on; and it is what makes all threads take turns.
 //!
-//! A thread that was signalled at a condvar wakes up as no heir, unless it is one of a chain, or there
+//! A thread that was signalled at a condvar wakes up as no successor, unless it is one of a chain, or there
 //! is one CPU only (`extras.rs`): the next signal wakes the next thread, whether or not this one runs yet. If it
-//! were the heir, all who are signalled would come one by one, each after a switch.
+//! were the successor, all who are signalled would come one by one, each after a switch.
 //!
 //! ```text
-//!   CPU 0   A holds it, again and again ........| B is woken, heir, stays awake | B holds it ...
-//!   CPU 1   C waits awake, heir | C holds it ...................................| D is woken, heir ...
+//!   CPU 0   A holds it, again and again ........| B is woken, successor, stays awake | B holds it ...
+//!   CPU 1   C waits awake, successor | C holds it ...................................| D is woken, successor ...
 //!                               ▲               ▲
-//!                               C had it        A comes again, finds no heir, and parks in B's place
+//!                               C had it        A comes again, finds no successor, and parks in B's place
 //!                               reserved
 //! ```
 //!
 //! # Who wakes the parked
 //!
-//! | event | there is an heir | there is none |
+//! | event | there is a successor | there is none |
 //! |-------|------------------|---------------|
-//! | unlock, somebody parked | nobody; if it is late, the oldest that came to the mutex itself (`late_heir.rs`); if it may nap and the thread goes to wait for a condvar, one as if there were none, but not as heir | the oldest, as heir; if it is IMPATIENT or a real-time thread, it is handed the lock itself |
-//! | a waiter has stayed awake for long enough | it parks | it becomes the heir, or steps aside for one that it wakes as the heir |
-//! | the heir takes the lock | | its unlock, or who comes meanwhile |
-//! | a waiter parks | if the lock is held, or reserved for the heir: the unlock, or the heir | only while the lock is held: the unlock |
-//! | the heir's deadline passes | it wakes the oldest as heir | |
+//! | unlock, somebody parked | nobody; if it is late, the oldest that came to the mutex itself (`late_successor.rs`); if it may nap and the thread goes to wait for a condvar, one as if there were none, but not as successor | the oldest, as successor; if it is IMPATIENT or a real-time thread, it is handed the lock itself |
+//! | a waiter has stayed awake for long enough | it parks | it becomes the successor, or steps aside for one that it wakes as the successor |
+//! | the successor takes the lock | | its unlock, or who comes meanwhile |
+//! | a waiter parks | if the lock is held, or reserved for the successor: the unlock, or the successor | only while the lock is held: the unlock |
+//! | the successor's deadline passes | it wakes the oldest as successor | |
 //!
 //! An unlock by a thread that begins to wait for a condvar passes over those that come from the same
 //! one, if another waits (`unlock.rs`).
 //!
 //! # Invariants
 //!
-//! 1. If somebody is parked and the lock is free, there is an heir, or the unlock that freed it is about to wake one, or a waiter was woken
+//! 1. If somebody is parked and the lock is free, there is a successor, or the unlock that freed it is about to wake one, or a waiter was woken
 //!    that will take the lock or find it held.
-//! 2. The heir's number in the word stands for exactly one thread, which alone removes it. (With real-time threads, for a thread
+//! 2. The successor's number in the word stands for exactly one thread, which alone removes it. (With real-time threads, for a thread
 //!    that is awake or others will be; `real_time.rs` says why that is enough.)
 //! 3. PARKED is set and cleared under the bucket's lock.
 //! 4. An unlock's last access to the word is the one that releases it; with somebody to wake, under
@@ -71,15 +71,15 @@
 //! table that the waiter stands in is found. All other changes of the word are Relaxed: they order nothing.
 
 use super::nap::{self, SAMPLE_EVERY, is_monopolized};
-use super::policy::{Heir, Newcomer, Policy, ROTATE_EVERY, Seen};
-use super::waiter::{HEIR, HOLDER, LOOK_THROUGH, Moment, PASSED_OVER_FOR, Waiter};
+use super::policy::{Newcomer, Policy, ROTATE_EVERY, Seen, Successor};
+use super::waiter::{HOLDER, LOOK_THROUGH, Moment, PASSED_OVER_FOR, SUCCESSOR, Waiter};
 use super::word::State;
 use super::{LockTimedOut, PosixFlavour, RawPosixMutex};
 use crate::atomic::Ordering;
 use crate::futex::parking::{self, Parked, Token};
 use crate::park::Until;
 use crate::park::spin::{self, FirstLooks, LockHistory};
-use crate::private::{Choice, repository};
+use crate::private::{Choice, waiter_table};
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
 
@@ -91,7 +91,7 @@ const STEP_ASIDE_AFTER: u64 = 30;
 
 enum Role {
     Newcomer,
-    Heir,
+    Successor,
 }
 
 /// A thread on its way to the lock.
@@ -99,10 +99,10 @@ struct Contender<'a> {
     mutex: &'a RawPosixMutex,
     deadline: Option<&'a Deadline>,
     began: Moment,
-    /// When it became the heir for the first time.
-    heir_since: Option<Moment>,
+    /// When it became the successor for the first time.
+    successor_since: Option<Moment>,
     has_stepped_aside: bool,
-    /// It became the heir by itself, and was not woken as such.
+    /// It became the successor by itself, and was not woken as such.
     is_self_appointed: bool,
     /// Since it began to linger, if it does.
     stay: Option<Policy>,
@@ -120,7 +120,7 @@ type Outcome = Result<Option<Role>, LockTimedOut>;
 /// It has the lock.
 const LOCKED: Outcome = Ok(None);
 const NEWCOMER: Outcome = Ok(Some(Role::Newcomer));
-const BECAME_HEIR: Outcome = Ok(Some(Role::Heir));
+const BECAME_SUCCESSOR: Outcome = Ok(Some(Role::Successor));
 
 /// Takes the lock, as a thread that has found it taken; or as one that was woken with a token from where
 /// a condvar moved it.
@@ -132,11 +132,11 @@ pub(in crate::lock) fn lock(
 ) -> Result<(), LockTimedOut> {
     match woken_with {
         // What most who are woken find.
-        HEIR if try_inherit(mutex) => {
+        SUCCESSOR if try_inherit(mutex) => {
             mutex.note_woken(true);
             return Ok(());
         }
-        HEIR => mutex.note_woken(false),
+        SUCCESSOR => mutex.note_woken(false),
         _ if looks(mutex) => return Ok(()),
         _ => {}
     }
@@ -187,7 +187,7 @@ fn may_stay_awake() -> bool {
     cfg!(loom) || spin::is_allowed()
 }
 
-/// As the heir: takes the lock if it is free.
+/// As the successor: takes the lock if it is free.
 fn try_inherit(mutex: &RawPosixMutex) -> bool {
     let mut state = mutex.state();
     while !state.is_locked() {
@@ -195,8 +195,8 @@ fn try_inherit(mutex: &RawPosixMutex) -> bool {
             Ok(()) => {
                 #[cfg(loom)]
                 assert!(
-                    state.has_heir() || crate::sys::sched::some_are_real_time(),
-                    "it inherits, and is not the heir"
+                    state.has_successor() || crate::sys::sched::some_are_real_time(),
+                    "it inherits, and is not the successor"
                 );
                 return true;
             }
@@ -210,7 +210,7 @@ fn try_inherit(mutex: &RawPosixMutex) -> bool {
 fn after(parked: Parked) -> Outcome {
     match parked {
         Parked::Woken(HOLDER) => LOCKED,
-        Parked::Woken(HEIR) => BECAME_HEIR,
+        Parked::Woken(SUCCESSOR) => BECAME_SUCCESSOR,
         Parked::TimedOut => Err(LockTimedOut),
         // Also one that was woken as an extra while it waited for the mutex and for no condvar.
         Parked::Woken(_) | Parked::Invalid | Parked::Interrupted => NEWCOMER,
@@ -223,7 +223,7 @@ impl<'a> Contender<'a> {
             mutex,
             deadline,
             began: Moment::now(),
-            heir_since: None,
+            successor_since: None,
             has_stepped_aside: false,
             is_self_appointed: false,
             stay: None,
@@ -245,7 +245,7 @@ impl<'a> Contender<'a> {
                     return Ok(());
                 }
                 Some(Role::Newcomer) => self.come(),
-                Some(Role::Heir) => self.inherit(),
+                Some(Role::Successor) => self.inherit(),
             };
         }
     }
@@ -261,7 +261,7 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// Takes the lock, parks behind the heir, or becomes it.
+    /// Takes the lock, parks behind the successor, or becomes it.
     fn come(&mut self) -> Outcome {
         let state = self.mutex.state();
         if state.may_barge() || self.is_real_time && !state.is_locked() {
@@ -282,13 +282,13 @@ impl<'a> Contender<'a> {
         // The word of one that keeps an owner counts no turns.
         let is_sample_due = !state.is_special() && self.history.is_sample_due(now, SAMPLE_EVERY);
         #[cfg(not(loom))]
-        if state.has_heir() && is_sample_due {
+        if state.has_successor() && is_sample_due {
             nap::count_turns(self.mutex);
             return NEWCOMER;
         }
         let seen = Seen {
             is_reserved: state.is_reserved(),
-            has_heir: state.has_heir(),
+            has_successor: state.has_successor(),
             has_parked: state.has_parked(),
             is_monopolized: is_monopolized(self.mutex),
             is_sample_due,
@@ -305,10 +305,14 @@ impl<'a> Contender<'a> {
                     return LOCKED;
                 }
             }
-            Newcomer::BecomeHeir => {
-                let heir = state.with_heir();
-                if self.mutex.change(state, heir, Ordering::Relaxed).is_ok() {
-                    return self.be_heir(now, state.has_parked());
+            Newcomer::BecomeSuccessor => {
+                let successor = state.with_successor();
+                if self
+                    .mutex
+                    .change(state, successor, Ordering::Relaxed)
+                    .is_ok()
+                {
+                    return self.be_successor(now, state.has_parked());
                 }
             }
             Newcomer::Park => {
@@ -319,17 +323,17 @@ impl<'a> Contender<'a> {
         NEWCOMER
     }
 
-    /// As one who has just become the heir by itself.
-    fn be_heir(&mut self, now: u64, others_are_parked: bool) -> Outcome {
+    /// As one who has just become the successor by itself.
+    fn be_successor(&mut self, now: u64, others_are_parked: bool) -> Outcome {
         self.is_self_appointed = true;
         if others_are_parked && !self.has_stepped_aside && self.history.rotates(now, ROTATE_EVERY) {
             return self.step_aside();
         }
-        self.mutex.note_heir(Moment::now());
-        BECAME_HEIR
+        self.mutex.note_successor(Moment::now());
+        BECAME_SUCCESSOR
     }
 
-    /// As the heir: naps if the lock is monopolized, and returns whether it has.
+    /// As the successor: naps if the lock is monopolized, and returns whether it has.
     #[cfg(not(loom))]
     fn naps(&mut self) -> bool {
         let began = Moment::now();
@@ -341,13 +345,13 @@ impl<'a> Contender<'a> {
         stats::count(Event::Sleeps);
         // It is late behind that only.
         let ends = began.later(nap);
-        self.mutex.note_heir(ends);
+        self.mutex.note_successor(ends);
         nap::sleep(self.mutex, nap);
         spin::wanted_cpu(ends.nanoseconds(), Moment::now().nanoseconds());
         true
     }
 
-    /// Whether its deadline has passed, which a park finds out, or an heir that resigns.
+    /// Whether its deadline has passed, which a park finds out, or a successor that resigns.
     fn is_out_of_time(&self) -> bool {
         self.deadline.is_some_and(Deadline::has_passed)
     }
@@ -386,7 +390,7 @@ impl<'a> Contender<'a> {
         waiter
     }
 
-    /// Parks behind the others, if it must: only while there is an heir, or an unlock will look at the
+    /// Parks behind the others, if it must: only while there is a successor, or an unlock will look at the
     /// queue.
     fn park(&mut self, must: impl Fn(State) -> bool) -> Outcome {
         let waiter = self.waiter();
@@ -397,7 +401,7 @@ impl<'a> Contender<'a> {
         }
         self.note_parking();
         after(parking::park(
-            repository(),
+            waiter_table(),
             self.mutex.key(),
             waiter.entry(),
             Until::asleep(self.deadline),
@@ -422,17 +426,17 @@ impl<'a> Contender<'a> {
             true => parking::park_in_front,
             false => parking::park,
         };
-        park(repository(), mutex.key(), entry, until, announce, left)
+        park(waiter_table(), mutex.key(), entry, until, announce, left)
     }
 
-    /// As the heir: parks in the place of one who has waited longer and is the heir from now on. Most of all one
+    /// As the successor: parks in the place of one who has waited longer and is the successor from now on. Most of all one
     /// who ran here, where a CPU is about to become free.
     #[cold]
     fn step_aside(&mut self) -> Outcome {
         self.has_stepped_aside = true;
         let me = self.waiter();
         if me.is_real_time() {
-            return BECAME_HEIR;
+            return BECAME_SUCCESSOR;
         }
         let now = Moment::now();
         let (mut seen, mut found) = (0, false);
@@ -452,20 +456,20 @@ impl<'a> Contender<'a> {
                 return Choice::Pass;
             }
             found = true;
-            self.mutex.note_heir(now);
+            self.mutex.note_successor(now);
             Choice::Take
         };
         let parked = parking::park_instead_of(
-            repository(),
+            waiter_table(),
             self.mutex.key(),
             me.entry(),
             Until::asleep(self.deadline),
             longest_waiting,
-            HEIR,
+            SUCCESSOR,
             |others_wait| self.mutex.note_parked(others_wait),
         );
         match parked {
-            Parked::Invalid | Parked::Interrupted => BECAME_HEIR,
+            Parked::Invalid | Parked::Interrupted => BECAME_SUCCESSOR,
             parked => {
                 // What it stayed awake for before it slept is over.
                 self.stay = None;
@@ -476,9 +480,9 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// As the heir: takes the lock, or parks.
+    /// As the successor: takes the lock, or parks.
     fn inherit(&mut self) -> Outcome {
-        let heir_since = *self.heir_since.get_or_insert_with(Moment::now);
+        let successor_since = *self.successor_since.get_or_insert_with(Moment::now);
         if self.compete() {
             return LOCKED;
         }
@@ -486,15 +490,15 @@ impl<'a> Contender<'a> {
             self.resign();
             return Err(LockTimedOut);
         }
-        let impatient = heir_since.elapsed() > IMPATIENT_AFTER;
+        let impatient = successor_since.elapsed() > IMPATIENT_AFTER;
         let waiter = self.waiter().impatient(impatient);
         let parked = match waiter.is_real_time() {
             true => self.park_urgently(waiter, true),
-            false => self.park_as_heir(waiter),
+            false => self.park_as_successor(waiter),
         };
         match parked {
-            // It has become free: still the heir.
-            Parked::Invalid | Parked::Interrupted => BECAME_HEIR,
+            // It has become free: still the successor.
+            Parked::Invalid | Parked::Interrupted => BECAME_SUCCESSOR,
             parked => {
                 self.is_self_appointed = false;
                 after(parked)
@@ -504,25 +508,25 @@ impl<'a> Contender<'a> {
 
     /// In front of those who have not waited as long; behind them if it has just come.
     #[inline(always)]
-    fn park_as_heir(&mut self, waiter: Waiter) -> Parked {
+    fn park_as_successor(&mut self, waiter: Waiter) -> Parked {
         self.note_parking();
         let (mutex, entry, until) = (self.mutex, waiter.entry(), Until::asleep(self.deadline));
         let announce = || {
             mutex.announce(|state| {
                 let held = state.is_locked();
-                held.then_some(state.without_heir().with_parked(true))
+                held.then_some(state.without_successor().with_parked(true))
             })
         };
         let left = |others_wait| mutex.note_parked(others_wait);
         match self.is_self_appointed {
-            true => parking::park(repository(), mutex.key(), entry, until, announce, left),
+            true => parking::park(waiter_table(), mutex.key(), entry, until, announce, left),
             false => {
-                parking::park_in_front(repository(), mutex.key(), entry, until, announce, left)
+                parking::park_in_front(waiter_table(), mutex.key(), entry, until, announce, left)
             }
         }
     }
 
-    /// As the heir: stays awake until it has the lock, or that is not worth while; whether it has
+    /// As the successor: stays awake until it has the lock, or that is not worth while; whether it has
     /// it.
     fn compete(&mut self) -> bool {
         let is_taken = try_inherit(self.mutex) || may_stay_awake() && self.outlast();
@@ -545,10 +549,10 @@ impl<'a> Contender<'a> {
         let mut was_taken = false;
         loop {
             let now = Moment::now().nanoseconds();
-            match self.stay(now).heir(now, was_taken) {
-                Heir::Linger => self.linger(now, |state| !state.is_locked()),
-                Heir::Reserve => mutex.set(State::with_handoff),
-                Heir::Park => return false,
+            match self.stay(now).successor(now, was_taken) {
+                Successor::Linger => self.linger(now, |state| !state.is_locked()),
+                Successor::Reserve => mutex.set(State::with_handoff),
+                Successor::Park => return false,
             }
             let state = mutex.state();
             if state.is_urgent() || self.is_out_of_time() {
@@ -563,33 +567,33 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// As the heir, who goes without the lock: somebody else must be it.
+    /// As the successor, who goes without the lock: somebody else must be it.
     fn resign(&self) {
         let mut state = self.mutex.state();
         while !state.has_parked() || state.is_urgent() {
             match self
                 .mutex
-                .change(state, state.without_heir(), Ordering::Relaxed)
+                .change(state, state.without_successor(), Ordering::Relaxed)
             {
                 Ok(()) => return,
                 Err(now) => state = now,
             }
         }
         parking::unpark_one(
-            repository(),
+            waiter_table(),
             self.mutex.key(),
-            // If a real-time thread has parked meanwhile, this is the heir no longer.
+            // If a real-time thread has parked meanwhile, this is the successor no longer.
             |first| !Waiter(first).is_real_time(),
             |woken, others_wait| {
                 self.mutex.set(|state| {
                     let state = state.with_parked(others_wait);
                     if woken.is_none() {
-                        state.without_heir()
+                        state.without_successor()
                     } else {
                         state
                     }
                 });
-                HEIR
+                SUCCESSOR
             },
         );
     }

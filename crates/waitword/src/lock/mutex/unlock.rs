@@ -1,4 +1,4 @@
-//! An unlock that must wake a waiter: which one it wakes, and whether that one becomes the heir.
+//! An unlock that must wake a waiter: which one it wakes, and whether that one becomes the successor.
 //! (`throughput.rs` says when an unlock must.)
 //!
 //! A thread that unlocks to wait for a condvar has found its condition false. So it wakes, if it can, a
@@ -14,7 +14,7 @@
 //!                       another than from "room" is         C1 runs
 //! ```
 //!
-//! It does so past an heir that naps, too (`monopoly.rs`). That heir leaves the lock to a holder that
+//! It does so past a successor that naps, too (`monopoly.rs`). That successor leaves the lock to a holder that
 //! takes it again and again. This holder does not, and the threads that would take it are parked.
 //!
 //! ```text
@@ -22,27 +22,27 @@
 //!   CPU 1   B samples, naps .........................................................| has it reserved
 //! ```
 
-use super::waiter::{EXTRA, HEIR, HOLDER, LOOK_THROUGH, Moment, PASSED_OVER_FOR, Waiter};
+use super::waiter::{EXTRA, HOLDER, LOOK_THROUGH, Moment, PASSED_OVER_FOR, SUCCESSOR, Waiter};
 use super::{RawPosixMutex, Then, real_time};
 use crate::atomic::Ordering;
 use crate::futex::parking::{self, Tokens};
-use crate::private::{Choice, Unparked, repository};
+use crate::private::{Choice, Unparked, waiter_table};
 use crate::stats::{self, Event};
 
-/// Releases the lock, whose word says PARKED and names no heir, or one that naps, and wakes a waiter,
+/// Releases the lock, whose word says PARKED and names no successor, or one that naps, and wakes a waiter,
 /// and perhaps some extras.
 #[cold]
 pub(super) fn unlock_and_wake(mutex: &RawPosixMutex, then: Then) {
     if real_time::unlock(mutex) {
         return;
     }
-    let extras = match mutex.state().has_heir() {
+    let extras = match mutex.state().has_successor() {
         true => 0,
         false => mutex.extras(),
     };
-    let extras_beside = |heir: Waiter| match then {
+    let extras_beside = |successor: Waiter| match then {
         Then::Sleep(_) => extras,
-        _ if heir.is_from_condvar() => extras,
+        _ if successor.is_from_condvar() => extras,
         _ => 0,
     };
     let suits = |waiter: Waiter, is_extra: bool| match then {
@@ -57,16 +57,16 @@ pub(super) fn unlock_and_wake(mutex: &RawPosixMutex, then: Then) {
     }
 }
 
-/// Releases the lock, whose heir is late, and wakes another waiter beside it: the oldest of those
+/// Releases the lock, whose successor is late, and wakes another waiter beside it: the oldest of those
 /// that came to the mutex itself. (One that a signal has moved here most likely has to wait for the
 /// next signal.)
 #[cold]
-pub(super) fn unlock_past_late_heir(mutex: &RawPosixMutex) {
-    mutex.note_heir(Moment::now());
+pub(super) fn unlock_past_late_successor(mutex: &RawPosixMutex) {
+    mutex.note_successor(Moment::now());
     let came_here = |waiter: Waiter, _: bool| !waiter.is_from_condvar();
     let has_woken = unlock_and_wake_one_of(mutex, came_here, |_| 0);
     if !has_woken && !mutex.release_to_the_awake(mutex.state()) {
-        // The heir has parked meanwhile.
+        // The successor has parked meanwhile.
         unlock_and_wake(mutex, Then::GoOn);
     }
 }
@@ -99,7 +99,7 @@ fn unlock_and_wake_one_of(
             } else {
                 extras_beside(waiter)
             };
-            mutex.note_heir(Moment::now());
+            mutex.note_successor(Moment::now());
         } else if !suits(waiter, true) {
             return Choice::Pass;
         }
@@ -120,14 +120,14 @@ fn unlock_and_wake_one_of(
         let mut state = mutex.state();
         loop {
             let left = state.with_ordinary_left(unparked.more);
-            let (next, first) = if unparked.woken == 0 || state.has_heir() {
+            let (next, first) = if unparked.woken == 0 || state.has_successor() {
                 (left.released(), 0)
             } else if impatient {
                 (left, HOLDER)
-            } else if from_condvar && !mutex.signalled_are_heirs() {
+            } else if from_condvar && !mutex.signalled_are_successors() {
                 (left.released(), 0)
             } else {
-                (left.released().with_heir(), HEIR)
+                (left.released().with_successor(), SUCCESSOR)
             };
             match mutex.change(state, next, Ordering::Release) {
                 Ok(()) => {
@@ -140,28 +140,28 @@ fn unlock_and_wake_one_of(
             }
         }
     };
-    let woken = parking::unpark(repository(), mutex.key(), choose, change);
+    let woken = parking::unpark(waiter_table(), mutex.key(), choose, change);
     let impatient = found.get().is_some_and(Waiter::is_impatient);
     stats::count_many(Event::HandOffs, usize::from(woken > 0 && impatient));
     done
 }
 
-/// Releases the lock to one of its waiters: to the heir if there is one, else to the real-time
+/// Releases the lock to one of its waiters: to the successor if there is one, else to the real-time
 /// thread of the highest priority, else to the oldest waiter. The last two are handed the lock. (The
-/// oldest is not always the first in the queue: an heir that parks does so in front, even if it came
+/// oldest is not always the first in the queue: a successor that parks does so in front, even if it came
 /// last.)
 #[cold]
 pub(super) fn unlock_fairly(mutex: &RawPosixMutex) {
     let mut state = mutex.state();
-    while state.has_heir() || !state.has_parked() {
-        let next = if state.has_heir() {
+    while state.has_successor() || !state.has_parked() {
+        let next = if state.has_successor() {
             state.released().with_handoff()
         } else {
             state.released()
         };
         match mutex.change(state, next, Ordering::Release) {
             Ok(()) => {
-                stats::count_many(Event::HandOffs, usize::from(state.has_heir()));
+                stats::count_many(Event::HandOffs, usize::from(state.has_successor()));
                 return;
             }
             Err(now) => state = now,
@@ -177,8 +177,12 @@ pub(super) fn unlock_fairly(mutex: &RawPosixMutex) {
         }
         waiter => waiter.waited_until(now),
     };
-    let handed_over =
-        parking::unpark_highest(repository(), mutex.key(), LOOK_THROUGH, rank, |unparked| {
+    let handed_over = parking::unpark_highest(
+        waiter_table(),
+        mutex.key(),
+        LOOK_THROUGH,
+        rank,
+        |unparked| {
             let mut state = mutex.state();
             loop {
                 let left = match was_real_time.get() {
@@ -194,7 +198,8 @@ pub(super) fn unlock_fairly(mutex: &RawPosixMutex) {
                     Err(now) => state = now,
                 }
             }
-        });
+        },
+    );
     stats::count_many(Event::HandOffs, handed_over);
 }
 

@@ -2,15 +2,15 @@
 //! thread that runs may take it first (Drepper's second mutex, and what `pthread_mutex_lock` does today).
 //!
 //! For sections that sleep or are long, and where every CPU has other work. A thread may wait without bound while
-//! others take the lock past it. Word and parking are those of `throughput.rs`, without an heir.
+//! others take the lock past it. Word and parking are those of `throughput.rs`, without a successor.
 
 use super::throughput;
-use super::waiter::{HEIR, HOLDER};
+use super::waiter::{HOLDER, SUCCESSOR};
 use super::waiter::{Moment, Waiter};
 use super::{LockTimedOut, RawPosixMutex, real_time};
 use crate::atomic::Ordering;
 use crate::futex::parking::{self, Parked};
-use crate::private::repository;
+use crate::private::waiter_table;
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
 
@@ -35,7 +35,7 @@ pub(super) fn lock(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result
         }
         let waiter = Waiter::since(began);
         let parked = parking::park(
-            repository(),
+            waiter_table(),
             mutex.key(),
             waiter.entry(),
             deadline,
@@ -53,8 +53,8 @@ pub(super) fn lock(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result
         );
         match parked {
             Parked::Woken(HOLDER) => return Ok(()),
-            // By an unlock of another flavour (`stand_in.rs`): the word says that there is an heir, and that is this thread.
-            Parked::Woken(HEIR) => return throughput::lock(mutex, deadline, HEIR),
+            // By an unlock of another flavour (`stand_in.rs`): the word says that there is a successor, and that is this thread.
+            Parked::Woken(SUCCESSOR) => return throughput::lock(mutex, deadline, SUCCESSOR),
             Parked::TimedOut => return Err(LockTimedOut),
             Parked::Woken(_) | Parked::Invalid | Parked::Interrupted => {}
         }
@@ -68,7 +68,7 @@ pub(super) fn unlock_and_wake(mutex: &RawPosixMutex) {
         return;
     }
     parking::unpark_one(
-        repository(),
+        waiter_table(),
         mutex.key(),
         |_| true,
         |_, others_wait| {

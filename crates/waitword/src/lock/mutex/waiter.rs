@@ -14,10 +14,10 @@ use crate::oncpu;
 use crate::sys::sched;
 
 /// What a waiter is woken with; `parking`'s 0 is "look again".
-pub(in crate::lock) const HEIR: Token = 1;
+pub(in crate::lock) const SUCCESSOR: Token = 1;
 /// It holds the lock.
 pub(in crate::lock) const HOLDER: Token = 2;
-/// Woken beside an heir (`extras.rs`).
+/// Woken beside a successor (`extras.rs`).
 pub(in crate::lock) const EXTRA: Token = 3;
 
 /// How many waiters are looked at for one that suits.

@@ -22,7 +22,7 @@ use crate::atomic::fence;
 use crate::futex::parking::{Token, unpark};
 use crate::lock::key_of;
 use crate::park::spin;
-use crate::private::{Choice, Unparked, repository};
+use crate::private::{Choice, Unparked, waiter_table};
 use crate::stats::{self, Event};
 use core::cell::Cell;
 
@@ -298,7 +298,7 @@ impl RawRwLock {
     pub(super) extern "C" fn hand_over_late(&self) {
         // Most often it is only that somebody came in. Whoever queues counts itself before it looks at the word.
         let key = key_of(&self.word);
-        if repository().find_waiters(key).is_some() {
+        if waiter_table().find_waiters(key).is_some() {
             self.look(Occasion::HasLeft);
         }
     }
@@ -334,7 +334,7 @@ impl RawRwLock {
             told.set(change(unparked));
             told.get()
         };
-        let woken = unpark(repository(), key_of(&self.word), choose, change);
+        let woken = unpark(waiter_table(), key_of(&self.word), choose, change);
         if told.get() != LOOK_AGAIN {
             stats::count_many(Event::HandOffs, woken);
         }

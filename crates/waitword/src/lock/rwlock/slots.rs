@@ -69,7 +69,7 @@ use crate::atomic::{AtomicU64, Ordering, full_fence};
 use crate::futex::private::{wait, wake};
 use crate::lock::key_of;
 use crate::park::spin::Spin;
-use crate::private::repository;
+use crate::private::waiter_table;
 use crate::sys::clock::Deadline;
 
 const LINES: usize = if cfg!(loom) { 2 } else { 512 };
@@ -397,7 +397,7 @@ fn clear(slot: &'static AtomicU64, mark: u64) -> bool {
 fn clear_awaited(slot: &'static AtomicU64, seen: u64) -> bool {
     let cleared = slot.compare_exchange(seen, FREE, Ordering::Release, Ordering::Relaxed);
     if cleared.is_ok() {
-        wake(repository(), key_of(slot), usize::MAX, u64::MAX);
+        wake(waiter_table(), key_of(slot), usize::MAX, u64::MAX);
     }
     cleared.is_ok()
 }
@@ -447,7 +447,13 @@ fn wait_for(slot: &AtomicU64, key: Key, deadline: Option<&Deadline>) -> Result<(
                 .is_ok();
         if announced {
             let as_expected = || slot.load(Ordering::Relaxed) == awaited;
-            let waited = wait(repository(), key_of(slot), as_expected, u64::MAX, deadline);
+            let waited = wait(
+                waiter_table(),
+                key_of(slot),
+                as_expected,
+                u64::MAX,
+                deadline,
+            );
             if waited == Err(crate::futex::Error::TimedOut) {
                 // The mark stays; it costs whoever clears it a look into the table of waiters.
                 return match stands_for(slot.load(Ordering::Acquire), key) {

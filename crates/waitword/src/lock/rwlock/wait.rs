@@ -36,7 +36,7 @@ use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
 use crate::futex::parking::{Entry, Parked, park_among_kinds};
 use crate::lock::key_of;
 use crate::park::spin::Spin;
-use crate::private::repository;
+use crate::private::waiter_table;
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
 use core::cell::Cell;
@@ -181,7 +181,7 @@ impl<'a> Waiter<'a> {
                 .forget_waiter(stay, keeps_readers_out && waits_on.get());
         };
         let parked = park_among_kinds(
-            repository(),
+            waiter_table(),
             key_of(&self.lock.word),
             Entry {
                 kind: self.rank.written_into(self.kind),

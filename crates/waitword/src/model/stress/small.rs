@@ -20,7 +20,7 @@ fn in_both_scopes(scene: impl Fn(Scope) + Copy + Send + Sync + 'static) {
     for scope in [Scope::Private, Scope::Shared] {
         // Shown if it fails.
         println!("{scope:?}");
-        crowd(move || scene(scope));
+        stress(move || scene(scope));
     }
 }
 
@@ -163,7 +163,7 @@ fn the_last_count_opens_a_latch() {
 /// Six call it, and the first one or two of them unwind: it is done once, and nobody returns before.
 #[test]
 fn a_once_is_done_once_after_unwindings() {
-    crowd(|| {
+    stress(|| {
         let task = Arc::new((Once::new(), Count::new(0), Count::new(0)));
         let fail = dice(3) as u32;
         let call = move |(once, begun, done): &(Once, Count, Count)| {

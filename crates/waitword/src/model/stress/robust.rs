@@ -1,13 +1,13 @@
 //! A robust mutex with five threads, some of which die at a chance step.
 
 use super::super::robust::{Play, join, spawn};
-use super::crowd;
 use super::one_of;
+use super::stress;
 use crate::lock::robust::step::Step;
 
 #[test]
 fn some_of_five_die_anywhere() {
-    crowd(|| {
+    stress(|| {
         let play = Play::new();
         let mortals = [(); 3].map(|()| {
             spawn(&play, |play| {

@@ -1,6 +1,6 @@
 //! A mutex of each flavour with six threads, some of them in a hurry.
 
-use super::super::mutex::{FLAVOURS, Guarded, HEIR, Time, spawn};
+use super::super::mutex::{FLAVOURS, Guarded, SUCCESSOR, Time, spawn};
 use super::*;
 use crate::sys::sched::set_priority;
 use crate::{PosixFlavour, Scope};
@@ -24,7 +24,7 @@ fn turns(guarded: &Guarded) -> u32 {
 
 /// One holder at a time; nobody is left asleep, and nothing is left in the word.
 fn six_take_turns(flavour: PosixFlavour, times: &'static [Time], scope: Scope) {
-    crowd(move || {
+    stress(move || {
         let guarded = Guarded::with_scope(flavour, one_of(times), scope);
         let others = [(); 5].map(|()| spawn(&guarded, turns));
         let had = turns(&guarded) + join(others).iter().sum::<u32>();
@@ -41,7 +41,11 @@ fn six_take_turns_of_each_flavour() {
 
 #[test]
 fn six_impatient_threads_take_turns() {
-    six_take_turns(HEIR, &[Time::Passes, Time::PassesOnOneCpu], Scope::Private);
+    six_take_turns(
+        SUCCESSOR,
+        &[Time::Passes, Time::PassesOnOneCpu],
+        Scope::Private,
+    );
 }
 
 /// As `turns`, each as a thread of another priority; those with a deadline as ordinary ones, since
@@ -72,7 +76,7 @@ fn turns_at_priorities(guarded: &Guarded) -> u32 {
 fn six_real_time_threads_and_others_take_turns() {
     const TIMES: &[Time] = &[Time::Stands, Time::Passes, Time::PassesOnOneCpu];
     for flavour in FLAVOURS {
-        crowd(move || {
+        stress(move || {
             let guarded = Guarded::new(flavour, one_of(TIMES));
             let others = [(); 5].map(|()| spawn(&guarded, turns_at_priorities));
             let had = turns_at_priorities(&guarded) + join(others).iter().sum::<u32>();

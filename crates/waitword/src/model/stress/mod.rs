@@ -3,7 +3,7 @@
 //! What each thread does is chance as well, and follows from the same seed (`checker/with_shuttle.rs`). A lost wake-up shows as a
 //! deadlock, a livelock as too many steps; and when a scene is over nobody may be queued or counted.
 //!
-//! Run: `scripts/shuttle crowd`
+//! Run: `scripts/shuttle stress`
 
 mod condvar;
 mod futex;
@@ -22,7 +22,7 @@ const SCHEDULES: usize = 150;
 /// Changes of priorities in a schedule: most errors need one or two (PCT's "depth"), those with moves and growth in them some more.
 const CHANGES: usize = 4;
 
-fn crowd(scene: impl Fn() + Send + Sync + 'static) {
+fn stress(scene: impl Fn() + Send + Sync + 'static) {
     check_schedules(SCHEDULES, CHANGES, scene);
 }
 

@@ -2,9 +2,9 @@
 
 use super::super::condvar::{Store, spawn};
 use super::super::interrupt;
-use super::super::mutex::{HEIR, Time};
+use super::super::mutex::{SUCCESSOR, Time};
 use super::*;
-use crate::private::repository as process_repository;
+use crate::private::waiter_table as process_waiter_table;
 use crate::sys::sched::set_priority;
 use crate::{PosixFlavour, Scope};
 
@@ -41,7 +41,7 @@ fn nobody_sleeps_in(
 ) {
     const TAKERS: u32 = 4;
     const TAKES: u32 = 2;
-    crowd(move || {
+    stress(move || {
         let store = Store::with_scopes(flavour, one_of(times), mutex, condvar);
         let takers = [(); TAKERS as usize].map(|()| {
             spawn(&store, |store| {
@@ -71,19 +71,19 @@ fn nobody_sleeps_in(
 }
 
 #[test]
-fn with_an_heir_nobody_sleeps_beside_a_token() {
-    nobody_sleeps_beside_a_token(HEIR, &[Time::Stands, Time::Passes]);
+fn with_an_successor_nobody_sleeps_beside_a_token() {
+    nobody_sleeps_beside_a_token(SUCCESSOR, &[Time::Stands, Time::Passes]);
 }
 
 #[test]
-fn with_a_late_heir_and_extras_nobody_sleeps_beside_a_token() {
+fn with_a_late_successor_and_extras_nobody_sleeps_beside_a_token() {
     const TIMES: &[Time] = &[
         Time::Passes,
         Time::PassesOnOneCpu,
         Time::ForExtras,
-        Time::HeirsNap,
+        Time::SuccessorsNap,
     ];
-    nobody_sleeps_beside_a_token(HEIR, TIMES);
+    nobody_sleeps_beside_a_token(SUCCESSOR, TIMES);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn with_wait_wake_nobody_sleeps_beside_a_token() {
 
 #[test]
 fn between_processes_nobody_sleeps_beside_a_token() {
-    for flavour in [HEIR, PosixFlavour::WaitWake] {
+    for flavour in [SUCCESSOR, PosixFlavour::WaitWake] {
         const TIMES: &[Time] = &[Time::Stands, Time::Passes];
         nobody_sleeps_in(flavour, TIMES, Scope::Shared, Scope::Shared, &[0]);
         // Where a signaller may be in another process, and all who wait in this.
@@ -104,7 +104,7 @@ fn between_processes_nobody_sleeps_beside_a_token() {
 #[test]
 fn no_real_time_thread_sleeps_beside_a_token() {
     const TIMES: &[Time] = &[Time::Stands, Time::Passes, Time::ForExtras];
-    for flavour in [HEIR, PosixFlavour::WaitWake] {
+    for flavour in [SUCCESSOR, PosixFlavour::WaitWake] {
         let (mutex, condvar) = (Scope::Private, Scope::Private);
         nobody_sleeps_in(flavour, TIMES, mutex, condvar, &[0, 0, 1, 2]);
     }
@@ -113,8 +113,8 @@ fn no_real_time_thread_sleeps_beside_a_token() {
 /// As the others are: three who are interrupted, one of them twice, and three who are not.
 #[test]
 fn no_signal_is_spent_on_who_is_interrupted() {
-    for flavour in [HEIR, PosixFlavour::WaitWake] {
-        crowd(move || {
+    for flavour in [SUCCESSOR, PosixFlavour::WaitWake] {
+        stress(move || {
             let store = interrupt::Store::new(flavour);
             let spawn = |work: fn(&interrupt::Store) -> u32| {
                 let store = store.clone();
@@ -129,7 +129,7 @@ fn no_signal_is_spent_on_who_is_interrupted() {
                 })
             });
             let interrupter = spawn(|store| {
-                store.interrupts.request(&process_repository().parkers);
+                store.interrupts.request(&process_waiter_table().parkers);
                 0
             });
             (0..3).for_each(|_| store.put());

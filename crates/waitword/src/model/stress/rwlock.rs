@@ -96,7 +96,7 @@ fn seven_share_it_beside(
         "{preference:?}s first, {scope:?}, beside others: {others}, fast: {fast}, alarms: {alarms}"
     );
     ALARMS_RING.set(alarms);
-    crowd(move || {
+    stress(move || {
         if others {
             let_others_be_busy();
         }
@@ -151,7 +151,7 @@ fn seven_share_it_with_fast_readers() {
 /// The writer slept on until its alarm. (Loom needs three switches for it, and too long.)
 #[test]
 fn a_reader_that_comes_and_goes_meanwhile_takes_no_wake_up_along() {
-    crowd(|| {
+    stress(|| {
         let guarded = Guarded::new(Preference::Reader, Scope::Private);
         guarded.lock.read(0, None).unwrap();
         let writer = start(&guarded, Guarded::write);

@@ -7,14 +7,14 @@ const WORDS: usize = 5;
 
 /// The words, and the table that their waiters stand in.
 struct Street {
-    repository: Arc<Repository>,
+    waiter_table: Arc<WaiterTable>,
     words: [Arc<TestWord>; WORDS],
 }
 
 impl Street {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            repository: repository(),
+            waiter_table: waiter_table(),
             words: core::array::from_fn(TestWord::new),
         })
     }
@@ -29,8 +29,8 @@ impl Street {
         let waits = (0..3).map(|_| {
             let word = self.some_word(among);
             let result = match dice(3) {
-                0 => word.wait_briefly(&self.repository),
-                _ => word.wait(&self.repository),
+                0 => word.wait_briefly(&self.waiter_table),
+                _ => word.wait(&self.waiter_table),
             };
             usize::from(result.is_ok())
         });
@@ -41,12 +41,12 @@ impl Street {
     fn wake_or_move(&self, among: usize) -> usize {
         let (one, other) = (self.some_word(among), self.some_word(among));
         match dice(4) {
-            0 => one.wake(&self.repository, 1 + dice(2)),
+            0 => one.wake(&self.waiter_table, 1 + dice(2)),
             1 => {
                 let counts = (1 + dice(2), dice(3));
                 let change = || dice(2) == 0;
                 private::wake_op(
-                    &self.repository,
+                    &self.waiter_table,
                     one.key,
                     counts.0,
                     other.key,
@@ -58,7 +58,9 @@ impl Street {
             _ => {
                 let (woken, moved) = (dice(2), 1 + dice(3));
                 let result =
-                    private::requeue(&self.repository, one.key, other.key, woken, moved, || true);
+                    private::requeue(&self.waiter_table, one.key, other.key, woken, moved, || {
+                        true
+                    });
                 // First it wakes, and what it says is both.
                 result.unwrap().min(woken)
             }
@@ -69,7 +71,7 @@ impl Street {
     fn close(&self) -> usize {
         self.words.iter().for_each(|word| word.set(1));
         let words = self.words.iter();
-        words.map(|word| word.wake(&self.repository, WORDS)).sum()
+        words.map(|word| word.wake(&self.waiter_table, WORDS)).sum()
     }
 
     fn spawn<R: 'static>(
@@ -83,7 +85,7 @@ impl Street {
 
 /// However they are woken, moved and moved on, or give up: as many waits return as wakes have counted, and all do.
 fn everybody_is_found(among: usize, growers: usize) {
-    crowd(move || {
+    stress(move || {
         let street = Street::new();
         let waiters = [(); 4].map(|()| Street::spawn(&street, move |street| street.wait(among)));
         let wakers = [(); 2].map(|()| {
@@ -92,7 +94,7 @@ fn everybody_is_found(among: usize, growers: usize) {
         });
         let growers: Vec<_> = (1..=growers)
             .map(|step| {
-                let work = move |street: &Street| street.repository.grow(4 << step).unwrap();
+                let work = move |street: &Street| street.waiter_table.grow(4 << step).unwrap();
                 Street::spawn(&street, work)
             })
             .collect();
@@ -122,7 +124,7 @@ fn everybody_is_found_while_the_table_grows_twice() {
 #[test]
 fn nobody_sleeps_beside_a_token() {
     const TAKES: u32 = 2;
-    crowd(|| {
+    stress(|| {
         let street = Street::new();
         let take = |street: &Street| {
             let heap = &street.words[0];
@@ -139,9 +141,9 @@ fn nobody_sleeps_beside_a_token() {
                         return;
                     }
                 } else if dice(3) == 0 {
-                    let _ = heap.wait_briefly(&street.repository);
+                    let _ = heap.wait_briefly(&street.waiter_table);
                 } else {
-                    let _ = heap.wait(&street.repository);
+                    let _ = heap.wait(&street.waiter_table);
                 }
             }
         };
@@ -151,14 +153,14 @@ fn nobody_sleeps_beside_a_token() {
             while left > 0 {
                 let tokens = left.min(1 + dice(2) as u32);
                 heap.value.fetch_add(tokens, Ordering::Release);
-                heap.wake(&street.repository, tokens as usize);
+                heap.wake(&street.waiter_table, tokens as usize);
                 left -= tokens;
             }
         };
         let takers = [(); 5]
             .map(|()| Street::spawn(&street, move |street| (0..TAKES).for_each(|_| take(street))));
         let putters = [(); 2].map(|()| Street::spawn(&street, put));
-        street.repository.grow(8).unwrap();
+        street.waiter_table.grow(8).unwrap();
         join(putters);
         join(takers);
         assert!(street.words[0].holds(0));

@@ -1,36 +1,36 @@
-//! An heir that gets no CPU.
+//! A successor that gets no CPU.
 //!
-//! The heir bounds for how long others may take the lock before it, but only once it runs. A waiter is woken for a CPU that is
-//! about to become free; should the holder end up on just that CPU, the two are in each other's way: the heir cannot run
+//! The successor bounds for how long others may take the lock before it, but only once it runs. A waiter is woken for a CPU that is
+//! about to become free; should the holder end up on just that CPU, the two are in each other's way: the successor cannot run
 //! while the holder does, and the holder goes on, since nobody reserves the lock. The kernel notices at a tick, some milliseconds
 //! later. (Seen with 64 threads and sections of 100 ns: five times in 100 ms, for 3 ms each, and one thread had seven times the
 //! others' share.)
 //!
-//! So a thread that takes the lock past an heir looks at the clock in every sixteenth turn, and if
-//! that heir should have had the lock long since, **makes way**: it yields its CPU, where that
+//! So a thread that takes the lock past a successor looks at the clock in every sixteenth turn, and if
+//! that successor should have had the lock long since, **makes way**: it yields its CPU, where that
 //! gives it to a thread of this process.
 //!
-//! And an heir that waits for a CPU keeps unlocks from waking others, for milliseconds beside a
+//! And a successor that waits for a CPU keeps unlocks from waking others, for milliseconds beside a
 //! busy process or with many threads that are runnable. CPUs that become free meanwhile find
-//! nothing to do. So an unlock whose heir is late wakes another waiter (`throughput.rs`), once in
+//! nothing to do. So an unlock whose successor is late wakes another waiter (`throughput.rs`), once in
 //! 80 µs at most.
 //!
-//! On one CPU no heir counts as late, and no thread reads the clock: only the running thread keeps
-//! the heir from running, and the kernel shares that CPU out. (A queue's consumer that made way after 80 µs left half of the items in the
+//! On one CPU no successor counts as late, and no thread reads the clock: only the running thread keeps
+//! the successor from running, and the kernel shares that CPU out. (A queue's consumer that made way after 80 µs left half of the items in the
 //! queue, and the producers got room for a few: 48 queues drawn at random had 0.93 of the
 //! throughput, one of them 0.44.)
 //!
-//! When the heir was appointed is kept in `data`:
+//! When the successor was appointed is kept in `data`:
 //!
 //! | bits of `data` | meaning |
 //! |------|---------|
-//! | 8-23 | when there came to be an heir, in 4.096 µs of the monotonic clock, modulo 2^16 (268 ms) |
+//! | 8-23 | when there came to be a successor, in 4.096 µs of the monotonic clock, modulo 2^16 (268 ms) |
 //!
 //! (Not of one that keeps an owner, whose number then stands in `data`.) It is a guess. Every
 //! access is Relaxed; a lost update, or a time from long ago, costs a system call. The flavour and
 //! the scope beside it never change, so any store has them right.
 //!
-//! A real-time thread does not make way: the heir may be of a lower priority, and would not run.
+//! A real-time thread does not make way: the successor may be of a lower priority, and would not run.
 
 use super::RawPosixMutex;
 use super::waiter::Moment;
@@ -50,7 +50,7 @@ mod real {
     /// Nanoseconds in a unit, as a shift.
     const UNIT: u32 = 12;
 
-    /// When an heir is late: it wakes up in some 60 µs where its CPU had nothing to do, and far
+    /// When a successor is late: it wakes up in some 60 µs where its CPU had nothing to do, and far
     /// sooner elsewhere.
     const LATE: u32 = 80_000 >> UNIT;
     /// From being woken to running, where CPUs are free, is far less.
@@ -65,15 +65,15 @@ mod real {
     }
 
     impl RawPosixMutex {
-        /// Notes that there is an heir from now on.
+        /// Notes that there is a successor from now on.
         #[inline]
-        pub(in super::super) fn note_heir(&self, now: Moment) {
+        pub(in super::super) fn note_successor(&self, now: Moment) {
             if !self.state().is_special() {
                 self.note(units(now));
             }
         }
 
-        /// As the heir, woken by an unlock, who runs now: whether that took so long that the CPUs must have been busy with others.
+        /// As the successor, woken by an unlock, who runs now: whether that took so long that the CPUs must have been busy with others.
         #[inline]
         pub(in super::super) fn ran_late(&self) -> bool {
             let woken = self.data.load(Ordering::Relaxed) & TIME;
@@ -81,20 +81,20 @@ mod real {
             !self.state().is_special() && (BUSY..FUTURE).contains(&since)
         }
 
-        /// Whether the heir should have had the lock long since, so that an unlock wakes another
+        /// Whether the successor should have had the lock long since, so that an unlock wakes another
         /// waiter. Looks at the clock in the turns 0, 1, 2, 4 and 8 of sixteen: at once where
         /// sections are long, and seldom where they are short. (Where turns are known to be
         /// short in turn 0 only: a look takes as long as a section.)
         #[inline]
-        pub(in super::super) fn heir_is_late(&self, state: State) -> bool {
+        pub(in super::super) fn successor_is_late(&self, state: State) -> bool {
             let turn = state.turn();
             // At most one bit is set.
-            turn & turn.wrapping_sub(1) == 0 && self.heir_is_late_now(state)
+            turn & turn.wrapping_sub(1) == 0 && self.successor_is_late_now(state)
         }
 
         #[cold]
         #[inline(never)]
-        fn heir_is_late_now(&self, state: State) -> bool {
+        fn successor_is_late_now(&self, state: State) -> bool {
             !state.is_special()
                 && !state.released().is_reserved()
                 && (state.turn() == 0 || !nap::has_short_turns(self))
@@ -102,7 +102,7 @@ mod real {
                 && self.is_late().is_some()
         }
 
-        /// The time, if the heir should have had the lock long since. On one CPU the clock is not read.
+        /// The time, if the successor should have had the lock long since. On one CPU the clock is not read.
         fn is_late(&self) -> Option<Moment> {
             if spin::has_one_cpu() {
                 return None;
@@ -120,8 +120,8 @@ mod real {
             self.data.store(noted, Ordering::Relaxed);
         }
 
-        /// Yields the CPU if the heir is late, and returns whether it did. For a thread that is
-        /// about to take the lock past the heir.
+        /// Yields the CPU if the successor is late, and returns whether it did. For a thread that is
+        /// about to take the lock past the successor.
         #[cold]
         pub(in super::super) fn makes_way(&self) -> bool {
             let Some(now) = self.is_late() else {
@@ -137,7 +137,7 @@ mod real {
     }
 }
 
-/// In a model an heir is late, or not, as the model says.
+/// In a model a successor is late, or not, as the model says.
 #[cfg(loom)]
 mod model {
     use super::{Moment, RawPosixMutex, State};
@@ -148,22 +148,22 @@ mod model {
     }
 
     /// From now on in this execution.
-    pub(crate) fn let_heirs_be_late() {
+    pub(crate) fn let_successors_be_late() {
         LATE.store(true, Relaxed);
     }
 
     impl RawPosixMutex {
-        pub(in super::super) fn note_heir(&self, _: Moment) {}
+        pub(in super::super) fn note_successor(&self, _: Moment) {}
 
         pub(in super::super) fn ran_late(&self) -> bool {
             false
         }
 
-        pub(in super::super) fn heir_is_late(&self, _: State) -> bool {
+        pub(in super::super) fn successor_is_late(&self, _: State) -> bool {
             LATE.load(Relaxed)
         }
     }
 }
 
 #[cfg(loom)]
-pub(crate) use model::let_heirs_be_late;
+pub(crate) use model::let_successors_be_late;
