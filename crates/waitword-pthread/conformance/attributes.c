@@ -1,5 +1,7 @@
-/* Attribute objects, and what objects made with them turn out to be. Sources: POSIX, pthread_mutexattr_settype(3p),
- * pthread_mutexattr_setprotocol(3p), pthread_mutexattr_setpshared(3p), pthread_condattr_setclock(3p), pthread_rwlockattr_setkind_np(3). */
+/* Attribute objects, and the behaviour of objects made with them. Sources: POSIX,
+ * pthread_mutexattr_settype(3p), pthread_mutexattr_setprotocol(3p),
+ * pthread_mutexattr_setpshared(3p), pthread_condattr_setclock(3p),
+ * pthread_rwlockattr_setkind_np(3). */
 #include "conformance.h"
 
 CASE(of_mutexes) {
@@ -58,7 +60,8 @@ CASE(of_others) {
 static void *try_it(void *mutex) { return (void *)(long)pthread_mutex_trylock(mutex); }
 static void *unlock_it(void *mutex) { return (void *)(long)pthread_mutex_unlock(mutex); }
 
-/* Every kind with every protocol, robustness and sharing: those that there are lock, exclude, know their owner, and are destroyed. */
+/* Every kind with every protocol, robustness and sharing: those that exist lock, exclude, know
+ * their owner, and can be destroyed. */
 CASE(all_kinds_of_mutexes) {
     static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
     static const int protocols[] = {PTHREAD_PRIO_NONE, PTHREAD_PRIO_INHERIT, PTHREAD_PRIO_PROTECT};
@@ -95,7 +98,8 @@ CASE(all_kinds_of_mutexes) {
     }
 }
 
-/* Objects in memory that is only aligned as it must be, and one that is all zeros without any initialiser. */
+/* Objects in memory that has only the required alignment, and objects that are all zeros without
+ * any initialiser. */
 CASE(zeros_are_free_ones) {
     struct {
         char byte;
@@ -119,7 +123,7 @@ CASE(zeros_are_free_ones) {
     free(zeros);
 }
 
-/* Nothing is written beside them. */
+/* Nothing is written outside the objects. */
 CASE(nothing_beside_is_written) {
     struct {
         unsigned char before[16];

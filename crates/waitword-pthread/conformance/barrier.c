@@ -1,4 +1,5 @@
-/* pthread_barrier_*, pthread_spin_*. Sources: POSIX, pthread_barrier_wait(3p), pthread_barrier_init(3p), pthread_spin_lock(3p). */
+/* pthread_barrier_*, pthread_spin_*. Sources: POSIX, pthread_barrier_wait(3p),
+ * pthread_barrier_init(3p), pthread_spin_lock(3p). */
 #include "conformance.h"
 
 static pthread_barrier_t barrier;
@@ -12,7 +13,7 @@ static void *go_round(void *unused) {
         int result = pthread_barrier_wait(&barrier);
         CHECK(result == 0 || result == PTHREAD_BARRIER_SERIAL_THREAD);
         if (result != 0) ADD(serials, 1);
-        /* Nobody passes before all have come. */
+        /* No thread passes before all have arrived. */
         CHECK(GET(arrived) >= (round + 1) * THREADS);
         if (round % 16 == 0) sched_yield();
     }
@@ -91,7 +92,8 @@ CASE(bears_signals) {
     EQ(serials, 1);
 }
 
-/* POSIX: whoever has returned may destroy it, and free it; others may be on their way out still. */
+/* POSIX: a thread that has returned may destroy and free the barrier; other threads may still be
+ * on their way out. */
 static pthread_barrier_t *freed;
 static void *meet_in_freed(void *unused) {
     (void)unused;

@@ -143,7 +143,7 @@ CASE(calls_once) {
     EQ(runs, 1);
 }
 
-/* glibc's types are the same below; programs that mix them work there. */
+/* In glibc the underlying types are the same, and programs that mix them work there. */
 CASE(mixes_with_pthreads) {
     EQ(mtx_init(&mutex, mtx_plain), thrd_success);
     OK(pthread_mutex_lock((pthread_mutex_t *)&mutex));

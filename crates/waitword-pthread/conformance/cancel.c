@@ -1,5 +1,6 @@
-/* Cancellation: what is a cancellation point, what is not, and what a cleanup handler finds. Sources: POSIX "Thread Cancellation",
- * pthread_cancel(3p), pthread_cond_wait(3p), pthreads(7). */
+/* Cancellation: which functions are cancellation points and which are not, and the state that a
+ * cleanup handler finds. Sources: POSIX "Thread Cancellation", pthread_cancel(3p),
+ * pthread_cond_wait(3p), pthreads(7). */
 #include "conformance.h"
 #include <sched.h>
 #include <sys/mman.h>
@@ -29,13 +30,13 @@ static int wait_as_told(struct wait *wait) {
     }
 }
 
-/* The mutex is held when it runs. */
+/* The mutex is held when this runs. */
 static void clean_up(void *pointer) {
     struct wait *wait = (struct wait *)pointer;
     int policy, result = pthread_mutex_trylock(wait->mutex);
     (void)policy;
     CHECK(result == EBUSY || result == EDEADLK || result == 0);
-    /* 0: it is recursive. */
+    /* 0: the mutex is recursive. */
     if (result == 0) OK(pthread_mutex_unlock(wait->mutex));
     ADD(cleaned, 1);
     OK(pthread_mutex_unlock(wait->mutex));
@@ -49,7 +50,8 @@ static void *wait_and_be_cancelled(void *pointer) {
     SET(stage, 1);
     while (!go) {
         OK(wait_as_told(wait));
-        /* Nobody signals before: a cancellation is not left to the next cancellation point. */
+        /* No thread signals before: the wait itself acts on the request, and does not leave it
+         * to the next cancellation point. */
         CHECK(go);
     }
     pthread_cleanup_pop(1);
@@ -119,7 +121,8 @@ CANCELS(shared_mutex, new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 0, 1), 
 CANCELS(shared_cond, &mutex, new_cond(CLOCK_REALTIME, 1))
 CANCELS(both_shared, new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 0, 1), new_cond(CLOCK_REALTIME, 1))
 
-/* Signalled, and the condition variable is gone before the thread is back: cancelling it then must not touch that. */
+/* The thread is signalled, and the condition variable is freed before the thread returns:
+ * cancelling it then must not touch the condition variable. */
 static void cancels_behind_the_end(pthread_mutex_t *with) {
     for (int turn = 0; turn < 300; turn++) {
         size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -158,7 +161,7 @@ CASE(cancelled_when_the_condition_is_gone_inheriting) {
     cancels_behind_the_end(new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, 0, 0));
 }
 
-/* Asked for before the wait: it acts at the wait, with the mutex held. */
+/* Requested before the wait: the wait acts on it, with the mutex held. */
 static void *wait_with_one_pending(void *unused) {
     struct wait wait = {&mutex, &condition, 0, PTHREAD_CANCEL_DEFERRED, 0};
     (void)unused;
@@ -183,7 +186,7 @@ CASE(pending_before_the_wait) {
     OK(pthread_mutex_lock(&mutex));
 }
 
-/* Disabled: the wait goes on until it is signalled; the request acts later. */
+/* Disabled: the wait continues until it is signalled; the request takes effect later. */
 static void *wait_disabled(void *unused) {
     (void)unused;
     OK(pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL));
@@ -213,8 +216,9 @@ CASE(disabled_waits_on) {
     EQ(stage, 2);
 }
 
-/* A signal and a request for the same waiter: if it is cancelled, the signal goes to another. POSIX: "a condition signal that
- * was directed to it ... shall not be consumed". Two waiters, one signal, one request: the other waiter must come through. */
+/* A signal and a request for the same waiter: if it is cancelled, the signal goes to another.
+ * POSIX: "a condition signal that was directed to it ... shall not be consumed". Two waiters,
+ * one signal, one request: the other waiter must get through. */
 static int tickets;
 static void give_back(void *unused) {
     (void)unused;
@@ -257,7 +261,7 @@ static void signal_against_cancel(int turns) {
         if (turn % 4 >= 2) OK(pthread_mutex_unlock(&mutex));
         void *end = join(victim);
         if (end == PTHREAD_CANCELED) {
-            /* The ticket and its signal are the other's. */
+            /* The other thread gets the ticket and its signal. */
             join(other);
             EQ(tickets, 0);
             continue;
@@ -273,7 +277,7 @@ static void signal_against_cancel(int turns) {
 
 CASE(signal_against_cancel_loses_nothing) { signal_against_cancel(1500); }
 
-/* Cancelled while signals, broadcasts and time limits go on around it. */
+/* Cancelled while signals, broadcasts and timeouts happen around it. */
 static void *wait_for_ever(void *how) {
     struct wait wait = {&mutex, &condition, (int)(long)how, PTHREAD_CANCEL_DEFERRED, 0};
     OK(pthread_mutex_lock(&mutex));
@@ -347,7 +351,8 @@ CASE(sem_timedwait_is_cancelled) { cancels_sem(0, 1); }
 CASE(sem_clockwait_is_cancelled) { cancels_sem(0, 2); }
 CASE(shared_sem_wait_is_cancelled) { cancels_sem(1, 0); }
 
-/* POSIX: pending when sem_wait is called, it acts, even if nothing has to be waited for. */
+/* POSIX: a request that is pending when sem_wait is called is acted on, even if the call need
+ * not wait. */
 static void *sem_with_one_pending(void *unused) {
     (void)unused;
     SET(stage, 1);
@@ -370,7 +375,7 @@ CASE(sem_wait_acts_without_waiting) {
     EQ(value, 1);
 }
 
-/* sem_trywait and sem_post are none. */
+/* sem_trywait and sem_post are not cancellation points. */
 static void *sem_without_waiting(void *unused) {
     (void)unused;
     SET(stage, 1);
@@ -394,7 +399,7 @@ CASE(sem_post_and_trywait_are_none) {
     EQ(stage, 3);
 }
 
-/* A post and a request at once: the thread has the unit, or the semaphore. */
+/* A post and a request at once: either the thread or the semaphore has the unit. */
 CASE(post_against_cancel_loses_nothing) {
     for (int turn = 0; turn < 1500; turn++) {
         struct thread thread;
@@ -416,7 +421,7 @@ CASE(post_against_cancel_loses_nothing) {
     }
 }
 
-/* ---- What is no cancellation point ---- */
+/* ---- Functions that are not cancellation points ---- */
 
 static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_barrier_t barrier;
@@ -508,7 +513,7 @@ CASE(spin_is_none) {
     is_none(wait_for_spin, 1, release_spin);
 }
 
-/* Signal and broadcast are none either, nor are init and destroy. */
+/* Signal and broadcast are not cancellation points either, nor are init and destroy. */
 static void *signal_with_one_pending(void *unused) {
     pthread_cond_t own;
     (void)unused;
@@ -552,7 +557,8 @@ static void *call_once_and_be_cancelled(void *unused) {
     return NULL;
 }
 
-/* POSIX: "if the init routine is a cancellation point and is cancelled, the effect is as if pthread_once had never been called". */
+/* POSIX: "if the init routine is a cancellation point and is cancelled, the effect is as if
+ * pthread_once had never been called". */
 CASE(once_is_reset) {
     struct thread thread, second;
     start(&thread, call_once_and_be_cancelled, NULL);

@@ -1,5 +1,6 @@
-/* pthread_cond_*: signals and broadcasts, clocks, time limits, destruction, every kind of mutex. Sources: POSIX,
- * pthread_cond_wait(3p), pthread_cond_signal(3p), pthread_cond_destroy(3p), pthread_condattr_setclock(3p), pthread_cond_clockwait(3). */
+/* pthread_cond_*: signals and broadcasts, clocks, time limits, destruction, every kind of mutex.
+ * Sources: POSIX, pthread_cond_wait(3p), pthread_cond_signal(3p), pthread_cond_destroy(3p),
+ * pthread_condattr_setclock(3p), pthread_cond_clockwait(3). */
 #include "conformance.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -19,7 +20,7 @@ static pthread_cond_t *new_cond(clockid_t clock, int shared) {
     return cond;
 }
 
-/* ---- A gate with tickets: how many may pass ---- */
+/* ---- A gate with tickets: the number of threads that may pass ---- */
 
 struct gate {
     pthread_cond_t *cond;
@@ -63,7 +64,8 @@ static int gate_get(struct gate *gate, int *field) {
     return value;
 }
 
-/* One signal for one ticket, again and again, then a broadcast for the rest; inside and outside the mutex. */
+/* One signal per ticket, repeatedly, then a broadcast for the rest; with and without the mutex
+ * held. */
 static void passes(struct gate *gate) {
     enum { MANY = 9 };
     struct thread threads[MANY];
@@ -85,7 +87,7 @@ static void passes(struct gate *gate) {
     for (int each = 0; each < MANY; each++) join(&threads[each]);
     EQ(gate->passed, MANY);
     EQ(gate->tickets, 0);
-    /* Nobody waits: nothing is remembered. */
+    /* No thread waits: nothing is remembered. */
     OK(pthread_cond_signal(gate->cond));
     OK(pthread_cond_broadcast(gate->cond));
     OK(pthread_mutex_lock(gate->mutex));
@@ -174,7 +176,7 @@ CASE(monotonic_shared_passes) {
 
 static const struct timespec negative = {-1, 0}, long_ago = {1, 0}, bad = {0, 1000000000}, bad_too = {0, -1};
 
-/* The mutex is held again, whatever the answer. */
+/* The mutex is held again, whatever the result. */
 static void holds(void) {
     EQ(pthread_mutex_trylock(&mutex), EBUSY);
 }
@@ -236,7 +238,8 @@ CASE(errno_is_left_alone) {
     EQ(errno, 1234);
 }
 
-/* It times out while another thread holds the mutex: it comes back only with it. */
+/* The wait times out while another thread holds the mutex: it returns only once it has the
+ * mutex. */
 static void *time_out(void *returned) {
     struct timespec soon = after_ms(CLOCK_REALTIME, 20);
     OK(pthread_mutex_lock(&mutex));
@@ -268,7 +271,7 @@ static void wait_needs_the_mutex(int type, int shared) {
     EQ(pthread_cond_wait(&condition, checking), EPERM);
     EQ(pthread_cond_timedwait(&condition, checking, &soon), EPERM);
     EQ(pthread_cond_clockwait(&condition, checking, CLOCK_REALTIME, &soon), EPERM);
-    /* Nothing has happened to either. */
+    /* Neither object has changed. */
     OK(pthread_mutex_lock(checking));
     soon = after_ms(CLOCK_REALTIME, 5);
     EQ(pthread_cond_timedwait(&condition, checking, &soon), ETIMEDOUT);
@@ -284,7 +287,7 @@ CASE(wait_needs_a_shared_recursive_mutex) { wait_needs_the_mutex(PTHREAD_MUTEX_R
 
 static void *try_it(void *which) { return (void *)(long)pthread_mutex_trylock(which); }
 
-/* Locked twice: a wait gives up one level only (glibc; POSIX leaves it open). */
+/* Locked twice: a wait releases one level only (glibc; POSIX leaves it open). */
 static void gives_up_one_level(int protocol) {
     pthread_mutex_t *recursive = new_mutex(PTHREAD_MUTEX_RECURSIVE, protocol, 0, 0);
     struct timespec soon = after_ms(CLOCK_REALTIME, 20);
@@ -407,7 +410,8 @@ CASE(signals_by_priority_inheriting) {
     ANSWER("order", "%s", order_of(in_order_real_time, numbers, 3, 0));
 }
 
-/* Who takes the mutex first after a broadcast. One CPU, so that the order is the scheduler's. */
+/* Which thread takes the mutex first after a broadcast. One CPU, so that the order is the
+ * scheduler's. */
 CASE(broadcast_by_priority) {
     static const long numbers[] = {2, 5, 3};
     if (!may_be_real_time()) SKIP("real-time threads are not permitted");
@@ -434,7 +438,7 @@ static void *wait_in_freed(void *unused) {
     return NULL;
 }
 
-/* POSIX: a condition variable may be destroyed as soon as all who wait have been woken. */
+/* POSIX: a condition variable may be destroyed as soon as all waiters have been woken. */
 static void destroy_after_broadcast(int turns) {
     enum { MANY = 4 };
     for (int turn = 0; turn < turns; turn++) {
@@ -498,7 +502,7 @@ CASE(freed_by_who_was_woken) {
     }
 }
 
-/* ---- Signal handlers; crowds ---- */
+/* ---- Signal handlers; many threads ---- */
 
 static void no_op(int signal) { (void)signal; }
 
@@ -521,7 +525,8 @@ CASE(never_eintr) {
     for (int each = 0; each < 3; each++) join(&threads[each]);
 }
 
-/* A bounded queue, many at both ends, time limits that end all the time: every item arrives once. */
+/* A bounded queue with many threads at both ends and time limits that expire all the time: every
+ * item arrives once. */
 static struct {
     pthread_mutex_t *mutex;
     pthread_cond_t *not_empty, *not_full;

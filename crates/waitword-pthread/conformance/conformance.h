@@ -1,16 +1,19 @@
-/* What every program of the conformance suite shares: named cases, checks, threads that can be seen to sleep.
+/* Shared by all programs of the conformance suite: named cases, checks, and threads that can be
+ * seen to sleep.
  *
- *     program            runs every case, each in a process of its own (CONFORMANCE_JOBS at once), with a time limit
- *                        (CONFORMANCE_PATIENCE times as long as usual)
+ *     program            runs every case in a process of its own (CONFORMANCE_JOBS at once), with a
+ *                        time limit (CONFORMANCE_PATIENCE times as long as usual)
  *     program CASE       runs one
- *     program --list     names them
+ *     program --list     lists their names
  *
- * What is printed, one line each:
+ * Output, one line each:
  *
- *     ok CASE                     every check of it held
- *     answer CASE.WHAT VALUE      what POSIX leaves open: to be the same on every implementation that calls itself a drop-in
+ *     ok CASE                     all checks held
+ *     answer CASE.WHAT VALUE      something that POSIX leaves open, to be the same on every
+ *                                 implementation that calls itself a drop-in
  *     skip CASE WHY               not possible here
- *     FAIL CASE WHY               a check did not hold, a signal ended it, or it hung (then its threads are shown on stderr)
+ *     FAIL CASE WHY               a check did not hold, a signal ended the case, or it hung (then
+ *                                 its threads are shown on stderr)
  *
  * Cases are written from POSIX and the man pages, and hold on glibc alone.
  */
@@ -45,7 +48,7 @@
 struct conformance_case {
     const char *name;
     void (*run)(void);
-    /* Its time limit. */
+    /* The time limit. */
     int seconds;
     /* Runs only when another case starts it as a process of its own. */
     int is_part;
@@ -54,7 +57,7 @@ struct conformance_case {
 
 static struct conformance_case *conformance_first, **conformance_end = &conformance_first;
 static struct conformance_case *conformance_current;
-/* What `run_part` has told this process. */
+/* The argument that `run_part` has passed to this process. */
 static const char *part_argument;
 
 static inline void conformance_register(struct conformance_case *one) {
@@ -73,10 +76,10 @@ static inline void conformance_register(struct conformance_case *one) {
 /* CASE(name) { checks } */
 #define CASE(name) CONFORMANCE_CASE(name, 20, 0)
 #define LONG_CASE(name, seconds) CONFORMANCE_CASE(name, seconds, 0)
-/* What another process does for a case. */
+/* Code that another process runs for a case. */
 #define PART(name) CONFORMANCE_CASE(name, 20, 1)
 
-/* ---- What a case says ---- */
+/* ---- Reports of a case ---- */
 
 __attribute__((format(printf, 2, 3), unused)) static void say(const char *what, const char *format, ...) {
     char line[600], text[400];
@@ -85,11 +88,12 @@ __attribute__((format(printf, 2, 3), unused)) static void say(const char *what, 
     vsnprintf(text, sizeof text, format, values);
     va_end(values);
     int length = snprintf(line, sizeof line, "%s %s%s\n", what, conformance_current->name, text);
-    /* One write: lines of processes that run at once are not mixed. */
+    /* One write, so that lines of concurrent processes do not mix. */
     if (write(STDOUT_FILENO, line, (size_t)length) != length) _exit(3);
 }
 
-/* Saying so is a cancellation point: a thread that is about to be cancelled would not come to it. */
+/* Printing is a cancellation point: a thread with a pending request would be cancelled there
+ * instead of reporting the failure. */
 #define FAIL(...)                                         \
     do {                                                  \
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); \
@@ -118,7 +122,7 @@ static inline const char *error_name(long error) {
         if (!(condition)) FAIL("line %d: not so: %s", __LINE__, #condition); \
     } while (0)
 
-/* What a function returns: an error number, or a count. */
+/* Checks the result of a function: an error number, or a count. */
 #define EQ(expression, wanted)                                                                        \
     do {                                                                                              \
         long eq_got = (long)(expression), eq_wanted = (long)(wanted);                                 \
@@ -129,7 +133,7 @@ static inline const char *error_name(long error) {
 
 #define OK(expression) EQ(expression, 0)
 
-/* What a function returns that says -1 and sets errno. */
+/* Checks that a function returns -1 and sets errno. */
 #define EQ_ERRNO(expression, wanted)                                                                  \
     do {                                                                                              \
         errno = 0;                                                                                    \
@@ -174,7 +178,7 @@ static inline int is_past(clockid_t clock, struct timespec time) {
 #define SET(variable, value) __atomic_store_n(&(variable), (value), __ATOMIC_SEQ_CST)
 #define ADD(variable, value) __atomic_add_fetch(&(variable), (value), __ATOMIC_SEQ_CST)
 
-/* Waits for something that is sure to come. */
+/* Waits for something that is certain to happen. */
 #define UNTIL(condition) \
     while (!(condition)) pause_ms(1)
 
@@ -206,7 +210,7 @@ static inline void *join(struct thread *thread) {
     return result;
 }
 
-/* The letter of `/proc/PROCESS/task/THREAD/stat`: R, S, D ...; 0 if it is gone. */
+/* The state letter of `/proc/PROCESS/task/THREAD/stat`: R, S, D ...; 0 if the thread is gone. */
 static inline char thread_state(pid_t process, pid_t thread) {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%d/task/%d/stat", process, thread);
@@ -220,7 +224,8 @@ static inline char thread_state(pid_t process, pid_t thread) {
     return end != NULL && end[1] == ' ' ? end[2] : 0;
 }
 
-/* Waits until a thread has slept for some milliseconds on end: it waits for what the case makes it wait for. */
+/* Waits until a thread has slept for some milliseconds without interruption: it has reached the
+ * wait that the case expects. */
 static inline void until_asleep_in(pid_t process, pid_t thread) {
     for (int asleep = 0; asleep < 6;) {
         char state = thread_state(process, thread);
@@ -235,7 +240,7 @@ static inline void until_asleep(struct thread *thread) {
     until_asleep_in(getpid(), GET(thread->id));
 }
 
-/* Whether a thread is still at it after `milliseconds`: what must not return has not. */
+/* Whether a thread is still running after `milliseconds`: a call that must not return has not. */
 static inline int still_waits(struct thread *thread, int milliseconds) {
     struct timespec until = after_ms(CLOCK_REALTIME, milliseconds);
     void *result;
@@ -251,7 +256,7 @@ static inline void *shared_memory(size_t size) {
     return memory;
 }
 
-/* How a child has ended: its exit status, or minus the signal's number. */
+/* How a child ended: its exit status, or minus the signal's number. */
 static inline int end_of(pid_t child) {
     int status;
     while (waitpid(child, &status, 0) != child) {
@@ -269,7 +274,8 @@ static inline int end_of(pid_t child) {
         _exit(0);                 \
     }
 
-/* Starts this program again, to do a PART: without the drop-in if `plain` (and if there is one). `argument` is for it to read. */
+/* Starts this program again to run a PART: without the drop-in if `plain` (and if there is one).
+ * The part can read `argument`. */
 static inline pid_t run_part(const char *part, const char *argument, int plain) {
     pid_t child = fork();
     CHECK(child >= 0);
@@ -279,7 +285,7 @@ static inline pid_t run_part(const char *part, const char *argument, int plain) 
     FAIL("exec: %s", error_name(errno));
 }
 
-/* A file in memory that parts map too. Their argument is its number. */
+/* A file in memory that parts map too. Their argument is the file's descriptor. */
 static inline void *memory_file(size_t size, char argument[16]) {
     int file = memfd_create("conformance", 0);
     CHECK(file >= 0);
@@ -298,7 +304,7 @@ static inline void *map_memory_file(size_t size) {
 
 /* ---- Real-time threads ---- */
 
-/* Whether this user may have them. */
+/* Whether this user may create real-time threads. */
 static inline int may_be_real_time(void) {
     struct sched_param before, wanted = {.sched_priority = 1};
     int policy;
@@ -322,7 +328,7 @@ static inline void only_on_cpu(int cpu) {
 
 /* ---- The runner ---- */
 
-/* What each thread of a process that hangs is doing. */
+/* Shows where each thread of a hung process is. */
 static inline void show_threads(pid_t process, const char *name) {
     char path[64], line[700];
     snprintf(path, sizeof path, "/proc/%d/task", process);
@@ -365,7 +371,7 @@ static inline int conformance_run_one(struct conformance_case *one) {
 static inline struct conformance_run conformance_start(struct conformance_case *one) {
     struct conformance_run run = {one, fork(), after_ms(CLOCK_MONOTONIC, conformance_seconds(one) * 1000L)};
     if (run.process == 0) {
-        /* A group of its own, so that whatever it leaves behind can be ended. */
+        /* A process group of its own, so that anything it leaves behind can be ended. */
         setpgid(0, 0);
         execl("/proc/self/exe", "case", one->name, (char *)NULL);
         _exit(4);
@@ -374,7 +380,7 @@ static inline struct conformance_run conformance_start(struct conformance_case *
     return run;
 }
 
-/* Whether the run has ended; says so if it did not end well. */
+/* Whether the run has ended; reports it if it failed. */
 static inline int conformance_has_ended(struct conformance_run *run, int *failed) {
     int status;
     conformance_current = run->one;

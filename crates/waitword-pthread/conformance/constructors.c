@@ -1,10 +1,11 @@
-/* Threads that a library starts while it is loaded, and joins before it is: each of them first calls one of the functions
- * that the drop-in exports. `dlopen` holds a lock of the dynamic loader meanwhile, and glibc's functions take none.
- * Source: dlopen(3), pthreads(7).
+/* Threads that a library starts and joins while it is being loaded: each of them first calls one
+ * of the functions that the drop-in exports. `dlopen` holds a lock of the dynamic loader
+ * meanwhile, and glibc's functions do not take it. Source: dlopen(3), pthreads(7).
  *
- * CONFORMANCE_EARLY: a library of the program's loads it, before main (`constructors_early.c`).
- * CONFORMANCE_DEEPBIND: it looks for functions first in the libraries that it is linked with itself.
- * CONFORMANCE_SERVED_BY: what the name of the library has in it in which it finds them. */
+ * CONFORMANCE_EARLY: a library of the program loads it, before main (`constructors_early.c`).
+ * CONFORMANCE_DEEPBIND: it looks up functions first in the libraries that it is itself linked
+ * with.
+ * CONFORMANCE_SERVED_BY: part of the name of the library in which it finds them. */
 #include "conformance.h"
 #include "constructors_load.h"
 
@@ -18,7 +19,8 @@ static void works_first(const char *operation) {
 #define ON(objects, function) \
     CONFORMANCE_CASE(function##_##objects, 10, 0) { works_first(#function "_" #objects); }
 
-/* Whose objects each kind stands for. Those that processes share are the C library's also where the others are not. */
+/* The variants of each kind. Process-shared objects are the C library's even where the others
+ * are not. */
 #define ON_MUTEX(function) ON(private, function) ON(shared, function) ON(inheriting, function)
 #define ON_NEW_MUTEX(function) ON_MUTEX(function)
 #define ON_LOCKED_MUTEX(function) ON_MUTEX(function)

@@ -1,14 +1,14 @@
-/* Every function that the drop-in exports, as the first of them that a thread calls: what `constructors.c` makes its cases
- * of and `constructors_plugin.c` runs.
+/* Every function that the drop-in exports, as the first one that a thread calls:
+ * `constructors.c` makes its cases of this list, and `constructors_plugin.c` runs them.
  *
- *     OPERATION(function, kind of object, what the first thread does, what the second thread does)
+ *     OPERATION(function, kind of object, the first thread's code, the second thread's code)
  *
- * The kinds, and whose objects each kind stands for, are in `constructors.c`.
+ * The kinds and their variants are in `constructors.c`.
  */
 #define ALONE(function, kind, body) OPERATION(function, kind, body, {})
 #define BOTH(function, kind, body) OPERATION(function, kind, body, body)
 
-/* The second thread waits, in one call or in several, for what the first one holds. */
+/* The second thread waits, in one call or in several, until the first one releases the object. */
 #define CONTENDED(function, kind, hold, lock, unlock) \
     OPERATION(                                        \
         function, kind,                               \
@@ -167,7 +167,7 @@ OPERATION(
         syscall(SYS_futex, &word, FUTEX_WAKE | futex_kind, 1);
     })
 
-/* These are found, and not called: the C library itself loads a library there (libgcc_s). */
+/* These are looked up but not called: the C library itself loads a library there (libgcc_s). */
 ALONE(pthread_exit, ONCE, { if (GET(stage) < 0) pthread_exit(NULL); })
 ALONE(thrd_exit, ONCE, { if (GET(stage) < 0) thrd_exit(0); })
 #define JUMPS(function)                              \
@@ -179,7 +179,7 @@ JUMPS(longjmp)
 JUMPS(_longjmp)
 JUMPS(siglongjmp)
 JUMPS(__longjmp_chk)
-/* Nobody catches it. */
+/* Nothing catches it. */
 #define RAISES(function)                                                         \
     ALONE(function, ONCE, {                                                      \
         static __thread struct _Unwind_Exception exception;                      \

@@ -1,5 +1,5 @@
-/* A library that `constructors.c` is linked with: where CONFORMANCE_EARLY is set it loads the plugin before main, and before a
- * library that stands in LD_PRELOAD has run its constructors. */
+/* A library that `constructors.c` is linked with: if CONFORMANCE_EARLY is set, it loads the
+ * plugin before main, and before a library in LD_PRELOAD has run its constructors. */
 #define _GNU_SOURCE
 #include "constructors_load.h"
 #include <stdio.h>

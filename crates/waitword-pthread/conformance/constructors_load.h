@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What is wrong. */
+/* Returns the error, or NULL. */
 static const char *load_plugin(const char *operation) {
     char path[4096];
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 32);

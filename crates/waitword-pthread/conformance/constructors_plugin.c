@@ -1,4 +1,5 @@
-/* A library that, while it is loaded, starts two threads that do what CONFORMANCE_OPERATION says, and joins them. */
+/* A library that, while it is loaded, starts two threads that run the operation in
+ * CONFORMANCE_OPERATION, and joins them. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -29,7 +30,7 @@
         }                                                                       \
     } while (0)
 
-/* Until what is asked for is there: functions that do not wait, or not for long, are called again. */
+/* Calls functions that do not wait, or not for long, again until they succeed. */
 #define UNTIL_HAD(call)                                                         \
     for (;;) {                                                                  \
         int had_answer = (call);                                                \
@@ -71,7 +72,7 @@ static const struct timespec *soon(clockid_t clock) {
     return &time;
 }
 
-/* The numbers of C11's answers are no error numbers that these functions give. */
+/* C11's result numbers do not collide with error numbers that these functions return. */
 static int is_not_yet(int answer) {
     if (answer == -1) return errno == EAGAIN || errno == ETIMEDOUT;
     return answer == EBUSY || answer == ETIMEDOUT || answer == thrd_busy || answer == thrd_timedout;
@@ -84,7 +85,7 @@ static void routine(void) { pause_ms(10); }
 #define OLD(result, name, ...)       \
     extern result name(__VA_ARGS__); \
     __asm__(".symver " #name ", " #name "@GLIBC_2.2.5")
-/* What `longjmp` is with `_FORTIFY_SOURCE`. */
+/* The name of `longjmp` with `_FORTIFY_SOURCE`. */
 extern void __longjmp_chk(struct __jmp_buf_tag *, int) __attribute__((noreturn));
 OLD(int, __pthread_mutex_init, pthread_mutex_t *, const pthread_mutexattr_t *);
 OLD(int, __pthread_mutex_destroy, pthread_mutex_t *);
@@ -101,7 +102,7 @@ OLD(int, __pthread_rwlock_unlock, pthread_rwlock_t *);
 OLD(int, __pthread_once, pthread_once_t *, void (*)(void));
 #endif
 
-/* ---- What is made before: none of it is what is tried ---- */
+/* ---- Preparations: they do not use the function under test ---- */
 
 static void make_NEW_MUTEX(void) {
     MUST(pthread_mutexattr_init(&mutex_kind));
@@ -114,7 +115,7 @@ static void make_MUTEX(void) {
     MUST(pthread_mutex_init(&mutex, &mutex_kind));
 }
 
-/* Locking is known already, by another object, and unlocking is not. */
+/* Locking has been used before, on another object, and unlocking has not. */
 static void make_LOCKED_MUTEX(void) {
     static pthread_mutex_t other;
     make_MUTEX();
@@ -138,8 +139,8 @@ static void *wait_to_end(void *unused) {
     return unused;
 }
 
-/* glibc looks for the unwinder when a thread is cancelled for the first time, and waits for the loader to do so. So one is
- * cancelled by glibc's own function before. */
+/* glibc looks for the unwinder when a thread is cancelled for the first time, and needs the
+ * loader for that. So one is cancelled by glibc's own function first. */
 static void make_CANCELLED(void) {
     int (*cancel)(pthread_t);
     pthread_t thread;

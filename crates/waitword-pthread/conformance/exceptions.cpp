@@ -1,5 +1,6 @@
-// C++: exceptions through pthread_once, std:: types, unwinding by cancellation with destructors, locks of libstdc++. Sources: the C++
-// standard ([thread.once], [thread.condition]), pthread_once(3p), pthreads(7).
+// C++: exceptions through pthread_once, std:: types, unwinding by cancellation with destructors,
+// locks of libstdc++. Sources: the C++ standard ([thread.once], [thread.condition]),
+// pthread_once(3p), pthreads(7).
 #include "conformance.h"
 
 #include <atomic>
@@ -43,7 +44,7 @@ static void throws_slowly() {
     }
 }
 
-// The one who waits runs it then.
+// The waiter runs it then.
 CASE(waiter_runs_it_after_an_exception) {
     std::thread other([] {
         while (entered == 0) std::this_thread::yield();
@@ -80,7 +81,7 @@ static void *throws_and_ends(void *) {
     pthread_exit(nullptr);
 }
 
-// The thread that threw ends while another one runs the routine: it has nothing to do with that.
+// The thread that threw ends while another one runs the routine; the two are unrelated.
 CASE(end_of_a_thread_after_an_exception) {
     struct thread thread;
     start(&thread, throws_and_ends, nullptr);
@@ -266,7 +267,8 @@ CASE(cancelled_semaphore_waits_run_destructors) {
     EQ(destroyed, 1);
 }
 
-// Destructors that lock, while an exception passes, in many threads at once: the unwinder takes locks of its own.
+// Destructors that lock while an exception propagates, in many threads at once: the unwinder takes
+// locks of its own.
 CASE(locks_in_destructors_under_unwinding) {
     std::mutex lock;
     long count = 0;
@@ -306,7 +308,8 @@ CASE(thread_exit_runs_destructors) {
     EQ(destroyed, 1);
 }
 
-// Locals of a thread, and statics, that lock when they are destroyed; statics guarded by the compiler.
+// Thread-local and static objects that lock when they are destroyed; statics guarded by the
+// compiler.
 struct Static {
     Static() { pause_ms(20); }
     int value = 7;

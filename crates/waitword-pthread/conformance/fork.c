@@ -1,7 +1,8 @@
 /* fork, with locks held and threads running. Sources: POSIX, fork(3p), pthread_atfork(3p).
  *
- * POSIX lets the child of a program with threads call async-signal-safe functions only. Programs do more, and glibc lets them: what
- * the forking thread held, the child holds; what others held stays locked; everything else works. */
+ * POSIX allows the child of a program with threads to call async-signal-safe functions only.
+ * Programs do more, and glibc lets them: the child holds what the forking thread held; what
+ * other threads held stays locked; everything else works. */
 #include "conformance.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, other = PTHREAD_MUTEX_INITIALIZER;
@@ -26,13 +27,13 @@ static void *give(void *unused) {
     return NULL;
 }
 
-/* All kinds of things, with new threads. */
+/* Uses all kinds of objects, with new threads. */
 static void use_everything(void) {
     struct thread threads[3];
     level = 0;
     OK(sem_init(&sem, 0, 0));
     OK(pthread_barrier_init(&barrier, NULL, 4));
-    /* Held: so none gives before this one waits. */
+    /* Held, so that no thread gives before this one waits. */
     OK(pthread_mutex_lock(&mutex));
     for (int each = 0; each < 3; each++) start(&threads[each], give, NULL);
     while (level < 3) OK(pthread_cond_wait(&condition, &mutex));
@@ -103,7 +104,8 @@ static void release_them(void) {
     join(&waiter);
 }
 
-/* POSIX (2008 TC): a mutex that the forking thread owns is the child's; owner-checking kinds in glibc 2.36 know the parent's number. */
+/* POSIX (2008 TC): a mutex that the forking thread owns belongs to the child; owner-checking
+ * kinds in glibc 2.36 record the parent's TID. */
 CASE(held_by_the_forking_thread) {
     OK(pthread_spin_init(&spin, PTHREAD_PROCESS_PRIVATE));
     OK(pthread_mutex_lock(&mutex));
@@ -124,8 +126,9 @@ CASE(held_by_the_forking_thread) {
     OK(pthread_mutex_unlock(&checking));
 }
 
-/* What the rest is, in the child: glibc tells a write lock from a read lock by its holder's number, which is another in the child, and
- * counts waiters in the lock, who are not there in the child. */
+/* The state of the other objects in the child: glibc distinguishes a write lock from a read lock
+ * by its holder's TID, which is different in the child, and counts waiters in the lock, which do
+ * not exist in the child. */
 static const char *outcome(pid_t child) {
     int end = end_of(child);
     return end == 0 ? "works" : end == -SIGALRM ? "hangs" : "fails";
@@ -252,7 +255,7 @@ CASE(held_by_another_thread) {
     start(&waiter, wait_for_other, NULL);
     until_asleep(&waiter);
     CHILD(child, {
-        /* It stays locked, time limits hold, and it may be made anew. */
+        /* It stays locked, time limits hold, and it may be initialised again. */
         struct timespec soon = after_ms(CLOCK_REALTIME, 10);
         EQ(pthread_mutex_trylock(&other), EBUSY);
         EQ(pthread_mutex_timedlock(&other, &soon), ETIMEDOUT);
@@ -268,7 +271,7 @@ CASE(held_by_another_thread) {
     join(&waiter);
 }
 
-/* ---- Others wait while it forks ---- */
+/* ---- Other threads wait while it forks ---- */
 
 static void *wait_on(void *unused) {
     (void)unused;
@@ -285,7 +288,7 @@ CASE(waiters_stay_in_the_parent) {
         start(&threads[each], wait_on, NULL);
         until_asleep(&threads[each]);
     }
-    /* Nobody waits in the child. glibc counts them there all the same. */
+    /* No thread waits in the child. glibc counts the waiters there nevertheless. */
     CHILD(child, {
         alarm(2);
         OK(pthread_cond_signal(&condition));
@@ -300,7 +303,7 @@ CASE(waiters_stay_in_the_parent) {
     for (int each = 0; each < 5; each++) join(&threads[each]);
 }
 
-/* ---- Fork in a storm of threads ---- */
+/* ---- Fork while many threads run ---- */
 
 static void *storm(void *unused) {
     (void)unused;
@@ -325,7 +328,8 @@ static void *storm(void *unused) {
     return NULL;
 }
 
-/* Objects that no thread used at the time of the fork work in the child; whatever the others were at, nothing of it is waited for. */
+/* Objects that no thread used at the time of the fork work in the child; whatever the other
+ * threads were doing, the child does not wait for any of it. */
 static pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t fresh_condition = PTHREAD_COND_INITIALIZER;
 static int fresh_level;
@@ -383,7 +387,8 @@ LONG_CASE(several_fork_at_once, 60) {
     for (int each = 0; each < 3; each++) join(&threads[each]);
 }
 
-/* vfork and posix_spawn: the child runs in the parent's memory until it is another program. */
+/* vfork and posix_spawn: the child runs in the parent's memory until it executes another
+ * program. */
 CASE(vfork_harms_nobody) {
     struct thread threads[4];
     for (int each = 0; each < 4; each++) start(&threads[each], lock_on, each % 2 ? &mutex : NULL);
@@ -401,7 +406,7 @@ CASE(vfork_harms_nobody) {
     use_everything();
 }
 
-/* A robust mutex that the parent holds is no concern of the child's end. */
+/* The end of the child does not affect a robust mutex that the parent holds. */
 CASE(robust_stays_with_the_parent) {
     pthread_mutexattr_t attributes;
     pthread_mutex_t *robust = (pthread_mutex_t *)shared_memory(4096);

@@ -1,6 +1,7 @@
-/* Priority inheritance and protection: PTHREAD_PRIO_INHERIT and PTHREAD_PRIO_PROTECT with real-time threads on one CPU, also through a
- * wait in a condition variable (glibc's bug 11588). Sources: POSIX, pthread_mutexattr_setprotocol(3p), pthread_mutex_getprioceiling(3p),
- * sched(7). Needs CAP_SYS_NICE; everything else is skipped, with a word. */
+/* Priority inheritance and protection: PTHREAD_PRIO_INHERIT and PTHREAD_PRIO_PROTECT with
+ * real-time threads on one CPU, also through a wait in a condition variable (glibc's bug 11588).
+ * Sources: POSIX, pthread_mutexattr_setprotocol(3p), pthread_mutex_getprioceiling(3p), sched(7).
+ * Without CAP_SYS_NICE, cases that need it are skipped, with a message. */
 #include "conformance.h"
 #include <sys/eventfd.h>
 
@@ -18,7 +19,7 @@ static void make(pthread_mutex_t *made, int protocol, int ceiling) {
     OK(pthread_mutexattr_destroy(&attributes));
 }
 
-/* Uses the CPU for so long, not counting what others use. */
+/* Uses the CPU for this long, not counting other threads' use. */
 static void work_ms(long milliseconds) {
     struct timespec limit = after_ms(CLOCK_THREAD_CPUTIME_ID, milliseconds);
     while (!is_past(CLOCK_THREAD_CPUTIME_ID, limit)) {
@@ -35,7 +36,8 @@ static struct timespec now(void) {
     return time;
 }
 
-/* Where threads sleep until they are let go, each at its own, with no lock of the C library's. */
+/* Threads sleep here until they are released, each kind at its own gate, without a lock of the C
+ * library's. */
 static int gates[3];
 enum { LOWS, MIDDLES, HIGHS };
 
@@ -52,7 +54,8 @@ static void let_go(int which) {
 
 enum { LOW = 10, MIDDLE = 20, HIGH = 30, DIRECTOR = 60, HOLDS_MS = 20, HOGS_MS = 400 };
 
-/* All on one CPU; the caller above them all, so that it sets the scene undisturbed. */
+/* All threads on one CPU; the caller has the highest priority, so that it sets the scene
+ * undisturbed. */
 static void set_the_scene(void) {
     if (!may_be_real_time()) SKIP("real-time threads are not permitted");
     for (int each = 0; each < 3; each++) gates[each] = eventfd(0, 0);
@@ -61,7 +64,7 @@ static void set_the_scene(void) {
     make(&mutex, PTHREAD_PRIO_INHERIT, 0);
 }
 
-/* What stands between the high and the low one: uses the CPU, needs no lock. */
+/* A thread between the high and the low one: it uses the CPU and needs no lock. */
 static void *hog(void *unused) {
     (void)unused;
     be_real_time(MIDDLE);
@@ -115,7 +118,8 @@ static void a_lock_is_soon(void *timed) {
 CASE(a_lock_inherits) { a_lock_is_soon(NULL); }
 CASE(a_timed_lock_inherits) { a_lock_is_soon(&mutex); }
 
-/* ---- A wait: the low one signals, and works on with the mutex, and the middle one comes ---- */
+/* ---- A wait: the low one signals and keeps working with the mutex, and the middle one comes
+ * ---- */
 
 static void *wait_high(void *timed) {
     be_real_time(HIGH);
@@ -162,9 +166,10 @@ CASE(a_signal_inherits_timed) { a_wait_is_soon(&mutex, NULL); }
 
 /* ---- A wait, with a low one that waits too ----
  *
- * The director wakes the low waiter, which does not get the CPU, for the middle one has it. Then a high one comes, waits, and is to be
- * woken. In glibc before 2.41 whoever signals waits until the waiters that were signalled before have left: here, until
- * the middle one is done. What holds the high one up is a lower one without any lock: no inheritance mends that. */
+ * The director wakes the low waiter, which does not get the CPU, since the middle one has it.
+ * Then a high one comes, waits, and is to be woken. In glibc before 2.41 a signaller waits until
+ * the waiters that were signalled before have left: here, until the middle one is done. The high
+ * thread is delayed by a lower one without any lock: no inheritance fixes that. */
 
 static void *wait_at(void *priority) {
     be_real_time((int)(long)priority);
@@ -240,7 +245,7 @@ CASE(a_ceiling_raises) {
     EQ(before, 17);
     OK(pthread_mutex_lock(&mutex));
     EQ(priority_now(), 25);
-    /* While it waits with it, it needs no protection. */
+    /* While it waits with the mutex, it needs no protection. */
     struct timespec soon = after_ms(CLOCK_REALTIME, 20);
     EQ(pthread_cond_timedwait(&condition, &mutex, &soon), ETIMEDOUT);
     EQ(priority_now(), 25);

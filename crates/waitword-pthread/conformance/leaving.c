@@ -1,7 +1,9 @@
-/* A thread leaves a function from its middle: it is cancelled and its cancellation type is asynchronous, or a signal handler that has
- * interrupted it ends the thread or jumps. POSIX leaves open what becomes of the lock. On glibc the thread is none the worse for it, and
- * neither are others; old programs make timeouts so. Sources: pthread_cancel(3p), pthread_setcanceltype(3p), pthread_exit(3p), siglongjmp(3p),
- * longjmp(3p) ("in a signal handler"). */
+/* A thread leaves a function in the middle: it is cancelled and its cancellation type is
+ * asynchronous, or a signal handler that has interrupted it ends the thread or jumps. POSIX
+ * leaves undefined what becomes of the lock. On glibc neither the thread nor others suffer from
+ * it; old programs implement timeouts in this way. Sources: pthread_cancel(3p),
+ * pthread_setcanceltype(3p), pthread_exit(3p), siglongjmp(3p), longjmp(3p) ("in a signal
+ * handler"). */
 #include "leaving.h"
 #include <poll.h>
 
@@ -14,11 +16,11 @@ enum way {
     /* On the alternate stack. */
     EXIT_ASIDE,
     JUMP_ASIDE,
-    /* From a handler that has interrupted another one. */
+    /* From a handler that has interrupted another handler. */
     JUMP_NESTED,
-    /* The same, where the second is on the alternate stack. */
+    /* The same, with the second handler on the alternate stack. */
     JUMP_NESTED_ASIDE,
-    /* From a handler that has interrupted another one, which has made a call of its own. */
+    /* From a handler that has interrupted the call, and that has itself made a call. */
     JUMP_WITHIN,
     /* At a cancellation point in a handler. */
     CANCEL_WITHIN,
@@ -57,12 +59,12 @@ static void handler(int signal) {
         OK(pthread_cancel(pthread_self()));
         pthread_testcancel();
         OK(poll(NULL, 0, 0));
-        /* Here, or once the function has come to its end. */
+        /* Here, or once the function has ended. */
         return;
     case JUMP_NESTED:
     case JUMP_NESTED_ASIDE: pthread_kill(pthread_self(), SIGUSR2); break;
     case JUMP_WITHIN:
-        /* Within the handler a jump is a jump; and it may post. */
+        /* A jump within the handler is an ordinary jump; and the handler may post. */
         {
             sigjmp_buf here;
             sem_t own;
@@ -95,7 +97,7 @@ static void *leave(void *unused) {
         }
         FAIL("it returned %s", error_name(result));
     }
-    /* It has jumped. */
+    /* The thread has jumped. */
     if (call->undo == with_cond_mutex) OK(with_cond_mutex());
     write_over_the_stack();
     sigset_t mask;
@@ -140,13 +142,15 @@ static void leaves(const struct call *which, enum way how) {
         }
         OK(how == CANCEL ? pthread_cancel(thread.handle) : pthread_kill(thread.handle, SIGUSR1));
         if (is_jump) {
-            /* It leaves while the other still holds the lock, and waits for something else. */
+            /* It leaves while the other thread still holds the lock, and waits for something
+             * else. */
             UNTIL(GET(stage) == 2);
             until_asleep(&thread);
             OK(sem_post(&again));
         }
         if (how == CANCEL_WITHIN) {
-            /* The handler runs. Before that a release may hand over a lock that inherits priority: the thread would own it and end. */
+            /* The handler runs. Before that, a release might hand off a lock that inherits
+             * priority: the thread would own it and end. */
             UNTIL(GET(stage) == 2);
             pause_ms(20);
             call->release();
@@ -168,7 +172,7 @@ static void leaves(const struct call *which, enum way how) {
     CASE(name##_longjmp) { leaves(&of_##name, JUMP); }
 EACH_CALL(CASES_OF)
 
-/* The rest of the ways, out of some of the calls. */
+/* The other ways, out of some of the calls. */
 #define MORE_CASES_OF(name)                                                \
     CASE(name##_thrd_exit) { leaves(&of_##name, THREAD_EXIT); }          \
     CASE(name##_exits_aside) { leaves(&of_##name, EXIT_ASIDE); }         \

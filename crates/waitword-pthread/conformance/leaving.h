@@ -1,4 +1,5 @@
-/* What is blocked in, and what is left behind: for `leaving.c`, `leaving_exceptions.cpp` and `leaving_stepped.cpp`. */
+/* The calls that block, and what is left behind: for `leaving.c`, `leaving_exceptions.cpp` and
+ * `leaving_stepped.cpp`. */
 #ifndef WAITWORD_LEAVING_H
 #define WAITWORD_LEAVING_H
 
@@ -7,7 +8,8 @@
 #include <setjmp.h>
 #include <threads.h>
 
-/* The C library's own rwlocks and barriers count a thread that has left them for ever, and are of no use any more. Ours forget it. */
+/* The C library's own rwlocks and barriers count a thread that has left them forever, and are of
+ * no further use. Ours forget it. */
 static inline int forgets_who_left(void) {
     const char *preloaded = getenv("LD_PRELOAD");
     return preloaded != NULL && strstr(preloaded, "waitword") != NULL;
@@ -37,7 +39,7 @@ static void make_mutex(pthread_mutex_t *made, int type, int protocol, int robust
     OK(pthread_mutex_init(made, &attributes));
 }
 
-/* ---- Mutexes: another thread holds it ---- */
+/* ---- Mutexes: another thread holds the mutex ---- */
 
 static void hold_mutex(int type, int protocol, int robust, int shared) {
     make_mutex(&mutex, type, protocol, robust, shared);
@@ -105,7 +107,7 @@ static void use_rwlock(void) {
     OK(pthread_rwlock_destroy(&rwlock));
 }
 
-/* ---- Condition variables: nobody signals ---- */
+/* ---- Condition variables: no thread signals ---- */
 
 static void hold_nothing(void) {}
 static void make_cond(void) {
@@ -124,7 +126,7 @@ static void unlock_cond_mutex(void *unused) {
     (void)unused;
     OK(pthread_mutex_unlock(&cond_mutex));
 }
-/* Whoever jumps out of a wait has the mutex. */
+/* A thread that jumps out of a wait holds the mutex. */
 static int with_cond_mutex(void) { return pthread_mutex_unlock(&cond_mutex); }
 #define WITH_COND_MUTEX(wait)                          \
     int result;                                        \
@@ -155,7 +157,7 @@ static void *wait_for_signal(void *unused) {
     OK(pthread_mutex_unlock(&cond_mutex));
     return NULL;
 }
-/* One signal is for the one who waits. */
+/* One signal is for the waiter. */
 static void use_cond(void) {
     struct thread waiter;
     OK(pthread_mutex_lock(&cond_mutex));
@@ -172,7 +174,7 @@ static void use_cond(void) {
     OK(pthread_mutex_destroy(&cond_mutex));
 }
 
-/* ---- Semaphores: nobody posts ---- */
+/* ---- Semaphores: no thread posts ---- */
 
 static void make_sem(void) { OK(sem_init(&sem, 0, 0)); }
 static int wait_sem(void) { return sem_wait(&sem); }
@@ -203,7 +205,7 @@ static void use_sem(void) {
     OK(sem_wait(&sem));
 }
 
-/* ---- Barriers: the other does not come ---- */
+/* ---- Barriers: the other thread does not come ---- */
 
 static void make_barrier(void) { OK(pthread_barrier_init(&barrier, NULL, 2)); }
 static int wait_barrier(void) { return pthread_barrier_wait(&barrier); }
@@ -222,7 +224,7 @@ static void use_barrier(void) {
     OK(pthread_barrier_destroy(&barrier));
 }
 
-/* ---- Once: another is at it ---- */
+/* ---- Once: another thread runs it ---- */
 
 static void run_once(void) {
     ADD(once_runs, 1);
@@ -286,19 +288,19 @@ static void use_word(void) {
     SET(word, 0);
 }
 
-/* ---- All of them ---- */
+/* ---- All calls ---- */
 
 struct call {
-    /* Before the call: somebody holds it. */
+    /* Before the call: another thread takes the lock. */
     void (*hold)(void);
-    /* Waits for ever. */
+    /* Waits forever. */
     int (*block)(void);
     void (*release)(void);
-    /* By others, afterwards: as if the one who left had never been there. */
+    /* Called by other threads afterwards: as if the thread that left had never been there. */
     void (*use)(void);
-    /* Looks all the time, and does not sleep. */
+    /* Spins, and does not sleep. */
     int spins;
-    /* Gives back what `block` has got, or what a jump out of it leaves the thread with. */
+    /* Releases what `block` has acquired, or what a jump out of it leaves the thread with. */
     int (*undo)(void);
 };
 
@@ -342,7 +344,7 @@ struct call {
 #define CALL_OF(name, ...) static const struct call of_##name = {__VA_ARGS__};
 EACH_CALL(CALL_OF)
 
-/* Nothing may be found any more where the frames were that are left. */
+/* Overwrites the abandoned frames: nothing may still be found there. */
 __attribute__((noinline, unused)) static void write_over_the_stack(void) {
     char bytes[16384];
     memset(bytes, 0xa5, sizeof bytes);

@@ -1,6 +1,7 @@
-// A signal handler lets an exception out of the function that it has interrupted. The C++ standard leaves it open ([support.signal]); on
-// glibc the caller catches it, and the thread and the lock are none the worse for it. (Where the compiler was told that the function does
-// not throw, and the caller has a table of calls, the process ends: so each is called through a pointer.)
+// A signal handler lets an exception out of the function that it has interrupted. The C++ standard
+// leaves it open ([support.signal]); on glibc the caller catches it, and neither the thread nor the
+// lock suffers from it. (Where the compiler was told that the function does not throw, and the
+// caller has a table of calls, the process ends: so each is called through a pointer.)
 #include "leaving.h"
 
 #include <exception>
@@ -9,16 +10,17 @@ enum way {
     THROW,
     // On the alternate stack.
     THROW_ASIDE,
-    // It catches another one before, and that one goes on.
+    // It catches another exception first, and lets that one out.
     RETHROW,
     // From a handler that has interrupted the first.
     THROW_NESTED,
     THROW_NESTED_ASIDE,
-    // The first handler waits too; it catches what the second lets out of that, and throws then.
+    // The first handler waits too; it catches the exception that the second one lets out of that
+    // wait, and then throws.
     THROW_TWICE,
-    // Within the handler: the function waits on.
+    // Within the handler: the function keeps waiting.
     CATCH,
-    // Nobody catches it.
+    // Nothing catches it.
     UNCAUGHT,
 };
 
@@ -118,7 +120,7 @@ static void *leave(void *) {
     write_over_the_stack();
     sigset_t mask;
     OK(pthread_sigmask(SIG_BLOCK, NULL, &mask));
-    // Nobody has restored it.
+    // Nothing has restored it.
     EQ(sigismember(&mask, SIGUSR1), 1);
     OK(pthread_sigmask(SIG_SETMASK, NULL, &mask));
     SET(stage, 4);
@@ -169,7 +171,7 @@ static void leaves(const struct call *which, enum way how) {
     struct thread thread, user;
     call = which;
     way = how;
-    // The C library's leaves the mutex unlocked, and counts the thread as one that waits.
+    // The C library's wait leaves the mutex unlocked, and counts the thread as a waiter.
     if (call->undo == with_cond_mutex && !forgets_who_left()) return;
     for (int turn = 0; turn < 3; turn++) {
         begin(&thread);
@@ -184,7 +186,7 @@ static void leaves(const struct call *which, enum way how) {
             CHECK(still_waits(&thread, 10));
             call->release();
         } else {
-            // It leaves while the other still holds the lock, and waits for something else.
+            // It leaves while the other thread still holds the lock, and waits for something else.
             UNTIL(GET(stage) == 4);
             until_asleep(&thread);
             OK(sem_post(&again));
@@ -201,7 +203,7 @@ static void leaves(const struct call *which, enum way how) {
     CASE(name##_throws) { leaves(&of_##name, THROW); }
 EACH_CALL(CASES_OF)
 
-// The rest of the ways, out of some of the calls.
+// The other ways, out of some of the calls.
 #define MORE_CASES_OF(name)                                                     \
     CASE(name##_throws_aside) { leaves(&of_##name, THROW_ASIDE); }              \
     CASE(name##_throws_again) { leaves(&of_##name, RETHROW); }                  \

@@ -1,8 +1,9 @@
-/* `leaving.c` and `leaving_exceptions.cpp` at every instruction: threads run step by step with the processor's trap flag, and leave a function between any two of its
- * instructions. Afterwards others use the object as if the one that left had never been there.
+/* `leaving.c` and `leaving_exceptions.cpp` at every instruction: threads run step by step with
+ * the processor's trap flag, and leave a function between any two of its instructions.
+ * Afterwards other threads use the object as if the one that left had never been there.
  *
- * The C library itself has instructions at which that goes wrong, so these cases are for the drop-in; on glibc alone they do nothing.
- * Only on x86-64. */
+ * The C library itself has instructions at which that goes wrong, so these cases are for the
+ * drop-in; on glibc alone they do nothing. Only on x86-64. */
 #include "leaving.h"
 
 #ifdef __x86_64__
@@ -45,7 +46,7 @@ static void step(int signal, siginfo_t *info, void *context) {
     if (is_target) leave_now();
 }
 
-/* It sleeps, and comes to no step. */
+/* It sleeps, and reaches no further step. */
 static void no_more_steps(int signal) {
     (void)signal;
     leave_now();
@@ -53,7 +54,8 @@ static void no_more_steps(int signal) {
 
 static int (*stepped)(void);
 
-/* A function of its own: the compiler's table of calls, which a `try` needs, has no other instructions. */
+/* A separate function: the compiler's table of calls, which a `try` needs, covers no other
+ * instructions. */
 __attribute__((noinline)) static void run_stepped(void) {
     STEP_ON();
     stepped();
@@ -99,13 +101,13 @@ static void begin(const struct call *which, enum way how) {
     OK(sigaction(SIGUSR1, &action, NULL));
 }
 
-/* How many places are tried, about. */
+/* Roughly how many places are tried. */
 static int places(void) {
     const char *rounds = getenv("CONFORMANCE_ROUNDS");
     return rounds != NULL ? atoi(rounds) : 60;
 }
 
-/* Waits until the thread has left or sleeps; whether it has left. */
+/* Waits until the thread has left or sleeps; returns whether it has left. */
 static int until_left_or_asleep(struct thread *thread) {
     int asleep = 0;
     void *result;
@@ -118,7 +120,8 @@ static int until_left_or_asleep(struct thread *thread) {
     }
 }
 
-/* One thread leaves at this step, or asleep if it comes to none. Whether it came to it. */
+/* One thread leaves at this step, or asleep if it does not reach it. Returns whether it reached
+ * the step. */
 static int leave_at(int at) {
     struct thread thread;
     stage = steps = steps_enough = 0;
@@ -141,7 +144,7 @@ static void leaves_at_each_step(const struct call *which, enum way how) {
     if (!forgets_who_left()) return;
     begin(which, how);
     stepped = call->block;
-    /* Spin locks never sleep: so far, then. */
+    /* Spin locks never sleep, so a fixed number of steps is tried. */
     int last = 2500, at = 1;
     if (!call->spins) {
         call->hold();
@@ -151,7 +154,7 @@ static void leaves_at_each_step(const struct call *which, enum way how) {
         call->use();
     }
     CHECK(last > 30);
-    /* The first instructions one by one, and some of the others. */
+    /* The first instructions one by one, and some of the rest. */
     while (at < last) {
         call->hold();
         leave_at(at);
@@ -172,7 +175,7 @@ static void leaves_at_each_step(const struct call *which, enum way how) {
     each(sem_timedwait) each(barrier_wait) each(spin_lock)
 EACH_STEPPED_CALL(CASES_OF)
 
-/* The wait alone, with the mutex held: whoever jumps out of it has it. */
+/* The wait alone, with the mutex held: a thread that jumps out of it holds the mutex. */
 static int wait_alone(void) { return pthread_cond_wait(&condition, &cond_mutex); }
 static void *leave_cond(void *unused) {
     OK(pthread_mutex_lock(&cond_mutex));
@@ -219,7 +222,8 @@ static void leaves_cond_at_each_step(const struct call *which, enum way how) {
 COND_CASES_OF(cond_wait)
 COND_CASES_OF(cond_wait_inheriting)
 
-/* ---- Calls that wake others, and such as need not wait: nothing breaks that others use ---- */
+/* ---- Calls that wake other threads, and calls that need not wait: what others use stays intact
+ * ---- */
 
 static pthread_mutex_t recursive;
 static pthread_rwlock_t read_by_many;
@@ -240,7 +244,8 @@ static int signal_and_broadcast(void) {
 static int do_nothing_once(void) { return pthread_once(&once, nothing); }
 static int wake_word(void) { return (int)syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); }
 
-/* Others that wait for what is used, a little each time. They may miss a wake-up that was about to be made. */
+/* Other threads wait for these objects, a little each time. They may miss a wake-up that was
+ * about to be made. */
 static int others_end;
 static void *wait_a_little(void *number) {
     while (!GET(others_end)) {
@@ -276,7 +281,7 @@ static void leaves_what_others_use(int (*used)(void), enum way how) {
     begin(NULL, how);
     stepped = used;
     for (int turn = 0, at = 1, misses = 0; misses < 3 && turn < 6 * places(); turn++) {
-        /* New ones: it may have been left in the middle of taking or giving back. */
+        /* New objects: the old ones may have been left in the middle of an acquire or a release. */
         make_mutex(&mutex, PTHREAD_MUTEX_NORMAL, 0, 0, 0);
         make_mutex(&recursive, PTHREAD_MUTEX_RECURSIVE, 0, 0, 0);
         make_cond();
@@ -290,7 +295,8 @@ static void leaves_what_others_use(int (*used)(void), enum way how) {
         misses = GET(stage) == 3 || at > GET(steps) ? misses + 1 : 0;
         SET(others_end, 1);
         for (int each = 0; each < OTHERS; each++) join(&others[each]);
-        /* Who has left has not gone on to run the routine, and nobody is at it any more. */
+        /* The thread that left has not gone on to run the routine, and no thread runs it any
+         * longer. */
         if (GET(stage) != 3) EQ(once_nothing_runs, runs_before);
         OK(do_nothing_once());
         at += at < 60 ? 1 : 1 + rand() % 20;

@@ -1,5 +1,5 @@
-/* A library that locks while it is loaded and unloaded, before and after anything of the program's runs. `loading.c` is linked
- * against it, and loads it again under another name. */
+/* A library that locks while it is loaded and unloaded, before and after any code of the program
+ * runs. `loading.c` is linked against it, and loads it again under another name. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <semaphore.h>
@@ -31,7 +31,7 @@ static void *other(void *unused) {
     return NULL;
 }
 
-/* Whether all works; 42 if so. */
+/* Whether everything works; 42 if so. */
 int library_works(void) {
     pthread_t thread;
     ready = 0;

@@ -1,5 +1,6 @@
-/* When locks are used: in constructors and destructors, in libraries that are loaded later, in threads that end, at exit, after
- * the main thread has ended. Sources: POSIX, dlopen(3), exit(3), pthread_exit(3p), pthread_key_create(3p). */
+/* Locks at unusual times: in constructors and destructors, in libraries that are loaded later,
+ * in threads that end, at exit, after the main thread has ended. Sources: POSIX, dlopen(3),
+ * exit(3), pthread_exit(3p), pthread_key_create(3p). */
 #include "conformance.h"
 #include <dlfcn.h>
 
@@ -9,7 +10,8 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 static int stage;
 
-/* Before main, and before any constructor of a library that was loaded later: priority 101 is the first. */
+/* Before main, and before any constructor of a library that was loaded later: priority 101 is
+ * the first. */
 static pthread_mutex_t early = PTHREAD_MUTEX_INITIALIZER;
 static int early_result = -1;
 __attribute__((constructor(101))) static void first_of_all(void) {
@@ -66,7 +68,7 @@ static void lock_in_destructor(void *value) {
     OK(pthread_mutex_lock(&mutex));
     ADD(destroyed, 1);
     OK(pthread_cond_signal(&condition));
-    /* Waits, even. */
+    /* It even waits. */
     struct timespec soon = after_ms(CLOCK_REALTIME, 2);
     pthread_cond_timedwait(&condition, &mutex, &soon);
     OK(pthread_mutex_unlock(&mutex));
@@ -116,7 +118,8 @@ static void *wait_for_ever(void *unused) {
     for (;;) OK(pthread_cond_wait(&condition, &mutex));
 }
 
-/* Others wait, hold and spin when the process exits: it ends, and its handlers lock meanwhile. */
+/* Other threads wait, hold locks and spin when the process exits: it ends, and its handlers lock
+ * meanwhile. */
 CASE(exit_while_others_wait) {
     for (int turn = 0; turn < 20; turn++) {
         CHILD(child, {
@@ -181,7 +184,7 @@ CASE(on_a_small_stack) {
     for (int each = 0; each < 8; each++) OK(pthread_join(threads[each], NULL));
 }
 
-/* exec with threads that wait: the new program starts from nothing. */
+/* exec with waiting threads: the new program starts from nothing. */
 PART(start_anew) { EQ(library_works(), 42); }
 
 CASE(exec_while_others_wait) {

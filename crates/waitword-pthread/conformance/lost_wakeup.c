@@ -1,13 +1,15 @@
-/* glibc's bug 25847: a signal that is sent to a condition variable on which one thread waits, and wakes nobody.
+/* glibc's bug 25847: a signal to a condition variable on which one thread waits wakes no thread.
  *
- * Versions 2.25 to 2.40 keep waiters in two groups, whose places are used in turn. A waiter that is held up for long may take a signal
- * out of the group that has its old place, sees that, and puts it back. If it is held up once more, just before it puts it back, the
- * place belongs to the next group again: there a waiter wakes for nothing, the group's size is then too large by one, and so a later
- * signal goes to a group where nobody is.
+ * Versions 2.25 to 2.40 keep waiters in two groups, whose places are used in turn. A waiter that
+ * is delayed for long may take a signal from the group that now has its old place, notices that,
+ * and puts it back. If it is delayed again just before it puts it back, the place belongs to the
+ * next group again: a waiter there wakes spuriously, the group's size is then too large by one,
+ * and so a later signal goes to a group that has no waiter.
  *
- * The hold-ups are made with the processor's trap flag: a thread that runs instruction by instruction stops where it is told to.
- * So it takes no luck. What the program does is correct whoever is held up, wherever and for how long: what is asked at the end
- * is no more than that one signal wakes one waiter.
+ * The delays are made with the processor's trap flag: a thread that runs instruction by
+ * instruction stops where it should. So the test does not depend on luck. The program is correct
+ * whichever thread is delayed, wherever and for how long: the final check asks only that one
+ * signal wakes one waiter.
  */
 #include "conformance.h"
 
@@ -17,14 +19,14 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 
-/* Where a thread stops, in this order. */
+/* The places where a thread stops, in this order. */
 enum { RELEASED_THE_MUTEX, BEFORE_FIRST_EXCHANGE, BEFORE_SECOND_EXCHANGE };
 
 struct stepped {
     struct thread thread;
     /* How many of the stops it makes. */
     int stops;
-    /* At how many it has arrived; how many it may leave. */
+    /* How many stops it has reached; how many it may leave. */
     int reached, may_leave;
 };
 
@@ -32,7 +34,7 @@ static __thread struct stepped *self;
 
 #define TRAP_FLAG 0x100
 
-/* A `lock cmpxchg` comes next. */
+/* The next instruction is a `lock cmpxchg`. */
 static int is_exchange(const unsigned char *code) {
     if (*code++ != 0xf0) return 0;
     if ((*code & 0xf0) == 0x40) code++;
@@ -41,7 +43,7 @@ static int is_exchange(const unsigned char *code) {
 
 static void stop_here(void) {
     int stop = self->reached;
-    /* An implementation that stops at other places than glibc is not to be held up for ever. */
+    /* An implementation that stops at other places than glibc must not be held up forever. */
     struct timespec limit = after_ms(CLOCK_MONOTONIC, 1500);
     SET(self->reached, stop + 1);
     while (GET(self->may_leave) <= stop && !is_past(CLOCK_MONOTONIC, limit)) pause_ms(1);
@@ -64,7 +66,7 @@ static void step(int signal, siginfo_t *info, void *pointer) {
     errno = before;
 }
 
-/* Waits once; woken for whatever reason, it is done. */
+/* Waits once; any wake-up, for whatever reason, ends it. */
 static void *wait_once(void *pointer) {
     self = (struct stepped *)pointer;
     OK(pthread_mutex_lock(&mutex));
@@ -82,7 +84,8 @@ static void begin(struct stepped *one, int stops) {
     if (stops == 0) until_asleep(&one->thread);
 }
 
-/* Lets it go on from its last stop, and waits until it is at the next one; but not for ever. */
+/* Lets the thread continue from its last stop, and waits until it reaches the next one, with a
+ * time limit. */
 static void let_reach(struct stepped *one, int stop) {
     struct timespec limit = after_ms(CLOCK_MONOTONIC, 500);
     SET(one->may_leave, stop);
@@ -116,7 +119,7 @@ static void *wait_for_it(void *unused) {
     return NULL;
 }
 
-/* Whether one signal wakes the one who waits. */
+/* Whether one signal wakes the waiter. */
 static int arrives(void) {
     struct thread thread;
     start(&thread, wait_for_it, NULL);
@@ -134,7 +137,7 @@ LONG_CASE(a_signal_is_not_lost, 60) {
     static struct stepped thief, robbed, plain[3];
     struct sigaction action = {.sa_sigaction = step, .sa_flags = SA_SIGINFO | SA_RESTART};
     OK(sigaction(SIGTRAP, &action, NULL));
-    /* A signal for the thief, who is about to take it, and is held up. */
+    /* A signal for the thief, which is about to take it and is delayed. */
     begin(&thief, 3);
     let_reach(&thief, RELEASED_THE_MUTEX);
     signal_one();
@@ -143,17 +146,18 @@ LONG_CASE(a_signal_is_not_lost, 60) {
     begin(&plain[0], 0);
     signal_one();
     end(&plain[0]);
-    /* ... then the thief's again, for a signal that another is about to take; the thief takes it, and is held up putting it back. */
+    /* ... then the thief's again, for a signal that another thread is about to take; the thief
+     * takes it, and is delayed while it puts it back. */
     begin(&robbed, 1);
     let_reach(&robbed, RELEASED_THE_MUTEX);
     signal_one();
     let_reach(&thief, BEFORE_SECOND_EXCHANGE);
-    /* The place is closed; whoever is in it needs no signal any more. */
+    /* The place is closed; a thread in it needs no signal any longer. */
     begin(&plain[1], 0);
     signal_one();
     end(&plain[1]);
     end(&robbed);
-    /* A new waiter in the place gets what the thief puts back. */
+    /* A new waiter in the place gets the signal that the thief puts back. */
     begin(&plain[2], 0);
     end(&thief);
     end(&plain[2]);
@@ -162,7 +166,7 @@ LONG_CASE(a_signal_is_not_lost, 60) {
     ANSWER("of-six", "%d", arrived);
 }
 
-/* ---- The same, left to chance: every instruction may be the last one for a while ---- */
+/* ---- The same, left to chance: a thread may stop for a while after every instruction ---- */
 
 static struct {
     pthread_mutex_t mutex;
@@ -188,7 +192,7 @@ static void step_by_chance(int signal, siginfo_t *info, void *pointer) {
 #define STEP_ON() __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc")
 #define STEP_OFF() __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc")
 
-/* Takes what is put, one by one. Each signal counts: there is one for each item, and none more. */
+/* Takes items one by one. Each signal counts: there is exactly one for each item. */
 static void *take_by_chance(void *number) {
     seed = (unsigned)(long)number;
     for (;;) {
@@ -226,7 +230,7 @@ LONG_CASE(signals_at_every_instruction, 60) {
         chance.level++;
         OK(pthread_cond_signal(&chance.cond));
         OK(pthread_mutex_unlock(&chance.mutex));
-        /* At most two are on their way. */
+        /* At most two items are on their way. */
         if (round < 1) continue;
         struct timespec limit = after_ms(CLOCK_REALTIME, 5000);
         while (sem_timedwait(&chance.sem, &limit) != 0) {
@@ -242,7 +246,8 @@ LONG_CASE(signals_at_every_instruction, 60) {
     EQ(stalls, 0);
 }
 
-/* Mutexes, rwlocks, semaphores in the same way: nobody is left behind, nobody gets in with another. */
+/* Mutexes, rwlocks and semaphores in the same way: no thread is left behind, and no two threads
+ * are inside at once. */
 static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
 static int inside, readers;
 

@@ -1,5 +1,6 @@
-/* A program with a malloc of its own that uses pthread locks, as allocators do: nothing in a lock may allocate, and locks work before
- * the C library is ready. Source: malloc(3), "Replacing malloc" in the glibc manual. */
+/* A program with its own malloc that uses pthread locks, as allocators do: no lock operation may
+ * allocate, and locks work before the C library is ready. Source: malloc(3), "Replacing malloc"
+ * in the glibc manual. */
 #include "conformance.h"
 
 static pthread_mutex_t heap_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -8,7 +9,7 @@ static pthread_once_t made = PTHREAD_ONCE_INIT;
 static long allocations, depth;
 static __thread int inside;
 
-/* So large that nothing has to be given back. */
+/* So large that nothing has to be freed. */
 enum { ARENA = 256 << 20 };
 static char *arena;
 static size_t used;
@@ -19,7 +20,7 @@ static void make_arena(void) {
 }
 
 static void *allocate(size_t size, size_t alignment) {
-    /* A lock that allocates would come back here. */
+    /* A lock that allocates would recurse into this function. */
     if (inside++ != 0) ADD(depth, 1);
     pthread_once(&made, make_arena);
     if (pthread_mutex_lock(&heap_lock) != 0) _exit(8);
@@ -79,7 +80,7 @@ CASE(locks_in_malloc) {
     EQ(depth, 0);
 }
 
-/* Waits of all kinds, while the heap is counted: none allocates. */
+/* Waits of all kinds while allocations are counted: no wait allocates. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
@@ -127,7 +128,8 @@ CASE(fork_in_a_storm_of_allocations) {
         OK(pthread_mutex_lock(&heap_lock));
         OK(pthread_rwlock_wrlock(&statistics_lock));
         pid_t child = (pid_t)syscall(SYS_fork);
-        /* A child that unlocks glibc's rwlock leaves it to readers who wait in the parent; so allocators make theirs anew. */
+        /* A child that unlocks glibc's rwlock leaves it to readers that wait in the parent, so
+         * allocators initialise theirs again. */
         if (child == 0)
             statistics_lock = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
         else

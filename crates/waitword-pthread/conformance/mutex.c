@@ -1,5 +1,6 @@
-/* pthread_mutex_*: types, static initialisers, return codes, time limits. Sources: POSIX, pthread_mutex_lock(3p),
- * pthread_mutex_timedlock(3p), pthread_mutex_destroy(3p), pthread_mutexattr_settype(3). */
+/* pthread_mutex_*: types, static initialisers, return codes, time limits. Sources: POSIX,
+ * pthread_mutex_lock(3p), pthread_mutex_timedlock(3p), pthread_mutex_destroy(3p),
+ * pthread_mutexattr_settype(3). */
 #include "conformance.h"
 
 static pthread_mutex_t static_normal = PTHREAD_MUTEX_INITIALIZER;
@@ -14,7 +15,7 @@ static pthread_mutex_t *new_mutex(int type, int protocol) {
     static int used;
     pthread_mutex_t *mutex = &many[used++];
     pthread_mutexattr_t attributes;
-    /* What was in the memory is of no importance. */
+    /* The previous contents of the memory do not matter. */
     memset(mutex, 0xa5, sizeof *mutex);
     OK(pthread_mutexattr_init(&attributes));
     OK(pthread_mutexattr_settype(&attributes, type));
@@ -27,7 +28,7 @@ static pthread_mutex_t *new_mutex(int type, int protocol) {
 #define NEW(type) new_mutex(PTHREAD_MUTEX_##type, PTHREAD_PRIO_NONE)
 #define NEW_PI(type) new_mutex(PTHREAD_MUTEX_##type, PTHREAD_PRIO_INHERIT)
 
-/* What another thread gets. */
+/* Results in another thread. */
 static void *lock_it(void *mutex) { return (void *)(long)pthread_mutex_lock(mutex); }
 static void *try_it(void *mutex) { return (void *)(long)pthread_mutex_trylock(mutex); }
 static void *unlock_it(void *mutex) { return (void *)(long)pthread_mutex_unlock(mutex); }
@@ -43,7 +44,7 @@ static long elsewhere(void *(*run)(void *), pthread_mutex_t *mutex) {
     return (long)join(&thread);
 }
 
-/* A thread waits for a mutex that is held, and gets it when it is released. */
+/* A thread waits for a held mutex, and gets it when it is released. */
 static void waits_its_turn(pthread_mutex_t *mutex) {
     struct thread thread;
     OK(pthread_mutex_lock(mutex));
@@ -57,7 +58,7 @@ static void waits_its_turn(pthread_mutex_t *mutex) {
     OK(pthread_mutex_unlock(mutex));
 }
 
-/* No two threads are in it at once, nobody is left behind. */
+/* No two threads are inside at once, and no thread is left behind. */
 static struct {
     pthread_mutex_t *mutex;
     long plain;
@@ -157,7 +158,7 @@ static void is_recursive(pthread_mutex_t *mutex) {
     OK(pthread_mutex_trylock(mutex));
     OK(pthread_mutex_timedlock(mutex, &later));
     OK(pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &later_too));
-    /* The time is of no importance: nothing is waited for. */
+    /* The time does not matter: the call need not wait. */
     OK(pthread_mutex_timedlock(mutex, &negative));
     for (int depth = 6; depth > 0; depth--) {
         EQ(elsewhere(try_it, mutex), EBUSY);
@@ -210,7 +211,7 @@ CASE(checking_checks) { checks(NEW(ERRORCHECK)); }
 CASE(static_checking_checks) { checks(&static_checking); }
 CASE(inheriting_checking_checks) { checks(NEW_PI(ERRORCHECK)); }
 
-/* Undefined in POSIX; programs rely on what glibc does. */
+/* Undefined in POSIX; programs rely on glibc's behaviour. */
 CASE(normal_is_a_gate) {
     pthread_mutex_t *mutex = NEW(NORMAL);
     struct thread thread;
@@ -232,7 +233,7 @@ CASE(inheriting_unlock_by_another) {
 }
 
 static void has_time_limits(pthread_mutex_t *mutex) {
-    /* Free: nothing is waited for, and no time is looked at. */
+    /* Free: the call need not wait, and the time is not checked. */
     OK(pthread_mutex_timedlock(mutex, &negative));
     OK(pthread_mutex_unlock(mutex));
     OK(pthread_mutex_timedlock(mutex, &bad));
@@ -245,7 +246,7 @@ static void has_time_limits(pthread_mutex_t *mutex) {
 }
 
 static void *wait_for_it(void *mutex) {
-    /* POSIX: it is in the past, so ETIMEDOUT. */
+    /* POSIX: the time is in the past, so ETIMEDOUT. */
     ANSWER("negative", "%s", error_name(pthread_mutex_timedlock(mutex, &negative)));
     EQ(pthread_mutex_timedlock(mutex, &long_ago), ETIMEDOUT);
     EQ(pthread_mutex_timedlock(mutex, &bad), EINVAL);
@@ -308,7 +309,7 @@ CASE(recursive_timed_lock_gets_it) { timed_lock_gets_it(NEW(RECURSIVE)); }
 CASE(adaptive_timed_lock_gets_it) { timed_lock_gets_it(NEW(ADAPTIVE_NP)); }
 CASE(inheriting_timed_lock_gets_it) { timed_lock_gets_it(NEW_PI(NORMAL)); }
 
-/* Time limits end while the mutex goes from hand to hand: the wake-up that came too late is not lost. */
+/* Time limits expire while the mutex is passed around: a wake-up that came too late is not lost. */
 static void *impatient(void *mutex) {
     long got = 0;
     for (int turn = 0; turn < 3000; turn++) {
@@ -357,7 +358,7 @@ CASE(destroyed_answers) {
     EQ(pthread_mutex_timedlock(mutex, &negative), EINVAL);
     EQ(pthread_mutex_unlock(mutex), EINVAL);
     ANSWER("destroy", "%s", error_name(pthread_mutex_destroy(mutex)));
-    /* It may be made anew. */
+    /* It may be initialised again. */
     OK(pthread_mutex_init(mutex, NULL));
     waits_its_turn(mutex);
     OK(pthread_mutex_destroy(mutex));
@@ -402,7 +403,8 @@ CASE(destroy_normal_while_waited_with) { destroy_while_waited_with(NEW(NORMAL));
 CASE(destroy_checking_while_waited_with) { destroy_while_waited_with(NEW(ERRORCHECK)); }
 CASE(destroy_inheriting_while_waited_with) { destroy_while_waited_with(NEW_PI(NORMAL)); }
 
-/* The thread that got the mutex last may destroy and free it, while the one that released it is still in its unlock. */
+/* The thread that got the mutex last may destroy and free it while the one that released it is
+ * still in its unlock. */
 static pthread_mutex_t *passed_on;
 static void *last_user(void *mutex) {
     OK(pthread_mutex_lock(mutex));
@@ -435,7 +437,7 @@ CASE(stays_locked_after_its_thread) {
     EQ(pthread_mutex_unlock(checking), EPERM);
 }
 
-/* The owner of an inheriting mutex ends with it: whoever asks next waits for ever. */
+/* The owner of an inheriting mutex ends while it holds it: the next thread waits forever. */
 CASE(inheriting_stays_locked_after_its_thread) {
     pthread_mutex_t *mutex = NEW_PI(NORMAL);
     struct thread thread;
@@ -465,7 +467,7 @@ CASE(errno_is_left_alone) {
 
 static void no_op(int signal) { (void)signal; }
 
-/* A signal handler runs, and the wait goes on. */
+/* A signal handler runs, and the wait continues. */
 static void bears_signals(pthread_mutex_t *mutex) {
     struct thread threads[2];
     struct sigaction action = {.sa_handler = no_op};

@@ -1,4 +1,5 @@
-/* pthread_once. Sources: POSIX, pthread_once(3p). Exceptions are in exceptions.cpp, cancellation in cancel.c. */
+/* pthread_once. Sources: POSIX, pthread_once(3p). Exceptions are in exceptions.cpp, cancellation
+ * in cancel.c. */
 #include "conformance.h"
 #include <threads.h>
 
@@ -49,7 +50,7 @@ static void *call_itself(void *unused) {
     return NULL;
 }
 
-/* Undefined in POSIX; glibc waits for ever, and so does whoever calls a library that relies on it. */
+/* Undefined in POSIX; glibc waits forever, and so does a caller of a library that relies on it. */
 CASE(recursion_waits) {
     struct thread thread;
     start(&thread, call_itself, NULL);
@@ -62,7 +63,7 @@ static int forks_left = 1;
 static void fork_inside(void) {
     ADD(runs, 1);
     if (forks_left-- == 0) return;
-    /* In the child nobody is at it any more: the routine runs again there. */
+    /* In the child no thread runs the routine any longer: it runs again there. */
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
@@ -86,7 +87,8 @@ static void *run_slowly(void *unused) {
     return NULL;
 }
 
-/* Another thread is at it while this one forks: in the child the routine has to run anew. */
+/* Another thread runs the routine while this one forks: in the child the routine has to run
+ * again. */
 CASE(fork_while_another_runs_it) {
     struct thread thread;
     start(&thread, run_slowly, NULL);
@@ -135,7 +137,7 @@ CASE(many_raced_for) {
     for (int each = 0; each < 4; each++) join(&threads[each]);
 }
 
-/* ---- Left through frames without unwind tables, as C code often has them (`untabled.c`) ---- */
+/* ---- Left through frames without unwind tables, as C code often has (`untabled.c`) ---- */
 
 extern void (*untabled_leave)(void *), (*untabled_handler)(void *);
 void untabled_routine(void);
@@ -206,7 +208,7 @@ CASE(left_without_tables_by_cancellation) {
     EQ(runs, 2);
 }
 
-/* Handlers run from the inside to the outside, and the once is left between them. */
+/* Handlers run from the innermost to the outermost, and the once is left between them. */
 static int inner_handled, outer_handled;
 
 static void handle_inside(void *unused) {

@@ -1,6 +1,8 @@
-/* Real-time threads at locks without a protocol: which of those who wait is served. POSIX has the scheduling policy decide it at a mutex,
- * at a condition variable and at a semaphore: the highest priority first. Sources: POSIX, pthread_mutex_unlock(3p), pthread_cond_signal(3p),
- * sem_post(3p), pthread_rwlock_unlock(3p), sched(7). Needs CAP_SYS_NICE; everything else is skipped, with a word. */
+/* Real-time threads at locks without a protocol: which waiter is served. POSIX lets the
+ * scheduling policy decide it at a mutex, at a condition variable and at a semaphore: the
+ * highest priority first. Sources: POSIX, pthread_mutex_unlock(3p), pthread_cond_signal(3p),
+ * sem_post(3p), pthread_rwlock_unlock(3p), sched(7). Without CAP_SYS_NICE, cases that need it
+ * are skipped, with a message. */
 #include "conformance.h"
 #include <sys/eventfd.h>
 
@@ -9,10 +11,10 @@ static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 static sem_t semaphore;
 static pthread_rwlock_t rwlock;
 
-/* With the mutex held: whether those who wait in the condition variable may go on. */
+/* With the mutex held: how many waiters of the condition variable may proceed. */
 static int may_go;
 
-/* ---- Waiters that say in which order they were served ---- */
+/* ---- Waiters that record in which order they were served ---- */
 
 enum { MOST = 8 };
 
@@ -49,7 +51,7 @@ static void start_waiter(struct waiter *waiter, int priority, void (*wait)(struc
     start(&waiter->thread, waiter_main, waiter);
 }
 
-/* They come one after the other: each sleeps before the next one starts. */
+/* They arrive one after the other: each sleeps before the next one starts. */
 static void arrive(const int priorities[], int count, void (*wait)(struct waiter *)) {
     served = 0;
     for (int each = 0; each < count; each++) {
@@ -104,7 +106,7 @@ static void take_mutex_in_time(struct waiter *self) {
     OK(pthread_mutex_unlock(&mutex));
 }
 
-/* Sleeps while it holds it: a lower one that gets it first keeps a higher one waiting. */
+/* Sleeps while it holds the mutex: a lower thread that gets it first keeps a higher one waiting. */
 static void hold_mutex(struct waiter *self) {
     OK(pthread_mutex_lock(&mutex));
     note(self);
@@ -176,7 +178,7 @@ static void signal_one_by_one(const char *name) {
     for (int each = 0; each < FIVE; each++) {
         OK(pthread_mutex_lock(&mutex));
         may_go++;
-        /* Held, or not. */
+        /* With the mutex held, or not. */
         if (each % 2 == 0) OK(pthread_cond_signal(&condition));
         OK(pthread_mutex_unlock(&mutex));
         if (each % 2 == 1) OK(pthread_cond_signal(&condition));
@@ -194,7 +196,7 @@ static void signal_all_at_once(const char *name) {
     OK(pthread_mutex_lock(&mutex));
     may_go = FIVE;
     for (int each = 0; each < FIVE; each++) OK(pthread_cond_signal(&condition));
-    /* Those who are woken sleep at the mutex by now. */
+    /* The woken threads sleep at the mutex by now. */
     for (int each = 0; each < FIVE; each++) until_asleep(&waiters[each].thread);
     OK(pthread_mutex_unlock(&mutex));
     leave(FIVE);
@@ -217,7 +219,7 @@ static void broadcast_with_the_mutex(const char *name) {
 
 CASE(a_broadcast_serves_by_priority) { for_each_mutex(broadcast_with_the_mutex); }
 
-/* An ordinary thread waits for the mutex when those who were signalled come to it. */
+/* An ordinary thread waits for the mutex when the signalled threads come to it. */
 static void broadcast_behind_another(const char *name) {
     static const int expected[] = {20, 15, 10, 7, 5, 0};
     may_go = 0;
@@ -267,7 +269,8 @@ static void write_it(struct waiter *self) {
     OK(pthread_rwlock_unlock(&rwlock));
 }
 
-/* A waiter may leave the queue for some microseconds, to look for itself, so once in a while one is not there at the right moment. */
+/* A waiter may leave the queue for some microseconds to check the lock itself, so occasionally
+ * one is not there at the right moment. */
 static void writers_are_served_by_priority(int kind) {
     static const int mixed[] = {0, 5, 10, 20, 15, 7}, expected[] = {20, 15, 10, 7, 5, 0};
     if (!may_be_real_time()) SKIP("real-time threads are not permitted");
@@ -290,9 +293,10 @@ CASE(preferred_writers_by_priority) { writers_are_served_by_priority(PTHREAD_RWL
 
 /* ---- An ordinary waiter that is awake and gets no CPU ----
  *
- * All on one CPU, with the caller above all others. It wakes an ordinary thread that waits for the mutex, which does not get the CPU, for
- * one in the middle has it. Then a high one comes. It must not wait until the middle one is done: it shares no lock with it, and who
- * stands between the two does not hold the mutex. */
+ * All threads are on one CPU, and the caller has the highest priority. It wakes an ordinary
+ * thread that waits for the mutex, which does not get the CPU, since one of middle priority has
+ * it. Then a high one comes. It must not wait until the middle one is done: it shares no lock
+ * with it, and the waiter between the two does not hold the mutex. */
 
 enum { MIDDLE = 20, HIGH = 50, DIRECTOR = 60, HOGS_MS = 100 };
 
@@ -311,7 +315,7 @@ static void *hog(void *unused) {
     return NULL;
 }
 
-/* Nobody of a lower priority than the hog runs any more; the caller does. */
+/* No thread of a lower priority than the hog runs any longer; the caller does. */
 static void let_the_hog_go(void) {
     uint64_t one = 1;
     EQ(write(gate, &one, sizeof one), sizeof one);
@@ -328,7 +332,7 @@ static void set_the_scene(void) {
     until_asleep(&the_hog);
 }
 
-/* The mutex is held, and who waits for it is awake and does not run. */
+/* The mutex is held, and its waiter is awake and does not run. */
 static void starve_one_that_was_woken(void) {
     OK(pthread_mutex_lock(&mutex));
     start_waiter(&waiters[0], 0, take_mutex);
@@ -345,7 +349,8 @@ static void clear_the_scene(const char *name, int count) {
     EQ(order[count - 1], 0);
     be_ordinary();
     close(gate);
-    /* Whoever keeps a CPU for too much of a second is held up by the kernel, and lower ones run (sched(7)). */
+    /* The kernel throttles a thread that keeps a CPU for too much of a second, and lower ones
+     * run (sched(7)). */
     pause_ms(2 * HOGS_MS);
 }
 
@@ -361,7 +366,7 @@ static void pass_one_that_was_woken(const char *name) {
 
 CASE(an_unlock_does_not_count_on_a_lower_one_that_is_awake) { for_each_mutex(pass_one_that_was_woken); }
 
-/* The same with signals, of a mutex that is free. */
+/* The same with signals, with a free mutex. */
 static void signal_past_one_that_was_woken(const char *name, int (*wake)(pthread_cond_t *), int count) {
     static const int high_ones[] = {HIGH - 1, HIGH, HIGH - 2};
     set_the_scene();
@@ -385,7 +390,8 @@ static void broadcast_past(const char *name) { signal_past_one_that_was_woken(na
 CASE(a_signal_does_not_count_on_a_lower_one_that_is_awake) { for_each_mutex(signal_past); }
 CASE(a_broadcast_does_not_count_on_a_lower_one_that_is_awake) { for_each_mutex(broadcast_past); }
 
-/* Two high ones that take turns do not wait for the one that gets no CPU, however long it has been awake. */
+/* Two high threads that take turns do not wait for the one that gets no CPU, however long it has
+ * been awake. */
 enum { TURNS = 200 };
 static struct thread high_ones[2];
 

@@ -1,5 +1,5 @@
-/* Robust mutexes: the death of a thread, of a process, kill -9. Sources: POSIX, pthread_mutexattr_setrobust(3),
- * pthread_mutex_consistent(3). */
+/* Robust mutexes: the death of a thread, of a process, kill -9. Sources: POSIX,
+ * pthread_mutexattr_setrobust(3), pthread_mutex_consistent(3). */
 #include "conformance.h"
 
 static pthread_mutex_t *new_mutex(int type, int protocol, int shared) {
@@ -45,7 +45,7 @@ static void recovers(pthread_mutex_t *mutex) {
     EQ(pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &later), EOWNERDEAD);
     OK(pthread_mutex_consistent(mutex));
     OK(pthread_mutex_unlock(mutex));
-    /* Not made consistent: it is lost, for all. */
+    /* Not made consistent: it is lost for all threads. */
     die_with(mutex);
     EQ(pthread_mutex_lock(mutex), EOWNERDEAD);
     OK(pthread_mutex_unlock(mutex));
@@ -53,7 +53,7 @@ static void recovers(pthread_mutex_t *mutex) {
     EQ(pthread_mutex_timedlock(mutex, &later), ENOTRECOVERABLE);
     start(&thread, lock_it, mutex);
     EQ(join(&thread), ENOTRECOVERABLE);
-    /* The last one: glibc 2.36 forgets to unlock it there, and whoever comes next waits for ever. */
+    /* The last one: glibc 2.36 forgets to unlock it there, and the next thread waits forever. */
     EQ(pthread_mutex_trylock(mutex), ENOTRECOVERABLE);
     OK(pthread_mutex_destroy(mutex));
 }
@@ -116,7 +116,8 @@ static void waiters_of_the_dead(pthread_mutex_t *mutex, void *(*run)(void *)) {
 
 CASE(one_waiter_inherits) { waiters_of_the_dead(new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 0), inherit); }
 CASE(one_waiter_inherits_pi) { waiters_of_the_dead(new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, 0), inherit); }
-/* That all who wait learn when it is lost is not asked for here: glibc 2.36 often wakes one of them only, and robust mutexes are its. */
+/* Whether all waiters learn that it is lost is not checked here: glibc 2.36 often wakes only one
+ * of them, and robust mutexes are glibc's. */
 
 static pthread_mutex_t *several[8];
 static void *lock_several(void *unused) {
@@ -136,7 +137,8 @@ CASE(several_at_once) {
     for (int each = 0; each < 8; each++) EQ(pthread_mutex_lock(several[each]), each == 3 ? 0 : EOWNERDEAD);
 }
 
-/* A mutex of another kind, locked and unlocked in between, does not disturb the list of robust ones. */
+/* Locking and unlocking a mutex of another kind in between does not disturb the list of robust
+ * ones. */
 static pthread_mutex_t plain = PTHREAD_MUTEX_INITIALIZER, recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static void *mix(void *unused) {
     (void)unused;
@@ -195,7 +197,7 @@ static void killed_while_it_holds(int protocol, int plain_process) {
         OK(kill(child, SIGKILL));
         EQ(join(&waiter), EOWNERDEAD);
         EQ(end_of(child), -SIGKILL);
-        /* Its thread has ended with it in turn. */
+        /* Its thread has in turn ended while holding it. */
         EQ(pthread_mutex_lock(&shared->mutex), EOWNERDEAD);
         OK(pthread_mutex_consistent(&shared->mutex));
         OK(pthread_mutex_unlock(&shared->mutex));
@@ -207,7 +209,7 @@ CASE(killed_while_it_holds_inheriting) { killed_while_it_holds(PTHREAD_PRIO_INHE
 CASE(killed_plain_process_while_it_holds) { killed_while_it_holds(PTHREAD_PRIO_NONE, 1); }
 CASE(killed_plain_process_while_it_holds_inheriting) { killed_while_it_holds(PTHREAD_PRIO_INHERIT, 1); }
 
-/* Locks, counts twice, unlocks, until it is killed at whatever instruction. */
+/* Locks, counts twice and unlocks, until it is killed at an arbitrary instruction. */
 PART(count_until_killed) {
     struct shared *shared = (struct shared *)map_memory_file(sizeof *shared);
     for (;;) {
@@ -226,7 +228,8 @@ PART(count_until_killed) {
     }
 }
 
-/* Processes, with the drop-in and without, killed at random; those that are left go on, and never see half a count. */
+/* Processes with and without the drop-in, killed at random; the survivors continue, and never
+ * see half a count. */
 LONG_CASE(storm_of_kills, 60) {
     enum { MANY = 4 };
     char argument[16];

@@ -1,5 +1,5 @@
-/* pthread_rwlock_*: kinds, recursion, return codes, time limits. Sources: POSIX, pthread_rwlock_rdlock(3p),
- * pthread_rwlock_wrlock(3p), pthread_rwlockattr_setkind_np(3). */
+/* pthread_rwlock_*: kinds, recursion, return codes, time limits. Sources: POSIX,
+ * pthread_rwlock_rdlock(3p), pthread_rwlock_wrlock(3p), pthread_rwlockattr_setkind_np(3). */
 #include "conformance.h"
 
 static pthread_rwlock_t static_lock = PTHREAD_RWLOCK_INITIALIZER;
@@ -52,7 +52,7 @@ static long elsewhere(void *(*run)(void *), pthread_rwlock_t *lock) {
     return (long)join(&thread);
 }
 
-/* Readers share, writers exclude, what waits gets its turn. */
+/* Readers share, writers exclude, and waiters get their turn. */
 static void shares(pthread_rwlock_t *lock) {
     struct thread reader, writer;
     OK(pthread_rwlock_rdlock(lock));
@@ -82,7 +82,8 @@ static void shares(pthread_rwlock_t *lock) {
     OK(pthread_rwlock_destroy(lock));
 }
 
-/* POSIX leaves open what destroying a held lock does. It does nothing, and programs rely on that as they end. Made anew it is free. */
+/* POSIX leaves undefined what destroying a held lock does. It does nothing, and programs rely on
+ * that as they end. Once initialised again it is free. */
 static void destroyed_while_held(pthread_rwlock_t *lock, int shared) {
     pthread_rwlockattr_t attributes;
     OK(pthread_rwlockattr_init(&attributes));
@@ -125,7 +126,7 @@ CASE(init_without_attributes) {
     shares(&lock);
 }
 
-/* A thread that holds it for writing asks again. */
+/* A thread that holds it for writing locks it again. */
 static void knows_its_writer(pthread_rwlock_t *lock) {
     struct timespec later = after_ms(CLOCK_REALTIME, FAR_AWAY);
     OK(pthread_rwlock_wrlock(lock));
@@ -138,7 +139,7 @@ static void knows_its_writer(pthread_rwlock_t *lock) {
     EQ(pthread_rwlock_trywrlock(lock), EBUSY);
     EQ(pthread_rwlock_tryrdlock(lock), EBUSY);
     OK(pthread_rwlock_unlock(lock));
-    /* It does not remember. */
+    /* It does not remember a past writer. */
     struct thread thread;
     start(&thread, write_it, lock);
     join(&thread);
@@ -162,7 +163,7 @@ static void *write_then_ask_again(void *lock) {
     return NULL;
 }
 
-/* It got the lock after a wait, by a hand-over perhaps. */
+/* It got the lock after a wait, perhaps by a hand-off. */
 CASE(knows_a_writer_that_waited) {
     struct thread thread;
     OK(pthread_rwlock_rdlock(&static_lock));
@@ -172,7 +173,7 @@ CASE(knows_a_writer_that_waited) {
     join(&thread);
 }
 
-/* A reader that asks again while a writer waits. Only the strict kind may (and does) hold it up. */
+/* A reader that locks again while a writer waits. Only the strict kind may (and does) block it. */
 static void readers_recur(pthread_rwlock_t *lock) {
     struct thread writer;
     OK(pthread_rwlock_rdlock(lock));
@@ -215,7 +216,7 @@ static void *time_out_writing(void *lock) {
     return NULL;
 }
 
-/* A writer that gives up lets the readers that it held up go on. */
+/* When a writer gives up, the readers that it blocked proceed. */
 CASE(writer_that_gives_up_lets_readers_go) {
     pthread_rwlock_t *lock = new_lock(WRITERS_STRICTLY, 0);
     struct thread writer, reader;
@@ -265,7 +266,7 @@ static void keeps_time(pthread_rwlock_t *lock) {
     OK(pthread_rwlock_wrlock(lock));
     EQ(elsewhere(wait_for_it, lock), 0);
     OK(pthread_rwlock_unlock(lock));
-    /* Free: a time that is past is no hindrance. */
+    /* Free: a time in the past does not prevent locking. */
     OK(pthread_rwlock_timedwrlock(lock, &negative));
     OK(pthread_rwlock_unlock(lock));
     OK(pthread_rwlock_timedrdlock(lock, &long_ago));
@@ -273,7 +274,7 @@ static void keeps_time(pthread_rwlock_t *lock) {
     EQ(pthread_rwlock_timedwrlock(lock, &soon), ETIMEDOUT);
     CHECK(is_past(CLOCK_REALTIME, soon));
     OK(pthread_rwlock_unlock(lock));
-    /* POSIX asks for no check of a time that is not needed. */
+    /* POSIX requires no check of a time that is not needed. */
     int result = pthread_rwlock_timedrdlock(lock, &bad);
     ANSWER("bad-time-not-needed-to-read", "%s", error_name(result));
     if (result == 0) OK(pthread_rwlock_unlock(lock));
@@ -339,8 +340,8 @@ static void *wait_in_order(void *number) {
     return NULL;
 }
 
-/* POSIX (Thread Execution Scheduling): by priority; a writer before readers of its own priority. One CPU, so that the order is
- * seen. */
+/* POSIX (Thread Execution Scheduling): by priority; a writer before readers of its own priority.
+ * One CPU, so that the order can be observed. */
 CASE(by_priority) {
     if (!may_be_real_time()) SKIP("real-time threads are not permitted");
     struct thread threads[4];
@@ -357,7 +358,7 @@ CASE(by_priority) {
     ANSWER("order", "%d,%d,%d,%d", order[0], order[1], order[2], order[3]);
 }
 
-/* ---- Crowds ---- */
+/* ---- Many threads ---- */
 
 static struct {
     pthread_rwlock_t *lock;
@@ -436,7 +437,7 @@ static void bears_the_impatient(pthread_rwlock_t *lock) {
 CASE(static_bears_the_impatient) { bears_the_impatient(&static_lock); }
 CASE(writers_strictly_bears_the_impatient) { bears_the_impatient(new_lock(WRITERS_STRICTLY, 0)); }
 
-/* The writer that got it last frees it, while readers are still in their unlocks. */
+/* The writer that got the lock last frees it while readers are still in their unlocks. */
 static void *write_and_free(void *lock) {
     OK(pthread_rwlock_wrlock(lock));
     OK(pthread_rwlock_unlock(lock));
@@ -457,7 +458,7 @@ CASE(freed_by_the_last_user) {
     }
 }
 
-/* Read by one thread, released by none: it stays read after the thread's end. */
+/* Locked for reading by one thread, released by none: it stays locked after the thread's end. */
 static void *read_and_end(void *lock) {
     OK(pthread_rwlock_rdlock(lock));
     return NULL;

@@ -1,4 +1,5 @@
-/* sem_*: unnamed and named. Sources: POSIX, sem_wait(3), sem_post(3), sem_init(3), sem_open(3), sem_overview(7). */
+/* sem_*: unnamed and named. Sources: POSIX, sem_wait(3), sem_post(3), sem_init(3), sem_open(3),
+ * sem_overview(7). */
 #include "conformance.h"
 #include <sys/stat.h>
 
@@ -30,7 +31,7 @@ static void counts(sem_t *sem) {
     later = after_ms(CLOCK_MONOTONIC, FAR_AWAY);
     OK(sem_clockwait(sem, CLOCK_MONOTONIC, &later));
     EQ_ERRNO(sem_trywait(sem), EAGAIN);
-    /* No time is looked at if nothing is waited for. */
+    /* The time is not checked if the call need not wait. */
     OK(sem_post(sem));
     OK(sem_timedwait(sem, &negative));
 }
@@ -82,7 +83,7 @@ static void keeps_time(sem_t *sem) {
     EQ_ERRNO(sem_clockwait(sem, 77, &long_ago), EINVAL);
     EQ(value_of(sem), 0);
     OK(sem_post(sem));
-    /* POSIX asks for no check of a time that is not needed; the clock is another matter. */
+    /* POSIX requires no check of a time that is not needed; the clock is another matter. */
     ANSWER("bad-time-not-needed", "%s", sem_timedwait(sem, &bad) == 0 ? "0" : error_name(errno));
     ANSWER("bad-clock-not-needed", "%s", sem_clockwait(sem, 77, &negative) == 0 ? "0" : error_name(errno));
 }
@@ -170,11 +171,11 @@ static void interrupt(int shared, int flags, int how) {
         OK(sem_post(one.sem));
     }
     join(&thread);
-    /* signal(7) has waits with a time limit go on too. */
+    /* signal(7) says that waits with a time limit are restarted too. */
     if (flags & SA_RESTART) ANSWER("gives", "%s", error_name(one.error));
     if (!(flags & SA_RESTART) || how == 0) EQ(one.error, flags & SA_RESTART ? 0 : EINTR);
     EQ(value_of(one.sem), flags & SA_RESTART && one.error == EINTR);
-    /* It is as good as new. */
+    /* The semaphore still works. */
     OK(sem_post(one.sem));
     OK(sem_wait(one.sem));
 }
@@ -206,7 +207,7 @@ static void posts_from_a_handler(int shared) {
     OK(raise(SIGUSR1));
     EQ(value_of(handlers), 1);
     OK(sem_wait(handlers));
-    /* The handler runs in the thread that waits, and ends its wait. */
+    /* The handler runs in the waiting thread, and ends its wait. */
     for (int turn = 0; turn < 20; turn++) {
         struct interrupted one = {handlers, turn % 3, 0, 0};
         struct thread thread;
@@ -214,7 +215,7 @@ static void posts_from_a_handler(int shared) {
         if (turn % 2) until_asleep(&thread);
         OK(pthread_kill(thread.handle, SIGUSR1));
         join(&thread);
-        /* With a time limit it may be interrupted; the unit is there then. */
+        /* With a time limit the wait may be interrupted; the unit is available then. */
         if (one.error == EINTR && one.how != 0) {
             one.error = 0;
             OK(sem_trywait(handlers));
@@ -258,7 +259,7 @@ CASE(storm_of_handlers) {
     EQ(value_of(handlers), GET(handled));
 }
 
-/* ---- Order and crowds ---- */
+/* ---- Order and many threads ---- */
 
 static int order[8], ordered;
 static void *wait_in_order(void *number) {
@@ -346,7 +347,8 @@ static void loses_nothing(int shared) {
 CASE(private_loses_nothing) { loses_nothing(0); }
 CASE(shared_loses_nothing) { loses_nothing(1); }
 
-/* The one that was let through destroys it and frees it, while the other may be in its post still. */
+/* The thread that was let through destroys and frees the semaphore, while the other may still be
+ * in its post. */
 static void *wait_and_free(void *pointer) {
     sem_t *sem = (sem_t *)pointer;
     OK(sem_wait(sem));
@@ -388,7 +390,7 @@ CASE(named_counts) {
     counts(sem);
     OK(sem_unlink(name));
     EQ_ERRNO(sem_unlink(name), ENOENT);
-    /* It lives on until it is closed. */
+    /* It exists until it is closed. */
     OK(sem_post(sem));
     EQ(value_of(sem), 1);
     OK(sem_close(sem));

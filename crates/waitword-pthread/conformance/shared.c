@@ -1,5 +1,6 @@
-/* Process-shared objects: between processes of one fork, and with processes of another program run, with the drop-in and without
- * it. Sources: POSIX, pthread_mutexattr_setpshared(3p), pthread_condattr_setpshared(3p), sem_init(3). */
+/* Process-shared objects: between forked processes, and with processes that run another program,
+ * with and without the drop-in. Sources: POSIX, pthread_mutexattr_setpshared(3p),
+ * pthread_condattr_setpshared(3p), sem_init(3). */
 #include "conformance.h"
 
 struct shared {
@@ -55,7 +56,7 @@ static struct shared *make(char argument[16], int parties) {
 
 enum { TURNS = 2000 };
 
-/* Everything, by everybody, at once. */
+/* Every process uses every object at once. */
 static void work(struct shared *shared) {
     for (int turn = 0; turn < TURNS; turn++) {
         struct timespec later = after_ms(CLOCK_REALTIME, FAR_AWAY);
@@ -128,7 +129,7 @@ LONG_CASE(one_of_each_works, 60) {
     all_work(shared, others, 2);
 }
 
-/* Told by the environment that it is not to serve: a process that understands glibc's objects only. */
+/* The environment turns the drop-in off: a process that understands only glibc's objects. */
 LONG_CASE(one_that_is_off_works, 60) {
     char argument[16];
     struct shared *shared = make(argument, 2);
@@ -210,7 +211,7 @@ PART(hold_everything) {
     for (;;) pause_ms(1000);
 }
 
-/* What is not robust stays locked; time limits hold; nobody else's process is harmed. */
+/* Non-robust objects stay locked; time limits hold; no other process is harmed. */
 static void killed(int plain) {
     char argument[16];
     struct shared *shared = make(argument, 2);
@@ -224,7 +225,7 @@ static void killed(int plain) {
     EQ(pthread_rwlock_timedrdlock(&shared->rwlock, &soon), ETIMEDOUT);
     EQ(pthread_rwlock_timedwrlock(&shared->rwlock, &soon), ETIMEDOUT);
     EQ_ERRNO(sem_timedwait(&shared->sem, &soon), ETIMEDOUT);
-    /* A semaphore has no owner: another may post. */
+    /* A semaphore has no owner: another process may post. */
     OK(sem_post(&shared->sem));
     OK(sem_wait(&shared->sem));
 }
@@ -240,7 +241,7 @@ PART(wait_until_killed) {
     OK(pthread_mutex_unlock(&shared->mutex));
 }
 
-/* A waiter that is killed, and one that waits for a mutex: others go on. A broadcast reaches all who are left. */
+/* A waiter is killed: the others continue. A broadcast reaches all that are left. */
 CASE(killed_waiters) {
     char argument[16];
     struct shared *shared = make(argument, 2);

@@ -1,8 +1,9 @@
-/* Signal handlers and hold-ups at every instruction: threads run step by step with the processor's trap flag, and whatever a handler may
- * do is done between any two instructions of a lock. Sources: POSIX, sem_post(3p) ("async-signal-safe"), signal-safety(7),
+/* Signal handlers and delays at every instruction: threads run step by step with the processor's
+ * trap flag, and everything that a handler may do is done between any two instructions of a
+ * lock. Sources: POSIX, sem_post(3p) ("async-signal-safe"), signal-safety(7),
  * pthread_cond_wait(3p), pthread_cancel(3p).
  *
- * Only on x86-64. The hold-ups of `lost_wakeup.c` are made in the same way. */
+ * Only on x86-64. `lost_wakeup.c` makes its delays in the same way. */
 #include "conformance.h"
 
 #ifdef __x86_64__
@@ -20,7 +21,7 @@ static __thread int every = 1;
 #define STEP_OFF() __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc")
 
 static void handle_steps(void (*handler)(int)) {
-    /* SA_NODEFER: nothing but the thread's own steps raises it. */
+    /* Without SA_NODEFER: only the thread's own steps raise the signal. */
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
     OK(sigaction(SIGTRAP, &action, NULL));
     const char *rounds = getenv("CONFORMANCE_ROUNDS");
@@ -92,7 +93,8 @@ static void *use_them(void *number) {
     return NULL;
 }
 
-/* sem_post, between any two instructions of all the others, wakes a thread; none deadlocks, no unit is lost. */
+/* sem_post, between any two instructions of all other operations, wakes a thread; none
+ * deadlocks, and no unit is lost. */
 LONG_CASE(posts_in_between, 60) {
     struct thread users[2], taker;
     handle_steps(post_to_others);
@@ -109,7 +111,7 @@ LONG_CASE(posts_in_between, 60) {
     CHECK(posted > 100);
 }
 
-/* The semaphore that is waited for itself, posted between any two instructions of the wait. */
+/* The very semaphore of the wait, posted between any two instructions of the wait. */
 static int handlers_left;
 static void post_own(int signal) {
     int before = errno;
@@ -121,7 +123,7 @@ static void post_own(int signal) {
     errno = before;
 }
 
-/* A wait that sleeps before it has made so many steps is helped. */
+/* A wait that sleeps before it has made that many steps is helped. */
 static int waits;
 static void *help(void *unused) {
     int before = 0;
@@ -151,7 +153,7 @@ LONG_CASE(posts_to_who_waits, 60) {
         STEP_OFF();
         ADD(waits, 1);
         if (result != 0) EQ(errno, EINTR);
-        /* What it did not take is there. */
+        /* The units that it did not take are available. */
         while (sem_trywait(&own) == 0) {
         }
     }
@@ -159,7 +161,7 @@ LONG_CASE(posts_to_who_waits, 60) {
     join(&helper);
 }
 
-/* ---- Held up in between: short waits, signals, broadcasts, requests to end ---- */
+/* ---- Delayed in between: short waits, signals, broadcasts, cancellation requests ---- */
 
 static __thread unsigned seed;
 static void nap(int signal) {
@@ -223,10 +225,10 @@ static void tickets_and_cancels(pthread_mutex_t *with) {
             gate.tickets++;
             OK(pthread_cond_signal(&condition));
             OK(pthread_mutex_unlock(with));
-            /* One in three is asked to end. */
+            /* One in three gets a cancellation request. */
             if (each % 3 == 0) OK(pthread_cancel(threads[each].handle));
         }
-        /* Tickets of the cancelled are left over; all who are not cancelled get one. */
+        /* Tickets of cancelled threads are left over; all other threads get one. */
         for (int each = 0; each < MANY; each++) {
             if (join(&threads[each]) == PTHREAD_CANCELED) {
                 cancelled++;
@@ -259,7 +261,8 @@ LONG_CASE(cancels_in_between_inheriting, 60) { tickets_and_cancels(new_mutex(PTH
 LONG_CASE(cancels_in_between_robust, 60) { tickets_and_cancels(new_mutex(PTHREAD_PRIO_NONE, 1, 0)); }
 LONG_CASE(cancels_in_between_shared, 60) { tickets_and_cancels(new_mutex(PTHREAD_PRIO_NONE, 0, 1)); }
 
-/* The one that is woken frees everything, while whoever woke it is held up at any instruction of the signal and the unlock. */
+/* The woken thread frees everything while the one that woke it is delayed at any instruction of
+ * the signal and the unlock. */
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
@@ -312,8 +315,8 @@ LONG_CASE(freed_in_between, 60) {
     }
 }
 
-/* The first use of a lock that a static initialiser has made, by two threads: one comes between any two instructions of the other's
- * call. */
+/* The first use of a statically initialised lock by two threads: one comes between any two
+ * instructions of the other's call. */
 static pthread_rwlock_t first_lock;
 static pthread_mutex_t first_mutex;
 static int comes, came;
@@ -395,7 +398,8 @@ static void renew_mutex(int which) {
 LONG_CASE(first_used_by_two, 60) { first_used(NULL, 2, renew_lock, use_lock); }
 LONG_CASE(mutex_first_used_by_two, 60) { first_used(&first_mutex, 4, renew_mutex, use_mutex); }
 
-/* fork, while others are held up at any instruction: the child has all it needs. */
+/* fork while other threads are delayed at any instruction: the child has everything that it
+ * needs. */
 static void *use_on(void *number) {
     seed = (unsigned)(long)number;
     for (int turn = 0; !GET(stop); turn++) use_locks(turn % 5);
@@ -435,8 +439,8 @@ LONG_CASE(forks_in_between, 60) {
     for (int each = 0; each < 3; each++) join(&threads[each]);
 }
 
-/* The same in a process that had no memory when its threads first waited. A handler of the program
- * unlocks in the child. */
+/* The same in a process that had no memory when its threads first waited. A handler of the
+ * program unlocks in the child. */
 static void unlock_in_child(void) {
     alarm(20);
     OK(pthread_mutex_unlock(&mutex));

@@ -1,7 +1,8 @@
-/* Functions of a library that has no unwind tables: those who unwind a thread know no way past them. `once.c` is linked with it. */
+/* Functions of a library that has no unwind tables: an unwinder cannot get past them. `once.c`
+ * is linked with it. */
 #include <pthread.h>
 
-/* Not a call at its end, which would leave no frame. */
+/* Not a tail call, which would leave no frame. */
 #define CALL(function, argument)           \
     do {                                   \
         function(argument);                \

@@ -1,4 +1,4 @@
-/* Cases that go wrong, each in its own way: for the test of the runner. */
+/* Cases that fail, each in its own way: for the test of the runner. */
 #include "conformance.h"
 
 CASE(holds) { EQ(1 + 1, 2); }

@@ -1,14 +1,14 @@
-//! What glibc's attribute objects say. They are made and changed by its own functions; the layouts are those of glibc 2.34
-//! and later, and so far all that came before.
+//! Decodes glibc's attribute objects. glibc's own functions create and change them. The layouts are
+//! those of glibc 2.34 and, so far, of all later versions.
 
 use libc::{pthread_barrierattr_t, pthread_condattr_t, pthread_mutexattr_t, pthread_rwlockattr_t};
 use waitword::Preference;
 
-/// What a mutex is to be.
+/// The attributes of a mutex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MutexAttributes(u32);
 
-/// How the type is written in attributes and in glibc's mutexes alike.
+/// The encoding of the type, the same in attributes and in glibc's mutexes.
 pub(crate) mod mutex_type {
     pub(crate) const NORMAL: u32 = 0;
     pub(crate) const RECURSIVE: u32 = 1;
@@ -23,7 +23,7 @@ impl MutexAttributes {
     const ROBUST: u32 = 1 << 30;
     const PROCESS_SHARED: u32 = 1 << 31;
 
-    /// Those that the pointer leads to; the usual ones if it is NULL.
+    /// Reads the attributes behind the pointer; the defaults if it is NULL.
     ///
     /// # Safety
     /// NULL, or attributes that glibc has initialised.
@@ -52,7 +52,7 @@ impl MutexAttributes {
     }
 }
 
-/// What a condition variable is to be.
+/// The attributes of a condition variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CondAttributes(u32);
 
@@ -60,7 +60,7 @@ impl CondAttributes {
     const PROCESS_SHARED: u32 = 1;
     const CLOCK: u32 = 2;
 
-    /// Those that the pointer leads to; the usual ones if it is NULL.
+    /// Reads the attributes behind the pointer; the defaults if it is NULL.
     ///
     /// # Safety
     /// NULL, or attributes that glibc has initialised.
@@ -83,7 +83,7 @@ impl CondAttributes {
     }
 }
 
-/// What a rwlock is to be: glibc's two numbers.
+/// The attributes of an rwlock: glibc's two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct RwLockAttributes {
@@ -94,11 +94,12 @@ pub(crate) struct RwLockAttributes {
 const _: () = assert!(size_of::<RwLockAttributes>() == size_of::<pthread_rwlockattr_t>());
 
 impl RwLockAttributes {
-    /// glibc's `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`. Its kind 1, "prefer writer", lets readers in past waiting
-    /// writers all the same, so that reading again while one reads cannot deadlock: here it is as 0.
+    /// glibc's `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`. Its kind 1, "prefer writer",
+    /// nevertheless lets readers pass waiting writers, so that reading again while reading cannot
+    /// deadlock: here it is treated as 0.
     const PREFER_WRITER_NONRECURSIVE: i32 = 2;
 
-    /// Those that the pointer leads to; the usual ones if it is NULL.
+    /// Reads the attributes behind the pointer; the defaults if it is NULL.
     ///
     /// # Safety
     /// NULL, or attributes that glibc has initialised.
@@ -124,7 +125,7 @@ impl RwLockAttributes {
     }
 }
 
-/// What glibc's kind asks for. A static initialiser writes it into the lock itself.
+/// The preference that glibc's kind requests. A static initialiser writes it into the lock itself.
 pub(crate) fn preference_of_kind(kind: i32) -> Preference {
     match kind {
         RwLockAttributes::PREFER_WRITER_NONRECURSIVE => Preference::Writer,
@@ -132,7 +133,8 @@ pub(crate) fn preference_of_kind(kind: i32) -> Preference {
     }
 }
 
-/// Whether only the C library can serve a barrier with these attributes: whether it is process-shared.
+/// Whether only the C library can serve a barrier with these attributes: whether it is
+/// process-shared.
 ///
 /// # Safety
 /// NULL, or attributes that glibc has initialised.

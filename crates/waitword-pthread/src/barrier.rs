@@ -5,13 +5,13 @@
 //! | 12 | 0 | `shared`: 0 or 128 |
 //! | 16 | [`Barrier`], 16 bytes | `out`, and nothing |
 //!
-//! | `shared` | barrier | whose |
-//! |----------|---------|-------|
-//! | 0 | private | ours; with `WAITWORD=off` the C library's |
-//! | 128 | process-shared | the C library's |
+//! | `shared` | barrier | served by |
+//! |----------|---------|-----------|
+//! | 0 | private | us; with `WAITWORD=off` the C library |
+//! | 128 | process-shared | the C library |
 //!
-//! A barrier has no static initialiser, so each was made by `pthread_barrier_init`, here or in the C library. Memory that is
-//! all zeros is a barrier for nobody: `EINVAL`.
+//! A barrier has no static initialiser, so each was initialised by `pthread_barrier_init`, here or
+//! in the C library. Memory that is all zeros is a barrier for no threads: `EINVAL`.
 
 use crate::attributes::barrier_is_the_c_librarys;
 use crate::call::{self, Call, Ended};
@@ -31,7 +31,7 @@ mod glibc {
     }
 }
 
-/// A `pthread_barrier_t`, as ours.
+/// A `pthread_barrier_t` in our layout.
 #[repr(C)]
 struct OurBarrier {
     _in_round_count: [u32; 3],
@@ -46,32 +46,33 @@ const _: () = assert!(core::mem::offset_of!(OurBarrier, shared) == 12);
 /// `PTHREAD_BARRIER_SERIAL_THREAD`.
 const SERIAL_THREAD: c_int = -1;
 
-/// glibc refuses this many, and more.
+/// glibc refuses this count and larger ones.
 const TOO_MANY: c_uint = c_uint::MAX / 2;
 const _: () = assert!(TOO_MANY - 1 <= Barrier::MAX_COUNT);
 
-/// The barrier behind C's pointer; `None`: it is the C library's.
+/// The barrier behind the C pointer; `None`: it is the C library's.
 ///
 /// # Safety
-/// A barrier, as long as `'a`.
+/// It points to a barrier that exists for `'a`.
 #[inline]
 unsafe fn ours<'a>(pointer: *const pthread_barrier_t) -> Option<&'a Barrier> {
-    // SAFETY: a barrier is there as long as `'a`, by this function's contract. `OurBarrier` is no
-    // larger and not more aligned (asserted above), any bytes are one, and what changes in it is
-    // atomic.
+    // SAFETY: a barrier exists for `'a`, by this function's contract. `OurBarrier` is no larger and
+    // has no larger alignment (asserted above), any bytes are a valid `OurBarrier`, and everything
+    // in it that changes is atomic.
     let this = unsafe { &*pointer.cast::<OurBarrier>() };
-    // Relaxed: written before the barrier was made known.
+    // Relaxed: written before the barrier was published.
     (this.shared.load(Relaxed) == 0 && mode::is_on()).then_some(&this.barrier)
 }
 
-/// Makes a barrier for so many threads: from 1 to 2^31 - 2, as with glibc. Source: POSIX `pthread_barrier_init`.
+/// Initialises a barrier for `count` threads: from 1 to 2^31 - 2, as with glibc. Source: POSIX
+/// `pthread_barrier_init`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_barrier_init(
     pointer: *mut pthread_barrier_t,
     attributes: *const pthread_barrierattr_t,
     count: c_uint,
 ) -> c_int {
-    // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
+    // SAFETY: NULL or initialised attributes, by POSIX's contract.
     if !mode::is_on() || unsafe { barrier_is_the_c_librarys(attributes) } {
         // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         return unsafe { glibc::pthread_barrier_init(pointer, attributes, count) };
@@ -88,16 +89,17 @@ pub unsafe extern "C-unwind" fn pthread_barrier_init(
         barrier,
     };
     // SAFETY: memory for a barrier that is not in use, by POSIX's contract; `OurBarrier` is no
-    // larger and not more aligned (asserted above).
+    // larger and has no larger alignment (asserted above).
     unsafe { pointer.cast::<OurBarrier>().write(made) };
     0
 }
 
-/// Says that a barrier will not be used any more. `EBUSY` if threads wait at it. There is nobody else to wait for: a thread that is on
-/// its way out of a private barrier does not touch it. Source: POSIX `pthread_barrier_destroy`.
+/// Destroys a barrier. `EBUSY` if threads wait at it. It needs to wait for no other thread: one
+/// that is on its way out of a private barrier does not touch it. Source: POSIX
+/// `pthread_barrier_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_barrier_destroy(pointer: *mut pthread_barrier_t) -> c_int {
-    // SAFETY: a barrier that stays for this call, by POSIX's contract.
+    // SAFETY: a barrier that exists during this call, by POSIX's contract.
     match unsafe { ours(pointer) } {
         Some(barrier) if barrier.count() == 0 => libc::EINVAL,
         Some(barrier) if barrier.destroy() => 0,
@@ -107,7 +109,8 @@ pub unsafe extern "C-unwind" fn pthread_barrier_destroy(pointer: *mut pthread_ba
     }
 }
 
-/// Who is left in the middle of it has not come, unless the others go on already.
+/// A thread that leaves in the middle has not arrived, unless the other threads have already been
+/// released.
 fn wait(barrier: &Barrier) -> c_int {
     let work = |call: &Call| match barrier.wait_until(call.until(None)) {
         Some(result) if result.is_leader() => Ended::with(SERIAL_THREAD),
@@ -117,10 +120,11 @@ fn wait(barrier: &Barrier) -> c_int {
     call::run(work, |_| {})
 }
 
-/// Waits until as many threads have come as the barrier is for. Not a cancellation point. Source: POSIX `pthread_barrier_wait`.
+/// Waits until as many threads have arrived as the barrier is for. Not a cancellation point.
+/// Source: POSIX `pthread_barrier_wait`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_barrier_wait(pointer: *mut pthread_barrier_t) -> c_int {
-    // SAFETY: a barrier that stays for this call, by POSIX's contract.
+    // SAFETY: a barrier that exists during this call, by POSIX's contract.
     match unsafe { ours(pointer) } {
         Some(barrier) if barrier.count() == 0 => libc::EINVAL,
         Some(barrier) => wait(barrier),

@@ -1,12 +1,12 @@
-//! A call of ours that does more than a step or two. It is never left from its middle.
+//! A call of ours that does more than a step or two. It is never left in the middle.
 //!
 //! # Why
 //!
 //! A thread may leave the function that it is in at any instruction: it is cancelled and its
 //! cancellation type is asynchronous, or a signal handler calls `pthread_exit` or `siglongjmp`.
-//! POSIX leaves open what becomes of a lock that was being taken; the C library's are none the
-//! worse for it, most often. Ours wait in queues whose nodes lie on their stacks, and hold locks of
-//! buckets. So whatever touches those runs in a call, which first comes to its own end.
+//! POSIX leaves undefined what becomes of a lock that was being taken; the C library's locks
+//! usually survive it. Ours wait in queues whose nodes lie on their stacks, and hold bucket locks.
+//! So all code that touches those runs in a call, which first runs to its own end.
 //!
 //! ```text
 //!   C's caller
@@ -15,23 +15,23 @@
 //!         the work             a handler that wants to leave: `leave.rs`
 //! ```
 //!
-//! A call is marked in its [`Thread`]. A handler's own calls stand in front of the one that it has
-//! interrupted.
+//! A call is registered in its [`Thread`]. A call made by a handler is registered in front of the
+//! one that the handler interrupted.
 //!
-//! * **Cancelled**: a call makes the cancellation type deferred. A request that comes in its middle
-//!   ends its wait, and is acted on at its end, as any request is that an asynchronous thread
+//! * **Cancelled**: a call makes the cancellation type deferred. A request that arrives in the
+//!   middle ends its wait, and is acted on at its end, like any request that an asynchronous thread
 //!   finds.
 //! * **Cancelled in a handler**, at a cancellation point of the C library's: a call disables
-//!   cancellation, so the request is acted on behind its end.
-//! * **A handler leaves**: `leave.rs` makes a note of it here, ends the wait and goes back to the
-//!   call. Behind its end it is left.
+//!   cancellation, so the request is acted on after its end.
+//! * **A handler leaves**: `leave.rs` makes a note of it here, ends the wait and returns to the
+//!   call. After the call's end the thread leaves.
 //!
 //! # The frames
 //!
-//! [`run`] and what calls it can be unwound from any instruction: `extern "C-unwind"`, with nothing
+//! [`run`] and its callers can be unwound from any instruction: `extern "C-unwind"`, with nothing
 //! to be dropped. (A function with something to drop has a table of the calls in which it may be
-//! unwound, and no instruction beside them.) What `run` calls does not unwind: an exception that a
-//! handler lets out stops at `run` (`leave/exception.rs`).
+//! unwound, and no other instructions.) The functions that `run` calls do not unwind: an exception
+//! that a handler lets out stops at `run` (`leave/exception.rs`).
 
 use crate::cancel::{self, Thread};
 use crate::leave;
@@ -44,11 +44,11 @@ use waitword::abi_support::{Interrupter, SetAside};
 
 /// One call of one of our functions.
 pub(crate) struct Call {
-    /// The call that was interrupted by the signal handler which made this one.
+    /// The call that was interrupted by the signal handler that made this one.
     outer: *const Call,
     thread: *const Thread,
     by: *const Interrupter,
-    /// The outer call's waits, which stand still meanwhile.
+    /// The outer call's waits, which are suspended meanwhile.
     aside: Cell<Option<SetAside>>,
     is_left: Cell<bool>,
     was_asynchronous: bool,
@@ -56,7 +56,7 @@ pub(crate) struct Call {
     is_point: bool,
 }
 
-/// What a call is.
+/// The kinds of calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// It does not wait.
@@ -67,19 +67,19 @@ enum Kind {
     Point,
 }
 
-/// What the work of a call came to.
+/// The result of a call's work.
 #[derive(Clone, Copy)]
 pub(crate) struct Ended {
-    /// What C's caller is told.
+    /// The number to return to the C caller.
     pub(crate) number: c_int,
-    /// Whether the wait may have ended by a request, which is acted on first.
+    /// Whether the wait may have ended because of a request, which is acted on first.
     pub(crate) asked: bool,
-    /// Whether the work is done once more if there was none.
+    /// Whether the work is repeated if there was no request.
     pub(crate) again: bool,
 }
 
 impl Ended {
-    /// With this answer.
+    /// Ended with this result.
     pub(crate) fn with(number: c_int) -> Self {
         Self {
             number,
@@ -88,12 +88,12 @@ impl Ended {
         }
     }
 
-    /// Whether what the call is for was done.
+    /// Whether the call achieved its purpose.
     pub(crate) fn is_done(self) -> bool {
         self.number == 0 && !self.again
     }
 
-    /// Another thread has asked this one to end, it seems.
+    /// Ended because another thread seems to have requested cancellation.
     pub(crate) fn as_asked() -> Self {
         Self {
             number: 0,
@@ -106,33 +106,33 @@ impl Ended {
 impl Call {
     #[inline(always)]
     fn thread(&self) -> &Thread {
-        // SAFETY: it lies in the calling thread's storage, and a call is used by its own thread
-        // alone.
+        // SAFETY: it lies in the calling thread's storage, and a call is used only by its own
+        // thread.
         unsafe { &*self.thread }
     }
 
-    /// What its waits are ended by.
+    /// The interrupter that ends its waits.
     #[inline]
     pub(crate) fn interrupter(&self) -> &Interrupter {
         // SAFETY: it lies in the calling thread's storage, or in memory that is never freed; and a
-        // call is used by its own thread alone.
+        // call is used only by its own thread.
         unsafe { &*self.by }
     }
 
-    /// Whether it is to be left.
+    /// Whether the call is to be left.
     #[inline]
     pub(crate) fn is_left(&self) -> bool {
-        // A handler writes it between any two instructions.
+        // A handler may write it between any two instructions.
         compiler_fence(Ordering::SeqCst);
         self.is_left.get()
     }
 
-    /// Whether its thread is cancelled at any instruction, outside of calls.
+    /// Whether its thread can be cancelled at any instruction, outside of calls.
     pub(crate) fn is_asynchronous(&self) -> bool {
         self.was_asynchronous
     }
 
-    /// It is to be left, as one of its thread's signal handlers says.
+    /// Marks the call to be left, on behalf of one of its thread's signal handlers.
     pub(crate) fn leave(&self) {
         self.is_left.set(true);
         self.interrupter().leave();
@@ -148,7 +148,7 @@ impl Call {
         }
     }
 
-    /// What a wait [until](Self::until) such a deadline came to.
+    /// The result of a wait [until](Self::until) such a deadline.
     pub(crate) fn ended(&self, number: c_int) -> Ended {
         let by_request = number == libc::ETIMEDOUT
             && self.was_asynchronous
@@ -173,15 +173,15 @@ impl Call {
         compiler_fence(Ordering::SeqCst);
     }
 
-    /// The thread acts on requests as it did before the call; on one that stands, at once, if its
-    /// type is asynchronous. It may be unwound from here.
+    /// Restores how the thread acts on requests. It acts on a pending one at once if its type is
+    /// asynchronous. It may be unwound from here.
     #[inline(always)]
     fn put_off_no_longer(&self) {
         cancel::allow(self.was_allowed);
         cancel::defer_no_longer(self.was_asynchronous);
     }
 
-    /// The call has ended: all is as it was before. From here the thread may be unwound.
+    /// The call has ended: restores the state from before. From here the thread may be unwound.
     #[inline(always)]
     fn step_out(&self) {
         if let Some(aside) = self.aside.take() {
@@ -190,7 +190,7 @@ impl Call {
         self.put_off_no_longer();
     }
 
-    /// It is about to begin again.
+    /// Undoes [`step_out`](Self::step_out): the call continues.
     #[inline(always)]
     fn step_in(&self) {
         if self.was_allowed {
@@ -207,15 +207,15 @@ impl Call {
         }
     }
 
-    /// Calls `function` as if C's caller did: the thread may leave it in any way. Not if the call is
-    /// to be left. Whether `function` has returned.
+    /// Calls `function` as if the C caller did: the thread may leave it in any way. Does nothing if
+    /// the call is to be left. Returns whether `function` has returned.
     pub(crate) fn outside<F: Fn()>(&self, function: F) -> bool {
         // In a frame of its own, without anything to be dropped.
         #[inline(never)]
         #[allow(improper_ctypes_definitions, reason = "as `work_of`")]
         extern "C-unwind" fn call_outside<F: Fn()>(call: &Call, function: &F) -> bool {
             call.end();
-            // To be left comes first: the thread's waits are ended by that until it has left.
+            // Leaving has priority: until the thread has left, its waits end at once.
             let goes_on = !call.is_left();
             if goes_on {
                 call.step_out();
@@ -228,7 +228,7 @@ impl Call {
         call_outside(self, &function)
     }
 
-    /// Acts on a request that stands.
+    /// Acts on a pending request.
     #[inline]
     fn act(&self) {
         self.interrupter().clear();
@@ -240,21 +240,21 @@ impl Call {
     }
 }
 
-/// The call that the calling thread, or the code that its signal handler has interrupted, is in the
-/// middle of. Null: none.
+/// The call in whose middle the calling thread is, or the code that its signal handler has
+/// interrupted. Null: none.
 #[inline]
 pub(crate) fn current() -> *const Call {
-    // SAFETY: the calling thread's.
+    // SAFETY: it is the calling thread's.
     unsafe { &*Thread::this() }.call.get()
 }
 
-/// The thread has left all its calls by a way of its own.
+/// The thread has left all its calls in a way of its own.
 pub(crate) fn forget_all() {
-    // SAFETY: the calling thread's.
+    // SAFETY: it is the calling thread's.
     unsafe { &*Thread::this() }.call.set(null());
 }
 
-/// Runs `work` as a call. If a handler leaves it, `undo` gives back what it took.
+/// Runs `work` as a call. If a handler leaves it, `undo` releases what it took.
 #[inline(always)]
 pub(crate) fn run(work: impl Fn(&Call) -> Ended, undo: impl Fn(Ended)) -> c_int {
     run_as(Kind::Wait, work, undo)
@@ -274,7 +274,7 @@ pub(crate) fn run_through(work: impl Fn() -> c_int) -> c_int {
 
 #[inline(never)]
 fn run_as<W: Fn(&Call) -> Ended, U: Fn(Ended)>(kind: Kind, work: W, undo: U) -> c_int {
-    // SAFETY: the calling thread's, which is there as long as this frame.
+    // SAFETY: it is the calling thread's, which exists as long as this frame.
     let thread = unsafe { &*Thread::this() };
     leave::boundary();
     let is_point = kind == Kind::Point;
@@ -282,8 +282,8 @@ fn run_as<W: Fn(&Call) -> Ended, U: Fn(Ended)>(kind: Kind, work: W, undo: U) -> 
         true => thread.interrupter(),
         false => thread.interrupter_if_any(),
     };
-    // A request of before is one that was acted on. One that comes from here on is acted on at
-    // once, or ends the wait.
+    // An earlier request has been acted on. One that comes from here on is acted on at once, or
+    // ends the wait.
     if is_point || cancel::may_be_asynchronous() {
         by.clear();
     }
@@ -298,8 +298,8 @@ fn run_as<W: Fn(&Call) -> Ended, U: Fn(Ended)>(kind: Kind, work: W, undo: U) -> 
         aside: Cell::new(None),
         is_left: Cell::new(false),
         was_asynchronous,
-        // A call that does not wait is not worth the time while no thread was ever cancelled: the
-        // first request would have to come in the middle of it.
+        // For a call that does not wait this is not worth the time as long as no thread was ever
+        // cancelled: the first request would have to arrive in the middle of the call.
         was_allowed: (kind != Kind::Through || cancel::was_ever_asked()) && cancel::forbid(),
         is_point,
     };
@@ -323,7 +323,7 @@ fn run_as<W: Fn(&Call) -> Ended, U: Fn(Ended)>(kind: Kind, work: W, undo: U) -> 
     ended.number
 }
 
-/// An unwinder that looks for who catches an exception goes by it, to the boundary.
+/// An unwinder that searches for a handler of an exception passes this frame, up to the boundary.
 #[inline(never)]
 #[allow(
     improper_ctypes_definitions,
@@ -333,7 +333,7 @@ extern "C-unwind" fn work_of<W: Fn(&Call) -> Ended>(work: &W, call: &Call) -> En
     work(call)
 }
 
-/// Gives back what the call took, and leaves it.
+/// Releases what the call took, and leaves it.
 #[cold]
 #[inline(never)]
 fn leave_for<U: Fn(Ended)>(call: &Call, ended: Ended, undo: &U) {

@@ -1,28 +1,28 @@
-//! Cancellation: `pthread_cancel`, and what our cancellation points need of it.
+//! Cancellation: `pthread_cancel`, and the support that our cancellation points need.
 //!
-//! The C library acts on a cancellation request inside its own system calls. Ours are not known to
-//! it, so the waits here end by themselves when the thread is cancelled, take the mutex back, and
-//! then ask the C library whether to act (`pthread_testcancel`), which unwinds the thread from
-//! there. So no thread is ever unwound from the middle of our code, whatever its cancellation type:
+//! The C library acts on a cancellation request inside its own system calls. It does not know ours,
+//! so the waits here end by themselves when the thread is cancelled, lock the mutex again, and then
+//! ask the C library whether to act (`pthread_testcancel`), which unwinds the thread from there. So
+//! no thread is ever unwound from the middle of our code, whatever its cancellation type:
 //!
 //! ```text
-//!   waiter                                       canceller
-//!   ──────                                       ─────────
-//!   record.interrupter cleared                   the C library's pthread_cancel: the request stands
-//!   pthread_testcancel: a request? unwound       record of that thread? interrupt
+//!   waiter                                    canceller
+//!   ──────                                    ─────────
+//!   record.interrupter cleared                the C library's pthread_cancel: request pending
+//!   pthread_testcancel: a request? unwound    record of that thread? interrupt
 //!   wait, interruptible
 //!   interrupted: mutex, pthread_testcancel
 //! ```
 //!
-//! A request that stands before the first look is found there; one that comes later interrupts. If
-//! the thread was signalled at the same time, the wait returns as signalled and the request stands
-//! until the next cancellation point: so no signal is lost with a cancelled thread.
+//! A request that is pending before the first check is found there; a later one interrupts. If the
+//! thread was signalled at the same time, the wait returns as signalled and the request stays
+//! pending until the next cancellation point. So no signal is lost with a cancelled thread.
 //!
 //! A wait with a priority-inheriting mutex sleeps in the kernel, on the condition variable itself.
 //! There the interrupter also sends the thread the C library's cancellation signal, which ends its
 //! system call (`waitword`'s `lock/interrupter.rs`).
 //!
-//! In the middle of a call of ours no request is acted on, also not by a cancellation point of the
+//! In the middle of a call of ours no request is acted on, not even by a cancellation point of the
 //! C library's in a signal handler: the thread's cancellation state is "disabled" ([`forbid`]).
 
 mod records;
@@ -52,27 +52,27 @@ const DISABLED: c_int = 1;
 const DEFERRED: c_int = 0;
 const ASYNCHRONOUS: c_int = 1;
 
-/// Whether any thread of this process has ever had the asynchronous type: most often none has, and
+/// Whether any thread of this process has ever had the asynchronous type. Usually none has, and
 /// then there is nothing to defer.
 static EVER_ASYNCHRONOUS: AtomicBool = AtomicBool::new(false);
-/// Whether any thread of this process has ever been asked to end: most often none has, and then
-/// there is nothing to test.
+/// Whether cancellation of any thread of this process has ever been requested. Usually it has not,
+/// and then there is nothing to test.
 static EVER_ASKED: AtomicBool = AtomicBool::new(false);
 
 /// Whether the calling thread may have the asynchronous type.
 #[inline]
 pub(crate) fn may_be_asynchronous() -> bool {
-    // Relaxed: what this thread has asked for it has written itself.
+    // Relaxed: this thread has written its own setting itself.
     EVER_ASYNCHRONOUS.load(Ordering::Relaxed)
 }
 
-/// Makes the calling thread's cancellation deferred; whether it was asynchronous.
+/// Makes the calling thread's cancellation deferred; returns whether it was asynchronous.
 #[inline]
 pub(crate) fn defer() -> bool {
     may_be_asynchronous() && change_type(DEFERRED) == ASYNCHRONOUS
 }
 
-/// Makes it asynchronous again. A request that stands is acted on at once.
+/// Makes it asynchronous again. A pending request is acted on at once.
 #[inline]
 pub(crate) fn defer_no_longer(was_asynchronous: bool) {
     if was_asynchronous {
@@ -85,12 +85,12 @@ pub(crate) fn defer_no_longer(was_asynchronous: bool) {
 fn change_type(to: c_int) -> c_int {
     let mut old = DEFERRED;
     // SAFETY: `to` is a type, and `old` a place for one. If the thread is unwound, no frame of ours
-    // between here and C's caller has anything to be dropped.
+    // between here and the C caller has anything to be dropped.
     unsafe { glibc::pthread_setcanceltype(to, &raw mut old) };
     old
 }
 
-/// From here on the calling thread acts on no request; whether it did so before.
+/// From here on the calling thread acts on no request; returns whether it did so before.
 #[inline]
 pub(crate) fn forbid() -> bool {
     let mut old = ENABLED;
@@ -99,17 +99,18 @@ pub(crate) fn forbid() -> bool {
     old == ENABLED
 }
 
-/// It acts on requests again, if it did before. With the asynchronous type it does so at once.
+/// The thread acts on requests again, if it did before. With the asynchronous type it does so at
+/// once.
 #[inline]
 pub(crate) fn allow(was_allowed: bool) {
     if was_allowed {
-        // SAFETY: the C library writes the old state nowhere if it is given no place. If the thread
-        // is unwound, no frame of ours between here and C's caller has anything to be dropped.
+        // SAFETY: the C library accepts a null pointer for the old state. If the thread is unwound,
+        // no frame of ours between here and the C caller has anything to be dropped.
         unsafe { pthread_setcancelstate(ENABLED, null_mut()) };
     }
 }
 
-/// Whether any thread was ever asked to end.
+/// Whether cancellation of any thread was ever requested.
 #[inline]
 pub(crate) fn was_ever_asked() -> bool {
     // Relaxed: a request that must be seen was made before something else that this thread has
@@ -117,22 +118,22 @@ pub(crate) fn was_ever_asked() -> bool {
     EVER_ASKED.load(Ordering::Relaxed)
 }
 
-/// Acts on a request that stands.
+/// Acts on a pending request.
 #[inline]
 pub(crate) fn test() {
     if was_ever_asked() {
-        // SAFETY: if it unwinds the thread, no frame of ours between here and C's caller has
+        // SAFETY: if it unwinds the thread, no frame of ours between here and the C caller has
         // anything to be dropped.
         unsafe { pthread_testcancel() };
     }
 }
 
-/// Asks a thread to end. Source: POSIX `pthread_cancel`.
+/// Requests cancellation of a thread. Source: POSIX `pthread_cancel`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_cancel(thread: pthread_t) -> c_int {
     EVER_ASKED.store(true, Ordering::Relaxed);
-    // SAFETY: forwards this function's own contract. It may be the calling thread, which is unwound
-    // from here if its type is asynchronous: this frame has nothing to be dropped.
+    // SAFETY: forwards this function's own contract. The target may be the calling thread, which is
+    // unwound from here if its type is asynchronous: this frame has nothing to be dropped.
     let answer = unsafe { glibc::pthread_cancel(thread) };
     if answer == 0 {
         records::interrupt(thread);
@@ -140,7 +141,7 @@ pub unsafe extern "C-unwind" fn pthread_cancel(thread: pthread_t) -> c_int {
     answer
 }
 
-/// Chooses when the calling thread acts on a request. Source: POSIX `pthread_setcanceltype`.
+/// Sets when the calling thread acts on a request. Source: POSIX `pthread_setcanceltype`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_setcanceltype(new: c_int, old: *mut c_int) -> c_int {
     if new == ASYNCHRONOUS {

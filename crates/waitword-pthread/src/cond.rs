@@ -9,17 +9,18 @@
 //! | 36 | 0 | until 2.40: the same |
 //! | 40 | `clock` | |
 //!
-//! All zeros is a private one with the real-time clock, and ours. Process-shared ones are the C library's.
+//! All zeros is a private condition variable with the real-time clock, and ours. Process-shared
+//! ones are the C library's.
 //!
-//! # Whose mutex
+//! # Combinations with mutexes
 //!
 //! | condition variable | mutex | waits |
 //! |--------------------|-------|-------|
 //! | ours | ours | in our table; signals move waiters to the mutex's queue |
 //! | ours | ours, priority-inheriting | in the kernel, by priority; each signal wakes |
 //! | ours | the C library's | in our table; each signal wakes |
-//! | the C library's | the C library's | there |
-//! | the C library's | ours | it becomes ours (`adopt`): who waits with a private mutex waits in this process |
+//! | the C library's | the C library's | in the C library |
+//! | the C library's | ours | it becomes ours (`adopt`): a thread that waits with a private mutex waits in this process |
 
 use crate::attributes::CondAttributes;
 use crate::call::{self, Call, Ended};
@@ -49,7 +50,7 @@ mod glibc {
     }
 }
 
-/// A `pthread_cond_t`, as ours.
+/// A `pthread_cond_t` in our layout.
 #[repr(C)]
 struct Cond {
     raw: RawCondvar,
@@ -67,22 +68,22 @@ const _: () = assert!(size_of::<pthread_condattr_t>() == size_of::<u32>());
 const _: () = assert!(core::mem::offset_of!(Cond, refs_since_2_41) == 28);
 const _: () = assert!(core::mem::offset_of!(Cond, refs_until_2_40) == 36);
 
-/// What `clock` holds.
+/// Values of `clock`.
 const REALTIME: u32 = 0;
 const MONOTONIC: u32 = 1;
 
 impl Cond {
-    /// The condition variable behind C's pointer, if it is ours.
+    /// The condition variable behind the C pointer, if it is ours.
     ///
     /// # Safety
-    /// A condition variable, as long as `'a`.
+    /// It points to a condition variable that exists for `'a`.
     #[inline(always)]
     unsafe fn ours<'a>(pointer: *const pthread_cond_t) -> Option<&'a Self> {
-        // SAFETY: a condition variable is there as long as `'a`, by this function's contract.
-        // `Cond` is as large and not more aligned (asserted above), any bytes are one, and what
-        // changes in it is atomic.
+        // SAFETY: a condition variable exists for `'a`, by this function's contract. `Cond` has the
+        // same size and no larger alignment (asserted above), any bytes are a valid `Cond`, and
+        // everything in it that changes is atomic.
         let this = unsafe { &*pointer.cast::<Self>() };
-        // Acquire: of one that was adopted, the zeros. In one of the C library's the one that it
+        // Acquire: makes the zeros of an adopted one visible. In the C library's, the word that it
         // uses is never 0.
         let refs = this.refs_since_2_41.load(Acquire) | this.refs_until_2_40.load(Acquire);
         (refs == 0 && mode::is_on()).then_some(this)
@@ -96,7 +97,7 @@ impl Cond {
     }
 }
 
-/// Makes a condition variable. Source: POSIX `pthread_cond_init`.
+/// Initialises a condition variable. Source: POSIX `pthread_cond_init`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_cond_init(
     pointer: *mut pthread_cond_t,
@@ -122,17 +123,18 @@ pub unsafe extern "C-unwind" fn pthread_cond_init(
         clock: AtomicU32::new(clock),
         _rest: 0,
     };
-    // SAFETY: memory for a condition variable that is not in use, by POSIX's contract; `OurBarrier`
-    // is no larger and not more aligned (asserted above).
+    // SAFETY: memory for a condition variable that is not in use, by POSIX's contract; `Cond` has
+    // the same size and no larger alignment (asserted above).
     unsafe { pointer.cast::<Cond>().write(made) };
     0
 }
 
-/// Says that it will not be used any more. Those who have been signalled may still be on their way back; they do not touch
-/// it. `EBUSY` if somebody waits who has not been signalled. Source: POSIX `pthread_cond_destroy`.
+/// Destroys a condition variable. Threads that have been signalled may still be returning; they do
+/// not touch it. `EBUSY` if a thread waits that has not been signalled. Source: POSIX
+/// `pthread_cond_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_cond_destroy(pointer: *mut pthread_cond_t) -> c_int {
-    // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
+    // SAFETY: a condition variable that exists during this call, by POSIX's contract.
     match unsafe { Cond::ours(pointer) } {
         Some(cond) if !cond.raw.may_have_waiters() => 0,
         Some(cond) => call::run_through(|| answer(|| Ok(cond.raw.destroy()?))),
@@ -141,7 +143,7 @@ pub unsafe extern "C-unwind" fn pthread_cond_destroy(pointer: *mut pthread_cond_
     }
 }
 
-/// Signals one who waits, or all.
+/// Signals one waiter, or all.
 #[inline(never)]
 extern "C-unwind" fn notify(cond: &Cond, all: bool) -> c_int {
     call::run_through(|| {
@@ -153,10 +155,10 @@ extern "C-unwind" fn notify(cond: &Cond, all: bool) -> c_int {
     })
 }
 
-/// Signals the one who has waited longest. Source: POSIX `pthread_cond_signal`.
+/// Signals the thread that has waited longest. Source: POSIX `pthread_cond_signal`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_cond_signal(pointer: *mut pthread_cond_t) -> c_int {
-    // SAFETY: a condition variable that stays for this call, by POSIX's contract.
+    // SAFETY: a condition variable that exists during this call, by POSIX's contract.
     match unsafe { Cond::ours(pointer) } {
         Some(cond) if !cond.raw.may_have_waiters() => 0,
         Some(cond) => notify(cond, false),
@@ -165,10 +167,10 @@ pub unsafe extern "C-unwind" fn pthread_cond_signal(pointer: *mut pthread_cond_t
     }
 }
 
-/// Signals all who wait. Source: POSIX `pthread_cond_broadcast`.
+/// Signals all waiters. Source: POSIX `pthread_cond_broadcast`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_cond_broadcast(pointer: *mut pthread_cond_t) -> c_int {
-    // SAFETY: a condition variable that stays for this call, by POSIX's contract.
+    // SAFETY: a condition variable that exists during this call, by POSIX's contract.
     match unsafe { Cond::ours(pointer) } {
         Some(cond) if !cond.raw.may_have_waiters() => 0,
         Some(cond) => notify(cond, true),
@@ -177,10 +179,10 @@ pub unsafe extern "C-unwind" fn pthread_cond_broadcast(pointer: *mut pthread_con
     }
 }
 
-/// The condition variable behind C's pointer, if it is ours or becomes it.
+/// The condition variable behind the C pointer, if it is ours or becomes ours.
 ///
 /// # Safety
-/// A condition variable, as long as `'a`, and a mutex that the caller holds.
+/// It points to a condition variable that exists for `'a`, and the caller holds the mutex.
 #[inline]
 unsafe fn ours_for_wait<'a>(
     pointer: *mut pthread_cond_t,
@@ -190,12 +192,13 @@ unsafe fn ours_for_wait<'a>(
     unsafe { Cond::ours(pointer).or_else(|| adopt(pointer, mutex)) }
 }
 
-/// A process-shared one that a thread comes to wait on with a mutex of ours becomes ours, if nobody waits on it: all who wait at
-/// one time use the same mutex, and this one is known to this process alone. (Programs make all their condition variables
-/// process-shared, and their mutexes not.)
+/// Makes a process-shared condition variable ours if a thread is about to wait on it with a mutex
+/// of ours and no thread waits on it: all simultaneous waiters use the same mutex, and this one is
+/// known only to this process. (Programs make all their condition variables process-shared, and
+/// their mutexes not.)
 ///
-/// Two who come at once have the same mutex. A signal that comes at any moment of this finds nobody waiting, in the one layout
-/// or in the other.
+/// Two threads that come at once have the same mutex. A signal that comes at any point of this
+/// finds no waiter, in either layout.
 ///
 /// # Safety
 /// As [`ours_for_wait`].
@@ -207,17 +210,17 @@ unsafe fn adopt<'a>(
 ) -> Option<&'a Cond> {
     const FLAGS: u32 = 7;
     const MONOTONIC_FLAG: u32 = 2;
-    // SAFETY: the caller holds this mutex, by this function's contract: so it is one.
+    // SAFETY: the caller holds this mutex, by this function's contract, so it is one.
     if unsafe { !mode::is_on() || !Mutex::is_ours(mutex) } {
         return None;
     }
-    // SAFETY: a condition variable is there as long as `'a`, by this function's contract: twelve
-    // words, aligned for them, which others only use as atomics meanwhile, if they use them.
+    // SAFETY: a condition variable exists for `'a`, by this function's contract: twelve words,
+    // aligned as such, which other threads access meanwhile only as atomics, if at all.
     let words = unsafe { &*pointer.cast::<[AtomicU32; 12]>() };
     let refs_at = glibc_refs_at()?;
     let refs = words[refs_at].load(Relaxed);
     if refs & !FLAGS != 0 {
-        // They wait with another mutex, which POSIX does not allow.
+        // The current waiters wait with another mutex, which POSIX does not allow.
         return None;
     }
     for (index, word) in words.iter().enumerate() {
@@ -225,9 +228,9 @@ unsafe fn adopt<'a>(
             word.store(0, Relaxed);
         }
     }
-    // SAFETY: a condition variable is there as long as `'a`, by this function's contract. `Cond` is
-    // as large and not more aligned (asserted above), any bytes are one, and what changes in it is
-    // atomic.
+    // SAFETY: a condition variable exists for `'a`, by this function's contract. `Cond` has the
+    // same size and no larger alignment (asserted above), any bytes are a valid `Cond`, and
+    // everything in it that changes is atomic.
     let this = unsafe { &*pointer.cast::<Cond>() };
     let clock = if refs & MONOTONIC_FLAG == 0 {
         REALTIME
@@ -235,19 +238,20 @@ unsafe fn adopt<'a>(
         MONOTONIC
     };
     this.clock.store(clock, Relaxed);
-    // Release: from here on it is ours, and all zeros but for the clock.
+    // Release: from here on it is ours, and all zeros except the clock.
     words[refs_at].store(0, Release);
     Some(this)
 }
 
-/// Which word of a condition variable the C library counts its users in: it is asked to make one.
+/// The word of a condition variable in which the C library counts its users: found by letting it
+/// initialise one.
 fn glibc_refs_at() -> Option<usize> {
     let mut attributes = 0_u32;
     let attributes = (&raw mut attributes).cast::<pthread_condattr_t>();
     let mut made = [0_u32; 12];
     // SAFETY: `attributes` and `made` are places of the right sizes (asserted above), aligned for
     // numbers as glibc's are. The attributes are initialised before they are used; the condition
-    // variable is looked at as numbers only.
+    // variable is read only as numbers.
     unsafe {
         libc::pthread_condattr_init(attributes);
         libc::pthread_condattr_setpshared(attributes, libc::PTHREAD_PROCESS_SHARED);
@@ -260,7 +264,7 @@ fn glibc_refs_at() -> Option<usize> {
         .find(|&word| made[word] & 1 != 0)
 }
 
-/// Waits on one that is ours, with whatever mutex.
+/// Waits on one that is ours, with any mutex.
 ///
 /// # Safety
 /// The caller holds the mutex.
@@ -269,19 +273,20 @@ unsafe extern "C-unwind" fn wait(
     pointer: *mut pthread_mutex_t,
     until: Option<&Deadline>,
 ) -> c_int {
-    // SAFETY: the caller holds this mutex, by this function's contract: so it is one, and stays.
+    // SAFETY: the caller holds this mutex, by this function's contract, so it is one, and continues
+    // to exist.
     let mutex = unsafe { Mutex::at(pointer) };
     match mutex.served() {
         // SAFETY: forwards this function's own contract.
         Served::Ours(raw) => unsafe { wait_with_ours(cond, mutex, raw, until) },
-        // SAFETY: the caller holds the mutex, by this function's contract, and `served` says that
-        // it is the C library's.
+        // SAFETY: the caller holds the mutex, by this function's contract, and according to
+        // `served` it is the C library's.
         Served::Elsewhere => unsafe { wait_with_theirs(cond, pointer, until) },
         Served::Invalid => libc::EINVAL,
     }
 }
 
-/// What a wait came to.
+/// The result of a wait.
 fn ended(waited: Result<Wakeup, LockError>) -> Ended {
     Ended {
         // No signal was spent on this thread.
@@ -302,13 +307,13 @@ unsafe extern "C-unwind" fn wait_with_ours(
     let work = |call: &Call| {
         // Relaxed: both are counted with the mutex held.
         mutex.users.fetch_add(1, Relaxed);
-        // SAFETY: the caller holds the mutex, by this function's contract. That others wait here with
-        // another mutex is answered by EINVAL.
+        // SAFETY: the caller holds the mutex, by this function's contract. If other threads wait
+        // here with another mutex, the result is EINVAL.
         let waited = unsafe { cond.raw.wait_interruptible(raw, until, call.interrupter()) };
         mutex.users.fetch_sub(1, Relaxed);
         ended(waited)
     };
-    // It leaves with the mutex held, as on glibc: whoever jumps, too.
+    // The thread leaves with the mutex held, as with glibc, even by a jump.
     call::run_point(work, |_| {})
 }
 
@@ -325,8 +330,8 @@ unsafe extern "C-unwind" fn wait_with_theirs(
     }
     let work = |call: &Call| {
         let unlock = || {
-            // SAFETY: the caller holds it, by the contract of the function around, and has been seen to
-            // be one that may unlock it.
+            // SAFETY: the caller holds it, by the contract of the enclosing function, and was seen
+            // to be allowed to unlock it.
             unsafe { pthread_mutex_unlock(pointer) };
         };
         // SAFETY: `unlock` is called once at most, in this call and so on this thread;
@@ -336,14 +341,15 @@ unsafe extern "C-unwind" fn wait_with_theirs(
                 .wait_with(pointer.addr(), unlock, until, call.interrupter())
         };
         if let Err(LockError::Invalid) = waited {
-            // It did not begin.
+            // The wait did not begin.
             return Ended::with(libc::EINVAL);
         }
-        // SAFETY: the mutex that was unlocked above, which its waiters keep, by POSIX's contract.
+        // SAFETY: the mutex that was unlocked above, which must exist while threads wait, by
+        // POSIX's contract.
         let locked = unsafe { pthread_mutex_lock(pointer) };
         match locked {
             0 => ended(waited),
-            // That its last owner died, say, matters more than the time.
+            // An error of the lock, such as a dead owner, matters more than the timeout.
             _ => Ended {
                 number: locked,
                 ..ended(waited)
@@ -359,26 +365,28 @@ pub unsafe extern "C-unwind" fn pthread_cond_wait(
     pointer: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
 ) -> c_int {
-    // SAFETY: a condition variable that stays for this call, and a mutex that the caller holds, by
-    // POSIX's contract.
+    // SAFETY: a condition variable that exists during this call, and a mutex that the caller holds,
+    // by POSIX's contract.
     match unsafe { ours_for_wait(pointer, mutex) } {
-        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
+        // SAFETY: the caller holds the mutex, by POSIX's contract.
         Some(cond) => unsafe { wait(cond, mutex, None) },
         // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         None => unsafe { glibc::pthread_cond_wait(pointer, mutex) },
     }
 }
 
-/// Waits until signalled, or until a time of its own clock. A cancellation point. Source: POSIX `pthread_cond_timedwait`.
+/// Waits until signalled, or until a time of the condition variable's clock. A cancellation point.
+/// Source: POSIX `pthread_cond_timedwait`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
     pointer: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
     until: *const timespec,
 ) -> c_int {
-    // SAFETY: a time, by POSIX's contract, or NULL, which is answered.
+    // SAFETY: a condition variable that exists during this call, and a mutex that the caller holds,
+    // by POSIX's contract.
     match unsafe { ours_for_wait(pointer, mutex) } {
-        // SAFETY: a time, by POSIX's contract, or NULL, which is answered.
+        // SAFETY: a time, by POSIX's contract, or NULL, which is reported as an error.
         Some(cond) => match unsafe { deadline(cond.clock(), until) } {
             // SAFETY: the caller holds the mutex, by POSIX's contract.
             Ok(until) => unsafe { wait(cond, mutex, Some(&until)) },
@@ -389,7 +397,8 @@ pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
     }
 }
 
-/// Waits until signalled, or until a time of this clock. A cancellation point. Source: POSIX 2024 `pthread_cond_clockwait`.
+/// Waits until signalled, or until a time of this clock. A cancellation point. Source: POSIX 2024
+/// `pthread_cond_clockwait`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
     pointer: *mut pthread_cond_t,
@@ -397,10 +406,11 @@ pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
     clock_number: clockid_t,
     until: *const timespec,
 ) -> c_int {
-    // SAFETY: a time, by POSIX's contract, or NULL, which is answered.
+    // SAFETY: a condition variable that exists during this call, and a mutex that the caller holds,
+    // by POSIX's contract.
     match unsafe { ours_for_wait(pointer, mutex) } {
         Some(cond) => {
-            // SAFETY: a time, by POSIX's contract, or NULL, which is answered.
+            // SAFETY: a time, by POSIX's contract, or NULL, which is reported as an error.
             let until = clock(clock_number).and_then(|clock| unsafe { deadline(clock, until) });
             match until {
                 // SAFETY: the caller holds the mutex, by POSIX's contract.

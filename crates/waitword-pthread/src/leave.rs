@@ -1,29 +1,29 @@
-//! Signal handlers that do not return: `pthread_exit`, `thrd_exit`, `longjmp` and its like, called
-//! by a handler that has interrupted a call of ours (`call.rs`); and exceptions that it lets out
-//! (`leave/exception.rs`).
+//! Signal handlers that do not return: `pthread_exit`, `thrd_exit`, `longjmp` and its relatives,
+//! called by a handler that has interrupted a call of ours (`call.rs`); and exceptions that it lets
+//! out (`leave/exception.rs`).
 //!
 //! ```text
 //!   C's caller ► run ► the work ► (signal frame) ► handler ► siglongjmp
-//!                                                              1. the note: what it wants
-//!                                                              2. the call is to be left: its wait ends
-//!                                                              3. back to the call, through the signal frame
-//!              ◄──── the work gives up, and what it got is given back
+//!                                                 1. notes what it wants
+//!                                                 2. marks the call to be left: its wait ends
+//!                                                 3. returns to the call, by the signal frame
+//!              ◄──── the work gives up, and releases what it got
 //!         the note: siglongjmp
 //! ```
 //!
-//! The frames of the handler are lost on the way, as they are when it leaves at once. The signal
-//! mask stays the handler's: a jump that does not restore one keeps it, and no other handler of
-//! those signals runs in between.
+//! The handler's frames are lost on the way, as they are when it leaves at once. The signal mask
+//! remains the handler's: a jump that does not restore one keeps it, and no other handler of those
+//! signals runs in between.
 //!
-//! | what is called | leaves the call |
-//! |----------------|-----------------|
+//! | function | leaves the call |
+//! |----------|-----------------|
 //! | `pthread_exit`, `thrd_exit` | yes: the handler runs in the middle of it |
-//! | a jump | if the place to go to lies beyond it. Within the handler, no |
+//! | a jump | if its target lies beyond the call; not if it is within the handler |
 //!
-//! If one handler has interrupted another one's call, that call is left first, and at its end what
-//! is noted is done again: it leaves the outer one.
+//! If one handler has interrupted another handler's call, that call is left first. At its end the
+//! noted action is repeated, and leaves the outer call.
 //!
-//! On x86-64. Elsewhere these functions are the C library's.
+//! On x86-64 only. On other machines these functions are the C library's.
 
 mod exception;
 mod frame;
@@ -47,7 +47,7 @@ mod glibc {
     }
 }
 
-/// What `sigsetjmp` has written: glibc's `sigjmp_buf`.
+/// What `sigsetjmp` fills in: glibc's `sigjmp_buf`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct JumpBuffer {
@@ -58,7 +58,7 @@ pub struct JumpBuffer {
 
 const _: () = assert!(size_of::<JumpBuffer>() == 200);
 
-/// What a handler wants.
+/// The action that a handler wants.
 #[derive(Clone, Copy)]
 enum Wish {
     Exit(*mut c_void),
@@ -68,15 +68,15 @@ enum Wish {
     Exception(*mut c_void),
 }
 
-/// The last wish of a thread's handlers. A later one takes the place of an earlier: that handler
-/// ran while the call was on its way out.
+/// The last wish of a thread's handlers. A later one replaces an earlier one: its handler ran while
+/// the call was on its way out.
 struct Note {
     wish: Cell<Wish>,
     buffer: UnsafeCell<JumpBuffer>,
 }
 
 thread_local! {
-    // No destructor and a constant start: usable at any moment of a thread's life.
+    // No destructor and a constant initialiser: usable at any point of a thread's life.
     static NOTE: Note = const {
         Note {
             wish: Cell::new(Wish::ThreadExit(0)),
@@ -95,39 +95,39 @@ struct Way<'a> {
     frame: SignalFrame,
 }
 
-/// The way back to the call that the caller, a handler, is to leave first. `None`: to none.
+/// The way back to the call that the caller, a handler, must leave first. `None`: there is none.
 fn way_back(is_beyond: impl FnOnce(*const Call) -> bool) -> Option<Way<'static>> {
     let call = call::current();
     if call.is_null() || !is_beyond(call) {
         return None;
     }
     let Some(frame) = SignalFrame::above(call.addr()) else {
-        // The thread has left its calls long ago, by a way that is not known here.
+        // The thread left its calls earlier, in a way that is not known here.
         call::forget_all();
         return None;
     };
     // SAFETY: the signal frame was found below the call: the call is in the middle of its work,
-    // which goes on in this very thread, and only once this function's caller is gone.
+    // which continues in this very thread, and only once this function's caller is gone.
     let call = unsafe { &*call };
     Some(Way { call, frame })
 }
 
 impl Way<'_> {
-    /// Goes it. The wish is noted.
+    /// Takes the way back. The wish must have been noted.
     fn go(self) -> ! {
         self.call.leave();
-        // SAFETY: the frame was found; all frames of ours between here and there have nothing to be
-        // dropped, and those of the handler are left as they are by a thread that ends or jumps.
+        // SAFETY: the frame was found. All frames of ours between here and there have nothing to be
+        // dropped, and the handler's frames are abandoned just as by a thread that ends or jumps.
         unsafe { self.frame.go_back() }
     }
 }
 
-/// A call is over that was to be left: does what was noted.
+/// Performs the noted wish, after the call that was to be left has ended.
 pub(crate) fn go() {
     NOTE.with(|note| {
         let wish = note.wish.get();
         // SAFETY: each forwards the contract of the handler's call. No frame of ours between here
-        // and C's caller has anything to be dropped.
+        // and the C caller has anything to be dropped.
         unsafe {
             match wish {
                 Wish::Exit(value) => pthread_exit(value),
@@ -144,7 +144,7 @@ fn note(wish: Wish) {
     NOTE.with(|note| note.wish.set(wish));
 }
 
-/// The calling thread is about to end: does not return if that is put off.
+/// The calling thread is about to end; does not return if that is deferred.
 #[inline(never)]
 fn put_off_end(wish: Wish) {
     if let Some(way) = way_back(|_| true) {
@@ -154,10 +154,10 @@ fn put_off_end(wish: Wish) {
     }
 }
 
-/// The calling thread is about to jump: does not return if that is put off.
+/// The calling thread is about to jump; does not return if that is deferred.
 ///
 /// # Safety
-/// The buffer was filled by `setjmp`, in a frame that is there still.
+/// The buffer was filled by `setjmp`, in a frame that still exists.
 #[inline]
 unsafe fn put_off_jump(to: *const JumpBuffer, value: c_int) {
     if !call::current().is_null() {
@@ -171,13 +171,13 @@ unsafe fn put_off_jump(to: *const JumpBuffer, value: c_int) {
 #[cold]
 #[inline(never)]
 unsafe fn put_off_jump_from_handler(to: *const JumpBuffer, value: c_int) {
-    // SAFETY: a buffer, by this function's contract. (Of one that was filled without a mask, what
-    // follows is garbage; it is there nevertheless, since the type is the same.)
+    // SAFETY: a buffer, by this function's contract. (If it was filled without a mask, the rest is
+    // garbage, but it exists, since the type is the same.)
     let buffer = unsafe { to.read() };
     let target = frame::stack_pointer_of(&buffer.registers);
     if let Some(way) = way_back(|call| frame::is_beyond(target, call.addr())) {
         NOTE.with(|note| {
-            // SAFETY: the note is this thread's, and nobody else has borrowed it.
+            // SAFETY: the note is this thread's, and no other code has borrowed it.
             unsafe { note.buffer.get().write(buffer) }
         });
         note(Wish::Jump(value));
@@ -185,9 +185,9 @@ unsafe fn put_off_jump_from_handler(to: *const JumpBuffer, value: c_int) {
     }
 }
 
-/// What the C library does not return from has returned.
+/// A function that does not return in the C library has returned.
 fn never() -> ! {
-    // SAFETY: `abort` asks for nothing, and does not return.
+    // SAFETY: `abort` has no preconditions, and does not return.
     unsafe { libc::abort() }
 }
 
@@ -236,6 +236,6 @@ jump! {
     _longjmp
     /// Jumps, and restores the signal mask if it was saved. Source: POSIX `siglongjmp`.
     siglongjmp
-    /// All of these, in programs that were compiled with `_FORTIFY_SOURCE`.
+    /// Any of these, in programs compiled with `_FORTIFY_SOURCE`.
     __longjmp_chk
 }

@@ -1,9 +1,9 @@
-//! `libwaitword_pthread.so`: an unmodified program's pthread locks on waitword. It is loaded before the C library
-//! (`LD_PRELOAD`, or `waitword run`) and defines functions of the same names.
+//! `libwaitword_pthread.so`: an unmodified program's pthread locks on waitword. It is loaded before
+//! the C library (`LD_PRELOAD`, or `waitword run`) and defines functions of the same names.
 //!
-//! # Whose object is it?
+//! # Which library serves an object?
 //!
-//! Decided for each object once, by what its initialiser has written, and never mixed:
+//! This is decided once per object, by what its initialiser has written, and never mixed:
 //!
 //! | object | ours | the C library's |
 //! |--------|------|-----------------|
@@ -11,30 +11,33 @@
 //! | condition variable | private | process-shared |
 //! | semaphore | private, unnamed | process-shared, named |
 //! | rwlock, barrier | private | process-shared |
-//! | spin lock | none can be told apart: glibc's layout and protocol, our way to wait | |
+//! | spin lock | the two kinds cannot be distinguished: glibc's layout and protocol, our waiting | |
 //! | `pthread_once_t` | all | |
 //! | C11's `mtx_t`, `cnd_t`, `once_flag` | all: they are the same objects | |
 //! | raw futexes (`syscall`) | private words of 32 bits | the kernel's: shared words, PI |
-//! | all | in a process with `WAITWORD=off`: none | all |
+//! | all, in a process with `WAITWORD=off` | none | all |
 //!
-//! Objects keep the C library's size and static initialisers; attribute objects are its own, and decoded here
-//! (`attributes.rs`). What is the C library's goes to its functions untouched (`real.rs`), so other processes that have no drop-in
-//! understand what lies in shared memory.
+//! Objects keep the C library's size and static initialisers. Attribute objects are the C library's
+//! own and are decoded here (`attributes.rs`). Objects of the C library go to its functions
+//! untouched (`real.rs`), so other processes without the drop-in understand what lies in shared
+//! memory.
 //!
-//! # What every function holds to
+//! # Rules for every function
 //!
-//! * It may be called before any constructor has run, in a signal handler where POSIX allows that, under `malloc`, while the
-//!   stack is unwound, and as the process ends: no heap, no thread-local storage with a destructor, no lock of the C library.
-//! * It returns error numbers and leaves `errno` alone, where POSIX has it so.
-//! * It can be unwound from any instruction: `extern "C-unwind"`, with nothing to be dropped. What does more than a step or two runs in a
-//!   call (`call.rs`), which is never left from its middle.
+//! * It may be called before any constructor has run, in a signal handler where POSIX allows that,
+//!   under `malloc`, while the stack is unwound, and during process exit: no heap, no thread-local
+//!   storage with a destructor, no lock of the C library.
+//! * It returns error numbers and leaves `errno` alone, where POSIX specifies so.
+//! * It can be unwound from any instruction: `extern "C-unwind"`, with nothing to be dropped.
+//!   Anything longer than a step or two runs in a call (`call.rs`), which is never left in the
+//!   middle.
 //!
-//! # What is asked of C
+//! # The C caller's obligations
 //!
-//! An exported function's contract is POSIX's (or C11's) page of that name. Of an object: that the
-//! pointer leads to one that was initialised, that it is not destroyed or moved meanwhile, and that
-//! its memory stays until the call returns, or until the page allows another thread to free it. The
-//! functions behind the exported ones are called with the same arguments.
+//! An exported function's contract is POSIX's (or C11's) page of that name. For an object this
+//! means: the pointer leads to an initialised object, the object is not destroyed or moved
+//! meanwhile, and its memory stays until the call returns, or until the page allows another thread
+//! to free it. The functions behind the exported ones are called with the same arguments.
 
 #![allow(
     clippy::missing_safety_doc,

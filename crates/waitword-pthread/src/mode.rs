@@ -5,23 +5,25 @@
 //! | `WAITWORD` | `on`, `off` | `off`: every call goes to the C library |
 //! | `WAITWORD_FUTEX` | `on`, `off` | `off`: raw futexes (`syscall`) go to the kernel |
 //! | `WAITWORD_MUTEX` | `adaptive`, `throughput`, `wait-wake` | how threads wait for mutexes |
-//! | `WAITWORD_SPIN_NS` | nanoseconds | how long a thread stays awake before it sleeps, at most |
-//! | `WAITWORD_SUMMARY` | `1`, or a file | a line at exit, on stderr or at the end of the file (`summary.rs`) |
+//! | `WAITWORD_SPIN_NS` | nanoseconds | the longest time that a thread stays awake before it sleeps |
+//! | `WAITWORD_SUMMARY` | `1`, or a file | a line at exit, on stderr or appended to the file (`summary.rs`) |
 //!
-//! An empty value is as good as none. One that means nothing is answered with a line on stderr and left out.
+//! An empty value counts as unset. An invalid value is reported with a line on stderr and ignored.
 //!
 //! # When
 //!
-//! The first call of any function that asks decides, and before it goes on everything is set; so nobody sleeps, or waits for a
-//! mutex, under other settings. Most often that is our own constructor, which runs before all others, when the
-//! environment is still what the process was given. If another library is initialised first, its constructors may lock before.
-//! Two threads that come at once both decide, from the same environment, and come to the same.
+//! The first call of any function that asks makes the decision, and before that call continues
+//! everything is set. So no thread sleeps, or waits for a mutex, under other settings. Most often
+//! the first call is our own constructor, which runs before all others, when the environment is
+//! still the one that the process was given. If another library is initialised first, its
+//! constructors may lock before. Two threads that call at the same time both decide, from the same
+//! environment, with the same result.
 //!
 //! | `MODE` | [`is_on`] | [`is_fast`] |
 //! |--------|-----------|-------------|
 //! | UNDECIDED | decides | decides |
 //! | ON | yes | yes |
-//! | COUNTING: a summary is asked for | yes, out of line | no, so that what is locked goes where it is counted |
+//! | COUNTING: a summary is requested | yes, out of line | no, so that locks take the path that counts them |
 //! | OFF | no | no |
 
 mod settings;
@@ -44,23 +46,23 @@ static FUTEXES: AtomicU8 = AtomicU8::new(UNDECIDED);
 /// Whether new and statically initialised objects are ours.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
-    // Relaxed: whoever decides does so from the same environment.
+    // Relaxed: every thread that decides uses the same environment.
     MODE.load(Relaxed) == ON || decided() != OFF
 }
 
-/// Whether they are, and nobody counts what is locked: what a fast path asks, in the place of [`is_on`], if its slow one
-/// calls [`count_lock`].
+/// Whether they are and locks are not counted. A fast path asks this in place of [`is_on`] if its
+/// slow path calls [`count_lock`].
 #[inline(always)]
 pub(crate) fn is_fast() -> bool {
     MODE.load(Relaxed) == ON || decided() == ON
 }
 
-/// Whether what is locked is counted, in a process that has decided.
+/// Whether locks are counted, in a process that has decided.
 pub(crate) fn is_counting() -> bool {
     MODE.load(Relaxed) == COUNTING
 }
 
-/// Something was locked.
+/// Counts one lock.
 #[inline]
 pub(crate) fn count_lock() {
     if is_counting() {
@@ -99,7 +101,7 @@ static AT_START: Constructor = {
     at_start
 };
 
-/// glibc calls constructors with what it calls `main` with.
+/// glibc passes constructors the arguments of `main`.
 type Constructor = extern "C" fn(c_int, *const Text, *const Text);
 type Text = *const c_char;
 
@@ -125,8 +127,8 @@ fn decide() -> u8 {
         },
         Relaxed,
     );
-    // Last: whoever finds it decided need not look further. (Relaxed: settings that are seen a moment later are wishes, not
-    // promises.)
+    // Last: a thread that finds the mode decided need not look further. (Relaxed: the settings are
+    // hints, which may take effect a moment later.)
     MODE.store(mode, Relaxed);
     mode
 }

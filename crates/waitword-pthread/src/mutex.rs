@@ -5,19 +5,19 @@
 //! | offset | ours | the C library's |
 //! |--------|------|-----------------|
 //! | 0 | [`RawPosixMutex`], 8 bytes | `__lock`, `__count` |
-//! | 12 | `users`: how many wait with it in a condition variable | `__nusers` |
+//! | 12 | `users`: the number of condition-variable waits that use it | `__nusers` |
 //! | 16 | `kind` | `__kind` |
-//! | 20 | `more_levels`: of a recursive one, beyond those that a raw mutex counts; its owner's | `__spins` |
+//! | 20 | `more_levels`: levels of a recursive mutex beyond those that a raw mutex counts; belongs to the owner | `__spins` |
 //!
-//! Where the kind lies in both tells whose a mutex is:
+//! The kind lies at the same offset in both layouts and determines which library serves a mutex:
 //!
-//! | `kind` | mutex | whose |
-//! |--------|-------|-------|
-//! | 0 | private and plain: all zeros is one that is free | ours |
-//! | 1, 2, 3 | what a static initialiser makes: recursive, error-checking, adaptive | ours, and becomes one of the others when it is first used |
-//! | `MADE` and a type | recursive, error-checking or priority-inheriting, private | ours |
-//! | bit 4, 6 or 7 | robust, priority-protected, process-shared | the C library's |
-//! | all ones | destroyed | nobody's: `EINVAL` |
+//! | `kind` | mutex | served by |
+//! |--------|-------|-----------|
+//! | 0 | private and plain: all zeros is a free mutex | us |
+//! | 1, 2, 3 | from a static initialiser: recursive, error-checking, adaptive | us; becomes one of the other kinds on first use |
+//! | `MADE` and a type | recursive, error-checking or priority-inheriting, private | us |
+//! | bit 4, 6 or 7 | robust, priority-protected, process-shared | the C library |
+//! | all ones | destroyed | neither: `EINVAL` |
 
 use crate::attributes::{MutexAttributes, mutex_type};
 use crate::call::{self, Call, Ended};
@@ -44,7 +44,7 @@ mod glibc {
     }
 }
 
-/// A `pthread_mutex_t`, as ours.
+/// A `pthread_mutex_t` in our layout.
 #[repr(C)]
 pub(crate) struct Mutex {
     raw: RawPosixMutex,
@@ -66,44 +66,44 @@ mod kind {
     pub(super) const INHERITS: u32 = 32;
     pub(super) const PROTECTS: u32 = 64;
     pub(super) const PROCESS_SHARED: u32 = 128;
-    /// The raw mutex was made for this kind.
+    /// The raw mutex has been initialised for this kind.
     pub(super) const MADE: u32 = 1 << 16;
     pub(super) const DESTROYED: u32 = u32::MAX;
 }
 
-/// Who serves a mutex.
+/// Which library serves a mutex.
 pub(crate) enum Served<'a> {
     /// We do.
     Ours(&'a RawPosixMutex),
     /// The C library does.
     Elsewhere,
-    /// Nobody: it was destroyed, or never was a mutex.
+    /// Neither: it was destroyed, or never was a mutex.
     Invalid,
 }
 
 impl Mutex {
-    /// The mutex behind C's pointer.
+    /// The mutex behind the C pointer.
     ///
     /// # Safety
-    /// A mutex, as long as `'a`.
+    /// It points to a mutex that exists for `'a`.
     #[inline(always)]
     pub(crate) unsafe fn at<'a>(pointer: *const pthread_mutex_t) -> &'a Self {
-        // SAFETY: a mutex is there as long as `'a`, by this function's contract. `Mutex` is as
-        // large and not more aligned (asserted above), any bytes are one, and what changes in it is
-        // atomic.
+        // SAFETY: a mutex exists for `'a`, by this function's contract. `Mutex` has the same size
+        // and no larger alignment (asserted above), any bytes are a valid `Mutex`, and everything
+        // in it that changes is atomic.
         unsafe { &*pointer.cast::<Self>() }
     }
 
-    /// Whether the mutex behind C's pointer is ours.
+    /// Whether the mutex behind the C pointer is ours.
     ///
     /// # Safety
-    /// A mutex.
+    /// It points to a mutex.
     pub(crate) unsafe fn is_ours(pointer: *const pthread_mutex_t) -> bool {
         // SAFETY: forwards this function's own contract.
         matches!(unsafe { Self::at(pointer) }.served(), Served::Ours(_))
     }
 
-    /// One that is free and ours.
+    /// A free mutex of ours.
     fn new(wanted: MutexAttributes) -> Self {
         let raw = match wanted.mutex_type() {
             mutex_type::RECURSIVE => Kind::Recursive,
@@ -131,10 +131,10 @@ impl Mutex {
         }
     }
 
-    /// Its owner locks it, more often than a raw mutex counts.
+    /// Counts another lock by the owner, beyond the levels that a raw mutex counts.
     #[cold]
     fn lock_once_more(&self) -> c_int {
-        // Relaxed: only the owner's.
+        // Relaxed: only the owner accesses it.
         match self.more_levels.load(Relaxed).checked_add(1) {
             Some(more) => {
                 self.more_levels.store(more, Relaxed);
@@ -144,10 +144,11 @@ impl Mutex {
         }
     }
 
-    /// Whether the caller holds it so often, and gives one of those levels back.
+    /// Releases one of those levels if the caller holds the mutex that often; returns whether it
+    /// did.
     fn unlock_once_less(&self) -> bool {
         let more = self.more_levels.load(Relaxed);
-        // Whoever is not the owner is told that it is held.
+        // For a thread that is not the owner, the result is that the mutex is held.
         let is_owner = || self.raw.try_lock_checked() == Err(LockError::TooMany);
         if more == 0 || !is_owner() {
             return false;
@@ -156,12 +157,12 @@ impl Mutex {
         true
     }
 
-    /// Gives it back if that needs no more than a step or two.
+    /// Unlocks it if that takes no more than a step or two.
     #[inline(always)]
     fn gives_back_at_once<'a>(&self, raw: &'a RawPosixMutex) -> GivenBack<'a> {
         match self.more_levels.load(Relaxed) {
-            // SAFETY: `owned` was asked for `raw`, so it keeps its owner, and can tell whether that is
-            // the caller.
+            // SAFETY: `owned` was asked for `raw`, so it records its owner and can check whether
+            // that is the caller.
             0 => unsafe { raw.unlock_owned_at_once() },
             _ => GivenBack::No,
         }
@@ -174,21 +175,21 @@ impl Mutex {
         )
     }
 
-    /// What is most often locked: nothing is asked but one word of the mutex and one of ours.
+    /// The most common kind: this checks only one word of the mutex and one of ours.
     #[inline(always)]
     fn plain(&self) -> Option<&RawPosixMutex> {
-        // Relaxed: the kind was written before the mutex was made known.
+        // Relaxed: the kind was written before the mutex was published.
         (self.kind.load(Relaxed) == kind::PLAIN && mode::is_fast()).then_some(&self.raw)
     }
 
-    /// If it is known to be ours, and keeps its owner.
+    /// The raw mutex, if the mutex is known to be ours and records its owner.
     #[inline(always)]
     fn owned(&self) -> Option<&RawPosixMutex> {
-        // Relaxed: as in `plain`. A destroyed one has nothing of this in its raw mutex.
+        // Relaxed: as in `plain`. A destroyed mutex has no such state in its raw mutex.
         (self.kind.load(Relaxed) & kind::MADE != 0 && mode::is_fast()).then_some(&self.raw)
     }
 
-    /// Who serves it; makes a raw mutex of what a static initialiser has written.
+    /// Which library serves it; turns what a static initialiser has written into a raw mutex.
     #[cold]
     #[inline(never)]
     pub(crate) fn served(&self) -> Served<'_> {
@@ -212,28 +213,29 @@ impl Mutex {
         }
     }
 
-    /// Turns zeros, with the kind of a static initialiser, into the raw mutex that it means.
+    /// Turns zeros with the kind of a static initialiser into the corresponding raw mutex.
     fn make(&self, of_type: u32, raw: Kind) -> Served<'_> {
         let made = PosixMutexOptions::new().kind(raw).build_raw();
-        // SAFETY: two atomics of four bytes; any two numbers are two numbers.
+        // SAFETY: two atomics of four bytes; any bytes are two numbers.
         let [made, data]: [u32; 2] = unsafe { core::mem::transmute(made) };
         debug_assert_eq!(data, 0, "as the static initialiser has it");
         let word = core::ptr::from_ref(&self.raw).cast::<AtomicU32>();
-        // SAFETY: a raw mutex begins with its word, an atomic of this size, which all who use it
-        // use as one; `self` keeps it borrowed.
+        // SAFETY: a raw mutex begins with its word, an atomic of this size, which all its users
+        // access as such; `self` keeps it borrowed.
         let word = unsafe { &*word };
-        // Relaxed: nothing but this word is made known. A thread that comes second finds it made,
-        // perhaps locked.
+        // Relaxed: this publishes nothing but the word itself. A thread that comes second finds it
+        // initialised, perhaps locked.
         let _ = word.compare_exchange(0, made, Relaxed, Relaxed);
         self.kind.store(of_type | kind::MADE, Relaxed);
         Served::Ours(&self.raw)
     }
 }
 
-/// What a lock of ours answers.
+/// The error number for a lock of ours.
 ///
-/// A priority-inheriting mutex of the normal kind that its own thread locks again, or whose owner has ended, will never be
-/// free. POSIX and glibc have the caller wait for ever then, and so it does: it must not go on as if it held the lock.
+/// A priority-inheriting mutex of the normal kind that its own thread locks again, or whose owner
+/// has ended, never becomes free. POSIX and glibc make the caller wait forever then, and so does
+/// this: the caller must not continue as if it held the lock.
 fn locked(raw: Result<(), LockError>, this: &Mutex, until: Deadline) -> c_int {
     match raw {
         Ok(()) => 0,
@@ -245,8 +247,8 @@ fn locked(raw: Result<(), LockError>, this: &Mutex, until: Deadline) -> c_int {
     }
 }
 
-/// A plain one that is not free, or not only locked. A call is begun only if it has to wait: one takes as long as
-/// a short section.
+/// Locks a plain mutex that is not free, or that is more than just locked. A call begins only if
+/// the thread has to wait: a call takes as long as a short section.
 #[inline(never)]
 extern "C-unwind" fn lock_contended(raw: &RawPosixMutex) -> c_int {
     match raw.barge_plain() {
@@ -255,7 +257,8 @@ extern "C-unwind" fn lock_contended(raw: &RawPosixMutex) -> c_int {
     }
 }
 
-/// There is nothing to refuse, unless its bytes were written over: by a process that shares them, say.
+/// There is nothing to refuse, unless the mutex's bytes were overwritten, for instance by a process
+/// that shares them.
 #[inline(never)]
 extern "C-unwind" fn lock_among_others(raw: &RawPosixMutex) -> c_int {
     let work = |call: &Call| {
@@ -265,7 +268,7 @@ extern "C-unwind" fn lock_among_others(raw: &RawPosixMutex) -> c_int {
     call::run(work, |ended| give_back(raw, ended))
 }
 
-/// What a call has locked that is left.
+/// Releases what a call has locked that is left.
 fn give_back(raw: &RawPosixMutex, ended: Ended) {
     if ended.is_done() {
         // SAFETY: the calling thread has just locked it.
@@ -282,7 +285,7 @@ unsafe extern "C-unwind" fn unlock_contended(raw: &RawPosixMutex) -> c_int {
     // SAFETY: forwards this function's own contract.
     match unsafe { raw.unlock_plain_to_the_awake() } {
         true => 0,
-        // SAFETY: the same, and it has not been given back.
+        // SAFETY: the same, and it has not been released.
         false => unsafe { unlock_among_others(raw) },
     }
 }
@@ -295,7 +298,7 @@ unsafe extern "C-unwind" fn unlock_among_others(raw: &RawPosixMutex) -> c_int {
     call::run_through(|| answer(|| Ok(unsafe { raw.unlock_checked() }?)))
 }
 
-/// The rest of giving it back.
+/// The rest of an unlock.
 #[cold]
 #[inline(never)]
 fn wake_late(waiter: LateWaiter<'_>) -> c_int {
@@ -305,15 +308,15 @@ fn wake_late(waiter: LateWaiter<'_>) -> c_int {
     })
 }
 
-/// Waits for ever, or until that time.
+/// Waits forever, or until that time.
 #[cold]
 fn forever(until: Deadline) -> c_int {
-    // Nobody posts this.
+    // No thread posts this.
     let _ = Semaphore::new(0).wait_until(until);
     libc::ETIMEDOUT
 }
 
-/// Makes a mutex. Source: POSIX `pthread_mutex_init`.
+/// Initialises a mutex. Source: POSIX `pthread_mutex_init`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_mutex_init(
     pointer: *mut pthread_mutex_t,
@@ -325,17 +328,17 @@ pub unsafe extern "C-unwind" fn pthread_mutex_init(
         // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         return unsafe { glibc::pthread_mutex_init(pointer, attributes) };
     }
-    // SAFETY: memory for a mutex that is not in use, by POSIX's contract; `Mutex` is as large and
-    // not more aligned (asserted above).
+    // SAFETY: memory for a mutex that is not in use, by POSIX's contract; `Mutex` has the same size
+    // and no larger alignment (asserted above).
     unsafe { pointer.cast::<Mutex>().write(Mutex::new(wanted)) };
     0
 }
 
-/// Says that a mutex will not be used any more. `EBUSY` if somebody holds it, waits for it, or waits with it in a
-/// condition variable. Source: POSIX `pthread_mutex_destroy`.
+/// Destroys a mutex. `EBUSY` if a thread holds it, waits for it, or waits with it in a condition
+/// variable. Source: POSIX `pthread_mutex_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_mutex_destroy(pointer: *mut pthread_mutex_t) -> c_int {
-    // SAFETY: a mutex that stays for this call, by POSIX's contract.
+    // SAFETY: a mutex that exists during this call, by POSIX's contract.
     let this = unsafe { Mutex::at(pointer) };
     match this.served() {
         Served::Ours(raw) => call::run_through(|| {
@@ -354,10 +357,10 @@ pub unsafe extern "C-unwind" fn pthread_mutex_destroy(pointer: *mut pthread_mute
     }
 }
 
-/// Locks it. Source: POSIX `pthread_mutex_lock`.
+/// Locks a mutex. Source: POSIX `pthread_mutex_lock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_mutex_lock(pointer: *mut pthread_mutex_t) -> c_int {
-    // SAFETY: a mutex that stays for this call, by POSIX's contract.
+    // SAFETY: a mutex that exists during this call, by POSIX's contract.
     let this = unsafe { Mutex::at(pointer) };
     match this.plain() {
         Some(raw) if raw.lock_plain_at_once() => 0,
@@ -366,7 +369,8 @@ pub unsafe extern "C-unwind" fn pthread_mutex_lock(pointer: *mut pthread_mutex_t
     }
 }
 
-/// Of another kind: recursive, error-checking and priority-inheriting ones of ours, most often free or the caller's.
+/// Locks a mutex of another kind: our recursive, error-checking and priority-inheriting ones, which
+/// are usually free or held by the caller.
 #[inline(never)]
 extern "C-unwind" fn lock_owned(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     match this.owned() {
@@ -380,7 +384,7 @@ extern "C-unwind" fn lock_owned(pointer: *mut pthread_mutex_t, this: &Mutex) -> 
 extern "C-unwind" fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     mode::count_lock();
     match this.served() {
-        // It is here to be counted, and is locked as if it were not.
+        // It comes here only to be counted, and is locked as if it were not.
         Served::Ours(raw) if this.kind.load(Relaxed) == kind::PLAIN => {
             match raw.lock_plain_at_once() {
                 true => 0,
@@ -394,17 +398,17 @@ extern "C-unwind" fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) ->
             };
             call::run(work, |ended| give_back(raw, ended))
         }
-        // SAFETY: only `pthread_mutex_lock` leads here, with its own arguments: POSIX's contract
+        // SAFETY: only `pthread_mutex_lock` calls this, with its own arguments: POSIX's contract
         // for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_mutex_lock(pointer) },
         Served::Invalid => libc::EINVAL,
     }
 }
 
-/// Locks it if that needs no waiting. Source: POSIX `pthread_mutex_trylock`.
+/// Locks a mutex if that needs no waiting. Source: POSIX `pthread_mutex_trylock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_mutex_trylock(pointer: *mut pthread_mutex_t) -> c_int {
-    // SAFETY: a mutex that stays for this call, by POSIX's contract.
+    // SAFETY: a mutex that exists during this call, by POSIX's contract.
     let this = unsafe { Mutex::at(pointer) };
     match this.plain() {
         Some(raw) if raw.try_lock() => 0,
@@ -424,14 +428,14 @@ extern "C-unwind" fn try_lock_served(pointer: *mut pthread_mutex_t, this: &Mutex
             }
             answered
         }
-        // SAFETY: only `pthread_mutex_trylock` leads here, with its own arguments: POSIX's contract
+        // SAFETY: only `pthread_mutex_trylock` calls this, with its own arguments: POSIX's contract
         // for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_mutex_trylock(pointer) },
         Served::Invalid => libc::EINVAL,
     }
 }
 
-/// What an attempt to lock one of ours answers. It touches nothing but the mutex.
+/// Tries to lock a mutex of ours; returns the error number. Touches nothing but the mutex.
 fn try_locked(raw: &RawPosixMutex, this: &Mutex) -> c_int {
     match raw.try_lock_checked() {
         Err(LockError::TooMany) => this.lock_once_more(),
@@ -439,7 +443,8 @@ fn try_locked(raw: &RawPosixMutex, this: &Mutex) -> c_int {
     }
 }
 
-/// Locks it, until a time of `CLOCK_REALTIME` at the latest. Source: POSIX `pthread_mutex_timedlock`.
+/// Locks a mutex, waiting until a time of `CLOCK_REALTIME` at the latest. Source: POSIX
+/// `pthread_mutex_timedlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_mutex_timedlock(
     pointer: *mut pthread_mutex_t,
@@ -449,15 +454,15 @@ pub unsafe extern "C-unwind" fn pthread_mutex_timedlock(
     unsafe { pthread_mutex_clocklock(pointer, libc::CLOCK_REALTIME, until) }
 }
 
-/// Locks it, until a time of this clock at the latest. The time is looked at only if the call must wait.
-/// Source: POSIX 2024 `pthread_mutex_clocklock`.
+/// Locks a mutex, waiting until a time of this clock at the latest. The time is examined only if
+/// the call must wait. Source: POSIX 2024 `pthread_mutex_clocklock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_mutex_clocklock(
     pointer: *mut pthread_mutex_t,
     clock_number: clockid_t,
     until: *const timespec,
 ) -> c_int {
-    // SAFETY: a mutex that stays for this call, by POSIX's contract.
+    // SAFETY: a mutex that exists during this call, by POSIX's contract.
     let this = unsafe { Mutex::at(pointer) };
     match this.served() {
         Served::Ours(raw) => {
@@ -470,7 +475,7 @@ pub unsafe extern "C-unwind" fn pthread_mutex_clocklock(
                 libc::EBUSY => {}
                 answered => return answered,
             }
-            // SAFETY: a time, by POSIX's contract, or NULL, which is answered.
+            // SAFETY: a time, by POSIX's contract, or NULL, which is reported as an error.
             match unsafe { deadline(clock, until) } {
                 Ok(deadline) => {
                     let work = |call: &Call| {
@@ -492,17 +497,17 @@ pub unsafe extern "C-unwind" fn pthread_mutex_clocklock(
     }
 }
 
-/// Gives it back. Source: POSIX `pthread_mutex_unlock`.
+/// Unlocks a mutex. Source: POSIX `pthread_mutex_unlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_mutex_unlock(pointer: *mut pthread_mutex_t) -> c_int {
-    // SAFETY: a mutex that stays for this call, by POSIX's contract.
+    // SAFETY: a mutex that exists during this call, by POSIX's contract.
     let this = unsafe { Mutex::at(pointer) };
     match this.plain() {
         // SAFETY: the caller holds the mutex, or acts for the thread that does, by POSIX's
         // contract.
         Some(raw) => match unsafe { raw.unlock_plain_at_once() } {
             true => 0,
-            // SAFETY: the same; it has not been given back.
+            // SAFETY: the same; it has not been released.
             false => unsafe { unlock_contended(raw) },
         },
         None => unlock_owned(pointer, this),
@@ -524,34 +529,35 @@ extern "C-unwind" fn unlock_owned(pointer: *mut pthread_mutex_t, this: &Mutex) -
 extern "C-unwind" fn unlock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     match this.served() {
         Served::Ours(_) if this.unlock_once_less() => 0,
-        // SAFETY: only `pthread_mutex_unlock` leads here, with its own arguments, so POSIX's
-        // contract for that call holds: a mutex that keeps no owner is held by the caller; another
-        // can tell.
+        // SAFETY: only `pthread_mutex_unlock` calls this, with its own arguments, so POSIX's
+        // contract for that call holds: a mutex that does not record its owner is held by the
+        // caller; any other can check.
         Served::Ours(raw) => call::run_through(|| answer(|| Ok(unsafe { raw.unlock_checked() }?))),
-        // SAFETY: only `pthread_mutex_unlock` leads here, with its own arguments: POSIX's contract
+        // SAFETY: only `pthread_mutex_unlock` calls this, with its own arguments: POSIX's contract
         // for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_mutex_unlock(pointer) },
         Served::Invalid => libc::EINVAL,
     }
 }
 
-/// Who may unlock a mutex of the C library's.
+/// Which thread may unlock a mutex of the C library's.
 pub(crate) mod glibc_owner {
     use super::{Mutex, kind, mutex_type, pthread_mutex_t};
     use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-    /// Whether an unlock by the calling thread is not refused: the mutex keeps no owner, or that is the caller.
+    /// Whether an unlock by the calling thread succeeds: the mutex records no owner, or the caller
+    /// is the owner.
     ///
     /// # Safety
-    /// A mutex of the C library's.
+    /// It points to a mutex of the C library's.
     pub(crate) unsafe fn may_unlock(pointer: *const pthread_mutex_t) -> bool {
         const OWNER: usize = 8;
         // SAFETY: a mutex, by this function's contract.
         let kind = unsafe { Mutex::at(pointer) }.kind.load(Relaxed);
         let owner = pointer.wrapping_byte_add(OWNER).cast::<AtomicU32>();
-        // SAFETY: eight bytes from the start of a mutex, which is there by this function's
-        // contract, glibc keeps the owner: four aligned bytes, which glibc changes by plain stores
-        // of that size.
+        // SAFETY: glibc keeps the owner eight bytes from the start of a mutex, which exists by this
+        // function's contract: four aligned bytes, which glibc changes by plain stores of that
+        // size.
         let owner = unsafe { &*owner };
         // SAFETY: it cannot fail.
         let caller = unsafe { libc::gettid() } as u32;

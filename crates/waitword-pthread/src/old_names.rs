@@ -1,13 +1,16 @@
-//! The names that only programs linked long ago ask for, all of version `GLIBC_2.2.5`: the C library keeps them for those, and a program
-//! that uses one of them and a new name on the same object must find ours behind both.
+//! The names that only programs linked long ago ask for, all of version `GLIBC_2.2.5`. The C
+//! library keeps them for those programs, and a program that uses one of them and a new name on the
+//! same object must find our functions behind both.
 //!
-//! Our definitions have no version, and so the dynamic linker takes them for whatever version is asked for.
+//! Our definitions have no version, so the dynamic linker accepts them for whatever version is
+//! requested.
 //!
-//! Not here, though as old, since what they do is the C library's with us too (and gets its own answers there):
+//! Some equally old names are not here, since the C library serves them under the drop-in too (and
+//! returns its own results):
 //!
 //! | name | |
 //! |------|---|
-//! | `pthread_mutex_consistent_np` | about robust mutexes, which are the C library's; for one of ours it answers `EINVAL`, as for any that is not robust |
+//! | `pthread_mutex_consistent_np` | about robust mutexes, which are the C library's; for one of ours it returns `EINVAL`, as for any that is not robust |
 //! | `pthread_mutexattr_{get,set}robust_np`, `pthread_mutexattr_{get,set}kind_np`, `__pthread_mutexattr_{init,destroy,settype}` | attributes, which are the C library's |
 
 use crate::once::Routine;
@@ -16,13 +19,13 @@ use libc::{
     pthread_mutex_t, pthread_mutexattr_t, pthread_once_t, pthread_rwlock_t, pthread_rwlockattr_t,
 };
 
-/// `old! { fn __name(argument: type) = the function of today; }`
+/// `old! { fn __name(argument: type) = the current function; }`
 macro_rules! old {
     ($(fn $old:ident($($argument:ident: $type:ty),*) = $now:path;)*) => {$(
         #[doc = concat!("An old name of [`", stringify!($now), "`].")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $old($($argument: $type),*) -> c_int {
-            // SAFETY: forwards this function's own contract, which is that of the name of today.
+            // SAFETY: forwards this function's own contract, which is that of the current name.
             unsafe { $now($($argument),*) }
         }
     )*};
@@ -50,6 +53,6 @@ pub unsafe extern "C-unwind" fn __pthread_once(
     control: *mut pthread_once_t,
     routine: Option<Routine>,
 ) -> c_int {
-    // SAFETY: forwards this function's own contract, which is that of the name of today.
+    // SAFETY: forwards this function's own contract, which is that of the current name.
     unsafe { crate::once::pthread_once(control, routine) }
 }

@@ -1,15 +1,17 @@
-//! `pthread_once`, and what it shares with C11's `call_once` (`c11.rs`).
+//! `pthread_once`, and the part that it shares with C11's `call_once` (`c11.rs`).
 //!
-//! A `pthread_once_t` is four bytes: [`Once`] fits, and has the C library's numbers for "new" (0, the static initialiser) and "done"
-//! (2). What lies between is each one's own; in a process all are ours, or with `WAITWORD=off` all are the C library's. (Its own
-//! code does not call through this name.)
+//! A `pthread_once_t` is four bytes: [`Once`] fits, and uses the C library's numbers for "new" (0,
+//! the static initialiser) and "done" (2). The numbers in between are private to each library; in
+//! one process all onces are ours, or with `WAITWORD=off` all are the C library's. (The C library's
+//! own code does not call through this name.)
 //!
 //! # Left by unwinding
 //!
-//! If the routine throws, or its thread is cancelled in it or ends, it counts as not called, and one
-//! of those who wait calls its own ([`waitword_abi::once`]).
+//! If the routine throws, or its thread is cancelled in it or ends, it counts as not called, and
+//! one of the waiting threads calls its own ([`waitword_abi::once`]).
 //!
-//! While a thread is unwound, libgcc itself calls this: on a once of its own, with a routine that only makes a mutex.
+//! While a thread is unwound, libgcc itself calls this: on a once of its own, with a routine that
+//! only initialises a mutex.
 
 use crate::call::{self, Call, Ended};
 use crate::mode;
@@ -20,7 +22,7 @@ use waitword::Once;
 use waitword::abi_support::{OnceRun, begin_executing};
 use waitword_abi::once::take_turn;
 
-/// What is to be called once.
+/// The routine to be called once.
 pub(crate) type Routine = unsafe extern "C-unwind" fn();
 
 mod glibc {
@@ -34,17 +36,18 @@ mod glibc {
 const _: () = assert!(size_of::<Once>() == size_of::<pthread_once_t>());
 const _: () = assert!(align_of::<Once>() <= align_of::<pthread_once_t>());
 
-/// Calls the routine if nobody has, or waits for whoever is at it. `EINVAL` if there is none to call.
-/// Source: POSIX `pthread_once`.
+/// Calls the routine if no thread has, or waits for the thread that runs it. `EINVAL` if there is
+/// none to call. Source: POSIX `pthread_once`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_once(
     control: *mut pthread_once_t,
     routine: Option<Routine>,
 ) -> c_int {
-    // SAFETY: four aligned bytes that stay, by POSIX's contract. `Once` is as large and not more
-    // aligned (asserted above), any bytes are one, and it is atomic.
+    // SAFETY: four aligned bytes that exist during this call, by POSIX's contract. `Once` has the
+    // same size and no larger alignment (asserted above), any bytes are a valid `Once`, and it is
+    // atomic.
     let once = unsafe { &*control.cast::<Once>() };
-    // "Done" is the same number in both worlds.
+    // "Done" is the same number in both libraries.
     if once.state().done() {
         return 0;
     }
@@ -59,7 +62,7 @@ extern "C-unwind" fn call_routine(
     routine: Option<Routine>,
 ) -> c_int {
     if !mode::is_on() {
-        // SAFETY: only `pthread_once` leads here, with its own arguments: POSIX's contract for that
+        // SAFETY: only `pthread_once` calls this, with its own arguments: POSIX's contract for that
         // call holds.
         return unsafe { glibc::pthread_once(control, routine) };
     }
@@ -68,7 +71,7 @@ extern "C-unwind" fn call_routine(
     };
     let work = |call: &Call| match begin_executing(once, Some(&call.until(None))) {
         Ok(Some(run)) => {
-            // SAFETY: a function that C's caller wants called.
+            // SAFETY: a function that the C caller wants called.
             take_turn(run, || call.outside(|| unsafe { routine() }), give_up);
             Ended::with(0)
         }
@@ -78,7 +81,7 @@ extern "C-unwind" fn call_routine(
     call::run(work, |_| {})
 }
 
-/// The routine has been left: one of those who wait calls its own.
+/// The routine has been left: one of the waiting threads calls its own.
 fn give_up(run: OnceRun<'_>) {
     let run = Cell::new(Some(run));
     call::run_through(|| {

@@ -1,13 +1,15 @@
 //! The C library's own functions, behind ours: for objects that are not ours.
 //!
-//! Each is looked up by a constructor, and kept. The look-up (`dlsym`) takes the lock that `dlopen` holds while it runs
-//! constructors: in a thread that one of them starts and waits for, it would hang. This library's constructors are the first to
-//! run (`-z initfirst`, `build.rs`), so there is no such thread yet.
+//! A constructor looks up each of them and keeps its address. The look-up (`dlsym`) takes the lock
+//! that `dlopen` holds while it runs constructors, so it would hang in a thread that one of them
+//! starts and waits for. This library's constructors are the first to run (`-z initfirst`,
+//! `build.rs`), so there is no such thread yet.
 //!
-//! A call may still come before: two libraries may ask to be the first, and only one of them is. Then the call looks it up
-//! itself. The look-up allocates nothing when it succeeds.
+//! A call may still come before: two libraries may ask to be the first, and only one of them is.
+//! Then the call itself does the look-up. A successful look-up allocates nothing.
 //!
-//! A function that is missing ends the process with a message when it is called: the C library is older than this one asks for.
+//! If a function is missing, calling it ends the process with a message: the C library is older
+//! than this library requires.
 
 use core::ffi::{CStr, c_void};
 use core::ptr::null_mut;
@@ -27,10 +29,10 @@ impl Real {
         }
     }
 
-    /// Where it is.
+    /// The function's address.
     #[inline]
     pub(crate) fn address(&self) -> *mut c_void {
-        // Relaxed: the code has been there since before this library was.
+        // Relaxed: the code was there before this library was loaded.
         let known = self.address.load(Relaxed);
         if known.is_null() { self.find() } else { known }
     }
@@ -54,7 +56,7 @@ impl Real {
     }
 }
 
-/// Ends the process: what is asked for is not there.
+/// Ends the process: a required function is missing.
 fn die(name: &CStr) -> ! {
     let parts = [
         b"waitword: the C library has no ".as_slice(),
@@ -62,22 +64,22 @@ fn die(name: &CStr) -> ! {
         b": it is older than 2.34, or not glibc\n",
     ];
     for part in parts {
-        // SAFETY: `part` is borrowed, and as long as it says.
+        // SAFETY: `part` is borrowed, and its length is passed.
         unsafe { libc::write(2, part.as_ptr().cast(), part.len()) };
     }
-    // SAFETY: `abort` asks for nothing, and does not return.
+    // SAFETY: `abort` has no preconditions, and does not return.
     unsafe { libc::abort() }
 }
 
-/// Declares functions of the C library under their own names: `real! { fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int; }`
-/// is `real::pthread_mutex_lock`.
+/// Declares functions of the C library under their own names: `real! { fn pthread_mutex_lock(mutex:
+/// *mut pthread_mutex_t) -> c_int; }` is `real::pthread_mutex_lock`.
 macro_rules! real {
     ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
         #[doc = concat!("The C library's `", stringify!($name), "`.")]
         #[inline]
         pub(crate) unsafe fn $name($($argument: $type),*) -> $result {
             static REAL: $crate::real::Real = $crate::real::Real::new(
-                // SAFETY: a Rust identifier has no zero in it, so the one at the end is the only
+                // SAFETY: a Rust identifier contains no zero, so the one at the end is the only
                 // one.
                 unsafe {
                     core::ffi::CStr::from_bytes_with_nul_unchecked(
@@ -94,8 +96,7 @@ macro_rules! real {
                 at_start
             };
             type Function = unsafe extern "C-unwind" fn($($type),*) -> $result;
-            // SAFETY: `address` is not null, and what glibc has under this name is a function of
-            // this type.
+            // SAFETY: `address` is not null, and glibc's function of this name has this type.
             let function: Function = unsafe { core::mem::transmute(REAL.address()) };
             // SAFETY: forwards this function's own contract, which is that of the C library's
             // function.

@@ -5,38 +5,39 @@
 //! | offset | ours | the C library's |
 //! |--------|------|-----------------|
 //! | 0 | [`RawRwLock`], 8 bytes | `__readers`, `__writers` |
-//! | 8 | `whose`: [`OURS`], once that is decided | `__wrphase_futex`, 0 to 3 |
-//! | 16 | `writer`: whose thread pointer, while it is held for writing | unused |
+//! | 8 | `whose`: [`OURS`], once decided | `__wrphase_futex`, 0 to 3 |
+//! | 16 | `writer`: the thread pointer of the writer that holds it | unused |
 //! | 28 | 0 | `__shared` |
 //! | 48 | the kind, as the static initialiser wrote it | `__flags` |
 //!
-//! | `whose` | `__shared` | lock | whose |
-//! |---------|------------|------|-------|
-//! | `OURS` | any | private, made or used before | ours |
-//! | 0 | 0 | what a static initialiser makes, not used yet | ours, and becomes `OURS` when it is first used |
-//! | anything else | any | process-shared, or made with `WAITWORD=off` | the C library's |
+//! | `whose` | `__shared` | lock | served by |
+//! |---------|------------|------|-----------|
+//! | `OURS` | any | private, initialised or used before | us |
+//! | 0 | 0 | from a static initialiser, not used yet | us; becomes `OURS` on first use |
+//! | anything else | any | process-shared, or initialised with `WAITWORD=off` | the C library |
 //!
-//! # Who writes
+//! # The writer
 //!
-//! `EDEADLK` needs to know the writer. The word itself has room for a number, but not for one that comes free of charge: so the
-//! address of the writer's thread block lies beside it, one plain store when the lock is taken and one when it is given back (glibc
-//! stores its thread's number in the same way). Only the thread itself finds itself there, so no order is needed. It is also what
-//! tells `unlock` that it is a writer who leaves.
+//! `EDEADLK` requires knowing the writer. The word itself has room for a number, but storing one
+//! there is not free. So the address of the writer's thread block lies beside it: one plain store
+//! when the lock is taken and one when it is released (glibc stores its thread's number in the same
+//! way). Only the thread itself ever finds its own address there, so no ordering is needed. The
+//! field also tells `unlock` that a writer leaves.
 //!
-//! # Whom it prefers, and real-time threads
+//! # Preference, and real-time threads
 //!
-//! glibc's kinds 0 and 1 are waitword's reader preference, kind 2 is its writer preference; neither class starves (see
-//! [`Preference`]). For threads under `SCHED_FIFO` and `SCHED_RR` POSIX's option "Thread Execution Scheduling" asks for more, whatever the
-//! kind, and glibc does none of it:
+//! glibc's kinds 0 and 1 are waitword's reader preference, kind 2 is its writer preference; neither
+//! class starves (see [`Preference`]). For threads under `SCHED_FIFO` and `SCHED_RR` POSIX's option
+//! "Thread Execution Scheduling" demands more, whatever the kind, and glibc implements none of it:
 //!
 //! | POSIX | here |
 //! |-------|------|
-//! | when the lock becomes free, the highest priority gets it first | so |
-//! | of equal priority, writers before readers | so |
-//! | a reader waits while writers of its priority or a higher one wait | so, but not for ever: it may read already. It waits as long as that writer has waited so far, 1 ms at first |
+//! | when the lock becomes free, the highest priority gets it first | yes |
+//! | at equal priority, writers before readers | yes |
+//! | a reader waits while writers of its priority or a higher one wait | yes, but not forever: it may already hold a read lock. It waits as long as that writer has waited so far, 1 ms at first |
 //! | a reader of a higher priority than those writers does not wait | it waits for the next release, or for 1 ms |
 //!
-//! A priority that changes counts the next time that its thread queues, at most 10 ms late.
+//! A changed priority takes effect the next time that its thread queues, at most 10 ms late.
 
 use crate::attributes::{RwLockAttributes, preference_of_kind};
 use crate::call::{self, Call, Ended};
@@ -66,7 +67,7 @@ mod glibc {
     }
 }
 
-/// A `pthread_rwlock_t`, as ours.
+/// A `pthread_rwlock_t` in our layout.
 #[repr(C)]
 struct RwLock {
     raw: RawRwLock,
@@ -86,17 +87,17 @@ const _: () = assert!(core::mem::offset_of!(RwLock, shared) == 28);
 const _: () = assert!(core::mem::offset_of!(RwLock, kind) == 48);
 
 const UNDECIDED: u32 = 0;
-/// Nothing that glibc writes there.
+/// A value that glibc never writes there.
 const OURS: u32 = u32::from_be_bytes(*b"wwRW");
-/// Ours, in a process that counts what is locked (`mode.rs`): so its fast paths leave it to the slow ones.
+/// Ours, in a process that counts locks (`mode.rs`): its fast paths defer to the slow ones.
 const COUNTED: u32 = u32::from_be_bytes(*b"wwRC");
 
-/// What says of a lock that it is ours.
+/// The value of `whose` for our locks.
 fn says_ours() -> u32 {
     if mode::is_counting() { COUNTED } else { OURS }
 }
 
-/// Who serves a lock.
+/// Which library serves a lock.
 enum Served<'a> {
     /// We do.
     Ours(&'a RawRwLock),
@@ -104,19 +105,20 @@ enum Served<'a> {
     Elsewhere,
 }
 
-/// The lock behind C's pointer.
+/// The lock behind the C pointer.
 ///
 /// # Safety
-/// A lock, as long as `'a`.
+/// It points to a lock that exists for `'a`.
 #[inline(always)]
 unsafe fn rwlock<'a>(pointer: *const pthread_rwlock_t) -> &'a RwLock {
-    // SAFETY: a lock is there as long as `'a`, by this function's contract. `RwLock` is as large
-    // and not more aligned (asserted above), any bytes are one, and what changes in it is atomic.
+    // SAFETY: a lock exists for `'a`, by this function's contract. `RwLock` has the same size and
+    // no larger alignment (asserted above), any bytes are a valid `RwLock`, and everything in it
+    // that changes is atomic.
     unsafe { &*pointer.cast::<RwLock>() }
 }
 
 impl RwLock {
-    /// One that is free and ours.
+    /// A free lock of ours.
     fn new(wanted: RwLockAttributes) -> Self {
         Self {
             raw: RawRwLock::with(wanted.preference(), Scope::Private),
@@ -131,14 +133,15 @@ impl RwLock {
         }
     }
 
-    /// If it is known to be ours: one word of the lock is asked.
+    /// The raw lock, if this is known to be ours: reads one word of the lock.
     #[inline(always)]
     fn ours(&self) -> Option<&RawRwLock> {
-        // Relaxed: a thread that sees this, and not yet what `decide` wrote before, fails in its first compare-and-swap.
+        // Relaxed: a thread that sees this, but not yet what `decide` wrote before it, fails in its
+        // first compare-and-swap.
         (self.whose.load(Relaxed) == OURS).then_some(&self.raw)
     }
 
-    /// Who serves it; makes a raw lock of what a static initialiser has written.
+    /// Which library serves it; turns what a static initialiser has written into a raw lock.
     #[inline]
     fn served(&self) -> Served<'_> {
         match self.ours() {
@@ -151,7 +154,7 @@ impl RwLock {
     #[inline(never)]
     fn decide(&self) -> Served<'_> {
         let whose = self.whose.load(Relaxed);
-        // Not only counted ones: another thread may have decided since the caller looked.
+        // Not only counted ones: another thread may have decided since the caller's check.
         if whose == COUNTED || whose == OURS {
             return Served::Ours(&self.raw);
         }
@@ -166,14 +169,15 @@ impl RwLock {
             let word = core::ptr::from_ref(&self.raw).cast::<AtomicU64>();
             // SAFETY: a raw lock is one atomic of eight bytes, and `self` keeps it borrowed.
             let word = unsafe { &*word };
-            // Relaxed: nothing but this word is made known. Whoever comes second finds it made, perhaps locked.
+            // Relaxed: this publishes nothing but the word itself. A thread that comes second finds
+            // it initialised, perhaps locked.
             let _ = word.compare_exchange(0, made, Relaxed, Relaxed);
         }
         self.whose.store(says_ours(), Release);
         Served::Ours(&self.raw)
     }
 
-    /// Takes it for reading. `EDEADLK` if the caller has it for writing.
+    /// Locks it for reading. `EDEADLK` if the caller holds it for writing.
     fn read(&self, raw: &RawRwLock, until: Option<&Deadline>) -> c_int {
         if self.writer.load(Relaxed) == myself() {
             return libc::EDEADLK;
@@ -190,7 +194,7 @@ impl RwLock {
         call::run(work, undo)
     }
 
-    /// Takes it for writing. `EDEADLK` if the caller has it so already.
+    /// Locks it for writing. `EDEADLK` if the caller already holds it for writing.
     fn write(&self, raw: &RawRwLock, until: Option<&Deadline>) -> c_int {
         if self.writer.load(Relaxed) == myself() {
             return libc::EDEADLK;
@@ -212,18 +216,19 @@ impl RwLock {
         call::run(work, undo)
     }
 
-    /// The caller now has it for writing.
+    /// Records the caller as the writer.
     #[inline(always)]
     fn says_who_writes(&self) {
         self.writer.store(myself(), Relaxed);
     }
 
-    /// Whether somebody has it for writing, and is about to give it back: then it is nobody's who could be named.
+    /// Whether the lock is held for writing. If so, clears the recorded writer, which is about to
+    /// release it.
     #[inline(always)]
     fn forgets_who_writes(&self) -> bool {
         let is_written = self.writer.load(Relaxed) != NOBODY;
         if is_written {
-            // Before the lock is given back, and so before the next writer puts its own there.
+            // Before the lock is released, and so before the next writer records itself.
             self.writer.store(NOBODY, Relaxed);
         }
         is_written
@@ -233,15 +238,15 @@ impl RwLock {
 /// No thread.
 const NOBODY: usize = 0;
 
-/// What tells the calling thread from all others: where its thread block lies. The same in a forked child as in the thread that
-/// forked, so the child may give back what that thread held.
+/// Identifies the calling thread: the address of its thread block. It is the same in a forked child
+/// as in the thread that forked, so the child may release what that thread held.
 #[inline(always)]
 fn myself() -> usize {
     #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
     {
         let block: usize;
-        // SAFETY: the ABI has the thread block's own address at its beginning, which `fs` leads to,
-        // and it does not change while the thread lives.
+        // SAFETY: the ABI keeps the thread block's own address at its beginning, which `fs` points
+        // to, and it does not change while the thread lives.
         unsafe {
             core::arch::asm!("mov {}, fs:0", out(reg) block, options(nostack, preserves_flags, pure, readonly));
         }
@@ -258,12 +263,12 @@ fn myself() -> usize {
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
-        // SAFETY: `pthread_self` asks for nothing.
+        // SAFETY: `pthread_self` has no preconditions.
         unsafe { libc::pthread_self() as usize }
     }
 }
 
-/// Makes a lock. Source: POSIX `pthread_rwlock_init`.
+/// Initialises a lock. Source: POSIX `pthread_rwlock_init`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_rwlock_init(
     pointer: *mut pthread_rwlock_t,
@@ -275,14 +280,14 @@ pub unsafe extern "C-unwind" fn pthread_rwlock_init(
         // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         return unsafe { glibc::pthread_rwlock_init(pointer, attributes) };
     }
-    // SAFETY: memory for a lock that is not in use, by POSIX's contract; `RwLock` is as large and
-    // not more aligned (asserted above).
+    // SAFETY: memory for a lock that is not in use, by POSIX's contract; `RwLock` has the same size
+    // and no larger alignment (asserted above).
     unsafe { pointer.cast::<RwLock>().write(RwLock::new(wanted)) };
     0
 }
 
-/// Says that a lock will not be used any more. It does nothing and looks at nothing, as glibc's does nothing, whoever
-/// serves the lock: programs destroy locks that they hold, and lock what they have destroyed, as they end.
+/// Destroys a lock. It does nothing and reads nothing, like glibc's, whichever library serves the
+/// lock: programs destroy locks that they hold, and lock what they have destroyed, as they end.
 /// Source: POSIX `pthread_rwlock_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_rwlock_destroy(_: *mut pthread_rwlock_t) -> c_int {
@@ -292,7 +297,7 @@ pub unsafe extern "C-unwind" fn pthread_rwlock_destroy(_: *mut pthread_rwlock_t)
 /// Locks it for reading. Source: POSIX `pthread_rwlock_rdlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_rwlock_rdlock(pointer: *mut pthread_rwlock_t) -> c_int {
-    // SAFETY: a lock that stays for this call, by POSIX's contract.
+    // SAFETY: a lock that exists during this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.ours() {
         Some(raw) if raw.read_at_once() => 0,
@@ -300,15 +305,15 @@ pub unsafe extern "C-unwind" fn pthread_rwlock_rdlock(pointer: *mut pthread_rwlo
     }
 }
 
-/// The rest of it, also for readers of a fast lock.
+/// The rest of it, also for readers of a biased lock.
 #[inline(never)]
 extern "C-unwind" fn read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     mode::count_lock();
     match this.served() {
-        // It waits for nothing and holds nothing on its way: nothing need be undone.
+        // It does not wait and holds nothing on its way, so nothing needs to be undone.
         Served::Ours(raw) if raw.read_past_others() => 0,
         Served::Ours(raw) => this.read(raw, None),
-        // SAFETY: only `pthread_rwlock_rdlock` leads here, with its own arguments: POSIX's contract
+        // SAFETY: only `pthread_rwlock_rdlock` calls this, with its own arguments: POSIX's contract
         // for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_rwlock_rdlock(pointer) },
     }
@@ -317,7 +322,7 @@ extern "C-unwind" fn read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) 
 /// Locks it for reading if that needs no waiting. Source: POSIX `pthread_rwlock_tryrdlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_rwlock_tryrdlock(pointer: *mut pthread_rwlock_t) -> c_int {
-    // SAFETY: a lock that stays for this call, by POSIX's contract.
+    // SAFETY: a lock that exists during this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.ours() {
         Some(raw) if raw.read_at_once() => 0,
@@ -325,7 +330,7 @@ pub unsafe extern "C-unwind" fn pthread_rwlock_tryrdlock(pointer: *mut pthread_r
     }
 }
 
-/// The rest of it, also for readers of a fast lock.
+/// The rest of it, also for readers of a biased lock.
 #[inline(never)]
 extern "C-unwind" fn try_read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     match this.served() {
@@ -336,13 +341,14 @@ extern "C-unwind" fn try_read_served(pointer: *mut pthread_rwlock_t, this: &RwLo
                 Ok(())
             })
         }),
-        // SAFETY: only `pthread_rwlock_tryrdlock` leads here, with its own arguments: POSIX's
+        // SAFETY: only `pthread_rwlock_tryrdlock` calls this, with its own arguments: POSIX's
         // contract for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_rwlock_tryrdlock(pointer) },
     }
 }
 
-/// Locks it for reading, until a time of `CLOCK_REALTIME` at the latest. Source: POSIX `pthread_rwlock_timedrdlock`.
+/// Locks it for reading, waiting until a time of `CLOCK_REALTIME` at the latest. Source: POSIX
+/// `pthread_rwlock_timedrdlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_rwlock_timedrdlock(
     pointer: *mut pthread_rwlock_t,
@@ -352,19 +358,19 @@ pub unsafe extern "C-unwind" fn pthread_rwlock_timedrdlock(
     unsafe { pthread_rwlock_clockrdlock(pointer, libc::CLOCK_REALTIME, until) }
 }
 
-/// Locks it for reading, until a time of this clock at the latest. A clock or a time that is none is refused before anything
-/// else, as by glibc. Source: POSIX 2024 `pthread_rwlock_clockrdlock`.
+/// Locks it for reading, waiting until a time of this clock at the latest. An invalid clock or time
+/// is refused before anything else, as by glibc. Source: POSIX 2024 `pthread_rwlock_clockrdlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_rwlock_clockrdlock(
     pointer: *mut pthread_rwlock_t,
     clock_number: clockid_t,
     until: *const timespec,
 ) -> c_int {
-    // SAFETY: a lock that stays for this call, by POSIX's contract.
+    // SAFETY: a lock that exists during this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.served() {
         Served::Ours(raw) => {
-            // SAFETY: a time, by POSIX's contract, or NULL, which is answered.
+            // SAFETY: a time, by POSIX's contract, or NULL, which is reported as an error.
             let until = clock(clock_number).and_then(|clock| unsafe { deadline(clock, until) });
             match until {
                 Ok(until) => {
@@ -387,7 +393,7 @@ pub unsafe extern "C-unwind" fn pthread_rwlock_clockrdlock(
 /// Locks it for writing. Source: POSIX `pthread_rwlock_wrlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_rwlock_wrlock(pointer: *mut pthread_rwlock_t) -> c_int {
-    // SAFETY: a lock that stays for this call, by POSIX's contract.
+    // SAFETY: a lock that exists during this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.ours() {
         Some(raw) if raw.write_at_once() => {
@@ -404,7 +410,7 @@ extern "C-unwind" fn write_served(pointer: *mut pthread_rwlock_t, this: &RwLock)
     mode::count_lock();
     match this.served() {
         Served::Ours(raw) => this.write(raw, None),
-        // SAFETY: only `pthread_rwlock_wrlock` leads here, with its own arguments: POSIX's contract
+        // SAFETY: only `pthread_rwlock_wrlock` calls this, with its own arguments: POSIX's contract
         // for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_rwlock_wrlock(pointer) },
     }
@@ -413,7 +419,7 @@ extern "C-unwind" fn write_served(pointer: *mut pthread_rwlock_t, this: &RwLock)
 /// Locks it for writing if that needs no waiting. Source: POSIX `pthread_rwlock_trywrlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_rwlock_trywrlock(pointer: *mut pthread_rwlock_t) -> c_int {
-    // SAFETY: a lock that stays for this call, by POSIX's contract.
+    // SAFETY: a lock that exists during this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.ours() {
         Some(raw) if raw.write_at_once() => {
@@ -435,13 +441,14 @@ extern "C-unwind" fn try_write_served(pointer: *mut pthread_rwlock_t, this: &RwL
                 Ok(())
             })
         }),
-        // SAFETY: only `pthread_rwlock_trywrlock` leads here, with its own arguments: POSIX's
+        // SAFETY: only `pthread_rwlock_trywrlock` calls this, with its own arguments: POSIX's
         // contract for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_rwlock_trywrlock(pointer) },
     }
 }
 
-/// Locks it for writing, until a time of `CLOCK_REALTIME` at the latest. Source: POSIX `pthread_rwlock_timedwrlock`.
+/// Locks it for writing, waiting until a time of `CLOCK_REALTIME` at the latest. Source: POSIX
+/// `pthread_rwlock_timedwrlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_rwlock_timedwrlock(
     pointer: *mut pthread_rwlock_t,
@@ -451,19 +458,19 @@ pub unsafe extern "C-unwind" fn pthread_rwlock_timedwrlock(
     unsafe { pthread_rwlock_clockwrlock(pointer, libc::CLOCK_REALTIME, until) }
 }
 
-/// Locks it for writing, until a time of this clock at the latest. A clock or a time that is none is refused before anything
-/// else, as by glibc. Source: POSIX 2024 `pthread_rwlock_clockwrlock`.
+/// Locks it for writing, waiting until a time of this clock at the latest. An invalid clock or time
+/// is refused before anything else, as by glibc. Source: POSIX 2024 `pthread_rwlock_clockwrlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_rwlock_clockwrlock(
     pointer: *mut pthread_rwlock_t,
     clock_number: clockid_t,
     until: *const timespec,
 ) -> c_int {
-    // SAFETY: a lock that stays for this call, by POSIX's contract.
+    // SAFETY: a lock that exists during this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.served() {
         Served::Ours(raw) => {
-            // SAFETY: a time, by POSIX's contract, or NULL, which is answered.
+            // SAFETY: a time, by POSIX's contract, or NULL, which is reported as an error.
             let until = clock(clock_number).and_then(|clock| unsafe { deadline(clock, until) });
             match until {
                 Ok(until) => {
@@ -484,11 +491,12 @@ pub unsafe extern "C-unwind" fn pthread_rwlock_clockwrlock(
     }
 }
 
-/// Gives it back, whichever way it is held. `EPERM` if nobody holds it; which thread calls is not looked at, so a thread may give
-/// back what another has taken, as with glibc. Source: POSIX `pthread_rwlock_unlock`.
+/// Unlocks it, whichever way it is held. `EPERM` if no thread holds it. The calling thread is not
+/// checked, so a thread may release what another has taken, as with glibc. Source: POSIX
+/// `pthread_rwlock_unlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_rwlock_unlock(pointer: *mut pthread_rwlock_t) -> c_int {
-    // SAFETY: a lock that stays for this call, by POSIX's contract.
+    // SAFETY: a lock that exists during this call, by POSIX's contract.
     let this = unsafe { rwlock(pointer) };
     match this.ours() {
         Some(raw) => unlock_ours(raw, this.forgets_who_writes()),
@@ -500,7 +508,7 @@ pub unsafe extern "C-unwind" fn pthread_rwlock_unlock(pointer: *mut pthread_rwlo
 fn unlock_ours(raw: &RawRwLock, is_written: bool) -> c_int {
     let is_done = match is_written {
         // SAFETY: `pthread_rwlock_unlock` was called: the caller holds the lock, or acts for the
-        // thread that does, by POSIX's contract. That it is held for writing was seen.
+        // thread that does, by POSIX's contract. It was seen to be held for writing.
         true => unsafe { raw.unlock_write_at_once() },
         // SAFETY: `pthread_rwlock_unlock` was called: the caller holds the lock, if it is held, or
         // acts for a thread that does, by POSIX's contract.
@@ -512,26 +520,27 @@ fn unlock_ours(raw: &RawRwLock, is_written: bool) -> c_int {
     }
 }
 
-/// With others who read or wait, or nobody who holds it.
+/// Unlocks it if other threads read or wait, or if no thread holds it.
 #[inline(never)]
 extern "C-unwind" fn unlock_among_others(raw: &RawRwLock) -> c_int {
     call::run_through(|| unlock_now(raw))
 }
 
 fn unlock_now(raw: &RawRwLock) -> c_int {
-    // SAFETY: only `pthread_rwlock_unlock` leads here, so POSIX's contract for that call holds: the
-    // caller holds the lock, or acts for the thread that does. If it is not held, that is found
-    // out.
+    // SAFETY: only `pthread_rwlock_unlock` and the undoing of a lock call lead here. In the first
+    // case POSIX's contract for that call holds: the caller holds the lock, or acts for the thread
+    // that does; if it is not held, that is detected. In the second the calling thread has just
+    // locked it.
     answer(|| Ok(unsafe { raw.unlock() }?))
 }
 
-/// Of one that nobody has used yet, that is counted, or that is the C library's.
+/// Unlocks a lock that has not been used yet, that is counted, or that is the C library's.
 #[cold]
 #[inline(never)]
 extern "C-unwind" fn unlock_theirs(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     match this.served() {
         Served::Ours(raw) => unlock_ours(raw, this.forgets_who_writes()),
-        // SAFETY: only `pthread_rwlock_unlock` leads here, with its own arguments: POSIX's contract
+        // SAFETY: only `pthread_rwlock_unlock` calls this, with its own arguments: POSIX's contract
         // for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_rwlock_unlock(pointer) },
     }

@@ -1,4 +1,5 @@
-//! `sem_*`, unnamed. Named semaphores lie in files that any process may open, and are the C library's.
+//! `sem_*`, unnamed. Named semaphores lie in files that any process may open, and are the C
+//! library's.
 //!
 //! # Thirty-two bytes
 //!
@@ -7,7 +8,7 @@
 //! | 0 | [`Semaphore`], 8 bytes: value and waiters | the same |
 //! | 8 | 0 | `private`: 0, or 128 for process-shared |
 //!
-//! A semaphore in memory that was only zeroed is a private one of value 0, there as here.
+//! A semaphore in memory that was only zeroed is a private one of value 0, in both libraries.
 
 use crate::call::{self, Call, Ended};
 use crate::cancel;
@@ -32,7 +33,7 @@ mod glibc {
     }
 }
 
-/// A `sem_t`, as ours.
+/// A `sem_t` in our layout.
 #[repr(C)]
 struct Sem {
     raw: Semaphore,
@@ -44,30 +45,30 @@ const _: () = assert!(size_of::<Sem>() == size_of::<sem_t>());
 const _: () = assert!(align_of::<Sem>() <= align_of::<sem_t>());
 
 impl Sem {
-    /// The semaphore behind C's pointer, if it is ours.
+    /// The semaphore behind the C pointer, if it is ours.
     ///
     /// # Safety
-    /// A semaphore, as long as `'a`.
+    /// It points to a semaphore that exists for `'a`.
     #[inline(always)]
     unsafe fn ours<'a>(pointer: *const sem_t) -> Option<&'a Semaphore> {
-        // SAFETY: a semaphore is there as long as `'a`, by this function's contract. `Sem` is as
-        // large and not more aligned (asserted above), any bytes are one, and what changes in it is
-        // atomic.
+        // SAFETY: a semaphore exists for `'a`, by this function's contract. `Sem` has the same size
+        // and no larger alignment (asserted above), any bytes are a valid `Sem`, and everything in
+        // it that changes is atomic.
         let this = unsafe { &*pointer.cast::<Sem>() };
-        // Relaxed: written before the semaphore was made known.
+        // Relaxed: written before the semaphore was published.
         (this.private.load(Relaxed) == 0 && mode::is_on()).then_some(&this.raw)
     }
 }
 
-/// -1, with this in `errno`.
+/// Returns -1, with this number in `errno`.
 #[cold]
 fn fail(Number(number): Number) -> c_int {
-    // SAFETY: the calling thread's own `errno`, which is there as long as the thread.
+    // SAFETY: the calling thread's own `errno`, which exists as long as the thread.
     unsafe { *libc::__errno_location() = number };
     -1
 }
 
-/// Makes a semaphore. Source: POSIX `sem_init`.
+/// Initialises a semaphore. Source: POSIX `sem_init`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sem_init(
     pointer: *mut sem_t,
@@ -85,8 +86,8 @@ pub unsafe extern "C-unwind" fn sem_init(
                 private: AtomicU32::new(0),
                 _rest: [0; 5],
             };
-            // SAFETY: memory for a semaphore that is not in use, by POSIX's contract; `Sem` is as
-            // large and not more aligned (asserted above).
+            // SAFETY: memory for a semaphore that is not in use, by POSIX's contract; `Sem` has the
+            // same size and no larger alignment (asserted above).
             unsafe { pointer.cast::<Sem>().write(made) };
             0
         }
@@ -94,17 +95,17 @@ pub unsafe extern "C-unwind" fn sem_init(
     }
 }
 
-/// Says that a semaphore will not be used any more: nothing needs to be done, here as in the C library, and so it is not looked at.
+/// Destroys a semaphore: nothing needs to be done, as in the C library, so it is not accessed.
 /// Source: POSIX `sem_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sem_destroy(_pointer: *mut sem_t) -> c_int {
     0
 }
 
-/// Counts up. Async-signal-safe. Source: POSIX `sem_post`.
+/// Increments the value. Async-signal-safe. Source: POSIX `sem_post`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sem_post(pointer: *mut sem_t) -> c_int {
-    // SAFETY: a semaphore that stays for this call, by POSIX's contract.
+    // SAFETY: a semaphore that exists during this call, by POSIX's contract.
     match unsafe { Sem::ours(pointer) } {
         Some(semaphore) => match semaphore.post_at_once() {
             Ok(None) => 0,
@@ -130,15 +131,15 @@ extern "C-unwind" fn post_otherwise(pointer: *mut sem_t, is_ours: bool) -> c_int
     if is_ours {
         return fail(Number(libc::EOVERFLOW));
     }
-    // SAFETY: only `sem_post` leads here, with its own arguments: POSIX's contract for that call
+    // SAFETY: only `sem_post` calls this, with its own arguments: POSIX's contract for that call
     // holds. The object is the C library's.
     unsafe { glibc::sem_post(pointer) }
 }
 
-/// Counts down if that needs no waiting. Source: POSIX `sem_trywait`.
+/// Decrements the value if that needs no waiting. Source: POSIX `sem_trywait`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sem_trywait(pointer: *mut sem_t) -> c_int {
-    // SAFETY: a semaphore that stays for this call, by POSIX's contract.
+    // SAFETY: a semaphore that exists during this call, by POSIX's contract.
     match unsafe { Sem::ours(pointer) } {
         Some(semaphore) if semaphore.try_wait() => 0,
         Some(_) => fail(Number(libc::EAGAIN)),
@@ -147,7 +148,7 @@ pub unsafe extern "C-unwind" fn sem_trywait(pointer: *mut sem_t) -> c_int {
     }
 }
 
-/// Counts down if that needs no waiting. It is a cancellation point all the same.
+/// Decrements the value if that needs no waiting. It is nevertheless a cancellation point.
 #[inline]
 fn wait_at_once(semaphore: &Semaphore) -> bool {
     cancel::test();
@@ -168,14 +169,15 @@ fn sleep(semaphore: &Semaphore, until: Option<Deadline>) -> c_int {
             Err(error) => Ended {
                 number: Number::from(error).0,
                 asked: true,
-                // Only a signal handler ends the wait, not another thread that could not cancel this one.
+                // Only a signal handler ends the wait. An interruption by a thread that could not
+                // cancel this one does not.
                 again: error == Error::Interrupted && by.is_interrupted(),
             },
         }
     };
     let undo = |ended: Ended| {
         if ended.is_done() {
-            // It has room for what was just taken.
+            // There is room for the token that was just taken.
             let _ = semaphore.post();
         }
     };
@@ -185,10 +187,11 @@ fn sleep(semaphore: &Semaphore, until: Option<Deadline>) -> c_int {
     }
 }
 
-/// Counts down, or waits until that can be done. A cancellation point. Source: POSIX `sem_wait`.
+/// Decrements the value, waiting until that is possible. A cancellation point. Source: POSIX
+/// `sem_wait`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sem_wait(pointer: *mut sem_t) -> c_int {
-    // SAFETY: a semaphore that stays for this call, by POSIX's contract.
+    // SAFETY: a semaphore that exists during this call, by POSIX's contract.
     match unsafe { Sem::ours(pointer) } {
         Some(semaphore) if wait_at_once(semaphore) => 0,
         Some(semaphore) => sleep_for_ever(semaphore),
@@ -199,12 +202,13 @@ pub unsafe extern "C-unwind" fn sem_wait(pointer: *mut sem_t) -> c_int {
 #[cold]
 #[inline(never)]
 extern "C-unwind" fn wait_for_theirs(pointer: *mut sem_t) -> c_int {
-    // SAFETY: only `sem_wait` leads here, with its own arguments: POSIX's contract for that call
+    // SAFETY: only `sem_wait` calls this, with its own arguments: POSIX's contract for that call
     // holds. The object is the C library's.
     unsafe { glibc::sem_wait(pointer) }
 }
 
-/// [`sem_wait`], until a time of `CLOCK_REALTIME` at the latest. Source: POSIX `sem_timedwait`.
+/// [`sem_wait`], waiting until a time of `CLOCK_REALTIME` at the latest. Source: POSIX
+/// `sem_timedwait`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sem_timedwait(
     pointer: *mut sem_t,
@@ -214,19 +218,20 @@ pub unsafe extern "C-unwind" fn sem_timedwait(
     unsafe { sem_clockwait(pointer, libc::CLOCK_REALTIME, until) }
 }
 
-/// [`sem_wait`], until a time of this clock at the latest. Source: POSIX 2024 `sem_clockwait`.
+/// [`sem_wait`], waiting until a time of this clock at the latest. Source: POSIX 2024
+/// `sem_clockwait`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sem_clockwait(
     pointer: *mut sem_t,
     clock_number: clockid_t,
     until: *const timespec,
 ) -> c_int {
-    // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
+    // SAFETY: a semaphore that exists during this call, by POSIX's contract.
     let Some(semaphore) = (unsafe { Sem::ours(pointer) }) else {
         // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         return unsafe { glibc::sem_clockwait(pointer, clock_number, until) };
     };
-    // SAFETY: a time, by POSIX's contract, or NULL, which is answered.
+    // SAFETY: a time, by POSIX's contract, or NULL, which is reported as an error.
     let until = clock(clock_number).and_then(|clock| unsafe { deadline(clock, until) });
     match until {
         Ok(_) if wait_at_once(semaphore) => 0,
@@ -238,10 +243,10 @@ pub unsafe extern "C-unwind" fn sem_clockwait(
 /// The value at some moment during the call. Source: POSIX `sem_getvalue`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sem_getvalue(pointer: *mut sem_t, value: *mut c_int) -> c_int {
-    // SAFETY: a semaphore that stays for this call, by POSIX's contract.
+    // SAFETY: a semaphore that exists during this call, by POSIX's contract.
     match unsafe { Sem::ours(pointer) } {
         Some(semaphore) => {
-            // SAFETY: POSIX's contract: `value` is a place for the number, which the caller owns.
+            // SAFETY: by POSIX's contract `value` is a place for the number, which the caller owns.
             unsafe { value.write(semaphore.value() as c_int) };
             0
         }

@@ -1,16 +1,17 @@
 //! `pthread_spin_*`.
 //!
-//! Nothing in these four bytes could say whether another process shares them. So they are the C library's layout, to the bit,
-//! and each process may use its own functions on them:
+//! Nothing in these four bytes could record whether another process shares them. So they have
+//! exactly the C library's layout, and each process may use its own functions on them:
 //!
 //! | | free | to lock |
 //! |---|------|---------|
-//! | x86 | 1 | subtract 1; it was 1: locked. Else look until it is above 0 |
-//! | others | 0 | exchange 1; it was 0: locked. Else look until it is 0 |
+//! | x86 | 1 | subtract 1; it was 1: locked. Else poll until it is above 0 |
+//! | others | 0 | exchange 1; it was 0: locked. Else poll until it is 0 |
 //!
-//! What is ours is how to wait. glibc looks for as long as it takes; if the holder has lost its CPU to those who look, that is their whole
-//! time slices, and for ever if they run at real-time priority. Here a waiter looks for a while, then gives its CPU away again and again, and at
-//! last sleeps a little between the looks: that lets a holder of a lower priority run, too.
+//! Only the waiting is ours. glibc spins for as long as it takes. If the holder has lost its CPU to
+//! the spinning threads, that is their whole time slices, and forever if they run at real-time
+//! priority. Here a waiter spins for a while, then yields its CPU repeatedly, and at last sleeps
+//! briefly between checks, which lets even a holder of a lower priority run.
 
 use crate::call::{self, Call, Ended};
 use crate::mode;
@@ -30,7 +31,7 @@ mod glibc {
     }
 }
 
-/// The word: what it says, and how it is taken.
+/// The word: its values, and how it is taken.
 mod word {
     use super::{Acquire, AtomicI32, Relaxed};
 
@@ -41,7 +42,8 @@ mod word {
     };
     pub(super) const LOCKED: i32 = 1 - FREE;
 
-    /// Whether the caller has it now. If not it may have left a trace, as the C library's waiters do.
+    /// Takes the lock if it is free; returns whether it did. If not, it may have left a trace, as
+    /// the C library's waiters do.
     #[inline(always)]
     pub(super) fn take(word: &AtomicI32) -> bool {
         if FREE == 1 {
@@ -51,7 +53,7 @@ mod word {
         }
     }
 
-    /// Whether it looks free. On x86 waiters have left it at 0 or below.
+    /// Whether the lock looks free. On x86 waiters leave it at 0 or below.
     #[inline(always)]
     pub(super) fn is_free(word: &AtomicI32) -> bool {
         let seen = word.load(Relaxed);
@@ -59,25 +61,27 @@ mod word {
     }
 }
 
-/// How often a waiter looks before it gives its CPU away: some microseconds, longer than what spin locks are for.
+/// How often a waiter checks the word before it yields its CPU: some microseconds, longer than the
+/// sections that spin locks are meant for.
 const LOOKS: u32 = 200;
-/// How often it gives its CPU away before it sleeps.
+/// How often it yields its CPU before it sleeps.
 const YIELDS: u32 = 50;
-/// How long it sleeps between the looks then.
+/// How long it then sleeps between checks.
 const SLEEP: Duration = Duration::from_micros(100);
 
-/// The word behind C's pointer.
+/// The word behind the C pointer.
 ///
 /// # Safety
-/// A spin lock, as long as `'a`.
+/// It points to a spin lock that exists for `'a`.
 #[inline(always)]
 unsafe fn spinlock<'a>(pointer: *mut pthread_spinlock_t) -> &'a AtomicI32 {
-    // SAFETY: a spin lock is there as long as `'a`, by this function's contract: an `int`, which
-    // all change by atomic operations, here and in glibc.
+    // SAFETY: a spin lock exists for `'a`, by this function's contract: an `int`, which all code
+    // changes by atomic operations, here and in glibc.
     unsafe { AtomicI32::from_ptr(pointer) }
 }
 
-/// Makes a spin lock. Whether processes share it is all the same. Source: POSIX `pthread_spin_init`.
+/// Initialises a spin lock. Whether processes share it makes no difference. Source: POSIX
+/// `pthread_spin_init`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_spin_init(
     pointer: *mut pthread_spinlock_t,
@@ -88,16 +92,16 @@ pub unsafe extern "C-unwind" fn pthread_spin_init(
     0
 }
 
-/// Says that a spin lock will not be used any more: nothing needs to be done. Source: POSIX `pthread_spin_destroy`.
+/// Destroys a spin lock: nothing needs to be done. Source: POSIX `pthread_spin_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_spin_destroy(_pointer: *mut pthread_spinlock_t) -> c_int {
     0
 }
 
-/// Locks it. Source: POSIX `pthread_spin_lock`.
+/// Locks a spin lock. Source: POSIX `pthread_spin_lock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_spin_lock(pointer: *mut pthread_spinlock_t) -> c_int {
-    // SAFETY: a spin lock that stays for this call, by POSIX's contract.
+    // SAFETY: a spin lock that exists during this call, by POSIX's contract.
     let lock = unsafe { spinlock(pointer) };
     match word::take(lock) {
         true => 0,
@@ -105,10 +109,10 @@ pub unsafe extern "C-unwind" fn pthread_spin_lock(pointer: *mut pthread_spinlock
     }
 }
 
-/// Locks it if that needs no waiting. Source: POSIX `pthread_spin_trylock`.
+/// Locks a spin lock if that needs no waiting. Source: POSIX `pthread_spin_trylock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_spin_trylock(pointer: *mut pthread_spinlock_t) -> c_int {
-    // SAFETY: a spin lock that stays for this call, by POSIX's contract.
+    // SAFETY: a spin lock that exists during this call, by POSIX's contract.
     let lock = unsafe { spinlock(pointer) };
     match lock.compare_exchange(word::FREE, word::LOCKED, Acquire, Relaxed) {
         Ok(_) => 0,
@@ -116,10 +120,10 @@ pub unsafe extern "C-unwind" fn pthread_spin_trylock(pointer: *mut pthread_spinl
     }
 }
 
-/// Gives it back. Source: POSIX `pthread_spin_unlock`.
+/// Unlocks a spin lock. Source: POSIX `pthread_spin_unlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_spin_unlock(pointer: *mut pthread_spinlock_t) -> c_int {
-    // SAFETY: a spin lock that stays for this call, by POSIX's contract.
+    // SAFETY: a spin lock that exists during this call, by POSIX's contract.
     unsafe { spinlock(pointer) }.store(word::FREE, Release);
     0
 }
@@ -128,8 +132,8 @@ pub unsafe extern "C-unwind" fn pthread_spin_unlock(pointer: *mut pthread_spinlo
 #[inline(never)]
 extern "C-unwind" fn wait(lock: &AtomicI32, pointer: *mut pthread_spinlock_t) -> c_int {
     if !mode::is_on() {
-        // SAFETY: only `pthread_spin_lock` leads here, with its own argument: POSIX's contract for
-        // that call holds. The trace that the attempt has left is one that glibc's waiters leave.
+        // SAFETY: only `pthread_spin_lock` calls this, with its own argument: POSIX's contract for
+        // that call holds. The attempt has left the same trace as glibc's waiters leave.
         return unsafe { glibc::pthread_spin_lock(pointer) };
     }
     let undo = |ended: Ended| {
@@ -156,7 +160,7 @@ fn take(lock: &AtomicI32, call: &Call) -> c_int {
         }
         if yields < YIELDS {
             yields += 1;
-            // SAFETY: `sched_yield` asks for nothing.
+            // SAFETY: `sched_yield` has no preconditions.
             unsafe { libc::sched_yield() };
         } else {
             sleep();
@@ -164,7 +168,7 @@ fn take(lock: &AtomicI32, call: &Call) -> c_int {
     }
 }
 
-/// Sleeps a little. (The C library's own sleeps are cancellation points; to lock is none.)
+/// Sleeps briefly. (The C library's own sleeps are cancellation points; locking is not.)
 fn sleep() {
     static NEVER: waitword::Event = waitword::Event::new();
     let _ = NEVER.wait_for(SLEEP);

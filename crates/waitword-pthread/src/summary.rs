@@ -1,17 +1,19 @@
-//! The summary at exit: one line on what the locks of a process had to do (`WAITWORD_SUMMARY`).
+//! The summary at exit: one line on the work that the locks of a process had to do
+//! (`WAITWORD_SUMMARY`).
 //!
 //! ```text
-//! waitword: db_bench[4711]: 81623 locks, 412 contended, 96 sleeps, 101 wakes (3 in vain), 24 requeues, ...
+//! waitword: db_bench[4711]: 81623 locks, 412 contended, 96 sleeps, 101 wakes (3 in vain),
+//!     24 requeues, ... (one line, wrapped here)
 //! ```
 //!
-//! | a process | its line |
-//! |-----------|----------|
-//! | returns from `main`, calls `exit` | as the last of its libraries ends |
-//! | is forked and does not exec | its own, of what it did since the fork, if it ends so |
-//! | calls `_exit`, execs, is killed | none |
+//! | a process that | prints |
+//! |----------------|--------|
+//! | returns from `main` or calls `exit` | its line, when the last of its libraries ends |
+//! | is forked and does not exec | a line of its own, on its work since the fork, if it ends in that way |
+//! | calls `_exit`, execs or is killed | nothing |
 //!
-//! Locks are counted on the slow paths (`mode.rs`), and only where a summary is asked for: then each costs some nanoseconds more. The other
-//! numbers are [`waitword::stats`]'s.
+//! Locks are counted on the slow paths (`mode.rs`), and only where a summary is requested: each
+//! then costs some nanoseconds more. The other numbers are [`waitword::stats`]'s.
 
 use crate::mode;
 use crate::text::Line;
@@ -23,7 +25,7 @@ use core::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 #[derive(Clone, Copy)]
 pub(crate) enum Place {
     Stderr,
-    /// To the end of a file of this name.
+    /// Appended to the file of this name.
     File(&'static [u8]),
 }
 
@@ -33,11 +35,12 @@ impl Place {
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// The file's name, which ends with a zero; empty: stderr. A copy: at exit the program may have changed its environment, and
-/// what the names lay in. (Atomic bytes, since two threads may write the same there at once.)
+/// The file's name, terminated by a zero; empty: stderr. This is a copy: by exit the program may
+/// have changed its environment and the memory that held the names. (Atomic bytes, since two
+/// threads may write the same bytes at once.)
 static FILE: [AtomicU8; Place::LONGEST + 1] = [const { AtomicU8::new(0) }; Place::LONGEST + 1];
 
-/// A summary is wanted.
+/// Requests a summary.
 pub(crate) fn ask(place: Place) {
     if let Place::File(path) = place {
         for (kept, &byte) in FILE.iter().zip(path) {
@@ -47,12 +50,12 @@ pub(crate) fn ask(place: Place) {
     ASKED.store(true, Relaxed);
 }
 
-/// Run by the C library at the end of `exit`, behind the program's own handlers.
+/// Run by the C library at the end of `exit`, after the program's own handlers.
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: extern "C" fn() = {
     extern "C" fn at_exit() {
-        // A process that locked nothing has not looked at its environment yet.
+        // A process that locked nothing has not read its environment yet.
         mode::is_on();
         if ASKED.load(Relaxed) {
             tell();
@@ -64,18 +67,18 @@ static AT_EXIT: extern "C" fn() = {
 fn tell() {
     let counted = waitword::stats::snapshot();
     if counted == waitword::stats::Snapshot::default() {
-        // Shells start many that have nothing to say.
+        // Shells start many processes that have nothing to report.
         return;
     }
     let mut line = Line::new();
-    // SAFETY: `getpid` asks for nothing and cannot fail.
+    // SAFETY: `getpid` has no preconditions and cannot fail.
     let process = unsafe { libc::getpid() };
     let _ = write!(
         line,
         "waitword: {}[{process}]: {counted}",
         name().escape_ascii(),
     );
-    // A copy: another thread may decide at this moment, and write the same bytes once more.
+    // A copy: another thread may decide at this moment, and write the same bytes again.
     let path: [u8; Place::LONGEST + 1] = core::array::from_fn(|n| FILE[n].load(Relaxed));
     let path = CStr::from_bytes_until_nul(&path).unwrap_or_default();
     if path.is_empty() {
@@ -94,17 +97,17 @@ fn tell() {
         return why.write_to(libc::STDERR_FILENO);
     }
     line.write_to(file);
-    // SAFETY: `file` was opened above, and is known only here.
+    // SAFETY: `file` was opened above and is known only here.
     unsafe { libc::close(file) };
 }
 
-/// What the program is called.
+/// The program's name.
 fn name() -> &'static [u8] {
     unsafe extern "C" {
         static program_invocation_short_name: *const c_char;
     }
-    // SAFETY: glibc's variable, of this type. A program may set it, to another string; it does not
-    // do so while the process ends.
+    // SAFETY: this is glibc's variable, of this type. A program may point it to another string, but
+    // not while the process ends.
     let name = unsafe { program_invocation_short_name };
     if name.is_null() {
         return b"?";

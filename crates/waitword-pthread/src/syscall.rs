@@ -1,39 +1,43 @@
-//! `syscall`: raw futexes. Who calls futex(2) without a lock of the C library (Rust's std, libstdc++, Abseil, `perf bench
-//! futex`) most often does it through the C library's `syscall`, which is defined here too.
+//! `syscall`: raw futexes. Code that calls futex(2) without a lock of the C library (Rust's std,
+//! libstdc++, Abseil, `perf bench futex`) mostly does it through the C library's `syscall`, which
+//! is defined here too.
 //!
 //! | call | private words of 32 bits | all else |
 //! |------|--------------------------|----------|
 //! | futex: WAIT, WAKE, REQUEUE, CMP_REQUEUE, WAKE_OP, WAIT_BITSET, WAKE_BITSET | our table | the kernel |
-//! | futex: the PI operations | the kernel, unless plain waiters stand there: then as the kernel would | the kernel |
+//! | futex: the PI operations | the kernel, unless plain waiters are queued there: then as the kernel would | the kernel |
 //! | futex: unknown ones | the kernel | the kernel |
 //! | futex_wait, futex_wake | our table | the kernel |
-//! | futex_requeue | our table, if both are | the kernel |
-//! | futex_waitv | our table, if one is; then the shared ones beside it are waited for in the kernel at the same time | the kernel |
+//! | futex_requeue | our table, if both words are private | the kernel |
+//! | futex_waitv | our table, if one word is private; the shared ones are then waited for in the kernel at the same time | the kernel |
 //! | every other number | | the kernel |
 //!
-//! So a word's waiters stand in one place, whoever asks: what its own flags say decides, and nothing else. Sizes and flags that the
-//! kernel does not know today are the kernel's to refuse.
+//! So a word's waiters are queued in one place, whichever call is used: the call's own flags alone
+//! decide. Sizes and flags that the kernel does not know today are left for the kernel to refuse.
 //!
 //! # The way to the kernel
 //!
-//! Nothing may be done between the caller and the kernel that glibc does not do: `vfork` must not find its return address
-//! overwritten by its child, `rt_sigreturn` its stack pointer moved, `clone` a frame that its child has not got. So the entry is
-//! written in assembly and, for all numbers but five, is glibc's own seven instructions behind three that compare. They use
-//! no stack, no memory and no register that the kernel keeps.
+//! Between the caller and the kernel nothing may happen that glibc does not do: `vfork` must not
+//! find its return address overwritten by its child, `rt_sigreturn` must not find its stack pointer
+//! moved, nor `clone` a frame that its child does not have. So the entry is written in assembly
+//! and, for all numbers but five, is glibc's own seven instructions preceded by three that compare.
+//! They use no stack, no memory and no register that the kernel preserves.
 //!
-//! Libraries are relocated one after the other, and another one's IFUNC resolver may call this before our turn
-//! has come. The way to the kernel needs no relocation unless the call fails; what does is taken only once the
-//! relocations are seen to be there (and `errno` is set only then).
+//! Libraries are relocated one after the other, and another library's IFUNC resolver may call this
+//! before ours is relocated. The way to the kernel needs no relocation unless the call fails; the
+//! path that does is taken only once the relocations are seen to be there (and `errno` is set only
+//! then).
 //!
 //! # Cancellation
 //!
-//! What is ours is a call as any other (`call.rs`): a thread with the asynchronous type is deferred for its length, and a request is acted on
-//! at its end. A wait of futex(2) is ended by the request, or by a handler that leaves; one of futex2 ends as any handler ends it.
+//! A call that we serve is like any other call of ours (`call.rs`): a thread with the asynchronous
+//! type is deferred for its duration, and a request is acted on at its end. A wait of futex(2) is
+//! ended by the request, or by a handler that leaves; one of futex2 ends as any handler ends it.
 //! With the deferred type no raw call is a cancellation point.
 //!
 //! # Bad addresses
 //!
-//! The kernel answers EFAULT where a load of ours would be a SIGSEGV. See `memory.rs`.
+//! The kernel returns EFAULT where a load of ours would raise SIGSEGV. See `memory.rs`.
 
 mod classic;
 mod futex2;
@@ -46,12 +50,12 @@ use core::cell::Cell;
 use core::ffi::{c_int, c_long};
 use waitword::door::Errno;
 
-/// Whether a word can be read. The address need not make sense.
+/// Whether a word can be read. The address may be arbitrary.
 pub(crate) fn can_be_read(address: usize) -> bool {
     memory::ask_to_read(address & !3)
 }
 
-/// What follows the number.
+/// The arguments after the number.
 type Arguments = [usize; 6];
 
 const FUTEX: usize = 202;
@@ -60,23 +64,24 @@ const FUTEX_WAKE: usize = 454;
 const FUTEX_WAIT: usize = 455;
 const FUTEX_REQUEUE: usize = 456;
 
-// The entry and the way to the kernel, in assembly: a naked function needs Rust 1.88.
+// The entry and the way to the kernel are in assembly: a naked function needs Rust 1.88.
 global_asm!(
     ".p2align 4",
     ".type waitword_syscall, @function",
     ".globl waitword_syscall",
     "waitword_syscall:",
     ".cfi_startproc",
-    // The kernel looks at the low half of a number, too.
+    // The kernel too uses only the low half of a number.
     "cmp edi, {futex}",
     "jne 1f",
-    // An operation on shared words. Every `ret` between a system call and its caller may be predicted wrong, and so it does
-    // not go by `serve`.
+    // An operation on shared words. Every `ret` between a system call and its caller may be
+    // mispredicted, so this does not go through `serve`.
     "test edx, {private}",
     "je waitword_kernel",
     "jmp 2f",
     "1:",
-    // 449, or 454 to 456. Of the registers without arguments rax is the one that the way to the kernel sets anew.
+    // 449, or 454 to 456. Of the registers without arguments, rax is the one that the way to the
+    // kernel sets again.
     "lea eax, [rdi - {futex_waitv}]",
     "test eax, eax",
     "je 2f",
@@ -88,7 +93,7 @@ global_asm!(
     "mov rax, qword ptr [rip + __errno_location@GOTPCREL]",
     "test rax, rax",
     "je waitword_kernel",
-    // The arguments are in the same places for a function that takes seven.
+    // A function of seven parameters takes the arguments in the same places.
     "jmp {serve}",
     ".cfi_endproc",
     ".size waitword_syscall, . - waitword_syscall",
@@ -154,9 +159,9 @@ unsafe extern "C-unwind" {
 
 /// The C library's `syscall`. Source: syscall(2).
 ///
-/// The library exports the assembly's entry under this name (`build.rs`), and never this function:
-/// its code may move the stack pointer. It makes the compiler export the name, which it does for
-/// functions of Rust only.
+/// The library exports the assembly's entry under this name (`build.rs`), and never this function,
+/// since its code may move the stack pointer. It makes the compiler export the name, which the
+/// compiler does only for Rust functions.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn syscall(
     number: usize,
@@ -167,24 +172,24 @@ pub unsafe extern "C-unwind" fn syscall(
     fifth: usize,
     sixth: usize,
 ) -> c_long {
-    // SAFETY: the caller's arguments are what the call of this number asks for; those that the
-    // caller has not passed are garbage, which the entry hands on and nobody looks at.
+    // SAFETY: the caller's arguments are what the call of this number requires; those that the
+    // caller has not passed are garbage, which the entry passes on and which is not used.
     unsafe { entry(number, first, second, third, fourth, fifth, sixth) }
 }
 
-/// What glibc does with an error of the kernel's.
+/// Handles an error of the kernel's as glibc does.
 extern "C" fn failed(negative: c_long) -> c_long {
     refuse(-negative as c_int)
 }
 
 #[cold]
 fn refuse(number: c_int) -> c_long {
-    // SAFETY: the calling thread's own `errno`, which is there as long as the thread.
+    // SAFETY: the calling thread's own `errno`, which exists as long as the thread.
     unsafe { *libc::__errno_location() = number };
     -1
 }
 
-/// One of the five calls.
+/// Serves one of the five calls.
 ///
 /// # Safety
 /// The arguments are those that the call of this number takes.
@@ -219,11 +224,11 @@ unsafe extern "C-unwind" fn serve(
     let work = |running: &Call| {
         let by = running.interrupter();
         answer.set(match call {
-            // SAFETY: it is futex(2), and ours, as was seen above; of its arguments this forwards the
-            // function's own contract.
+            // SAFETY: it is futex(2), and ours, as was seen above; for its arguments this forwards
+            // the function's own contract.
             FUTEX => unsafe { classic::call(&arguments, by, running.is_asynchronous()) },
-            // SAFETY: it is ours, as was seen above; of its arguments this forwards the function's own
-            // contract.
+            // SAFETY: it is ours, as was seen above; for its arguments this forwards the function's
+            // own contract.
             _ => unsafe { futex2::call(call, &arguments) },
         });
         Ended::with(0)
@@ -232,7 +237,7 @@ unsafe extern "C-unwind" fn serve(
     returned(answer.get())
 }
 
-/// How C is told.
+/// Converts the result for C.
 #[inline]
 fn returned(answer: Result<usize, Errno>) -> c_long {
     match answer {
@@ -241,8 +246,8 @@ fn returned(answer: Result<usize, Errno>) -> c_long {
     }
 }
 
-/// What an operation with priority inheritance comes to, if it is not for the kernel alone to say.
-/// It does not sleep.
+/// The result of an operation with priority inheritance, if it is not for the kernel alone to
+/// decide. Does not sleep.
 ///
 /// # Safety
 /// As `classic::call`.

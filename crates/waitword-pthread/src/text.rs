@@ -1,8 +1,8 @@
-//! A line of text without the heap: what the drop-in has to say, it may have to say under `malloc`.
+//! A line of text without the heap: the drop-in may have to print under `malloc`.
 
 use core::fmt;
 
-/// What is longer is cut off.
+/// Longer text is cut off.
 const LONGEST: usize = 512;
 
 /// A line, without its end.
@@ -19,7 +19,8 @@ impl Line {
         }
     }
 
-    /// Writes it in one system call, so that lines of several processes do not mix. An error is nobody's to hear.
+    /// Writes the line in one system call, so that lines of several processes do not mix. Errors
+    /// are ignored, since they cannot be reported.
     pub(crate) fn write_to(mut self, file: i32) {
         // There is room: see `write_str`.
         self.bytes[self.length] = b'\n';

@@ -1,13 +1,13 @@
 //! How do I move from parking_lot?
 //!
-//! With two lines. In Cargo.toml:
+//! Change two lines. One is in Cargo.toml:
 //!
 //! ```toml
 //! -parking_lot = "0.12"
 //! +waitword = "0.1"
 //! ```
 //!
-//! The other one is the `use` below. Names, methods and guards stay.
+//! The other one is the `use` below. Names, methods and guards stay the same.
 //!
 //! ```sh
 //! cargo run --example from_parking_lot

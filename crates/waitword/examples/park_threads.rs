@@ -1,6 +1,6 @@
 //! How does a runtime park an idle thread, and wake exactly that thread?
 //!
-//! With one byte for each thread. A byte that says "work was announced" makes the next `park`
+//! With one byte for each thread. A byte that means "work was announced" makes the next `park`
 //! return at once, so a wake-up that comes too early is not lost. Neither call enters the kernel
 //! while the thread is busy.
 //!
@@ -20,9 +20,9 @@ struct Parker(AtomicU8);
 impl Parker {
     /// Sleeps until `unpark` is called, or returns at once if it was called since the last `park`.
     fn park(&self) {
-        // Acquire, with the release of `unpark`: this thread sees what was written before it.
+        // Acquire pairs with the release in `unpark`: this thread sees what was written before it.
         while self.0.swap(NOTHING, Ordering::Acquire) != ANNOUNCED {
-            // However the wait ends, by a wake-up, a signal or a byte that has changed: look again.
+            // Whatever ends the wait, a wake-up, a signal or a changed byte: look again.
             let _ = Futex::private(&self.0).wait(NOTHING);
         }
     }
@@ -49,11 +49,11 @@ impl Worker {
         }
     }
 
-    /// Runs every task that it is given; their sum.
+    /// Runs every task that it is given. Returns their sum.
     fn run(&self) -> u64 {
         let mut sum = 0;
         loop {
-            // Read before the inbox: a task that was sent before the stop is still found.
+            // Read before the inbox, so that a task that was sent before the stop is still found.
             let stopping = STOPPING.load(Ordering::Acquire);
             let tasks = std::mem::take(&mut *self.inbox.lock());
             sum += tasks.iter().sum::<u64>();

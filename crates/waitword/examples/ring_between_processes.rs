@@ -1,7 +1,7 @@
 //! How do two processes pass messages through shared memory?
 //!
-//! With a ring of slots and two process-shared semaphores, one that counts free slots and one that
-//! counts filled ones. All of it lies in one memfd that both processes map, wherever each does.
+//! With a ring of slots and two process-shared semaphores: one counts free slots, the other filled
+//! ones. Everything lies in one memfd that both processes map, each at any address.
 //!
 //! ```sh
 //! cargo run --example ring_between_processes
@@ -18,7 +18,7 @@ use waitword::{Scope, Semaphore};
 
 const SLOTS: usize = 64;
 const MESSAGES: u64 = 100_000;
-/// A process that has died leaves the other one waiting: so no wait is without end.
+/// If one process dies, the other one must not wait forever: every wait has a timeout.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[repr(C)]
@@ -29,18 +29,18 @@ struct Ring {
 }
 
 impl Ring {
-    /// Maps it from the memfd, at an address of this process's own.
+    /// Maps the ring from the memfd, at an address of this process's own.
     fn map(memory: impl AsFd) -> *mut Self {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let (size, flags) = (size_of::<Self>(), MapFlags::SHARED);
-        // SAFETY: a new mapping, which takes the place of no other.
+        // SAFETY: a new mapping, which replaces no other.
         let address = unsafe { mmap(null_mut(), size, access, flags, memory, 0) };
         address.expect("mmap").cast()
     }
 
     fn send(&self, number: u64, message: u64) {
         assert!(self.free.wait_for(PATIENCE), "nobody receives");
-        // Relaxed: the semaphores order it before the receiver's load.
+        // Relaxed: the semaphores order this before the receiver's load.
         self.slots[number as usize % SLOTS].store(message, Ordering::Relaxed);
         self.filled.post().unwrap();
     }
@@ -61,7 +61,7 @@ fn main() {
     let memory = memfd_create("ring", MemfdFlags::CLOEXEC).unwrap();
     ftruncate(&memory, size_of::<Ring>() as u64).unwrap();
     let ring = Ring::map(&memory);
-    // SAFETY: mapped, large enough, aligned as a page is, and no other process has it yet.
+    // SAFETY: mapped, large enough and page-aligned. No other process has it yet.
     unsafe {
         ring.write(Ring {
             free: Semaphore::with_scope(SLOTS as u32, Scope::Shared),
@@ -69,7 +69,7 @@ fn main() {
             slots: [const { AtomicU64::new(0) }; SLOTS],
         });
     }
-    // SAFETY: never unmapped. From here on both processes use it by shared references only.
+    // SAFETY: never unmapped. From here on, both processes use it through shared references only.
     let ring = unsafe { &*ring };
     let mut receiver = Command::new(std::env::current_exe().unwrap());
     receiver.arg("receive").stdin(Stdio::from(memory));
@@ -79,9 +79,9 @@ fn main() {
 }
 
 fn receive() {
-    // The sender gives its memory to this process as standard input.
+    // The sender passes its memory to this process as standard input.
     let ring = Ring::map(std::io::stdin());
-    // SAFETY: mapped, never unmapped, and made by the sender before it started this process.
+    // SAFETY: mapped, never unmapped, and initialized by the sender before it started this process.
     let ring = unsafe { &*ring };
     for number in 0..MESSAGES {
         assert_eq!(ring.receive(number), number * number);

@@ -1,7 +1,8 @@
 //! How does one thread wait for the first of many things to happen?
 //!
-//! With `wait_any`: up to 128 words, of different sizes, and a deadline. Here a thread gathers what
-//! three others count up, each in a word of its own, and waits for a byte that ends it.
+//! With `wait_any`: up to 128 words, of different sizes, and a deadline. Here three threads count,
+//! each in a word of its own. A fourth gathers their counts and waits for a byte that tells it to
+//! stop.
 //!
 //! ```sh
 //! cargo run --example wait_on_many
@@ -18,11 +19,12 @@ static STOP: AtomicU8 = AtomicU8::new(0);
 const TURNS: u32 = 100;
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// Gathers the counts until told to stop: the last ones, and how often it slept and was woken.
+/// Gathers the counts until told to stop. Returns the final counts and how often it slept and was
+/// woken.
 fn gather() -> ([u32; 2], u64, u64) {
     let mut wake_ups = 0;
     loop {
-        // Stop first: no count changes after it.
+        // Stop is read first: no count changes after it is set.
         let stop = STOP.load(Ordering::Acquire);
         let counts = COUNTS.each_ref().map(|count| count.load(Ordering::Acquire));
         let wide = WIDE_COUNT.load(Ordering::Acquire);
@@ -37,7 +39,7 @@ fn gather() -> ([u32; 2], u64, u64) {
             Futex::private(&STOP).expecting(stop),
         ];
         match wait_any(&words, None) {
-            // The index of a word that was woken. The loop looks at all of them.
+            // The index of a word that was woken. The loop looks at all words anyway.
             Ok(index) => {
                 assert!(index < words.len());
                 wake_ups += 1;

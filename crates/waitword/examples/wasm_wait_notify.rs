@@ -1,7 +1,7 @@
 //! How does a WebAssembly engine implement `memory.atomic.wait64` and `memory.atomic.notify`?
 //!
 //! With a private 64-bit futex: the instructions compare, queue and count just as it does. A wait
-//! ends with "ok" only if a notify has counted it.
+//! returns "ok" only if a notify has counted it.
 //!
 //! ```sh
 //! cargo run --example wasm_wait_notify
@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 use waitword::{Deadline, Error, Futex};
 
-/// What `memory.atomic.wait64` leaves on the stack.
+/// The result that `memory.atomic.wait64` leaves on the stack.
 #[derive(Debug, PartialEq)]
 #[repr(i32)]
 enum Waited {
@@ -21,7 +21,7 @@ enum Waited {
     TimedOut = 2,
 }
 
-/// A module's shared memory; a real one is bytes, and checks address and alignment.
+/// A module's shared memory. A real one is an array of bytes and checks address and alignment.
 struct Memory([AtomicU64; 8]);
 
 impl Memory {
@@ -39,14 +39,14 @@ impl Memory {
                 Ok(()) => return Waited::Ok,
                 Err(Error::Mismatch) => return Waited::NotEqual,
                 Err(Error::TimedOut) => return Waited::TimedOut,
-                // A signal handler of the host: WebAssembly knows nothing of it.
+                // A signal handler of the host, which WebAssembly knows nothing about.
                 Err(Error::Interrupted) => {}
                 Err(error) => panic!("memory.atomic.wait64: {error}"),
             }
         }
     }
 
-    /// How many threads it has woken.
+    /// Returns how many threads it has woken.
     fn notify(&self, address: usize, count: u32) -> u32 {
         let woken = Futex::private(&self.0[address / 8]).wake(count as usize);
         woken.expect("memory.atomic.notify") as u32
@@ -65,7 +65,7 @@ fn main() {
     let waiters: Vec<_> = (0..WAITERS)
         .map(|_| thread::spawn(|| MEMORY.wait64(ADDRESS, 0, -1)))
         .collect();
-    // Not all of them wait yet, so notify until all were counted, at most three at a time. The
+    // Not all of them wait yet, so notify, at most three at a time, until all were counted. The
     // value does not change: only the notifications end these waits.
     let mut woken = 0;
     while woken < WAITERS {
@@ -74,7 +74,7 @@ fn main() {
         woken += count;
         thread::yield_now();
     }
-    // If a count were too high, a waiter would not come back.
+    // If a count were too high, a waiter would not return.
     for waiter in waiters {
         assert_eq!(waiter.join().unwrap(), Waited::Ok);
     }

@@ -1,7 +1,7 @@
 //! How do I hand work to a few threads?
 //!
-//! A queue behind a mutex, and a condition variable for the workers that find it empty. Closing the
-//! queue ends the workers, once no job is left.
+//! With a queue behind a mutex, and a condition variable for the workers that find it empty.
+//! Closing the queue ends the workers once no jobs are left.
 //!
 //! ```sh
 //! cargo run --example work_queue
@@ -13,7 +13,7 @@ use waitword::{Condvar, Mutex};
 
 struct WorkQueue<T> {
     state: Mutex<State<T>>,
-    /// There is a job, or the queue was closed.
+    /// Signalled when there is a job or the queue was closed.
     changed: Condvar,
 }
 
@@ -35,11 +35,11 @@ impl<T> WorkQueue<T> {
 
     fn push(&self, job: T) {
         self.state.lock().jobs.push_back(job);
-        // The mutex is free again: the woken worker need not wait for it.
+        // The mutex is free again, so the woken worker need not wait for it.
         self.changed.notify_one();
     }
 
-    /// The oldest job. `None`: the queue is closed and empty.
+    /// Takes the oldest job. `None`: the queue is closed and empty.
     fn pop(&self) -> Option<T> {
         let mut state = self.state.lock();
         self.changed

@@ -1,8 +1,9 @@
-//! What the C ABI (`waitword-c`) and the pthread drop-in (`waitword-pthread`) need of this crate, and no other program. It is
-//! not part of the crate's interface: it may change with any version.
+//! What the C ABI (`waitword-c`) and the pthread drop-in (`waitword-pthread`) need of this crate.
+//! Not for other programs: it is not part of the crate's interface and may change with any version.
 //!
-//! The parts of a lock that are inlined into a C function, with the rest out of line; waits that a cancellation ends;
-//! settings of a whole process. As traits, so that a call reads like a method of the type.
+//! It contains the parts of a lock that are inlined into a C function, with the rest out of line;
+//! waits that a cancellation ends; and settings of a whole process. They are traits, so that a call
+//! reads like a method of the type.
 
 use crate::lock::{
     CountError, LockError, Once, PosixFlavour, RawCondvar, RawPosixMutex, RawRwLock, Semaphore,
@@ -24,36 +25,39 @@ pub fn register_fork_handler() {
     crate::sys::fork::register();
 }
 
-/// Halves of lock and unlock.
+/// The fast parts of lock and unlock.
 pub trait MutexHalves {
-    /// Takes it if it keeps no owner, is free, and no thread waits. False: nothing has been done.
+    /// Acquires the mutex if it keeps no owner, is free and has no waiters. Returns false if it did
+    /// nothing.
     fn lock_plain_at_once(&self) -> bool;
 
-    /// Takes it past threads that wait if it keeps no owner and is free, and returns whether it did. The caller may be
-    /// unwound or left from any instruction of this, as of the part before.
+    /// Acquires the mutex, past any waiters, if it is private, keeps no owner and is free. Returns
+    /// whether it did. The caller may be unwound or may leave at any instruction of this, as at any
+    /// of `lock_plain_at_once`.
     fn barge_plain(&self) -> bool;
 
-    /// Gives it back if it keeps no owner and no thread waits; whether it did.
+    /// Releases the mutex if it keeps no owner and has no waiters. Returns whether it did.
     ///
     /// # Safety
     /// The caller holds it.
     unsafe fn unlock_plain_at_once(&self) -> bool;
 
-    /// Gives it back if it keeps no owner and no thread has to be woken, and returns whether it did. The caller may be left
-    /// from any instruction of this.
+    /// Releases the mutex if it is private, keeps no owner and no thread has to be woken. Returns
+    /// whether it did. The caller may leave at any instruction of this.
     ///
     /// # Safety
     /// The caller holds it.
     unsafe fn unlock_plain_to_the_awake(&self) -> bool;
 
-    /// Takes it if it keeps an owner, is private, and is free or the caller's to be locked once more. False: nothing has been
-    /// done; the whole call knows why.
+    /// Acquires the mutex if it keeps an owner, is private, and is either free or held by the
+    /// caller and may be locked again. Returns false if it did nothing; the full call finds out
+    /// why.
     fn lock_owned_at_once(&self) -> bool;
 
-    /// Gives it back, or one level of it, if it keeps an owner and no thread waits.
+    /// Releases the mutex, or one level of it, if it keeps an owner and no thread has to be woken.
     ///
     /// # Safety
-    /// The caller holds it, or it has an owner and can tell.
+    /// The caller holds it, or the mutex keeps an owner and so detects that the caller does not.
     unsafe fn unlock_owned_at_once(&self) -> GivenBack<'_>;
 }
 
@@ -70,13 +74,13 @@ impl MutexHalves for RawPosixMutex {
 
     #[inline(always)]
     unsafe fn unlock_plain_at_once(&self) -> bool {
-        // SAFETY: forwards this function's own contract.
+        // SAFETY: this function's own contract.
         unsafe { self.unlock_plain_at_once() }
     }
 
     #[inline(always)]
     unsafe fn unlock_plain_to_the_awake(&self) -> bool {
-        // SAFETY: forwards this function's own contract.
+        // SAFETY: this function's own contract.
         unsafe { self.unlock_plain_to_the_awake() }
     }
 
@@ -87,33 +91,36 @@ impl MutexHalves for RawPosixMutex {
 
     #[inline(always)]
     unsafe fn unlock_owned_at_once(&self) -> GivenBack<'_> {
-        // SAFETY: forwards this function's own contract.
+        // SAFETY: this function's own contract.
         unsafe { self.unlock_owned_at_once() }
     }
 }
 
-/// Parts of taking and giving back that are most often enough.
+/// The parts of acquiring and releasing that are usually enough.
 pub trait RwLockHalves {
-    /// Takes it for reading if one compare-and-swap of its word does that. False: nothing has been done.
+    /// Acquires the lock for reading if one compare-and-swap of its word does that. Returns false
+    /// if it did nothing.
     fn read_at_once(&self) -> bool;
 
-    /// The same after `read_at_once` has failed, if it failed since another CPU had just changed the word.
+    /// The same after `read_at_once` has failed, if it failed because another CPU had just changed
+    /// the word.
     fn read_past_others(&self) -> bool;
 
-    /// The same for a writer that does not say who it is.
+    /// The same for a writer that does not record its identity.
     fn write_at_once(&self) -> bool;
 
-    /// Gives back what a reader holds by the word, if the queue needs no look. Returns false if it has done nothing.
+    /// Releases a read lock that is held in the word, if the queue need not be looked at. Returns
+    /// false if it did nothing.
     ///
     /// # Safety
-    /// If it is held for reading, the caller holds it.
+    /// If the lock is held for reading, the caller holds it.
     unsafe fn unlock_read_at_once(&self) -> bool;
 
-    /// Gives back what a writer holds that has not said who it is, if the word says nothing else. False: nothing has been
-    /// done.
+    /// Releases a write lock whose holder did not record its identity, if the word holds nothing
+    /// else. Returns false if it did nothing.
     ///
     /// # Safety
-    /// If it is held for writing, the caller holds it.
+    /// If the lock is held for writing, the caller holds it.
     unsafe fn unlock_write_at_once(&self) -> bool;
 }
 
@@ -135,21 +142,23 @@ impl RwLockHalves for RawRwLock {
 
     #[inline(always)]
     unsafe fn unlock_read_at_once(&self) -> bool {
-        // SAFETY: forwards this function's own contract.
+        // SAFETY: this function's own contract.
         unsafe { self.unlock_read_at_once() }
     }
 
     #[inline(always)]
     unsafe fn unlock_write_at_once(&self) -> bool {
-        // SAFETY: forwards this function's own contract.
+        // SAFETY: this function's own contract.
         unsafe { self.unlock_write_at_once() }
     }
 }
 
-/// Waits that another thread may end, as a cancellation point needs, and waits with another library's mutex.
+/// Waits that another thread may end, as a cancellation point needs, and waits with another
+/// library's mutex.
 pub trait CancellableCondvar {
-    /// [`wait`](RawCondvar::wait) that ends, too, when another thread interrupts it `by` this. The mutex is held again then, and
-    /// no signal was spent on the caller. A process-shared condition variable's waits are not ended.
+    /// [`wait`](RawCondvar::wait) that also ends when another thread interrupts it through `by`.
+    /// The mutex is then held again, and the caller has not consumed a signal. Waits on a
+    /// process-shared condition variable are not ended.
     ///
     /// # Errors
     /// As [`wait`](RawCondvar::wait).
@@ -163,12 +172,13 @@ pub trait CancellableCondvar {
         by: &Interrupter,
     ) -> Result<Wakeup, LockError>;
 
-    /// Waits with a mutex of another library, which lies at `address`: `unlock` gives it back once the caller can be found by
-    /// a signal. When this returns it is for the caller to lock it again. For private condition variables; each signal wakes.
+    /// Waits with a mutex of another library, which lies at `address`. `unlock` releases it once a
+    /// signal can find the caller. After this returns, the caller must lock the mutex again. For
+    /// private condition variables; each signal wakes a thread.
     ///
     /// # Errors
-    /// [`LockError::TimedOut`]. [`LockError::Invalid`]: threads wait here with another mutex, or this is a signal handler that
-    /// interrupted a wait; then `unlock` was not called.
+    /// [`LockError::TimedOut`]. [`LockError::Invalid`]: threads wait here with another mutex, or
+    /// this is a signal handler that interrupted a wait; then `unlock` was not called.
     ///
     /// # Safety
     /// `unlock` may be called on this thread, once, and does not panic.
@@ -189,7 +199,7 @@ impl CancellableCondvar for RawCondvar {
         deadline: Option<&Deadline>,
         by: &Interrupter,
     ) -> Result<Wakeup, LockError> {
-        // SAFETY: forwards this function's own contract.
+        // SAFETY: this function's own contract.
         unsafe { self.wait_interruptible(mutex, deadline, by) }
     }
 
@@ -201,18 +211,20 @@ impl CancellableCondvar for RawCondvar {
         deadline: Option<&Deadline>,
         by: &Interrupter,
     ) -> Result<Wakeup, LockError> {
-        // SAFETY: forwards this function's own contract.
+        // SAFETY: this function's own contract.
         unsafe { self.wait_with(address, unlock, deadline, by) }
     }
 }
 
 /// Waits that another thread may end.
 pub trait CancellableSemaphore {
-    /// [`wait_interruptible`](Semaphore::wait_interruptible) that ends, too, when another thread interrupts it `by` this. For
-    /// private semaphores; in a process-shared one only signals end a wait. Blocks.
+    /// [`wait_interruptible`](Semaphore::wait_interruptible) that also ends when another thread
+    /// interrupts it through `by`. For private semaphores; in a process-shared one only signals end
+    /// a wait. Blocks.
     ///
     /// # Errors
-    /// As [`wait_interruptible`](Semaphore::wait_interruptible). The interrupter says whether it was by that or by a signal.
+    /// As [`wait_interruptible`](Semaphore::wait_interruptible). The interrupter knows whether it
+    /// or a signal ended the wait.
     fn wait_interruptible_by(
         &self,
         deadline: Option<Deadline>,
@@ -231,8 +243,9 @@ impl CancellableSemaphore for Semaphore {
     }
 }
 
-/// [`Once::execute`] in two steps, for a caller whose function may be left in ways that run no destructors: begins, or waits
-/// for the thread that has begun, until the deadline. `None` if it has been done. Blocks.
+/// [`Once::execute`] in two steps, for a caller whose function may be left in ways that run no
+/// destructors. Begins, or waits until the deadline for the thread that has begun. Returns `None`
+/// if the function has been executed. Blocks.
 ///
 /// # Errors
 /// [`Error::TimedOut`].
@@ -243,9 +256,10 @@ pub fn begin_executing<'a>(
     once.begin_executing(deadline)
 }
 
-/// Parts of a post and of a signal that are most often enough.
+/// The part of a post that is usually enough.
 pub trait SemaphoreHalves {
-    /// [`post`](Semaphore::post), up to the wake-up, which is left to the caller if there may be somebody to wake.
+    /// [`post`](Semaphore::post) without the wake-up, which is left to the caller if there may be a
+    /// waiter.
     ///
     /// # Errors
     /// As `post`.
@@ -259,9 +273,9 @@ impl SemaphoreHalves for Semaphore {
     }
 }
 
-/// Of a condition variable.
+/// The part of a condition variable's signal that is usually enough.
 pub trait CondvarHalves {
-    /// Whether there may be somebody to signal, by one load.
+    /// Whether there may be a waiter to signal. One load.
     fn may_have_waiters(&self) -> bool;
 }
 
@@ -272,11 +286,12 @@ impl CondvarHalves for RawCondvar {
     }
 }
 
-/// Has all mutexes of the adaptive flavour in this process wait as those of `flavour` do;
-/// [`Adaptive`](PosixFlavour::Adaptive) takes that back. Best called before the first lock.
+/// Makes all mutexes of the adaptive flavour in this process wait like those of `flavour`;
+/// [`Adaptive`](PosixFlavour::Adaptive) undoes that. Best called before the first lock.
 ///
 /// # Errors
-/// [`LockError::Invalid`] for [`PriorityInheriting`](PosixFlavour::PriorityInheriting): such a mutex is made of other words.
+/// [`LockError::Invalid`] for [`PriorityInheriting`](PosixFlavour::PriorityInheriting): such a
+/// mutex consists of different words.
 pub fn stand_in_for_adaptive(flavour: PosixFlavour) -> Result<(), LockError> {
     flavour.stand_in_for_adaptive()
 }

@@ -1,5 +1,5 @@
-//! The atomics, threads and cells that the rest is written on: the standard ones, or the checker's when the
-//! crate is built to be model-checked (`--cfg loom`).
+//! The atomics and cells that the crate uses: the standard ones, or the checker's in a model build
+//! (`--cfg loom`).
 
 #[cfg(loom)]
 pub(crate) use crate::checker::sync::atomic::{
@@ -12,20 +12,20 @@ pub(crate) use core::sync::atomic::{
 
 /// A sequentially consistent fence: one half of a store/load pair.
 ///
-/// On x86-64 this is a locked no-op on the stack, as in the kernel's `smp_mb`, instead of the `mfence`
-/// that the compiler emits: both are full barriers for ordinary memory, and the locked form takes
-/// about a tenth of the time (2 ns against 16 ns on an EPYC). A wake with nobody waiting is little
-/// more than this fence.
+/// On x86-64 this is a locked no-op on the stack, like the kernel's `smp_mb`, instead of the
+/// `mfence` that the compiler emits. Both are full barriers for ordinary memory, and the locked
+/// form takes about a tenth of the time (2 ns against 16 ns on an EPYC). A wake with no waiters is
+/// little more than this fence.
 #[inline(always)]
 pub(crate) fn full_fence() {
     #[cfg(loom)]
     crate::checker::sync::atomic::fence(Ordering::SeqCst);
 
-    // A locked instruction orders all earlier loads and stores before all later ones, and the asm
-    // block, which may touch memory as far as the compiler knows, keeps it from moving any across.
+    // A locked instruction orders all earlier loads and stores before all later ones. For the
+    // compiler, the asm block may touch memory, so it moves no accesses across the block.
     #[cfg(all(not(loom), target_arch = "x86_64"))]
-    // SAFETY: or-ing zero into the word below the stack pointer changes nothing; that word is
-    // mapped, since it lies in the red zone that the ABI gives to every function.
+    // SAFETY: or-ing zero into the word below the stack pointer changes nothing. That word is
+    // mapped, since it lies in the red zone that the ABI gives every function.
     unsafe {
         core::arch::asm!("lock or dword ptr [rsp - 4], 0", options(nostack));
     }
@@ -34,7 +34,8 @@ pub(crate) fn full_fence() {
     core::sync::atomic::fence(Ordering::SeqCst);
 }
 
-/// A cell whose accesses loom checks for races; elsewhere `core`'s `UnsafeCell`, called the same way.
+/// A cell whose accesses loom checks for races; otherwise `core`'s `UnsafeCell` with the same
+/// interface.
 #[cfg(loom)]
 pub(crate) use crate::checker::cell::UnsafeCell;
 

@@ -1,14 +1,15 @@
-//! Futexes of 8, 16, 32 and 64 bits, in user space, on a stock Linux kernel; and the locks that stand on them.
+//! Futexes of 8, 16, 32 and 64 bits in user space, on a stock Linux kernel, and the locks built on
+//! them.
 //!
 //! # The locks
 //!
 //! [`Mutex`], [`RwLock`], [`Condvar`], [`ReentrantMutex`], [`FairMutex`] and [`Once`] have
-//! parking_lot's names and interface: a program that uses that need only change its `use`.
-//! [`OnceLock`] and [`LazyLock`] are as std's. [`Semaphore`], [`Barrier`], [`Event`],
-//! [`AutoEvent`], [`Latch`] and, on the standard
-//! atomics, [`AtomicWait`] complete them; [`RobustMutex`] outlives its holder's process. The mutex chooses for itself how to
-//! wait. To choose yourself: [`MutexOptions`], [`RwLockOptions`]. Which lock for what:
-//! `docs/which-lock.md` in the repository.
+//! parking_lot's names and interface: a program that uses parking_lot need only change its `use`.
+//! [`OnceLock`] and [`LazyLock`] are as in std. There are also [`Semaphore`], [`Barrier`],
+//! [`Event`], [`AutoEvent`], [`Latch`] and, on the standard atomics, [`AtomicWait`].
+//! [`RobustMutex`] survives the death of its holder's process. The mutex chooses how to wait by
+//! itself; to choose yourself, see [`MutexOptions`] and [`RwLockOptions`]. For which lock to use
+//! when, see `docs/which-lock.md` in the repository.
 //!
 //! ```
 //! use waitword::{Condvar, Mutex};
@@ -28,25 +29,25 @@
 //!
 //! # Cargo features
 //!
-//! Under parking_lot's names, each off by default:
+//! They have parking_lot's names. Each is off by default:
 //!
 //! * **`arc_lock`**: `lock_api`'s guards that own an [`Arc`](std::sync::Arc) of the lock, and the
 //!   methods that return them (`lock_arc`, `read_arc`, ...).
-//! * **`deadlock_detection`**: finds threads that wait for each other in a cycle, and names them
+//! * **`deadlock_detection`**: finds threads that wait for each other in a cycle, and reports them
 //!   and their locks. Its module, `waitword::deadlock`, has parking_lot's interface and a
 //!   background check.
 //! * **`serde`**: [`Mutex`], [`FairMutex`], [`ReentrantMutex`], [`RwLock`], [`CheckedMutex`] and
-//!   [`PiMutex`] are serialized and deserialized as what they protect.
-//! * **`send_guard`**: guards of [`Mutex`], [`FairMutex`] and [`RwLock`] may be dropped by another
-//!   thread than locked. Not together with `deadlock_detection`.
+//!   [`PiMutex`] are serialized and deserialized as the data they protect.
+//! * **`send_guard`**: a guard of [`Mutex`], [`FairMutex`] and [`RwLock`] may be dropped by another
+//!   thread than the one that locked. Cannot be combined with `deadlock_detection`.
 //!
 //! # The futexes
 //!
 //! A futex is a word in a program's memory. A thread that finds the word in the wrong state asks to
-//! sleep until somebody changes it ([`Futex::wait`]); whoever changes it asks to wake sleepers
-//! ([`Futex::wake`]). Linux offers this for 32-bit words only. This crate offers it for four sizes,
-//! with requeue, two-word [wake_op](Futex::wake_op), bitsets and [waiting on many](wait_any), both
-//! inside one process and across processes.
+//! sleep until another thread changes it ([`Futex::wait`]). The thread that changes it asks to wake
+//! sleepers ([`Futex::wake`]). Linux offers this for 32-bit words only. This crate offers it for
+//! four sizes, with requeue, two-word [wake_op](Futex::wake_op), bitsets and [waiting on many
+//! words](wait_any), both inside one process and across processes.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU8, Ordering};
@@ -67,41 +68,59 @@
 //! # Ok::<(), waitword::Error>(())
 //! ```
 //!
-//! # The two worlds
+//! | to ... | call |
+//! |---|---|
+//! | sleep while a word holds a value | [`wait`](Futex::wait), [`wait_until`](Futex::wait_until), [`wait_with`](Futex::wait_with) a mask |
+//! | wake some waiters, or all | [`wake`](Futex::wake), [`wake_mask`](Futex::wake_mask) |
+//! | wake some and move the others to another word | [`requeue`](Futex::requeue), [`cmp_requeue`](Futex::cmp_requeue) |
+//! | change a second word and wake waiters of both | [`wake_op`](Futex::wake_op) |
+//! | sleep on up to 128 words of any size | [`wait_any`] |
+//! | do any of this across processes | [`Futex::shared`] instead of [`Futex::private`] |
+//! | choose the NUMA node of the waiters | [`Futex::numa`] |
+//! | have futex(2)'s or futex2's own arguments and answers | [`door`] |
 //!
-//! A **private** word ([`Futex::private`]) is known to the threads of one process. Its waiters stand in
-//! a table in the process itself, so a call that need not sleep or wake anybody makes no system call.
+//! All users of a word must use this crate for it. A kernel futex call on a private word does not
+//! find its waiters.
 //!
-//! A **shared** word ([`Futex::shared`]) lies in memory that several processes map. Its waiters stand in
-//! the kernel. What can be promised there differs by size: see [`Futex::shared`].
+//! # Private and shared words
 //!
-//! A word belongs to one world at a time: a private wake does not find a shared waiter, nor the other
-//! way round. That is the kernel's own rule too.
+//! A **private** word ([`Futex::private`]) is used by the threads of one process. Its waiters are
+//! queued in a table in the process itself, so a call that need not sleep or wake a thread makes no
+//! system call.
 //!
-//! # What every futex operation promises
+//! A **shared** word ([`Futex::shared`]) lies in memory that several processes map. Its waiters are
+//! queued in the kernel. The guarantees depend on the size: see [`Futex::shared`].
 //!
-//! * **Check and enqueue are one step.** A wait that sleeps has seen the expected value at a moment after
-//!   which every wake finds it.
+//! A word is either private or shared at any one time. A private wake does not find a shared
+//! waiter, and a shared wake does not find a private one. The kernel has the same rule.
+//!
+//! # Guarantees of every futex operation
+//!
+//! * **Check and enqueue are one step.** If a wait sleeps, it has seen the expected value at a
+//!   moment after which every wake finds the waiter.
 //! * **Exact counts.** The number returned is the number woken (or woken and moved).
-//! * **Order of arrival**, within a scheduling class; real-time waiters go first, by priority. A
-//!   thread's priority is looked up at most every 10 ms, so a change may be seen that much late.
-//! * **No heap** on any path: an allocator may stand on these futexes. (In a library that was loaded by
-//!   `dlopen`, the C library may allocate a thread's first thread-local storage there.)
+//! * **Order of arrival** within a scheduling class; real-time waiters go first, by priority. A
+//!   thread's priority is looked up at most every 10 ms, so a change may take effect that much
+//!   later.
+//! * **No heap** on any path: an allocator may be built on these futexes. (In a library that was
+//!   loaded by `dlopen`, the C library may allocate a thread's first thread-local storage there.)
 //! * **Signal handlers**: `wake`, `requeue` and `wake_op` are async-signal-safe. If the handler has
-//!   interrupted this library inside one of its own short critical sections, the wake is delivered as
-//!   that section ends, and the call returns 0, since the number is not yet known. A wait from such a
-//!   handler returns [`Error::Interrupted`].
-//! * **fork**: the child starts with an empty table. Memory is wiped by the kernel (`MADV_WIPEONFORK`),
-//!   so this holds for every kind of fork, whatever was locked at the time. If a signal handler forks in
-//!   the middle of a wait, the wait ends in the child with [`Error::Interrupted`]. If it has interrupted one of
-//!   this library's own critical sections, the child must not return from the handler (exec and exit are
-//!   what handlers fork for). Where the kernel does not wipe, or memory is short, a handler of
-//!   `pthread_atfork` clears the table. It is registered by the first wait at the latest. A handler of
-//!   the program that was registered before it runs first, and must not use this crate's locks.
-//! * **Wake-ups may be spurious**, as futex(2) allows; always look at the word again. The one thing that
-//!   never happens is a wake-up that is lost.
-//! * A wake-up synchronizes: what the waker did before the wake is visible to the woken thread. A wait
-//!   that returns [`Error::Mismatch`] orders nothing; read the word with the ordering that is needed.
+//!   interrupted this library inside one of its own short critical sections, the wake is delivered
+//!   as that section ends. The call then returns 0, since the number is not known yet. A wait from
+//!   such a handler returns [`Error::Interrupted`].
+//! * **fork**: the child starts with an empty table. The kernel wipes the memory
+//!   (`MADV_WIPEONFORK`), so this holds for every kind of fork, whatever was locked at the time. If
+//!   a signal handler forks in the middle of a wait, the wait ends in the child with
+//!   [`Error::Interrupted`]. If the handler has interrupted one of this library's own critical
+//!   sections, the child must not return from it (exec and exit are what handlers fork for). Where
+//!   the kernel does not wipe, or memory is short, a handler of `pthread_atfork` clears the table.
+//!   It is registered by the first wait at the latest. A handler that the program registered before
+//!   it runs first, and must not use this crate's locks.
+//! * **Wake-ups may be spurious**, as futex(2) allows: always check the word again. A wake-up is
+//!   never lost.
+//! * A wake-up synchronizes: everything the waker did before the wake is visible to the woken
+//!   thread. A wait that returns [`Error::Mismatch`] orders nothing; read the word with the
+//!   ordering that you need.
 
 #![cfg_attr(loom, allow(dead_code, unused_imports, unreachable_pub))]
 
@@ -112,8 +131,8 @@ compile_error!("the features `send_guard` and `deadlock_detection` cannot be use
 #[cfg(all(target_os = "linux", not(target_has_atomic = "64")))]
 compile_error!("waitword needs 64-bit atomics, which this target does not have.");
 
-/// Keeps the rest of the crate, and with it a hundred other errors, from a target that it cannot
-/// be built for. (rustfmt finds the modules in a macro of this name and form.)
+/// Hides the rest of the crate on a target that it cannot be built for, where it would only add a
+/// hundred other errors. (rustfmt finds the modules in a macro of this name and form.)
 macro_rules! cfg_if {
     (if #[cfg($condition:meta)] { $($item:item)* }) => {
         $(#[cfg($condition)] $item)*

@@ -1,21 +1,21 @@
-//! For how long a waiter stays awake before it sleeps.
+//! How long a waiter stays awake before it sleeps.
 //!
-//! To sleep and to be woken takes 60 µs where the CPU has become idle; a waiter that is woken
-//! sooner is better off awake. So the default is 60 µs at most, and the environment variable
-//! `WAITWORD_SPIN_NS` sets it at first use. Within that a waiter goes by what was worth while at
-//! the same lock, or in its last sleeps. After its first looks it yields its CPU to other threads
-//! of the process, and with one CPU it sleeps at once.
+//! To sleep and be woken takes 60 µs where the CPU has become idle; for a shorter wait it is better
+//! to stay awake. So the default is 60 µs at most. The environment variable `WAITWORD_SPIN_NS` sets
+//! it at first use. Within this limit, a waiter goes by what paid off at the same lock, or in its
+//! last sleeps. After its first looks it yields its CPU to other threads of the process. With one
+//! CPU it sleeps at once.
 
 use crate::park;
 use core::time::Duration;
 
-/// For how long a waiter stays awake, at most.
+/// How long a waiter stays awake, at most.
 pub fn budget() -> Duration {
     park::budget()
 }
 
-/// Sets for how long a waiter stays awake at most, from the next wait on; zero means to sleep at
-/// once. More than a second is taken as a second.
+/// Sets how long a waiter stays awake at most, from the next wait on. Zero means to sleep at once.
+/// More than a second counts as a second.
 pub fn set_budget(budget: Duration) {
     park::set_budget(budget);
 }

@@ -1,6 +1,7 @@
-//! Where signal frames are not known, nothing leaves a call from its middle by way of this library.
+//! Where the layout of signal frames is not known, nothing leaves a call in the middle by means of
+//! this library.
 
-/// Nobody has asked a call to be left.
+/// No call is ever to be left.
 pub(crate) fn go() {}
 
 /// An exception that a handler lets out of a call ends the process.

@@ -1,10 +1,10 @@
-//! Exceptions that a signal handler lets out of the wait that it has interrupted: of C++, or of
-//! whatever else uses the unwinder (the Itanium C++ ABI, "Exception Handling", level I).
+//! Exceptions that a signal handler lets out of the wait that it has interrupted: of C++, or of any
+//! other user of the unwinder (the Itanium C++ ABI, "Exception Handling", level I).
 //!
 //! ```text
 //!   C's caller, catches ► run ► the work ► (signal frame) ► handler ► throw
-//!                         1. the unwinder looks for who catches it: not in the handler, and not
-//!                            beyond the boundary
+//!                         1. the unwinder searches for a catching frame: not in the handler, and
+//!                            not beyond the boundary
 //!                                                      2. the handler's frames are unwound, and
 //!                                                         their objects destroyed
 //!                               3. back to the call, which comes to its end (`leave.rs`)
@@ -40,7 +40,7 @@ mod action {
 struct Exception {
     class: u64,
     cleanup: *const c_void,
-    /// Its `private_1`: what [`Stop`] there is.
+    /// Its `private_1`: the [`Stop`] function, if any.
     is_forced: usize,
 }
 
@@ -58,7 +58,7 @@ mod libgcc {
     }
 }
 
-/// Has an exception ask [`personality`] before it leaves the function that this is a part of. It
+/// Makes an exception ask [`personality`] before it leaves the function that contains this. It
 /// costs no instruction.
 #[inline(always)]
 pub(crate) fn boundary() {
@@ -73,7 +73,7 @@ pub(crate) fn boundary() {
     }
 }
 
-/// What an unwinder asks when it comes to the boundary: an exception does not leave a call that is
+/// The unwinder calls this when it reaches the boundary: an exception does not leave a call that is
 /// in the middle of its work.
 extern "C" fn personality(
     _version: c_int,
@@ -82,9 +82,9 @@ extern "C" fn personality(
     _exception: *mut c_void,
     context: *mut c_void,
 ) -> c_int {
-    /// More than the frame of the function whose call it is, and less than what lies between it and
-    /// any other: a signal frame with its 440 bytes, 512 or more of floating-point state, and the
-    /// 128 that are not touched.
+    /// More than the frame of the function whose call it is, and less than the distance between it
+    /// and any other: a signal frame with its 440 bytes, 512 or more of floating-point state, and
+    /// the 128 that are not touched.
     const FRAME: usize = 1024;
     // SAFETY: the unwinder's own context, for this call.
     let at = unsafe { libgcc::_Unwind_GetCFA(context) };
@@ -95,18 +95,18 @@ extern "C" fn personality(
     }
 }
 
-/// Nobody in reach catches the exception. If that is because a handler lets it out of a call, the
-/// call is left first, and this does not return.
+/// No reachable frame catches the exception. If that is because a handler lets it out of a call,
+/// the call is left first, and this does not return.
 #[cold]
 fn put_off_exception(exception: *mut c_void) {
     if way_back(|_| true).is_some() {
-        // SAFETY: the unwinder has refused the exception, so it is the caller's still. `stop` unwinds
-        // through the handler's frames alone. None of them catches: the search went by them.
+        // SAFETY: the unwinder has refused the exception, so the caller still owns it. `stop`
+        // unwinds only the handler's frames. None of them catches: the search passed them.
         unsafe { libgcc::_Unwind_ForcedUnwind(exception, stop, core::ptr::null_mut()) };
     }
 }
 
-/// Asked before each frame is unwound.
+/// Called before each frame is unwound.
 extern "C-unwind" fn stop(
     _version: c_int,
     actions: c_int,
@@ -125,13 +125,13 @@ extern "C-unwind" fn stop(
     reason::NONE
 }
 
-/// The call has been left: raises the exception where it was called.
+/// Raises the exception where the call was made, after the call has been left.
 ///
 /// # Safety
-/// The exception was refused by the unwinder, and nobody else has it.
+/// The unwinder has refused the exception, and no other code owns it.
 pub(super) unsafe fn raise(exception: *mut c_void) -> ! {
-    // SAFETY: forwards this function's own contract. The unwinder has left `stop` in it, and would
-    // ask that again.
+    // SAFETY: forwards this function's own contract. The unwinder has left `stop` in the exception,
+    // and would call it again.
     unsafe {
         (*exception.cast::<Exception>()).is_forced = 0;
         _Unwind_RaiseException(exception);
@@ -139,16 +139,16 @@ pub(super) unsafe fn raise(exception: *mut c_void) -> ! {
     terminate(exception)
 }
 
-/// Nobody catches it: what a `throw` does then.
+/// Does what a `throw` does that nothing catches.
 fn terminate(exception: *mut c_void) -> ! {
     let find = |name: &CStr| {
-        // SAFETY: the name is a string that ends with a zero.
+        // SAFETY: the name is a zero-terminated string.
         unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
     };
     let (begin_catch, terminate) = (find(c"__cxa_begin_catch"), find(c"_ZSt9terminatev"));
     if !begin_catch.is_null() && !terminate.is_null() {
         // SAFETY: the C++ ABI has these names for functions of these types, and they take any
-        // exception that was raised and is not caught.
+        // exception that was raised and not caught.
         unsafe {
             transmute::<*mut c_void, extern "C-unwind" fn(*mut c_void) -> *mut c_void>(begin_catch)(
                 exception,
@@ -177,8 +177,8 @@ macro_rules! raise {
 }
 
 raise! {
-    /// Raises an exception: returns only if nobody catches it. Source: the Itanium C++ ABI.
+    /// Raises an exception; returns only if nothing catches it. Source: the Itanium C++ ABI.
     _Unwind_RaiseException
-    /// The same, of one that was caught before. Source: GCC's `unwind.h`.
+    /// The same, for one that was caught before. Source: GCC's `unwind.h`.
     _Unwind_Resume_or_Rethrow
 }

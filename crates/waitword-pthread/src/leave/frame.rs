@@ -1,7 +1,7 @@
 //! The way from a signal handler back to the code that it has interrupted, without returning from
-//! it.
+//! the handler.
 //!
-//! The kernel leaves a frame below the stack of the code that it interrupts, or on the alternate
+//! The kernel creates a frame below the stack of the code that it interrupts, or on the alternate
 //! stack, and starts the handler with it:
 //!
 //! ```text
@@ -12,11 +12,11 @@
 //!   rsp of the handler ──────────►   where the handler returns to: the C library's `rt_sigreturn`
 //! ```
 //!
-//! The frame is found by that last word, and known by the rest: where its parts lie is the kernel's
-//! own arithmetic. The frame that interrupted a call of ours is the highest one below it. (An old
-//! one, of a handler that has returned, might still lie in a hole of a live frame. The handlers'
-//! frames are below the one that is searched, and the call's own have no hole that is large
-//! enough.)
+//! The frame is found by that last word and verified by the rest: the positions of its parts follow
+//! from the kernel's own arithmetic. The frame that interrupted a call of ours is the highest one
+//! below it. (An old one, of a handler that has returned, might still lie in a hole of a live
+//! frame. The handlers' frames are below the one that is searched for, and the call's own have no
+//! hole that is large enough.)
 
 use core::arch::asm;
 use core::ffi::c_void;
@@ -37,14 +37,14 @@ mod at {
 
 /// Larger than any processor's floating-point state.
 const LARGEST_STATE: usize = 1 << 16;
-/// No handler has that much on its stack: it is another stack, then.
+/// No handler has that much on its stack; a larger distance means another stack.
 const LARGEST_STACK: usize = 1 << 26;
 
-/// A frame that a handler of this thread was started with.
+/// A frame with which a handler of this thread was started.
 #[derive(Clone, Copy)]
 pub(super) struct SignalFrame(usize);
 
-/// Where handlers return to: `sa_restorer` of whatever handlers there are.
+/// The addresses that handlers return to: `sa_restorer` of all installed handlers.
 struct Restorers {
     known: [usize; 4],
 }
@@ -86,15 +86,15 @@ impl Restorers {
     }
 }
 
-/// The alternate signal stack, if the calling thread is on one: from where to where. Else it is
-/// empty.
+/// The address range of the alternate signal stack if the calling thread is on it, else an empty
+/// range.
 fn alternate_stack() -> core::ops::Range<usize> {
     let mut stack = libc::stack_t {
         ss_sp: null_mut(),
         ss_flags: 0,
         ss_size: 0,
     };
-    // SAFETY: `stack` is a place for the answer; nothing is changed.
+    // SAFETY: `stack` is a place for the result; nothing is changed.
     let answer = unsafe { libc::sigaltstack(core::ptr::null(), &raw mut stack) };
     if answer != 0 || stack.ss_flags & libc::SS_ONSTACK == 0 {
         return 0..0;
@@ -106,7 +106,7 @@ fn alternate_stack() -> core::ops::Range<usize> {
 pub(super) fn stack_pointer_of(registers: &[usize; 8]) -> usize {
     const STACK_POINTER: usize = 6;
     let guard: usize;
-    // SAFETY: reads the word of the thread block that glibc keeps its pointer guard in.
+    // SAFETY: reads the word of the thread block in which glibc keeps its pointer guard.
     unsafe {
         asm!("mov {}, fs:0x30", out(reg) guard, options(nostack, preserves_flags, pure, readonly));
     }
@@ -127,15 +127,15 @@ pub(super) fn is_beyond(target: usize, call: usize) -> bool {
 /// The word at this address.
 ///
 /// # Safety
-/// It is readable, and aligned.
+/// It is readable and aligned.
 unsafe fn word(address: usize) -> usize {
-    // SAFETY: readable and aligned, by this function's contract. Volatile: it is in frames of
-    // others.
+    // SAFETY: readable and aligned, by this function's contract. Volatile: it lies in other
+    // functions' frames.
     unsafe { with_exposed_provenance::<usize>(address).read_volatile() }
 }
 
 impl SignalFrame {
-    /// The frame of the handler that is running and has interrupted the call that lies at `call`.
+    /// The frame of the running handler that has interrupted the call that lies at `call`.
     pub(super) fn above(call: usize) -> Option<Self> {
         let restorers = Restorers::find();
         let here = (&raw const restorers).addr() & !(WORD - 1);
@@ -149,7 +149,7 @@ impl SignalFrame {
         Self::highest(below & !(WORD - 1), call, call, &restorers).or(Some(entry))
     }
 
-    /// The highest frame from one address to another that was made below `call`.
+    /// The highest frame between the two addresses that was created below `call`.
     fn highest(from: usize, to: usize, call: usize, restorers: &Restorers) -> Option<Self> {
         if to <= from || to - from > LARGEST_STACK {
             return None;
@@ -159,7 +159,7 @@ impl SignalFrame {
         let mut at = from;
         while at + at::END <= to {
             if at + at::END > readable_until {
-                // The whole of a frame, page by page.
+                // Check the whole frame, page by page.
                 while at + at::END > readable_until {
                     if !crate::syscall::can_be_read(readable_until) {
                         return None;
@@ -179,8 +179,8 @@ impl SignalFrame {
         found
     }
 
-    /// Whether it is a frame, of a handler that interrupted what is below `call`, going by where
-    /// its parts lie. All of it can be read.
+    /// Whether this is the frame of a handler that interrupted code below `call`, judging by the
+    /// positions of its parts. All of it must be readable.
     fn is_one(self, call: usize) -> bool {
         let state = self.get(at::FLOATING_POINT);
         let interrupted = self.stack_pointer();
@@ -198,28 +198,30 @@ impl SignalFrame {
         unsafe { word(self.0 + offset) }
     }
 
-    /// Whether it is the caller, to an unwinder, of a function whose frame ends at this address.
+    /// Whether an unwinder sees this frame as the caller of a function whose frame ends at this
+    /// address.
     pub(super) fn begins_at(self, address: usize) -> bool {
         address == self.0 + WORD
     }
 
-    /// That of the interrupted code.
+    /// The stack pointer of the interrupted code.
     fn stack_pointer(self) -> usize {
         self.get(at::STACK_POINTER)
     }
 
-    /// Ends the handler: the interrupted code goes on, with the signal mask of now.
+    /// Ends the handler: the interrupted code continues, with the current signal mask.
     ///
     /// # Safety
-    /// It is a frame of the calling thread, and all frames of functions below it may be forgotten.
+    /// It is a frame of the calling thread, and all frames of functions below it may be abandoned.
     pub(super) unsafe fn go_back(self) -> ! {
-        /// What has the processor stop behind each instruction: a handler runs without.
+        /// The flag that makes the processor trap after each instruction; a handler runs without
+        /// it.
         const TRAP: usize = 0x100;
         const SET_BYTES: usize = 8;
         let mask = with_exposed_provenance_mut::<u64>(self.0 + at::MASK);
         let flags = with_exposed_provenance_mut::<usize>(self.0 + at::FLAGS);
         // SAFETY: the mask and the flags of a frame, which nothing but the kernel reads. The kernel
-        // writes the mask of now, and changes none.
+        // writes the current mask, and changes none.
         unsafe {
             let _ = syscall4(
                 Sysno::rt_sigprocmask,
@@ -230,8 +232,8 @@ impl SignalFrame {
             );
             flags.write_volatile(flags.read_volatile() & !TRAP);
         }
-        // SAFETY: as a handler returns: the stack pointer is behind the frame's first word, which
-        // the return would have taken.
+        // SAFETY: as when a handler returns: the stack pointer is past the frame's first word,
+        // which the return would have popped.
         unsafe {
             asm!(
                 "mov rsp, {frame}",
@@ -245,7 +247,7 @@ impl SignalFrame {
     }
 }
 
-/// The C library's `__pthread_unwind_buf_t`, what `pthread_cleanup_push` puts into its list.
+/// The C library's `__pthread_unwind_buf_t`, which `pthread_cleanup_push` puts into its list.
 #[repr(C)]
 struct Cleanup {
     jump: [usize; 9],
@@ -258,7 +260,7 @@ unsafe extern "C" {
     fn __pthread_unregister_cancel(cleanup: *mut Cleanup);
 }
 
-/// Takes the cleanup handlers out of the calling thread's list whose frames are lost on the way
+/// Removes from the calling thread's list the cleanup handlers whose frames are lost on the way
 /// back: those that a signal handler has pushed itself.
 pub(super) fn forget_cleanups_below(frame: &SignalFrame) {
     let mut own = Cleanup {
@@ -269,8 +271,8 @@ pub(super) fn forget_cleanups_below(frame: &SignalFrame) {
     let alternate = alternate_stack();
     let here = (&raw const own).addr();
     let is_lost = |at: usize| alternate.contains(&at) || at >= here.min(frame.0) && at < frame.0;
-    // SAFETY: `own` is in the list no longer than this function lasts. What stands behind it are
-    // the thread's own, each in a frame that is still there.
+    // SAFETY: `own` is in the list no longer than this function runs. The entries after it are the
+    // thread's own, each in a frame that still exists.
     unsafe {
         __pthread_register_cancel(&raw mut own);
         while is_lost(own.previous.addr()) {

@@ -1,4 +1,4 @@
-//! What the environment asks for.
+//! The settings in the environment.
 
 use crate::summary::Place;
 use crate::text::Line;
@@ -21,10 +21,12 @@ unsafe extern "C" {
     static mut environ: *const *const c_char;
 }
 
-/// Tells the C library the process's environment. It would do so itself in its constructor, which runs after ours.
+/// Gives the C library the process's environment. The C library would set it itself in its
+/// constructor, which runs after ours.
 pub(super) fn set_environment(all: *const *const c_char) {
-    // SAFETY: a variable of the C library. It is null until the C library's constructor has run, or if the program has cleared
-    // its environment, and then `dlopen` gives us null too. Before that constructor there is one thread.
+    // SAFETY: a variable of the C library. It is null until the C library's constructor has run, or
+    // if the program has cleared its environment, in which case `dlopen` gives us null too. Before
+    // that constructor there is one thread.
     unsafe {
         if environ.is_null() {
             environ = all;
@@ -32,7 +34,7 @@ pub(super) fn set_environment(all: *const *const c_char) {
     }
 }
 
-/// Whether the environment's mistakes have been told.
+/// Whether invalid settings have been reported.
 static TOLD: AtomicBool = AtomicBool::new(false);
 
 impl Settings {
@@ -47,24 +49,25 @@ impl Settings {
         }
     }
 
-    /// Has the library do as they say.
+    /// Applies the settings to the library.
     pub(super) fn apply(&self) {
         if let Some(spin) = self.spin {
             waitword::spin::set_budget(spin);
         }
         if let Some(flavour) = self.flavour {
-            // It refuses priority inheritance, which is not among the names.
+            // This refuses priority inheritance, which is not among the names.
             let _ = waitword::abi_support::stand_in_for_adaptive(flavour);
         }
     }
 }
 
-/// What the environment says, as it was when the process began; `None` also if that is nothing. A program that runs with more rights than
-/// its caller has (setuid, file capabilities) is told nothing: a summary would be written with those rights into a file of the caller's choice.
+/// The value of a variable in the environment at the start of the process; `None` if it is unset or
+/// empty. A program that runs with more rights than its caller (setuid, file capabilities) gets
+/// `None`: a summary would be written with those rights into a file of the caller's choice.
 fn variable(name: &CStr) -> Option<&'static CStr> {
     // SAFETY: `name` is a C string. Nothing changes the environment while a process takes its first
-    // lock, as its callers of `setenv` have promised; the C library's own start-up reads it in the
-    // same way.
+    // lock: callers of `setenv` must ensure that, and the C library's own start-up relies on it
+    // too.
     let value = unsafe { secure_getenv(name.as_ptr()) };
     if value.is_null() {
         return None;
@@ -75,7 +78,7 @@ fn variable(name: &CStr) -> Option<&'static CStr> {
     (!value.is_empty()).then_some(value)
 }
 
-/// Reads variables, and tells once in a process what was wrong with them.
+/// Reads variables, and reports once per process what is wrong with them.
 struct Complaints {
     first: bool,
 }
@@ -87,7 +90,7 @@ impl Complaints {
         }
     }
 
-    /// On, unless it says off.
+    /// True unless the value is off.
     fn switch(&mut self, name: &'static CStr) -> bool {
         let Some(value) = variable(name) else {
             return true;

@@ -22,13 +22,14 @@ const LOCK_PI2: usize = 13;
 pub(super) const PRIVATE: usize = 128;
 const CLOCK_REALTIME: usize = 256;
 
-/// The kernel looks at the low half.
+/// The operation. The kernel uses only the low half.
 fn operation(arguments: &Arguments) -> usize {
     arguments[1] as u32 as usize
 }
 
-/// Whether it is about private words, and something that the table does, on memory that is there. (If it is not, the kernel says
-/// so. There is nobody to be found or lost on a word that cannot be read.)
+/// Whether the call is about private words, an operation of the table, and memory that is mapped.
+/// (If it is not mapped, the kernel reports it. On a word that cannot be read there is no waiter to
+/// find or lose.)
 pub(super) fn is_ours(arguments: &Arguments) -> bool {
     let operation = operation(arguments);
     if operation & PRIVATE == 0 {
@@ -47,7 +48,7 @@ pub(super) fn is_ours(arguments: &Arguments) -> bool {
     }
 }
 
-/// Whether it is an operation with priority inheritance on private words.
+/// Whether the call is an operation with priority inheritance on private words.
 pub(super) fn inherits(arguments: &Arguments) -> bool {
     let operation = operation(arguments);
     operation & PRIVATE != 0
@@ -57,7 +58,7 @@ pub(super) fn inherits(arguments: &Arguments) -> bool {
         )
 }
 
-/// What that comes to, or `None`: whatever the kernel says.
+/// The result of such an operation, or `None`: whatever the kernel returns.
 ///
 /// # Safety
 /// It [inherits], and the arguments are those of futex(2).
@@ -76,7 +77,8 @@ pub(super) unsafe fn answer_of_pi(arguments: &Arguments) -> Option<Result<usize,
     }
 }
 
-/// By a thread whose wait is ended by this, also at another thread's request if it `hears_requests`.
+/// Performs the call. A wait is ended by `by`, also at another thread's request if
+/// `hears_requests`.
 ///
 /// # Safety
 /// It [is ours](is_ours), and the arguments are those of futex(2).
@@ -87,8 +89,8 @@ pub(super) unsafe fn call(
     hears_requests: bool,
 ) -> Result<usize, Errno> {
     let [word, _, value, time_or_value, second, third_value] = *arguments;
-    // SAFETY: forwards this function's own contract: what futex(2) demands, of words that have been
-    // seen to be there.
+    // SAFETY: forwards this function's own contract: what futex(2) demands, of words that were seen
+    // to be mapped.
     unsafe {
         waitword::abi_support::futex_interruptible(
             with_exposed_provenance_mut(word),

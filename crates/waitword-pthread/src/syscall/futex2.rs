@@ -5,12 +5,12 @@ use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use waitword::WAIT_ANY_MAX;
 use waitword::door::{self, PRIVATE, SIZE_U32, Timespec, Waitv};
 
-/// Whose a word is, by its flags.
+/// Which side serves a word, by its flags.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Word {
     Private,
     Shared,
-    /// With flags that the kernel refuses, or knows and we leave to it.
+    /// With flags that the kernel refuses, or that it knows and we leave to it.
     Other,
 }
 
@@ -25,17 +25,18 @@ impl Word {
     }
 }
 
-/// The entries that a call names, wherever they begin: the kernel copies them. None if they cannot be read.
+/// The entries that a call names, at any alignment, since the kernel copies them. Empty if they
+/// cannot be read.
 ///
 /// # Safety
-/// The memory, if it is there, holds entries and nobody writes to it.
+/// If the memory is mapped, it holds entries and no thread writes to it.
 unsafe fn entries(address: usize, count: usize) -> impl Iterator<Item = Waitv> {
     let is_readable =
         count <= WAIT_ANY_MAX && memory::is_readable(address, count * size_of::<Waitv>());
     let list = with_exposed_provenance::<Waitv>(address);
-    // SAFETY: the list is readable, as the kernel has said, for `count` entries or none are read;
-    // that they are entries, and stay so, is this function's contract. They may be misaligned, and
-    // are read so.
+    // SAFETY: either the list is readable for `count` entries, as the kernel has confirmed, or none
+    // are read; that they are entries, and stay so, is this function's contract. They may be
+    // misaligned, and are read accordingly.
     (0..if is_readable { count } else { 0 })
         .map(move |index| unsafe { list.add(index).read_unaligned() })
 }
@@ -44,7 +45,7 @@ fn time_is_readable(time: usize) -> bool {
     time == 0 || memory::is_readable(time, size_of::<Timespec>())
 }
 
-/// Whether it is about private words, on memory that is there.
+/// Whether the call is about private words, in memory that is mapped.
 ///
 /// # Safety
 /// The arguments are those that the call of this number takes.
@@ -93,8 +94,8 @@ pub(super) unsafe fn is_ours(number: usize, arguments: &Arguments) -> bool {
 /// It [is ours](is_ours), and the arguments are those that the call of this number takes.
 pub(super) unsafe fn call(number: usize, arguments: &Arguments) -> Result<usize, Errno> {
     let [first, second, third, fourth, fifth, sixth] = *arguments;
-    // SAFETY: forwards this function's own contract, each to the door's function of the same call;
-    // `is_ours` has seen that lists, times and words that are read are there.
+    // SAFETY: forwards this function's own contract, each to the raw-interface function of the same
+    // call; `is_ours` has seen that the lists, times and words that are read are mapped.
     unsafe {
         match number {
             FUTEX_WAIT => door::futex_wait(

@@ -1,11 +1,11 @@
-//! loom's names, and how it checks.
+//! loom's names, and how a model is checked with it.
 
 pub(crate) use loom::{cell, lazy_static, model, sync, thread, thread_local};
 
 use sync::atomic::AtomicPtr;
 
-/// Runs a model with at most `preemptions` involuntary switches in each interleaving: what loom's authors
-/// found enough for nearly all bugs.
+/// Runs a model with at most `preemptions` involuntary switches in each interleaving. loom's
+/// authors found that a small bound is enough for nearly all bugs.
 pub(crate) fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -13,7 +13,7 @@ pub(crate) fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static
     builder.check(model);
 }
 
-/// Where it points when the model is over.
+/// The pointer's value when the model is over.
 pub(crate) fn last_value<T>(pointer: &mut AtomicPtr<T>) -> *mut T {
     pointer.with_mut(|pointer| *pointer)
 }

@@ -1,15 +1,15 @@
-//! shuttle's names, with loom's manners where the two differ, and how it checks.
+//! shuttle's names, adapted to loom's where the two differ, and how a model is checked with it.
 //!
-//! Each model is run with schedules of two kinds: in half of them each step is made by a thread chosen at random, in the others by the
-//! one with the highest of random priorities, which change at a few random steps (PCT: Burckhardt and others, ASPLOS 2010). All of it
-//! follows from one seed:
+//! Each model runs with two kinds of schedules. In half of them, a random thread makes each step.
+//! In the other half, it is the thread with the highest of random priorities, which change at a few
+//! random steps (PCT: Burckhardt and others, ASPLOS 2010). One seed determines everything:
 //!
 //! ```text
 //!   WAITWORD_SHUTTLE_SEED          1 unless set
-//!   WAITWORD_SHUTTLE_ITERATIONS    schedules of each kind; unless set what each model asks for
+//!   WAITWORD_SHUTTLE_ITERATIONS    schedules of each kind; unless set, the model's own number
 //! ```
 //!
-//! A model that fails says with which two it fails again.
+//! A model that fails prints the values of the two that make it fail again.
 
 pub(crate) use shuttle::{lazy_static, thread_local};
 
@@ -24,7 +24,7 @@ pub(crate) mod sync {
 }
 
 pub(crate) mod thread {
-    //! Threads whose work and result need not be `Send`, as loom has them: they all run on one.
+    //! Threads whose work and result need not be `Send`, as in loom: they all run on one OS thread.
 
     pub(crate) use shuttle::thread::yield_now;
 
@@ -37,7 +37,7 @@ pub(crate) mod thread {
     }
 
     // SAFETY: shuttle runs all threads of a model on the one operating-system thread that runs the
-    // model, so nothing is ever sent.
+    // model, so nothing is ever sent between threads.
     unsafe impl<T> Send for OnOneThread<T> {}
 
     pub(crate) struct JoinHandle<R>(shuttle::thread::JoinHandle<OnOneThread<R>>);
@@ -57,7 +57,7 @@ pub(crate) mod thread {
 }
 
 pub(crate) mod cell {
-    //! A cell that complains when a thread comes to it while another one is changing it.
+    //! A cell that panics when a thread accesses it while another thread is changing it.
 
     use core::cell::Cell;
     use core::time::Duration;
@@ -90,7 +90,7 @@ pub(crate) mod cell {
             assert!(!self.has_writer.get(), "a write beside a write");
             assert_eq!(self.readers.get(), 0, "a write beside a read");
             self.has_writer.set(true);
-            // A step, in which others may come.
+            // A scheduling point, at which other threads may access the cell.
             shuttle::thread::sleep(Duration::ZERO);
             let result = change(self.data.get());
             self.has_writer.set(false);
@@ -99,20 +99,20 @@ pub(crate) mod cell {
     }
 }
 
-/// Schedules of each kind for a model that loom explores as well.
+/// The number of schedules of each kind for a model that loom explores as well.
 const FOR_SMALL_MODELS: usize = 100;
 
-/// Runs a model of loom's, with as many changes of priorities as it may have preemptions there.
+/// Runs a loom model, with as many priority changes as loom allows it preemptions.
 pub(crate) fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     check_schedules(FOR_SMALL_MODELS, preemptions, model);
 }
 
-/// The same where loom explores without a bound.
+/// [`check`] for models that loom explores without a bound.
 pub(crate) fn model(model: impl Fn() + Send + Sync + 'static) {
     check(3, model);
 }
 
-/// Runs a model with so many schedules of each kind.
+/// Runs a model with the given number of schedules of each kind.
 pub(crate) fn check_schedules(
     schedules: usize,
     changes: usize,
@@ -150,7 +150,7 @@ fn run(
     });
 }
 
-/// Says how to come there again when a schedule fails.
+/// Prints how to reproduce the failure when a schedule fails.
 struct Progress {
     kind: &'static str,
     seed: u64,
@@ -178,9 +178,9 @@ fn number(variable: &str) -> Option<u64> {
     )
 }
 
-/// Where it points when the model is over.
+/// The pointer's value when the model is over.
 pub(crate) fn last_value<T>(pointer: &mut AtomicPtr<T>) -> *mut T {
-    // SAFETY: `raw_load` reads past the scheduler. The pointer is borrowed exclusively, so no other
-    // thread of the model can change it.
+    // SAFETY: `raw_load` reads without a scheduling point. The pointer is borrowed exclusively, so
+    // no other thread of the model can change it.
     unsafe { pointer.raw_load() }
 }

@@ -1,29 +1,29 @@
-//! Finds the threads that can never go on: cycles of threads that wait for each other, and threads
-//! that wait for one that has ended.
+//! Finds the threads that can never continue: cycles of threads that wait for each other, and
+//! threads that wait for one that has ended.
 //!
-//! # Why a cycle that is found is one
+//! # Why a found cycle is a deadlock
 //!
 //! The check reads the records one after the other, without stopping any thread: first all of them,
-//! then, once more, the `sequence` of those in the cycle. If none has changed, no thread of the
-//! cycle had got its lock when it was read again. For suppose that thread A had, whose lock thread
-//! B is recorded to hold, in its wait number b:
+//! then, a second time, the `sequence` of those in the cycle. If none has changed, no thread of the
+//! cycle had acquired its lock when it was read the second time. For suppose that thread A had, and
+//! that thread B is recorded to hold that lock, in its wait number b:
 //!
-//! * B held the lock before that wait began and after it ended, since it writes locks down after
-//!   taking them and strikes them out before giving them back.
-//! * So A got it after B's wait had ended; or it had it, and gave it back, before B took it. In the
-//!   second case A's wait was over before B's began, and the check, which had seen B's, would have
-//!   seen that at the second look.
-//! * In the first case B had got the lock that it waited for. So had the next thread, before it,
-//!   and so on, all round the cycle: A had got its lock before it got its lock.
+//! * B held the lock before that wait began and after it ended, since a thread records a lock after
+//!   acquiring it and removes it before releasing it.
+//! * So either A acquired it after B's wait had ended, or A acquired and released it before B
+//!   acquired it. In the second case A's wait was over before B's began. The check had seen B's
+//!   wait, so its second look would have seen that A's was over.
+//! * In the first case B had acquired the lock that it waited for. So had the next thread, even
+//!   earlier, and so on around the cycle: A had acquired its lock before it acquired its lock.
 //!
-//! # What that rests on
+//! # Assumptions
 //!
-//! A recorded holder may hold nothing, if its guard was leaked and the lock's memory is another
-//! lock now, or if another thread has given the lock back. Then that lock has other holders, too,
-//! which cannot hold it beside the first: such locks are left out. The pause between the two looks
-//! is for threads that have just taken a lock, and have not yet written it down.
+//! A recorded holder may not hold the lock, if its guard was leaked and the memory now is another
+//! lock, or if another thread has released the lock. Then the lock also has other holders, which
+//! cannot hold it at the same time as the recorded one. Such locks are left out. The pause between
+//! the two looks gives threads that have just acquired a lock time to record it.
 //!
-//! Some waits end with an error instead of the lock. Cycles that are only made of those are left
+//! Some waits end with an error instead of the lock. Cycles that consist only of those are left
 //! out.
 
 use super::kind::{LockKind, Way};
@@ -32,7 +32,7 @@ use crate::sys::tid;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A thread that waits, and a thread that holds what it waits for.
+/// A waiting thread, and a thread that holds the lock it waits for.
 #[derive(Clone, Copy)]
 pub(super) struct Link<'a> {
     pub(super) waiting: &'a Waiting,
@@ -41,22 +41,22 @@ pub(super) struct Link<'a> {
     pub(super) holder_has_ended: bool,
 }
 
-/// All threads that wait, and what could keep them from going on.
+/// All waiting threads, and the holders that could block them.
 pub(super) struct Graph {
     waiting: Vec<Waiting>,
-    /// The holders of each lock that wait or have ended. (Others will give it back.)
+    /// The holders of each lock that are waiting or have ended. (Other holders will release it.)
     holders: HashMap<usize, Vec<(Holder, Use)>>,
 }
 
 #[derive(Clone, Copy)]
 enum Holder {
-    /// This one of those that wait.
+    /// The waiting thread with this index.
     Waits(usize),
     HasEnded(&'static Record),
 }
 
 impl Graph {
-    /// As the threads are now.
+    /// Reads the current state of all threads.
     pub(super) fn read() -> Self {
         let mut graph = Self {
             waiting: Vec::new(),
@@ -80,7 +80,7 @@ impl Graph {
         }
     }
 
-    /// All deadlocks in which there is a thread that has not been reported in this wait.
+    /// All deadlocks with at least one thread that has not been reported in its present wait.
     pub(super) fn deadlocks(&self) -> Vec<Vec<Link<'_>>> {
         let mut deadlocks: Vec<Vec<Link<'_>>> = Vec::new();
         for (index, waiting) in self.waiting.iter().enumerate() {
@@ -107,7 +107,8 @@ impl Graph {
 
     /// The shortest cycle through this thread.
     fn cycle_of(&self, start: usize) -> Option<Vec<Link<'_>>> {
-        // By which thread each was found, and what it holds that that one waits for.
+        // For each thread that was found, the thread that it was found from and the hold that
+        // blocks that thread.
         let mut found: HashMap<usize, (usize, Use)> = HashMap::new();
         let mut queue = VecDeque::from([start]);
         while let Some(index) = queue.pop_front() {
@@ -128,7 +129,7 @@ impl Graph {
         None
     }
 
-    /// The cycle, from `start` on, each thread before the one that it waits for.
+    /// The cycle, starting with `start`; each thread precedes the one that it waits for.
     fn links(&self, start: usize, found: &HashMap<usize, (usize, Use)>) -> Vec<Link<'_>> {
         let mut links = Vec::new();
         let mut holder = start;
@@ -149,11 +150,11 @@ impl Graph {
         links
     }
 
-    /// This thread, if what it waits for is held by one that has ended.
+    /// The link of this thread, if a thread that has ended holds the lock it waits for.
     fn link_to_the_ended(&self, index: usize) -> Option<Link<'_>> {
         let waiting = &self.waiting[index];
         if waiting.wait.kind == LockKind::PiMutex {
-            // The kernel passes it on.
+            // The kernel hands the mutex off.
             return None;
         }
         self.blockers(index)
@@ -169,19 +170,18 @@ impl Graph {
     }
 }
 
-/// Whether a thread that holds a lock so keeps one from it that wants it so.
+/// Whether holding a lock in the way `held` blocks a thread that wants it in the way `wanted`.
 fn blocks(held: Way, wanted: Way) -> bool {
     match wanted {
         Way::Shared => held == Way::Exclusive,
         Way::Upgradable => held != Way::Shared,
         Way::Exclusive => true,
-        // The one upgradable holder is the thread that waits.
+        // The upgradable holder is the waiting thread itself.
         Way::Upgrade => held == Way::Shared,
     }
 }
 
-/// Whether one of the waits, at least, ends with
-/// [`LockError::Deadlock`](crate::LockError::Deadlock).
+/// Whether at least one of the waits ends with [`LockError::Deadlock`](crate::LockError::Deadlock).
 fn is_refused(cycle: &[Link<'_>]) -> bool {
     // The kernel follows the chain of owners through its own mutexes only.
     let is_in_kernel = |link: &Link<'_>| link.waiting.wait.kind == LockKind::PiMutex;
@@ -191,8 +191,7 @@ fn is_refused(cycle: &[Link<'_>]) -> bool {
 }
 
 impl Link<'_> {
-    /// Whether the thread still waits, and no thread holds the lock that could not hold it beside
-    /// the holder.
+    /// Whether the thread still waits, and no other recorded holder contradicts this one.
     pub(super) fn stands(&self) -> bool {
         self.waiting.record.is_at(self.waiting.sequence)
             && !self.is_contradicted()
@@ -210,7 +209,7 @@ impl Link<'_> {
             .any(|other| other.held().iter().any(excludes))
     }
 
-    /// Whether the holder's last destructor has run, and the lock is held still.
+    /// Whether the holder's last destructor has run and the lock is still held.
     fn holder_is_gone(&self) -> bool {
         let is_held = |held: &Use| held.lock == self.held.lock && held.way == self.held.way;
         let is_gone = |(_, number)| !tid::exists(number);

@@ -1,12 +1,11 @@
-//! What the locks call: before and after they are taken, and before they are given back.
+//! The hooks that the locks call: before and after they are acquired, and before they are released.
 //!
-//! A lock is written down after it was taken, and struck out before it is given back. So a thread
-//! that is recorded as a holder is one, and the check can rely on that (`graph.rs`).
+//! A lock is recorded after it was acquired and removed before it is released. So a thread that is
+//! recorded as a holder is one, and the check relies on that (`graph.rs`).
 //!
-//! While a hook uses the heap, the hooks that the allocator's own locks call do nothing
-//! (`is_inside`). Where there are such, the thread may hold one of the allocator's locks in any
-//! hook: from then on none of them uses the heap but the first of a thread, which comes before its
-//! first lock.
+//! While a hook uses the heap, hooks called by the allocator's own locks do nothing (`is_inside`).
+//! If the allocator has such locks, a thread may hold one of them in any hook. Once this is known,
+//! a hook no longer uses the heap, except a thread's first one, which comes before its first lock.
 
 use super::kind::{LockKind, Way};
 use super::record::{Record, Use};
@@ -17,8 +16,8 @@ use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::backtrace::Backtrace;
 
-/// What a thread knows of itself. Without a destructor, so usable at any moment of the thread's
-/// life.
+/// A thread's own state for the hooks. It has no destructor, so it is usable at any moment of the
+/// thread's life.
 struct Here {
     record: Cell<*const Record>,
     is_inside: Cell<bool>,
@@ -46,16 +45,16 @@ impl Drop for End {
     }
 }
 
-/// Whether a hook was called inside a hook, so by the allocator.
+/// Whether a hook was called inside a hook, that is, by the allocator.
 static ALLOCATOR_LOCKS: AtomicBool = AtomicBool::new(false);
 
-/// Whether a hook may use the heap while the thread holds locks. Relaxed: by the time that another
-/// thread holds one of the allocator's, it has had its own first hook.
+/// Whether a hook may use the heap while the thread holds locks. Relaxed: before another thread
+/// holds one of the allocator's locks, it has run its own first hook.
 fn may_use_heap() -> bool {
     !ALLOCATOR_LOCKS.load(Ordering::Relaxed)
 }
 
-/// The calling thread's record. `None` if it has none, or is inside a hook.
+/// The calling thread's record. `None` if it has none or is inside a hook.
 #[inline]
 fn record() -> Option<&'static Record> {
     HERE.with(|here| {
@@ -63,9 +62,9 @@ fn record() -> Option<&'static Record> {
             ALLOCATOR_LOCKS.store(true, Ordering::Relaxed);
             return None;
         }
-        // SAFETY: null, or a record, and these are never unmapped.
+        // SAFETY: null, or a record; records are never unmapped.
         let record = unsafe { here.record.get().as_ref() }?;
-        // In a child of `fork` it is wiped, and perhaps another thread's by now.
+        // In a forked child, the record was wiped and may belong to another thread by now.
         record.is_of(tid()).then_some(record)
     })
 }
@@ -94,8 +93,8 @@ fn inside<R>(use_heap: impl FnOnce(&Here) -> R) -> Option<R> {
     })
 }
 
-/// A thread takes locks in its last destructors too. From its end on, its record is kept only while
-/// it holds one.
+/// A thread may take locks even in its last destructors. After its end has begun, its record is
+/// kept only while it holds a lock.
 fn let_go_if_done(record: &Record) {
     if record.is_done() {
         inside(|here| {
@@ -117,7 +116,7 @@ pub(crate) struct Taking {
 }
 
 impl Taking {
-    /// Of this lock, in this way, for the caller.
+    /// The caller is about to take this lock in this way.
     #[inline]
     #[track_caller]
     pub(crate) fn of<L>(lock: &L, kind: LockKind, way: Way) -> Self {
@@ -132,8 +131,8 @@ impl Taking {
         }
     }
 
-    /// Takes it at once, or, written down as a thread that waits, by `wait_for_it`, which has no
-    /// deadline.
+    /// Acquires the lock by `at_once`, or else, recorded as a waiting thread, by `wait_for_it`,
+    /// which has no deadline.
     #[inline]
     pub(crate) fn lock<R>(
         &self,
@@ -143,7 +142,7 @@ impl Taking {
         at_once().unwrap_or_else(|| self.wait(wait_for_it))
     }
 
-    /// Calls `wait_for_it`, which ends only with the lock, or with the refusal to give it.
+    /// Calls `wait_for_it`, which returns only once the lock was acquired or refused.
     #[inline(never)]
     pub(crate) fn wait<R>(&self, wait_for_it: impl FnOnce() -> R) -> R {
         let Some(record) = self.record else {
@@ -165,7 +164,7 @@ impl Taking {
         result
     }
 
-    /// It was taken.
+    /// The lock was acquired.
     #[inline]
     pub(crate) fn taken(self) {
         let Some(record) = self.record else { return };
@@ -176,7 +175,7 @@ impl Taking {
         }
     }
 
-    /// It was taken, or not; says so.
+    /// Records the lock if it was acquired. Returns `is_taken`.
     #[inline]
     pub(crate) fn taken_if(self, is_taken: bool) -> bool {
         if is_taken {
@@ -186,17 +185,17 @@ impl Taking {
     }
 }
 
-/// The calling thread is about to give a lock back that it holds so.
+/// The calling thread is about to release a lock that it holds in this way.
 #[inline]
 pub(crate) fn give_back<L>(lock: &L, way: Way) {
     if let Some(record) = record() {
-        // Not there: taken by another thread, or as one too many.
+        // There may be no entry: another thread took the lock, or this thread held too many.
         record.remove(address_of(lock), |held| held == way);
         let_go_if_done(record);
     }
 }
 
-/// The calling thread is about to hold a lock less strongly than it does.
+/// The calling thread is about to downgrade its hold of a lock.
 pub(crate) fn weaken<L>(lock: &L, from: Way, to: Way) {
     if let Some(record) = record() {
         record.weaken(address_of(lock), from, to);

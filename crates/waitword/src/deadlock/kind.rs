@@ -1,8 +1,8 @@
-//! What the locks say of themselves to the deadlock detection.
+//! How locks describe themselves to the deadlock detection.
 
 use core::fmt;
 
-/// What kind of lock a thread waits for.
+/// The kind of lock that a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[cfg_attr(
@@ -31,15 +31,15 @@ impl fmt::Display for LockKind {
     }
 }
 
-/// How a thread holds a lock, or wants to.
+/// How a thread holds a lock, or wants to hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// Beside other readers.
+    /// Together with other readers.
     Shared,
-    /// Beside readers, as the only thread that may upgrade.
+    /// Together with readers, as the only thread that may upgrade.
     Upgradable,
-    /// Alone.
+    /// Exclusively.
     Exclusive,
-    /// Alone, by a thread that holds it upgradably.
+    /// Exclusively, wanted by a thread that holds the lock upgradably.
     Upgrade,
 }

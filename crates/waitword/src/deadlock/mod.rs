@@ -1,7 +1,7 @@
-//! Deadlock detection: finds threads that wait for each other in a cycle, and names them and their
-//! locks. Cargo feature `deadlock_detection`.
+//! Deadlock detection: finds threads that wait for each other in a cycle, and reports them and
+//! their locks. Cargo feature `deadlock_detection`.
 //!
-//! The interface is parking_lot's, [`check_deadlock`], and a background check, [`watch`]:
+//! It has parking_lot's interface, [`check_deadlock`], and a background check, [`watch`]:
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -23,7 +23,8 @@
 //! # other.join().unwrap();
 //! ```
 //!
-//! If both threads get their first lock before one gets its second, this says within ten seconds:
+//! If both threads acquire their first lock before one acquires its second, this prints within ten
+//! seconds:
 //!
 //! ```text
 //! deadlock: 2 threads wait for each other
@@ -37,45 +38,45 @@
 //!
 //! * Cycles of any length, through any of [`Mutex`](crate::Mutex), [`RwLock`](crate::RwLock),
 //!   [`ReentrantMutex`](crate::ReentrantMutex), [`CheckedMutex`](crate::CheckedMutex) and
-//!   [`PiMutex`](crate::PiMutex), all flavours. A thread that locks a mutex again that it holds is
-//!   a cycle of one.
-//! * Threads in a condition variable whose mutex is held by a thread that waits for them: whether
-//!   or not they are signalled, they need the mutex to return.
-//! * Threads that wait for a lock whose holder has ended, after its guard was leaked.
+//!   [`PiMutex`](crate::PiMutex), in all flavours. A thread that locks a mutex that it already
+//!   holds is a cycle of one.
+//! * Threads that wait on a condition variable whose mutex is held by a thread that waits for them.
+//!   Signalled or not, they need the mutex to return.
+//! * Threads that wait for a lock whose holder has ended after leaking its guard.
 //!
-//! Each deadlock is reported once. What is reported is one: a deadlocked thread cannot go on,
-//! whatever the others do, unless `unsafe` code gives a lock back that another thread holds.
+//! Each deadlock is reported once. There are no false positives: a reported thread cannot continue,
+//! whatever other threads do, unless `unsafe` code releases a lock that another thread holds.
 //!
 //! # What is not found
 //!
 //! * Cycles with a wait that has a deadline: it ends by itself.
-//! * Cycles that the locks find themselves, and refuse by
+//! * Cycles that the locks detect themselves and refuse with
 //!   [`LockError::Deadlock`](crate::LockError::Deadlock).
-//! * A thread that waits behind another one that waits, where only the lock's order keeps it out:
-//!   above all a thread that reads a writer-preferring [`RwLock`](crate::RwLock) again while a
-//!   writer waits ([`Preference::Writer`](crate::Preference)).
-//! * Threads that wait behind a deadlock, but are no part of it.
+//! * A thread that waits behind another waiting thread, where only the lock's order keeps it out.
+//!   The main case is a thread that reads a writer-preferring [`RwLock`](crate::RwLock) again while
+//!   a writer waits ([`Preference::Writer`](crate::Preference)).
+//! * Threads that wait behind a deadlock but are not part of it.
 //! * Locks without a holder (semaphores, barriers, events, latches), [`Once`](crate::Once), and
-//!   [`RobustMutex`](crate::RobustMutex), whose holder may be in another process; of process-shared
-//!   locks, holders in other processes.
-//! * Locks that are taken by [`RawPosixMutex`](crate::RawPosixMutex), or by
-//!   [`RawRwLock`](crate::RawRwLock)'s own methods and not by `lock_api`'s traits. Do not mix the
+//!   [`RobustMutex`](crate::RobustMutex), whose holder may be in another process. For
+//!   process-shared locks, holders in other processes.
+//! * Locks acquired through [`RawPosixMutex`](crate::RawPosixMutex), or through
+//!   [`RawRwLock`](crate::RawRwLock)'s own methods instead of `lock_api`'s traits. Do not mix the
 //!   two on one lock.
-//! * What a thread holds beyond 1024 locks at a time.
+//! * Locks beyond the first 1024 that a thread holds at a time.
 //!
 //! # Costs
 //!
-//! Without the feature: nothing. With it, each lock and unlock also writes to a record of the
-//! calling thread: loads and stores, no atomic read-modify-write, and a look at all locks that the
-//! thread holds. A record takes 28 KiB of addresses, and memory for the part that is used. A check
-//! reads all records, and stops no thread.
+//! Without the feature: none. With it, each lock and unlock also writes to a record of the calling
+//! thread: loads and stores, no atomic read-modify-write, and a look at all locks that the thread
+//! holds. A record takes 28 KiB of address space, and memory for the part that is used. A check
+//! reads all records and stops no thread.
 //!
-//! With backtraces on, each lock that must wait captures one, which is slow and uses the heap.
-//! Where a global allocator stands on these locks, no backtraces are captured. Without them,
-//! the hooks use the heap only before a thread's first lock, and as it ends.
+//! With backtraces enabled, each lock that must wait captures one, which is slow and uses the heap.
+//! If the global allocator is built on these locks, no backtraces are captured. Without backtraces,
+//! the hooks use the heap only before a thread's first lock and as the thread ends.
 //!
-//! In a child of `fork` all threads begin without locks, as far as is known here. The watching
-//! thread is not in the child.
+//! In a forked child, the detection takes all threads to hold no locks at first. The watching
+//! thread does not exist in the child.
 
 mod graph;
 mod hooks;
@@ -99,14 +100,14 @@ use std::time::Duration;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Finds deadlocks that have not been reported yet. Each is a list of threads that wait for each
-/// other: each for a lock that the next one holds, the last for one of the first. A list of one is
-/// a thread that waits for itself, or for a thread that has
+/// other: each waits for a lock that the next one holds, and the last for a lock of the first. A
+/// list of one is a thread that waits for itself or for a thread that has
 /// [ended](DeadlockedThread::holder_has_ended).
 ///
-/// Does not stop the other threads. If it finds something, it looks again after 10 ms.
+/// Does not stop other threads. If it finds a deadlock, it looks again after 10 ms.
 pub fn check_deadlock() -> Vec<Vec<DeadlockedThread>> {
-    /// One check at a time: each deadlock is reported once. (Of the standard library: not watched
-    /// itself.)
+    /// One check at a time, so that each deadlock is reported once. (A mutex of the standard
+    /// library is not watched itself.)
     static CHECK: Mutex<()> = Mutex::new(());
     let _alone = CHECK.lock().unwrap_or_else(PoisonError::into_inner);
     let graph = Graph::read();
@@ -119,7 +120,7 @@ pub fn check_deadlock() -> Vec<Vec<DeadlockedThread>> {
     reports.collect()
 }
 
-/// The report of this deadlock, if it lasts.
+/// The report of this deadlock, if it persists.
 fn report(deadlock: &[Link<'_>]) -> Option<Vec<DeadlockedThread>> {
     if !deadlock.iter().all(Link::stands) {
         return None;
@@ -128,15 +129,15 @@ fn report(deadlock: &[Link<'_>]) -> Option<Vec<DeadlockedThread>> {
     let report = threads.collect::<Option<Vec<_>>>()?;
     for Link { waiting, .. } in deadlock {
         let reported = &waiting.record.reported;
-        // Relaxed: only checks use it, one at a time.
+        // Relaxed: only checks use it, and they run one at a time.
         reported.store(waiting.sequence, core::sync::atomic::Ordering::Relaxed);
     }
     Some(report)
 }
 
-/// Starts a thread that [checks](check_deadlock) each time that this interval has passed, as long
-/// as the process lives, and calls `report` with each deadlock that it finds: [`print`], or a
-/// function of your own, which should not wait for locks that the program's other threads hold.
+/// Starts a thread that [checks](check_deadlock) at this interval for as long as the process lives,
+/// and calls `report` with each deadlock that it finds. Pass [`print`] or a function of your own,
+/// which should not wait for locks that the program's other threads hold.
 ///
 /// ```
 /// use std::time::Duration;
@@ -149,7 +150,7 @@ fn report(deadlock: &[Link<'_>]) -> Option<Vec<DeadlockedThread>> {
 /// ```
 ///
 /// # Panics
-/// If the system has no thread for it.
+/// If the thread cannot be created.
 pub fn watch(interval: Duration, mut report: impl FnMut(&[DeadlockedThread]) + Send + 'static) {
     let check = move || {
         loop {
@@ -165,7 +166,7 @@ pub fn watch(interval: Duration, mut report: impl FnMut(&[DeadlockedThread]) + S
         .expect("no thread for the deadlock detection");
 }
 
-/// Writes a deadlock to the standard error stream, with the backtraces if there are some.
+/// Writes a deadlock to the standard error stream, with backtraces where they exist.
 pub fn print(deadlock: &[DeadlockedThread]) {
     let mut text = match deadlock {
         [thread] if thread.holder_has_ended() => {

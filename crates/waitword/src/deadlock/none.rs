@@ -1,10 +1,10 @@
-//! The hooks of the deadlock detection in a build without it: nothing.
+//! The hooks in a build without deadlock detection: they do nothing.
 
 mod kind;
 
 pub(crate) use kind::{LockKind, Way};
 
-/// See `hooks.rs`, and for all below.
+/// See `hooks.rs` for this and everything below.
 pub(crate) struct Taking;
 
 impl Taking {

@@ -1,7 +1,7 @@
-//! What each thread holds and waits for: written by that thread, read by the check.
+//! A record of what each thread holds and waits for. The thread writes it and the check reads it.
 //!
-//! A thread has a record from the first lock that it takes until it ends. It alone writes there, so
-//! a lock that is free costs loads and stores, and no atomic read-modify-write.
+//! A thread has a record from its first lock until it ends. Only the thread itself writes there, so
+//! an uncontended lock costs loads and stores, and no atomic read-modify-write.
 //!
 //! # The sequence
 //!
@@ -20,14 +20,16 @@
 //!
 //! # Without the heap
 //!
-//! An allocator may stand on these locks, so the hooks must not allocate while the thread holds
-//! one. A record is a mapping of its own, which is used again by later threads and never unmapped.
-//! What comes from the heap, the thread's handle, is asked for before the thread's first lock.
+//! An allocator may be built on these locks, so the hooks must not allocate while the thread holds
+//! one. Each record is a mapping of its own, which later threads reuse and which is never unmapped.
+//! The part that comes from the heap, the thread's handle, is allocated before the thread's first
+//! lock.
 //!
 //! # Fork
 //!
 //! The kernel wipes the records in a child: all zeros is a record of no thread. The thread that
-//! forked still has the address of its old one, and finds another number there than its own.
+//! forked still has the address of its old record, where it finds a thread number that is not its
+//! own.
 
 use super::kind::{LockKind, Way};
 use crate::sys::mem;
@@ -45,11 +47,11 @@ pub(super) struct Use {
     pub(super) lock: usize,
     pub(super) kind: LockKind,
     pub(super) way: Way,
-    /// The call that took it, or waits for it.
+    /// The call that acquired it or waits for it.
     pub(super) at: &'static Location<'static>,
 }
 
-/// Where a [`Use`] is written.
+/// The storage of a [`Use`].
 struct Slot {
     lock: AtomicUsize,
     at: AtomicPtr<Location<'static>>,
@@ -80,53 +82,52 @@ impl Slot {
             lock: self.lock.load(Relaxed),
             kind: *KINDS.get(self.kind.load(Relaxed) as usize)?,
             way: *WAYS.get(self.way.load(Relaxed) as usize)?,
-            // SAFETY: null in a wiped slot, or stored by `set` from a reference that lives as long
-            // as the program.
+            // SAFETY: null in a wiped slot, or stored by `set` from a `'static` reference.
             at: unsafe { at.as_ref() }?,
         })
     }
 }
 
-/// The locks beyond this many that one thread holds at once are not written down.
+/// If one thread holds more locks than this at once, the rest are not recorded.
 const MOST_HELD: usize = 1024;
 
 /// What one thread holds and waits for.
 #[repr(C)]
 pub(super) struct Record {
-    /// The number of the thread that it belongs to, or 0.
+    /// The number of the thread that owns it, or 0.
     number: AtomicU32,
     has_ended: AtomicBool,
-    /// A thread uses `thread`. A spin lock, since the kernel wipes it in a child.
+    /// A spin lock around `thread`. A spin lock, because the kernel wipes it in a child.
     is_busy: AtomicBool,
     /// The thread's handle, boxed.
     thread: AtomicPtr<Thread>,
     sequence: AtomicU64,
     wait: Slot,
-    /// Where the thread stands, boxed; null if that was not asked for.
+    /// The thread's boxed backtrace; null if backtraces are off.
     backtrace: AtomicPtr<Backtrace>,
-    /// The `sequence` of the last wait that was reported. The check's own.
+    /// The `sequence` of the last wait that was reported. Only the check uses it.
     pub(super) reported: AtomicU64,
     next: AtomicPtr<Record>,
     held_count: AtomicUsize,
     held: [Slot; MOST_HELD],
 }
 
-/// All records. In a child the list ends after the first.
+/// All records. In a forked child the list ends after the first.
 static FIRST: AtomicPtr<Record> = AtomicPtr::new(null_mut());
 
-/// The records of all threads, and some of no thread.
+/// All records: of all threads, and some that belong to no thread.
 pub(super) fn all() -> impl Iterator<Item = &'static Record> {
-    // SAFETY: null, or a record that `map` has published. None is ever unmapped.
+    // SAFETY: null, or a record that `map` has published. Records are never unmapped.
     let get = |record: &AtomicPtr<Record>| unsafe { record.load(Acquire).as_ref() };
     core::iter::successors(get(&FIRST), move |record| get(&record.next))
 }
 
-/// For the calling thread.
+/// Methods for the owning thread.
 impl Record {
-    /// Gives the calling thread, which has this number and no record, one. `None` if memory is
+    /// Gives the calling thread, which has this number and no record, a record. `None` if memory is
     /// short.
     pub(super) fn claim(number: u32, thread: Thread) -> Option<&'static Self> {
-        // Acquire: what the last owner wrote comes before what this one does.
+        // Acquire: the previous owner's writes come before this thread's.
         let is_claimed = |record: &&Self| {
             let claimed = record.number.compare_exchange(0, number, Acquire, Relaxed);
             claimed.is_ok()
@@ -140,24 +141,25 @@ impl Record {
         Some(record)
     }
 
-    /// A new record, which belongs to the thread with this number.
+    /// A new record that belongs to the thread with this number.
     fn map(number: u32) -> Option<&'static Self> {
         let length = size_of::<Self>().next_multiple_of(mem::PAGE);
         let memory = mem::map(length)?;
-        // SAFETY: whole pages of the mapping just made; all zeros is a record of no thread.
+        // SAFETY: these are whole pages of the mapping just made. All zeros is a record of no
+        // thread.
         if unsafe { mem::wipe_on_fork(memory, length) }.is_err() {
-            // SAFETY: mapped just above, seen by no other thread.
+            // SAFETY: mapped just above and not visible to any other thread.
             unsafe { mem::unmap(memory, length) };
             return None;
         }
-        // SAFETY: a page-aligned mapping of this size, of zeros, which every field may hold. It is
-        // never unmapped.
+        // SAFETY: a page-aligned mapping of this size, filled with zeros, which are valid for every
+        // field. It is never unmapped.
         let record = unsafe { memory.cast::<Self>().as_ref() };
         record.number.store(number, Relaxed);
         let mut first = FIRST.load(Relaxed);
         loop {
             record.next.store(first, Relaxed);
-            // Release: a thread that finds the record finds its number and the one after it.
+            // Release: a thread that finds the record finds its number and its `next`.
             let ours = ptr::from_ref(record).cast_mut();
             match FIRST.compare_exchange_weak(first, ours, Release, Relaxed) {
                 Ok(_) => return Some(record),
@@ -166,7 +168,7 @@ impl Record {
         }
     }
 
-    /// Gives it back, to be claimed by another thread. The thread holds nothing.
+    /// Gives the record back, for another thread to claim. The thread holds no locks.
     pub(super) fn let_go(&self) {
         let thread = self.with_thread(|slot| slot.swap(null_mut(), Relaxed));
         if !thread.is_null() {
@@ -178,26 +180,26 @@ impl Record {
         self.number.store(0, Release);
     }
 
-    /// Whether it belongs to the thread with this number.
+    /// Whether the record belongs to the thread with this number.
     #[inline]
     pub(super) fn is_of(&self, number: u32) -> bool {
         self.number.load(Relaxed) == number
     }
 
-    /// Says that the thread's destructors run.
+    /// Records that the thread's destructors have begun to run.
     pub(super) fn end(&self) {
-        // Release: all that the thread has written here.
+        // Release: publishes everything that the thread has written here.
         self.has_ended.store(true, Release);
     }
 
-    /// Whether the thread's destructors run and it holds nothing.
+    /// Whether the thread's destructors have begun to run and it holds no locks.
     #[inline]
     pub(super) fn is_done(&self) -> bool {
         self.has_ended.load(Relaxed) && self.held_count.load(Relaxed) == 0
     }
 
-    /// Writes down a lock that the thread has taken. If it has it alone, other entries of that lock
-    /// are stale: from a guard that was leaked, or an unlock by another thread.
+    /// Records a lock that the thread has acquired. If it holds the lock exclusively, other entries
+    /// of that lock are stale: from a leaked guard, or an unlock by another thread.
     #[inline]
     pub(super) fn push(&self, lock: Use) {
         if lock.way == Way::Exclusive {
@@ -206,12 +208,12 @@ impl Record {
         let count = self.held_count.load(Relaxed);
         if let Some(slot) = self.held.get(count) {
             slot.set(lock);
-            // Release: for the check, which reads `held` also while the thread runs.
+            // Release: for the check, which also reads `held` while the thread runs.
             self.held_count.store(count + 1, Release);
         }
     }
 
-    /// Strikes out the last entry of this lock that the thread holds so; whether there was one.
+    /// Removes the last entry of this lock whose way satisfies `so`. Returns whether there was one.
     #[inline]
     pub(super) fn remove(&self, lock: usize, so: impl Fn(Way) -> bool) -> bool {
         let Some(found) = self.find(lock, so) else {
@@ -225,7 +227,7 @@ impl Record {
         true
     }
 
-    /// Writes down that the thread, which held a lock upgradably, has it alone.
+    /// Records that the thread now holds a lock exclusively that it held upgradably.
     pub(super) fn upgrade(&self, lock: Use) {
         if let Some(found) = self.find(lock.lock, |way| way == Way::Upgradable) {
             let way = Way::Exclusive;
@@ -233,7 +235,7 @@ impl Record {
         }
     }
 
-    /// Writes down that the thread holds a lock less strongly than before.
+    /// Records that the thread now holds a lock less strongly than before.
     pub(super) fn weaken(&self, lock: usize, from: Way, to: Way) {
         if let Some(found) = self.find(lock, |way| way == from) {
             self.held[found].way.store(to as u32, Relaxed);
@@ -248,16 +250,16 @@ impl Record {
         })
     }
 
-    /// Notes where the thread stands, which is about to wait.
+    /// Records the backtrace of the thread, which is about to wait.
     pub(super) fn set_backtrace(&self, backtrace: Backtrace) {
         if backtrace.status() == BacktraceStatus::Captured {
-            // Release: the box, for the check.
+            // Release: publishes the box to the check.
             let backtrace = Box::into_raw(Box::new(backtrace));
             self.backtrace.store(backtrace, Release);
         }
     }
 
-    /// The thread is about to wait, until it has the lock.
+    /// The thread is about to wait until it has the lock.
     pub(super) fn begin_wait(&self, wait: Use) {
         self.wait.set(wait);
         let sequence = self.sequence.load(Relaxed);
@@ -265,7 +267,7 @@ impl Record {
         self.sequence.store(sequence + 1, Release);
     }
 
-    /// It has waited.
+    /// The wait is over.
     pub(super) fn end_wait(&self) {
         let sequence = self.sequence.load(Relaxed);
         self.sequence.store(sequence + 1, Relaxed);
@@ -273,9 +275,10 @@ impl Record {
     }
 }
 
-/// For any thread.
+/// Methods for any thread.
 impl Record {
-    /// What the thread holds and waits for, if it waits. `None` also if that has changed meanwhile.
+    /// What the thread holds and waits for, if it waits. Also `None` if that changed while it was
+    /// read.
     pub(super) fn look(&'static self) -> Option<Waiting> {
         let sequence = self.sequence.load(Acquire);
         if sequence % 2 == 0 {
@@ -291,18 +294,18 @@ impl Record {
         })
     }
 
-    /// Whether the thread is in the wait with this number still.
+    /// Whether the thread is still in the wait with this number.
     pub(super) fn is_at(&self, sequence: u64) -> bool {
         self.sequence.load(Relaxed) == sequence
     }
 
-    /// What it holds: exactly, if it waits or has ended.
+    /// The locks that the thread holds. Exact if it waits or has ended.
     pub(super) fn held(&self) -> Vec<Use> {
         let held = &self.held[..self.held_count.load(Acquire)];
         held.iter().filter_map(Slot::get).collect()
     }
 
-    /// Whether the thread has ended, and left locks behind.
+    /// Whether the thread has ended, leaving locks behind.
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended.load(Acquire)
     }
@@ -316,19 +319,19 @@ impl Record {
         })
     }
 
-    /// The backtrace of the thread's wait. The one that takes it owns it, be it the check or the
-    /// thread.
+    /// Takes the backtrace of the thread's wait. Whichever takes it, the check or the thread, owns
+    /// it.
     pub(super) fn take_backtrace(&self) -> Option<Backtrace> {
         if self.backtrace.load(Relaxed).is_null() {
             return None;
         }
-        // Acquire: the box.
+        // Acquire: receives the box.
         let backtrace = self.backtrace.swap(null_mut(), Acquire);
-        // SAFETY: boxed by `begin_wait`, and taken out just now by this thread alone.
+        // SAFETY: boxed by `set_backtrace`, and taken out just now by this thread alone.
         (!backtrace.is_null()).then(|| *unsafe { Box::from_raw(backtrace) })
     }
 
-    /// Uses `thread` alone. Nothing in there blocks or allocates.
+    /// Calls `use_it` with exclusive access to `thread`. `use_it` must not block or allocate.
     fn with_thread<R>(&self, use_it: impl FnOnce(&AtomicPtr<Thread>) -> R) -> R {
         while self.is_busy.swap(true, Acquire) {
             std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! What is reported of a deadlock.
+//! The report of a deadlock.
 
 use super::graph::Link;
 use super::kind::{LockKind, Way};
@@ -10,7 +10,7 @@ use std::thread::{Thread, ThreadId};
 
 /// A thread that waits for a lock and never gets it, and the thread that holds that lock.
 ///
-/// `Display` tells all of it but the backtrace in one line; the alternate form, `{:#}`, adds the
+/// `Display` prints everything but the backtrace in one line. The alternate form, `{:#}`, adds the
 /// backtrace if there is one:
 ///
 /// ```text
@@ -31,7 +31,7 @@ pub struct DeadlockedThread {
 struct Named(Thread, u32);
 
 impl DeadlockedThread {
-    /// `None` if one of the threads has gone on.
+    /// `None` if one of the threads no longer has a record.
     pub(super) fn of(link: &Link<'_>) -> Option<Self> {
         let (thread, number) = link.waiting.record.thread()?;
         let (holder, holder_number) = link.holder.thread()?;
@@ -45,7 +45,7 @@ impl DeadlockedThread {
         })
     }
 
-    /// The thread that waits.
+    /// The waiting thread.
     pub fn thread_id(&self) -> ThreadId {
         self.thread.0.id()
     }
@@ -55,36 +55,37 @@ impl DeadlockedThread {
         self.thread.0.name()
     }
 
-    /// Its number, as debuggers and [`thread_number`](crate::thread_number) have it.
+    /// Its number, as debuggers and [`thread_number`](crate::thread_number) show it.
     pub fn thread_number(&self) -> u32 {
         self.thread.1
     }
 
-    /// Where it stands. Captured if the environment asks for it, by `RUST_BACKTRACE` or
-    /// `RUST_LIB_BACKTRACE` as [`Backtrace::capture`] has it. A thread that is part of two
-    /// deadlocks has it in the first report only.
+    /// Its backtrace. Captured if the environment asks for it by `RUST_BACKTRACE` or
+    /// `RUST_LIB_BACKTRACE`, as described at [`Backtrace::capture`]. For a thread that is part of
+    /// two deadlocks, only the first report has it.
     pub fn backtrace(&self) -> &Backtrace {
         &self.backtrace
     }
 
-    /// The lock that it waits for.
+    /// The kind of the lock that it waits for.
     pub fn lock_kind(&self) -> LockKind {
         self.wait.kind
     }
 
-    /// The address of that lock: of the raw lock inside it, which need not be its first field.
+    /// The address of that lock. This is the address of the raw lock inside it, which need not be
+    /// its first field.
     pub fn lock_address(&self) -> usize {
         self.wait.lock
     }
 
-    /// The call that waits. For a condition variable, the call that waits there, and needs the
-    /// mutex to return. For a [`ReentrantMutex`](crate::ReentrantMutex) it lies in `lock_api`,
-    /// which does not say by which call it was called; the backtrace does.
+    /// The call that waits. For a condition variable, this is the call that waits on it and needs
+    /// the mutex to return. For a [`ReentrantMutex`](crate::ReentrantMutex), it lies in `lock_api`,
+    /// which does not pass its caller's location on; the backtrace shows it.
     pub fn waits_at(&self) -> &'static Location<'static> {
         self.wait.at
     }
 
-    /// The thread that holds the lock: the next in the cycle, or one that has ended.
+    /// The thread that holds the lock: the next one in the cycle, or one that has ended.
     pub fn holder_id(&self) -> ThreadId {
         self.holder.0.id()
     }
@@ -94,17 +95,17 @@ impl DeadlockedThread {
         self.holder.0.name()
     }
 
-    /// Its number. A later thread may have the same, if this one has ended.
+    /// Its number. If it has ended, a later thread may have the same number.
     pub fn holder_number(&self) -> u32 {
         self.holder.1
     }
 
-    /// The call by which it has locked it.
+    /// The call that locked it.
     pub fn locked_at(&self) -> &'static Location<'static> {
         self.held.at
     }
 
-    /// Whether it has ended, and left the lock locked.
+    /// Whether it has ended and left the lock locked.
     pub fn holder_has_ended(&self) -> bool {
         self.holder_has_ended
     }

@@ -14,7 +14,7 @@ fn what_has_changed_since_the_first_look_is_no_deadlock() {
                 first.lock();
                 both.wait();
                 second.lock();
-                // SAFETY: locked just above. The first is left to the main thread.
+                // SAFETY: locked just above. The first lock is left to the main thread.
                 unsafe { second.unlock() };
             });
         }
@@ -28,10 +28,10 @@ fn what_has_changed_since_the_first_look_is_no_deadlock() {
         let found = graph.deadlocks();
         assert_eq!((found.len(), found[0].len()), (1, 2));
         assert!(found[0].iter().all(Link::stands));
-        // SAFETY: it is locked, by a thread that leaves it to this one to unlock it.
+        // SAFETY: it is locked, by a thread that leaves the unlock to this one.
         unsafe { a.unlock() };
         until(|| !found[0].iter().all(Link::stands));
-        // SAFETY: as for the first.
+        // SAFETY: as for `a`.
         unsafe { b.unlock() };
     });
 }

@@ -1,4 +1,4 @@
-//! futex(2).
+//! The arguments and results of futex(2).
 
 use super::{Access, Errno, Timespec, at_least_one, check_address, check_argument, pi};
 use crate::futex::{RawFutex, Scope, requeue::requeue, wait::wait, wake::wake};
@@ -33,7 +33,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Makes it.
+    /// Makes the system call.
     ///
     /// # Errors
     /// futex(2)'s.
@@ -42,7 +42,7 @@ impl Call {
     /// As [`futex`].
     #[inline]
     pub(super) unsafe fn send(&self) -> Result<usize, Errno> {
-        // SAFETY: forwards this function's own contract.
+        // SAFETY: this function's own contract.
         unsafe {
             sys::futex::raw([
                 self.uaddr.expose_provenance(),
@@ -69,21 +69,22 @@ pub(super) fn private_word(address: *mut u32) -> RawFutex {
     }
 }
 
-/// futex(2), with its own arguments: `timeout_or_val2` is a pointer to a `struct timespec` for the waits,
-/// and a count for the operations on two words. The answer is the system call's, an error its `errno`.
+/// futex(2), with its own arguments: `timeout_or_val2` is a pointer to a `struct timespec` for the
+/// waits and a count for the operations on two words. Returns the system call's result; an error is
+/// its `errno`.
 ///
-/// With `FUTEX_PRIVATE_FLAG`, `FUTEX_WAIT`, `FUTEX_WAKE`, `FUTEX_REQUEUE`, `FUTEX_CMP_REQUEUE`,
-/// `FUTEX_WAKE_OP`, `FUTEX_WAIT_BITSET` and `FUTEX_WAKE_BITSET` are served by the process's own
-/// table; all else is the kernel's. An operation of one kind that finds a waiter of the other on a
-/// private word is refused, as by the kernel: `EINVAL`.
+/// With `FUTEX_PRIVATE_FLAG`, the process's own table serves `FUTEX_WAIT`, `FUTEX_WAKE`,
+/// `FUTEX_REQUEUE`, `FUTEX_CMP_REQUEUE`, `FUTEX_WAKE_OP`, `FUTEX_WAIT_BITSET` and
+/// `FUTEX_WAKE_BITSET`. Everything else goes to the kernel. As in the kernel, an operation that
+/// finds a waiter of the other kind (plain or PI) on a private word fails with `EINVAL`.
 ///
 /// # Errors
-/// futex(2)'s. See the module for where they differ.
+/// futex(2)'s. See the [module](super) for the differences.
 ///
 /// # Safety
-/// `uaddr`, `uaddr2` and the timeout are what futex(2) demands for `op`. In particular, while this
-/// runs a word that is read is mapped and accessed by atomic operations only, and one that is
-/// written is writable too.
+/// `uaddr`, `uaddr2` and the timeout are what futex(2) requires for `op`. In particular, while this
+/// runs, a word that is read is mapped and accessed by atomic operations only, and a word that is
+/// written is also writable.
 pub unsafe fn futex(
     uaddr: *mut u32,
     op: i32,
@@ -100,12 +101,12 @@ pub unsafe fn futex(
         uaddr2,
         val3,
     };
-    // SAFETY: forwards this function's own contract.
+    // SAFETY: this function's own contract.
     unsafe { serve(&call, None) }
 }
 
-/// [`futex`], whose wait on a private word ends if its thread is to leave it by this; with `true`, and `EINTR`, also if it is
-/// interrupted by this.
+/// [`futex`], but its wait on a private word ends if the [`Interrupter`] tells the thread to leave.
+/// With `true`, an interruption ends it too, with `EINTR`.
 ///
 /// # Errors
 /// As [`futex`].
@@ -129,13 +130,13 @@ pub unsafe fn futex_interruptible(
         uaddr2,
         val3,
     };
-    // SAFETY: forwards this function's own contract.
+    // SAFETY: this function's own contract.
     unsafe { serve(&call, Some(by)) }
 }
 
-/// What an operation with priority inheritance on private words comes to because plain waiters
-/// stand there. `None`: whatever the kernel says. Then make the system call. For callers that must
-/// do that themselves; [`futex`] does both.
+/// The result of an operation with priority inheritance on private words, if waiting plain threads
+/// determine it. `None`: the kernel determines it, so make the system call. For callers that must
+/// make that call themselves; [`futex`] does both.
 ///
 /// # Errors
 /// futex(2)'s.
@@ -159,7 +160,7 @@ pub unsafe fn answer_of_pi(
         uaddr2,
         val3,
     };
-    // SAFETY: forwards this function's own contract.
+    // SAFETY: this function's own contract.
     unsafe { pi::answer(&call) }
 }
 
@@ -182,23 +183,24 @@ unsafe fn serve(call: &Call, by: Option<(&Interrupter, bool)>) -> Result<usize, 
             WAIT | WAKE | REQUEUE | CMP_REQUEUE | WAKE_OP | WAIT_BITSET | WAKE_BITSET
         );
     if !ours {
-        // SAFETY: forwards this function's own contract.
+        // SAFETY: this function's own contract.
         return match unsafe { pi::answer(call) } {
             Some(answer) => answer,
-            // SAFETY: forwards this function's own contract.
+            // SAFETY: this function's own contract.
             None => unsafe { call.send() },
         };
     }
     let (first, second) = (private_word(uaddr), private_word(uaddr2));
     let realtime = op & CLOCK_REALTIME != 0;
     let deadline = match command {
-        // The kernel looks at the time before anything else.
+        // The kernel checks the time before anything else.
         // SAFETY: for the waits, `timeout_or_val2` is null or the address of a time, by this
         // function's contract.
         WAIT | WAIT_BITSET => unsafe { deadline(command, realtime, timeout_or_val2)? },
         _ => None,
     };
-    // SAFETY: the wait is this thread's, and over when this returns: `by` is borrowed for longer.
+    // SAFETY: the wait is this thread's own and is over when this function returns; `by` is
+    // borrowed for longer.
     let until_left = by.map(|(by, _)| unsafe { by.bring_forward(deadline.as_ref(), false) });
     let until = match by {
         Some((by, true)) => by.until(deadline.as_ref()),
@@ -209,9 +211,9 @@ unsafe fn serve(call: &Call, by: Option<(&Interrupter, bool)>) -> Result<usize, 
         return Err(Errno::NOSYS);
     }
     let val2 = timeout_or_val2 as i32;
-    // SAFETY: what futex(2) demands of `op`'s words, this function's contract says; each arm asks
-    // for no more. Of WAKE_OP's second word, which is written, the address was checked for
-    // alignment just above.
+    // SAFETY: this function's contract covers what futex(2) requires of `op`'s words, and each arm
+    // requires no more. WAKE_OP writes its second word, whose address is checked for alignment
+    // before that.
     unsafe {
         match command {
             WAIT => wait_word(first, val, ALL_BITS, until),
@@ -224,7 +226,7 @@ unsafe fn serve(call: &Call, by: Option<(&Interrupter, bool)>) -> Result<usize, 
                 check_address(first, Access::Key)?;
                 check_address(second, Access::Key)?;
                 let change = RawWakeOp::decode(val3);
-                // The kernel looks at the operation, the word, and then the comparison.
+                // The kernel checks the operation, then the word, then the comparison.
                 if change.is_ok() || val3 >> 28 & 7 <= 4 {
                     check_address(second, Access::Read)?;
                 }
@@ -248,8 +250,8 @@ unsafe fn deadline(
         return Ok(None);
     }
     check_argument(timeout)?;
-    // SAFETY: it is not null, so it is the address of a time, by this function's contract. It may
-    // be misaligned, and is read so.
+    // SAFETY: `timeout` is not null, so it is the address of a time, by this function's contract.
+    // It may be misaligned, so the read is unaligned.
     let time = unsafe { timeout.read_unaligned() };
     let deadline = match command {
         WAIT => Deadline::from_relative(time.for_sys()),
@@ -272,7 +274,7 @@ unsafe fn wait_word(
         return Err(Errno::INVAL);
     }
     check_address(word, Access::Read)?;
-    // SAFETY: the word is mapped, and accessed by atomic operations only, by this function's
+    // SAFETY: the word is mapped and accessed by atomic operations only, by this function's
     // contract; `check_address` has found it aligned. There is no node word.
     unsafe { wait(word, expected.into(), bitset.into(), until) }?;
     Ok(0)
@@ -286,7 +288,7 @@ unsafe fn wake_word(word: RawFutex, count: i32, bitset: u32) -> Result<usize, Er
     }
     check_address(word, Access::Key)?;
     let count = at_least_one(count);
-    // SAFETY: there is no node word, and no other is touched.
+    // SAFETY: there is no node word, and the call touches nothing else.
     let woken = unsafe { wake(word, count, bitset.into()) }?;
     pi::found(woken, count, word)
 }
@@ -312,7 +314,7 @@ unsafe fn requeue_words(
     check_address(from, Access::Key)?;
     check_address(to, Access::Key)?;
     check_address(from, access)?;
-    // SAFETY: if a value is expected, the first word is mapped, and accessed by atomic operations
+    // SAFETY: if a value is expected, the first word is mapped and accessed by atomic operations
     // only, by this function's contract; `check_address` has found it aligned. There are no node
     // words.
     let found = unsafe { requeue(from, to, wake, moved, expected.map(u64::from)) }?;

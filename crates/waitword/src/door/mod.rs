@@ -1,29 +1,33 @@
-//! The operations with futex(2)'s and futex2's own arguments and answers: raw addresses, numbers, flags, and the
-//! kernel's errors in the kernel's order. What a C ABI, a drop-in or an emulator calls.
+//! The raw futex interface: the operations with the arguments and results of futex(2) and futex2,
+//! that is, raw addresses, numbers, flags, and the kernel's errors in the kernel's order. For a C
+//! ABI, a drop-in or an emulator.
 //!
-//! * [`futex`] takes what the system call `futex` takes. A private word's wait, wake, requeue and
-//!   wake_op are served here; everything else (shared words, the PI family, unknown operations)
-//!   goes to the kernel. Operations of the PI family and others refuse each other's waiters on one
-//!   private word, as in the kernel.
-//! * [`futex_wait`], [`futex_wake`], [`futex_requeue`], [`futex_waitv`] take what the futex2 calls take, for
-//!   words of all four sizes; [`futex_wake_op`] is what futex2 lacks. Shared words go to the kernel as
-//!   [`Futex::shared`](crate::Futex::shared) says.
+//! * [`futex`] takes what the system call `futex` takes. Wait, wake, requeue and wake_op on a
+//!   private word are served here. Everything else (shared words, the PI family, unknown
+//!   operations) goes to the kernel. As in the kernel, an operation of the PI family refuses a
+//!   plain waiter on the same private word, and the other way round.
+//! * [`futex_wait`], [`futex_wake`], [`futex_requeue`], [`futex_waitv`] take what the futex2 calls
+//!   take, for words of all four sizes. [`futex_wake_op`] is missing in futex2. Shared words go to
+//!   the kernel as described at [`Futex::shared`](crate::Futex::shared).
 //!
-//! # Where the answers differ from the kernel's
+//! # Differences from the kernel
 //!
-//! * A bad address is read like any other: the process gets SIGSEGV where the kernel says `EFAULT`. Only
-//!   addresses in the first page and in the kernel's half are told apart, and answered with `EFAULT`.
-//! * `FUTEX_WAKE_OP` with an unknown comparison leaves the word alone; the kernel changes it first. Both say `ENOSYS`.
+//! * A bad address is read like any other: the process gets SIGSEGV where the kernel returns
+//!   `EFAULT`. Only addresses in the first page and in the kernel's half are detected; they get
+//!   `EFAULT`.
+//! * `FUTEX_WAKE_OP` with an unknown comparison leaves the word alone; the kernel changes it first.
+//!   Both return `ENOSYS`.
 //! * Sizes other than 32 bits work.
-//! * futex2's `MPOL` flag is accepted for private words and has no effect: it only says where waiters are to stand.
-//! * Where waiters of the PI family and others stand on one private word, the kernel goes by their
-//!   order, and refuses what comes upon a waiter of the other kind. Here each operation finds its
-//!   own kind first.
-//! * A handler that has interrupted this library inside a bucket gets `EINTR` from a wait, and 0 from a
-//!   wake that will be made as the bucket is left.
+//! * futex2's `MPOL` flag is accepted for private words and has no effect: it only sets where
+//!   waiters are queued.
+//! * If PI waiters and plain waiters are queued on one private word, the kernel goes by their order
+//!   and refuses an operation that reaches a waiter of the other kind. Here each operation finds
+//!   its own kind first.
+//! * A handler that has interrupted this library in a bucket section gets `EINTR` from a wait. From
+//!   a wake it gets 0; the wake is made as the section ends.
 //!
-//! All functions are safe to call in a forked child, and all but the waits in signal handlers. None touches
-//! `errno` or the heap.
+//! All functions are safe to call in a forked child, and all but the waits in signal handlers. None
+//! touches `errno` or the heap.
 
 pub(crate) mod classic;
 mod futex2;
@@ -39,7 +43,7 @@ pub use futex2::{
 
 use crate::futex::{RawFutex, Scope};
 
-/// `struct timespec` of the kernel, as both doors take it.
+/// The kernel's `struct timespec`, as both interfaces take it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Timespec {
@@ -50,7 +54,7 @@ pub struct Timespec {
 }
 
 impl Timespec {
-    /// The same for `sys`.
+    /// Converts to the type that `sys` uses.
     #[inline]
     fn for_sys(self) -> rustix::time::Timespec {
         rustix::time::Timespec {
@@ -60,18 +64,19 @@ impl Timespec {
     }
 }
 
-/// Addresses that can be told to be bad without touching them.
+/// What a call does with an address: decides which bad addresses are detected without touching
+/// them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     /// The word will be read.
     Read,
-    /// Only its address counts.
+    /// Only the address itself matters.
     Key,
 }
 
 impl Access {
-    /// What finding the waiters takes: the kernel looks up the memory of a shared word, and of a private
-    /// one only the address.
+    /// The access that finding the waiters takes. For a shared word, the kernel looks up the
+    /// memory; for a private word it uses only the address.
     fn of_key(scope: Scope) -> Self {
         match scope {
             Scope::Private => Access::Key,
@@ -80,7 +85,7 @@ impl Access {
     }
 }
 
-/// What the kernel finds wrong with an address, in its order.
+/// The kernel's checks of an address, in its order.
 fn check_address(futex: RawFutex, access: Access) -> Result<(), Errno> {
     let address = futex.word.address.addr();
     let span = futex.word.size.bytes() << u32::from(futex.numa);
@@ -96,13 +101,13 @@ fn check_address(futex: RawFutex, access: Access) -> Result<(), Errno> {
 
 const FIRST_PAGE: usize = 4096;
 
-/// The same for a time or a list, which is not null. It may be misaligned: the kernel copies it.
+/// The same for a time or a list that is not null. It may be misaligned: the kernel copies it.
 fn check_argument<T>(argument: *const T) -> Result<(), Errno> {
     let readable = (FIRST_PAGE..=isize::MAX as usize).contains(&argument.addr());
     readable.then_some(()).ok_or(Errno::FAULT)
 }
 
-/// Both doors' way to count: futex(2) and futex2 wake one if told to wake a negative number.
+/// The count of both interfaces: futex(2) and futex2 wake one waiter if the count is negative.
 fn at_least_one(count: i32) -> usize {
     count.max(1) as usize
 }

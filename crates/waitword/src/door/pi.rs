@@ -1,53 +1,54 @@
-//! Operations with priority inheritance beside plain ones, on one private word.
+//! Operations with priority inheritance and plain ones on the same private word.
 //!
-//! The kernel has one queue for a word, and answers EINVAL to an operation that comes upon a waiter
-//! of the other kind. Here the two kinds stand in two places:
+//! The kernel has one queue for a word and returns EINVAL to an operation that reaches a waiter of
+//! the other kind. Here the two kinds are queued in two places:
 //!
-//! | leaves a waiter | which stands |
-//! |-----------------|--------------|
+//! | waits by | queued |
+//! |----------|--------|
 //! | WAIT, WAIT_BITSET, `futex_wait`, `futex_waitv` | in our table |
 //! | ..., moved by REQUEUE, CMP_REQUEUE, `futex_requeue` | in our table, at the second word |
 //! | LOCK_PI, LOCK_PI2 | in the kernel |
 //! | WAIT_REQUEUE_PI | in the kernel |
 //! | ..., moved by CMP_REQUEUE_PI | in the kernel, at the second word |
 //!
-//! So each operation looks in its own place, and then asks whether a waiter of the other kind
-//! stands in the other one:
+//! So each operation looks in its own place first. Then it asks whether the other place has a
+//! waiter of the other kind:
 //!
-//! | looks for waiters | its own place | the other kind there | the kernel's answer |
-//! |-------------------|---------------|----------------------|---------------------|
-//! | WAKE, WAKE_BITSET, `futex_wake` | table | [`stands_in_kernel`], if it wants more than it found | EINVAL; those found first are awake |
-//! | REQUEUE, CMP_REQUEUE, `futex_requeue` | table | the same of the first word; the second is not looked at | the same |
-//! | WAKE_OP | table | the same of the first word, then, if it compares, of the second | EINVAL; the second word is changed, and its waiters sleep on if the first one's answer was this |
+//! | operation | its own place | asks for the other kind | the kernel's result |
+//! |-----------|---------------|-------------------------|---------------------|
+//! | WAKE, WAKE_BITSET, `futex_wake` | table | [`stands_in_kernel`], if it wants more than it found | EINVAL; the waiters found first are awake |
+//! | REQUEUE, CMP_REQUEUE, `futex_requeue` | table | the same for the first word; the second is not looked at | the same |
+//! | WAKE_OP | table | the same for the first word, then, if it compares, for the second | EINVAL; the second word is changed. If the EINVAL is for the first word, the second one's waiters sleep on |
 //! | LOCK_PI, LOCK_PI2, TRYLOCK_PI | kernel | [`stands_in_table`] | EDEADLK if the caller holds the word, else EINVAL |
 //! | UNLOCK_PI | kernel | the same | EPERM if the caller does not hold the word, else EINVAL |
-//! | CMP_REQUEUE_PI, the first word | kernel | the same, if it wants more than it found | EINVAL; those found first are moved |
+//! | CMP_REQUEUE_PI, the first word | kernel | the same, if it wants more than it found | EINVAL; the waiters found first are moved |
 //! | CMP_REQUEUE_PI, the second word | kernel | the same | EINVAL, if there is a waiter to move |
 //!
-//! A wait looks for no waiter.
+//! A wait looks for no waiters.
 //!
 //! # Both kinds on one word
 //!
-//! Then the kernel goes by the order of arrival, which is not known here. Each operation finds its
-//! own kind first, and answers EINVAL if it wants more. So it finds all that the kernel's would,
-//! and perhaps more.
+//! In this case the kernel goes by the order of arrival, which is not known here. Each operation
+//! finds its own kind first and returns EINVAL if it wants more. So it finds all the waiters that
+//! the kernel's operation would, and possibly more.
 //!
-//! Nor does the library know which waiter CMP_REQUEUE_PI would move first. If that thread holds the
-//! second word, and plain waiters stand there, the kernel answers EDEADLK; the library, EINVAL.
+//! The library also does not know which waiter CMP_REQUEUE_PI would move first. If that thread
+//! holds the second word and plain waiters are queued there, the kernel returns EDEADLK and the
+//! library EINVAL.
 //!
-//! # What it costs
+//! # Cost
 //!
-//! A process that makes no such call: a load of a flag for a wake that finds fewer than it asked
-//! for. From the first wait with priority inheritance on, [`EVER`], such a wake also asks the
-//! kernel, as it would without this library. The library's own priority-inheriting locks set no
-//! flag: no other operation meets their words.
+//! In a process that never makes a PI wait, a wake that finds fewer waiters than it asked for loads
+//! one flag. From the first wait with priority inheritance on ([`EVER`]), such a wake also asks the
+//! kernel, as it would without this library. The library's own priority-inheriting locks do not set
+//! the flag: no other operation meets their words.
 //!
-//! # Who comes first
+//! # Order
 //!
-//! A waiter that a caller knows to wait is found: one in the table was queued there before; one in
-//! the kernel has set [`EVER`] before it was queued. Of a waiter and an operation that come at the
-//! same time either may be first. A plain waiter that is queued just after LOCK_PI has looked
-//! stands behind that, as it may in the kernel.
+//! A waiter that the caller knows to be waiting is found: one in the table was queued there before;
+//! one in the kernel has set [`EVER`] before it was queued. If a waiter and an operation come at
+//! the same time, either may be first. A plain waiter that is queued just after LOCK_PI has looked
+//! is ordered after it, which may happen in the kernel too.
 
 use super::Errno;
 use super::classic::{Call, private_word};
@@ -70,35 +71,36 @@ const LOCK_PI2: i32 = 13;
 const PRIVATE_FLAG: i32 = 128;
 const CLOCK_REALTIME: i32 = 256;
 
-/// Whether this process has ever sent the kernel a wait with priority inheritance on a private
+/// Whether this process has ever asked the kernel for a wait with priority inheritance on a private
 /// word.
 static EVER: AtomicBool = AtomicBool::new(false);
 
-/// A wait with priority inheritance is about to be sent to the kernel.
+/// Call before a wait with priority inheritance is passed to the kernel.
 fn note_wait() {
-    // Relaxed: if another thread has set it, that one's fence, and below the kernel's, make it
-    // known.
+    // Relaxed: if another thread has set it, that thread's fence and, further down, the kernel's
+    // own make it known.
     if !EVER.load(Ordering::Relaxed) {
         EVER.store(true, Ordering::Relaxed);
-        // A waker changes the word, has a fence, and reads this; the kernel compares the word after
-        // this one.
+        // A waker changes the word, makes a fence, and reads the flag. The kernel compares the word
+        // after this fence.
         full_fence();
     }
 }
 
-/// Whether a waiter with priority inheritance may stand anywhere in the kernel.
+/// Whether the kernel may have any waiter with priority inheritance.
 #[inline]
 fn may_stand_in_kernel() -> bool {
-    // Relaxed: behind the fence of the look at the table.
+    // Relaxed: read after the fence of the look at the table.
     EVER.load(Ordering::Relaxed)
 }
 
-/// Whether a waiter with priority inheritance stands on this word.
+/// Whether a waiter with priority inheritance is queued on this word.
 #[cold]
 fn stands_in_kernel(word: RawFutex) -> bool {
     const REQUEUE: usize = 3;
     let address = word.word.address.expose_provenance();
-    // Of a word onto itself: it moves and wakes nobody, and is refused if there is such a waiter.
+    // A requeue of the word to itself. It moves and wakes no thread, and is refused if there is
+    // such a waiter.
     let question = [
         address,
         REQUEUE | PRIVATE_FLAG as usize,
@@ -112,10 +114,10 @@ fn stands_in_kernel(word: RawFutex) -> bool {
     answer == Err(Errno::INVAL)
 }
 
-/// How many were found where plain waiters stand.
+/// Checks the number of waiters found in the place of plain waiters. Returns `count`.
 ///
 /// # Errors
-/// `EINVAL` if more were wanted, and a waiter with priority inheritance stands on the word.
+/// `EINVAL` if more were wanted and a waiter with priority inheritance is queued on the word.
 #[inline]
 pub(super) fn found(count: usize, wanted: usize, word: RawFutex) -> Result<usize, Errno> {
     let is_known_to_kernel =
@@ -141,19 +143,19 @@ pub(super) unsafe fn wake_op(
     second_count: usize,
     op: RawWakeOp,
 ) -> Result<usize, Errno> {
-    // SAFETY: forwards this function's own contract.
+    // SAFETY: this function's own contract.
     let (first_key, second_key) = unsafe { (first.key()?, second.key()?) };
-    // Brings the word's page in before the buckets are locked.
-    // SAFETY: forwards this function's own contract.
+    // Faults the word's page in before the buckets are locked.
+    // SAFETY: this function's own contract.
     unsafe { second.word.load() };
     let compares = Cell::new(false);
     let change = || {
-        // SAFETY: forwards this function's own contract.
+        // SAFETY: this function's own contract.
         let before = unsafe { op.apply(second.word) };
         compares.set(op.compares(before, second.word.size));
         compares.get()
     };
-    // If the first word's answer is an error, the second one's waiters are not to be woken.
+    // If the result for the first word is an error, the second word's waiters must not be woken.
     let is_refused = found(0, count, first).is_err();
     let first_pass = if is_refused { 0 } else { second_count };
     let waiters = waiter_table();
@@ -161,7 +163,7 @@ pub(super) unsafe fn wake_op(
     let (of_first, mut of_second) = private::wake_op(
         waiters, first_key, count, second_key, first_pass, change, both,
     );
-    // Behind the change, too, which may have been of this word.
+    // Checked again after the change, which may have been of this word.
     found(of_first, count, first)?;
     if !compares.get() {
         return Ok(of_first);
@@ -172,9 +174,9 @@ pub(super) unsafe fn wake_op(
     Ok(of_first + found(of_second, second_count, second)?)
 }
 
-/// Whether a plain waiter stands on this word.
+/// Whether a plain waiter is queued on this word.
 fn stands_in_table(word: RawFutex) -> bool {
-    // A handler that interrupted its own thread inside a bucket cannot look.
+    // A handler that interrupted its own thread in a bucket section cannot look.
     if is_inside() {
         return false;
     }
@@ -186,9 +188,9 @@ fn stands_in_table(word: RawFutex) -> bool {
     waiter_table.find_waiters(key).is_some() && waiter_table.lock_queue(key).has_waiters()
 }
 
-/// Whether plain waiters stand on this word, and no others: then no operation with priority
-/// inheritance may add to them. Of a word that cannot be read (waiters can be moved there) the
-/// kernel says so.
+/// Whether the word has plain waiters and no others: then an operation with priority inheritance
+/// must not add to them. If the word cannot be read (waiters can be moved to such a word), the
+/// kernel reports that.
 fn is_plain(word: RawFutex) -> bool {
     stands_in_table(word) && is_readable(word) && !(may_stand_in_kernel() && stands_in_kernel(word))
 }
@@ -204,14 +206,13 @@ fn is_readable(word: RawFutex) -> bool {
         address,
         0,
     ];
-    // SAFETY: wakes nobody and moves nobody; the kernel reads the word, if it can.
+    // SAFETY: the call wakes and moves no thread; the kernel reads the word, if it can.
     let answer = unsafe { sys::futex::raw(question) };
     answer != Err(Errno::FAULT)
 }
 
-/// What an operation with priority inheritance on private words comes to, because plain waiters
-/// stand there. `None`: to whatever the kernel says, which is to be asked; also for all other
-/// operations.
+/// The result of an operation with priority inheritance on private words, if plain waiters
+/// determine it. `None`, also for all other operations: the kernel determines it and must be asked.
 ///
 /// # Safety
 /// As [`futex`](super::futex).
@@ -219,15 +220,15 @@ pub(super) unsafe fn answer(call: &Call) -> Option<Result<usize, Errno>> {
     let by_wall_clock = call.op & CLOCK_REALTIME != 0;
     let word = private_word(call.uaddr);
     match (call.op & !CLOCK_REALTIME) ^ PRIVATE_FLAG {
-        // The flag is refused, by the kernel.
+        // The kernel refuses this flag here.
         LOCK_PI | TRYLOCK_PI | UNLOCK_PI if by_wall_clock => None,
         command @ (LOCK_PI | LOCK_PI2 | TRYLOCK_PI) => {
             let is_wait = command != TRYLOCK_PI;
             if is_wait {
                 note_wait();
             }
-            // SAFETY: called only if the word is plain, and so was read; waiters stand on aligned
-            // words.
+            // SAFETY: called only if the word is plain. Then it was readable, and aligned, since
+            // waiters are queued on it.
             let refused = || match unsafe { is_callers(word) } {
                 true => Errno::DEADLK,
                 false => Errno::INVAL,
@@ -247,27 +248,26 @@ pub(super) unsafe fn answer(call: &Call) -> Option<Result<usize, Errno>> {
             note_wait();
             None
         }
-        // SAFETY: forwards this function's own contract.
+        // SAFETY: this function's own contract.
         CMP_REQUEUE_PI if !by_wall_clock => Some(unsafe { cmp_requeue(call) }),
         _ => None,
     }
 }
 
-/// Whether the word says that the calling thread holds it.
+/// Whether the calling thread holds the word, according to its value.
 ///
 /// # Safety
 /// It is mapped and aligned.
 unsafe fn is_callers(word: RawFutex) -> bool {
     const TID_MASK: u64 = 0x3fff_ffff;
-    // SAFETY: forwards this function's own contract.
+    // SAFETY: this function's own contract.
     unsafe { word.word.load() & TID_MASK == tid().into() }
 }
 
-/// On which no waiter stands, and to which none asks to be moved. Always 0.
+/// A word without waiters that no waiter asks to be moved to. Always 0.
 static NOWHERE: AtomicU32 = AtomicU32::new(0);
 
-/// What the kernel finds wrong with the time of a wait, if there is one, before it looks at the
-/// word.
+/// The kernel's error for the time of a wait, if there is one: it is checked before the word.
 fn wrong_with_time(time: usize) -> Option<Errno> {
     const WAIT_BITSET: usize = 9;
     if time == 0 {
@@ -289,8 +289,8 @@ fn wrong_with_time(time: usize) -> Option<Errno> {
 unsafe fn cmp_requeue(call: &Call) -> Result<usize, Errno> {
     let [from, to] = [call.uaddr, call.uaddr2].map(private_word);
     let is_refused = call.uaddr != call.uaddr2 && is_plain(to);
-    // If the target has plain waiters, the kernel is asked to move to `NOWHERE`. No waiter waits to
-    // be moved there, so the kernel refuses (EINVAL) to move one, and checks everything else as
+    // If the target has plain waiters, ask the kernel to move to `NOWHERE` instead. No waiter waits
+    // to be moved there, so the kernel refuses (EINVAL) to move one, and checks everything else as
     // usual.
     let call = Call {
         uaddr2: if is_refused {
@@ -300,7 +300,7 @@ unsafe fn cmp_requeue(call: &Call) -> Result<usize, Errno> {
         },
         ..*call
     };
-    // SAFETY: forwards this function's own contract; `NOWHERE` is a word of ours.
+    // SAFETY: this function's own contract; `NOWHERE` is a word of ours.
     let moved = unsafe { call.send()? };
     let wanted = (call.timeout_or_val2 as i32 as usize).saturating_add(1);
     if moved < wanted && stands_in_table(from) {

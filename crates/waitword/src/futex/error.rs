@@ -1,38 +1,40 @@
-//! Why an operation did not do what was asked.
+//! Why an operation failed.
 
 use crate::private::OutOfMemory;
 use crate::sys::Errno;
 use core::fmt;
 
-/// Why an operation did not do what was asked. [`raw_os_error`](Self::raw_os_error) gives the number that
-/// the kernel has for it.
+/// Why an operation failed. [`raw_os_error`](Self::raw_os_error) returns the kernel's number for
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Error {
     /// The word does not hold the expected value (`EAGAIN`).
     Mismatch,
-    /// The deadline has passed, and nobody woke the waiter (`ETIMEDOUT`).
+    /// The deadline passed before the waiter was woken (`ETIMEDOUT`).
     TimedOut,
-    /// A signal handler ran (`EINTR`), as signal(7) says: if it was installed without `SA_RESTART`, or the
-    /// wait has a deadline. Where the kernel's `futex_waitv` does the waiting (a shared 64-bit word,
-    /// [`wait_any`](crate::wait_any) with a shared word) a wait with a deadline is restarted too. A wait in
-    /// a child that was forked by the handler ends so as well. While memory is too short for a place to
-    /// sleep in, signals do not end a wait.
+    /// A signal handler ran (`EINTR`). As described in signal(7), this ends a wait if the handler
+    /// was installed without `SA_RESTART` or if the wait has a deadline. Where the kernel's
+    /// `futex_waitv` does the waiting (a shared 64-bit word, or [`wait_any`](crate::wait_any) with
+    /// a shared word), a wait with a deadline is restarted too. A wait in a child that was forked
+    /// by the handler also ends this way. While there is no memory for a place to sleep in, signals
+    /// do not end a wait.
     Interrupted,
     /// The running kernel cannot do this for a process-shared word of this size (`ENOSYS`): see
     /// [`Futex::shared`](crate::Futex::shared).
     Unsupported,
     /// The machine has no such NUMA node (`EINVAL`).
     NoSuchNode,
-    /// A private word and a shared one in an operation on two words (`EINVAL`).
+    /// An operation on two words was given a private and a shared one (`EINVAL`).
     DifferentScopes,
     /// No words to wait for (`EINVAL`).
     NoWords,
-    /// More words than can be waited for at once (`EINVAL`): see [`wait_any`](crate::wait_any).
+    /// More words than one call can wait for (`EINVAL`): see [`wait_any`](crate::wait_any).
     TooManyWords,
-    /// Memory is short (`ENOMEM`).
+    /// Out of memory (`ENOMEM`).
     OutOfMemory,
-    /// The kernel refused for a reason of its own, for instance `EFAULT` for memory that cannot be shared.
+    /// The kernel refused for another reason, for instance `EFAULT` for memory that cannot be
+    /// shared.
     Kernel(i32),
 }
 

@@ -1,4 +1,4 @@
-//! What the operations are called on.
+//! The handles that the operations are called on.
 
 use super::{Error, Scope};
 use crate::private::{Key, Place, waiter_table};
@@ -6,7 +6,8 @@ use crate::sys;
 use crate::word::{FutexWord, NumaWord, Word, WordPtr};
 use core::marker::PhantomData;
 
-/// A word to wait on: which one, and in which world its waiters stand. Costs nothing to make.
+/// A word to wait on, and whether its waiters are queued in this process or in the kernel. Free to
+/// construct.
 ///
 /// ```
 /// use std::sync::atomic::AtomicU64;
@@ -36,11 +37,11 @@ impl<A: FutexWord> core::fmt::Debug for Futex<'_, A> {
     }
 }
 
-// SAFETY: a handle is a shared reference to an atomic, or to a pair of them, and those are Sync
-// (`FutexWord` asks for it). Every operation on it may be called by any thread.
+// SAFETY: a handle is a shared reference to an atomic or to a pair of atomics, and those are Sync
+// (`FutexWord` requires it). Any thread may call every operation on it.
 unsafe impl<A: FutexWord> Send for Futex<'_, A> {}
-// SAFETY: a shared handle can only be copied, and a copy may be used by any thread, as it may be
-// sent to any.
+// SAFETY: all that can be done with a shared handle is to copy it, and any thread may use a copy,
+// because a handle may be sent to any thread.
 unsafe impl<A: FutexWord> Sync for Futex<'_, A> {}
 
 impl<'a, A: FutexWord> Futex<'a, A> {
@@ -58,47 +59,50 @@ impl<'a, A: FutexWord> Futex<'a, A> {
         }
     }
 
-    /// A word of this process (Eric Dumazet's PRIVATE futexes, 2007). Its waiters stand in a table in the
-    /// process itself, by address; two threads must see the word at the same address, which is so for all
-    /// memory of a process that is not mapped twice.
+    /// A word of this process (Eric Dumazet's PRIVATE futexes, 2007). Its waiters are queued by
+    /// address in a table in the process itself. All threads must use the same address for the
+    /// word, which holds for all memory that the process has not mapped twice.
     pub const fn private(word: &'a A) -> Self {
         Self::new(word, Scope::Private, false)
     }
 
-    /// A private word whose waiters stand on the NUMA node that it names (see [`NumaWord`]). The node is part
-    /// of what a waiter is found by: a wake of the plain word does not find a waiter of the pair.
+    /// A private word whose waiters are queued on the NUMA node that it names (see [`NumaWord`]).
+    /// The node is part of the key that waiters are found by: a wake of the plain word does not
+    /// find a waiter of the pair.
     pub const fn numa(pair: &'a NumaWord<A>) -> Self {
-        // Not that of `value`, with which it begins: the pointer leads to the node word too.
+        // A pointer to the pair, not to `value` at its start: it must be valid for the node word
+        // too.
         let address: *const NumaWord<A> = pair;
         Self::new(address.cast(), Scope::Private, true)
     }
 
-    /// A word in memory that several processes map, at whatever address each does. Its waiters stand in
-    /// the kernel, which knows 32-bit words only; what that means for each size:
+    /// A word in memory that several processes map, each at any address. Its waiters are queued in
+    /// the kernel, which supports 32-bit words only. What that means for each size:
     ///
     /// | size | wait, wake | mask | requeue, cmp_requeue | wake_op |
     /// |------|------------|------|----------------------|---------|
     /// | 32 bits | the kernel's own | 32 bits | the kernel's own, atomic | the kernel's own, atomic, if both constants fit into its 12 bits and no count is 0; otherwise the change first, then the wakes |
-    /// | 64 bits | `futex_waitv` on both halves (Linux 5.16; before that [`Error::Unsupported`]); wakes reach the low half | waiting with a mask other than ANY is [`Error::Unsupported`] | the kernel's own on the low half; of the expected value the low half is compared atomically with the move, the high half just before | the change first, then the wakes |
-    /// | 8, 16 bits | the kernel's own on the aligned 32 bits around the word; masks keep neighbours apart | as wide as the word | those who should be moved are woken; the expected value is compared just before | the change first, then the wakes |
+    /// | 64 bits | `futex_waitv` on both halves (Linux 5.16; before that [`Error::Unsupported`]); wakes go to the low half | waiting with a mask other than ANY is [`Error::Unsupported`] | the kernel's own on the low half; the low half of the expected value is compared atomically with the move, the high half just before | the change first, then the wakes |
+    /// | 8, 16 bits | the kernel's own on the aligned 32 bits around the word; masks keep neighbours apart | as wide as the word | the waiters to be moved are woken instead; the expected value is compared just before | the change first, then the wakes |
     ///
-    /// "The change first, then the wakes" is safe in the usual sense: whoever waited before the change is
-    /// found by the wakes. A thread that begins to wait in between may be woken too.
+    /// "The change first, then the wakes" is safe in the usual sense: the wakes find every thread
+    /// that waited before the change. A thread that begins to wait in between may be woken too.
     ///
-    /// An 8 or 16-bit wait begins anew when a neighbour in the same 32 bits changes just as it begins. Beside a
-    /// neighbour that is changed without pause it may take long to be queued; until then a wake does not count it,
-    /// and a signal does not end it. A change of its own word, or its deadline, does.
+    /// A wait on an 8 or 16-bit word starts over if a neighbour in the same 32 bits changes just as
+    /// the wait begins. Next to a neighbour that changes constantly, it may take long until the
+    /// waiter is queued. Until then a wake does not count it and a signal does not end its wait. A
+    /// change of its own word or its deadline does.
     ///
-    /// One thing the kernel does not promise: a waiter that was moved by a requeue and then wakes up for another
-    /// reason than a wake (a signal whose handler restarts the call) goes back to wait on its first
-    /// word, if that still holds the expected value. So after a shared requeue, whoever relies on the second
-    /// word alone must have changed the first.
+    /// The kernel leaves one gap: a waiter that was moved by a requeue and then wakes up for a
+    /// reason other than a wake (a signal whose handler restarts the call) waits on its first word
+    /// again, if that still holds the expected value. So if you rely on the second word alone after
+    /// a shared requeue, you must have changed the first.
     ///
-    /// A word is to be used at one size only. In particular, a 32-bit futex that overlaps an 8 or 16-bit
-    /// one finds the other's waiters.
+    /// Use a word at one size only. In particular, a 32-bit futex that overlaps an 8 or 16-bit one
+    /// finds the other's waiters.
     ///
-    /// The memory may be written by processes that we do not trust: they can make a waiter wait or wake, and
-    /// no more.
+    /// Untrusted processes may write to the memory: they can make a waiter wait or wake up, and
+    /// nothing else.
     pub const fn shared(word: &'a A) -> Self {
         Self::new(word, Scope::Shared, false)
     }
@@ -114,7 +118,7 @@ pub(crate) struct RawFutex {
 }
 
 impl RawFutex {
-    /// Where the private word's waiters stand.
+    /// The key under which the private word's waiters are queued.
     ///
     /// # Errors
     /// [`Error::NoSuchNode`].
@@ -125,7 +129,7 @@ impl RawFutex {
     #[inline]
     pub(crate) unsafe fn key(self) -> Result<Key, Error> {
         let place = if self.numa {
-            // SAFETY: there is a node word: forwards this function's own contract.
+            // SAFETY: there is a node word; the rest is this function's own contract.
             unsafe { self.node_place()? }
         } else {
             Place::Anywhere
@@ -136,7 +140,7 @@ impl RawFutex {
         })
     }
 
-    /// Reads the node word; -1 is replaced by the node that we run on, as FUTEX2_NUMA has it.
+    /// Reads the node word. If it holds -1, replaces that by the current node, as FUTEX2_NUMA does.
     ///
     /// # Safety
     /// There is a node word; and as [`key`](Self::key).
@@ -152,12 +156,13 @@ impl RawFutex {
         let mut node = unsafe { node_word.load() };
         if node == size.all_bits() {
             let here = u64::from(sys::numa::current_node()) & size.all_bits();
-            // SAFETY: as for the load; and it holds -1, or did just now, so it is writable, by the
-            // same contract. Of several threads the first decides.
+            // SAFETY: as for the load. The node word holds -1, or held it just now, so it is
+            // writable, by the same contract. If several threads get here, the first one decides.
             node = unsafe { node_word.replace(node, here) };
         }
         let number = u32::try_from(node).map_err(|_| Error::NoSuchNode)?;
-        // A node may exist that the table has no memory on: because it must not, or for its high number.
+        // A node may exist without table memory on it: because the table may not use it, or because
+        // its number is too high.
         if waiter_table().has_node(number) || sys::numa::exists(number) {
             Ok(Place::OnNode(number))
         } else {

@@ -1,7 +1,9 @@
-//! The operations, a file each. They know words, both worlds, and no lock that is built from them.
+//! The futex operations, one file each. They know words and both scopes, but no lock that is built
+//! on them.
 //!
-//! Each file has two floors: a method of [`Futex`], which the type system keeps from most mistakes, and a
-//! function on [`RawFutex`], which the doors (`door`) call too, once they have checked what a C caller passed.
+//! Each file has two layers: a method of [`Futex`], in which the type system rules out most
+//! mistakes, and a function on [`RawFutex`]. The raw futex interface (`door`) also calls the
+//! latter, after it has checked what a C caller passed.
 
 mod error;
 #[cfg(not(loom))]
@@ -30,7 +32,7 @@ pub use wait::WaitOptions;
 #[cfg(not(loom))]
 pub use wait_any::{Expecting, WAIT_ANY_MAX, wait_any};
 
-/// Who can wait on a word and wake its waiters.
+/// Which threads can wait on a word and wake its waiters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// The threads of this process.

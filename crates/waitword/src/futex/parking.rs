@@ -1,18 +1,19 @@
-//! Parking: the wait and the wake that locks are built from. As `wait` and `wake`, but what the lock changes in
-//! its own word is changed *under the bucket's lock*, in one step with the queue.
+//! Parking: the wait and the wake that locks are built from. Like `wait` and `wake`, but the lock
+//! changes its own word *under the bucket lock*, in one step with the change of the queue.
 //!
-//! So a lock's "somebody waits" bit can be exact, a lock can be handed over to the very thread that is woken, and
-//! the last thing that an unlock does to the word is to release it: whoever takes the lock next may
-//! free its memory at once (glibc bug 13690).
+//! So a lock's "has waiters" bit can be exact, and a lock can be handed off to the very thread that
+//! is woken. An unlock touches the word last when it releases it: the next holder may free the
+//! lock's memory at once (glibc bug 13690).
 //!
 //! # The contract of every callback
 //!
-//! It runs at most once, with one bucket locked (for [`unpark_requeue`], two). It may load and change the lock's
-//! own words. It makes no system call, allocates nothing, touches no other lock, does not panic and does not
-//! come back into this crate. The word's page is at hand: the caller has touched it just before.
+//! It runs at most once, with one bucket locked (two for [`unpark_requeue`]). It may load and
+//! change the lock's own words. It makes no system call, does not allocate, touches no other lock,
+//! does not panic and does not call back into this crate. The word's page is present: the caller
+//! has touched it just before.
 //!
-//! None of these functions is for signal handlers: a handler must not lock, and what it may do (post a
-//! semaphore, set an event) is built on `wake`.
+//! None of these functions is for signal handlers. A handler must not lock, and what it may do
+//! (post a semaphore, set an event) is built on `wake`.
 
 use crate::park::{Ended, Parker, Until};
 use crate::private::{
@@ -21,10 +22,11 @@ use crate::private::{
 use crate::sys::clock::Deadline;
 use core::cell::Cell;
 
-/// What a waker tells those whom it wakes. 0 is "look again"; the rest is each lock's own.
+/// What a waker tells the waiters it wakes. 0 means "look again"; each lock defines the other
+/// values.
 pub(crate) type Token = u8;
 
-/// What is told to those who are woken together: all the same, or the first of them something else.
+/// The tokens for waiters that are woken together: one for the first and one for the others.
 #[derive(Clone, Copy)]
 pub(crate) struct Tokens {
     pub(crate) first: Token,
@@ -51,29 +53,30 @@ impl Tokens {
 /// How [`park`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parked {
-    /// Woken, and told this.
+    /// Woken, with this token.
     Woken(Token),
-    /// `validate` said no: it did not sleep.
+    /// `validate` returned false: the thread did not sleep.
     Invalid,
-    /// The deadline has passed. It has left the queue; nobody has woken it or will.
+    /// The deadline has passed. The waiter has left the queue; it was not woken and will not be.
     TimedOut,
-    /// Somebody asked for it (`park/interrupt.rs`), or nobody can queue here (from a handler that interrupted a bucket
-    /// section), or this is a child that was forked by a handler in the middle of the wait. It is not in the queue.
+    /// Another thread interrupted the wait (`park/interrupt.rs`), or this is a handler that
+    /// interrupted a bucket section and cannot queue, or this is a child forked by a handler in the
+    /// middle of the wait. The waiter is not in the queue.
     Interrupted,
 }
 
-/// What a waiter is in its queue.
+/// A waiter's properties in its queue.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
-    /// What wakers choose by: any bits but none.
+    /// What wakers choose by: any bits, but not 0.
     pub(crate) kind: u64,
-    /// Which waiters it stands in front of: those of a lower place. Of a real-time thread its
-    /// priority, of all others 0, unless the lock has its own order.
+    /// A waiter is queued in front of those with a lower place. For a real-time thread this is its
+    /// priority and for all others 0, unless the lock has its own order.
     pub(crate) place: u8,
 }
 
 impl Entry {
-    /// The calling thread, in the order of real-time priorities.
+    /// For the calling thread, ordered by real-time priority.
     #[inline]
     pub(crate) fn of_this_thread(kind: u64) -> Self {
         let place = crate::sys::sched::priority();
@@ -81,15 +84,16 @@ impl Entry {
     }
 }
 
-/// Queues on `key` as this `entry` if `validate` says so, behind those of the same and of higher
-/// places, and sleeps.
+/// If `validate` returns true, queues on `key` as this `entry`, behind the waiters of the same and
+/// of higher places, and sleeps.
 ///
-/// * `validate` runs under the bucket's lock: announce the waiter in the lock's word, or say no.
-/// * `left` runs under the bucket's lock if the waiter gives up (deadline, signal); it is told whether others
-///   still wait on the key.
+/// * `validate` runs under the bucket lock. It announces the waiter in the lock's word, or returns
+///   false.
+/// * `left` runs under the bucket lock if the waiter gives up (deadline, signal). Its argument is
+///   whether other threads still wait on the key.
 ///
-/// A waiter that [`unpark_requeue`] has moved to another key stays there whatever the deadline says: it was
-/// signalled, and whoever wakes the other key's waiters wakes it.
+/// A waiter that [`unpark_requeue`] has moved to another key stays there whatever the deadline: it
+/// was signalled, and a wake of the other key will wake it.
 #[inline]
 pub(crate) fn park<'u>(
     waiter_table: &WaiterTable,
@@ -100,16 +104,18 @@ pub(crate) fn park<'u>(
     left: impl FnOnce(bool),
 ) -> Parked {
     let queue = |registration: Registration<'_>, node: &Node| {
-        // SAFETY: the node is new and has the registered key: `park_node` makes it and registers.
-        // It keeps it in its frame until it is notified or withdrawn (`sleep`).
+        // SAFETY: `park_node` makes the node with the key that it registers, so the node is new and
+        // has the registered key. It keeps the node in its frame until the node is notified or
+        // withdrawn (`sleep`).
         unsafe { registration.push(node) };
     };
     let left = |queue: &Queue<'_>| left(queue.has_waiters());
     park_queued(waiter_table, key, entry, until, validate, queue, left)
 }
 
-/// [`park`] at a condvar, from which [`unpark_requeue`] may move it to the mutex at this address. `before_sleep` runs with no bucket locked, once
-/// the waiter is queued: from here on a waker finds it. It may do anything but park.
+/// [`park`] at a condvar, from which [`unpark_requeue`] may move the waiter to the mutex at this
+/// address. `before_sleep` runs with no bucket locked, after the waiter is queued: a waker can find
+/// it from then on. It may do anything but park.
 #[inline]
 #[expect(clippy::too_many_arguments, reason = "each is a step of its own")]
 pub(crate) fn park_bound_to<'u>(
@@ -123,9 +129,9 @@ pub(crate) fn park_bound_to<'u>(
     left: impl FnOnce(bool),
 ) -> Parked {
     let queue = |registration: Registration<'_>, node: &Node| {
-        // SAFETY: the node is new and has the registered key: `park_node` makes it, with the key
-        // that is passed on here to both. It keeps it in its frame until it is notified or
-        // withdrawn (`sleep`).
+        // SAFETY: `park_node` makes the node with the key that it registers (both are passed on
+        // from here), so the node is new and has the registered key. It keeps the node in its frame
+        // until the node is notified or withdrawn (`sleep`).
         unsafe { registration.push(node) };
         before_sleep();
     };
@@ -134,7 +140,7 @@ pub(crate) fn park_bound_to<'u>(
     park_node(waiter_table, key, node, until, validate, queue, left)
 }
 
-/// [`park`] in front of those of the same place, for one that has waited before.
+/// [`park`] in front of the waiters of the same place, for a thread that has waited before.
 #[inline]
 pub(crate) fn park_in_front<'u>(
     waiter_table: &WaiterTable,
@@ -145,16 +151,17 @@ pub(crate) fn park_in_front<'u>(
     left: impl FnOnce(bool),
 ) -> Parked {
     let queue = |registration: Registration<'_>, node: &Node| {
-        // SAFETY: the node is new and has the registered key: `park_node` makes it and registers.
-        // It keeps it in its frame until it is notified or withdrawn (`sleep`).
+        // SAFETY: `park_node` makes the node with the key that it registers, so the node is new and
+        // has the registered key. It keeps the node in its frame until the node is notified or
+        // withdrawn (`sleep`).
         unsafe { registration.push_in_front(node) };
     };
     let left = |queue: &Queue<'_>| left(queue.has_waiters());
     park_queued(waiter_table, key, entry, until, validate, queue, left)
 }
 
-/// [`park`] where `left` is told *which* waiters remain on the key: their kinds, or-ed; 0 if there
-/// is none. It passes the whole queue.
+/// [`park`] where `left` receives *which* waiters remain on the key: their kinds, or-ed together; 0
+/// if there are none. It walks the whole queue.
 #[inline]
 pub(crate) fn park_among_kinds<'u>(
     waiter_table: &WaiterTable,
@@ -165,8 +172,9 @@ pub(crate) fn park_among_kinds<'u>(
     left: impl FnOnce(u64),
 ) -> Parked {
     let queue = |registration: Registration<'_>, node: &Node| {
-        // SAFETY: the node is new and has the registered key: `park_node` makes it and registers.
-        // It keeps it in its frame until it is notified or withdrawn (`sleep`).
+        // SAFETY: `park_node` makes the node with the key that it registers, so the node is new and
+        // has the registered key. It keeps the node in its frame until the node is notified or
+        // withdrawn (`sleep`).
         unsafe { registration.push(node) };
     };
     let left = |queue: &Queue<'_>| left(queue.kinds());
@@ -217,10 +225,11 @@ fn park_node<'u>(
     sleep(waiter_table, &parker, &node, key, until, left)
 }
 
-/// Queues on `key` in the place of another: if `choose` takes somebody of those who wait there, that one is woken
-/// with `token`, and the caller sleeps, all in one step. If it takes nobody, the answer is [`Parked::Invalid`].
+/// Replaces another waiter in the queue of `key`: if `choose` takes a waiter, that waiter is woken
+/// with `token` and the caller sleeps, all in one step. If it takes none, returns
+/// [`Parked::Invalid`].
 ///
-/// The rest is as [`park`] has it.
+/// The rest is as for [`park`].
 #[inline]
 pub(crate) fn park_instead_of<'u>(
     waiter_table: &WaiterTable,
@@ -243,8 +252,8 @@ pub(crate) fn park_instead_of<'u>(
         return Parked::Invalid;
     }
     Tokens::from(token).tell(&claimed);
-    // SAFETY: the node is new and has the registered key. `sleep`, below, returns once it is
-    // notified or withdrawn, and only then is this frame left.
+    // SAFETY: the node is new and has the registered key. `sleep`, below, returns only after it is
+    // notified or withdrawn, and this frame is left only after that.
     unsafe { registration.push(&node) };
     claimed.notify(&waiter_table.parkers);
     let left = |queue: &Queue<'_>| left(queue.has_waiters());
@@ -280,16 +289,16 @@ fn sleep<'u>(
             Ended::Interrupted => Parked::Interrupted,
         };
     }
-    // Claimed or moved meanwhile: notice comes.
+    // Claimed or moved in the meantime: a notice will come.
     parker.park_uninterrupted(&node.notice);
     Parked::Woken(node.token())
 }
 
-/// Wakes those of `key`'s waiters, in the order of the queue, whom `choose` takes, and tells them the
-/// tokens that `change` returns; how many.
+/// Wakes those waiters of `key` that `choose` takes, in queue order, and gives them the tokens that
+/// `change` returns. Returns the number woken.
 ///
-/// `choose` is given each waiter's kind, and `change` what came of it: both under the bucket's lock. `change`
-/// runs even if nobody waits, and may be the last to touch the lock's memory.
+/// `choose` receives each waiter's kind and `change` the outcome; both run under the bucket lock.
+/// `change` runs even if there are no waiters. It may be the last access to the lock's memory.
 #[inline]
 pub(crate) fn unpark<T: Into<Tokens>>(
     waiter_table: &WaiterTable,
@@ -305,8 +314,8 @@ pub(crate) fn unpark<T: Into<Tokens>>(
     claimed.notify(&waiter_table.parkers)
 }
 
-/// [`unpark`] of the first in the queue, if there is one and `takes` takes its kind. `change` is
-/// told the kind of the one that is woken, and whether others still wait.
+/// [`unpark`] of the first waiter in the queue, if there is one and `takes` accepts its kind.
+/// `change` receives the kind of the woken waiter and whether other threads still wait.
 #[inline]
 pub(crate) fn unpark_one(
     waiter_table: &WaiterTable,
@@ -326,7 +335,8 @@ pub(crate) fn unpark_one(
     unpark(waiter_table, key, choose, change)
 }
 
-/// [`unpark`] of the one, among the first `look_through`, whose kind `rank` ranks highest; the first of equals.
+/// [`unpark`] of the waiter whose kind `rank` ranks highest among the first `look_through`; of
+/// equals, the first.
 pub(crate) fn unpark_highest(
     waiter_table: &WaiterTable,
     key: Key,
@@ -366,28 +376,28 @@ pub(crate) fn unpark_highest(
     claimed.notify(&waiter_table.parkers)
 }
 
-/// What to do with the waiters of a word: wake so many, move so many of the others.
+/// What to do with the waiters of a word: how many to wake, and how many of the others to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) wake: usize,
     pub(crate) moved: usize,
 }
 
-/// What came of a [`Plan`].
+/// The outcome of a [`Plan`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Requeued {
     pub(crate) woken: usize,
     pub(crate) moved: usize,
-    /// Whether others still wait on the first key.
+    /// Whether other threads still wait on the first key.
     pub(crate) more: bool,
 }
 
-/// Wakes some of the waiters of `from`, a condvar, who are [bound to](park_bound_to) `mutex`, and moves some behind those of `to`, that mutex's
-/// key; what came of it.
+/// Of the waiters of the condvar `from` that are [bound to](park_bound_to) `mutex`, wakes some and
+/// moves some behind the waiters of `to`, that mutex's key. Returns the outcome.
 ///
-/// `plan` and `change` run under the locks of both buckets: before and after the queues are
-/// changed. `plan` is given the kind of the first of those waiters. If there is none, `change`
-/// alone runs; those who are woken are told the tokens that it returns.
+/// `plan` and `change` run under the locks of both buckets, before and after the queues are
+/// changed. `plan` receives the kind of the first such waiter. If there is none, only `change`
+/// runs. The woken waiters get the tokens that `change` returns.
 #[inline]
 pub(crate) fn unpark_requeue<T: Into<Tokens>>(
     waiter_table: &WaiterTable,

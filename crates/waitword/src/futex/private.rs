@@ -1,13 +1,12 @@
-//! The operations on private words, written on any [`WaiterTable`]: the process's own, or a model's.
+//! The operations on private words, for any [`WaiterTable`]: the process's own or a model's.
 //!
-//! The caller passes what to look at as a check; it runs under the bucket lock and does no more than
-//! compare the word.
+//! The caller passes a check of the word. It runs under the bucket lock and only compares the word.
 
 use super::Error;
 use crate::park::{Ended, Until};
 use crate::private::{Claimed, Found, Key, Node, WaiterTable, is_inside, leave_note};
 
-/// Waits on `key` if `as_expected` says so under the bucket's lock.
+/// Waits on `key` if `as_expected` returns true under the bucket's lock.
 pub(crate) fn wait<'u>(
     waiter_table: &WaiterTable,
     key: Key,
@@ -17,8 +16,8 @@ pub(crate) fn wait<'u>(
 ) -> Result<(), Error> {
     let until = until.into();
     if is_inside() {
-        // A handler that has interrupted its own thread inside a bucket cannot queue; futex(2) lets a
-        // wait end so.
+        // A handler that has interrupted its own thread in a bucket section cannot queue. futex(2)
+        // allows a wait to end this way.
         return Err(Error::Interrupted);
     }
     let parker = waiter_table.take_parker();
@@ -28,14 +27,14 @@ pub(crate) fn wait<'u>(
         registration.cancel();
         return Err(Error::Mismatch);
     }
-    // SAFETY: the node is new and has the registered key. This frame is not left before it is
-    // notified or withdrawn, or (`is_wiped`) in the child of a fork that a signal handler has made
-    // here, where the table was wiped and no queue leads to it.
+    // SAFETY: the node is new and has the registered key. This function does not return before the
+    // node is notified or withdrawn. The exception (`is_wiped`) is the child of a fork made by a
+    // signal handler during this wait: there the table was wiped and no queue links to the node.
     unsafe { registration.push(&node) };
     match parker.park(&node.notice, until) {
         Ok(()) => Ok(()),
         Err(ended) if parker.is_wiped() || waiter_table.withdraw(&node) => {
-            // Interrupted, too: the deadline was brought forward.
+            // Interrupted, too, counts as a timeout if the deadline was brought forward.
             let ended = match until.deadline {
                 Some(deadline) if deadline.is_ended() => Ended::TimedOut,
                 _ => ended,
@@ -43,14 +42,14 @@ pub(crate) fn wait<'u>(
             Err(ended.into())
         }
         Err(_) => {
-            // Claimed meanwhile: the waker has counted us, so we were woken.
+            // Claimed in the meantime: the waker has counted this thread, so it was woken.
             parker.park_uninterrupted(&node.notice);
             Ok(())
         }
     }
 }
 
-/// Wakes up to `count` of those who wait on `key` with a bit of `mask`.
+/// Wakes up to `count` waiters of `key` whose mask shares a bit with `mask`.
 #[inline]
 pub(crate) fn wake(waiter_table: &WaiterTable, key: Key, count: usize, mask: u64) -> usize {
     match waiter_table.find_waiters(key) {
@@ -59,7 +58,7 @@ pub(crate) fn wake(waiter_table: &WaiterTable, key: Key, count: usize, mask: u64
     }
 }
 
-/// [`wake`] where there may be somebody.
+/// [`wake`] if there may be a waiter.
 #[cold]
 fn wake_waiters(
     waiter_table: &WaiterTable,
@@ -80,8 +79,8 @@ fn wake_waiters(
         .notify(&waiter_table.parkers)
 }
 
-/// Wakes up to `wake` of those who wait on `from` and moves up to `moved` others behind those who wait on
-/// `to`, if `as_expected` says so under the locks of both.
+/// If `as_expected` returns true under the locks of both buckets: wakes up to `wake` waiters of
+/// `from`, then moves up to `moved` of the remaining ones behind the waiters of `to`.
 #[inline]
 pub(crate) fn requeue(
     waiter_table: &WaiterTable,
@@ -107,7 +106,8 @@ fn requeue_waiters(
     as_expected: impl FnOnce() -> bool,
 ) -> Result<usize, Error> {
     if is_inside() {
-        // From a handler inside a bucket nobody can be moved; woken, they look for themselves.
+        // A handler that interrupted a bucket section cannot move waiters. Wake them instead; they
+        // look at the word themselves.
         if !as_expected() {
             return Err(Error::Mismatch);
         }
@@ -125,13 +125,13 @@ fn requeue_waiters(
     Ok(claimed.notify(&waiter_table.parkers) + moved)
 }
 
-/// Changes the word of `second` by `change`, which returns whether its waiters are to be woken too;
-/// wakes up to `count` of those who wait on `first`, and then up to `second_count` of those on
-/// `second`. Returns what `answer` makes of how many of each.
+/// Changes the word of `second` by `change`, which returns whether its waiters are to be woken too.
+/// Then wakes up to `count` waiters of `first` and, in that case, up to `second_count` of `second`.
+/// Returns `answer` of the two numbers woken.
 ///
-/// The change and the wakes are one step for all who were waiting before. While nobody waits on
-/// either, no lock is taken; a thread that begins to wait just then may be woken as if it had come
-/// before.
+/// The change and the wakes are one step for all threads that were waiting before. If neither word
+/// has waiters, no lock is taken. A thread that begins to wait at that moment may then be woken as
+/// if it had come before.
 #[inline]
 pub(crate) fn wake_op<R>(
     waiter_table: &WaiterTable,

@@ -1,9 +1,9 @@
-//! `requeue` and `cmp_requeue`: wake some of a word's waiters, and move others to another word without
-//! waking them.
+//! `requeue` and `cmp_requeue`: wake some of a word's waiters and move others to another word
+//! without waking them.
 //!
-//! Source: Ingo Molnar's patch of 2003; FUTEX_REQUEUE and FUTEX_CMP_REQUEUE of futex(2), `futex_requeue` of
-//! futex2. The answer is the number woken plus the number moved, which is what the kernel gives for both
-//! (the manual page says otherwise of FUTEX_REQUEUE).
+//! Source: Ingo Molnar's patch of 2003; FUTEX_REQUEUE and FUTEX_CMP_REQUEUE of futex(2),
+//! `futex_requeue` of futex2. The result is the number woken plus the number moved. The kernel
+//! returns this for both calls, although the manual page says otherwise about FUTEX_REQUEUE.
 
 use super::{Error, Futex, RawFutex, Scope, private};
 use crate::private::waiter_table;
@@ -11,12 +11,13 @@ use crate::shared;
 use crate::word::{FutexWord, Word};
 
 impl<A: FutexWord> Futex<'_, A> {
-    /// Wakes up to `wake` waiters of this word, then moves up to `moved` others to the end of `to`'s queue,
-    /// where wakes of `to` find them. How many were woken plus how many moved. Moving costs no system
-    /// call. A waiter keeps its mask and deadline. Onto the same word nobody moves, but is counted.
+    /// Wakes up to `wake` waiters of this word, then moves up to `moved` of the remaining ones to
+    /// the end of `to`'s queue, where wakes of `to` find them. Returns the number woken plus the
+    /// number moved. Moving costs no system call. A waiter keeps its mask and deadline. If both
+    /// words are the same, waiters are counted as moved but stay in place.
     ///
-    /// Does not block. Async-signal-safe; called from a handler that interrupted this library inside a
-    /// bucket, it wakes those whom it should have moved.
+    /// Does not block. Async-signal-safe. In a handler that interrupted this library in a bucket
+    /// section, it wakes the waiters that it should have moved.
     ///
     /// # Errors
     /// [`Error::DifferentScopes`]; [`Error::NoSuchNode`]; [`Error::Kernel`] for shared words.
@@ -27,13 +28,13 @@ impl<A: FutexWord> Futex<'_, A> {
         wake: usize,
         moved: usize,
     ) -> Result<usize, Error> {
-        // SAFETY: each handle borrows its word for longer than this call, and with it the node word
-        // that it may have: they are mapped and aligned, atomics, and writable.
+        // SAFETY: each handle borrows its word, and the node word if it has one, for longer than
+        // this call: they are mapped, aligned, writable atomics.
         unsafe { requeue(self.raw, to.raw, wake, moved, None) }
     }
 
-    /// [`requeue`](Self::requeue), if this word holds `expected`. For private words the comparison is one
-    /// step with the rest; for shared ones see [`shared`](Futex::shared).
+    /// [`requeue`](Self::requeue) if this word holds `expected`. For private words, the comparison
+    /// is one step with the rest; for shared words see [`shared`](Futex::shared).
     ///
     /// # Errors
     /// As [`requeue`](Self::requeue), and [`Error::Mismatch`].
@@ -45,8 +46,8 @@ impl<A: FutexWord> Futex<'_, A> {
         wake: usize,
         moved: usize,
     ) -> Result<usize, Error> {
-        // SAFETY: each handle borrows its word for longer than this call, and with it the node word
-        // that it may have: they are mapped and aligned, atomics, and writable.
+        // SAFETY: each handle borrows its word, and the node word if it has one, for longer than
+        // this call: they are mapped, aligned, writable atomics.
         unsafe { requeue(self.raw, to.raw, wake, moved, Some(expected.to_u64())) }
     }
 }
@@ -54,7 +55,7 @@ impl<A: FutexWord> Futex<'_, A> {
 /// # Safety
 /// If a value is expected, the first word is mapped, aligned, and accessed by atomic operations
 /// only; and as [`RawFutex::key`] for both.
-// Always: the scope is known at every call, so half of this goes away.
+// Always inlined: the scope is known at every call, so half of this is optimized away.
 #[inline(always)]
 pub(crate) unsafe fn requeue(
     from: RawFutex,
@@ -65,20 +66,20 @@ pub(crate) unsafe fn requeue(
 ) -> Result<usize, Error> {
     match (from.scope, to.scope) {
         (Scope::Private, Scope::Private) => {
-            // SAFETY: of node words, if there are any, `key` asks for what this function's contract
-            // says.
+            // SAFETY: what `key` requires of node words, if there are any, is part of this
+            // function's contract.
             let (from_key, to_key) = unsafe { (from.key()?, to.key()?) };
-            // SAFETY: a value is expected: then the first word is mapped, aligned, and accessed by
-            // atomic operations only, by this function's contract.
+            // SAFETY: the load runs only if a value is expected. Then the first word is mapped,
+            // aligned, and accessed by atomic operations only, by this function's contract.
             let as_expected =
                 || expected.is_none_or(|expected| unsafe { from.word.load() } == expected);
-            // Brings the word's page in before the buckets are locked.
+            // Faults the word's page in before the buckets are locked.
             if !as_expected() {
                 return Err(Error::Mismatch);
             }
             private::requeue(waiter_table(), from_key, to_key, wake, moved, as_expected)
         }
-        // SAFETY: forwards this function's own contract.
+        // SAFETY: this function's own contract.
         (Scope::Shared, Scope::Shared) => unsafe {
             shared::requeue(from.word, to.word, wake, moved, expected)
         },

@@ -9,7 +9,7 @@ use crate::shared;
 use crate::sys::clock::Deadline;
 use crate::word::{FutexWord, Mask, Word};
 
-/// What else a wait can be told.
+/// Options of a wait: a mask and a deadline.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct WaitOptions<V> {
@@ -26,13 +26,13 @@ impl<V: Word> WaitOptions<V> {
         }
     }
 
-    /// To be found only by wakes whose mask shares a bit with this one.
+    /// Only wakes whose mask shares a bit with this one find the waiter.
     pub const fn mask(mut self, mask: Mask<V>) -> Self {
         self.mask = mask;
         self
     }
 
-    /// To end when this time has come.
+    /// The wait ends when this time has come.
     pub const fn deadline(mut self, deadline: Deadline) -> Self {
         self.deadline = Some(deadline);
         self
@@ -46,24 +46,25 @@ impl<V: Word> Default for WaitOptions<V> {
 }
 
 impl<A: FutexWord> Futex<'_, A> {
-    /// Sleeps until woken, if the word holds `expected`. The look and the falling asleep are one step for
-    /// every waker. That the value changes does not by itself end the wait.
+    /// If the word holds `expected`, sleeps until woken. For every waker, the check and falling
+    /// asleep are one step. A change of the value does not by itself end the wait.
     ///
-    /// Blocks. Not for signal handlers: see the crate's page.
+    /// Blocks. Not for signal handlers: see the crate documentation.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] if the word holds something else, [`Error::Interrupted`]; for a shared word
-    /// [`Error::Unsupported`] where [`shared`](Futex::shared) says so.
+    /// [`Error::Mismatch`] if the word holds another value; [`Error::Interrupted`]; for a shared
+    /// word [`Error::Unsupported`] in the cases listed at [`shared`](Futex::shared).
     #[inline]
     pub fn wait(self, expected: A::Value) -> Result<(), Error> {
         self.wait_with(expected, WaitOptions::new())
     }
 
-    /// [`wait`](Self::wait), until `deadline` at the latest; never less.
+    /// [`wait`](Self::wait) with a deadline: returns at `deadline` at the latest, and never times
+    /// out before it.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait), and [`Error::TimedOut`]. A word that differs is a mismatch even if the
-    /// deadline has passed.
+    /// As [`wait`](Self::wait), and [`Error::TimedOut`]. If the word differs, the result is a
+    /// mismatch even if the deadline has passed.
     #[inline]
     pub fn wait_until(self, expected: A::Value, deadline: Deadline) -> Result<(), Error> {
         self.wait_with(expected, WaitOptions::new().deadline(deadline))
@@ -79,8 +80,8 @@ impl<A: FutexWord> Futex<'_, A> {
         expected: A::Value,
         options: WaitOptions<A::Value>,
     ) -> Result<(), Error> {
-        // SAFETY: the handle borrows the word for longer than this call, and with it the node word
-        // that it may have: they are mapped and aligned, atomics, and writable.
+        // SAFETY: the handle borrows the word, and the node word if it has one, for longer than
+        // this call: they are mapped, aligned, writable atomics.
         unsafe {
             wait(
                 self.raw,
@@ -95,7 +96,7 @@ impl<A: FutexWord> Futex<'_, A> {
 /// # Safety
 /// Until this returns, the word is mapped, aligned, and accessed by atomic operations only; and as
 /// [`RawFutex::key`].
-// Always: the scope is known at every call, so half of this goes away.
+// Always inlined: the scope is known at every call, so half of this is optimized away.
 #[inline(always)]
 pub(crate) unsafe fn wait<'u>(
     futex: RawFutex,
@@ -105,22 +106,22 @@ pub(crate) unsafe fn wait<'u>(
 ) -> Result<(), Error> {
     match futex.scope {
         Scope::Private => {
-            // SAFETY: of the node word, if there is one, `key` asks for what this function's
-            // contract says.
+            // SAFETY: what `key` requires of the node word, if there is one, is part of this
+            // function's contract.
             let key = unsafe { futex.key()? };
-            // Before anything that costs: most waits that come too late end here. It also brings
-            // the word's page in before the bucket is locked.
+            // Before anything expensive: most waits that come too late end here. It also faults the
+            // word's page in before the bucket is locked.
             // SAFETY: the word is mapped, aligned, and accessed by atomic operations only, by this
             // function's contract.
             if unsafe { futex.word.load() } != expected {
                 return Err(Error::Mismatch);
             }
-            // SAFETY: the same again, and the contract is for as long as this function runs, which
-            // calls it no later.
+            // SAFETY: as above. The contract lasts until this function returns, and the closure is
+            // not called later.
             let as_expected = || unsafe { futex.word.load() } == expected;
             private::wait(waiter_table(), key, as_expected, mask, until)
         }
-        // SAFETY: forwards this function's own contract. There is no node word in this world.
+        // SAFETY: this function's own contract. Shared words have no node word.
         Scope::Shared => unsafe { shared::wait(futex.word, expected, mask, until.into().deadline) },
     }
 }

@@ -1,8 +1,9 @@
-//! `wake_op`: change a second word, wake waiters of the first, and, depending on what the second held
-//! before, wake waiters of the second.
+//! `wake_op`: changes a second word, wakes waiters of the first, and, depending on the second
+//! word's old value, wakes waiters of the second.
 //!
-//! Source: Jakub Jelinek's patch of 2005; FUTEX_WAKE_OP of futex(2). Unlike there, operand and comparand are as
-//! wide as the word, and a count of zero wakes nobody (the classic door keeps futex(2)'s quirks).
+//! Source: Jakub Jelinek's patch of 2005; FUTEX_WAKE_OP of futex(2). In contrast to futex(2),
+//! operand and comparand are as wide as the word, and a count of zero wakes no thread (the raw
+//! futex(2) interface keeps futex(2)'s quirks).
 
 use super::{Error, Futex, RawFutex, Scope, private};
 use crate::private::waiter_table;
@@ -10,17 +11,19 @@ use crate::shared;
 use crate::word::{FutexWord, RawWakeOp, WakeOp};
 
 impl<A: FutexWord> Futex<'_, A> {
-    /// Applies `op` to the word of `second`, wakes up to `count` waiters of this word, and up to
-    /// `second_count` of `second` if its old value compares as `op` says. The sum of both.
+    /// Applies `op` to the word of `second` and wakes up to `count` waiters of this word. If the
+    /// old value of `second` satisfies the comparison of `op`, also wakes up to `second_count` of
+    /// its waiters. Returns the total number woken.
     ///
-    /// For private words the change is one step with the wakes for all who waited before; a thread that
-    /// begins to wait during the call may be woken too. For shared ones see [`shared`](Futex::shared).
+    /// For private words, the change and the wakes are one step for all threads that waited before.
+    /// A thread that begins to wait during the call may be woken too. For shared words see
+    /// [`shared`](Futex::shared).
     ///
     /// Does not block. Async-signal-safe.
     ///
     /// # Errors
-    /// [`Error::DifferentScopes`] and [`Error::NoSuchNode`], with `second` unchanged; [`Error::Kernel`] for
-    /// shared words.
+    /// [`Error::DifferentScopes`] and [`Error::NoSuchNode`], with `second` unchanged;
+    /// [`Error::Kernel`] for shared words.
     #[inline]
     pub fn wake_op<B: FutexWord>(
         self,
@@ -29,8 +32,8 @@ impl<A: FutexWord> Futex<'_, A> {
         second_count: usize,
         op: WakeOp<B::Value>,
     ) -> Result<usize, Error> {
-        // SAFETY: each handle borrows its word for longer than this call, and with it the node word
-        // that it may have: they are mapped and aligned, atomics, and writable.
+        // SAFETY: each handle borrows its word, and the node word if it has one, for longer than
+        // this call: they are mapped, aligned, writable atomics.
         unsafe { wake_op(self.raw, count, second.raw, second_count, op.raw) }
     }
 }
@@ -38,7 +41,7 @@ impl<A: FutexWord> Futex<'_, A> {
 /// # Safety
 /// The second word is mapped, aligned, writable, and accessed by atomic operations only; and as
 /// [`RawFutex::key`] for both.
-// Always: the scope is known at every call, so half of this goes away.
+// Always inlined: the scope is known at every call, so half of this is optimized away.
 #[inline(always)]
 pub(crate) unsafe fn wake_op(
     first: RawFutex,
@@ -49,15 +52,15 @@ pub(crate) unsafe fn wake_op(
 ) -> Result<usize, Error> {
     match (first.scope, second.scope) {
         (Scope::Private, Scope::Private) => {
-            // SAFETY: of node words, if there are any, `key` asks for what this function's contract
-            // says.
+            // SAFETY: what `key` requires of node words, if there are any, is part of this
+            // function's contract.
             let (first_key, second_key) = unsafe { (first.key()?, second.key()?) };
-            // Brings the word's page in before the buckets are locked.
+            // Faults the word's page in before the buckets are locked.
             // SAFETY: the second word is mapped, aligned, and accessed by atomic operations only,
             // by this function's contract.
             unsafe { second.word.load() };
-            // SAFETY: as for the load above, and the word is writable, by the same contract. It
-            // runs before this function returns.
+            // SAFETY: as for the load above, and the word is writable, by the same contract. The
+            // closure runs before this function returns.
             let change = || op.compares(unsafe { op.apply(second.word) }, second.word.size);
             Ok(private::wake_op(
                 waiter_table(),
@@ -69,7 +72,7 @@ pub(crate) unsafe fn wake_op(
                 |of_first, of_second| of_first + of_second,
             ))
         }
-        // SAFETY: forwards this function's own contract.
+        // SAFETY: this function's own contract.
         (Scope::Shared, Scope::Shared) => unsafe {
             shared::wake_op(first.word, count, second.word, second_count, op)
         },

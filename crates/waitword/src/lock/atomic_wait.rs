@@ -13,8 +13,9 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Waiting until an atomic holds another value: C++20's `std::atomic::wait`, `notify_one` and `notify_all`, for the
-/// standard library's atomics of 8 to 64 bits, signed or not, `bool` and pointers.
+/// Waits until an atomic's value changes: C++20's `std::atomic::wait`, `notify_one` and
+/// `notify_all` for the standard library's integer atomics of 8 to 64 bits, `AtomicBool` and
+/// `AtomicPtr`.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicI16, Ordering};
@@ -28,39 +29,41 @@ mod sealed {
 /// assert_eq!(waiter.join().unwrap(), 4);
 /// ```
 ///
-/// # Against a raw [`Futex`]
+/// # Compared with a raw [`Futex`]
 ///
 /// | | `AtomicWait::wait(old)` | `Futex::private(&word).wait(old)` |
 /// |---|---|---|
-/// | returns | once another value was seen | when woken; at once if it differs; or for no reason |
-/// | says | the value that was seen | how it ended |
-/// | signal handlers | do not end it | may |
+/// | returns | once it has seen another value | when woken, at once if it differs, or spuriously |
+/// | result | the value that was seen | how the wait ended |
+/// | signal handlers | do not end it | may end it |
 /// | masks, counts, requeue, other processes | no | yes |
 ///
-/// Both stand on the same table: `notify_one` is `wake(1)` and wakes either kind of waiter.
+/// Both use the same waiter table: `notify_one` is `wake(1)` and wakes either kind of waiter.
 ///
-/// A value that changes and changes back may be missed, as in C++: nobody but the waiter itself keeps the values in
-/// between. All loads are sequentially consistent, C++'s default. Whoever changes the value must notify: a store
-/// wakes nobody.
+/// A value that changes and changes back may be missed, as in C++: no record is kept of the values
+/// in between. All loads are sequentially consistent, which is C++'s default. A thread that changes
+/// the value must notify; a store alone wakes no waiter.
 ///
-/// **Memory**: a notification does not touch the atomic, so a waiter that has seen the new value may free it at once.
-/// **Signal handlers** may notify. **fork**: waiters of the parent do not exist in the child. Private to the process.
+/// **Memory**: a notification does not touch the atomic, so a waiter that has seen the new value
+/// may free it at once. **Signal handlers** may notify. **fork**: waiters of the parent do not
+/// exist in the child. Private to the process.
 pub trait AtomicWait: sealed::Sealed {
-    /// What the atomic holds.
+    /// The type of the atomic's value.
     type Value: Copy;
 
-    /// Waits until the atomic holds another value than `old`; which.
+    /// Waits until the atomic holds a value other than `old`, and returns that value.
     ///
-    /// Blocks, unless it does already.
+    /// Blocks, unless the value differs already.
     fn wait(&self, old: Self::Value) -> Self::Value;
 
-    /// [`wait`](Self::wait) until `deadline` at the latest. `None`: it still held `old` then.
+    /// [`wait`](Self::wait), but until `deadline` at the latest. Returns `None` if the atomic still
+    /// held `old` then.
     ///
     /// Blocks.
     #[must_use]
     fn wait_until(&self, old: Self::Value, deadline: Deadline) -> Option<Self::Value>;
 
-    /// [`wait`](Self::wait) for `timeout` at most.
+    /// [`wait`](Self::wait), but for at most `timeout`.
     ///
     /// Blocks.
     #[must_use]
@@ -68,19 +71,20 @@ pub trait AtomicWait: sealed::Sealed {
         self.wait_until(old, Deadline::after(timeout))
     }
 
-    /// Wakes one of those who wait for another value, the one of the highest real-time priority that has waited
-    /// longest. It looks, and waits on if the value is still the old one.
+    /// Wakes one waiter: of those with the highest real-time priority, the one that has waited
+    /// longest. The woken thread checks the value and goes on waiting if it is still the old one.
     ///
     /// Does not block. Async-signal-safe.
     fn notify_one(&self);
 
-    /// Wakes all who wait for another value.
+    /// Wakes all waiters.
     ///
     /// Does not block. Async-signal-safe.
     fn notify_all(&self);
 }
 
-/// Waits until `look` says that the word holds another value than `old`, whose bits those of `old` are.
+/// Waits until `look` finds a new value. `old` holds the bits of the old one. Returns `None` if the
+/// deadline passed and the value had not changed.
 #[inline]
 fn wait<W: FutexWord, V>(
     word: &W,
@@ -98,7 +102,7 @@ fn wait<W: FutexWord, V>(
     }
 }
 
-/// Whether the deadline has passed.
+/// Sleeps while the word holds `old`. Returns whether the deadline has passed.
 #[cold]
 fn sleep<W: FutexWord>(word: &W, old: W::Value, deadline: Option<Deadline>) -> bool {
     let futex = Futex::private(word);
@@ -144,12 +148,12 @@ macro_rules! methods {
     };
 }
 
-/// The same atomic, seen as a number without a sign.
+/// The same atomic, seen as an unsigned integer.
 macro_rules! word_of {
     ($atomic:ident, $word:ty) => {
         // SAFETY: `$word` has the size and alignment of the atomic (asserted below). The reference
-        // is used for one call, while the atomic is borrowed, and all that others do there is
-        // atomic, of the same size; a futex only loads the word.
+        // is used for one call, while the atomic is borrowed. All other accesses there are atomic
+        // and of the same size, and a futex only loads the word.
         unsafe { <$word>::from_ptr($atomic.as_ptr().cast()) }
     };
 }

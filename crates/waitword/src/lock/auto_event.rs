@@ -1,18 +1,19 @@
-//! An event that resets itself: each set lets exactly one thread pass. The protocol is in `tokens.rs`.
+//! An event that resets itself: each set lets exactly one thread pass. The protocol is in
+//! `tokens.rs`.
 //!
 //! # How many tokens there can be
 //!
-//! With a single bit two sets in a row could be one: the second finds the event still set, since the thread that the
-//! first has woken is not back yet, and the second sleeper sleeps on. So the event holds up to one token for each
-//! waiter, and one more:
+//! With a single bit, two sets in a row could count as one: the thread that the first set has woken
+//! is not back yet, so the second set finds the event still set, and the second sleeper sleeps on.
+//! So the event holds up to one token for each waiter, plus one:
 //!
-//! | waiters | tokens | a set |
-//! |---------|--------|-------|
-//! | 0 | 0 | leaves one: the event is set |
-//! | 0 | 1 | changes nothing: it was set already |
-//! | 2 | 0, then 1 | leaves one for a waiter each time |
-//! | 2 | 2 | leaves one more: nobody is waiting any more who has none on the way, so the event is set |
-//! | 2 | 3 | changes nothing |
+//! | waiters | tokens | effect of a set |
+//! |---------|--------|-----------------|
+//! | 0 | 0 | adds one: the event is set |
+//! | 0 | 1 | none: the event was set already |
+//! | 2 | 0, then 1 | adds one for a waiter each time |
+//! | 2 | 2 | adds one: each waiter has a token on the way already, so the event is set |
+//! | 2 | 3 | none |
 
 use super::const_fn::const_fn;
 use super::sleep::Signals;
@@ -23,11 +24,11 @@ use crate::sys::clock::Deadline;
 use core::fmt;
 use core::time::Duration;
 
-/// An event that lets one thread pass and resets itself with that.
+/// An event that lets one thread pass and thereby resets itself.
 ///
-/// A [`set`](Self::set) while threads wait releases exactly one of them, the one of the highest real-time priority
-/// that has waited longest, and each further set another. While nobody waits it leaves the event set, however often,
-/// and the next to come passes at once.
+/// A [`set`](Self::set) while threads wait releases exactly one of them: of those with the highest
+/// real-time priority, the one that has waited longest. Each further set releases another. Without
+/// waiters, one or more sets leave the event set, and the next thread passes at once.
 ///
 /// ```
 /// use waitword::AutoEvent;
@@ -37,22 +38,23 @@ use core::time::Duration;
 /// let porter = std::thread::spawn(|| BELL.wait());
 /// BELL.set();
 /// porter.join().unwrap();
-/// // Whoever passed has reset it.
+/// // Passing has reset it.
 /// assert!(!BELL.is_set());
 /// ```
 ///
 /// 8 bytes; all zeros is a private event that is not set.
 ///
-/// * **Order.** A thread that comes just then may pass before the woken one does, which then waits again: one passes
-///   all the same.
-/// * **Memory.** What a thread did before a set is visible to whoever passes next. Once all waits have returned the
-///   event may be freed, also while a set is still returning.
-/// * **Signal handlers** may set, reset and `try_wait`.
-/// * **fork**: a private event is copied as it is. The parent's waiters do not exist in the child, but the copy counts
-///   them: it keeps so many sets more than one, and a reset leaves these. A child that goes on using an event for which
-///   threads of its parent waited should make it anew.
-/// * **Process-shared** ([`Scope::Shared`]): as [`Semaphore`](crate::Semaphore). Waiters that were killed stay counted,
-///   with the same effect.
+/// * **Order.** A thread that arrives just then may pass before the woken one, which then waits
+///   again. Either way, one thread passes.
+/// * **Memory.** What a thread did before a set is visible to the next thread that passes. Once all
+///   waits have returned, the event may be freed, even while a set is still returning.
+/// * **Signal handlers** may call `set`, `reset` and `try_wait`.
+/// * **fork**: a private event is copied as it is. The parent's waiters do not exist in the child,
+///   but the copy counts them: it stores that many sets more than one, and a reset leaves these. A
+///   child that goes on using an event for which threads of its parent waited should create it
+///   again.
+/// * **Process-shared** ([`Scope::Shared`]): as [`Semaphore`](crate::Semaphore). Waiters that were
+///   killed stay counted, with the same effect.
 ///
 /// Source: Windows' auto-reset event, .NET's `AutoResetEvent`.
 #[repr(C)]
@@ -64,14 +66,14 @@ const _: () = assert!(cfg!(loom) || size_of::<AutoEvent>() == 8);
 
 impl AutoEvent {
     const_fn! {
-        /// A private event, not set.
+        /// Creates a private event that is not set.
         pub const fn new() -> Self {
             Self::with_scope(false, Scope::Private)
         }
     }
 
     const_fn! {
-        /// An event for the threads of one process, or of several; set to begin with, or not.
+        /// Creates an event for the threads of one process, or of several, initially set or not.
         pub const fn with_scope(is_set: bool, scope: Scope) -> Self {
             Self {
                 word: AtomicU64::new(tokens::word(is_set as u32, scope)),
@@ -79,7 +81,7 @@ impl AutoEvent {
         }
     }
 
-    /// Lets one more thread pass: a waiter, or the next to come.
+    /// Lets one more thread pass: a waiter, or the next thread that arrives.
     ///
     /// Does not block. Async-signal-safe.
     #[inline]
@@ -88,12 +90,13 @@ impl AutoEvent {
         tokens::give(&self.word, one_or_none).expect("never refused");
     }
 
-    /// Takes a set back that nobody has passed by. Waiters that were released before stay so.
+    /// Takes back a set that has released no thread yet. Waiters that were released before stay
+    /// released.
     ///
     /// Does not block. Async-signal-safe.
     pub fn reset(&self) {
-        // Acquire, and always written: what the setter did before is seen by us, who have undone its set. Release
-        // carries earlier sets on.
+        // The word is always written. Acquire: we undo a set, so we must see what its setter did
+        // before. Release carries earlier sets on.
         let _ = self
             .word
             .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |word| {
@@ -102,13 +105,13 @@ impl AutoEvent {
             });
     }
 
-    /// Whether the next to come would pass.
+    /// Whether the next thread to arrive would pass.
     pub fn is_set(&self) -> bool {
         // Acquire: what the setter did is visible.
         tokens(self.word.load(Ordering::Acquire)) != 0
     }
 
-    /// Passes and resets the event, if it is set; whether it has.
+    /// Passes and resets the event if it is set. Returns whether it passed.
     ///
     /// Does not block. Async-signal-safe.
     #[inline]
@@ -125,7 +128,7 @@ impl AutoEvent {
         let _ = tokens::take(&self.word, None, Signals::Ignored);
     }
 
-    /// [`wait`](Self::wait) until `deadline` at the latest; whether it has passed.
+    /// [`wait`](Self::wait), but until `deadline` at the latest. Returns whether it passed.
     ///
     /// Blocks.
     #[inline]
@@ -134,7 +137,7 @@ impl AutoEvent {
         tokens::take(&self.word, Some(&deadline), Signals::Ignored).is_ok()
     }
 
-    /// [`wait`](Self::wait) for `timeout` at most; whether it has passed.
+    /// [`wait`](Self::wait), but for at most `timeout`. Returns whether it passed.
     ///
     /// Blocks.
     #[inline]
@@ -143,7 +146,7 @@ impl AutoEvent {
         self.try_wait() || self.wait_until(Deadline::after(timeout))
     }
 
-    /// How many wait.
+    /// The number of waiters.
     #[cfg(loom)]
     pub(crate) fn waiters(&self) -> u32 {
         waiters(self.word.load(Ordering::Relaxed))

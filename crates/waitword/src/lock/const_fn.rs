@@ -1,6 +1,7 @@
-//! Constructors that are `const`, except in a model: loom's atomics must be made while a model runs.
+//! Constructors that are `const`, except in a model: loom's atomics can be made only while a model
+//! runs.
 
-/// A `const fn`, or with `--cfg loom` a plain one.
+/// A `const fn`, or a plain one with `--cfg loom`.
 macro_rules! const_fn {
     ($(#[$about:meta])* $visible:vis const fn $name:ident($($argument:ident: $kind:ty),*) -> $result:ty $body:block) => {
         $(#[$about])*

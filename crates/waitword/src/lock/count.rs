@@ -1,17 +1,18 @@
-//! What is wrong with a count that a semaphore, a barrier or a latch was given.
+//! The errors of the counts given to semaphores, barriers and latches.
 
 use core::fmt;
 
-/// A count that a semaphore, a barrier or a latch cannot have. [`raw_os_error`](Self::raw_os_error) gives POSIX's
-/// number.
+/// A count that a semaphore, a barrier or a latch cannot have. [`raw_os_error`](Self::raw_os_error)
+/// returns POSIX's error number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CountError {
-    /// To begin with: zero where there must be somebody, or more than the maximum (`EINVAL`).
+    /// The initial count is above the maximum, or zero where at least one thread is needed
+    /// (`EINVAL`).
     Invalid,
-    /// A post would bring a semaphore above its maximum (`EOVERFLOW`). It has not been changed.
+    /// A post would raise a semaphore above its maximum (`EOVERFLOW`). The semaphore is unchanged.
     Overflow,
-    /// More is counted off a latch than is left (`EINVAL`). It has not been changed.
+    /// A latch would be counted down below zero (`EINVAL`). The latch is unchanged.
     Underflow,
 }
 

@@ -2,41 +2,42 @@
 //!
 //! | bits | meaning |
 //! |------|---------|
-//! | 0-31 | turns: how often it was set or reset, modulo 2^32; odd while it is set. The kernel compares these |
-//! | 32 | somebody may sleep |
+//! | 0-31 | turns: sets and resets so far, modulo 2^32; odd while set; the kernel compares these |
+//! | 32 | a thread may sleep |
 //! | 63 | process-shared |
 //!
-//! # Set and reset at once
+//! # A set directly followed by a reset
 //!
 //! ```text
-//!   waiter                                   another
-//!   ──────                                   ───────
-//!   turns are 4: not set; sleeps
-//!                                            set: turns 5, wakes all
-//!                                            reset: turns 6
-//!   awake: turns are not 4, so it was set
+//!   waiter                                   another thread
+//!   ──────                                   ──────────────
+//!   turns == 4: not set; sleeps
+//!                                            set: turns = 5, wakes all
+//!                                            reset: turns = 6
+//!   awake: turns != 4, so it was set
 //! ```
 //!
-//! With a bit in place of the turns the waiter would find the event reset and sleep again: set, reset in a row would
-//! release some of the waiters or none.
+//! With a bit instead of the turns, the waiter would find the event reset and sleep again. A set
+//! directly followed by a reset would then release only some of the waiters, or none.
 //!
 //! # Invariants
 //!
-//! 1. Whoever sleeps has announced it in the word at the turn that it sleeps for; `set` takes the announcement away
-//!    in the step that ends the turn, and wakes all.
-//! 2. `set` does not touch the word after that. Whoever waited may free the memory at once.
-//! 3. `set` and `reset` write the word even when nothing changes. Otherwise this would lose a wake-up:
+//! 1. A sleeper has announced itself in the word, in the turn that it sleeps for. `set` clears the
+//!    announcement in the step that ends the turn, and wakes all sleepers.
+//! 2. `set` does not touch the word after that. A released waiter may free the memory at once.
+//! 3. `set` and `reset` write the word even if nothing changes. Otherwise this would lose a
+//!    wake-up:
 //!
 //! ```text
 //!   consumer                                 producer
 //!   ────────                                 ────────
 //!                                            adds work
 //!   reset        (the event was set)         set        (already set: nothing to do)
-//!   any work? no: wait, for ever
+//!   any work? no: waits forever
 //! ```
 //!
-//! Of the two changes of the word one comes second. If it is `set`, the event ends up set. If it is `reset`, it has
-//! acquired what the producer's change released, and sees the work.
+//! One of the two changes of the word comes second. If it is `set`, the event ends up set. If it is
+//! `reset`, it has acquired what the producer's change released, and the consumer sees the work.
 
 use super::const_fn::const_fn;
 use super::sleep::{self, Signals, Spot};
@@ -65,15 +66,16 @@ const fn scope(word: u64) -> Scope {
     }
 }
 
-/// The word one turn on.
+/// The word, one turn later.
 const fn turned(word: u64) -> u64 {
     word & !TURNS | turn(word).wrapping_add(1) as u64
 }
 
-/// An event: threads wait until it is set, and pass freely as long as it is. It stays set until it is
-/// [`reset`](Self::reset).
+/// An event: threads wait until it is set, and pass freely as long as it is set. It stays set until
+/// it is [`reset`](Self::reset).
 ///
-/// A [`set`](Self::set) releases every thread that waits at that moment, even if a reset follows at once.
+/// A [`set`](Self::set) releases every thread that waits at that moment, even if a reset follows at
+/// once.
 ///
 /// ```
 /// use waitword::Event;
@@ -88,13 +90,13 @@ const fn turned(word: u64) -> u64 {
 /// assert!(READY.is_set());
 /// ```
 ///
-/// 8 bytes; all zeros is a private event that is not set. For an event that lets one thread pass at a time there is
-/// [`AutoEvent`](crate::AutoEvent).
+/// 8 bytes; all zeros is a private event that is not set. [`AutoEvent`](crate::AutoEvent) is an
+/// event that lets one thread pass at a time.
 ///
-/// * **Memory.** What a thread did before a set is visible to whoever passes. Once all waits have returned the event
-///   may be freed, also while the set is still returning.
-/// * **Signal handlers** may set, reset and ask.
-/// * **fork**: a private event is copied as it is; the parent's waiters do not exist in the child.
+/// * **Memory.** What a thread did before a set is visible to all threads that pass. Once all waits
+///   have returned, the event may be freed, even while the set is still returning.
+/// * **Signal handlers** may call `set`, `reset` and `is_set`.
+/// * **fork**: a private event is copied as it is. The parent's waiters do not exist in the child.
 /// * **Process-shared** ([`Scope::Shared`]): may lie in memory that several processes map.
 ///
 /// Source: Windows' manual-reset event, .NET's `ManualResetEvent`.
@@ -107,14 +109,14 @@ const _: () = assert!(cfg!(loom) || size_of::<Event>() == 8);
 
 impl Event {
     const_fn! {
-        /// A private event, not set.
+        /// Creates a private event that is not set.
         pub const fn new() -> Self {
             Self::with_scope(false, Scope::Private)
         }
     }
 
     const_fn! {
-        /// An event for the threads of one process, or of several; set to begin with, or not.
+        /// Creates an event for the threads of one process, or of several, initially set or not.
         pub const fn with_scope(is_set: bool, scope: Scope) -> Self {
             let shared = match scope {
                 Scope::Private => 0,
@@ -126,7 +128,7 @@ impl Event {
         }
     }
 
-    /// Sets the event and releases all who wait for it.
+    /// Sets the event and releases all waiters.
     ///
     /// Does not block. Async-signal-safe.
     #[inline]
@@ -137,7 +139,8 @@ impl Event {
                 true => now,
                 false => turned(now) & !SLEEPERS,
             };
-            // Release: what we did before is visible to those who pass, and to who resets the event.
+            // Release: what we did before is visible to threads that pass, and to a thread that
+            // resets the event.
             match self
                 .word
                 .compare_exchange_weak(now, set, Ordering::Release, Ordering::Relaxed)
@@ -152,12 +155,12 @@ impl Event {
         }
     }
 
-    /// Makes those who come from now on wait.
+    /// Resets the event: threads that arrive from now on wait.
     ///
     /// Does not block. Async-signal-safe.
     #[inline]
     pub fn reset(&self) {
-        // Acquire: invariant 3. Release: carries earlier sets on to who acquires from here.
+        // Acquire: invariant 3. Release: carries earlier sets on to threads that acquire from here.
         let _ = self
             .word
             .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |word| {
@@ -172,7 +175,8 @@ impl Event {
         is_set(self.word.load(Ordering::Acquire))
     }
 
-    /// Waits until the event is set, or was for a moment. Signal handlers do not end the wait.
+    /// Waits until the event is set, or has been set for a moment. Signal handlers do not end the
+    /// wait.
     ///
     /// Blocks.
     #[inline]
@@ -180,8 +184,8 @@ impl Event {
         let _ = self.is_set() || self.wait_for_turn(None);
     }
 
-    /// [`wait`](Self::wait) until `deadline` at the latest; whether the event was set. If it is set the deadline is
-    /// not looked at.
+    /// [`wait`](Self::wait), but until `deadline` at the latest. Returns whether the event was set.
+    /// If it is set already, the deadline is not checked.
     ///
     /// Blocks.
     #[inline]
@@ -190,7 +194,7 @@ impl Event {
         self.is_set() || self.wait_for_turn(Some(&deadline))
     }
 
-    /// [`wait`](Self::wait) for `timeout` at most; whether the event was set.
+    /// [`wait`](Self::wait), but for at most `timeout`. Returns whether the event was set.
     ///
     /// Blocks.
     #[inline]
@@ -199,7 +203,7 @@ impl Event {
         self.is_set() || self.wait_for_turn(Some(&Deadline::after(timeout)))
     }
 
-    /// Whether somebody has announced that it is going to sleep.
+    /// Whether a thread has announced that it is about to sleep.
     #[cfg(loom)]
     pub(crate) fn may_have_sleepers(&self) -> bool {
         self.word.load(Ordering::Relaxed) & SLEEPERS != 0
@@ -219,7 +223,7 @@ impl Event {
                 return false;
             }
             if now & SLEEPERS == 0 {
-                // Acquire: a failure may find the event set. (A success ends nothing.)
+                // Acquire: a failure may find the event set. (A success does not end the wait.)
                 if let Err(changed) = self.word.compare_exchange_weak(
                     now,
                     now | SLEEPERS,
@@ -287,7 +291,7 @@ mod tests {
                     while event.word.load(Ordering::Relaxed) & SLEEPERS == 0 {
                         std::thread::yield_now();
                     }
-                    // Both at once: the waiter finds it by the turn alone.
+                    // Set and reset in a row: the waiter can only tell by the turn.
                     event.set();
                     event.reset();
                     assert!(waiter.join().unwrap());

@@ -1,31 +1,32 @@
-//! What one thread ends another's wait with. The protocol of waits in the table is in `park/interrupt.rs`.
+//! Interrupting another thread's wait. The protocol for waits in the waiter table is in
+//! `park/interrupt.rs`.
 //!
-//! A wait with a priority-inheriting mutex is in the kernel (`condvar/counted.rs`), where only a
-//! signal to the condvar wakes it. An interrupter cannot give one: the condvar may be freed as soon
-//! as the waiter has been signalled, whether or not it has returned. But a signal handler ends the
-//! system call, and one of its arguments is a pointer to the time at which the wait ends. That time
-//! lies here, and an interrupter moves it to the past:
+//! A wait with a priority-inheriting mutex sleeps in the kernel (`condvar/counted.rs`), where only
+//! a signal to the condvar wakes it. An interrupter cannot signal the condvar: it may be freed as
+//! soon as the waiter has been signalled, whether or not that waiter has returned. But a signal
+//! handler ends the system call, and one argument of the call is a pointer to the time at which the
+//! wait ends. That time is stored here, and an interrupter moves it to the past:
 //!
 //! ```text
 //!   waiter                                       interrupter
 //!   ──────                                       ───────────
-//!   time = its deadline, or never                requested
+//!   time = its deadline, or never                requested = true
 //!   fence                                        fence
-//!   requested? then time = past                  time: past already? done
+//!   requested? then time = past                  time already past? done
 //!   FUTEX_WAIT(.., &time)                        time = past
-//!     the kernel reads the time                  a signal to the waiter's thread
-//!   time = past: it does not wait any more
-//!   its time was over, or a handler ran:
-//!     requested? interrupted; else anew
+//!     the kernel reads the time                  send a signal to the waiter's thread
+//!   time = past: it no longer waits
+//!   timed out, or a handler ran:
+//!     requested? interrupted; else start again
 //! ```
 //!
-//! One of the two fences is first. If it is the interrupter's, the waiter finds the request. If it
-//! is the waiter's, the interrupter finds the time and moves it; the kernel reads it afterwards, or
-//! has read it before, and then the signal ends the call. An interrupter that is late moves the
-//! time of a later wait, which then finds no request and begins anew.
+//! One of the two fences comes first. If it is the interrupter's, the waiter finds the request. If
+//! it is the waiter's, the interrupter finds the time and moves it. The kernel reads the time
+//! afterwards, or has read it before; then the signal ends the call. A late interrupter moves the
+//! time of a later wait, which finds no request and starts again.
 //!
 //! A waiter that finds the request makes the system call all the same. The kernel compares the word
-//! before it looks at the time, so a waiter that was signalled before returns as signalled, and not
+//! before it looks at the time, so a waiter that was signalled before returns as signalled and not
 //! as interrupted.
 
 use super::condvar::Slept;
@@ -40,23 +41,22 @@ use crate::sys::moving_time::Time;
 use crate::sys::tid::tid;
 use core::time::Duration;
 
-/// What one thread ends another's wait with: `pthread_cancel` needs it, and a runtime that stops
-/// its threads.
+/// Ends another thread's waits: what `pthread_cancel` needs, or a runtime that stops its threads.
 ///
 /// A thread waits with it ([`Semaphore::wait_interruptible_by`][semaphore],
 /// [`RawCondvar::wait_interruptible`][condvar]), one wait at a time, and any other thread may
-/// [`interrupt`](Self::interrupt). A request stays until it is [cleared](Self::clear): a wait that
-/// begins later ends at once. So clear it, look whether you are to stop, and wait: a thread that
-/// asks you to stop and then interrupts is heard.
+/// [`interrupt`](Self::interrupt) it. A request stays until it is [cleared](Self::clear): a wait
+/// that begins later ends at once. So clear the request, check whether you are to stop, and then
+/// wait. A thread that asks you to stop and then interrupts is never missed.
 ///
 /// [semaphore]: crate::abi_support::CancellableSemaphore::wait_interruptible_by
 /// [condvar]: crate::abi_support::CancellableCondvar::wait_interruptible
 ///
-/// It lives as long as anybody may interrupt.
+/// It must live as long as any thread may interrupt with it.
 ///
-/// A wait with a priority-inheriting mutex is a system call of the kernel's own, in which the waiter looks every
-/// 100 ms whether it is interrupted. Whoever can send that thread a signal ends it at once: [`signalled`](Self::signalled),
-/// [`interrupt_with`](Self::interrupt_with).
+/// A wait with a priority-inheriting mutex sleeps in the kernel, where the waiter checks every 100
+/// ms whether it is interrupted. A thread that can send it a signal ends the wait at once: see
+/// [`signalled`](Self::signalled) and [`interrupt_with`](Self::interrupt_with).
 ///
 /// ```
 /// use waitword::Semaphore;
@@ -76,16 +76,16 @@ use core::time::Duration;
 #[derive(Debug)]
 pub struct Interrupter {
     sleeps: Interrupts,
-    /// Whether it looks by itself, there, since nobody sends it a signal. (False, as everything else at first, in zeroed memory: one that is
-    /// signalled.)
+    /// Whether the waiter checks by itself in the kernel, because no thread sends it a signal.
+    /// (False in zeroed memory, like everything else initially: an interrupter that is signalled.)
     looks: bool,
 }
 
-/// How often a waiter in the kernel looks if it is not signalled.
+/// How often a waiter in the kernel checks if it is not signalled.
 const LOOKS_EVERY: Duration = Duration::from_millis(100);
 
 impl Interrupter {
-    /// One that nobody has asked yet.
+    /// Creates an interrupter without a request.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         Self {
@@ -94,8 +94,8 @@ impl Interrupter {
         }
     }
 
-    /// The same for a thread to which all who interrupt send a signal where that is needed: they call
-    /// [`interrupt_with`](Self::interrupt_with). Its waits do not look every 100 ms.
+    /// The same, for a thread to which every interrupter sends a signal where one is needed,
+    /// through [`interrupt_with`](Self::interrupt_with). Its waits do not check every 100 ms.
     #[cfg(not(loom))]
     pub const fn signalled() -> Self {
         Self {
@@ -104,7 +104,7 @@ impl Interrupter {
         }
     }
 
-    /// The same for a model, in which atomics are not made in constants.
+    /// The same for a model, which cannot make atomics in constants.
     #[cfg(loom)]
     pub(crate) fn signalled() -> Self {
         Self {
@@ -113,55 +113,58 @@ impl Interrupter {
         }
     }
 
-    /// Ends the wait of the thread that waits with this, now or as soon as it would sleep. If it is signalled at the same moment,
-    /// either may be what ends it; a signal is not lost. It does not touch what the thread waits for, which may be gone.
+    /// Ends the wait of the thread that waits with this, now or as soon as it would sleep. If the
+    /// thread is signalled at the same moment, either may end the wait; a signal is not lost. Does
+    /// not touch the object that the thread waits for, which may be gone.
     ///
     /// Does not block. Not for signal handlers.
     pub fn interrupt(&self) {
         self.interrupt_with(|_| {});
     }
 
-    /// The same. `send_signal` is called if the thread may be asleep in the kernel with a priority-inheriting mutex, with its TID
-    /// (`gettid(2)`): it sends that thread a signal that has a handler, whatever it does. (The thread may have left that wait meanwhile,
-    /// and then is interrupted for nothing.)
+    /// The same, with a signal. If the thread may be asleep in the kernel with a
+    /// priority-inheriting mutex, calls `send_signal` with its TID (`gettid(2)`). `send_signal`
+    /// must send that thread a signal that has a handler; it does not matter what the handler does.
+    /// (The thread may have left the wait meanwhile, and is then interrupted for nothing.)
     pub fn interrupt_with(&self, send_signal: impl FnOnce(u32)) {
         self.sleeps.request(&waiter_table().parkers);
-        // Behind the request's fence.
+        // After the request's fence.
         if self.sleeps.time.move_to_the_past() {
             send_signal(self.sleeps.tid.load(Ordering::Relaxed));
         }
     }
 
-    /// Ends the waits of the calling thread, which is in a signal handler and has interrupted one: the function that waits is left as
-    /// soon as the handler has returned.
+    /// Ends the waits of the calling thread, which is in a signal handler that has interrupted one.
+    /// The waiting function is left as soon as the handler has returned.
     #[cfg(not(loom))]
     pub fn leave(&self) {
         self.sleeps.set_leaving(true);
         self.sleeps.wake(&waiter_table().parkers);
-        // The kernel reads it anew when the handler has returned.
+        // The kernel reads the time again when the handler has returned.
         self.sleeps.time.move_to_the_past();
     }
 
-    /// The function has been left.
+    /// Records that the function has been left.
     pub fn has_left(&self) {
         self.sleeps.set_leaving(false);
     }
 
-    /// For a signal handler's own waits, while those of the function that it has interrupted stand still.
+    /// Sets aside the interrupted function's waits while a signal handler waits itself.
     pub fn set_aside(&self) -> SetAside {
         self.sleeps.set_aside()
     }
 
-    /// The handler's own wait is over.
+    /// Restores what was set aside: the handler's own wait is over.
     pub fn take_up(&self, aside: SetAside) {
         self.sleeps.take_up(aside);
     }
 
-    /// `deadline`, or never, unless the thread is to leave: then now. With `hears_requests` also if another thread
-    /// [interrupts](Self::interrupt) it.
+    /// Returns `deadline`, or never. It is brought forward to now once the thread is to leave the
+    /// function. With `hears_requests`, another thread's [`interrupt`](Self::interrupt) does that,
+    /// too.
     ///
     /// # Safety
-    /// The deadline and its copies are used no longer than this is borrowed, and on this thread.
+    /// The deadline and its copies are used only while this is borrowed, and only on this thread.
     pub unsafe fn bring_forward(
         &self,
         deadline: Option<&Deadline>,
@@ -171,7 +174,7 @@ impl Interrupter {
         unsafe { Deadline::brought_forward(deadline, &self.sleeps, hears_requests) }
     }
 
-    /// Waits in the kernel with `wait`, which is given the time at which that ends.
+    /// Waits in the kernel with `wait`, which gets the time at which the wait ends.
     pub(super) fn wait_in_kernel(
         &self,
         deadline: Option<&Deadline>,
@@ -186,25 +189,26 @@ impl Interrupter {
         )
     }
 
-    /// Whether somebody has interrupted since it was last cleared.
+    /// Whether a thread has interrupted since the last [`clear`](Self::clear).
     #[inline]
     pub fn is_interrupted(&self) -> bool {
         self.sleeps.is_requested()
     }
 
-    /// Whether another thread has, as the calling thread's own handlers have not.
+    /// Whether another thread has interrupted, not counting the calling thread's own handlers.
     #[inline]
     pub fn is_asked(&self) -> bool {
         self.sleeps.is_asked()
     }
 
-    /// Forgets that somebody has. For the thread that waits with it, before it looks whether it is to stop.
+    /// Clears the request. For the thread that waits with this, before it checks whether it is to
+    /// stop.
     #[inline]
     pub fn clear(&self) {
         self.sleeps.clear();
     }
 
-    /// For a wait that this ends, or the deadline.
+    /// For a wait that ends by this or by the deadline.
     #[inline]
     pub(crate) fn until<'a>(&'a self, deadline: Option<&'a Deadline>) -> Until<'a> {
         Until {
@@ -215,8 +219,9 @@ impl Interrupter {
     }
 }
 
-/// Waits in the kernel with `wait`, which is given the time at which that ends: `by` this, if `is_interrupted` says so when it was
-/// moved, or the deadline. `looks` if nobody sends the thread a signal.
+/// Waits in the kernel with `wait`, which gets the time at which the wait ends: the deadline, or
+/// the past once it is moved there through `by`. The wait is then interrupted if `is_interrupted`
+/// returns true. `looks` if no thread sends this one a signal.
 pub(super) fn wait_in_kernel(
     by: &Interrupts,
     looks: bool,
@@ -224,7 +229,7 @@ pub(super) fn wait_in_kernel(
     is_interrupted: impl Fn() -> bool,
     wait: impl Fn(&Time, Clock) -> Result<(), Errno>,
 ) -> Slept {
-    // Relaxed: the time is set behind it.
+    // Relaxed: the time is set after it.
     by.tid.store(tid(), Ordering::Relaxed);
     loop {
         let look = looks.then(|| Deadline::after(LOOKS_EVERY));

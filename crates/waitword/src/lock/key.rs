@@ -1,14 +1,15 @@
-//! Where a lock's waiters stand: under the address of its word.
+//! The keys of a lock's waiters: the address of its word.
 
 use crate::private::{Key, Place};
 
-/// The key of the waiters of a private lock whose word this is, or which begins with it.
+/// The key of the waiters of a private lock. `word` is the lock's word, or a lock that begins with
+/// it.
 #[inline(always)]
 pub(crate) fn key_of<T>(word: &T) -> Key {
     key_at(core::ptr::from_ref(word).addr())
 }
 
-/// The key of the waiters of a mutex at this address, which need not exist any more.
+/// The key of the waiters of the mutex at this address. The mutex may no longer exist.
 #[inline(always)]
 pub(crate) fn key_of_mutex_at(address: usize) -> Key {
     Key {
@@ -26,8 +27,8 @@ pub(super) fn key_at(address: usize) -> Key {
     }
 }
 
-/// In a model addresses differ from one execution to the next, which must all take the same buckets: words are
-/// numbered in the order in which they are first asked about.
+/// In a model, addresses differ from one execution to the next, but all executions must use the
+/// same buckets. So words are numbered in the order in which they are first used.
 #[cfg(loom)]
 pub(super) fn key_at(address: usize) -> Key {
     use std::sync::Mutex;

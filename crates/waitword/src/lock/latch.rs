@@ -2,18 +2,20 @@
 //!
 //! | bits | meaning |
 //! |------|---------|
-//! | 0-29 | how many are to be counted off; 0: open |
-//! | 30 | somebody may sleep |
+//! | 0-29 | the count that is left; 0: open |
+//! | 30 | a thread may sleep |
 //! | 31 | process-shared |
 //!
-//! Sleepers sleep for as long as the word is what they found, and are woken only when the count has reached zero; a
-//! count that changes just as they lie down makes them look again.
+//! Sleepers sleep while the word is the one that they found, and are woken only when the count has
+//! reached zero. If the count changes just as a thread goes to sleep, the thread looks again.
 //!
 //! # Invariants
 //!
-//! 1. The count only falls, so "open" is for ever, and whoever finds it need not have been woken.
-//! 2. The step that brings the count to zero is the last touch of the word, and the wake goes by address: the memory
-//!    may be freed once the waits have returned, though a `count_down` is still on its way out.
+//! 1. The count only falls, so an open latch stays open, and a thread that finds it open need not
+//!    have been woken.
+//! 2. The step that brings the count to zero is the last touch of the word, and the wake is by
+//!    address. So the memory may be freed once the waits have returned, even while a `count_down`
+//!    is still returning.
 
 use super::const_fn::const_fn;
 use super::count::CountError;
@@ -54,10 +56,12 @@ const fn scope(word: u32) -> Scope {
 ///
 /// 4 bytes; all zeros is a private latch that is open.
 ///
-/// * **Memory.** What a thread did before it counted down is visible to all whose wait has returned. Once all waits
-///   have returned the latch may be freed, also while a [`count_down`](Self::count_down) is still returning.
-/// * **Signal handlers** may count down and `try_wait`.
-/// * **fork**: a private latch is copied with its count; the parent's threads do not count in the child.
+/// * **Memory.** What a thread did before it counted down is visible to all threads whose wait has
+///   returned. Once all waits have returned, the latch may be freed, even while a
+///   [`count_down`](Self::count_down) is still returning.
+/// * **Signal handlers** may call `count_down` and `try_wait`.
+/// * **fork**: a private latch is copied with its count. The parent's threads do not count it down
+///   in the child.
 /// * **Process-shared** ([`Scope::Shared`]): may lie in memory that several processes map.
 ///
 /// Source: C++20 `std::latch`.
@@ -73,20 +77,20 @@ impl Latch {
     pub const MAX_COUNT: u32 = COUNT;
 
     const_fn! {
-        /// A private latch, to be counted down so often. 0: open from the start.
+        /// Creates a private latch with this count. With 0, it is open from the start.
         ///
         /// # Panics
-        /// The count is above [`MAX_COUNT`](Self::MAX_COUNT).
+        /// If the count is above [`MAX_COUNT`](Self::MAX_COUNT).
         pub const fn new(count: u32) -> Self {
             Self::with_scope(count, Scope::Private)
         }
     }
 
     const_fn! {
-        /// A latch for the threads of one process, or of several.
+        /// Creates a latch for the threads of one process, or of several.
         ///
         /// # Panics
-        /// The count is above [`MAX_COUNT`](Self::MAX_COUNT).
+        /// If the count is above [`MAX_COUNT`](Self::MAX_COUNT).
         pub const fn with_scope(count: u32, scope: Scope) -> Self {
             match Self::try_with_scope(count, scope) {
                 Ok(latch) => latch,
@@ -96,10 +100,10 @@ impl Latch {
     }
 
     const_fn! {
-        /// [`with_scope`](Self::with_scope), for a count that is not known to be good.
+        /// [`with_scope`](Self::with_scope) for an unchecked count.
         ///
         /// # Errors
-        /// [`CountError::Invalid`]: the count is above [`MAX_COUNT`](Self::MAX_COUNT).
+        /// [`CountError::Invalid`] if the count is above [`MAX_COUNT`](Self::MAX_COUNT).
         pub const fn try_with_scope(count: u32, scope: Scope) -> Result<Self, CountError> {
             if count > Self::MAX_COUNT {
                 return Err(CountError::Invalid);
@@ -114,18 +118,18 @@ impl Latch {
         }
     }
 
-    /// Counts `count` off, and releases all who wait if nothing is left.
+    /// Subtracts `count` from what is left, and releases all waiters if that reaches zero.
     ///
     /// Does not block. Async-signal-safe.
     ///
     /// # Errors
-    /// [`CountError::Underflow`]: less is left than `count`. The latch stays as it is.
+    /// [`CountError::Underflow`] if less than `count` is left. The latch is then unchanged.
     #[inline]
     pub fn count_down(&self, count: u32) -> Result<(), CountError> {
         self.count_off(count).map(drop)
     }
 
-    /// Whether nothing is left.
+    /// [`count_down`](Self::count_down). Returns whether nothing is left.
     fn count_off(&self, count: u32) -> Result<bool, CountError> {
         let mut now = self.word.load(Ordering::Relaxed);
         let left = loop {
@@ -136,8 +140,9 @@ impl Latch {
                 0 => now & SHARED,
                 _ => now - count,
             };
-            // Release: what we did before is visible to those who wait. Acquire: whoever opens the latch by
-            // `arrive_and_wait` does not look again, and must see what the others did.
+            // Release: what we did before is visible to the waiters. Acquire: a thread that opens
+            // the latch by `arrive_and_wait` does not look again, and must see what the other
+            // threads did.
             match self
                 .word
                 .compare_exchange_weak(now, counted, Ordering::AcqRel, Ordering::Relaxed)
@@ -159,7 +164,7 @@ impl Latch {
     #[inline]
     #[must_use]
     pub fn try_wait(&self) -> bool {
-        // Acquire: what those did who counted down is visible.
+        // Acquire: what the threads did before they counted down is visible.
         self.word.load(Ordering::Acquire) & COUNT == 0
     }
 
@@ -171,7 +176,7 @@ impl Latch {
         let _ = self.try_wait() || self.wait_until_open(None);
     }
 
-    /// [`wait`](Self::wait) until `deadline` at the latest; whether the latch is open.
+    /// [`wait`](Self::wait), but until `deadline` at the latest. Returns whether the latch is open.
     ///
     /// Blocks.
     #[inline]
@@ -180,7 +185,7 @@ impl Latch {
         self.try_wait() || self.wait_until_open(Some(&deadline))
     }
 
-    /// [`wait`](Self::wait) for `timeout` at most; whether the latch is open.
+    /// [`wait`](Self::wait), but for at most `timeout`. Returns whether the latch is open.
     ///
     /// Blocks.
     #[inline]
@@ -189,12 +194,12 @@ impl Latch {
         self.try_wait() || self.wait_until_open(Some(&Deadline::after(timeout)))
     }
 
-    /// Counts one off and waits until the latch is open.
+    /// Counts down by one and waits until the latch is open.
     ///
     /// Blocks.
     ///
     /// # Errors
-    /// [`CountError::Underflow`]: the latch was open already. It does not wait.
+    /// [`CountError::Underflow`] if the latch is open already. Does not wait then.
     #[inline]
     pub fn arrive_and_wait(&self) -> Result<(), CountError> {
         if !self.count_off(1)? {
@@ -218,7 +223,7 @@ impl Latch {
             let announced = now | SLEEPERS;
             if now != announced {
                 // Relaxed on success: that does not end the wait, and the wake is ordered by the
-                // table's fences or the kernel. A failure may find the latch open.
+                // waiter table's fences or by the kernel. A failure may find the latch open.
                 if let Err(changed) = self.word.compare_exchange_weak(
                     now,
                     announced,

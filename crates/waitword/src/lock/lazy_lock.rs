@@ -1,4 +1,4 @@
-//! A value that makes itself when it is first used: std's `LazyLock`, on [`OnceLock`].
+//! A value that is made when it is first used: std's `LazyLock`, built on [`OnceLock`].
 
 use super::once_lock::OnceLock;
 use crate::atomic::full_fence;
@@ -7,9 +7,9 @@ use core::fmt;
 use core::ops::{Deref, DerefMut};
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
-/// A value that is made by its initialiser when it is first used.
+/// A value that its initialiser makes when it is first used.
 ///
-/// Threads that come while it is being made wait for it. If the initialiser panics, the value is
+/// Threads that arrive while it is being made wait for it. If the initialiser panics, the value is
 /// poisoned: that use and every later one panics.
 ///
 /// ```
@@ -25,25 +25,26 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 ///   returns.
 /// * **Signal handlers** must not use it.
 /// * **fork**: if another thread of the parent was making the value, the child's copy is poisoned.
-///   (The initialiser can run but once.)
+///   (The initialiser can run only once.)
 ///
 /// Source: `std::sync::LazyLock`, whose functions have the same names and meaning.
 pub struct LazyLock<T, F = fn() -> T> {
     cell: OnceLock<T>,
-    /// Until it is called.
+    /// The initialiser, until it is called.
     make: Cell<Option<F>>,
 }
 
-// SAFETY: the value is shared as that of a `OnceLock`. The initialiser is taken by the one thread
-// that runs the cell's `Once`, which may be another than put it in: `F: Send`. Nothing else reaches
-// it through a shared reference.
+// SAFETY: the value is shared like that of a `OnceLock`. The initialiser is taken by the one thread
+// that runs the cell's `Once`, which may not be the thread that put it in: `F: Send` allows that.
+// Nothing else reaches it through a shared reference.
 unsafe impl<T: Send + Sync, F: Send> Sync for LazyLock<T, F> {}
 
-// The initialiser is gone once it runs, so a panic in it leaves nothing that can be seen.
+// The initialiser has been taken out when it runs, so a panic in it leaves nothing behind that can
+// be seen.
 impl<T: RefUnwindSafe + UnwindSafe, F: UnwindSafe> RefUnwindSafe for LazyLock<T, F> {}
 
 impl<T, F: FnOnce() -> T> LazyLock<T, F> {
-    /// One that is not made yet.
+    /// Creates a value that `make` will make.
     #[inline]
     pub const fn new(make: F) -> Self {
         Self {
@@ -52,17 +53,17 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
         }
     }
 
-    /// The value, made if it is not yet. Dereferencing does the same. Blocks while another thread
-    /// makes it.
+    /// The value, made now if it has not been made yet. Dereferencing does the same. Blocks while
+    /// another thread is making it.
     ///
     /// # Panics
-    /// If the initialiser does, or has.
+    /// If the initialiser panics, or has panicked.
     #[inline]
     pub fn force(this: &Self) -> &T {
         this.cell.get_or_init(|| {
             let make = this.make.take();
             // A child that is forked while the initialiser runs must not find it here: part of it
-            // may be used up.
+            // may have been consumed.
             full_fence();
             match make {
                 Some(make) => make(),
@@ -73,7 +74,7 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
         })
     }
 
-    /// The same, by an exclusive reference. Does not block for another thread.
+    /// The same, through an exclusive reference. Never blocks for another thread.
     ///
     /// # Panics
     /// As [`force`](Self::force).

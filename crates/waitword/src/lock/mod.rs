@@ -1,5 +1,6 @@
-//! The locks, a folder or file each. They know the table only through `futex`: [`parking`](crate::futex::parking) where a
-//! lock's own word must change in one step with its queue, `wait` and `wake` elsewhere.
+//! The locks, one file or folder each. They reach the waiter table only through `futex`: through
+//! [`parking`](crate::futex::parking) where a lock's own word must change in one step with its
+//! queue, and through `wait` and `wake` elsewhere.
 
 #[cfg(not(loom))]
 mod atomic_wait;
@@ -80,15 +81,15 @@ pub use rwlock::{
     RwLockUpgradableReadGuard, RwLockWriteGuard, const_rwlock,
 };
 
-/// Owners of an [`Arc`](std::sync::Arc) of a lock and of its hold, with the feature `arc_lock`.
+/// Guards that own an [`Arc`](std::sync::Arc) of their lock, with the feature `arc_lock`.
 #[cfg(all(feature = "arc_lock", not(loom)))]
 pub use lock_api::{
     ArcMutexGuard, ArcReentrantMutexGuard, ArcRwLockReadGuard, ArcRwLockUpgradableReadGuard,
     ArcRwLockWriteGuard,
 };
 
-/// Whether guards may be sent to another thread: whatever `send_guard` says, of all locks of
-/// `lock_api`'s.
+/// Whether guards can be sent to another thread. The feature `send_guard` decides this for all
+/// locks that are built on `lock_api`.
 #[cfg(all(feature = "send_guard", not(loom)))]
 type GuardMarker = lock_api::GuardSend;
 #[cfg(all(not(feature = "send_guard"), not(loom)))]

@@ -1,33 +1,33 @@
-//! Something that is done once, by whoever comes first, while the others wait for it.
+//! Something that is done once, by the first thread that calls, while other callers wait for it.
 //!
 //! | bits | meaning |
 //! |------|---------|
 //! | 0-1 | NEW, RUNNING, DONE, POISONED |
 //! | 2 | not DONE, and a thread may sleep |
-//! | 3-31 | RUNNING: in which generation of forks |
+//! | 3-31 | RUNNING: the fork generation of the run |
 //!
-//! DONE has no other bits, so one comparison finds it.
+//! DONE has no other bits set, so one comparison detects it.
 //!
 //! ```text
 //!   NEW ──first──► RUNNING ──returned──► DONE
 //!    ▲                │  └──unwound──► POISONED (call_once) or NEW (execute, produce)
-//!    └────────────────┘ forked: in the child nobody is running it any more
+//!    └────────────────┘ forked: in the child no thread is running it any longer
 //! ```
 //!
 //! # Invariants
 //!
-//! 1. Only who has made the word RUNNING ends that, in one step that also says whether anybody is to be woken. After
-//!    that step it does not touch the word.
-//! 2. A thread that sleeps has set bit 2 in the very word that it found. The bit stays until the
-//!    end of a run, which wakes all: also if the sleeper came first (`wait`).
-//! 3. A word that is RUNNING in another generation is that of a thread that stayed behind in the parent: as good as
-//!    NEW. (If the running thread itself forked, it goes on in the child too, and does not touch what another has
-//!    begun there meanwhile.)
+//! 1. Only the thread that made the word RUNNING ends that state, in one step that also tells
+//!    whether there are threads to wake. After that step it does not touch the word.
+//! 2. A thread that sleeps has set bit 2 in the same word that it found. The bit stays until the
+//!    end of a run, which wakes all sleepers, even one that came before the run (`wait`).
+//! 3. A word that is RUNNING in another fork generation belongs to a thread that exists only in the
+//!    parent. It counts as NEW. (If the running thread itself forked, it goes on in the child too,
+//!    and does not touch what another thread has begun there in the meantime.)
 //!
 //! # Orderings
 //!
-//! Ending is Release, finding the end Acquire. To begin is Acquire: of what an earlier attempt left, the next one
-//! sees everything.
+//! Ending a run is Release, and finding the end is Acquire. Beginning is Acquire: the next attempt
+//! sees everything that an earlier one left behind.
 
 use super::const_fn::const_fn;
 use super::sleep::{self, Signals, Spot};
@@ -45,32 +45,33 @@ const POISONED: u32 = 3;
 const SLEEPERS: u32 = 4;
 const GENERATION_SHIFT: u32 = 3;
 
-/// What a [`Once`] is found to be.
+/// The state of a [`Once`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OnceState {
-    /// Nobody has begun.
+    /// No call has begun.
     New,
-    /// Whoever began has panicked.
+    /// A call has begun and panicked.
     Poisoned,
-    /// Somebody is at it.
+    /// A call is in progress.
     InProgress,
-    /// It has been done.
+    /// A call has completed.
     Done,
 }
 
 impl OnceState {
-    /// Whether it is [`Poisoned`](Self::Poisoned).
+    /// Returns whether this is [`Poisoned`](Self::Poisoned).
     pub fn poisoned(self) -> bool {
         self == OnceState::Poisoned
     }
 
-    /// Whether it is [`Done`](Self::Done).
+    /// Returns whether this is [`Done`](Self::Done).
     pub fn done(self) -> bool {
         self == OnceState::Done
     }
 }
 
-/// Has something done once, whoever calls first; whoever calls meanwhile waits until it has been done.
+/// Runs a function once, in the first thread that calls. Threads that call in the meantime wait
+/// until it has completed.
 ///
 /// ```
 /// use waitword::Once;
@@ -93,20 +94,22 @@ impl OnceState {
 /// assert!(SETTINGS.state().done());
 /// ```
 ///
-/// 4 bytes; all zeros is one that is new. Private to the process, as POSIX's `pthread_once_t` is. When it has been
-/// done a call is one load.
+/// 4 bytes; all zeros is a new one. Private to the process, as POSIX's `pthread_once_t`. Once it is
+/// done, a call is one load.
 ///
-/// * **Memory.** What was done is visible to all whose call has returned.
-/// * **Recursion**: a call of the same `Once` from the function that it runs waits for itself for ever.
-/// * **Signal handlers** must not call it while it may be running in the thread that they interrupt.
-/// * **fork**: if another thread of the parent was at it, the child's next call does it anew. (It may have been half
-///   done: what it changed in memory is in the child.) If the function itself forks, it goes on in
-///   the child too, and its end is the end of the call there. Until then another thread of the
-///   child does not wait for it, but runs a function of its own: two then run at once, and each
-///   call returns after its own. ([`OnceLock`](crate::OnceLock) still stores one value.)
+/// * **Memory.** What the function did is visible to all threads whose call has returned.
+/// * **Recursion**: if the function calls the same `Once`, that call waits for itself forever.
+/// * **Signal handlers** must not call it while it may be running in the thread that they
+///   interrupt.
+/// * **fork**: if another thread of the parent was running the function, the child's next call runs
+///   it again. (It may have been half done: its changes to memory are in the child.) If the
+///   function itself forks, it goes on in the child too, and its end is the end of the call there.
+///   Until then, another thread of the child does not wait for it but runs a function of its own.
+///   Two functions then run at once, and each call returns after its own.
+///   ([`OnceLock`](crate::OnceLock) still stores one value.)
 ///
-/// Source: `parking_lot::Once`, whose methods have the same names and meaning; [`execute`](Self::execute): POSIX
-/// `pthread_once`.
+/// Source: `parking_lot::Once`, whose methods have the same names and meaning;
+/// [`execute`](Self::execute): POSIX `pthread_once`.
 #[repr(C)]
 pub struct Once {
     word: AtomicU32,
@@ -116,7 +119,7 @@ const _: () = assert!(cfg!(loom) || size_of::<Once>() == 4);
 
 impl Once {
     const_fn! {
-        /// One that is new.
+        /// Creates a new one.
         pub const fn new() -> Self {
             Self {
                 word: AtomicU32::new(NEW),
@@ -124,12 +127,12 @@ impl Once {
         }
     }
 
-    /// Waits until it has been done, by another thread.
+    /// Waits until another thread has completed a call.
     ///
-    /// Blocks. (Rust's `std::sync::Once` has it; `parking_lot::Once` does not.)
+    /// Blocks. (`std::sync::Once` has this method; `parking_lot::Once` does not.)
     ///
     /// # Panics
-    /// If it is poisoned, or becomes so.
+    /// If it is poisoned, or becomes poisoned.
     #[inline]
     pub fn wait(&self) {
         if !self.is_done() {
@@ -147,7 +150,7 @@ impl Once {
         }
     }
 
-    /// What it is at this moment. If it is done, what was done is visible.
+    /// Returns the current state. If it is done, what the function did is visible.
     #[inline]
     pub fn state(&self) -> OnceState {
         let word = self.word.load(Ordering::Acquire);
@@ -160,13 +163,13 @@ impl Once {
         }
     }
 
-    /// Runs `f` if nobody has before, or waits for whoever is at it.
+    /// Runs `f` if no call has completed yet, or waits for a call in progress.
     ///
     /// Blocks.
     ///
     /// # Panics
-    /// If `f` does, or if an earlier `f` has: then the `Once` is poisoned, and stays so but for
-    /// [`call_once_force`](Self::call_once_force).
+    /// If `f` panics, or an earlier `f` has panicked. The `Once` is then poisoned, until
+    /// [`call_once_force`](Self::call_once_force) succeeds.
     #[inline]
     pub fn call_once(&self, f: impl FnOnce()) {
         if !self.is_done() {
@@ -176,13 +179,13 @@ impl Once {
         }
     }
 
-    /// [`call_once`](Self::call_once), but tries again if it is poisoned. `f` is told which: [`New`](OnceState::New)
-    /// or [`Poisoned`](OnceState::Poisoned).
+    /// [`call_once`](Self::call_once), but tries again if it is poisoned. `f` gets the state
+    /// before: [`New`](OnceState::New) or [`Poisoned`](OnceState::Poisoned).
     ///
     /// Blocks.
     ///
     /// # Panics
-    /// If `f` does.
+    /// If `f` panics.
     #[inline]
     pub fn call_once_force(&self, f: impl FnOnce(OnceState)) {
         if !self.is_done() {
@@ -192,13 +195,14 @@ impl Once {
         }
     }
 
-    /// Runs `f` if nobody has before, as POSIX's `pthread_once` does: if it is left by unwinding (a panic, an
-    /// exception, the end of the thread) it counts as not begun, and one of those who wait runs its own.
+    /// Runs `f` if no call has completed yet, as POSIX's `pthread_once` does. If `f` is left by
+    /// unwinding (a panic, an exception, the end of the thread), the call counts as not begun, and
+    /// one of the waiting threads runs its own function.
     ///
     /// Blocks.
     ///
     /// # Panics
-    /// If `f` does.
+    /// If `f` panics.
     #[inline]
     pub fn execute(&self, f: impl FnOnce()) {
         if !self.is_done() {
@@ -207,14 +211,15 @@ impl Once {
         }
     }
 
-    /// [`execute`](Self::execute) in two steps. `make` may find that another thread does the same
-    /// in a forked child, and is then called again if that one fails. `keep` runs at most once, and
-    /// alone: for what readers will borrow.
+    /// [`execute`](Self::execute) in two steps. In a forked child, `make` may run while another
+    /// thread runs its own, and is called again if that thread's call fails. `keep` runs at most
+    /// once and alone: it stores what readers will borrow.
     #[cold]
     pub(super) fn produce(&self, make: &mut dyn FnMut(), keep: &mut dyn FnMut()) {
         while let Ok(Some((mut run, _))) = self.begin(Unwound::StartsAnew, None) {
             make();
-            // If another thread has begun anew, that one, or its end, is waited for.
+            // If another thread has begun again, the loop waits for it to end, or finds that it
+            // has.
             if run.goes_on() {
                 keep();
                 return run.end();
@@ -232,7 +237,7 @@ impl Once {
         let mut now = self.word.load(Ordering::Acquire);
         while now & STATE != DONE {
             unwound.allow(now);
-            // Without a deadline it does not give up.
+            // Without a deadline, this does not time out.
             let _ = self.sleep(now, None);
             now = self.word.load(Ordering::Acquire);
         }
@@ -247,8 +252,8 @@ impl Once {
     }
 
     /// [`execute`](Self::execute) in two steps, for a caller whose function may be left in ways
-    /// that run no destructors: begins, or waits for the thread that has begun, until the deadline.
-    /// `None` if it has been done.
+    /// that run no destructors. Begins a run, or waits until the deadline for the thread that has
+    /// begun. Returns `None` if a call has completed.
     ///
     /// Blocks.
     ///
@@ -263,7 +268,7 @@ impl Once {
         Ok(begun.map(|(run, _)| run))
     }
 
-    // Inlined: what it returns would pass through memory.
+    // Inlined: the result would otherwise be returned through memory.
     #[inline(always)]
     fn begin(
         &self,
@@ -284,7 +289,7 @@ impl Once {
                 _ => OnceState::New,
             };
             let running = RUNNING | generation();
-            // A failure is looked at as the first load was.
+            // A failure is handled like the first load.
             match self.word.compare_exchange(
                 now,
                 running | now & SLEEPERS,
@@ -304,7 +309,8 @@ impl Once {
         }
     }
 
-    /// Sleeps until a run has ended, unless the word is not as it was found: look at it again.
+    /// Sleeps until a run has ended. Returns at once if the word is no longer `found`. The caller
+    /// then looks at the word again.
     ///
     /// # Errors
     /// [`Error::TimedOut`].
@@ -328,18 +334,18 @@ impl Once {
     }
 }
 
-/// What it means that a function did not return.
+/// The effect of a function that does not return.
 #[derive(Clone, Copy, Debug)]
 enum Unwound {
     Poisons {
-        /// Whether poison from before is ignored.
+        /// Whether to ignore earlier poison.
         force: bool,
     },
     StartsAnew,
 }
 
 impl Unwound {
-    /// Panics if this call refuses a word that is poisoned.
+    /// Panics if the word is poisoned and this call refuses that.
     #[inline]
     fn allow(self, now: u32) {
         if now & STATE == POISONED && matches!(self, Unwound::Poisons { force: false }) {
@@ -355,30 +361,30 @@ impl Unwound {
     }
 }
 
-/// The function, which is called once.
+/// Takes the function out, to be called once.
 fn run_once<F>(f: &mut Option<F>) -> F {
     f.take().expect("begun once")
 }
 
-/// A call of the function. Its end is that of the call: [`end`](Self::end) after the return, its
-/// destructor if the call was left by unwinding.
+/// A run of the function. The call ends with it: by [`end`](Self::end) after the function has
+/// returned, or by the destructor if it was left by unwinding.
 #[derive(Debug)]
 pub struct OnceRun<'a> {
     once: &'a Once,
-    /// The word that it has made.
+    /// The word that this run has stored.
     running: u32,
-    /// What it means that the function is left; `None` once it has returned.
+    /// The effect of leaving the function; `None` once it has returned.
     left: Option<Unwound>,
 }
 
 impl OnceRun<'_> {
-    /// The function has returned.
+    /// Ends the run: the function has returned.
     pub fn end(mut self) {
         self.left = None;
     }
 
-    /// Whether this is still the only run. If it has forked and this is the child, another thread
-    /// may have begun anew; from here on none can.
+    /// Whether this is still the only run. In a forked child, another thread may have begun again.
+    /// If this returns true, no other thread can begin from here on.
     fn goes_on(&mut self) -> bool {
         let running = RUNNING | generation();
         // Relaxed: what the run read and wrote before the fork is this thread's own.
@@ -406,19 +412,19 @@ impl Drop for OnceRun<'_> {
             .fetch_update(Ordering::Release, Ordering::Relaxed, |now| {
                 (now & !SLEEPERS == self.running).then_some(end)
             });
-        // An error: we have forked, and another thread of the child has begun anew.
+        // An error means that we have forked and another thread of the child has begun again.
         if ended.is_ok_and(|now| now & SLEEPERS != 0) {
             Spot::of(&self.once.word, Scope::Private).wake(usize::MAX);
         }
     }
 }
 
-/// Whether a word that is RUNNING is so in this process.
+/// Whether a RUNNING word belongs to this process.
 fn is_running_here(word: u32) -> bool {
     word >> GENERATION_SHIFT << GENERATION_SHIFT == generation()
 }
 
-/// The generation of forks, in its place in the word.
+/// The fork generation, shifted to its place in the word.
 fn generation() -> u32 {
     #[cfg(not(loom))]
     return crate::sys::generation::generation() << GENERATION_SHIFT;
@@ -452,13 +458,13 @@ mod tests {
             let running = once.word.load(Ordering::Relaxed);
             assert_eq!(running & STATE, RUNNING);
             assert!(is_running_here(running) && is_running_here(running | SLEEPERS));
-            // As if another waited.
+            // As if another thread waited.
             once.word.store(running | SLEEPERS, Ordering::Relaxed);
         });
         assert_eq!(once.word.load(Ordering::Relaxed), DONE);
     }
 
-    /// One that was begun in a process whose copy this is.
+    /// A run that began in the parent of this process, by the word's fork generation.
     #[test]
     fn begun_in_another_generation_is_new() {
         let other_generation = generation() ^ 1 << GENERATION_SHIFT;

@@ -1,29 +1,29 @@
-//! A value that is made once, and then shared: std's `OnceLock`, on this crate's [`Once`].
+//! A value that is made once and then shared: std's `OnceLock`, built on this crate's [`Once`].
 //!
 //! # Invariants
 //!
 //! 1. The value is written at most once while the cell is shared: in the one run of the `Once` that
 //!    ends DONE.
-//! 2. It is borrowed only after DONE was seen. The end of the run is Release and that look Acquire,
-//!    so the value is seen whole.
+//! 2. It is borrowed only after DONE was seen. The end of the run is Release and that load is
+//!    Acquire, so a reader sees the whole value.
 //! 3. A forked child may find a value that another thread of the parent had half written. The
 //!    `Once` is not DONE then, so nothing borrows that value, and the next write does not drop it.
 //!    (That thread borrowed the cell, so no code of the child owns it.)
 //!
-//! There is no `Drop` here: `Option` drops the value if there is one, and lets it borrow what is
-//! dropped at the same time, as std's does.
+//! There is no `Drop` here: `Option` drops the value if there is one. This lets the value borrow
+//! from data that is dropped at the same time, as with std's `OnceLock`.
 
 use super::once::Once;
 use core::cell::{Cell, UnsafeCell};
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
-/// A cell that is written once and then read by all: for a `static`, or a field, that is made when
-/// it is first needed.
+/// A cell that is written once and can then be read by all threads: for a `static` or a field that
+/// is initialised when it is first needed.
 ///
-/// Threads that come while the value is being made wait for it. If the initialiser panics, the cell
-/// stays empty and the next caller's initialiser runs; nothing is poisoned. A value that knows how
-/// to make itself: [`LazyLock`](crate::LazyLock).
+/// Threads that arrive while the value is being made wait for it. If the initialiser panics, the
+/// cell stays empty and the next caller's initialiser runs; nothing is poisoned. For a value that
+/// has its own initialiser, use [`LazyLock`](crate::LazyLock).
 ///
 /// ```
 /// use waitword::OnceLock;
@@ -52,16 +52,16 @@ pub struct OnceLock<T> {
     value: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: a shared cell gives out `&T` in each thread, which `T: Sync` allows; a value may be put
-// in by one thread and dropped by another, which `T: Send` allows.
+// SAFETY: a shared cell gives out `&T` in each thread, which `T: Sync` allows. One thread may put a
+// value in and another may drop it, which `T: Send` allows.
 unsafe impl<T: Send + Sync> Sync for OnceLock<T> {}
 
-// The value is written whole or not at all, so a panic leaves nothing half done but what `T` itself
-// shows.
+// The value is written as a whole or not at all, so a panic leaves nothing half done except what
+// `T` itself exposes.
 impl<T: RefUnwindSafe + UnwindSafe> RefUnwindSafe for OnceLock<T> {}
 
 impl<T> OnceLock<T> {
-    /// An empty cell.
+    /// Creates an empty cell.
     #[inline]
     pub const fn new() -> Self {
         Self {
@@ -77,24 +77,24 @@ impl<T> OnceLock<T> {
         self.once.is_done().then(|| unsafe { self.value() })
     }
 
-    /// The value, if there is one. Does not block: no other thread has the cell.
+    /// The value, if there is one. Does not block: no other thread has access to the cell.
     #[inline]
     pub fn get_mut(&mut self) -> Option<&mut T> {
         self.value.get_mut().as_mut()
     }
 
-    /// The value, as soon as another thread has put it in. Blocks.
+    /// Waits until another thread has put the value in, and returns it. Blocks.
     #[inline]
     pub fn wait(&self) -> &T {
         self.once.wait_force();
-        // SAFETY: the wait ends when it is done.
+        // SAFETY: the wait ends when the `Once` is done.
         unsafe { self.value() }
     }
 
-    /// Puts a value in. Blocks while another thread makes one.
+    /// Puts a value in. Blocks while another thread is making one.
     ///
     /// # Errors
-    /// There is a value already: the new one comes back.
+    /// If there is a value already, returns the new one.
     #[inline]
     pub fn set(&self, value: T) -> Result<(), T> {
         if self.once.is_done() {
@@ -105,10 +105,10 @@ impl<T> OnceLock<T> {
         value.into_inner().map_or(Ok(()), Err)
     }
 
-    /// The value, which `make` makes if there is none. Blocks while another thread makes one.
+    /// The value, which `make` makes if there is none. Blocks while another thread is making one.
     ///
     /// # Panics
-    /// If `make` does. The cell is empty then.
+    /// If `make` panics. The cell is then empty.
     #[inline]
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         if !self.once.is_done() {
@@ -124,25 +124,25 @@ impl<T> OnceLock<T> {
         unsafe { self.value() }
     }
 
-    /// Takes the value out of the cell, which is gone with it.
+    /// Consumes the cell and returns its value.
     #[inline]
     pub fn into_inner(self) -> Option<T> {
         self.value.into_inner()
     }
 
-    /// Takes the value out, and leaves an empty cell.
+    /// Takes the value out and leaves the cell empty.
     #[inline]
     pub fn take(&mut self) -> Option<T> {
         core::mem::take(self).into_inner()
     }
 
-    /// Moves what `made` holds after `make` into the cell, unless another thread's value is there
-    /// first.
+    /// Calls `make`, then moves the value in `made` into the cell, unless another thread's value is
+    /// there first.
     #[cold]
     fn fill(&self, make: &mut dyn FnMut(), made: &Cell<Option<T>>) {
         self.once.produce(make, &mut || {
-            // SAFETY: only the one run that ends DONE comes here, and before that nothing borrows
-            // the value. It is not dropped: in a forked child it may be half written.
+            // SAFETY: only the one run that ends DONE gets here, and nothing borrows the value
+            // before that. The old value is not dropped: in a forked child it may be half written.
             unsafe { self.value.get().write(made.take()) };
         });
     }
@@ -153,9 +153,9 @@ impl<T> OnceLock<T> {
     /// The `Once` was seen to be done.
     #[inline]
     unsafe fn value(&self) -> &T {
-        // SAFETY: written before DONE, and not again while `self` is borrowed.
+        // SAFETY: written before DONE, and not written again while `self` is borrowed.
         let value = unsafe { &*self.value.get() };
-        // SAFETY: what was written is a value: `make` has returned one, or `set` was given it.
+        // SAFETY: a value was written: `make` has returned one, or `set` was given one.
         unsafe { value.as_ref().unwrap_unchecked() }
     }
 }

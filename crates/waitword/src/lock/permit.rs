@@ -1,10 +1,10 @@
-//! What a thread has taken from a semaphore and gives back when it is done.
+//! Permits: what a thread has taken from a semaphore, and gives back when it is done.
 
 use super::semaphore::Semaphore;
 use crate::sys::clock::Deadline;
 use core::time::Duration;
 
-/// Permits of a [`Semaphore`]: dropping it posts as many as it stands for.
+/// One or more permits of a [`Semaphore`]. Dropping it posts them back.
 ///
 /// ```
 /// use waitword::Semaphore;
@@ -17,12 +17,12 @@ use core::time::Duration;
 /// drop((one, two));
 /// assert_eq!(connections.value(), 3);
 ///
-/// // A connection that is not coming back.
+/// // A connection that is never given back.
 /// connections.acquire().forget();
 /// assert_eq!(connections.value(), 2);
 /// ```
 ///
-/// Any thread may drop it. If it is leaked, its permits are gone, as after
+/// Any thread may drop it. If it is leaked, its permits are lost, as after
 /// [`forget`](Self::forget).
 ///
 /// Source: `tokio::sync::SemaphorePermit`, whose methods have the same names and meaning.
@@ -34,13 +34,13 @@ pub struct SemaphorePermit<'a> {
 }
 
 impl SemaphorePermit<'_> {
-    /// How many permits it stands for.
+    /// The number of permits that it holds.
     #[inline]
     pub fn num_permits(&self) -> u32 {
         self.permits
     }
 
-    /// Keeps the permits from the semaphore for good: its value stays lower.
+    /// Removes the permits from the semaphore for good: its value stays lower.
     #[inline]
     pub fn forget(mut self) {
         self.permits = 0;
@@ -51,19 +51,20 @@ impl Drop for SemaphorePermit<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.permits != 0 {
-            // Refused only if others have posted the value up to its maximum, more than they had
-            // taken. It stays there.
+            // Refused only if other threads have posted more than they had taken, and the value has
+            // reached its maximum. It stays there.
             let _ = self.semaphore.post_many(self.permits);
         }
     }
 }
 
-/// Permits that are given back by a guard.
+/// Permits with a guard that gives them back.
 ///
 /// Several permits are taken in one step, so threads that want several never wait for each other
-/// with a part of them. Threads that want fewer may go first, without bound.
+/// while each holds a part of them. Threads that want fewer may go first, without bound.
 impl Semaphore {
-    /// Takes one permit; waits until there is one. ([`wait`](Self::wait), with a guard that posts.)
+    /// Takes one permit, waiting until there is one. ([`wait`](Self::wait), with a guard that
+    /// posts.)
     ///
     /// Blocks.
     #[inline]
@@ -71,14 +72,15 @@ impl Semaphore {
         self.acquire_many(1)
     }
 
-    /// Takes one permit, if there is one. Does not block.
+    /// Takes one permit if there is one. Does not block.
     #[inline]
     pub fn try_acquire(&self) -> Option<SemaphorePermit<'_>> {
         self.try_acquire_many(1)
     }
 
-    /// Takes one permit; waits until `deadline` at the latest: an [`Instant`](std::time::Instant),
-    /// or a time on either clock. If there is one, the deadline is not looked at.
+    /// Takes one permit, waiting until `deadline` at the latest: an
+    /// [`Instant`](std::time::Instant), or a time on either clock. If there is a permit, the
+    /// deadline is not checked.
     ///
     /// Blocks.
     #[inline]
@@ -86,7 +88,7 @@ impl Semaphore {
         self.acquire_many_until(1, deadline)
     }
 
-    /// Takes one permit; waits for `timeout` at most.
+    /// Takes one permit, waiting for at most `timeout`.
     ///
     /// Blocks.
     #[inline]
@@ -94,12 +96,12 @@ impl Semaphore {
         self.acquire_many_for(1, timeout)
     }
 
-    /// Takes as many permits in one step; waits until there are so many.
+    /// Takes `permits` permits in one step, waiting until there are that many.
     ///
     /// Blocks.
     ///
     /// # Panics
-    /// If there can never be so many: above [`MAX_VALUE`](Self::MAX_VALUE).
+    /// If there can never be that many: more than [`MAX_VALUE`](Self::MAX_VALUE).
     #[inline]
     pub fn acquire_many(&self, permits: u32) -> SemaphorePermit<'_> {
         assert!(
@@ -111,14 +113,14 @@ impl Semaphore {
         self.permit(permits)
     }
 
-    /// Takes as many permits in one step, if there are so many. Does not block.
+    /// Takes `permits` permits in one step if there are that many. Does not block.
     #[inline]
     pub fn try_acquire_many(&self, permits: u32) -> Option<SemaphorePermit<'_>> {
         self.try_wait_many(permits).then(|| self.permit(permits))
     }
 
-    /// Takes as many permits in one step; waits until `deadline` at the latest, as
-    /// [`acquire_until`](Self::acquire_until).
+    /// Takes `permits` permits in one step, waiting until `deadline` at the latest, as
+    /// [`acquire_until`](Self::acquire_until) does.
     ///
     /// Blocks.
     #[inline]
@@ -131,12 +133,12 @@ impl Semaphore {
             .then(|| self.permit(permits))
     }
 
-    /// Takes as many permits in one step; waits for `timeout` at most.
+    /// Takes `permits` permits in one step, waiting for at most `timeout`.
     ///
     /// Blocks.
     #[inline]
     pub fn acquire_many_for(&self, permits: u32, timeout: Duration) -> Option<SemaphorePermit<'_>> {
-        // The clock is read only if there are not so many.
+        // The clock is read only if there are not enough permits.
         self.try_acquire_many(permits)
             .or_else(|| self.acquire_many_until(permits, Deadline::after(timeout)))
     }

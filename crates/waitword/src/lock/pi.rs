@@ -1,46 +1,49 @@
-//! The priority-inheritance word: what a mutex with the protocol "inherit" stands on (POSIX's
-//! `PTHREAD_PRIO_INHERIT`).
+//! The priority-inheritance word: the basis of a mutex with POSIX's protocol
+//! `PTHREAD_PRIO_INHERIT`.
 //!
-//! A thread of low priority holds the lock, one of high priority waits for it, and one of middle priority keeps
-//! the first from running: the highest then waits for the middle one, for as long as that likes. The remedy
-//! is to lend the holder the priority of those who wait for it, and only the scheduler can do that. So the
-//! queue of this lock is the kernel's, and the word has the kernel's format:
+//! A low-priority thread holds the lock and a high-priority thread waits for it. A middle-priority
+//! thread keeps the holder from running, so the high-priority thread waits for the middle one,
+//! without bound. The remedy is to lend the holder the priority of its waiters, and only the
+//! scheduler can do that. So the queue of this lock is the kernel's, and the word has the kernel's
+//! format:
 //!
 //! | bits | name | meaning |
 //! |------|------|---------|
-//! | 0-29 | [`TID_MASK`] | the number of the thread that holds it; 0 is nobody |
-//! | 30 | [`OWNER_DIED`] | an owner has ended without unlocking, and the kernel gave or will give the lock on |
+//! | 0-29 | [`TID_MASK`] | the TID of the owner; 0: no owner |
+//! | 30 | [`OWNER_DIED`] | an owner ended without unlocking; the kernel passed it on, or will |
 //! | 31 | [`WAITERS`] | the kernel keeps a queue for this word: only the kernel may free it |
 //!
 //! ```text
-//!                        try_lock, lock: CAS                    lock: FUTEX_LOCK_PI (sets WAITERS, sleeps)
-//!   free (0)  ----------------------------------->  held (TID)  ------------------->  queued (TID|WAITERS)
-//!             <-----------------------------------                                     |        ^
-//!                        unlock: CAS                                                   '--------'
-//!                                                             unlock: FUTEX_UNLOCK_PI writes the next one's TID
+//!             try_lock, lock: CAS                 lock: FUTEX_LOCK_PI
+//!   free (0)  --------------------->  held (TID)  --------------------->  queued (TID|WAITERS)
+//!             <---------------------              (sets WAITERS, sleeps)      |        ^
+//!             unlock: CAS                                                     '--------'
+//!                                                 unlock: FUTEX_UNLOCK_PI writes the next TID
 //! ```
 //!
 //! # Invariants
 //!
-//! 1. User space makes two changes only: 0 to its own TID, and its own TID to 0. All others are the kernel's. (A
-//!    robust mutex also clears `OWNER_DIED` in a word that it holds: `robust/word.rs`.)
-//! 2. With `WAITERS` set the lock is never free: unlock hands it to the waiter of highest priority, who wakes as
-//!    its owner. So nobody barges past a waiter, and under contention each change of owner costs a sleep and a
-//!    wake-up. That is the price of this protocol.
-//! 3. The last that an unlock does to the word is to free it or give it away. Whoever takes it next may free the
-//!    memory.
+//! 1. User space makes only two changes: 0 to its own TID, and its own TID to 0. All others are the
+//!    kernel's. (A robust mutex also clears `OWNER_DIED` in a word that it holds:
+//!    `robust/word.rs`.)
+//! 2. With `WAITERS` set, the lock is never free: unlock hands it to the waiter of highest
+//!    priority, which wakes as its owner. So no thread barges past a waiter, and under contention
+//!    each change of owner costs a sleep and a wake-up. That is the price of this protocol.
+//! 3. An unlock's last access to the word frees it or hands it off. The next thread that takes it
+//!    may free the memory.
 //!
 //! # Orderings
 //!
-//! The two CASes are Acquire and Release, as in any lock. A hand-over happens inside a system call on both
-//! sides, under the kernel's own locks, which order everything.
+//! The two CASes are Acquire and Release, as in any lock. A hand-off happens inside a system call
+//! on both sides, under the kernel's own locks, which order everything.
 //!
-//! # Numbers, processes, forks
+//! # TIDs, processes, forks
 //!
-//! The TID is what the kernel finds the owner by, so all users of a word live in one PID namespace. A forked
-//! child has another TID than its parent's thread and owns none of its locks. A word in private memory that was
-//! held as the child was made names a thread of the parent: to lock it there is to wait until
-//! that thread ends (then [`Acquired::OwnerDied`]), or [`PiError::OwnerGone`] if it has.
+//! The kernel finds the owner by its TID, so all users of a word must be in one PID namespace. A
+//! forked child has another TID than its parent's thread and owns none of its locks. A word in
+//! private memory that was held when the child was made names a thread of the parent. Locking it in
+//! the child waits until that thread ends (then [`Acquired::OwnerDied`]), or returns
+//! [`PiError::OwnerGone`] if it has.
 
 use crate::atomic::{AtomicU32, Ordering};
 use crate::futex::Scope;
@@ -65,50 +68,55 @@ mod tests;
 #[cfg(all(test, not(loom)))]
 pub(crate) mod watchdog;
 
-/// Somebody waits in the kernel.
+/// Threads wait in the kernel.
 pub(crate) const WAITERS: u32 = 0x8000_0000;
-/// An owner has died.
+/// An owner has ended without unlocking.
 pub(crate) const OWNER_DIED: u32 = 0x4000_0000;
-/// The owner's number.
+/// The owner's TID.
 pub(crate) const TID_MASK: u32 = 0x3fff_ffff;
-/// Nobody holds it.
+/// No thread holds it.
 pub(crate) const FREE: u32 = 0;
 
-/// How the lock was had.
+/// How the lock was acquired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Acquired {
-    /// As it should be.
+    /// Normally.
     Clean,
-    /// An owner before has ended without unlocking it. The word says so ([`OWNER_DIED`]) until it is unlocked.
+    /// A previous owner ended without unlocking it. The word records this ([`OWNER_DIED`]) until it
+    /// is unlocked.
     OwnerDied,
 }
 
-/// Why the lock was not had, or not given back.
+/// Why the lock could not be taken or released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PiError {
-    /// Another thread holds it; or, to `try_lock`, the caller (`EBUSY`).
+    /// Another thread holds it; or, for `try_lock`, the caller does (`EBUSY`).
     Busy,
-    /// The caller holds it already, or the kernel has found that owners wait for each other in a ring (`EDEADLK`).
+    /// The caller holds it already, or the kernel has found a cycle of owners that wait for each
+    /// other (`EDEADLK`).
     Deadlock,
-    /// The word names an owner that there is not: a thread that ended without unlocking while nobody waited
-    /// (`ESRCH`). Nobody will ever unlock it; POSIX leaves this open, glibc sleeps for ever.
+    /// The word names an owner that does not exist: a thread that ended without unlocking while no
+    /// thread waited (`ESRCH`). It will never be unlocked. POSIX leaves this open; glibc sleeps
+    /// forever.
     OwnerGone,
     /// The deadline has passed (`ETIMEDOUT`).
     TimedOut,
-    /// An unlock by a thread that does not hold it; a lock of a word that names a kernel thread (`EPERM`).
+    /// An unlock by a thread that does not hold it, or a lock of a word that names a kernel thread
+    /// (`EPERM`).
     NotOwner,
-    /// The kernel has no memory for its queue (`ENOMEM`).
+    /// The kernel is out of memory for its queue (`ENOMEM`).
     OutOfMemory,
     /// The kernel was built without priority inheritance, or a sandbox refuses it (`ENOSYS`).
     Unsupported,
-    /// The kernel refused for another reason: `EINVAL` if the word does not say what the kernel remembers of it
-    /// (it was overwritten, or somebody waits on it as on a plain futex), `EFAULT` if it is not writable.
+    /// The kernel refused for another reason: `EINVAL` if the word does not match the kernel's own
+    /// records (it was overwritten, or a thread waits on it as on a plain futex), `EFAULT` if it is
+    /// not writable.
     Kernel(i32),
 }
 
 impl PiError {
-    /// POSIX's number for it.
+    /// POSIX's error number.
     pub(crate) fn raw_os_error(self) -> i32 {
         let errno = match self {
             Self::Busy => Errno::BUSY,
@@ -149,10 +157,10 @@ fn is_private(scope: Scope) -> bool {
     scope == Scope::Private
 }
 
-/// How a word that the caller holds was had: by what the kernel left in it.
+/// How the caller acquired this word, which it holds, by the bits that the kernel left in it.
 #[inline]
 fn acquired(word: &AtomicU32) -> Acquired {
-    // Relaxed: the owner reads what was written before it became owner.
+    // Relaxed: the owner reads what was written before it became the owner.
     match word.load(Ordering::Relaxed) & OWNER_DIED {
         0 => Acquired::Clean,
         _ => Acquired::OwnerDied,
@@ -162,15 +170,15 @@ fn acquired(word: &AtomicU32) -> Acquired {
 /// Whether the calling thread holds it.
 #[inline]
 pub(crate) fn is_mine(word: &AtomicU32) -> bool {
-    // Relaxed: only this thread writes its own number, or takes it out.
+    // Relaxed: only this thread writes its own TID or removes it.
     word.load(Ordering::Relaxed) & TID_MASK == tid()
 }
 
-/// Takes the lock if nobody holds it (`pthread_mutex_trylock`).
+/// Takes the lock if no thread holds it (`pthread_mutex_trylock`).
 ///
 /// # Errors
-/// [`PiError::Busy`], also if the caller holds it itself. `OutOfMemory`, `Unsupported`, `Kernel` where the word has
-/// a dead owner.
+/// [`PiError::Busy`], even if the caller itself holds it. `OutOfMemory`, `Unsupported` and `Kernel`
+/// if the word has a dead owner.
 #[inline]
 pub(crate) fn try_lock(word: &AtomicU32, scope: Scope) -> Result<Acquired, PiError> {
     match word.compare_exchange(FREE, tid(), Ordering::Acquire, Ordering::Relaxed) {
@@ -180,7 +188,8 @@ pub(crate) fn try_lock(word: &AtomicU32, scope: Scope) -> Result<Acquired, PiErr
     }
 }
 
-/// No owner, and yet not free: an owner has died. Only the kernel knows whether it has given the lock on.
+/// The word names no owner but is not free: an owner has died. Only the kernel knows whether it has
+/// passed the lock on.
 #[cold]
 fn try_lock_of_the_dead(word: &AtomicU32, scope: Scope) -> Result<Acquired, PiError> {
     loop {
@@ -193,27 +202,27 @@ fn try_lock_of_the_dead(word: &AtomicU32, scope: Scope) -> Result<Acquired, PiEr
     }
 }
 
-/// Takes the lock if it is free, by no more than one step; whether it has.
+/// Takes the lock if it is free, in a single step. Returns whether it did.
 #[inline]
 pub(crate) fn lock_at_once(word: &AtomicU32) -> bool {
     word.compare_exchange(FREE, tid(), Ordering::Acquire, Ordering::Relaxed)
         .is_ok()
 }
 
-/// Gives the lock back if the caller holds it and nobody waits; whether it has.
+/// Releases the lock if the caller holds it and no thread waits. Returns whether it did.
 #[inline]
 pub(crate) fn unlock_at_once(word: &AtomicU32) -> bool {
     word.compare_exchange(tid(), FREE, Ordering::Release, Ordering::Relaxed)
         .is_ok()
 }
 
-/// Takes the lock; waits for it as long as need be (`pthread_mutex_lock`). While it waits, the holder runs at
-/// least at the caller's priority.
+/// Takes the lock, waiting as long as necessary (`pthread_mutex_lock`). While the caller waits, the
+/// holder runs at the caller's priority or above.
 ///
 /// Signals do not end the wait. Not for signal handlers.
 ///
 /// # Errors
-/// [`PiError::Deadlock`], [`PiError::OwnerGone`]; `NotOwner` if the word names a thread of the kernel;
+/// [`PiError::Deadlock`], [`PiError::OwnerGone`]; `NotOwner` if the word names a kernel thread;
 /// `OutOfMemory`, `Unsupported`, `Kernel`.
 #[inline]
 pub(crate) fn lock(word: &AtomicU32, scope: Scope) -> Result<Acquired, PiError> {
@@ -223,8 +232,8 @@ pub(crate) fn lock(word: &AtomicU32, scope: Scope) -> Result<Acquired, PiError> 
     }
 }
 
-/// [`lock`], until the deadline on either clock (`pthread_mutex_timedlock`, `pthread_mutex_clocklock`). A lock that
-/// is free is had even if the deadline has passed.
+/// [`lock`], but until the deadline, on either clock (`pthread_mutex_timedlock`,
+/// `pthread_mutex_clocklock`). Takes a free lock even if the deadline has passed.
 ///
 /// # Errors
 /// [`PiError::TimedOut`], and those of [`lock`].
@@ -240,8 +249,8 @@ pub(crate) fn lock_until(
     }
 }
 
-/// [`lock`] or [`lock_until`], after one attempt that failed. Inlined, as all between a system call
-/// and its caller (`sys/mod.rs`).
+/// [`lock`] or [`lock_until`], after one failed attempt. Inlined, like everything between a system
+/// call and its caller (`sys/mod.rs`).
 ///
 /// # Errors
 /// As [`lock_until`].
@@ -256,17 +265,18 @@ pub(crate) fn lock_contended(
     loop {
         match wait(word, is_private(scope), deadline) {
             Ok(()) => return Ok(acquired(word)),
-            // The owner is just ending, and the kernel has not yet seen to its locks. (Kernels wait for that
-            // themselves since 5.5.) A sleep, since the owner may be of lower priority on the same CPU.
+            // The owner is ending, and the kernel has not handled its locks yet. (Since 5.5,
+            // kernels wait for that themselves.) Sleep, since the owner may have a lower priority
+            // on the same CPU.
             Err(Errno::AGAIN) => crate::sys::sched::sleep_nanoseconds(50_000),
-            // The kernel restarts the call itself; to be sure.
+            // Not expected: the kernel restarts the call itself.
             Err(Errno::INTR) => {}
             Err(other) => return Err(other.into()),
         }
     }
 }
 
-/// Waits in the kernel, for the lock or until the deadline, which may be brought forward meanwhile.
+/// Waits in the kernel for the lock, or until the deadline, which may be brought forward meanwhile.
 #[inline]
 fn wait(word: &AtomicU32, private: bool, deadline: Option<&Deadline>) -> Result<(), Errno> {
     #[cfg(not(loom))]
@@ -294,13 +304,15 @@ fn wait_until_ended(word: &AtomicU32, private: bool, deadline: &Deadline) -> Res
         lock,
     ) {
         Slept::Interrupted => Err(Errno::TIMEDOUT),
-        // A kernel that knows no times of this clock: then it ends in time, and not before.
+        // The kernel does not support this clock here. The wait then ends at the deadline, and not
+        // before.
         _ if answer.get() == Err(Errno::NOSYS) => futex_pi::lock(word, private, Some(deadline)),
         _ => answer.get(),
     }
 }
 
-/// Gives the lock back, or to the waiter of highest priority (`pthread_mutex_unlock`). Does not block.
+/// Releases the lock, or hands it to the waiter of highest priority (`pthread_mutex_unlock`). Does
+/// not block.
 ///
 /// # Errors
 /// [`PiError::NotOwner`] if the caller does not hold it; `Kernel` if the word was overwritten.

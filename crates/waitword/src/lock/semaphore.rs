@@ -1,4 +1,5 @@
-//! A counting semaphore: POSIX's `sem_t`, C++20's `counting_semaphore`. The protocol is in `tokens.rs`.
+//! A counting semaphore: POSIX's `sem_t`, C++20's `counting_semaphore`. The protocol is in
+//! `tokens.rs`.
 
 use super::const_fn::const_fn;
 use super::count::CountError;
@@ -12,8 +13,8 @@ use crate::sys::clock::Deadline;
 use core::fmt;
 use core::time::Duration;
 
-/// A number that threads count up ([`post`](Self::post)) and down ([`wait`](Self::wait)), and that never goes below
-/// zero: whoever would count it below sleeps until somebody has counted up.
+/// A counter that threads raise ([`post`](Self::post)) and lower ([`wait`](Self::wait)). It never
+/// goes below zero: a thread that would lower it further sleeps until another thread raises it.
 ///
 /// ```
 /// use waitword::Semaphore;
@@ -33,23 +34,31 @@ use core::time::Duration;
 /// assert_eq!(DESKS.value(), 2);
 /// ```
 ///
-/// What a post gives back at the end of a scope: [`acquire`](Self::acquire) and its like return a
-/// [`SemaphorePermit`](crate::SemaphorePermit) that posts when it is dropped, also by a panic.
+/// To post automatically at the end of a scope, use [`acquire`](Self::acquire) and its variants.
+/// They return a [`SemaphorePermit`](crate::SemaphorePermit), which posts when it is dropped, also
+/// during a panic.
 ///
-/// 8 bytes: the value in the low half and the number of waiters in the high one, as glibc's `sem_t` begins. All zeros
-/// is a private semaphore of value 0. With nobody waiting neither a post nor a wait makes a system call.
+/// 8 bytes: the value in the low half and the number of waiters in the high half, as at the start
+/// of glibc's `sem_t`. All zeros is a private semaphore of value 0. Without waiters, neither a post
+/// nor a wait makes a system call.
 ///
-/// * **Order.** A post wakes the waiter of the highest real-time priority that has waited longest. A thread that
-///   comes just then may take what was posted before the woken one does, which then waits again.
-/// * **Memory.** What a thread did before its post is visible to the one whose wait took it. Once a wait has
-///   returned, the semaphore may be freed, also while the post that it took is still returning.
-/// * **Signal handlers** may post, and `try_wait`.
-/// * **fork**: a private semaphore is copied with its value. Waiters of the parent do not exist in the child.
-/// * **Process-shared** ([`Scope::Shared`]): may lie in memory that several processes map. A process that is killed
-///   while it waits takes nothing with it but, at worst, a second of the others' time; what it had taken is gone.
-///   (Before Linux 5.16 those in [`wait_interruptible`](Self::wait_interruptible) then sleep until the next post, or their deadline.)
+/// * **Order.** A post wakes one waiter: of those with the highest real-time priority, the one that
+///   has waited longest. A thread that arrives just then may take the token first; the woken thread
+///   then waits again.
+/// * **Memory.** What a thread did before its post is visible to the thread whose wait took it.
+///   Once a wait has returned, the semaphore may be freed, even while the post that it took is
+///   still returning.
+/// * **Signal handlers** may call `post` and `try_wait`.
+/// * **fork**: a private semaphore is copied with its value. Waiters of the parent do not exist in
+///   the child.
+/// * **Process-shared** ([`Scope::Shared`]): may lie in memory that several processes map. A
+///   process that is killed while it waits delays the other waiters by a second at most. What it
+///   had taken is lost. (Before Linux 5.16, threads in
+///   [`wait_interruptible`](Self::wait_interruptible) then sleep until the next post or their
+///   deadline.)
 ///
-/// Source: POSIX `sem_init`, `sem_post`, `sem_wait`, `sem_trywait`, `sem_timedwait`, `sem_clockwait`, `sem_getvalue`.
+/// Source: POSIX `sem_init`, `sem_post`, `sem_wait`, `sem_trywait`, `sem_timedwait`,
+/// `sem_clockwait`, `sem_getvalue`.
 #[repr(C)]
 pub struct Semaphore {
     word: AtomicU64,
@@ -62,20 +71,20 @@ impl Semaphore {
     pub const MAX_VALUE: u32 = i32::MAX as u32;
 
     const_fn! {
-        /// A private semaphore of this value.
+        /// Creates a private semaphore with this value.
         ///
         /// # Panics
-        /// The value is above [`MAX_VALUE`](Self::MAX_VALUE).
+        /// If the value is above [`MAX_VALUE`](Self::MAX_VALUE).
         pub const fn new(value: u32) -> Self {
             Self::with_scope(value, Scope::Private)
         }
     }
 
     const_fn! {
-        /// A semaphore of this value for the threads of one process, or of several.
+        /// Creates a semaphore with this value, for the threads of one process or of several.
         ///
         /// # Panics
-        /// The value is above [`MAX_VALUE`](Self::MAX_VALUE).
+        /// If the value is above [`MAX_VALUE`](Self::MAX_VALUE).
         pub const fn with_scope(value: u32, scope: Scope) -> Self {
             match Self::try_with_scope(value, scope) {
                 Ok(semaphore) => semaphore,
@@ -85,10 +94,10 @@ impl Semaphore {
     }
 
     const_fn! {
-        /// [`with_scope`](Self::with_scope), for a value that is not known to be good (`sem_init`).
+        /// [`with_scope`](Self::with_scope) for an unchecked value (`sem_init`).
         ///
         /// # Errors
-        /// [`CountError::Invalid`]: the value is above [`MAX_VALUE`](Self::MAX_VALUE).
+        /// [`CountError::Invalid`] if the value is above [`MAX_VALUE`](Self::MAX_VALUE).
         pub const fn try_with_scope(value: u32, scope: Scope) -> Result<Self, CountError> {
             if value > Self::MAX_VALUE {
                 return Err(CountError::Invalid);
@@ -99,18 +108,19 @@ impl Semaphore {
         }
     }
 
-    /// Counts up by one, and wakes a waiter if there is any (`sem_post`).
+    /// Adds one to the value and wakes a waiter if there is one (`sem_post`).
     ///
     /// Does not block. Async-signal-safe.
     ///
     /// # Errors
-    /// [`CountError::Overflow`]: the value is [`MAX_VALUE`](Self::MAX_VALUE).
+    /// [`CountError::Overflow`] if the value is [`MAX_VALUE`](Self::MAX_VALUE).
     #[inline]
     pub fn post(&self) -> Result<(), CountError> {
         self.post_many(1)
     }
 
-    /// [`post`](Self::post), up to the wake-up, which is left to the caller if there may be somebody to wake.
+    /// [`post`](Self::post) without the wake-up. If there may be a waiter to wake, that is left to
+    /// the caller.
     ///
     /// # Errors
     /// As `post`.
@@ -127,18 +137,19 @@ impl Semaphore {
         }
     }
 
-    /// Counts up by `count` in one step, and wakes up to so many waiters (C++'s `release`).
+    /// Adds `count` to the value in one step and wakes up to `count` waiters (C++'s `release`).
     ///
     /// Does not block. Async-signal-safe.
     ///
     /// # Errors
-    /// [`CountError::Overflow`]: the value would rise above [`MAX_VALUE`](Self::MAX_VALUE). It stays as it is.
+    /// [`CountError::Overflow`] if the value would rise above [`MAX_VALUE`](Self::MAX_VALUE). It is
+    /// then unchanged.
     #[inline]
     pub fn post_many(&self, count: u32) -> Result<(), CountError> {
         tokens::give(&self.word, Self::fits(count)).ok_or(CountError::Overflow)
     }
 
-    /// Counts down by one, if the value is not zero (`sem_trywait`); whether it has.
+    /// Subtracts one from the value unless it is zero (`sem_trywait`). Returns whether it did.
     ///
     /// Does not block. Async-signal-safe.
     #[inline]
@@ -147,7 +158,8 @@ impl Semaphore {
         tokens::try_take(&self.word)
     }
 
-    /// Counts down by one, or waits until that can be done (`sem_wait`). Signal handlers do not end the wait.
+    /// Subtracts one from the value, waiting until that is possible (`sem_wait`). Signal handlers
+    /// do not end the wait.
     ///
     /// Blocks.
     #[inline]
@@ -155,8 +167,9 @@ impl Semaphore {
         let _ = tokens::take(&self.word, None, Signals::Ignored);
     }
 
-    /// [`wait`](Self::wait) until `deadline` at the latest (`sem_timedwait`, `sem_clockwait`); whether it has counted
-    /// down. If that can be done at once the deadline is not looked at.
+    /// [`wait`](Self::wait), but until `deadline` at the latest (`sem_timedwait`, `sem_clockwait`).
+    /// Returns whether it has subtracted one. If that is possible at once, the deadline is not
+    /// checked.
     ///
     /// Blocks.
     #[inline]
@@ -165,7 +178,7 @@ impl Semaphore {
         tokens::take(&self.word, Some(&deadline), Signals::Ignored).is_ok()
     }
 
-    /// [`wait`](Self::wait) for `timeout` at most; whether it has counted down.
+    /// [`wait`](Self::wait), but for at most `timeout`. Returns whether it has subtracted one.
     ///
     /// Blocks.
     #[inline]
@@ -174,26 +187,29 @@ impl Semaphore {
         self.try_wait() || self.wait_until(Deadline::after(timeout))
     }
 
-    /// [`wait`](Self::wait), with or without a deadline, that ends when a signal handler has run: POSIX's `sem_wait`
-    /// to the letter.
+    /// [`wait`](Self::wait), with or without a deadline, that ends when a signal handler has run:
+    /// exactly POSIX's `sem_wait`.
     ///
     /// Blocks.
     ///
     /// # Errors
-    /// [`Error::TimedOut`]. [`Error::Interrupted`]: a handler ran that was installed without `SA_RESTART`, or, in
-    /// most cases, any handler if there is a deadline. In both cases the value has not been changed.
+    /// [`Error::TimedOut`]. [`Error::Interrupted`] if a handler ran that was installed without
+    /// `SA_RESTART`; with a deadline, in most cases any handler. In both cases the value is
+    /// unchanged.
     #[inline]
     pub fn wait_interruptible(&self, deadline: Option<Deadline>) -> Result<(), Error> {
         tokens::take(&self.word, deadline.as_ref(), Signals::Reported)
     }
 
-    /// [`wait_interruptible`](Self::wait_interruptible) that ends, too, when another thread interrupts it `by` this: what a
-    /// cancellation point needs. For private semaphores; in a process-shared one only signals end a wait.
+    /// [`wait_interruptible`](Self::wait_interruptible) that another thread can also end, with the
+    /// interrupter `by`: what a cancellation point needs. For private semaphores; in a
+    /// process-shared one only signals end a wait.
     ///
     /// Blocks.
     ///
     /// # Errors
-    /// As [`wait_interruptible`](Self::wait_interruptible). Whether it was `by` this, and not by a signal, it says itself.
+    /// As [`wait_interruptible`](Self::wait_interruptible). `by` itself tells whether it ended the
+    /// wait, or a signal did.
     #[cfg(not(loom))]
     #[inline]
     pub(crate) fn wait_interruptible_by(
@@ -204,7 +220,8 @@ impl Semaphore {
         tokens::take(&self.word, by.until(deadline.as_ref()), Signals::Reported)
     }
 
-    /// Counts down by `count` in one step, if the value is not below that; whether it has.
+    /// Subtracts `count` from the value in one step if the value is high enough. Returns whether it
+    /// did.
     ///
     /// Does not block. Async-signal-safe.
     #[inline]
@@ -216,8 +233,8 @@ impl Semaphore {
         }
     }
 
-    /// Counts down by `count` in one step, or waits until that can be done, or the deadline has
-    /// passed; whether it has counted down.
+    /// Subtracts `count` from the value in one step, waiting until that is possible or the deadline
+    /// passes. Returns whether it did.
     ///
     /// Blocks.
     #[inline]
@@ -228,8 +245,8 @@ impl Semaphore {
         }
     }
 
-    /// The value at some moment during the call (`sem_getvalue`): 0 if anybody must wait. For show, and for tests: it
-    /// may have changed before the caller sees it.
+    /// The value at some moment during the call (`sem_getvalue`); 0 if threads wait. For display
+    /// and tests: it may have changed by the time the caller sees it.
     pub fn value(&self) -> u32 {
         tokens::tokens(self.word.load(Ordering::Relaxed))
     }

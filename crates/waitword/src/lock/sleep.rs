@@ -1,8 +1,9 @@
-//! Where the waiters of the smaller primitives sleep: in the table, or on the kernel's futex. Which one, a bit in the
-//! primitive's own word says.
+//! Where the waiters of the smaller primitives sleep: in the waiter table or on the kernel's futex.
+//! A bit in the primitive's own word selects which.
 //!
-//! What decides over sleep is 32 bits: a word, or the low half of a 64-bit one, since the kernel compares no more. So
-//! a primitive keeps there what its waiters wait for, and in the high half what they need not be woken for.
+//! 32 bits decide whether a thread sleeps: the word, or the low half of a 64-bit one, since the
+//! kernel compares no more. So a primitive keeps what its waiters wait for there. The high half
+//! holds what they need not be woken for.
 //!
 //! # Waking after the last touch
 //!
@@ -14,15 +15,17 @@
 //!   wakes by address
 //! ```
 //!
-//! A [`Spot`] is an address, and nothing behind it is looked at. If the memory belongs to somebody else by then, that
-//! one has a spurious wake-up; if it is no longer mapped, the kernel says so and nobody listens.
+//! A [`Spot`] is only an address; the memory behind it is not read. If that memory is in use for
+//! something else by then, its waiters get a spurious wake-up. If it is no longer mapped, the
+//! kernel returns an error, which is ignored.
 //!
 //! # Processes that are killed
 //!
-//! A process can be killed between changing a word and waking, or between being woken for something that only one can
-//! have and taking it. In both cases the word says "come" and the sleepers have not heard. So whoever sleeps on a
-//! shared word looks again by itself every second (`LOOK_AGAIN`): such a death costs the others a second at most,
-//! where the usual implementations let them sleep for ever.
+//! A process can be killed between changing a word and waking, or between being woken for something
+//! that only one thread can have and taking it. In both cases the word permits progress, but the
+//! sleepers have not been woken. So a thread that sleeps on a shared word looks again by itself
+//! every second (`LOOK_AGAIN`). Such a death delays the other threads by a second at most, where
+//! the usual implementations let them sleep forever.
 
 use super::key::key_at;
 use super::key_of;
@@ -33,27 +36,28 @@ use crate::private::{Key, is_inside, waiter_table};
 use crate::sys::clock::Deadline;
 use crate::sys::futex::KernelWord;
 
-/// What to do when a signal handler ran.
+/// What to do when a signal handler has run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signals {
-    /// Look again, and sleep on.
+    /// Look again, and go on sleeping.
     Ignored,
-    /// Say so, as signal(7) has it: not if the handler was installed with `SA_RESTART` and there is no deadline.
+    /// Report it, as in signal(7): not if the handler was installed with `SA_RESTART` and there is
+    /// no deadline.
     Reported,
 }
 
-/// The class of sleepers that every wake finds, and the wake that finds every class.
+/// As a sleeper's class: every wake finds it. As a wake's class: it finds every sleeper.
 const ANY: u64 = u64::MAX;
 
-/// A word that is slept on.
+/// A word to sleep on.
 pub(super) trait SleepWord: KernelWord {
-    /// The 32 bits that decide.
+    /// The 32 bits that decide whether to sleep.
     fn deciding(&self) -> u32;
 }
 
 impl SleepWord for AtomicU32 {
     fn deciding(&self) -> u32 {
-        // Relaxed: the fence of the waiter count orders it (`private/bucket.rs`).
+        // Relaxed: ordered by the fence of the waiter count (`private/bucket.rs`).
         self.load(Ordering::Relaxed)
     }
 }
@@ -73,7 +77,7 @@ fn in_kernel<W: KernelWord>(word: *const W, scope: Scope) -> Option<*mut u32> {
     }
 }
 
-/// Where the waiters of a word are to be found, without the word.
+/// Where to find the waiters of a word, without the word itself.
 #[derive(Clone, Copy)]
 pub(super) struct Spot {
     key: Key,
@@ -82,7 +86,7 @@ pub(super) struct Spot {
 }
 
 impl Spot {
-    /// That of `word`, which is not touched.
+    /// The spot of `word`. Does not touch the word.
     #[inline(always)]
     pub(super) fn of<W: SleepWord>(word: &W, scope: Scope) -> Self {
         Self {
@@ -91,7 +95,7 @@ impl Spot {
         }
     }
 
-    /// That of a word at this address, which need not be there any more.
+    /// The spot of a word at this address. The word may no longer exist.
     pub(super) fn at(word: *const AtomicU64, scope: Scope) -> Self {
         Self {
             key: key_at(word.addr()),
@@ -99,18 +103,18 @@ impl Spot {
         }
     }
 
-    /// Wakes up to `count`. Async-signal-safe.
+    /// Wakes up to `count` sleepers. Async-signal-safe.
     #[inline]
     pub(super) fn wake(self, count: usize) {
         self.wake_class(ANY, count);
     }
 
-    /// Wakes up to `count` of those that sleep as this class.
+    /// Wakes up to `count` sleepers of this class.
     #[inline]
     pub(super) fn wake_class(self, class: u64, count: usize) {
         if let Some(address) = self.in_kernel {
             let count = count.min(i32::MAX as usize) as u32;
-            // An error says that the memory is gone, and so its waiters were awake.
+            // An error means that the memory is gone, so its waiters were already awake.
             let _ = crate::sys::futex::shared_wake(address, count, class as u32);
             return;
         }
@@ -118,7 +122,8 @@ impl Spot {
     }
 }
 
-/// Sleeps while the deciding bits of `word` are `expected`. `Ok`: look again, for whatever reason.
+/// Sleeps while the deciding bits of `word` are `expected`. `Ok` means: look again, for whatever
+/// reason.
 ///
 /// # Errors
 /// [`Error::TimedOut`]; [`Error::Interrupted`] if that is to be reported.
@@ -133,8 +138,9 @@ pub(super) fn wait<'u, W: SleepWord>(
     wait_as(ANY, word, scope, expected, until, signals)
 }
 
-/// [`wait`] as one of a class, a set of the lower 32 bits or [`ANY`]: wakes that share none of them pass it by. (On a
-/// process-shared word with [`Signals::Reported`] they may wake it nevertheless.)
+/// [`wait`] as a sleeper of a class: a set of the lower 32 bits, or [`ANY`]. Wakes of classes that
+/// share no bit with it do not wake it. (On a process-shared word with [`Signals::Reported`] they
+/// may wake it nevertheless.)
 ///
 /// # Errors
 /// As [`wait`].
@@ -149,7 +155,7 @@ pub(super) fn wait_as<'u, W: SleepWord>(
     let until = until.into();
     let deadline = until.deadline;
     if scope == Scope::Shared {
-        // Nobody but a signal interrupts a sleep in the kernel.
+        // Only a signal interrupts a sleep in the kernel.
         return in_kernel::wait(class as u32, word, expected, deadline, signals);
     }
     let as_expected = || word.deciding() == expected;
@@ -162,7 +168,8 @@ pub(super) fn wait_as<'u, W: SleepWord>(
     }
 }
 
-/// In a handler that has interrupted its own thread inside a bucket nobody can queue: look, nap, look again.
+/// A signal handler that has interrupted its own thread inside a bucket cannot queue. It sleeps
+/// briefly, and then looks again.
 #[cold]
 fn out_of_a_handler(deadline: Option<&Deadline>) -> Result<(), Error> {
     if deadline.is_some_and(Deadline::has_passed) {
@@ -172,7 +179,7 @@ fn out_of_a_handler(deadline: Option<&Deadline>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Between looks where one cannot sleep.
+/// The time between looks where a thread cannot sleep until woken.
 const NAP: i64 = 100_000;
 
 mod in_kernel {
@@ -184,7 +191,7 @@ mod in_kernel {
     use crate::sys::futex::{KernelWord, word_wait, word_waitv};
     use core::time::Duration;
 
-    /// How long somebody sleeps on a shared word before looking at it without having been woken.
+    /// How long a thread sleeps on a shared word before it looks again by itself.
     const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
     pub(super) fn wait<W: KernelWord>(
@@ -196,7 +203,7 @@ mod in_kernel {
     ) -> Result<(), Error> {
         let until = match deadline {
             Some(deadline) if is_soon(deadline) => Some(*deadline),
-            // In a model nobody is killed, and every time has passed.
+            // In a model no process is killed, and every deadline has passed.
             _ if cfg!(loom) => None,
             _ => Some(Deadline::after(LOOK_AGAIN)),
         };
@@ -212,7 +219,7 @@ mod in_kernel {
             Err(Errno::INTR) => Ok(()),
             Err(_) if deadline.is_some_and(Deadline::has_passed) => Err(Error::TimedOut),
             Err(Errno::TIMEDOUT) => Ok(()),
-            // The kernel refuses (a sandbox does). Then without its help.
+            // The kernel refuses the call (in a sandbox, for example). Go on without its help.
             Err(_) => {
                 sys::sched::sleep_nanoseconds(NAP);
                 Ok(())
@@ -225,9 +232,10 @@ mod in_kernel {
         (deadline.seconds, deadline.nanoseconds) <= (then.seconds, then.nanoseconds)
     }
 
-    /// `futex_waitv` goes on by itself after a handler with `SA_RESTART` though it has a time to look again, which
-    /// FUTEX_WAIT does not. Before Linux 5.16 there is only that: then nobody looks again, and the rest is as it
-    /// should be. It knows no classes.
+    /// With a timeout, as here to look again, `futex_waitv` still restarts by itself after a
+    /// handler with `SA_RESTART`; FUTEX_WAIT does not. Before Linux 5.16 there is only FUTEX_WAIT:
+    /// the waiter then does not look again, and everything else works as it should. `futex_waitv`
+    /// has no classes.
     fn wait_restartably<W: KernelWord>(
         class: u32,
         word: &W,
@@ -236,7 +244,7 @@ mod in_kernel {
         deadline: Option<&Deadline>,
     ) -> Result<(), Errno> {
         match word_waitv(word, expected, until) {
-            // EPERM: from a sandbox that does not know the call.
+            // EPERM comes from a sandbox that does not know the call.
             Err(Errno::NOSYS | Errno::PERM) => word_wait(word, expected, class, deadline),
             waited => waited,
         }

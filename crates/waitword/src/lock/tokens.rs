@@ -1,36 +1,37 @@
-//! Tokens that one thread leaves and another takes: what a [`Semaphore`](super::Semaphore) and an
-//! [`AutoEvent`](super::AutoEvent) have in common. The word is that of glibc's `sem_t`.
+//! Tokens that one thread leaves and another takes: the common part of
+//! [`Semaphore`](super::Semaphore) and [`AutoEvent`](super::AutoEvent). The word is that of glibc's
+//! `sem_t`.
 //!
 //! | bits | meaning |
 //! |------|---------|
-//! | 0-31 | tokens that lie here, at most 2^31 - 1; the kernel compares these |
+//! | 0-31 | tokens available, at most 2^31 - 1; the kernel compares these |
 //! | 32-61 | waiters: threads that have found no token and are not back yet |
-//! | 62 | a thread has waited for several at once; for good |
+//! | 62 | a thread has waited for several at once; never cleared |
 //! | 63 | process-shared |
 //!
-//! # Nobody sleeps beside a token
+//! # No waiter sleeps while there is a token
 //!
 //! ```text
 //!   waiter                              giver
 //!   ──────                              ─────
-//!   waiters += 1                        tokens += n; old waiters?  (one step; its last touch)
-//!   tokens? take one, waiters -= 1        none: done, no call
-//!   sleep while tokens == 0               some: wake n
-//!   ... once more
+//!   waiters += 1                        tokens += n; any waiters?  (one step, the last touch)
+//!   tokens? take one, waiters -= 1        no: done, without a system call
+//!   sleep while tokens == 0               yes: wake n
+//!   ... from the second step
 //! ```
 //!
-//! Both first steps change the one word, so one of them comes second. If it is the giver's, it finds the waiter
-//! counted and wakes. If it is the waiter's, it finds the token. The wake and the sleep are ordered by the table, or
-//! by the kernel.
+//! Both first steps change the same word, so one of them comes second. If it is the giver's, it
+//! finds the waiter counted and wakes it. If it is the waiter's, it finds the token. The wake and
+//! the sleep are ordered by the waiter table or by the kernel.
 //!
 //! # Several at once
 //!
-//! A thread that wants several takes all of them in one step, or none: two that each had a part
-//! would wait for each other. It sleeps while the number of tokens is the one that it found too
-//! small. So it sleeps beside tokens, and a wake that was meant for "a waiter" and reached it
-//! would be lost to another. Therefore these threads are a class of their own: they are not among
-//! the waiters that are counted, and each giver that finds bit 62 wakes *all* of them, besides
-//! those that it wakes for its tokens.
+//! A thread that wants several tokens takes all of them in one step, or none: two threads that each
+//! held a part would wait for each other. It sleeps while the number of tokens is the one that it
+//! found too small. So it sleeps although there are tokens, and a wake-up that was meant for any
+//! waiter and reached it would be lost to another. Therefore these threads form a class of their
+//! own. They are not counted as waiters, and each giver that finds bit 62 set wakes *all* of them,
+//! in addition to the waiters that it wakes for its tokens.
 //!
 //! ```text
 //!   waiter for n                        giver
@@ -38,29 +39,34 @@
 //!   bit 62                              tokens += k; bit 62?
 //!   tokens = t >= n? take n, done         wake all that want several, and k others
 //!   sleep while tokens == t
-//!   ... once more
+//!   ... from the second step
 //! ```
 //!
-//! Nothing clears the bit: a giver that did could pass by a thread that has set it and does not
-//! sleep yet. So a word on which a thread has once waited for several costs its givers a look into
-//! the table, or a system call if it is process-shared.
+//! Nothing clears the bit: a giver that cleared it could miss a thread that has set it and does not
+//! sleep yet. So once a thread has waited for several on a word, each giver pays for a look into
+//! the waiter table, or for a system call if the word is process-shared.
 //!
 //! # Invariants
 //!
-//! 1. Every giver wakes as many as it gives tokens, if *anybody* waits. "Only when tokens rise from zero" is the bug
-//!    of libstdc++ and libc++ (GCC 98033, llvm #46357, #77659, #79265): of two givers in a row the second would wake
-//!    nobody, and the second sleeper sleep on beside a token.
-//! 2. A waiter that gives up takes a token if there is one, in the step in which it counts itself off ([`leave`]):
-//!    the token may have been left for it, and an [`AutoEvent`](super::AutoEvent) must not keep it for another. (A
-//!    wake-up is not lost either way: who has been chosen by one looks again, whatever the deadline says.)
-//! 3. The giver does not touch the word after its change. Whoever takes that token may free the memory at once.
-//! 4. Too many waiters counted (some were killed, or are the parent's and we a forked child) cost a semaphore a wake
-//!    call each time, no more. (It is not known who is missing, so the number cannot be put right.)
+//! 1. Every giver wakes as many waiters as it gives tokens, if there are *any* waiters. Waking only
+//!    when the tokens rise from zero is the bug of libstdc++ and libc++ (GCC 98033, llvm #46357,
+//!    #77659, #79265): of two givers in a row, the second would wake no waiter, and the second
+//!    sleeper would sleep on although there is a token.
+//! 2. A waiter that gives up takes a token if there is one, in the step in which it counts itself
+//!    off ([`leave`]). The token may have been left for it, and an [`AutoEvent`](super::AutoEvent)
+//!    must not keep it for another thread. (No wake-up is lost in either case: a waiter that a wake
+//!    has chosen looks again, whatever its deadline.)
+//! 3. The giver does not touch the word after its change. The thread that takes the token may free
+//!    the memory at once.
+//! 4. The count of waiters may be too high: some were killed, or exist only in the parent of this
+//!    forked child. A semaphore then makes a wake call with every post, and nothing worse. (It is
+//!    not known which waiters are missing, so the number cannot be corrected.)
 //!
 //! # Orderings
 //!
-//! Giving is Release and taking Acquire, so what the giver did before is visible to the taker; all changes of the
-//! word are read-modify-writes, which carry a release on. Counting a waiter orders nothing: the table's fences do.
+//! Giving is Release and taking is Acquire, so the taker sees what the giver did before. All
+//! changes of the word are read-modify-writes, which carry a release on. Counting a waiter orders
+//! nothing; the waiter table's fences do.
 
 use super::sleep::{self, Signals, Spot};
 use crate::atomic::{AtomicU64, Ordering};
@@ -74,14 +80,14 @@ const WAITERS: u64 = SEVERAL - WAITER;
 const SEVERAL: u64 = 1 << 62;
 const SHARED: u64 = 1 << 63;
 
-/// The classes of sleepers: those that want one token, and those that want several.
+/// The classes of sleepers: those that want one token and those that want several.
 const FOR_ONE: u64 = 1;
 const FOR_SEVERAL: u64 = 2;
 
 /// No tokens.
 const NONE: u32 = 0;
 
-/// The word to begin with.
+/// The initial word.
 pub(super) const fn word(tokens: u32, scope: Scope) -> u64 {
     match scope {
         Scope::Private => tokens as u64,
@@ -89,13 +95,13 @@ pub(super) const fn word(tokens: u32, scope: Scope) -> u64 {
     }
 }
 
-/// How many tokens lie there.
+/// The number of tokens available.
 #[inline]
 pub(super) const fn tokens(word: u64) -> u32 {
     (word & TOKENS) as u32
 }
 
-/// How many wait, or once did.
+/// The number of threads that wait, or once did.
 #[inline]
 pub(super) const fn waiters(word: u64) -> u32 {
     ((word & WAITERS) >> 32) as u32
@@ -109,9 +115,11 @@ pub(super) const fn scope(word: u64) -> Scope {
     }
 }
 
-/// Leaves as many tokens as `how_many` says, which is shown the word, and wakes as many waiters. `None`: refuses.
+/// Adds tokens, and wakes as many waiters. `how_many` gets the word and returns the number of
+/// tokens, or `None` to refuse.
 ///
-/// The word is written even if no token is left: whoever changes it next must see what this giver did before.
+/// The word is written even if no token is added: the next thread that changes it must see what
+/// this giver did before.
 #[inline]
 pub(super) fn give(word: &AtomicU64, how_many: impl Fn(u64) -> Option<u32>) -> Option<()> {
     if let Some((was, count)) = give_at_once(word, how_many)? {
@@ -120,7 +128,7 @@ pub(super) fn give(word: &AtomicU64, how_many: impl Fn(u64) -> Option<u32>) -> O
     Some(())
 }
 
-/// Somebody may wait for the token that was just left. The memory may be gone by now.
+/// A thread may wait for the token that was just left. The memory may be gone by now.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct PostedTo {
@@ -129,13 +137,13 @@ pub struct PostedTo {
 }
 
 impl PostedTo {
-    /// Wakes a waiter. Called once.
+    /// Wakes a waiter. Call it once.
     pub fn wake(self) {
         wake(self.word, self.was, 1);
     }
 }
 
-/// [`give`] of one token, up to the wake-up.
+/// [`give`] of one token, without the wake-up.
 #[inline(always)]
 pub(super) fn give_one(
     word: &AtomicU64,
@@ -145,7 +153,8 @@ pub(super) fn give_one(
     Some(given.map(|(was, _)| PostedTo { word, was }))
 }
 
-/// [`give`], up to the wake-up: what the word was, and how many tokens were left.
+/// [`give`] without the wake-up. Returns the previous word and the number of tokens added if there
+/// may be a waiter to wake.
 #[inline(always)]
 fn give_at_once(
     word: &AtomicU64,
@@ -166,9 +175,9 @@ fn give_at_once(
     Some(None)
 }
 
-/// The memory may be gone by now: only its address is used.
+/// The memory may be gone by now, so only its address is used.
 ///
-/// `extern "C"`: it does not unwind, so that the calls that give need no frame for that.
+/// `extern "C"`: it does not unwind, so its callers need no frame for that.
 #[cold]
 #[inline(never)]
 extern "C" fn wake(word: *const AtomicU64, was: u64, count: u32) {
@@ -194,16 +203,16 @@ pub(super) fn try_take(word: &AtomicU64) -> bool {
     false
 }
 
-/// Takes as many tokens in one step, if there are so many.
+/// Takes `count` tokens in one step if there are that many.
 #[inline]
 pub(super) fn try_take_several(word: &AtomicU64, count: u32) -> bool {
     let fits = |now| (tokens(now) >= count).then(|| now - u64::from(count) * TOKEN);
-    // Acquire: what was done before each of them was given.
+    // Acquire: what was done before each of the tokens was given.
     word.fetch_update(Ordering::Acquire, Ordering::Relaxed, fits)
         .is_ok()
 }
 
-/// Takes as many tokens in one step, or waits until it can.
+/// Takes `count` tokens in one step, waiting until it can.
 ///
 /// # Errors
 /// [`Error::TimedOut`].
@@ -222,7 +231,7 @@ pub(super) fn take_several<'u>(
 #[cold]
 fn wait_for_several(word: &AtomicU64, count: u32, until: Until<'_>) -> Result<(), Error> {
     // Relaxed: a giver that does not see the bit comes before, and the loads below see its tokens.
-    // The table's fences, or the kernel's, order it before the sleep.
+    // The fences of the waiter table, or the kernel's, order the bit before the sleep.
     let scope = scope(word.fetch_or(SEVERAL, Ordering::Relaxed));
     let mut ended = Ok(());
     loop {
@@ -238,7 +247,7 @@ fn wait_for_several(word: &AtomicU64, count: u32, until: Until<'_>) -> Result<()
     }
 }
 
-/// Takes a token, or waits for one.
+/// Takes a token, waiting until there is one.
 ///
 /// # Errors
 /// [`Error::TimedOut`]; [`Error::Interrupted`] if that is to be reported.
@@ -256,9 +265,9 @@ pub(super) fn take<'u>(
 
 #[cold]
 fn wait(word: &AtomicU64, until: Until<'_>, signals: Signals) -> Result<(), Error> {
-    // Relaxed: one word has one order of changes, so a giver that does not count this waiter comes
-    // before, and `leave` sees its token. The table's fences, or the kernel's, order it before the
-    // sleep.
+    // Relaxed: a single word has a single modification order, so a giver that does not count this
+    // waiter comes before, and `leave` sees its token. The fences of the waiter table, or the
+    // kernel's, order the count before the sleep.
     let scope = scope(word.fetch_add(WAITER, Ordering::Relaxed));
     loop {
         if leave(word, false) {
@@ -273,8 +282,8 @@ fn wait(word: &AtomicU64, until: Until<'_>, signals: Signals) -> Result<(), Erro
     }
 }
 
-/// A waiter takes a token and counts itself off, in one step. If there is none, it stays, or counts itself off all
-/// the same if it has `given_up`. Whether it has a token.
+/// Takes a token and counts the waiter off, in one step. Without a token, the waiter stays counted
+/// unless it has `given_up`. Returns whether it has a token.
 fn leave(word: &AtomicU64, given_up: bool) -> bool {
     let mut now = word.load(Ordering::Relaxed);
     loop {
@@ -305,7 +314,7 @@ mod tests {
         assert_eq!(scope(word(5, Scope::Private) + WAITERS), Scope::Private);
     }
 
-    /// What another process may have written into a shared word leads nowhere, but not to a panic.
+    /// Nonsense that another process may have written into a shared word does not cause a panic.
     #[test]
     fn nonsense_in_the_word() {
         for nonsense in [u64::MAX, SHARED | u64::from(u32::MAX), WAITERS, TOKENS] {

@@ -1,10 +1,11 @@
-//! The private barrier: nobody passes before all have arrived, one leads, and a wrong number of arrivals heals.
+//! The private barrier: no thread passes before all have arrived, one thread leads, and a wrong
+//! number of arrivals heals.
 
 use super::*;
 use crate::lock::key_of;
 use crate::{Barrier, Clock, Deadline};
 
-/// A barrier for two, and how many have come to it.
+/// A barrier for two threads, the number of arrivals, and the number of leaders.
 struct Meeting {
     barrier: Barrier,
     came: AtomicU32,
@@ -20,7 +21,7 @@ impl Meeting {
         })
     }
 
-    /// Waits `rounds` times; both come to each, and in each one leads.
+    /// Waits `rounds` times; both threads come to each round, and one leads in each.
     fn attend(&self, rounds: u32) {
         for round in 1..=rounds {
             self.came.fetch_add(1, Ordering::Relaxed);
@@ -78,7 +79,7 @@ fn three_at_a_barrier_for_three() {
     });
 }
 
-/// Who gives up has not arrived; who comes again arrives again.
+/// A thread that gives up has not arrived; if it comes again, it arrives again.
 #[test]
 fn a_timeout_takes_the_arrival_back() {
     check(2, || {
@@ -96,13 +97,13 @@ fn a_timeout_takes_the_arrival_back() {
     });
 }
 
-/// In a forked child the threads that had arrived are gone, and their number is still there.
+/// In a forked child the threads that had arrived are gone, but their count is still there.
 #[test]
 fn stale_arrivals_do_not_count() {
     check(3, || {
         let meeting = Meeting::of_two();
         meeting.barrier.pretend_arrivals(1);
-        // Those who had arrived had made a table.
+        // The threads that had arrived had created a table.
         let key = key_of(&meeting.came);
         let never = crate::futex::private::wait(
             crate::private::waiter_table(),
@@ -119,7 +120,8 @@ fn stale_arrivals_do_not_count() {
     });
 }
 
-/// A late wake-up for an earlier user of the memory takes a waiter out of the queue; it comes back.
+/// A late wake-up for an earlier user of the memory removes a waiter from the queue; the waiter
+/// queues again.
 #[test]
 fn a_spurious_wake_up_does_not_let_anybody_pass() {
     check(1, || {

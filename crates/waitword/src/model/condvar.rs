@@ -1,7 +1,8 @@
-//! The condvar with mutexes of every flavour: no signal lost, none doubled, and nothing left in either queue.
+//! The condvar with mutexes of every flavour: no signal lost, none doubled, and nothing left in
+//! either queue.
 //!
-//! What is waited for are tokens: whoever signals adds as many as it wakes, and whoever waits takes one. A waiter that
-//! sleeps beside a token shows as a deadlock.
+//! Threads wait for tokens: a signaller adds as many as it wakes, and each waiter takes one. A
+//! waiter that sleeps although there is a token shows as a deadlock.
 
 use super::mutex::{SUCCESSOR, Time, passed};
 use super::*;
@@ -13,7 +14,7 @@ use crate::{PosixFlavour, PosixMutexOptions, RawCondvar, RawPosixMutex, Scope};
 
 const FLAVOURS: [PosixFlavour; 2] = [SUCCESSOR, PosixFlavour::WaitWake];
 
-/// Tokens, a mutex over them, and a condvar for those who want one.
+/// Tokens, a mutex over them, and a condvar for threads that want one.
 pub(super) struct Store {
     pub(super) mutex: RawPosixMutex,
     pub(super) condvar: RawCondvar,
@@ -53,13 +54,13 @@ impl Store {
     }
 
     pub(super) fn unlock(&self) {
-        // SAFETY: every caller has locked it.
+        // SAFETY: every caller has locked the mutex.
         unsafe { self.mutex.unlock() };
     }
 
     /// With the mutex held: one wait.
     pub(super) fn wait(&self) {
-        // SAFETY: the mutex is held, and there is only this one.
+        // SAFETY: the mutex is held, and it is the only one used with this condvar.
         unsafe { self.condvar.wait(&self.mutex, None) }.unwrap();
     }
 
@@ -73,12 +74,13 @@ impl Store {
         self.unlock();
     }
 
-    /// One wait with a deadline that has passed: whether it was signalled. Takes a token if there is one.
+    /// One wait with a deadline that has passed. Returns whether it was signalled and whether it
+    /// took a token.
     pub(super) fn take_briefly(&self) -> (bool, bool) {
         self.mutex.lock();
         let mut signalled = false;
         if self.tokens() == 0 {
-            // SAFETY: the mutex is held, and there is only this one.
+            // SAFETY: the mutex is held, and it is the only one used with this condvar.
             let waited = unsafe { self.condvar.wait(&self.mutex, Some(&passed())) };
             signalled = waited.is_ok();
             assert!(signalled || waited == Err(LockError::TimedOut));
@@ -91,14 +93,14 @@ impl Store {
         (signalled, found)
     }
 
-    /// Adds tokens with the mutex held.
+    /// Locks the mutex and adds tokens.
     pub(super) fn add(&self, tokens: u32) {
         self.mutex.lock();
         self.set(self.tokens() + tokens);
         self.unlock();
     }
 
-    /// When all have ended: so many tokens are left, and nothing else.
+    /// When all threads have ended: this many tokens are left, and nothing else.
     pub(super) fn over(&self, tokens: u32) {
         self.mutex.lock();
         assert_eq!(self.tokens(), tokens);
@@ -167,7 +169,8 @@ fn two_signals_find_two_waiters() {
     two_signals(PosixFlavour::WaitWake, Time::Stands, 1);
 }
 
-/// With the mutex held all move; without, one is woken, and the others move to a mutex that is free or not.
+/// With the mutex held, all waiters move; without it, one is woken and the others move to a mutex
+/// that may be free or not.
 fn broadcast(flavour: PosixFlavour, time: Time, with_mutex: bool, preemptions: usize) {
     check(preemptions, move || {
         let store = Store::new(flavour, time);
@@ -251,7 +254,7 @@ fn real_time_takers_are_found() {
     }
 }
 
-/// Both takers stand in the mutex's queue when its holder goes to sleep, and wakes both.
+/// Both takers are in the mutex's queue when its holder goes to sleep and wakes both.
 #[test]
 fn one_who_goes_to_sleep_wakes_some() {
     check(1, || {
@@ -276,7 +279,8 @@ fn one_who_goes_to_sleep_wakes_some() {
     });
 }
 
-/// Whoever was signalled says so, and whoever timed out was not: a signal that found somebody is reported by one.
+/// A waiter that was signalled reports it, and one that timed out was not signalled: a signal that
+/// found a waiter is reported by exactly one.
 fn timeout(flavour: PosixFlavour, all: bool) {
     check(2, move || {
         let store = Store::new(flavour, Time::Stands);
@@ -301,7 +305,8 @@ fn a_timeout_and_a_signal_agree_on_who_was_first() {
     }
 }
 
-/// While the mutex is held, a signal moves the waiter to it: from there its deadline does not take it away.
+/// While the mutex is held, a signal moves the waiter to it; there its deadline no longer ends the
+/// wait.
 #[test]
 fn a_timeout_meets_a_requeue() {
     for flavour in FLAVOURS {
@@ -319,8 +324,8 @@ fn a_timeout_meets_a_requeue() {
     }
 }
 
-/// One signal, two waiters, one of whom gives up: the other gets it, or the one who gave up says that it was
-/// signalled.
+/// One signal, two waiters, one of which gives up: either the other gets the signal, or the one
+/// that gave up reports that it was signalled.
 #[test]
 fn a_timeout_takes_no_signal_with_it() {
     for flavour in FLAVOURS {
@@ -359,7 +364,7 @@ fn a_signal_meets_a_broadcast() {
     }
 }
 
-/// Those who were signalled do not come back to the condvar: its memory may go.
+/// Signalled waiters do not touch the condvar again: its memory may be freed.
 #[test]
 fn the_broadcaster_frees_it() {
     for flavour in FLAVOURS {
@@ -374,7 +379,7 @@ fn the_broadcaster_frees_it() {
                     }
                     store.unlock();
                 });
-                // Until it waits.
+                // Loop until the taker waits.
                 loop {
                     store.mutex.lock();
                     if store.tokens() == 1 {
@@ -399,7 +404,7 @@ fn the_broadcaster_frees_it() {
     }
 }
 
-/// Two signallers, one of whom ends the other's loop of looks: the queue is exact all the time.
+/// Two signallers, one of which ends the other's search loop: the queue is exact at all times.
 #[test]
 fn two_broadcasts_count_each_waiter_once() {
     for flavour in FLAVOURS {
@@ -415,7 +420,8 @@ fn two_broadcasts_count_each_waiter_once() {
     }
 }
 
-/// The waiter gives up, and waits with another mutex; a signaller who has read which mutex it was finds that out.
+/// The waiter gives up and waits again with another mutex; a signaller that has read the earlier
+/// mutex detects the change.
 #[test]
 fn a_signal_does_not_move_a_waiter_to_the_mutex_of_an_earlier_wait() {
     for flavour in FLAVOURS {
@@ -428,7 +434,7 @@ fn a_signal_does_not_move_a_waiter_to_the_mutex_of_an_earlier_wait() {
                 store.condvar.notify_one();
             });
             earlier.lock();
-            // SAFETY: the mutex is held, and nobody else waits.
+            // SAFETY: the mutex is held, and no other thread waits.
             let _ = unsafe { store.condvar.wait(&earlier, Some(&passed())) };
             // SAFETY: locked above.
             unsafe { earlier.unlock() };

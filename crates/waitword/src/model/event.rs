@@ -23,7 +23,8 @@ fn a_set_releases_all() {
     });
 }
 
-/// A reset on the heels of a set does not hold back who waited. The second set is for whoever came too late.
+/// A reset right after a set does not hold back threads that were already waiting. The second set
+/// is for a waiter that came too late.
 #[test]
 fn set_and_reset_at_once_release_who_waits() {
     check(3, || {
@@ -42,8 +43,8 @@ fn set_and_reset_at_once_release_who_waits() {
     });
 }
 
-/// A set of an event that is set already, while the consumer resets it and looks for work: the work or the set
-/// is seen.
+/// A set of an event that is already set, while the consumer resets it and looks for work: the
+/// consumer sees the work or the set.
 #[test]
 fn a_set_that_changes_nothing_is_not_lost() {
     check(3, || {
@@ -82,7 +83,8 @@ fn a_set_lets_exactly_one_pass() {
     });
 }
 
-/// Two sets in a row while one waits: the first is the waiter's, however late it is back, and the second is kept.
+/// Two sets in a row while one thread waits: the first belongs to the waiter, however late it
+/// returns, and the second is kept.
 #[test]
 fn each_set_lets_one_pass() {
     check(2, || {
@@ -102,7 +104,8 @@ fn each_set_lets_one_pass() {
     });
 }
 
-/// Who gives up takes what was meant for it along, if there is something: no more is left than the event holds.
+/// A waiter that gives up consumes a set that was meant for it, if there is one: no more than one
+/// set is left.
 #[test]
 fn who_gives_up_leaves_no_more_than_one() {
     check(3, || {
@@ -134,7 +137,7 @@ fn a_set_of_nobody_waiting_is_kept_once() {
     });
 }
 
-/// As for the event: the set that changes nothing, the reset, and the work.
+/// As for the event: a set that changes nothing, the reset, and the work.
 #[test]
 fn an_auto_event_loses_no_set_either() {
     check(3, || {
@@ -174,7 +177,8 @@ fn the_last_count_opens_the_latch() {
             thread::spawn(move || {
                 latch.wait();
                 for data in &*data {
-                    // SAFETY: all have counted down; loom checks that this orders their writes.
+                    // SAFETY: all threads have counted down; loom checks that this orders their
+                    // writes.
                     assert_eq!(data.with(|data| unsafe { *data }), 7);
                 }
             })

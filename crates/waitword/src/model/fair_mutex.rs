@@ -1,4 +1,5 @@
-//! The fair mutex: handed over to each that waits, and left alone by all when the last has it.
+//! The fair mutex: it is handed off to each waiter in turn, and no thread touches it after the last
+//! holder's turn.
 
 use super::*;
 use crate::checker::cell::UnsafeCell;
@@ -10,7 +11,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Whether this was the last turn of so many.
+    /// Whether this was turn number `of`.
     fn turn(&self, of: u32) -> bool {
         self.mutex.lock();
         // SAFETY: the mutex is held; loom checks that no other thread is here.
@@ -32,7 +33,7 @@ fn all_have_it(threads: u32, preemptions: usize, last_frees_it: bool) {
         });
         let turn = move |scene: &Scene| {
             if scene.turn(threads) && last_frees_it {
-                // No other hand-over touches it from here on.
+                // No earlier hand-off touches it from here on.
                 scene.mutex.pretend_to_free();
             }
         };

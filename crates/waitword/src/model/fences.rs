@@ -1,11 +1,11 @@
-//! The store/load pair of the waiter count (`private/bucket.rs`), alone: neither side may miss the other,
-//! and each of the two fences is needed.
+//! The store/load pair of the waiter count (`private/bucket.rs`), in isolation: neither side may
+//! miss the other, and each of the two fences is needed.
 
 use crate::checker::sync::Arc;
 use crate::checker::sync::atomic::{AtomicU32, Ordering, fence};
 use crate::checker::thread;
 
-/// Waiter: count itself, fence, look at the word. Waker: change the word, fence, look at the count.
+/// Waiter: count itself, fence, read the word. Waker: change the word, fence, read the count.
 fn neither_misses_the_other(waiter_fences: bool, waker_fences: bool) {
     crate::checker::model(move || {
         let shared = Arc::new((AtomicU32::new(0), AtomicU32::new(0)));
@@ -49,12 +49,12 @@ fn without_the_waker_s_fence_one_is() {
     neither_misses_the_other(true, false);
 }
 
-/// The table pointer on top of it: a waker that goes by an old table must not miss a waiter who found the
-/// new one (`private/grow.rs`).
+/// The same with the table pointer added: a waker that uses an old table must not miss a waiter
+/// that found the new one (`private/grow.rs`).
 #[test]
 fn a_waker_finds_the_table_that_the_waiter_found() {
     crate::checker::model(|| {
-        // Counts of table 0 and table 1, which one is current, and the word.
+        // The counts of table 0 and table 1, which table is current, and the word.
         let shared = Arc::new((
             [AtomicU32::new(0), AtomicU32::new(0)],
             AtomicU32::new(0),
@@ -71,7 +71,8 @@ fn a_waker_finds_the_table_that_the_waiter_found() {
                 let table = current.load(Ordering::Acquire) as usize;
                 counts[table].fetch_add(1, Ordering::Relaxed);
                 fence(Ordering::SeqCst);
-                // In table 0 it would find, under the lock, that growth has been there, and start anew.
+                // In table 0 the waiter would find, under the lock, that the table has grown, and
+                // start again.
                 table == 1 && word.load(Ordering::Relaxed) == 0
             })
         };

@@ -36,7 +36,7 @@ fn a_timeout_leaves_the_queue_that_growth_has_moved() {
         waiter_table.grow(8).unwrap();
         let counted = word.wake(&waiter_table, 1);
         assert_eq!(waiter.join().unwrap(), counted == 1);
-        // Nobody is left behind, in the counts either.
+        // No waiter is left behind, nor any count.
         assert_eq!(word.wake(&waiter_table, 1), 0);
     });
 }
@@ -54,7 +54,8 @@ fn two_growers_and_a_waiter() {
     });
 }
 
-/// A requeue that found its buckets in the old table moves those who stand in the new one.
+/// A requeue that found its buckets in the old table moves the waiters that are queued in the new
+/// one.
 #[test]
 fn a_requeue_finds_the_waiter_in_whichever_table() {
     check(2, || {

@@ -1,4 +1,4 @@
-//! Ending another thread's sleep: the request is always heard, and takes no signal along.
+//! Ending another thread's sleep: the request always arrives, and consumes no signal.
 
 use super::mutex::{SUCCESSOR, Time};
 use super::*;
@@ -9,7 +9,7 @@ use crate::park::{Notice, Pool, Until};
 use crate::private::waiter_table as process_waiter_table;
 use crate::{PosixFlavour, PosixMutexOptions, RawCondvar, RawPosixMutex};
 
-/// A thread and what it waits for: a notice, or to be interrupted.
+/// A thread and what ends its wait: a notice, or an interruption.
 struct Sleeper {
     pool: Pool,
     notice: Notice,
@@ -62,7 +62,8 @@ fn a_request_that_was_made_before_ends_it_too() {
     });
 }
 
-/// Two waiters, one signal, and the first waiter is interrupted: whoever has not been signalled does not have the token.
+/// Two waiters, one signal, and the first waiter is interrupted: a waiter that was not signalled
+/// does not take the token.
 #[test]
 fn no_signal_is_spent_on_a_waiter_that_was_interrupted() {
     for flavour in [PosixFlavour::WaitWake, SUCCESSOR] {
@@ -104,7 +105,7 @@ impl Store {
         })
     }
 
-    /// With the mutex held: what there was, and what there is now.
+    /// With the mutex held: applies `change` and returns the old value.
     fn change(&self, change: impl FnOnce(&mut u32)) -> u32 {
         // SAFETY: the mutex is held; loom complains if another thread could change it now.
         self.tokens.with_mut(|tokens| unsafe {
@@ -115,7 +116,7 @@ impl Store {
     }
 
     fn unlock(&self) {
-        // SAFETY: every caller has locked it.
+        // SAFETY: every caller has locked the mutex.
         unsafe { self.mutex.unlock() };
     }
 
@@ -129,14 +130,15 @@ impl Store {
     pub(super) fn take(&self) {
         self.mutex.lock();
         while self.change(|_| {}) == 0 {
-            // SAFETY: the mutex is held, and there is only this one.
+            // SAFETY: the mutex is held, and it is the only one used with this condvar.
             unsafe { self.condvar.wait(&self.mutex, None) }.unwrap();
         }
         self.change(|tokens| *tokens -= 1);
         self.unlock();
     }
 
-    /// One wait that may be interrupted. A token is taken only by who was signalled for it; whether it was.
+    /// One wait that may be interrupted. A token is taken only by a waiter that was signalled;
+    /// returns whether it took one.
     pub(super) fn take_if_signalled(&self) -> bool {
         self.mutex.lock();
         let until = Until {
@@ -144,7 +146,7 @@ impl Store {
             by: Some(&self.interrupts),
             at_once: false,
         };
-        // SAFETY: the mutex is held, and there is only this one.
+        // SAFETY: the mutex is held, and it is the only one used with this condvar.
         let wakeup = unsafe { self.condvar.wait_until(&self.mutex, until) }.unwrap();
         let takes = wakeup == Wakeup::Signalled && self.change(|_| {}) > 0;
         if takes {

@@ -1,14 +1,15 @@
-//! The protocols under loom: every interleaving (up to a bound on preemptions), and the stale values that
-//! the C11 memory model lets a relaxed load return.
+//! The protocols under loom: every interleaving (up to a bound on preemptions), and the stale
+//! values that the C11 memory model lets a relaxed load return.
 //!
-//! These are the crate's own table, buckets, queues and parkers, with loom's atomics and a model of the
-//! kernel's futex below them. A lost wake-up shows as a deadlock, which loom reports; a chain touched
-//! without its lock as a race on its cell.
+//! The models run the crate's own table, buckets, queues and parkers, on loom's atomics and a model
+//! of the kernel's futex. A lost wake-up shows as a deadlock, which loom reports; a chain touched
+//! without its lock shows as a race on its cell.
 //!
 //! Run: `RUSTFLAGS="--cfg loom" cargo test --release -p waitword --lib model`
 //!
-//! The same models run under shuttle, which takes schedules by chance, with any number of switches, of sequentially consistent
-//! atomics; `stress` has scenes that are too large for loom. Run: `scripts/shuttle`
+//! The same models run under shuttle, which chooses schedules at random, with any number of context
+//! switches, and treats all atomics as sequentially consistent. `stress` has scenes that are too
+//! large for loom. Run: `scripts/shuttle`
 
 mod barrier;
 mod condvar;
@@ -16,7 +17,7 @@ mod event;
 mod fair_mutex;
 #[cfg(shuttle)]
 mod stress;
-// About weak memory alone, which shuttle has not.
+// About weak memory only, which shuttle does not model.
 #[cfg(not(shuttle))]
 mod fences;
 mod growth;
@@ -45,7 +46,7 @@ fn waiter_table() -> Arc<WaiterTable> {
     Arc::new(WaiterTable::new(None))
 }
 
-/// A word with an address of its own. Words 0, 1, 2, ... of a four-bucket table.
+/// A word with an address of its own: word 0, 1, 2, ... of a four-bucket table.
 struct TestWord {
     key: Key,
     value: AtomicU32,
@@ -75,7 +76,7 @@ impl TestWord {
         crate::futex::private::wait(waiter_table, self.key, || self.holds(0), u64::MAX, None)
     }
 
-    /// The same with a deadline, which in a model has always passed.
+    /// The same with a deadline. In a model every deadline has passed.
     fn wait_briefly(&self, waiter_table: &WaiterTable) -> Result<(), Error> {
         use crate::{Clock, Deadline};
         let deadline = Deadline::at(Clock::Monotonic, core::time::Duration::ZERO);

@@ -1,9 +1,10 @@
-//! The mutex of every flavour: one holder at a time, nobody left asleep, and nothing left in word or table.
+//! The mutex of every flavour: one holder at a time, no thread left asleep, and nothing left in
+//! word or table.
 //!
-//! The policy runs as it is shipped, with a budget of zero: a waiter does what it would do after a
-//! stay in vain. Whether waiters are old or young is each model's choice: its clock stands still,
-//! or goes on by more than any patience each time that it is read. Where it goes on, a successor that
-//! has the lock reserved parks all the same, and others take it though it is reserved.
+//! The policy runs as shipped, with a spin budget of zero: a waiter behaves as it would after
+//! spinning in vain. Each model chooses whether waiters are old or young: its clock stands still,
+//! or advances at each read by more than any patience limit. If it advances, a successor for which
+//! the lock is reserved parks anyway, and other threads take the lock although it is reserved.
 
 use super::*;
 use crate::checker::cell::UnsafeCell;
@@ -20,30 +21,32 @@ pub(super) const FLAVOURS: [PosixFlavour; 3] = [
     PosixFlavour::Throughput,
     PosixFlavour::WaitWake,
 ];
-/// Those with a successor. They differ in what the spin remembers only, which no model sees.
+/// A flavour with a successor. These flavours differ only in what the spin remembers, which no
+/// model sees.
 pub(super) const SUCCESSOR: PosixFlavour = PosixFlavour::Throughput;
 
-/// What time is it for waiters?
+/// What time waiters see.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Time {
     /// All have just come.
     Stands,
-    /// All have waited long: they are impatient, and others step aside for them.
+    /// All have waited long: they are impatient, and other threads back off for them.
     Passes,
-    /// The same, and all last ran on the CPU that everybody is on.
+    /// The same, and all last ran on the CPU that every thread is on.
     PassesOnOneCpu,
-    /// For others beside the successor to be woken, by whoever goes to sleep in a condvar.
+    /// Makes a thread that goes to sleep in a condvar wake others besides the successor.
     ForExtras,
-    /// Every successor is late, and unlocks wake others beside it.
+    /// Every successor is late, and unlocks wake other waiters besides it.
     SuccessorsAreLate,
-    /// Every mutex counts as monopolized: whoever goes to sleep in a condvar wakes another past the successor.
+    /// Every mutex counts as monopolized: a thread that goes to sleep in a condvar wakes another
+    /// past the successor.
     SuccessorsNap,
-    /// Other processes want the CPUs: who is signalled does not become the successor.
+    /// Other processes compete for the CPUs: a signalled thread does not become the successor.
     OthersAreBusy,
 }
 
 impl Time {
-    /// To be called as an execution begins.
+    /// Call this at the start of each execution.
     pub(super) fn begin(self) {
         match self {
             Self::Stands => {}
@@ -60,12 +63,12 @@ impl Time {
     }
 }
 
-/// A mutex and what it protects.
+/// A mutex and the data that it protects.
 pub(super) struct Guarded {
     mutex: RawPosixMutex,
-    /// How many turns were taken; loom sees to it that two threads are never at it.
+    /// The number of turns taken; loom checks that two threads never access it at once.
     turns: UnsafeCell<u32>,
-    /// The least priority that the next holder has.
+    /// The lowest priority that the next holder may have.
     next: UnsafeCell<u8>,
 }
 
@@ -84,7 +87,7 @@ impl Guarded {
         })
     }
 
-    /// With the mutex held: changes what it protects; which turn it was.
+    /// With the mutex held: changes the protected data; returns the number of this turn.
     fn take_turn(&self) -> u32 {
         if some_are_real_time() {
             self.check_priority();
@@ -96,8 +99,8 @@ impl Guarded {
         })
     }
 
-    /// With the mutex held: that no waiter of a higher priority was passed over as it was given
-    /// back last. One that is parked with a higher priority than the caller's is next.
+    /// With the mutex held: checks that the last unlock passed over no waiter of a higher priority.
+    /// A parked waiter of a higher priority than the caller's must be next.
     fn check_priority(&self) {
         let (mine, highest) = (priority(), self.mutex.highest_parked());
         let next = if highest > mine { highest } else { 0 };
@@ -120,7 +123,7 @@ impl Guarded {
         unsafe { self.mutex.unlock_fair() };
     }
 
-    /// A turn if it can be had in no time; whether it was.
+    /// A turn if the lock is available at once; returns whether it was.
     pub(super) fn brief_turn(&self) -> bool {
         let had = self.mutex.lock_until(passed()).is_ok();
         if had {
@@ -141,10 +144,10 @@ impl Guarded {
         had
     }
 
-    /// When all have ended: so many turns were taken, and nothing is left.
+    /// When all threads have ended: this many turns were taken, and nothing is left.
     pub(super) fn over(&self, turns: u32) {
         assert_eq!(self.take_turn(), turns + 1);
-        // A process-shared one may be reserved for somebody who has given up.
+        // A process-shared mutex may still be reserved for a waiter that has given up.
         self.turn();
         self.mutex.assert_forgotten();
     }
@@ -193,7 +196,7 @@ fn three_take_turns(flavour: PosixFlavour, time: Time, turn: fn(&Guarded), preem
     });
 }
 
-/// Two threads, one turn each way; how many turns were taken.
+/// Two threads, each with its own kind of turn; checks how many turns were taken.
 fn one_against(
     flavour: PosixFlavour,
     time: Time,
@@ -234,14 +237,15 @@ fn three_threads_take_a_turn_each() {
     three_take_turns(PosixFlavour::WaitWake, Time::Stands, Guarded::turn, 2);
 }
 
-/// One parks behind the successor, and who comes later steps aside for it, or is passed the lock.
+/// One thread parks behind the successor; later arrivals back off for the successor, or the lock is
+/// handed to it.
 #[test]
 fn three_impatient_threads_take_a_turn_each() {
     three_take_turns(SUCCESSOR, Time::Passes, Guarded::turn, 2);
     three_take_turns(SUCCESSOR, Time::PassesOnOneCpu, Guarded::turn, 2);
 }
 
-/// One parks behind the successor, and an unlock wakes it beside that.
+/// One thread parks behind the successor, and an unlock wakes it in addition to the successor.
 #[test]
 fn three_threads_take_a_turn_each_past_late_successors() {
     two_take_turns(SUCCESSOR, Time::SuccessorsAreLate, Guarded::turn, 3);
@@ -269,7 +273,7 @@ fn by_priority(flavour: PosixFlavour, time: Time, priorities: [u8; 2], preemptio
 }
 
 #[test]
-fn a_real_time_thread_goes_before_an_successor() {
+fn a_real_time_thread_goes_before_a_successor() {
     for time in [Time::Stands, Time::Passes] {
         by_priority(SUCCESSOR, time, [0, 1], 2);
     }
@@ -287,7 +291,7 @@ fn a_real_time_thread_goes_before_all_in_wait_wake() {
     by_priority(PosixFlavour::WaitWake, Time::Stands, [1, 2], 2);
 }
 
-/// It takes the place of a successor that gives up, or gives up itself.
+/// The real-time thread takes the place of a successor that gives up, or gives up itself.
 #[test]
 fn a_real_time_thread_meets_a_timeout() {
     for (brief, patient) in [(0, 1), (1, 0), (1, 1)] {
@@ -295,7 +299,7 @@ fn a_real_time_thread_meets_a_timeout() {
             let guarded = Guarded::new(SUCCESSOR, Time::Stands);
             let patient = spawn(&guarded, move |guarded| {
                 set_priority(patient);
-                // Whoever gives up may leave the mutex to one of a lower priority.
+                // A thread that gives up may leave the mutex to one of a lower priority.
                 guarded.mutex.lock();
                 // SAFETY: locked just above.
                 unsafe { guarded.mutex.unlock() };
@@ -317,7 +321,8 @@ fn a_real_time_thread_meets_a_timeout() {
     }
 }
 
-/// Its deadline passes as it is woken, handed the lock, or successor; or it has the lock.
+/// The waiter's deadline passes as it is woken, receives the lock or becomes the successor; or it
+/// gets the lock.
 #[test]
 fn a_timeout_meets_an_unlock() {
     for flavour in FLAVOURS {
@@ -337,7 +342,8 @@ fn a_try_meets_an_unlock() {
     }
 }
 
-/// The one whose time is over is the successor, or has taken a wake-up with it: another must become successor, or wake.
+/// The thread that times out is the successor, or has consumed a wake-up: another thread must
+/// become the successor, or wake.
 fn one_gives_up_among_three(flavour: PosixFlavour, time: Time, turn: fn(&Guarded)) {
     check(2, move || {
         let guarded = Guarded::new(flavour, time);
@@ -378,7 +384,8 @@ fn two_give_up() {
     });
 }
 
-/// Who holds it last frees its memory, while those before may be unlocking still (glibc bug 13690).
+/// The last holder frees the mutex's memory while earlier holders may still be unlocking (glibc bug
+/// 13690).
 fn the_last_frees_it(
     flavour: PosixFlavour,
     time: Time,

@@ -1,4 +1,4 @@
-//! Once: run by one, seen by all, begun anew by another if it was left by unwinding.
+//! Once: run by one thread, seen by all, and run again by another thread if it unwound.
 
 use super::*;
 use crate::{Once, OnceState};
@@ -20,7 +20,7 @@ impl Task {
 
     fn work(&self) {
         self.times.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: run by one thread at a time, says the once; loom checks it.
+        // SAFETY: the once runs this in one thread at a time; loom checks it.
         self.data.with_mut(|data| unsafe { *data += 7 });
     }
 
@@ -55,7 +55,7 @@ fn one_runs_and_all_see_it() {
     });
 }
 
-/// It may sleep before the run begins, which then must know of it at its end.
+/// The waiter may sleep before the run begins; the run must then know of the waiter when it ends.
 #[test]
 fn a_thread_that_waits_before_it_has_begun_is_woken() {
     check(3, || {
@@ -72,7 +72,7 @@ fn a_thread_that_waits_before_it_has_begun_is_woken() {
     });
 }
 
-/// Leaves by unwinding, and no further.
+/// Catches the unwinding of the call.
 fn unwind(call: impl FnOnce()) {
     let call = std::panic::AssertUnwindSafe(call);
     let _ = std::panic::catch_unwind(call);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::park::{Notice, Pool, WakeCalls};
 
-/// A thread that sleeps until its notice is given, with a parker that others know.
+/// A thread that sleeps until its notice is given, with a parker that other threads know.
 fn spawn_sleeper(
     pool: &Arc<Pool>,
     notice: &Arc<Notice>,
@@ -11,7 +11,7 @@ fn spawn_sleeper(
     let (pool, notice) = (pool.clone(), notice.clone());
     let parker = pool.take(|_| {});
     let id = parker.id().unwrap();
-    // The place stays taken; the thread takes it over.
+    // The parker's place stays taken; the thread adopts it.
     core::mem::forget(parker);
     let sleeper = thread::spawn(move || pool.adopt(id).park_uninterrupted(&*notice));
     (id, sleeper)
@@ -60,7 +60,7 @@ fn a_late_call_is_harmless_to_the_next_user() {
         let (id, sleeper) = spawn_sleeper(&pool, &notice);
         let late = {
             let pool = pool.clone();
-            // Meant for an earlier wait, of which nobody is left.
+            // Meant for an earlier wait, whose waiter is gone.
             thread::spawn(move || pool.wake_one(Some(id), crate::park::Sleeps::InGroup))
         };
         pool.wake_one(Some(id), notice.give());

@@ -1,5 +1,5 @@
-//! The priority-inheritance word: its two fast paths beside the kernel's queue, and waits at a
-//! condition variable with it.
+//! The priority-inheritance word: its two fast paths alongside the kernel's queue, and
+//! condition-variable waits with such a mutex.
 
 use super::*;
 use crate::checker::cell::UnsafeCell;
@@ -13,7 +13,7 @@ struct Play {
     mutex: AtomicU32,
     condition: AtomicU32,
     turns: UnsafeCell<u32>,
-    /// What waiters wait for, under the mutex.
+    /// The condition that waiters wait for, protected by the mutex.
     changed: UnsafeCell<bool>,
 }
 
@@ -36,7 +36,7 @@ impl Play {
         assert_eq!(pi::unlock(&self.mutex, Scope::Private), Ok(()));
     }
 
-    /// Whoever holds the mutex may do this.
+    /// The caller holds the mutex.
     fn count(&self) {
         self.turns.with_mut(|turns| {
             // SAFETY: we hold the mutex.
@@ -99,7 +99,7 @@ fn who_tries_has_it_or_is_told() {
     });
 }
 
-/// Two threads wait for a change, which is signalled with the mutex held, or after the unlock.
+/// Two threads wait for a change, which is signalled with the mutex held or after the unlock.
 fn a_broadcast_loses_nobody(before_the_unlock: bool) {
     check(2, move || {
         let play = Play::new();
@@ -141,7 +141,7 @@ fn a_broadcast_after_the_mutex_loses_nobody() {
     a_broadcast_loses_nobody(false);
 }
 
-/// An interrupter comes at any moment of a wait.
+/// An interrupter comes at any point of a wait.
 #[test]
 fn an_interrupted_waiter_does_not_sleep() {
     check(4, || {
@@ -159,7 +159,7 @@ fn an_interrupted_waiter_does_not_sleep() {
     });
 }
 
-/// A late interrupter ends no later wait.
+/// A late interrupter does not end a later wait.
 #[test]
 fn a_late_interrupter_does_not_end_a_later_wait() {
     check(3, || {
@@ -194,8 +194,8 @@ fn a_late_interrupter_does_not_end_a_later_wait() {
     });
 }
 
-/// Two threads wait, one of them may be interrupted, and there is one signal. If that was spent on
-/// the interrupted one, it does not return as interrupted.
+/// Two threads wait, one of them may be interrupted, and there is one signal. If the signal was
+/// spent on the interrupted thread, that thread does not return as interrupted.
 #[test]
 fn no_signal_goes_to_the_interrupted() {
     check(2, || {
@@ -213,7 +213,7 @@ fn no_signal_goes_to_the_interrupted() {
                     play.lock();
                 }
                 if !interrupted {
-                    // It was woken, perhaps by the one signal, and passes it on.
+                    // It was woken, perhaps by the one signal, and forwards it.
                     signal(&play.condition, 1);
                 }
                 play.unlock();

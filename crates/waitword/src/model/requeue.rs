@@ -26,13 +26,13 @@ fn moved_waiters_are_found(second: usize) {
 
 #[test]
 fn who_was_moved_is_found_at_the_other_word() {
-    // Words 0 and 1 to 4: among these are two in one bucket and two in different ones.
+    // Words 0 and 1 to 4: these include two words in one bucket and two in different ones.
     (1..5).for_each(moved_waiters_are_found);
 }
 
-/// A condition variable's broadcast: waiters move onto a lock that is held; its holder unlocks meanwhile.
-/// Either the mover sees the lock free and wakes, or the unlocker finds whom it moved. This is what
-/// raising the target's count before the locks is for.
+/// A condition variable's broadcast: waiters move onto a held lock while its holder unlocks. Either
+/// the mover sees the lock free and wakes, or the unlocker finds the waiter that was moved. This is
+/// why the target's count is raised before the locks are taken.
 #[test]
 fn an_unlock_never_passes_by_who_is_just_being_moved() {
     check(3, || {

@@ -1,8 +1,8 @@
 //! Robust mutexes whose holders, waiters and wakers die, one or two of them, at every step.
 //!
-//! A death is an unwinding out of the lock or unlock, after which the model's kernel does what the kernel does with
-//! the list of a thread that has ended. A sleeper that is left behind shows as a deadlock, and a data race if two hold
-//! the mutex.
+//! A death is an unwinding out of the lock or unlock. After it, the model's kernel does what the
+//! real one does with the list of a thread that has ended. A stranded sleeper shows as a deadlock,
+//! and two simultaneous holders as a data race.
 
 use super::*;
 use crate::checker::cell::UnsafeCell;
@@ -13,17 +13,18 @@ use crate::{RawRobustMutex, RobustError, RobustKind, RobustLocked, RobustProtoco
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicU32 as Count;
 
-/// A mutex, what it protects, and what is counted. (The counts are not loom's: they are no part of the protocol.)
+/// A mutex, the data that it protects, and the counts. (The counts are not loom's: they are not
+/// part of the protocol.)
 pub(super) struct Play {
     mutex: RawRobustMutex,
     turns: UnsafeCell<u32>,
-    /// Deaths of threads that held it.
+    /// Deaths of threads that held the mutex.
     deaths: Count,
-    /// `OwnerDied` that somebody lived to hear.
+    /// How often a thread lived to see `OwnerDied`.
     reports: Count,
 }
 
-/// What a thread unwinds with that dies.
+/// The unwinding payload of a thread that dies.
 struct Death;
 
 impl Play {
@@ -36,9 +37,9 @@ impl Play {
         })
     }
 
-    /// Locks, changes what is protected, unlocks.
+    /// Locks, changes the protected data, unlocks.
     pub(super) fn turn(&self) {
-        // SAFETY: it stays as long as anybody plays.
+        // SAFETY: the mutex exists as long as any thread uses it.
         match unsafe { self.mutex.lock() } {
             Ok(RobustLocked::Clean) => {}
             Ok(RobustLocked::OwnerDied) => self.recover(),
@@ -61,7 +62,7 @@ impl Play {
         self.mutex.mark_consistent().unwrap();
     }
 
-    /// [`turn`](Self::turn), and death where it comes to that step.
+    /// [`turn`](Self::turn), with a death if it reaches that step.
     pub(super) fn turn_and_die(&self, at: Step) {
         step::at(at, 0, || resume_unwind(Box::new(Death)));
         let Err(reason) = catch_unwind(AssertUnwindSafe(|| self.turn())) else {
@@ -77,7 +78,7 @@ impl Play {
         unsafe { thread_ends() };
     }
 
-    /// Nobody else plays any more.
+    /// Called when no other thread uses the mutex.
     pub(super) fn finish(&self) {
         self.turn();
         assert!(!self.mutex.is_locked());
@@ -85,7 +86,7 @@ impl Play {
             self.deaths.load(Ordering::Relaxed),
             self.reports.load(Ordering::Relaxed),
         );
-        // One who dies before it hears of another's death leaves one report for both.
+        // A thread that dies before it learns of another's death leaves one report for both.
         assert!(
             reports <= deaths && (deaths == 0) == (reports == 0),
             "{deaths} deaths, {reports} reports"
@@ -132,7 +133,8 @@ fn one_dies_at_each_step() {
     }
 }
 
-/// Some steps are only come to by one who slept, or found the word untidy: with fewer others, more turns.
+/// Some steps are reached only by a thread that slept, or found the word untidy: this takes more
+/// turns for the same number of threads.
 #[test]
 fn one_dies_at_each_step_among_passers_by() {
     for step in Step::ALL {
@@ -175,7 +177,7 @@ fn a_waiter_that_gives_up_takes_nothing_along() {
         let play = Play::new();
         let impatient = spawn(&play, |play| {
             let past = Deadline::at(Clock::Monotonic, core::time::Duration::ZERO);
-            // SAFETY: it stays as long as anybody plays.
+            // SAFETY: the mutex exists as long as any thread uses it.
             match unsafe { play.mutex.lock_until(past) } {
                 Ok(_) => play.unlock(),
                 Err(error) => assert_eq!(error, RobustError::TimedOut),
@@ -193,7 +195,7 @@ fn who_does_not_recover_it_ends_it_for_all() {
     check(2, || {
         let play = Play::new();
         let hears = |play: &Play| {
-            // SAFETY: it stays as long as anybody plays.
+            // SAFETY: the mutex exists as long as any thread uses it.
             match unsafe { play.mutex.lock() } {
                 Ok(locked) => {
                     if locked == RobustLocked::OwnerDied {

@@ -1,4 +1,5 @@
-//! The reader/writer lock: both preferences, both scopes; hand-over, deadlines, turns; upgrade and downgrade.
+//! The reader/writer lock: both preferences, both scopes; hand-off, deadlines, anti-starvation
+//! turns; upgrade and downgrade.
 
 use super::*;
 use crate::park::spin::let_others_be_busy;
@@ -7,11 +8,12 @@ use core::cell::Cell;
 use std::thread_local;
 
 thread_local! {
-    /// Whether, in the model that this thread runs, a waiter's first alarm rings. (All threads of a model are this one.)
+    /// Whether a waiter's first re-check timer fires in the model that this OS thread runs. (All
+    /// threads of a model run on it.)
     pub(crate) static ALARMS_RING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A lock and what it guards; loom reports a write that is not alone.
+/// A lock and the data that it guards; loom reports a write that is not exclusive.
 pub(super) struct Guarded {
     pub(super) lock: RawRwLock,
     data: crate::checker::cell::UnsafeCell<usize>,
@@ -25,15 +27,15 @@ impl Guarded {
         })
     }
 
-    /// What a reader finds. It holds the lock.
+    /// What a reader finds. The caller holds the lock.
     pub(super) fn look(&self) -> usize {
-        // SAFETY: nobody writes meanwhile; loom checks just that.
+        // SAFETY: no thread writes meanwhile; loom checks exactly that.
         self.data.with(|data| unsafe { *data })
     }
 
     /// The caller holds the lock for writing.
     pub(super) fn change(&self) {
-        // SAFETY: nobody else is there; loom checks just that.
+        // SAFETY: no other thread has access; loom checks exactly that.
         self.data.with_mut(|data| unsafe { *data += 1 });
     }
 
@@ -55,7 +57,7 @@ impl Guarded {
         unsafe { self.lock.unlock() }.unwrap();
     }
 
-    /// Everybody has left: nothing is held or announced.
+    /// All threads have left: nothing is held or announced.
     pub(super) fn is_left_alone(&self, writes: usize) {
         assert_eq!(self.read(), writes);
         self.write();
@@ -138,7 +140,7 @@ fn one_release_is_enough_for_two_writers() {
     }
 }
 
-/// Beside other processes one release wakes both.
+/// When other processes compete for the CPUs, one release wakes both.
 #[test]
 fn a_herd_of_writers_is_woken() {
     check(1, move || {
@@ -176,7 +178,8 @@ fn a_writer_that_gives_up_lets_those_in_who_waited_for_it() {
                     guarded.unlock();
                 }
             });
-            // Under writer preference it waits behind the writer, and nobody else leaves before it.
+            // Under writer preference the reader waits behind the writer, and no other thread
+            // leaves before it.
             let reader = start(&guarded, |guarded| drop(guarded.read()));
             reader.join().unwrap();
             guarded.unlock();
@@ -286,7 +289,7 @@ pub(super) fn upgrade(guarded: &Guarded) {
     assert!(guarded.lock.claim());
     let found = guarded.look();
     guarded.lock.upgrade_claim(None).unwrap();
-    // Nobody has written in between.
+    // No thread has written in between.
     assert_eq!(guarded.look(), found);
     guarded.change();
     guarded.unlock();
@@ -324,7 +327,7 @@ fn a_downgrade_lets_readers_in() {
             let reader = start(&guarded, |guarded| assert_eq!(guarded.read(), 1));
             guarded.change();
             guarded.lock.become_reader();
-            // While it still reads.
+            // While this thread still reads.
             reader.join().unwrap();
             guarded.unlock();
             guarded.is_left_alone(1);
@@ -345,7 +348,7 @@ fn a_claim_that_is_given_back_goes_to_the_next() {
                 guarded.unlock_claim();
             });
             guarded.unlock_claim();
-            // It is beside a reader that stays.
+            // The next holder of the upgradable lock coexists with a reader that stays.
             next.join().unwrap();
             guarded.unlock();
             guarded.is_left_alone(0);
@@ -353,8 +356,8 @@ fn a_claim_that_is_given_back_goes_to_the_next() {
     }
 }
 
-/// Regression: under writer preference each claimant took the other's announcement for a writer's, and both slept on
-/// for ever.
+/// Regression: under writer preference each claimant took the other's announcement for a writer's,
+/// and both slept forever.
 #[test]
 fn two_claims_follow_each_other() {
     for (preference, scope) in KINDS {

@@ -1,4 +1,5 @@
-//! Fast readers: publishing against driving out, leaving against sleeping until they have left; and each fence of it.
+//! Biased readers: publishing against revocation, leaving against a writer that sleeps until they
+//! have left; and the need for each fence.
 
 use super::rwlock::{Guarded, passed, start, with_alarms};
 use super::*;
@@ -43,8 +44,9 @@ fn a_writer_that_tries_does_not_come_in_beside_a_fast_reader() {
     }
 }
 
-/// Between a reader's look at the word and its slot, a writer comes and goes and the lock becomes
-/// fast anew: the slot has the number of the bias before, which the next writer does not look for.
+/// Between a reader's check of the word and the write of its slot, a writer comes and goes and the
+/// lock becomes biased again. The slot then names the previous bias, which the next writer does not
+/// look for.
 #[test]
 fn a_reader_whose_bias_is_over_withdraws() {
     check(2, || {
@@ -73,8 +75,9 @@ fn a_fast_reader_leaves_while_two_writers_come() {
     });
 }
 
-/// Its alarm rings while it waits for a slot, and a reader comes and goes by the word: the turn is not taken from it,
-/// and nobody is left asleep behind it. (Regression: with 99 readers on two CPUs a write took 250 ms.)
+/// The writer's re-check timer fires while it waits for a slot, and a reader comes and goes by the
+/// word: the writer does not lose its turn, and no thread is left asleep behind it. (Regression:
+/// with 99 readers on two CPUs a write took 250 ms.)
 #[test]
 fn a_writer_takes_its_turn_while_it_waits_for_a_slot() {
     for preference in PREFERENCES {
@@ -105,7 +108,7 @@ fn a_writer_that_gives_up_waiting_for_a_slot_lets_those_in_who_waited_for_it() {
             });
             let wrote = guarded.lock.write(0, Some(&passed()));
             assert_eq!(wrote, Err(RwLockError::TimedOut));
-            // It goes on although this thread reads still.
+            // The reader proceeds although this thread still reads.
             reader.join().unwrap();
             guarded.unlock();
             guarded.is_left_alone(0);
@@ -128,8 +131,10 @@ fn who_reads_fast_can_read_again() {
     });
 }
 
-/// Regression: a writer that drives out readers announced itself before it queued (`CLAIM_WAITS`, under writer preference); if nobody had waited
-/// in this process before, the reader that left looked at no queue and took that back, though the writer stood in it by then.
+/// Regression: a writer that revoked the reader bias announced itself before it queued
+/// (`CLAIM_WAITS`, under writer preference). If no thread of this process had ever waited, the
+/// leaving reader did not look at any queue and withdrew the announcement, although the writer was
+/// queued by then.
 #[test]
 fn who_reads_again_beside_a_writer_that_drives_it_out_wakes_it() {
     check(3, || {
@@ -179,7 +184,7 @@ fn a_writer_that_cannot_wait_leaves_readers_be() {
     });
 }
 
-/// A hold that one thread took by a slot and another gives back.
+/// One thread takes a hold by a slot and another releases it.
 #[test]
 fn anybody_s_slot_will_do_for_a_reader_without_one() {
     check(2, || {
@@ -195,7 +200,7 @@ fn anybody_s_slot_will_do_for_a_reader_without_one() {
     });
 }
 
-/// One reader by the word, and this thread by a slot.
+/// One reader counted in the word, and this thread in a slot.
 fn by_the_word_and_by_a_slot(preference: Preference) -> Arc<Guarded> {
     let guarded = Guarded::new(preference, Scope::Private);
     guarded.lock.read(0, None).unwrap();
@@ -204,8 +209,8 @@ fn by_the_word_and_by_a_slot(preference: Preference) -> Arc<Guarded> {
     guarded
 }
 
-/// (Regression: who had a slot and left fairly took the other's hold out of the word, sometimes after the other had, and then
-/// the lock had four billion readers.)
+/// (Regression: a thread with a slot that left fairly took the other thread's hold out of the word,
+/// sometimes after the other had done so, and then the lock had four billion readers.)
 #[test]
 fn who_has_a_slot_leaves_fairly_beside_one_who_holds_it_by_the_word() {
     for preference in PREFERENCES {
@@ -221,7 +226,8 @@ fn who_has_a_slot_leaves_fairly_beside_one_who_holds_it_by_the_word() {
     }
 }
 
-/// Two threads give back what this one holds by the word and by a slot: neither takes both for the same.
+/// Two threads release what this one holds by the word and by a slot: they do not both release the
+/// same hold.
 #[test]
 fn two_without_a_slot_leave_where_one_stands_in_the_word() {
     check(1, || {
@@ -236,8 +242,8 @@ fn two_without_a_slot_leave_where_one_stands_in_the_word() {
     });
 }
 
-/// Whoever gives back another's hold may find the slot of a reader that is about to look whether it may come in: then
-/// that one has to give back the other hold in its place.
+/// A thread that releases another thread's hold may find the slot of a reader that is about to
+/// check whether it may enter. That reader must then release the other hold in its place.
 #[test]
 fn a_slot_is_taken_from_a_reader_that_may_not_come_in() {
     check(2, || {
@@ -257,18 +263,18 @@ fn a_slot_is_taken_from_a_reader_that_may_not_come_in() {
     });
 }
 
-/// Guards that were sent to another thread: this one gives back the late reader's hold, by its own
-/// slot, while the other thread looks for this one's.
+/// Guards that were sent to another thread: this thread releases the late reader's hold, by its own
+/// slot, while the other thread looks for this thread's hold.
 #[test]
 fn a_hold_is_found_though_others_come_and_go_meanwhile() {
     for unlock in [
         |guarded: &Guarded| guarded.lock.unlock_shared(),
-        // POSIX's, which could also find that nobody holds the lock.
+        // POSIX's unlock, which could also find that no thread holds the lock.
         Guarded::unlock,
     ] {
         check(1, move || {
             let guarded = fast(Preference::Reader);
-            // The first line is another thread's than this one's.
+            // The first line belongs to another thread than this one.
             let first = start(&guarded, |guarded| drop(guarded.read()));
             first.join().unwrap();
             guarded.lock.read(0, None).unwrap();
@@ -282,10 +288,11 @@ fn a_hold_is_found_though_others_come_and_go_meanwhile() {
     }
 }
 
-/// Reader: slot, fence, look at FAST. Claimant: clear FAST, fence, look at the slot. The real thing is `slots.rs`.
+/// Reader: slot, fence, check FAST. Claimant: clear FAST, fence, check the slot. The real code is
+/// in `slots.rs`.
 fn one_sees_the_other(reader_fences: bool, claimant_fences: bool) {
     crate::checker::model(move || {
-        // Whether the lock is fast, and the slot.
+        // Whether the lock is biased, and the slot.
         let shared = Arc::new((AtomicU32::new(1), AtomicU32::new(0)));
         let reader = {
             let shared = shared.clone();

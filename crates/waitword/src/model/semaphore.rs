@@ -1,4 +1,4 @@
-//! The semaphore: no sleeper beside a token, no token from nowhere.
+//! The semaphore: no thread sleeps while a token is available, and no token appears without a post.
 
 use super::*;
 use crate::{Clock, Deadline, Semaphore};
@@ -26,7 +26,7 @@ fn a_post_reaches_the_waiter_with_what_was_done_before() {
             let (semaphore, data) = (semaphore.clone(), data.clone());
             thread::spawn(move || {
                 semaphore.wait();
-                // SAFETY: the post orders the write before this; loom checks just that.
+                // SAFETY: the post orders the write before this; loom checks exactly that.
                 assert_eq!(data.with(|data| unsafe { *data }), 7);
             })
         };
@@ -38,7 +38,8 @@ fn a_post_reaches_the_waiter_with_what_was_done_before() {
     });
 }
 
-/// GCC 98033, llvm #46357, #77659, #79265: the second post finds the first one's token still lying there.
+/// GCC 98033, llvm #46357, #77659, #79265: the second post finds the first post's token still
+/// unconsumed.
 #[test]
 fn two_posts_wake_two_sleepers() {
     check(2, || {
@@ -66,7 +67,7 @@ fn one_post_of_two_wakes_two_sleepers() {
     });
 }
 
-/// A wake-up that was meant for one who gives up is not lost to the other.
+/// A wake-up meant for a waiter that gives up is not lost to the other waiter.
 #[test]
 fn a_timeout_takes_no_wake_up_with_it() {
     check(2, || {
@@ -85,7 +86,7 @@ fn a_timeout_takes_no_wake_up_with_it() {
     });
 }
 
-/// As a mutex: each wait is followed by a post.
+/// The semaphore as a mutex: each wait is followed by a post.
 #[test]
 fn two_threads_take_turns() {
     check(2, || {
@@ -93,7 +94,7 @@ fn two_threads_take_turns() {
         let data = Arc::new(crate::checker::cell::UnsafeCell::new(0));
         let take_turn = |semaphore: &Semaphore, data: &crate::checker::cell::UnsafeCell<i32>| {
             semaphore.wait();
-            // SAFETY: one at a time, says the semaphore; loom checks it.
+            // SAFETY: the semaphore admits one thread at a time; loom checks it.
             data.with_mut(|data| unsafe { *data += 1 });
             semaphore.post().unwrap();
         };
@@ -103,7 +104,7 @@ fn two_threads_take_turns() {
         };
         take_turn(&semaphore, &data);
         other.join().unwrap();
-        // SAFETY: the other has ended.
+        // SAFETY: the other thread has ended.
         assert_eq!(data.with(|data| unsafe { *data }), 2);
         assert_eq!(semaphore.value(), 1);
     });
@@ -124,7 +125,7 @@ fn a_thread_that_wants_two_is_woken_by_the_second_post() {
     });
 }
 
-/// The one that cannot use what was posted takes no wake-up with it, neither when it waits on nor
+/// A waiter that cannot use what was posted consumes no wake-up, neither when it keeps waiting nor
 /// when it gives up.
 #[test]
 fn a_thread_that_wants_two_takes_no_wake_up_from_one_that_wants_one() {
@@ -148,7 +149,7 @@ fn a_thread_that_wants_two_takes_no_wake_up_from_one_that_wants_one() {
     }
 }
 
-/// Each takes both or none, so neither waits for what the other has.
+/// Each thread takes both tokens or none, so neither waits for a token that the other holds.
 #[test]
 fn two_that_want_two_take_turns() {
     check(2, || {

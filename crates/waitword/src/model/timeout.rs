@@ -1,4 +1,5 @@
-//! A deadline that passes while a waker is on its way: woken or timed out, and the waker's count knows which.
+//! A deadline that passes while a waker is on its way: the waiter is woken or timed out, and the
+//! waker's count agrees.
 
 use super::*;
 
@@ -30,7 +31,7 @@ fn a_timeout_does_not_take_a_wake_with_it() {
         };
         word.set(1);
         let counted = word.wake(&waiter_table, 1);
-        // Whoever is still there now is woken by this one; loom reports a deadlock otherwise.
+        // This wakes any thread still queued; otherwise loom reports a deadlock.
         let rest = word.wake(&waiter_table, usize::MAX);
         let woken = impatient.join().unwrap() as usize + patient.join().unwrap() as usize;
         assert_eq!(counted + rest, woken);

@@ -61,7 +61,7 @@ fn what_the_waker_wrote_is_visible_to_the_woken() {
             let (waiter_table, word, data) = (waiter_table.clone(), word.clone(), data.clone());
             thread::spawn(move || {
                 if word.wait(&waiter_table).is_ok() {
-                    // SAFETY: the wake orders the write before this; loom checks just that.
+                    // SAFETY: the wake orders the write before this; loom checks exactly that.
                     assert_eq!(data.with(|data| unsafe { *data }), 7);
                 }
             })

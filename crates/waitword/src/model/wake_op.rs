@@ -4,7 +4,7 @@ use super::requeue::move_all;
 use super::*;
 use crate::futex::private;
 
-/// Wakes up to one waiter of each word; how many of each.
+/// Wakes up to one waiter of each word; returns the count for each.
 fn wake_one_each(
     waiter_table: &WaiterTable,
     first: Key,
@@ -15,8 +15,8 @@ fn wake_one_each(
     private::wake_op(waiter_table, first, 1, second, 1, change, each)
 }
 
-/// One thread waits on the condition and then for the lock, another for the lock; signal and unlock in one
-/// call leaves nobody asleep.
+/// One thread waits on the condition and then for the lock, another for the lock. A signal and
+/// unlock in one call leaves neither asleep.
 #[test]
 fn signal_and_unlock_in_one_step_wakes_both() {
     check(2, || {
@@ -57,7 +57,8 @@ fn an_old_value_that_does_not_compare_leaves_the_second_word_s_waiters_alone() {
     });
 }
 
-/// Meanwhile a waiter moves from one of the two words to the other: it is woken wherever it stands.
+/// A waiter moves from one of the two words to the other at the same time: it is woken wherever it
+/// is queued.
 fn a_waiter_that_moves_is_not_passed_by(from: usize, to: usize, preemptions: usize) {
     check(preemptions, move || {
         let waiter_table = waiter_table();

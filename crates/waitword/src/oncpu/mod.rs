@@ -1,10 +1,10 @@
-//! On which CPU a thread runs, as far as it can be known for free.
+//! The CPU that a thread runs on, as far as it can be found without a system call.
 //!
 //! The kernel keeps each thread's CPU number up to date in the thread's own memory (rseq, Linux
-//! 4.18; registered by glibc since 2.35), so to read one's own costs a load. Another thread's
-//! `rseq` area must not be read: it goes away with its thread. But a waiter can leave the number of
-//! its CPU where it parks: a waker that goes on running does best to wake one that ran elsewhere,
-//! and one that is about to sleep, one that ran here.
+//! 4.18; registered by glibc since 2.35), so a thread reads its own with one load. It must not read
+//! another thread's `rseq` area, which goes away with its thread. But a waiter can record its CPU
+//! number where it parks. A waker that keeps running does best to wake a waiter that ran on another
+//! CPU; a waker that is about to sleep, one that ran on the same CPU.
 
 #[cfg(not(loom))]
 pub(crate) use real::current_cpu;
@@ -12,7 +12,7 @@ pub(crate) use real::current_cpu;
 #[cfg(loom)]
 pub(crate) use model::{current_cpu, run_all_on_one_cpu};
 
-/// A model has no CPUs that can be known, or one on which all threads are.
+/// In a model, CPUs are unknown, or all threads run on a single one.
 #[cfg(loom)]
 mod model {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -21,7 +21,7 @@ mod model {
         static ref ONE_CPU: AtomicBool = AtomicBool::new(false);
     }
 
-    /// In this execution.
+    /// Applies to the current execution of the model.
     pub(crate) fn run_all_on_one_cpu() {
         ONE_CPU.store(true, Relaxed);
     }
@@ -37,23 +37,24 @@ mod real {
 
     /// Not looked up yet.
     const UNKNOWN: isize = isize::MAX;
-    /// There is no such thing here.
+    /// Not available here.
     const ABSENT: isize = isize::MIN;
 
-    /// Where a thread's `cpu_id` lies, from its thread pointer.
+    /// The offset of a thread's `cpu_id` from its thread pointer.
     static CPU_ID_OFFSET: AtomicIsize = AtomicIsize::new(UNKNOWN);
 
-    /// The CPU that the calling thread runs on, or did a moment ago; `None` if that cannot be known without a
-    /// system call. Async-signal-safe.
+    /// The CPU that the calling thread runs on, or did a moment ago. `None` if that cannot be known
+    /// without a system call. Async-signal-safe.
     #[inline]
     pub(crate) fn current_cpu() -> Option<u32> {
-        // Relaxed: a number that every thread would come to.
+        // Relaxed: every thread would compute the same number.
         match CPU_ID_OFFSET.load(Ordering::Relaxed) {
             UNKNOWN => look_up(),
             ABSENT => None,
-            // SAFETY: `look_up` found both symbols, a size that is not 0, and so a glibc that has
-            // an rseq area at this offset in the static thread-local storage of every thread. There
-            // is one where the kernel refused the registration, too: `cpu_id` is negative then.
+            // SAFETY: `look_up` has found both symbols and a size that is not 0. So this is a glibc
+            // with an rseq area at this offset in the static thread-local storage of every thread.
+            // The area exists even where the kernel refused the registration; then `cpu_id` is
+            // negative.
             offset => u32::try_from(unsafe { thread_word(offset) }).ok(),
         }
     }
@@ -69,18 +70,19 @@ mod real {
         (offset != ABSENT).then(current_cpu).flatten()
     }
 
-    /// The 32 bits at this distance from the thread pointer; negative if the kernel does not maintain them.
+    /// Reads the 32 bits at this offset from the thread pointer. Negative if the kernel does not
+    /// maintain them.
     ///
     /// # Safety
-    /// In every thread four readable bytes lie there, which only the thread itself and the kernel
+    /// In every thread, four readable bytes lie there that only the thread itself and the kernel
     /// write.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn thread_word(offset: isize) -> i32 {
         let word: i32;
-        // SAFETY: there are four such bytes, by this function's contract, and they are the calling
-        // thread's own. The kernel changes them at any time, so the block is not `pure`: the load
-        // is not assumed to give the same again.
+        // SAFETY: the four bytes exist, by this function's contract, and belong to the calling
+        // thread. The kernel may change them at any time, so the block is not `pure`: the compiler
+        // must not assume that a second load returns the same value.
         unsafe {
             core::arch::asm!(
                 "mov {word:e}, fs:[{offset}]",

@@ -1,4 +1,5 @@
-//! The system calls of a batch of wake-ups: one for each group with sleepers in it, not one for each thread.
+//! The system calls for a batch of wake-ups: one for each group that has sleepers, not one for each
+//! thread.
 
 use super::Sleeps;
 use super::pool::{Group, ParkerId, Pool};
@@ -9,10 +10,11 @@ use core::num::NonZeroU32;
 /// Groups remembered before the calls for them are made. 16 groups hold 512 threads.
 const GROUPS: usize = if cfg!(loom) { 2 } else { 16 };
 
-/// Collects whom to wake, and wakes them as it is dropped, or sooner if many groups are touched.
+/// Collects the parkers to wake. Wakes them when it is dropped, or sooner if many groups are
+/// involved.
 pub(crate) struct WakeCalls<'a> {
     pool: &'a Pool,
-    /// Numbers of groups, and the bits of those to be woken in each.
+    /// The number of each group, and the bits of the parkers to wake in it.
     groups: [(usize, u32); GROUPS],
     len: usize,
 }
@@ -26,8 +28,8 @@ impl<'a> WakeCalls<'a> {
         }
     }
 
-    /// Sees to it that the user of parker `id`, to whom a notice has just been given, wakes up from where it
-    /// sleeps. A thread without a parker looks for itself.
+    /// Ensures that the user of parker `id`, which has just been given a notice, wakes up from
+    /// wherever it sleeps. A thread without a parker polls and needs no call.
     pub(crate) fn add(&mut self, id: Option<ParkerId>, sleeps: Sleeps) {
         match (id, sleeps) {
             (None, _) | (_, Sleeps::Not) => {}
@@ -51,7 +53,7 @@ impl<'a> WakeCalls<'a> {
     }
 
     fn flush(&mut self) {
-        // A group of which everybody is woken, waiting for a second such.
+        // A group that is woken as a whole, waiting for a second one.
         let mut whole: Option<&Group> = None;
         for &(group, bits) in &self.groups[..self.len] {
             let group = self.pool.group(group);
@@ -73,19 +75,21 @@ impl<'a> WakeCalls<'a> {
     }
 }
 
-/// Counted by two, from one: never zero, which stands for "never used" (`park`).
+/// The count starts at 1 and goes up by two, so it is never zero, which means "never used"
+/// (`park`).
 pub(super) const ONE_CALL: u32 = 2;
 
 #[inline]
 fn wake_in_group(group: &Group, bits: NonZeroU32) {
-    // Release: see the diagram in the module above.
+    // Release: see the diagram in the parent module.
     group.calls.fetch_add(ONE_CALL, Ordering::Release);
     sys::futex::wake(&group.calls, bits.get().count_ones(), bits);
 }
 
-/// Everybody of two groups in one call, which FUTEX_WAKE_OP makes possible: it wakes sleepers of one word,
-/// counts the call on the second, and wakes that one's sleepers too, since its old value is not zero. Each
-/// return to user space in the middle of a herd is a chance for the waker to be preempted by it.
+/// Wakes all sleepers of two groups in one call. FUTEX_WAKE_OP makes this possible: it wakes the
+/// sleepers of one word, adds the call to the count in the second, and wakes the sleepers of the
+/// second too, since its old value is not zero. Each return to user space in the middle of a herd
+/// is a chance for the woken threads to preempt the waker.
 fn wake_two_groups(first: &Group, second: &Group) {
     first.calls.fetch_add(ONE_CALL, Ordering::Release);
     if !sys::futex::wake_two(&first.calls, &second.calls, ONE_CALL) {
@@ -95,7 +99,7 @@ fn wake_two_groups(first: &Group, second: &Group) {
 }
 
 impl Pool {
-    /// The same for one thread, which is what most wakes are for.
+    /// [`WakeCalls::add`] for one thread, without a batch: the common case.
     #[inline]
     pub(crate) fn wake_one(&self, id: Option<ParkerId>, sleeps: Sleeps) {
         match (id, sleeps) {

@@ -1,31 +1,31 @@
 //! Whether CPUs are idle while threads of this process wait.
 //!
-//! A thread that waits while others keep the CPUs busy costs no throughput, however long it waits. One
-//! that waits while CPUs are idle, because those that it waits for sleep or do I/O, costs what it
-//! would have done.
+//! A thread that waits while other threads keep the CPUs busy costs no throughput, however long it
+//! waits. A thread that waits while CPUs are idle, because the threads it waits for sleep or do
+//! I/O, costs the work it would have done.
 //!
-//! So a thread that is about to sleep compares the CPU time of the process with what its CPUs had to
-//! give since that was done last, at most every [`PERIOD`]. Beside other processes this says that CPUs
-//! are idle where they are only not ours. To whoever asks, that is the same: our threads wait for
-//! something else than our threads.
+//! So a thread that is about to sleep compares the CPU time that the process has used with the CPU
+//! time that its CPUs had to give since the last comparison, at most once every [`PERIOD`]. When
+//! other processes compete for the CPUs, this reports CPUs as idle that are merely not ours. To the
+//! caller that is the same: our threads wait for something other than our threads.
 
 use crate::sys::clock::{Clock, now, process_cpu_time};
 use crate::sys::sched;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// How often CPU times are compared at most, in nanoseconds: it takes 0.3 µs, and there are some hundred sleeps and
-/// wake-ups in it.
+/// The shortest time between two comparisons, in nanoseconds. A comparison takes 0.3 µs, and this
+/// is the time of some hundred sleeps and wake-ups.
 const PERIOD: u64 = 2_000_000;
-/// What began longer ago says nothing about the present.
+/// A period that began longer ago shows nothing about the present.
 const OUTDATED: u64 = 100_000_000;
 
 /// All of this is a guess, so everything is Relaxed.
 struct IdleCpus {
-    /// Since when CPU time is counted, on the monotonic clock.
+    /// The start of the current period, on the monotonic clock.
     since: AtomicU64,
     /// The CPU time of the process at that time.
     had: AtomicU64,
-    /// How many CPUs it may use.
+    /// How many CPUs the process may use.
     cpus: AtomicU32,
     are_idle: AtomicBool,
 }
@@ -55,7 +55,7 @@ impl IdleCpus {
         time.saturating_sub(self.since.load(Relaxed)) >= PERIOD
     }
 
-    /// At this time the process has had so much CPU time, in nanoseconds.
+    /// Compares at `time`, when the process has had `has_had` of CPU time, both in nanoseconds.
     fn compare(&self, time: u64, has_had: u64, cpus: impl Fn() -> u32) {
         let since = self.since.load(Relaxed);
         let is_mine = self
@@ -71,8 +71,9 @@ impl IdleCpus {
             self.cpus.store(cpus(), Relaxed);
         }
         let offered = passed * u64::from(self.cpus.load(Relaxed));
-        // With a quarter left to give. Tried: two thirds. Once the threads that waited have their turns the
-        // process uses more than a third, and waits again.
+        // Idle means that more than a quarter of the time is left. Tried: two thirds. Once the
+        // waiting threads get their turns, the process uses more than a third, and the threads wait
+        // again.
         let are_idle = passed <= OUTDATED && used < offered / 4 * 3;
         self.are_idle.store(are_idle, Relaxed);
     }
@@ -92,13 +93,13 @@ mod tests {
             idle.compare(time, had, || 2);
             idle.are_idle.load(Relaxed)
         };
-        // What was before is unknown.
+        // The time before is unknown.
         assert!(!compare(1000 * MS, 5 * MS));
         assert!(!idle.is_due(1001 * MS));
         assert!(compare(1010 * MS, 19 * MS));
         assert!(!compare(1020 * MS, 35 * MS));
         assert!(compare(1030 * MS, 36 * MS));
-        // Long ago.
+        // The last comparison was too long ago.
         assert!(!compare(1200 * MS, 37 * MS));
     }
 }

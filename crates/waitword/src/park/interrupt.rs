@@ -1,7 +1,8 @@
 //! Ending another thread's sleep before its notice: what `pthread_cancel` needs.
 //!
-//! A wait that may be interrupted is given something that others reach it by ([`Interrupts`]). The waiter writes down there where
-//! it sleeps; whoever interrupts it asks first, and wakes then:
+//! An interruptible wait is given an [`Interrupts`], through which other threads reach it. The
+//! waiter records there where it sleeps. An interrupter first sets the request and then wakes the
+//! waiter:
 //!
 //! ```text
 //!   sleeper                                      interrupter
@@ -9,53 +10,55 @@
 //!   parker = its own                             requested = 1
 //!   fence                                        fence
 //!   seen = calls              (Acquire)          parker: none? done
-//!   requested? then it does not sleep            calls += 1                   (Release)
+//!   requested? then it does not sleep            calls += 2                   (Release)
 //!   FUTEX_WAIT(calls, seen, bit)                 FUTEX_WAKE(calls, bit)
 //!   seen = calls, and look again
 //! ```
 //!
-//! One of the two fences is first. If it is the sleeper's, the interrupter finds the parker, and either `calls` has changed before the
-//! kernel compares it or the sleeper is woken; it then finds the request, which was made before `calls` was changed. If it is
-//! the interrupter's, the sleeper finds the request before it sleeps.
+//! One of the two fences is first. If it is the sleeper's, the interrupter finds the parker. Then
+//! either `calls` has changed before the kernel compares it, or the sleeper is woken; it then finds
+//! the request, which was made before `calls` was changed. If it is the interrupter's, the sleeper
+//! finds the request before it sleeps.
 //!
-//! Which parker it was may be out of date by the time of the call. That wakes a stranger, who finds no notice and sleeps on
-//! (`park/mod.rs`).
+//! The parker may be out of date by the time of the call. The call then wakes an unrelated thread,
+//! which finds no notice and sleeps again (`park/mod.rs`).
 
 use super::{Parker, ParkerId, Pool, Sleeps, Until};
 use crate::atomic::{Ordering, full_fence};
 pub(crate) use crate::sys::interrupts::Interrupts;
 
 impl Interrupts {
-    /// Asks, and wakes the thread where it sleeps now.
+    /// Requests the end of the wait, and wakes the thread where it sleeps now.
     pub(crate) fn request(&self, pool: &Pool) {
         self.ask();
         self.wake(pool);
     }
 
-    /// Wakes the thread where it sleeps now: what ends its wait was made known before.
+    /// Wakes the thread where it sleeps now. The caller has already stored the reason to end the
+    /// wait.
     pub(crate) fn wake(&self, pool: &Pool) {
         full_fence();
-        // Acquire: the memory of the parker is there.
+        // Acquire: the parker's memory is mapped.
         let sleeps_in = self.parker.load(Ordering::Acquire);
         if let Some(parker) = ParkerId::from_number(sleeps_in) {
             pool.wake_one(Some(parker), Sleeps::InGroup);
         }
     }
 
-    /// The thread is about to sleep in this parker.
+    /// Records that the thread is about to sleep in this parker.
     pub(super) fn sleeps_in(&self, parker: ParkerId) {
-        // Release: see `request`.
+        // Release: see `wake`.
         self.parker.store(parker.number(), Ordering::Release);
         full_fence();
     }
 
-    /// The thread sleeps no longer.
+    /// Records that the thread no longer sleeps.
     pub(super) fn is_awake(&self) {
         self.parker.store(0, Ordering::Relaxed);
     }
 }
 
-/// The sleep of a thread, in `parker`, that may be interrupted if there is something to reach it by.
+/// A thread's sleep in `parker`; interruptible if `until` has an [`Interrupts`].
 pub(super) struct Interruptible<'a>(Until<'a>);
 
 impl<'a> Interruptible<'a> {

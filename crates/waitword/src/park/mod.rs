@@ -1,10 +1,11 @@
-//! Putting one thread to sleep, and waking it or a batch of them. Knows no addresses and no queues.
+//! Putting one thread to sleep, and waking one thread or a batch. This module knows no addresses
+//! and no queues.
 //!
 //! # Why not one kernel word per thread
 //!
-//! A kernel futex per sleeper costs one FUTEX_WAKE per thread to be woken. Here up to 32 parkers form a
-//! [`Group`] that sleeps on *one* kernel word, each with a bit of its own as the kernel's bitset, so that
-//! one FUTEX_WAKE_BITSET wakes any subset of the group ([`WakeCalls`]).
+//! With a kernel futex per sleeper, waking n threads costs n FUTEX_WAKE calls. Here up to 32
+//! parkers form a [`Group`] that sleeps on *one* kernel word, each with its own bit in the kernel's
+//! bitset. One FUTEX_WAKE_BITSET then wakes any subset of the group ([`WakeCalls`]).
 //!
 //! ```text
 //!   Group   calls ── the word that all 32 sleep on; counts the wake calls made, by two
@@ -15,17 +16,18 @@
 //!
 //! # What a sleeper waits for
 //!
-//! A [`Notice`], which lies where its waker has to write anyway (in the waiter's node), so that the waker of one
-//! thread touches the parker's memory only to count the call:
+//! A [`Notice`]. It lies in memory that its waker has to write anyway (the waiter's node). So the
+//! waker of one thread touches the parker's memory only to count the call:
 //!
 //! | state  | meaning | set by |
 //! |--------|---------|--------|
-//! | AWAKE  | its thread looks at it by itself: it has not slept yet, or spins | its maker |
-//! | ASLEEP | its thread sleeps, or is about to, on its group's word | its thread |
-//! | ALONE  | its thread sleeps, or is about to, on its parker's own word (`futex_waitv`, which has no bitsets) | its thread |
-//! | GIVEN  | the wait is over; whoever gave it does not touch it again | a waker, once |
+//! | AWAKE  | the thread reads the notice itself: it has not slept yet, or it spins | its maker |
+//! | ASLEEP | the thread sleeps, or is about to, on its group's word | its thread |
+//! | ALONE  | the thread sleeps, or is about to, on its parker's own word | its thread |
+//! | GIVEN  | the wait is over; the giver does not touch the notice again | a waker, once |
 //!
-//! A thread may wait for several notices with one parker (`wait_any`): it announces its sleep in each.
+//! ALONE is for `futex_waitv`, which has no bitsets. A thread may wait for several notices with one
+//! parker (`wait_any`): it announces its sleep in each.
 //!
 //! # Why no wake-up is lost
 //!
@@ -33,28 +35,30 @@
 //!   sleeper                                      waker
 //!   ───────                                      ─────
 //!   seen = calls              (Acquire)          notice → GIVEN; was ASLEEP?  (AcqRel)
-//!   notice: AWAKE → ASLEEP    (AcqRel)           calls += 1                   (Release)
+//!   notice: AWAKE → ASLEEP    (AcqRel)           calls += 2                   (Release)
 //!     (or GIVEN: done)                           FUTEX_WAKE(calls, bit)
 //!   FUTEX_WAIT(calls, seen, bit)
-//!   GIVEN? done; else seen = calls, once more
+//!   GIVEN? done; else seen = calls, and wait again
 //! ```
 //!
-//! Both change the notice by read-modify-write, so one of them comes second. If it is the sleeper, it finds
-//! GIVEN. If it is the waker, it finds ASLEEP and makes the call: then either `calls` has changed before the
-//! kernel compares it, and FUTEX_WAIT returns, or the sleeper is queued before FUTEX_WAKE looks.
-//! `calls` would have to wrap (2^31 wake calls between two instructions of the sleeper) to break this.
+//! Both change the notice by a read-modify-write, so one of them comes second. If it is the
+//! sleeper, it finds GIVEN. If it is the waker, it finds ASLEEP and makes the call. Then either
+//! `calls` has changed before the kernel compares it, and FUTEX_WAIT returns, or the sleeper is
+//! queued before FUTEX_WAKE looks. To break this, `calls` would have to wrap around (2^31 wake
+//! calls between two instructions of the sleeper).
 //!
-//! The wake call may come late, when the sleeper has long gone and its bit belongs to another: that one
-//! wakes up, finds that its notice was not given, and sleeps on.
+//! The wake call may come late, when the sleeper is long gone and its bit belongs to another
+//! thread. That thread wakes up, finds that its notice was not given, and sleeps again.
 //!
 //! # Invariants
 //!
-//! 1. Memory of a group is mapped once and never unmapped or used for anything else: a late wake call
-//!    reaches a parker, at worst the wrong one.
-//! 2. Only its user frees a parker.
-//! 3. All zeros is a group of free parkers: a forked child, whose copy the kernel wipes, needs no repair. A
-//!    thread that was forked in the middle of a wait (by a signal handler) finds its own parker free and
-//!    gives up; it does not fall asleep, since the words are zero there and never are while somebody sleeps.
+//! 1. The memory of a group is mapped once and never unmapped or used for anything else. A late
+//!    wake call reaches a parker, at worst the wrong one.
+//! 2. Only the user of a parker frees it.
+//! 3. All zeros is a group of free parkers. A forked child, whose copy the kernel wipes, needs no
+//!    repair. A thread that was forked in the middle of a wait (by a signal handler) finds its own
+//!    parker free and gives up. It does not fall asleep, since the words are zero there and never
+//!    are while a thread sleeps.
 
 mod batch;
 #[cfg(not(loom))]
@@ -89,12 +93,12 @@ pub(crate) enum Ended {
     Interrupted,
 }
 
-/// What ends a sleep besides a notice, and a signal handler.
+/// What ends a sleep besides a notice and a signal handler.
 #[derive(Clone, Copy)]
 pub(crate) struct Until<'a> {
     pub(crate) deadline: Option<&'a Deadline>,
     pub(crate) by: Option<&'a Interrupts>,
-    /// It has been awake for long enough, and does not spin before it sleeps.
+    /// Sleep without spinning first: the thread has been awake for long enough.
     pub(crate) at_once: bool,
 }
 
@@ -108,14 +112,15 @@ impl<'a> Until<'a> {
         }
     }
 
-    /// What the sleeper is reached by. (A deadline that can be brought forward is so by the same.)
+    /// The [`Interrupts`] that reach the sleeper. (A deadline that can be brought forward is
+    /// brought forward by the same ones.)
     #[inline]
     fn reached_by(self) -> Option<&'a Interrupts> {
         let of_deadline = || Some(self.deadline?.ender?.by);
         self.by.or_else(of_deadline)
     }
 
-    /// Whether somebody has asked for the end of it.
+    /// Whether its end has been requested.
     #[inline]
     pub(crate) fn is_asked(self) -> bool {
         self.by.is_some_and(Interrupts::is_requested)
@@ -134,9 +139,9 @@ impl<'a> From<Option<&'a Deadline>> for Until<'a> {
     }
 }
 
-/// A parker in the hands of one thread for the length of one wait.
+/// A parker, used by one thread for the length of one wait.
 pub(crate) struct Parker<'a> {
-    /// `None` when memory was too short for one: then the thread polls. Slow, but nothing is lost.
+    /// `None` if memory was too short for one. Then the thread polls: slow, but no wake-up is lost.
     place: Option<Place<'a>>,
 }
 
@@ -149,12 +154,12 @@ struct Place<'a> {
 }
 
 impl Parker<'_> {
-    /// What a waker needs to reach this parker ([`WakeCalls::add`]).
+    /// The id that a waker needs to reach this parker ([`WakeCalls::add`]).
     pub(crate) fn id(&self) -> Option<ParkerId> {
         self.place.map(|place| place.id)
     }
 
-    /// Writes down who uses it, for those who look at a program that hangs.
+    /// Records which thread uses it, for debugging a program that hangs.
     pub(crate) fn note_thread(&self, thread: usize) {
         if let Some(place) = self.place {
             place.slot.thread.store(thread, Ordering::Relaxed);
@@ -164,8 +169,8 @@ impl Parker<'_> {
     /// Sleeps, after a short spin, until one of `notices` is given.
     ///
     /// # Errors
-    /// The deadline has passed, or a signal handler ran, or somebody interrupted the wait, and none was given when last looked
-    /// at.
+    /// The deadline has passed, a signal handler ran, or the wait was interrupted, and none of the
+    /// notices had been given at the last look.
     #[inline]
     pub(crate) fn park<'u>(
         &self,
@@ -192,7 +197,7 @@ impl Parker<'_> {
                 return Err(Ended::Interrupted);
             }
             let result = sys::futex::wait(&place.group.calls, seen, place.bit, deadline);
-            // Most often it is ours; then the group's line is not touched again.
+            // Usually the wake-up was for this thread. Then the group's line is not touched again.
             if notices.any_given() {
                 return Ok(());
             }
@@ -200,8 +205,8 @@ impl Parker<'_> {
                 Err(Errno::TIMEDOUT) => return Err(Ended::TimedOut),
                 Err(Errno::INTR) => return Err(Ended::Interrupted),
                 _ if place.is_wiped() => return Err(Ended::Interrupted),
-                // Another of the group was woken while we were lying down, or it was a late call. What
-                // is given after this look changes `calls` again.
+                // Another parker of the group was woken as this thread fell asleep, or it was a
+                // late call. A notice that is given after this load changes `calls` again.
                 _ => seen = see(&place.group.calls),
             }
             if notices.any_given() {
@@ -210,26 +215,26 @@ impl Parker<'_> {
         }
     }
 
-    /// Sleeps until one of `notices` is given, whatever signals say: for the moment between a waker's
-    /// decision and its notice, which is a few instructions long.
+    /// Sleeps until one of `notices` is given, regardless of signals. For the time between a
+    /// waker's decision and its notice, which is a few instructions long.
     pub(crate) fn park_uninterrupted(&self, notices: &impl Notices) {
         while self.park(notices, None).is_err() && !self.is_wiped() {}
     }
 
-    /// Whether we are in a child that was forked, by a signal handler, in the middle of this wait: the kernel
-    /// has wiped the parker, and the table with it. Nobody will ever give us notice.
+    /// Whether this is a child that a signal handler forked in the middle of this wait. The kernel
+    /// has wiped the parker, and the table with it, so no thread will ever give the notice.
     pub(crate) fn is_wiped(&self) -> bool {
         self.place.is_some_and(|place| place.is_wiped())
     }
 
-    /// Sleeps until one of `notices` is given, or until the kernel wakes one of `entries` from index 1 on.
-    /// Entry 0 is the parker's own and is filled in here.
+    /// Sleeps until one of `notices` is given, or until the kernel wakes one of `entries` from
+    /// index 1 on. Entry 0 is the parker's own and is filled in here.
     ///
     /// Returns the index of the entry that was woken; 0 means to look at the notices.
     ///
     /// # Errors
-    /// futex_waitv(2)'s: `EAGAIN` if a word differs, `ETIMEDOUT`, `EINTR`, `ENOSYS`; `ENOMEM` without a
-    /// place.
+    /// The errors of futex_waitv(2): `EAGAIN` if a word differs, `ETIMEDOUT`, `EINTR`, `ENOSYS`;
+    /// and `ENOMEM` without a parker.
     ///
     /// # Safety
     /// Every entry from index 1 on names a mapped, aligned word.
@@ -255,18 +260,18 @@ impl Parker<'_> {
             reserved: 0,
         };
         // SAFETY: `entries[0]` names a word of a parker in the pool, which is never unmapped; the
-        // others are mapped and aligned, by this function's contract.
+        // other entries are mapped and aligned, by this function's contract.
         match unsafe { sys::futex::waitv(entries, deadline) } {
             _ if place.is_wiped() => Err(Errno::INTR),
-            // Our own word, not one for the caller to hear of.
+            // Our own word changed; the caller need not know.
             Err(Errno::AGAIN) if alone.load(Ordering::Acquire) != seen => Ok(0),
             woken => woken,
         }
     }
 }
 
-/// What the word that we are going to sleep on holds now. Never zero, which is what a forked child finds.
-/// Acquire: what follows, the announcement and the look at the notices, must not be done before.
+/// The value of the word that this thread is going to sleep on. Never zero, which is what a forked
+/// child finds. Acquire: the announcement and the look at the notices come after this load.
 #[inline]
 fn see(word: &AtomicU32) -> u32 {
     match word.load(Ordering::Acquire) {
@@ -293,15 +298,16 @@ impl Drop for Parker<'_> {
 }
 
 impl Place<'_> {
-    /// See [`Parker::is_wiped`]. Only the user of a parker frees it; so if it finds that, it is a copy of
-    /// the user in another process.
+    /// See [`Parker::is_wiped`]. Only the user of a parker frees it. So if the user finds it free,
+    /// this is a copy of the user in another process.
     #[inline]
     fn is_wiped(&self) -> bool {
         self.slot.is_free()
     }
 }
 
-/// Stays awake for a while, as that went in this place lately; whether a notice was given.
+/// Stays awake for a while, as far as that has paid off with this parker lately; returns whether a
+/// notice was given.
 #[inline(never)]
 fn stay_awake(
     notices: &impl Notices,

@@ -1,4 +1,5 @@
-//! What a sleeper waits for: see the module above for its states and why none is missed.
+//! A notice: the event that a sleeper waits for. The parent module describes its states and why no
+//! wake-up is lost.
 
 use crate::atomic::{AtomicU32, Ordering};
 
@@ -15,7 +16,7 @@ pub(crate) struct Notice {
 /// Where the thread that waits for a notice sleeps, if it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sleeps {
-    /// Nowhere: it looks by itself, and needs no call.
+    /// Nowhere: it reads the notice itself and needs no wake call.
     Not,
     /// On its group's word.
     InGroup,
@@ -25,11 +26,11 @@ pub(crate) enum Sleeps {
 
 /// The notices that one thread waits for: one, or several.
 pub(crate) trait Notices {
-    /// Whether one has been given. Acquire: what its giver did before is visible.
+    /// Whether one has been given. Acquire: everything its giver did before is visible.
     fn any_given(&self) -> bool;
 
-    /// Tells the givers of all of them that we are about to sleep. False if one has been given: then we
-    /// must not.
+    /// Announces to the givers of all of them that this thread is about to sleep. Returns false if
+    /// one has been given; then the thread must not sleep.
     fn announce(&self, sleeps: Sleeps) -> bool;
 }
 
@@ -40,11 +41,13 @@ impl Notice {
         }
     }
 
-    /// Gives it; where its thread sleeps. The waker's last touch: the notice may be gone at once.
+    /// Gives the notice; returns where its thread sleeps. This is the waker's last access: the
+    /// notice may be gone at once.
     #[inline]
     pub(crate) fn give(&self) -> Sleeps {
-        // Release: what the waker did before is visible to the woken. Acquire: the count of the call
-        // that follows must come after what the sleeper saw before it announced itself.
+        // Release: what the waker did before is visible to the woken thread. Acquire: the increment
+        // of `calls` that follows must come after everything that the sleeper read before it
+        // announced itself.
         match self.state.swap(GIVEN, Ordering::AcqRel) {
             ASLEEP => Sleeps::InGroup,
             ALONE => Sleeps::Alone,
@@ -66,7 +69,7 @@ impl Notices for Notice {
             Sleeps::InGroup => ASLEEP,
             Sleeps::Alone => ALONE,
         };
-        // Release: see `give`. Acquire on failure: as `any_given`.
+        // Release: see `give`. Acquire on failure: as in `any_given`.
         self.state
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
                 (state != GIVEN).then_some(announced)

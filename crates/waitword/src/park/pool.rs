@@ -1,10 +1,11 @@
-//! Where parkers come from: groups of 32 in chunks of mapped memory, each chunk twice the last.
+//! The pool of parkers: groups of 32 in chunks of mapped memory, each chunk twice the size of the
+//! last.
 //!
-//! A thread takes a parker for the length of one wait and keeps only its number, as a hint for the next.
-//! So nothing is left behind when a thread ends, and the pool grows with the threads that wait *at the
-//! same time*, not with those that ever did. Taking one is a compare-and-swap on a line that this thread
-//! used last; only without a usable hint is there a search, and only if it finds all of them in use does
-//! the pool grow.
+//! A thread takes a parker for the length of one wait and keeps only its number, as a hint for the
+//! next. So a thread leaves nothing behind when it ends, and the pool grows with the number of
+//! threads that wait *at the same time*, not with the number that ever waited. To take one is a
+//! compare-and-swap on a line that this thread used last. Only without a usable hint does a thread
+//! search, and only if the search finds all of them in use does the pool grow.
 
 use super::spin::History;
 use super::{Parker, Place};
@@ -23,7 +24,7 @@ const CHUNKS: usize = if cfg!(shuttle) {
     24
 };
 
-/// See the module above.
+/// See the parent module.
 #[repr(C)]
 pub(crate) struct Group {
     /// Counts the wake calls made for this group; the word that its parkers sleep on.
@@ -41,10 +42,10 @@ impl Group {
 #[repr(align(64))]
 pub(super) struct Slot {
     in_use: AtomicU32,
-    /// Counts the wake calls made for this parker alone; the word it sleeps on among other words.
+    /// Counts the wake calls made for this parker alone; the word it sleeps on in `futex_waitv`.
     pub(super) alone: AtomicU32,
     pub(super) spins: History,
-    /// `pthread_self()` of its user, if that has no room for it in its node.
+    /// `pthread_self()` of its user, if the user's node has no room for it.
     pub(super) thread: AtomicUsize,
 }
 
@@ -75,7 +76,7 @@ impl Slot {
     }
 }
 
-/// The number of a parker in its pool, counted from 1: so an `Option` of it is no larger.
+/// The number of a parker in its pool, counted from 1, so that an `Option` of it is no larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ParkerId(NonZeroU32);
 
@@ -90,7 +91,7 @@ impl ParkerId {
         self.0.get() as usize - 1
     }
 
-    /// The one with this number; `None` for 0, which is nobody's.
+    /// The parker with this number; `None` for 0, which is not a parker's number.
     #[inline]
     pub(super) fn from_number(number: u32) -> Option<Self> {
         NonZeroU32::new(number).map(Self)
@@ -117,10 +118,10 @@ impl ParkerId {
 /// All parkers of a process.
 pub(crate) struct Pool {
     chunks: [AtomicPtr<Group>; CHUNKS],
-    /// How many chunks there are.
+    /// The number of chunks.
     len: AtomicU32,
-    /// Where the next search begins: behind the place that the last one took, so that threads which
-    /// begin to wait together become neighbours in a group, and one call can wake them together.
+    /// Where the next search begins: after the place that the last search took. Threads that begin
+    /// to wait together thus become neighbours in a group, and one call can wake them together.
     cursor: AtomicU32,
 }
 
@@ -160,7 +161,7 @@ impl Pool {
         (0..self.len.load(Ordering::Acquire)).map(chunk_bytes).sum()
     }
 
-    /// How many parkers threads have taken.
+    /// How many parkers are in use.
     #[cfg(not(loom))]
     pub(crate) fn in_use(&self) -> usize {
         let is_in_use = |&index: &usize| !self.place(ParkerId::from_index(index)).slot.is_free();
@@ -191,10 +192,11 @@ impl Pool {
         }
     }
 
-    /// What the parker's user has [noted](super::Parker::note_thread).
+    /// The thread that the parker's user has [noted](super::Parker::note_thread).
     #[cfg(not(loom))]
     pub(crate) fn noted_thread(&self, id: ParkerId) -> usize {
-        // Relaxed: asked under the lock of the bucket in which its user has queued since.
+        // Relaxed: read under the lock of the bucket in which the parker's user queued after noting
+        // it.
         self.place(id).slot.thread.load(Ordering::Relaxed)
     }
 
@@ -204,7 +206,8 @@ impl Pool {
         place.slot.try_take().then_some(place)
     }
 
-    /// A parker for the calling thread. `grown` is told the new capacity when the pool had to grow.
+    /// A parker for the calling thread. `grown` is called with the new capacity if the pool had to
+    /// grow.
     #[inline]
     pub(crate) fn take(&self, grown: impl Fn(usize)) -> Parker<'_> {
         let hint = hint::get();
@@ -220,8 +223,8 @@ impl Pool {
         Parker { place }
     }
 
-    /// The parker that another thread has taken and forgotten: for models of threads that must know each
-    /// other's parkers before they start.
+    /// The parker that another thread has taken and forgotten. For models in which threads must
+    /// know each other's parkers before they start.
     #[cfg(all(test, loom))]
     pub(crate) fn adopt(&self, id: ParkerId) -> Parker<'_> {
         Parker {
@@ -247,14 +250,14 @@ impl Pool {
         }
     }
 
-    /// Adds a chunk to the first `chunk` ones, or finds that another thread has done so; `None` if memory is
+    /// Adds chunk number `chunk`, or finds that another thread has done so; `None` if memory is
     /// short.
     fn grow(&self, chunk: u32) -> Option<()> {
         if chunk as usize == CHUNKS {
             return None;
         }
         let groups = map_chunk(chunk)?;
-        // Release: whoever finds the pointer finds the zeroed memory behind it.
+        // Release: a thread that finds the pointer finds the zeroed memory behind it.
         let published = self.chunks[chunk as usize].compare_exchange(
             ptr::null_mut(),
             groups,
@@ -297,7 +300,7 @@ fn chunk_bytes(chunk: u32) -> usize {
 fn map_chunk(chunk: u32) -> Option<*mut Group> {
     let memory = crate::sys::mem::map(chunk_bytes(chunk))?;
     // SAFETY: whole pages of the mapping made just above. All zeros is a chunk of free parkers
-    // (invariant 3), so a child that finds zeros finds that.
+    // (invariant 3), so what a child finds is a valid state.
     let wiped = unsafe { crate::sys::mem::wipe_on_fork(memory, chunk_bytes(chunk)) };
     if wiped.is_err() {
         crate::private::fork::wipe_by_handler();
@@ -306,7 +309,7 @@ fn map_chunk(chunk: u32) -> Option<*mut Group> {
 }
 
 /// # Safety
-/// [`map_chunk`] has mapped it for this number, and it was never published.
+/// [`map_chunk`] has mapped `groups` for this chunk, and it was never published.
 #[cfg(not(loom))]
 unsafe fn unmap_chunk(chunk: u32, groups: *mut Group) {
     if let Some(memory) = ptr::NonNull::new(groups.cast()) {
@@ -359,8 +362,8 @@ mod hint {
     use core::cell::Cell;
 
     thread_local! {
-        // No destructor and a constant start: plain thread-local storage, usable at any moment of a
-        // thread's life and in signal handlers.
+        // No destructor and a constant initial value: plain thread-local storage, usable at any
+        // moment of a thread's life and in signal handlers.
         static HINT: Cell<usize> = const { Cell::new(usize::MAX) };
     }
 

@@ -17,7 +17,7 @@ fn no_two_users_have_one_parker() {
 fn the_pool_grows_with_those_who_wait_at_once_and_not_with_those_who_ever_did() {
     let pool = Pool::new();
     for _ in 0..10_000 {
-        // A thread that never waited before, each time.
+        // Each time a thread that has never waited before.
         std::thread::scope(|scope| scope.spawn(|| drop(pool.take(|_| {}))).join().unwrap());
         if pool.capacity() > GROUP {
             break;
@@ -103,8 +103,9 @@ fn one_batch_reaches_sleepers_of_many_groups() {
     });
 }
 
-/// The count of a group's calls passes its end while everybody sleeps, over a number that must not be zero (`batch.rs`), whichever
-/// way they are woken: one by one, and two whole groups by one call.
+/// A group's count of calls wraps around while all its parkers sleep, past a value that must not be
+/// zero (`batch.rs`). This must work however they are woken: one by one, or two whole groups by one
+/// call.
 #[test]
 fn sleepers_are_woken_while_calls_pass_their_end() {
     const GROUPS: usize = 3;
@@ -114,7 +115,7 @@ fn sleepers_are_woken_while_calls_pass_their_end() {
     drop(all);
     for singly in [0, 1, 5] {
         for group in 0..GROUPS {
-            // Odd, as `begin` makes it, and two calls before the end.
+            // Odd, as `begin` makes it, and two calls before the wrap.
             pool.group(group)
                 .calls
                 .store(u32::MAX - 4, Ordering::Relaxed);

@@ -1,9 +1,9 @@
-//! One bucket: its lock, its queues, and the counts that let a waker pass by.
+//! One bucket: its lock, its queues, and the counts that let a waker skip it.
 //!
 //! # The store/load pair
 //!
-//! A wake with nobody waiting must cost neither a lock nor a system call. So each bucket counts its
-//! waiters, and a waker that reads zero goes on. Neither side may miss the other:
+//! A wake with no waiter must cost neither a lock nor a system call. So each bucket counts its
+//! waiters, and a waker that reads zero is done. Neither side may miss the other:
 //!
 //! ```text
 //!   waiter                              waker
@@ -11,26 +11,28 @@
 //!   w[count] += 1                       w[word] = new
 //!   fence(SeqCst)                       fence(SeqCst)
 //!   lock; r[word] == expected?          r[count] == 0?
-//!   ... then queue, sleep               ... then nobody to wake
+//!   ... then queue, sleep               ... then no waiter to wake
 //! ```
 //!
-//! One of the two fences comes first in the order of all fences. If the waiter's does, the waker reads
-//! the raised count and takes the lock, behind or before the waiter. If the waker's does, the waiter reads
-//! the new word and does not sleep. A fence on *both* sides: a read-modify-write on the count or the
-//! bucket lock is no substitute (libc++ #109290, folly #2649). `model/fences.rs` shows it under loom, and that
-//! it fails if either fence is taken out.
+//! One of the two fences comes first in the order of all fences. If it is the waiter's, the waker
+//! reads the raised count and takes the lock, before or after the waiter. If it is the waker's, the
+//! waiter reads the new word and does not sleep. *Both* sides need a fence: a read-modify-write on
+//! the count or on the bucket lock is no substitute (libc++ #109290, folly #2649).
+//! `model/fences.rs` shows under loom that this works, and that it fails without either fence.
 //!
 //! # Eight counts, not one
 //!
-//! With as many waiters as buckets, more than a third of all buckets hold somebody, and a waker of
-//! another word would take the lock of a stranger's bucket that often. Eight counts, chosen by other
-//! bits of the hash than the bucket is, bring that to one in twenty at no cost: the line has room.
+//! With as many waiters as buckets, nearly two thirds of all buckets hold a waiter, and a waker of
+//! an unrelated word would take a bucket's lock in vain that often. Eight counts, chosen by other
+//! bits of the hash than the bucket, reduce that to one in eight. They cost nothing: the cache line
+//! has room.
 //!
 //! # Two words at once
 //!
-//! `wake_op` reads the counts of two words, one after the other. A waiter that is moved meanwhile from the second to the first is
-//! counted at neither when that is read. So a bucket counts the moves out of it, and who has read two counts of zero looks
-//! whether there was one:
+//! `wake_op` reads the counts of two words, one after the other. A waiter that is moved meanwhile
+//! from the second to the first may be counted at neither when that count is read. So a bucket
+//! counts the moves out of it. A waker that has read two counts of zero checks whether there was a
+//! move:
 //!
 //! ```text
 //!   mover, from B to A                  waker of A and B
@@ -39,11 +41,12 @@
 //!   w[moves of B] += 1  (Release)       r[count A] == 0, r[count B] == 0
 //!   fence(Release)                      fence(Acquire)
 //!   w[count B] -= 1                     r[moves of A and of B]: as before?
-//!                                       ... then nobody to wake
+//!                                       ... then no waiter to wake
 //! ```
 //!
-//! A waker that reads B's count as lowered finds the move behind it, and if it had found it before, too, then it read A's count
-//! raised. `models/requeue.pml` and `model/wake_op.rs` show that it is needed.
+//! A waker that reads B's lowered count finds the move after it. If it had found the move before
+//! it, too, then it read A's count raised. `models/requeue.pml` and `model/wake_op.rs` show that
+//! this is needed.
 
 use super::node::Chain;
 use crate::atomic::{AtomicU32, Ordering, UnsafeCell, fence, full_fence};
@@ -51,7 +54,7 @@ use crate::sys;
 
 pub(super) const LANES: usize = if cfg!(loom) { 2 } else { 8 };
 
-/// See the module above. All zeros is an empty bucket.
+/// See the module documentation. All zeros is an empty bucket.
 #[repr(C, align(64))]
 pub(crate) struct Bucket {
     lock: Lock,
@@ -61,8 +64,8 @@ pub(crate) struct Bucket {
     moves: AtomicU32,
 }
 
-// SAFETY: everything is atomic but the chain. That is lent by `chain`, whose contract is that the
-// caller has the lock, and what it leads to is touched under that lock, or by the one waker that
+// SAFETY: everything is atomic except the chain. `chain` lends that under the contract that the
+// caller has the lock. The nodes it leads to are touched under that lock, or by the one waker that
 // has claimed a node.
 unsafe impl Sync for Bucket {}
 
@@ -79,37 +82,38 @@ impl Bucket {
         }
     }
 
-    /// Whether nobody stands here or is counted.
+    /// Whether no waiter is queued or counted here.
     #[cfg(loom)]
     pub(super) fn is_empty(&self) -> bool {
-        // SAFETY: asked when the model is over: no other thread has the bucket.
+        // SAFETY: called when the model is over: no other thread has the bucket.
         let queued = unsafe { self.chain(|chain| !chain.is_empty()) };
         let counted = |count: &AtomicU32| count.load(Ordering::Relaxed) != 0;
         !queued && !self.waiters.iter().any(counted)
     }
 
-    /// Counts a waiter to come, before it looks at its word.
+    /// Counts a waiter in before it checks its word.
     #[inline]
     pub(super) fn announce(&self, lane: usize) {
-        // Relaxed: the fence is what orders it, on both sides.
+        // Relaxed: the fences on both sides order it.
         self.waiters[lane].fetch_add(1, Ordering::Relaxed);
         full_fence();
     }
 
-    /// Counts waiters off, or on: only ever under the lock, or by whoever announced and did not come.
+    /// Counts waiters off, or in. Called only under the lock, or by a waiter that announced itself
+    /// and did not queue.
     pub(super) fn count(&self, lane: usize, change: isize) {
-        // Relaxed: too high a count costs a lock, and it is never too low, since a waiter counts
-        // itself on before it queues and is counted off after it was unlinked.
+        // Relaxed: too high a count costs a lock. It is never too low, since a waiter is counted in
+        // before it queues and counted off after it was unlinked.
         self.waiters[lane].fetch_add(change as u32, Ordering::Relaxed);
     }
 
-    /// Whether anybody may be waiting. The caller has changed the word and made a full fence.
+    /// Whether any thread may be waiting. The caller has changed the word and made a full fence.
     #[inline]
     pub(super) fn may_have_waiters(&self, lane: usize) -> bool {
         self.waiters[lane].load(Ordering::Relaxed) != 0
     }
 
-    /// How many are counted, on all lanes.
+    /// How many waiters are counted, on all lanes.
     #[cfg(not(loom))]
     pub(super) fn counted(&self) -> usize {
         let lanes = self.waiters.iter();
@@ -118,16 +122,17 @@ impl Bucket {
             .sum()
     }
 
-    /// Says, under the lock, that waiters are being moved out of this bucket. They have been counted in at the target, and are not
-    /// yet counted off here.
+    /// Records, under the lock, that waiters are being moved out of this bucket. They have been
+    /// counted in at the target and are not yet counted off here.
     pub(super) fn note_move(&self) {
         let moves = self.moves.load(Ordering::Relaxed).wrapping_add(1);
-        // Release: the target's count. The fence: the count here, which is lowered next.
+        // Release: orders the target's count before it. The fence: orders it before the count here,
+        // which is lowered next.
         self.moves.store(moves, Ordering::Release);
         fence(Ordering::Release);
     }
 
-    /// How often that has happened. Acquire: the counts are read behind it.
+    /// The number of moves out of this bucket. Acquire: the counts are read after it.
     #[inline]
     pub(super) fn moves(&self) -> u32 {
         self.moves.load(Ordering::Acquire)
@@ -153,7 +158,7 @@ impl Bucket {
     /// The caller holds the lock, and `f` does not come back to this bucket.
     pub(super) unsafe fn chain<R>(&self, f: impl FnOnce(&Chain) -> R) -> R {
         // SAFETY: the caller has the lock, and `f` does not come back here, both by this function's
-        // contract: so this is the only reference to the chain.
+        // contract. So this is the only reference to the chain.
         self.chain.with_mut(|chain| f(unsafe { &*chain }))
     }
 
@@ -163,10 +168,10 @@ impl Bucket {
     /// The process has one thread, and it is in no bucket.
     #[cfg(not(loom))]
     pub(super) unsafe fn wipe(&self) {
-        // Relaxed, all of it: there is one thread.
+        // Relaxed, as all stores here: there is one thread.
         self.lock.state.store(UNLOCKED, Ordering::Relaxed);
-        // SAFETY: no thread has a reference to the chain: there is no other, and this one is in no
-        // bucket.
+        // SAFETY: no thread has a reference to the chain: there is no other thread, and this one is
+        // in no bucket.
         unsafe { self.chain(Chain::forget) };
         for count in &self.waiters {
             count.store(0, Ordering::Relaxed);
@@ -177,11 +182,12 @@ impl Bucket {
 
 const UNLOCKED: u32 = 0;
 const LOCKED: u32 = 1;
-/// Locked, and somebody may sleep on it: the holder wakes one as it unlocks.
+/// Locked, and a thread may sleep on it: the holder wakes one when it unlocks.
 const CONTENDED: u32 = 2;
 
-/// The third mutex of Drepper's "Futexes are tricky", with a short spin: the section is a handful of
-/// instructions, so who finds it taken waits them out; a holder that was preempted is slept for.
+/// The third mutex of Drepper's "Futexes are tricky", with a short spin. The section is a handful
+/// of instructions, so a thread that finds it locked spins until it is over. If the holder was
+/// preempted, the thread sleeps.
 struct Lock {
     state: AtomicU32,
 }

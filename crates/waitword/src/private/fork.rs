@@ -1,21 +1,22 @@
 //! fork on systems where the kernel cannot wipe our memory in the child by itself.
 //!
-//! Everywhere else (Linux 4.14 and later) `MADV_WIPEONFORK` does all of it: the child of any kind of fork
-//! finds its buckets and parkers zeroed, which is their empty state, and nothing is to be done or to go
-//! wrong. Where that is refused, and for the reserve table, which is not mapped memory, a handler of
-//! `pthread_atfork` clears them (`sys/fork.rs`).
+//! Everywhere else (Linux 4.14 and later) `MADV_WIPEONFORK` does all of it. The child of any kind
+//! of fork finds its buckets and parkers zeroed, which is their empty state; there is nothing to
+//! do, and nothing can go wrong. Where the kernel refuses it, and for the reserve table, which is
+//! not mapped memory, a handler of `pthread_atfork` clears them (`sys/fork.rs`).
 
 use super::WaiterTable;
 use crate::sys;
 
-/// Has every forked child clear the buckets and parkers of this process, once this has returned. No
-/// thread may wait before that.
+/// From its return on, every forked child clears its copy of the buckets and parkers of this
+/// process. No thread may wait before that.
 #[cold]
 pub(crate) fn wipe_by_handler() {
     sys::fork::clear_in_child(|| {
         // SAFETY: this runs in the child of a fork, which has one thread, and that is in `fork`: it
-        // does not wait and is in no bucket. (If a handler has forked that interrupted a section in
-        // a bucket, the child does not go back into that section: the crate's page asks for this.)
+        // does not wait and is in no bucket. (If the fork was made by a handler that interrupted a
+        // section in a bucket, the child does not return to that section: the crate's documentation
+        // requires this.)
         unsafe { super::waiter_table().wipe() };
     });
 }
@@ -32,7 +33,7 @@ impl WaiterTable {
                 // SAFETY: there is one thread, and it is in no bucket, by this function's contract.
                 unsafe { bucket.wipe() };
             }
-            // SAFETY: null, or a table that was published: those are never freed.
+            // SAFETY: null, or a table that was published: published tables are never freed.
             table = unsafe { this.previous.as_ref() };
         }
         // SAFETY: there is one thread, and it does not wait, by this function's contract; so it

@@ -1,13 +1,14 @@
 //! The first table, and larger ones as more threads wait.
 //!
-//! Growth locks every bucket of the old table in order, moves the rings over, publishes the new table and
-//! unlocks. Whoever stood before a locked bucket looks at the current table again and goes there. The old table
-//! stays mapped for those who still have its address, and keeps its counts: a waker that reads one
-//! there is sent to the lock, and from there to the new table (`WaiterTable::find_waiters`).
+//! Growth locks every bucket of the old table in order, moves the rings over, publishes the new
+//! table and unlocks. A thread that was waiting for a bucket's lock then checks the current table
+//! again and goes there. The old table stays mapped for threads that still have its address, and
+//! keeps its counts: a waker that reads a nonzero count there goes on to the lock, and from there
+//! to the new table (`WaiterTable::find_waiters`).
 //!
-//! There is at least one bucket for each parker that was ever in use at once, so a bucket holds one
-//! waiting word on average at most. Memory: a bucket has 64 bytes, sizes double, and old tables stay, so
-//! at most 256 bytes a waiter.
+//! There is at least one bucket for each parker that was ever in use at once, so a bucket holds at
+//! most one waiting word on average. Memory: a bucket has 64 bytes, sizes double, and old tables
+//! stay, so at most 256 bytes a waiter.
 
 use super::section::Section;
 use super::table::Table;
@@ -17,7 +18,7 @@ use crate::sys;
 use crate::sys::numa::Nodes;
 use core::ptr::NonNull;
 
-/// There is no memory for a larger table. The present one goes on.
+/// There is no memory for a larger table. The present one stays in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutOfMemory;
 
@@ -54,7 +55,7 @@ impl WaiterTable {
         }
     }
 
-    /// Makes it the current table, or frees it if there is one.
+    /// Makes `table` the current table, or frees it if there already is one.
     ///
     /// # Safety
     /// The table comes from [`Table::allocate`], and no other thread has it; or it is the reserve.
@@ -67,12 +68,12 @@ impl WaiterTable {
             Ordering::Acquire,
         );
         match published {
-            // SAFETY: published just now: from then on it is not freed as long as the waiter_table is
-            // there.
+            // SAFETY: published just now: from then on it is not freed while the waiter table
+            // exists.
             Ok(_) => unsafe { table.as_ref() },
             Err(theirs) => {
                 // SAFETY: ours was not published, so no other thread has it. `theirs` was: it is
-                // not null, and not freed as long as the waiter_table is there.
+                // not null, and not freed while the waiter table exists.
                 unsafe {
                     Table::free(table);
                     &*theirs
@@ -81,10 +82,10 @@ impl WaiterTable {
         }
     }
 
-    /// Sees to it that there are at least `buckets`; how many there are then.
+    /// Ensures that there are at least `buckets`; returns how many there are then.
     ///
     /// # Errors
-    /// Memory is short. Everything works on as before, with longer queues.
+    /// Memory is short. Everything continues to work, with longer queues.
     pub(crate) fn grow(&self, buckets: usize) -> Result<usize, OutOfMemory> {
         self.least_buckets.fetch_max(buckets, Ordering::Relaxed);
         loop {
@@ -104,8 +105,8 @@ impl WaiterTable {
         }
     }
 
-    /// Moves everything from `old` into `new` and makes that the current table. False if `old` was no
-    /// longer the current one.
+    /// Moves all waiters from `old` into `new` and makes that the current table. False if `old` was
+    /// no longer the current one.
     ///
     /// # Safety
     /// `new` comes from [`Table::allocate`], and no other thread has it.
@@ -116,8 +117,8 @@ impl WaiterTable {
         }
         let is_current = self.is_current(old);
         if is_current {
-            // SAFETY: it is whole, and no other thread has it, by this function's contract; it is
-            // published below, and not changed after.
+            // SAFETY: it is complete, and no other thread has it, by this function's contract; it
+            // is published below, and not changed after.
             let table = unsafe { new.as_mut() };
             table.previous = old;
             for bucket in old.all() {
@@ -134,7 +135,7 @@ impl WaiterTable {
                     });
                 }
             }
-            // Release: whoever finds the new table finds everybody in it.
+            // Release: a thread that finds the new table finds every waiter in it.
             self.current.store(new.as_ptr(), Ordering::Release);
         }
         for bucket in old.all() {
@@ -152,13 +153,13 @@ impl WaiterTable {
         self.existing_table().map_or(0, Table::len)
     }
 
-    /// Bytes mapped for tables, old ones included, and parkers.
+    /// Bytes mapped for tables, old ones included, and for parkers.
     pub(crate) fn mapped_bytes(&self) -> usize {
         let mut bytes = self.parkers.mapped_bytes();
         let mut table = self.existing_table();
         while let Some(this) = table {
             bytes += this.mapped_bytes();
-            // SAFETY: null, or a table that was published: those are never freed.
+            // SAFETY: null, or a table that was published: published tables are never freed.
             table = unsafe { this.previous.as_ref() };
         }
         bytes
@@ -169,9 +170,9 @@ impl WaiterTable {
 impl Drop for WaiterTable {
     fn drop(&mut self) {
         let mut table = NonNull::new(crate::checker::last_value(&mut self.current));
-        // Every model ends so: nobody queued, nobody counted.
+        // Every model ends with no waiter queued and none counted.
         if let Some(current) = table.filter(|_| !std::thread::panicking()) {
-            // SAFETY: the model is over, and its tables are freed below only.
+            // SAFETY: the model is over, and its tables are freed only below.
             let buckets = unsafe { current.as_ref() }.all();
             assert!(
                 buckets.iter().all(|bucket| bucket.is_empty()),
@@ -180,7 +181,7 @@ impl Drop for WaiterTable {
         }
         while let Some(this) = table {
             // SAFETY: the model is over: no thread has any table, and each is freed once, after its
-            // link to the one before was read.
+            // link to the previous one was read.
             unsafe {
                 table = NonNull::new(this.as_ref().previous.cast_mut());
                 Table::free(this);

@@ -1,14 +1,15 @@
-//! The process's own waiter_table of private waiters: table, buckets, waiters' nodes, growth, fork.
+//! The process's table of waiters on private words: table, buckets, waiters' nodes, growth, fork.
 //!
-//! It knows addresses and those who wait on them, never what is at the address: whether a word still
-//! holds what a waiter expects is a check that the operation above makes while it holds the bucket.
-//! That is what makes every word size, and every lock's own change of state, work with one table.
+//! The table knows addresses and the waiters on them, never the memory at an address. Whether a
+//! word still holds the value that a waiter expects is a check that the operation above makes while
+//! it holds the bucket. So one table works with every word size, and with every lock's own change
+//! of state.
 //!
 //! # A wait and a wake
 //!
 //! ```text
 //!   futex::wait                                 futex::wake
-//!     parkers.take()                              find_waiters(key): nobody? no lock, no call
+//!     parkers.take()                              find_waiters(key): none? no lock, no call
 //!     register(key): count, fence, lock           claim(key, n, mask): lock, unlink, unlock
 //!     word as expected? push(node), unlock        notify(): give notice, one call a group
 //!     parker.park()
@@ -18,12 +19,13 @@
 //! # Invariants
 //!
 //! 1. Check and enqueue are one step under the bucket lock.
-//! 2. Two buckets are locked in the order of their addresses, once if they are the same; all buckets
-//!    (growth) in the same order.
-//! 3. Under a bucket lock: no system call, no allocation, no code of the user. (The one load of the
-//!    caller's word there has been made just before without the lock, so that its page is at hand.)
-//! 4. Which table is the current one is looked at again once a bucket of it is locked; growth takes every
-//!    bucket, so from then on it stays so.
+//! 2. Two buckets are locked in the order of their addresses, once if they are the same; all
+//!    buckets (growth) in the same order.
+//! 3. Under a bucket lock: no system call, no allocation, no user code. (The caller's word is
+//!    loaded there once. It has been loaded just before without the lock, so that its page is
+//!    mapped in.)
+//! 4. A thread that has locked a bucket checks again that the bucket's table is the current one.
+//!    Growth takes every bucket, so from then on the table stays current until the unlock.
 //! 5. A bucket's count of waiters is never below the number of nodes in it (`bucket.rs`).
 
 mod bucket;
@@ -55,17 +57,17 @@ use core::ptr;
 use section::Section;
 use table::Table;
 
-/// See the module above.
+/// See the module documentation.
 pub(crate) struct WaiterTable {
     current: AtomicPtr<Table>,
     pub(crate) parkers: Pool,
-    /// The least number of buckets that the next table shall have.
+    /// The minimum number of buckets of the next table.
     least_buckets: AtomicUsize,
-    /// What the machine is described as; `None`: ask the kernel at first use.
+    /// The machine's nodes as described by the caller; `None`: ask the kernel at first use.
     nodes: Option<Nodes>,
 }
 
-/// Buckets of the first table, over all nodes, unless asked for more: 16 KiB.
+/// Buckets of the first table, over all nodes, unless more are requested: 16 KiB.
 const FIRST_BUCKETS: usize = if cfg!(loom) { 4 } else { 256 };
 
 #[cfg(not(loom))]
@@ -77,7 +79,7 @@ crate::checker::lazy_static! {
     static ref WAITER_TABLE: WaiterTable = WaiterTable::new(None);
 }
 
-/// The waiter_table of this process.
+/// The waiter table of this process.
 #[inline(always)]
 pub(crate) fn waiter_table() -> &'static WaiterTable {
     &WAITER_TABLE
@@ -107,9 +109,9 @@ impl WaiterTable {
     /// The table in use, if there has been a wait yet.
     #[inline]
     fn existing_table(&self) -> Option<&Table> {
-        // SAFETY: null, or a table whose header was written before it was published (Acquire: is
-        // seen to be) and does not change any more. A published table is not freed as long as the
-        // waiter_table is there.
+        // SAFETY: null, or a table whose header was written before it was published (Acquire: and
+        // is seen as written) and no longer changes. A published table is not freed while the
+        // waiter table exists.
         unsafe { self.current.load(Ordering::Acquire).as_ref() }
     }
 
@@ -123,12 +125,14 @@ impl WaiterTable {
         self.table().nodes().position(number).is_some()
     }
 
-    /// Where the waiters of `key` stand, if there may be any. With the fence that a waker needs after its
-    /// change of the word; when this says no, there is nobody to wake (`bucket.rs`).
+    /// The bucket of the waiters of `key`, if there may be any. Includes the fence that a waker
+    /// needs after its change of the word. `None` means that there is no waiter to wake
+    /// (`bucket.rs`).
     ///
-    /// The table is looked up *after* the fence: a waiter whose check we must have missed registered in
-    /// a table that it found before its own fence, so we find that one or a later one. A table that growth has
-    /// left keeps its counts, so one that we found just before says yes if anybody was moved from it.
+    /// The table is looked up *after* the fence. A waiter whose check did not see our change
+    /// registered in a table that it found before its own fence, so we find that table or a later
+    /// one. A table that growth has replaced keeps its counts: if we found it just before that,
+    /// they still show the waiters that were moved from it.
     #[inline]
     pub(crate) fn find_waiters(&self, key: Key) -> Option<Found<'_>> {
         full_fence();
@@ -136,8 +140,9 @@ impl WaiterTable {
         found.bucket.may_have_waiters(found.lane).then_some(found)
     }
 
-    /// Whether any may wait on one of two words, for a waker of both: nobody is missed who is moved from one to the other
-    /// meanwhile (`bucket.rs`). With the fence, as in [`find_waiters`](Self::find_waiters).
+    /// Whether any thread may wait on one of two words, for a waker of both. A waiter that is moved
+    /// from one word to the other meanwhile is not missed (`bucket.rs`). Includes the fence, as
+    /// [`find_waiters`](Self::find_waiters) does.
     #[inline]
     pub(crate) fn may_have_waiters(&self, first: Key, second: Key) -> bool {
         full_fence();
@@ -151,23 +156,23 @@ impl WaiterTable {
         if both.iter().any(counted) {
             return true;
         }
-        // Whoever was counted off as moved was noted before.
+        // A waiter that was counted off because it was moved had its move noted before.
         fence(Ordering::Acquire);
         moves() != before
     }
 
-    /// A parker for the calling thread, which is about to wait. The table keeps step with the number of
+    /// A parker for the calling thread, which is about to wait. The table grows with the number of
     /// parkers, as far as memory allows.
     pub(crate) fn take_parker(&self) -> Parker<'_> {
         self.parkers.take(|capacity| {
-            // Without memory the present table goes on, with longer queues.
+            // If memory is short, the present table stays in use, with longer queues.
             let _ = self.grow(capacity);
             #[cfg(not(loom))]
             crate::sys::sched::grow_kernel_hash(capacity / crate::park::GROUP);
         })
     }
 
-    /// Counts a waiter in and locks its bucket: what comes before the check of the word.
+    /// Counts a waiter in and locks its bucket. The check of the word comes next.
     #[inline]
     pub(crate) fn register(&self, key: Key) -> Registration<'_> {
         let section = Section::enter(self);
@@ -186,8 +191,8 @@ impl WaiterTable {
         }
     }
 
-    /// Unlinks up to `count` of those who wait on `key`, who stand where `found` says or did a moment ago,
-    /// with a bit of `mask`; the caller notifies them.
+    /// Unlinks up to `count` waiters of `key` with a bit of `mask`; the caller notifies them.
+    /// `found` is their place now or a moment ago.
     #[inline]
     pub(crate) fn claim(&self, key: Key, found: Found<'_>, count: usize, mask: u64) -> Claimed {
         let held = self.lock(key, found);
@@ -197,8 +202,8 @@ impl WaiterTable {
         claimed
     }
 
-    /// Takes a node out of whatever queue it is in by now. False if a waker has claimed it: then its
-    /// notification is on the way, and the waiter must wait for it.
+    /// Takes a node out of the queue it is in by now. False if a waker has claimed it: then its
+    /// notice is on the way, and the waiter must wait for it.
     pub(crate) fn withdraw(&self, node: &Node) -> bool {
         loop {
             let key = node.key();
@@ -211,8 +216,9 @@ impl WaiterTable {
         }
     }
 
-    /// The same, but only out of the queue of `key`: false also if a requeue has moved it elsewhere. If it was there,
-    /// `left` runs under the bucket's lock and is shown the queue that it has left.
+    /// The same, but only out of the queue of `key`: false also if a requeue has moved the node
+    /// elsewhere. If the node was there, `left` runs under the bucket's lock, with the queue that
+    /// the node has left.
     pub(crate) fn withdraw_from(
         &self,
         key: Key,
@@ -220,7 +226,8 @@ impl WaiterTable {
         left: impl FnOnce(&Queue<'_>),
     ) -> bool {
         let queue = self.lock_queue(key);
-        // SAFETY: it is reached only if the keys are the same, compared under the lock of `queue`.
+        // SAFETY: this is reached only if the keys are the same, compared under the lock of
+        // `queue`.
         let withdrawn = node.key() == key && unsafe { queue.remove(node) };
         if withdrawn {
             left(&queue);
@@ -228,8 +235,9 @@ impl WaiterTable {
         withdrawn
     }
 
-    /// Locks the bucket of `key`, also if nobody ever waited on anything: the first to wait may just be coming, and what is changed
-    /// under this lock is changed before it announces itself or after.
+    /// Locks the bucket of `key`, even if no thread has ever waited on anything: the first waiter
+    /// may be about to come. A change made under this lock comes either before that waiter
+    /// announces itself or after.
     #[inline]
     pub(crate) fn lock_queue(&self, key: Key) -> Queue<'_> {
         Queue {
@@ -238,8 +246,8 @@ impl WaiterTable {
         }
     }
 
-    /// Locks the buckets of two keys. Counts a waiter in at `to` first, for those whom the caller is
-    /// about to move there: a waker of `to` that comes later must look.
+    /// Locks the buckets of two keys. First counts a waiter in at `to`, for the waiters that the
+    /// caller is about to move there: a later waker of `to` must take the lock.
     pub(crate) fn lock_pair(&self, from: Key, to: Key) -> Pair<'_> {
         let section = Section::enter(self);
         loop {
@@ -288,9 +296,9 @@ impl WaiterTable {
         let _section = Section::enter(self);
         let mut claimed = Claimed::new();
         bucket.lock();
-        // SAFETY: the bucket was locked just above: that is what `chain`, `take_all` and `push` ask
-        // for, and `unlock`, which is the only one. The closures touch no chain: counts are atomics
-        // beside it, `find` computes, and `push` links nodes that `take_all` has unlinked.
+        // SAFETY: the bucket was locked just above: `chain`, `take_all` and `push` require that,
+        // and so does `unlock`, which is the only one. The closures touch no chain: counts are
+        // atomics beside it, `find` computes, and `push` links nodes that `take_all` has unlinked.
         unsafe {
             bucket.chain(|chain| {
                 chain.take_all(|node| {
@@ -303,7 +311,7 @@ impl WaiterTable {
         claimed
     }
 
-    /// Locks the bucket of `key`, which is the one in `found` unless growth has been there.
+    /// Locks the bucket of `key`, which is the one in `found` unless the table has grown meanwhile.
     #[inline]
     fn lock<'a>(&'a self, key: Key, found: Found<'a>) -> Held<'a> {
         let section = Section::enter(self);
@@ -319,10 +327,11 @@ impl WaiterTable {
         }
     }
 
-    /// Whether `table` is still the current one; asked while a bucket of it is locked, the answer stays
-    /// true until the unlock.
+    /// Whether `table` is still the current one. If one of its buckets is locked, a true answer
+    /// stays true until the unlock.
     fn is_current(&self, table: &Table) -> bool {
-        // Relaxed: growth publishes a new table while it holds this bucket's lock, which we now hold.
+        // Relaxed: growth publishes a new table while it holds this bucket's lock, which we now
+        // hold.
         ptr::eq(self.current.load(Ordering::Relaxed), table)
     }
 }
@@ -339,8 +348,8 @@ unsafe fn claim_from(
     mask: u64,
     claimed: &mut Claimed,
 ) -> usize {
-    // SAFETY: the bucket is locked, by this function's contract: that is what `chain`, `take` and
-    // `push` ask for. `push` touches no chain: it links nodes that `take` has unlinked.
+    // SAFETY: the bucket is locked, by this function's contract: `chain`, `take` and `push` require
+    // that. `push` touches no chain: it links nodes that `take` has unlinked.
     let taken =
         unsafe { bucket.chain(|chain| chain.take(key, count, mask, |node| claimed.push(node))) };
     bucket.count(lane, -(taken as isize));
@@ -364,7 +373,7 @@ impl Drop for Held<'_> {
     }
 }
 
-/// A locked bucket in which a waiter has been counted but does not yet stand.
+/// A locked bucket in which a waiter is counted but not yet queued.
 #[must_use]
 pub(crate) struct Registration<'a> {
     held: Held<'a>,
@@ -374,23 +383,23 @@ impl Registration<'_> {
     /// Puts the waiter into the queue.
     ///
     /// # Safety
-    /// The node has the registered key, is in no queue, and stays where it is until it is notified
-    /// or withdrawn.
+    /// The node has the registered key, is in no queue, and stays in place until it is notified or
+    /// withdrawn.
     #[inline]
     pub(crate) unsafe fn push(self, node: &Node) {
         // SAFETY: the bucket is locked until `self` is dropped, and `push` does not come back to
-        // it. Of the node this function's contract says what `push` asks for.
+        // it. This function's contract on the node is that of `push`.
         unsafe { self.held.found.bucket.chain(|chain| chain.push(node)) };
     }
 
-    /// The same, in front of all who wait on its key and have no higher priority.
+    /// The same, in front of all waiters on its key that have no higher priority.
     ///
     /// # Safety
-    /// As [`push`](Self::push).
+    /// As for [`push`](Self::push).
     #[inline]
     pub(crate) unsafe fn push_in_front(self, node: &Node) {
         // SAFETY: the bucket is locked until `self` is dropped, and `push_in_front` does not come
-        // back to it. Of the node this function's contract says what it asks for.
+        // back to it. This function's contract on the node is that of `push_in_front`.
         unsafe {
             self.held
                 .found
@@ -399,7 +408,8 @@ impl Registration<'_> {
         };
     }
 
-    /// Unlinks those who wait on this key whom `choose` takes, for the caller to notify after the unlock.
+    /// Unlinks the waiters on this key that `choose` takes; the caller notifies them after the
+    /// unlock.
     #[inline]
     pub(crate) fn claim_chosen(
         &self,
@@ -411,7 +421,7 @@ impl Registration<'_> {
         unsafe { claim_chosen_from(key, self.held.found, choose, claimed) }
     }
 
-    /// Counts the waiter off again: the word is not what it expected.
+    /// Counts the waiter off again: the check failed, and it will not be queued.
     pub(crate) fn cancel(self) {
         let Found { bucket, lane, .. } = self.held.found;
         bucket.count(lane, -1);
@@ -425,7 +435,8 @@ pub(crate) struct Queue<'a> {
 }
 
 impl Queue<'_> {
-    /// Unlinks the waiters that `choose` takes, who gets each one's mask, for the caller to notify after the unlock.
+    /// Unlinks the waiters that `choose` takes, given each one's mask; the caller notifies them
+    /// after the unlock.
     #[inline]
     pub(crate) fn claim_chosen(
         &self,
@@ -436,14 +447,14 @@ impl Queue<'_> {
         unsafe { claim_chosen_from(self.key, self.held.found, choose, claimed) }
     }
 
-    /// Whether anybody stands here.
+    /// Whether any waiter is queued here.
     #[inline]
     pub(crate) fn has_waiters(&self) -> bool {
         // SAFETY: `self` has the bucket locked.
         unsafe { has_waiters(self.key, self.held.found) }
     }
 
-    /// The masks of all who stand here, or-ed: passes the whole queue.
+    /// The masks of all waiters in this queue, or-ed. Walks the whole queue.
     pub(crate) fn kinds(&self) -> u64 {
         let mut kinds = 0;
         let see = |kind| {
@@ -460,7 +471,7 @@ impl Queue<'_> {
         kinds
     }
 
-    /// Takes a node out; false if it is not queued any more.
+    /// Takes a node out; false if it is no longer queued.
     ///
     /// # Safety
     /// The node has this queue's key, as seen while the queue is locked.
@@ -477,7 +488,7 @@ impl Queue<'_> {
     }
 }
 
-/// Unlinks waiters of `key` by choice.
+/// Unlinks the waiters of `key` that `choose` takes.
 ///
 /// # Safety
 /// The calling thread has locked the bucket.
@@ -488,16 +499,16 @@ unsafe fn claim_chosen_from(
     choose: impl FnMut(u64) -> Choice,
     claimed: &mut Claimed,
 ) -> Unparked {
-    // SAFETY: the bucket is locked, by this function's contract: that is what `chain`,
-    // `take_chosen` and `push` ask for. `choose` is a lock's, which touches no chain
-    // (`futex/parking.rs`), and `push` links nodes that `take_chosen` has unlinked.
+    // SAFETY: the bucket is locked, by this function's contract: `chain`, `take_chosen` and `push`
+    // require that. `choose` belongs to a lock and touches no chain (`futex/parking.rs`), and
+    // `push` links nodes that `take_chosen` has unlinked.
     let (woken, more) =
         unsafe { bucket.chain(|chain| chain.take_chosen(key, choose, |node| claimed.push(node))) };
     bucket.count(lane, -(woken as isize));
     Unparked { woken, more }
 }
 
-/// Whether anybody waits on `key`.
+/// Whether any thread waits on `key`.
 ///
 /// # Safety
 /// The calling thread has locked the bucket.
@@ -507,12 +518,12 @@ unsafe fn has_waiters(key: Key, found: Found<'_>) -> bool {
     unsafe { found.bucket.chain(|chain| chain.count(key, 1)) != 0 }
 }
 
-/// What a wake by choice came to.
+/// The result of a wake by choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unparked {
-    /// How many are about to be woken.
+    /// The number of waiters that are about to be woken.
     pub(crate) woken: usize,
-    /// Whether others still wait on the key.
+    /// Whether other threads still wait on the key.
     pub(crate) more: bool,
 }
 
@@ -524,22 +535,21 @@ pub(crate) struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Unlinks waiters of the first word for the caller to notify after the unlock.
+    /// Unlinks waiters of the first word; the caller notifies them after the unlock.
     pub(crate) fn claim_from(&self, count: usize, mask: u64, claimed: &mut Claimed) -> usize {
         let (key, found) = self.from;
         // SAFETY: `self` has this bucket locked.
         unsafe { claim_from(found, key, count, mask, claimed) }
     }
 
-    /// Whether anybody waits on the first word.
+    /// Whether any thread waits on the first word.
     pub(crate) fn has_waiters(&self) -> bool {
         let (key, found) = self.from;
         // SAFETY: `self` has this bucket locked.
         unsafe { has_waiters(key, found) }
     }
 
-    /// The mask of the first who waits on the first word, a condvar, and goes from there to this
-    /// mutex.
+    /// The mask of the first waiter on the first word, a condvar, that is bound to this mutex.
     pub(crate) fn first_bound_to(&self, mutex: usize) -> Option<u64> {
         let (key, found) = self.from;
         // SAFETY: the first word's bucket is locked as long as `self` exists. The closures only
@@ -551,7 +561,7 @@ impl Pair<'_> {
         }
     }
 
-    /// [`claim_from`](Self::claim_from) with those who go to this mutex.
+    /// [`claim_from`](Self::claim_from) for the waiters that are bound to this mutex.
     pub(crate) fn claim_bound_to(
         &self,
         mutex: usize,
@@ -560,8 +570,8 @@ impl Pair<'_> {
     ) -> usize {
         let (key, Found { bucket, lane, .. }) = self.from;
         let chosen = |node: &Node| node.is_bound_to(mutex);
-        // SAFETY: the first word's bucket is locked as long as `self` exists: that is what `chain`,
-        // `take_those` and `push` ask for. `chosen` only reads nodes, and `push` links nodes that
+        // SAFETY: the first word's bucket is locked as long as `self` exists: `chain`, `take_those`
+        // and `push` require that. `chosen` only reads nodes, and `push` links nodes that
         // `take_those` has unlinked.
         let taken = unsafe {
             bucket.chain(|chain| chain.take_those(key, count, chosen, |node| claimed.push(node)))
@@ -570,20 +580,22 @@ impl Pair<'_> {
         taken
     }
 
-    /// [`claim_from`](Self::claim_from) with waiters of the second word.
+    /// [`claim_from`](Self::claim_from) for waiters of the second word.
     pub(crate) fn claim_to(&self, count: usize, mask: u64, claimed: &mut Claimed) -> usize {
         let (key, found) = self.to;
         // SAFETY: `self` has this bucket locked.
         unsafe { claim_from(found, key, count, mask, claimed) }
     }
 
-    /// Moves up to `count` waiters of the first word behind those of the second; how many. Onto the
-    /// same word nobody moves, but those who would have are counted: the kernel's answer.
+    /// Moves up to `count` waiters of the first word behind those of the second; returns how many.
+    /// If both are the same word, no waiter moves, but those that would have are counted, as in the
+    /// kernel.
     pub(crate) fn move_over(&self, count: usize) -> usize {
         self.move_those(count, |_| true)
     }
 
-    /// [`move_over`](Self::move_over) of those who go to this mutex, at the second word.
+    /// [`move_over`](Self::move_over) for the waiters that are bound to this mutex, the second
+    /// word.
     pub(crate) fn move_bound_to(&self, mutex: usize, count: usize) -> usize {
         self.move_those(count, |node| node.is_bound_to(mutex))
     }
@@ -592,11 +604,11 @@ impl Pair<'_> {
         let (from, from_found) = self.from;
         let (to, to_found) = self.to;
         let (from_bucket, to_bucket) = (from_found.bucket, to_found.bucket);
-        // SAFETY: both buckets are locked as long as `self` exists, and so a node's key may change
-        // (`node.rs`, invariant 2). A moved node has just been unlinked, and it stays where it is,
-        // as whoever pushed it first has promised. It is put into the other bucket's chain, or
-        // behind the others of another key in the same, which `take_those` allows. Neither bucket's
-        // `chain` is called again inside of its own.
+        // SAFETY: both buckets are locked as long as `self` exists, so a node's key may change
+        // (`node.rs`, invariant 2). A moved node has just been unlinked, and it stays in place, as
+        // the thread that first pushed it has promised. It is put into the other bucket's chain, or
+        // behind the nodes of another key in the same one, which `take_those` allows. Neither
+        // bucket's `chain` is called again inside its own.
         let moved = unsafe {
             if from == to {
                 from_bucket.chain(|chain| chain.count(from, count))
@@ -631,7 +643,7 @@ impl Pair<'_> {
 impl Drop for Pair<'_> {
     fn drop(&mut self) {
         let (from, to) = (self.from.1.bucket, self.to.1.bucket);
-        // The waiter that was counted in at the target before the locks.
+        // The waiter that was counted in at the target before the locks were taken.
         to.count(self.to.1.lane, -1);
         // SAFETY: both were locked when this was made, once if they are the same, and nothing else
         // unlocks them.

@@ -1,7 +1,7 @@
 //! The waiter's node, and the queues that nodes form inside a bucket.
 //!
-//! A node stands on its waiter's stack (a `wait_any` has one for each word). Those who wait on one word
-//! form a ring in order of arrival; the first node of each ring is a link in the bucket's chain:
+//! A node is on its waiter's stack (a `wait_any` has one for each word). The nodes of one word form
+//! a ring in order of arrival. The first node of each ring is a link in the bucket's chain:
 //!
 //! ```text
 //!   bucket.chain ──► A1 ──chain──► B1 ──chain──► C1 ──► ∅        words A, B, C share the bucket
@@ -15,17 +15,19 @@
 //!
 //! # The life of a node
 //!
-//! | state    | meaning | who moves it on |
-//! |----------|---------|-----------------|
-//! | queued   | in the ring of its key | a waker, under the bucket lock; or the waiter itself leaves (timeout, signal) |
+//! | state    | meaning | ended by |
+//! |----------|---------|----------|
+//! | queued   | in the ring of its key | a waker, or its waiter (timeout, signal); bucket locked |
 //! | claimed  | unlinked by a waker, which will give notice | that waker, after unlocking |
-//! | notified | its notice is given; the waker will not touch the node again | the waiter returns |
+//! | notified | its notice is given; the waker is done with the node | its waiter, which returns |
 //!
 //! # Invariants
 //!
-//! 1. Links, and whether it is queued, are read and written only under the lock of the bucket of the node's key.
+//! 1. Links, and whether the node is queued, are read and written only under the lock of the bucket
+//!    of the node's key.
 //! 2. Only a holder of the locks of both buckets changes a queued node's key (requeue).
-//! 3. A waiter leaves its frame only after its notice, or after it has unlinked the node itself.
+//! 3. A waiter leaves its stack frame only after its notice, or after it has unlinked the node
+//!    itself.
 
 use super::Key;
 use super::table::Place;
@@ -35,8 +37,8 @@ use crate::stats::{self, Event};
 use core::cell::Cell;
 use core::ptr;
 
-/// See the module above. One cache line: to move a waiter to another word touches this line of its and
-/// one of its neighbour's, out of stacks that are all cold.
+/// See the module documentation. One cache line: to move a waiter to another word touches this line
+/// of its stack and one of its neighbour's, and all those stacks are cold.
 #[repr(C, align(64))]
 pub(crate) struct Node {
     address: AtomicUsize,
@@ -44,17 +46,19 @@ pub(crate) struct Node {
     place: AtomicU32,
     pub(crate) notice: Notice,
     parker: Option<ParkerId>,
-    /// 0 for ordinary threads, higher before lower.
+    /// 0 for ordinary threads. Higher priorities come first.
     priority: u8,
     queued: Cell<bool>,
-    /// What the waker tells the waiter; written by whoever claims the node, before its notice.
+    /// A message from the waker to the waiter, written by the waker that claims the node, before
+    /// its notice.
     token: Cell<u8>,
-    /// What stands in `who`.
+    /// Whether `who` holds a mutex's address.
     who_is_mutex: bool,
-    /// `pthread_self()` of the waiter, for those who look at a program that hangs; or, of one at a condvar, the address of its mutex,
-    /// which is believed, as what stands in the condvar is not.
+    /// `pthread_self()` of the waiter, for debugging a program that hangs. For a waiter at a
+    /// condvar: the address of its mutex. This address is trusted; the contents of the condvar are
+    /// not.
     who: usize,
-    /// The next ring of the bucket; of use only in the first node of a ring.
+    /// The next ring of the bucket; used only in the first node of a ring.
     chain: Cell<*const Node>,
     /// The ring, both ways. `next` also links claimed nodes ([`Claimed`]).
     prev: Cell<*const Node>,
@@ -81,7 +85,8 @@ impl Node {
         }
     }
 
-    /// Of a waiter at a condvar: it goes from there to this mutex. Its thread stands in its parker.
+    /// Makes it the node of a waiter at a condvar, which goes from there to this mutex. The parker
+    /// then holds the thread.
     #[inline]
     pub(crate) fn bound_to(mut self, mutex: usize, parker: &Parker<'_>) -> Self {
         parker.note_thread(self.who);
@@ -90,7 +95,7 @@ impl Node {
         self
     }
 
-    /// Whether it does.
+    /// Whether it belongs to a condvar's waiter that goes to this mutex.
     #[inline]
     pub(super) fn is_bound_to(&self, mutex: usize) -> bool {
         self.who_is_mutex && self.who == mutex
@@ -105,7 +110,8 @@ impl Node {
         }
     }
 
-    /// The key now. Exact only under the lock of its bucket: a requeue may change it at any time else.
+    /// The current key. Exact only under the lock of its bucket: otherwise a requeue may change it
+    /// at any time.
     #[inline]
     pub(super) fn key(&self) -> Key {
         // Relaxed: a reader without the lock looks again once it has it.
@@ -120,13 +126,13 @@ impl Node {
         self.place.store(key.place.to_bits(), Ordering::Relaxed);
     }
 
-    /// What the waker had to say: 0 unless it said something. Read by the waiter once its notice is given.
+    /// The waker's message: 0 unless it left one. The waiter reads it once its notice is given.
     #[inline]
     pub(crate) fn token(&self) -> u8 {
         self.token.get()
     }
 
-    /// Whether it stands in its key's queue. Asked under the lock of its bucket.
+    /// Whether it is in its key's queue. Read under the lock of its bucket.
     pub(super) fn is_queued(&self) -> bool {
         self.queued.get()
     }
@@ -134,7 +140,7 @@ impl Node {
 
 #[cfg(not(loom))]
 fn thread_handle() -> usize {
-    // SAFETY: `pthread_self` asks for nothing; it reads the thread pointer.
+    // SAFETY: `pthread_self` has no preconditions; it reads the thread pointer.
     unsafe { libc::pthread_self() as usize }
 }
 
@@ -143,18 +149,18 @@ fn thread_handle() -> usize {
     0
 }
 
-/// What a waker wants of a waiter that it comes to.
+/// A waker's decision about a waiter that it comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// To be taken out of the queue and woken.
+    /// Take it out of the queue and wake it.
     Take,
-    /// To stay; look at the next.
+    /// Leave it in the queue; look at the next.
     Pass,
-    /// To stay, and all behind it.
+    /// Leave it in the queue, and all behind it.
     Stop,
 }
 
-/// All queues of one bucket. Every method: under the bucket's lock.
+/// All queues of one bucket. Every method is called under the bucket's lock.
 pub(crate) struct Chain {
     first: Cell<*const Node>,
 }
@@ -178,15 +184,16 @@ impl Chain {
         self.first.set(ptr::null());
     }
 
-    /// The link that leads to the first node waiting on `key`, and that node; null if nobody does.
+    /// The link that leads to the first node waiting on `key`, and that node; null if there is
+    /// none.
     ///
     /// # Safety
-    /// The bucket's lock is held; so it is for every function below.
+    /// The bucket's lock is held. This holds for every function below, too.
     #[inline]
     unsafe fn find(&self, key: Key) -> (&Cell<*const Node>, *const Node) {
         let mut link = &self.first;
-        // SAFETY: a link is null or leads to a node that is linked: that one is alive (invariant
-        // 3), and while the lock is held, by this function's contract, it stays linked.
+        // SAFETY: a link is null or leads to a linked node. That node is alive (invariant 3), and
+        // it stays linked while the lock is held, which this function's contract demands.
         while let Some(node) = unsafe { link.get().as_ref() } {
             if node.key() == key {
                 break;
@@ -196,14 +203,14 @@ impl Chain {
         (link, link.get())
     }
 
-    /// Adds a node behind all of its key whose priority is at least its own.
+    /// Adds a node behind all nodes of its key whose priority is at least its own.
     ///
     /// # Safety
-    /// As above; the node is in no queue and stays where it is until it leaves this one.
+    /// As above; the node is in no queue and stays in place until it leaves this one.
     #[inline]
     pub(super) unsafe fn push(&self, node: *const Node) {
         // SAFETY: the lock is held, by this function's contract: no other thread follows or changes
-        // links. `node` is there and in no queue, by the same contract. All other pointers are
+        // links. `node` is alive and in no queue, by the same contract. All other pointers are
         // links of linked nodes: those are alive (invariant 3), and in a ring they lead to linked
         // nodes again.
         unsafe {
@@ -235,13 +242,13 @@ impl Chain {
         }
     }
 
-    /// Adds a node in front of all of its key whose priority is at most its own.
+    /// Adds a node in front of all nodes of its key whose priority is at most its own.
     ///
     /// # Safety
     /// As above.
     pub(super) unsafe fn push_in_front(&self, node: *const Node) {
         // SAFETY: the lock is held, by this function's contract: no other thread follows or changes
-        // links. `node` is there and in no queue, by the same contract. All other pointers are
+        // links. `node` is alive and in no queue, by the same contract. All other pointers are
         // links of linked nodes: those are alive (invariant 3), and in a ring they lead to linked
         // nodes again.
         unsafe {
@@ -259,7 +266,7 @@ impl Chain {
                 new.chain.set(head.chain.get());
                 link.set(node);
             } else {
-                // Past the waiters of higher priority; all may be such.
+                // Past the waiters of higher priority, which may be all of them.
                 while behind.priority > new.priority {
                     behind = &*behind.next.get();
                     if ptr::eq(behind, head) {
@@ -300,11 +307,11 @@ impl Chain {
         }
     }
 
-    /// Unlinks, in the order of the queue, those waiting on `key` with a bit of `mask`, up to `count`,
-    /// handing each to `take`; how many.
+    /// Unlinks up to `count` nodes waiting on `key` with a bit of `mask`, in queue order, and
+    /// passes each to `take`; returns how many.
     ///
     /// # Safety
-    /// As above; `take` does not touch this chain, unless it puts the node in behind the others of
+    /// As above; `take` does not touch this chain, except to add the node behind the nodes of
     /// another key.
     #[inline]
     pub(super) unsafe fn take(
@@ -314,12 +321,12 @@ impl Chain {
         mask: u64,
         take: impl FnMut(&Node),
     ) -> usize {
-        // SAFETY: forwards this function's own contract: `take_those` asks for the same of the lock
+        // SAFETY: forwards this function's own contract: `take_those` requires the same of the lock
         // and of `take`.
         unsafe { self.take_those(key, count, |node| node.mask & mask != 0, take) }
     }
 
-    /// The same with those who are `chosen`.
+    /// The same for the nodes that `chosen` accepts.
     ///
     /// # Safety
     /// As above.
@@ -358,8 +365,8 @@ impl Chain {
         taken
     }
 
-    /// Unlinks, in the order of the queue, those waiting on `key` whom `choose` takes, handing each to `take`; how
-    /// many, and whether others are left.
+    /// Unlinks the nodes waiting on `key` that `choose` takes, in queue order, and passes each to
+    /// `take`. Returns how many, and whether others are left.
     ///
     /// # Safety
     /// As above; neither `choose` nor `take` touches this chain.
@@ -399,7 +406,7 @@ impl Chain {
         }
     }
 
-    /// Unlinks everybody, handing each to `take`.
+    /// Unlinks all nodes and passes each to `take`.
     ///
     /// # Safety
     /// As above; `take` does not touch this chain.
@@ -415,7 +422,7 @@ impl Chain {
         }
     }
 
-    /// How many wait on `key`, counted no further than `limit`.
+    /// How many nodes wait on `key`, counted no further than `limit`.
     ///
     /// # Safety
     /// As above.
@@ -437,7 +444,7 @@ impl Chain {
         }
     }
 
-    /// The mask of the first who waits on `key` and is `chosen`.
+    /// The mask of the first node that waits on `key` and that `chosen` accepts.
     ///
     /// # Safety
     /// As above.
@@ -460,17 +467,17 @@ impl Chain {
         }
     }
 
-    /// Takes out whole rings, handing each one's first node and length to `to`: how a table's
-    /// contents move into a larger one.
+    /// Takes out whole rings, and passes each one's first node and length to `to`. A table's
+    /// contents move into a larger one this way.
     ///
     /// # Safety
     /// As above.
     pub(super) unsafe fn take_rings(&self, mut to: impl FnMut(&Node, isize)) {
         let mut ring = self.first.replace(ptr::null());
         // SAFETY: the waiters of the rings do not leave, though no chain leads to them for a
-        // moment: to leave takes the lock of a bucket that the caller holds, by this function's
-        // contract. So the nodes are alive. The link to the next ring is read before `to` changes
-        // it.
+        // moment: to leave, a waiter takes the lock of a bucket that the caller holds, by this
+        // function's contract. So the nodes are alive. The link to the next ring is read before
+        // `to` changes it.
         unsafe {
             while let Some(first) = ring.as_ref() {
                 ring = first.chain.get();
@@ -485,7 +492,7 @@ impl Chain {
         }
     }
 
-    /// Adds a whole ring whose key no other ring of this bucket has.
+    /// Adds a whole ring. No other ring of this bucket has its key.
     ///
     /// # Safety
     /// As above.
@@ -493,7 +500,7 @@ impl Chain {
         first.chain.set(self.first.replace(first));
     }
 
-    /// Every node, ring by ring.
+    /// Visits every node, ring by ring.
     ///
     /// # Safety
     /// As above; `see` does not touch this chain.
@@ -538,12 +545,12 @@ impl Claimed {
     /// Claims a node that has just been unlinked.
     ///
     /// # Safety
-    /// The lock of the bucket it was in is still held.
+    /// The lock of the bucket that it was in is still held.
     #[inline]
     pub(super) unsafe fn push(&mut self, node: &Node) {
         node.next.set(ptr::null());
         // SAFETY: null, or the node that was claimed last. It has not been notified, since that
-        // takes `self`, and until then its waiter does not leave (invariant 3).
+        // consumes `self`, and until then its waiter does not leave (invariant 3).
         match unsafe { self.last.as_ref() } {
             None => self.first = node,
             Some(last) => last.next.set(node),
@@ -552,13 +559,14 @@ impl Claimed {
         self.count += 1;
     }
 
-    /// Leaves a token for each of them to find when it wakes up: one for the first, one for all others.
+    /// Leaves a token in each node for its waiter to find when it wakes up: one for the first,
+    /// another for the rest.
     pub(crate) fn set_tokens(&self, first: u8, others: u8) {
         let mut node = self.first;
         let mut token = first;
-        // SAFETY: null, or a node that was claimed and not notified yet, since that takes `self`.
-        // Its waiter does not leave before (invariant 3), and only the thread that claimed it
-        // touches it.
+        // SAFETY: null, or a node that was claimed and not notified yet, since that consumes
+        // `self`. Its waiter does not leave before (invariant 3), and only the thread that claimed
+        // it touches it.
         while let Some(claimed) = unsafe { node.as_ref() } {
             claimed.token.set(token);
             token = others;
@@ -566,15 +574,15 @@ impl Claimed {
         }
     }
 
-    /// Tells all of them that they are awake, with few system calls; how many they were.
+    /// Notifies all of them, with few system calls; returns how many there were.
     ///
-    /// No bucket lock is held: this makes system calls.
+    /// No bucket lock may be held: this makes system calls.
     #[inline]
     pub(crate) fn notify(self, pool: &Pool) -> usize {
         match self.count {
             0 => {}
             // SAFETY: the one claimed node, which this thread has claimed and not notified yet.
-            // `self` is consumed, so it is not touched again.
+            // `self` is consumed, so the node is not touched again.
             1 => unsafe {
                 let (parker, sleeps) = notify(self.first);
                 pool.wake_one(parker, sleeps);
@@ -593,15 +601,15 @@ impl Claimed {
         // does not leave before (invariant 3).
         while let Some(claimed) = unsafe { node.as_ref() } {
             node = claimed.next.get();
-            // SAFETY: claimed and not notified yet. The link to the next has been read, and this
-            // node is not touched again.
+            // SAFETY: claimed and not notified yet. The link to the next node has been read, and
+            // this node is not touched again.
             let (parker, sleeps) = unsafe { notify(claimed) };
             calls.add(parker, sleeps);
         }
     }
 }
 
-/// The last touch of a claimed node; the parker of its thread, and where that sleeps.
+/// The last access to a claimed node. Returns the parker of its thread, and where that sleeps.
 ///
 /// # Safety
 /// The caller has claimed the node, and does not touch it again.

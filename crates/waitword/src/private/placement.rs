@@ -1,5 +1,6 @@
-//! Where buckets really lie: the pages of each NUMA node's slab are asked of the kernel (`move_pages(2)`), on whatever
-//! nodes the machine has. `scripts/qemu numa` runs this on a machine with four.
+//! Where buckets really are. The tests ask the kernel for the node of each page of each NUMA node's
+//! slab (`move_pages(2)`), on whatever nodes the machine has. `scripts/qemu numa` runs this on a
+//! machine with four.
 
 use super::table::Table;
 use super::{Key, Place, WaiterTable, waiter_table};
@@ -12,11 +13,12 @@ use core::time::Duration;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::thread;
 
-/// The node that the page at `address`, which has been touched, lies on.
+/// The node of the page at `address`, which has been touched.
 fn node_of<T>(address: *const T) -> Result<u32, Errno> {
     use syscalls::{Sysno, syscall6};
     let (page, mut status) = (address.addr() & !(PAGE - 1), -1i32);
-    // SAFETY: without a list of nodes nothing is moved; the kernel reads one address and writes one status.
+    // SAFETY: without a list of nodes nothing is moved; the kernel reads one address and writes one
+    // status.
     let result = unsafe {
         let status = &raw mut status;
         let page = &raw const page;
@@ -34,7 +36,8 @@ fn node_of<T>(address: *const T) -> Result<u32, Errno> {
     u32::try_from(status).map_err(|_| Errno::from_raw_os_error(-status))
 }
 
-/// That the page at `address` lies on node `number`; on a kernel without NUMA, that there is only the one node.
+/// Asserts that the page at `address` is on node `number`; on a kernel without NUMA, that there is
+/// only the one node.
 #[track_caller]
 fn assert_on_node<T>(address: *const T, number: u32) {
     match node_of(address) {
@@ -43,7 +46,7 @@ fn assert_on_node<T>(address: *const T, number: u32) {
     }
 }
 
-/// Every CPU that this process may use, with its node, as the kernel's files say it.
+/// Every CPU that this process may use, with its node, according to the kernel's files.
 fn cpus_and_nodes() -> Vec<(usize, u32)> {
     let allowed = rustix::thread::sched_getaffinity(None).unwrap();
     let node_of_cpu = |cpu: &usize| {
@@ -90,7 +93,7 @@ fn every_page_of_a_slab_lies_on_its_node_whoever_touches_it_first() {
     }
 }
 
-/// Waits until somebody stands in the queue of `key`, and then says in which bucket.
+/// Waits until a thread is queued under `key`; returns the bucket it is queued in.
 fn bucket_with_a_waiter(key: Key) -> *const super::Bucket {
     let deadline = std::time::Instant::now() + Duration::from_secs(60);
     loop {
@@ -142,14 +145,14 @@ fn minus_one_is_the_node_of_the_cpu_and_the_waiter_stands_there() {
                 Futex::numa(&pair).wait(0)
             });
             assert_on_node(bucket_with_a_waiter(key), number);
-            // The waker runs wherever it likes.
+            // The waker runs on any CPU.
             assert_eq!(Futex::numa(&pair).wake(1), Ok(1));
             assert_eq!(waiter.join().unwrap(), Ok(()));
         });
     }
 }
 
-/// What a process is allowed may change between one table and the next (`cpuset(7)`).
+/// The nodes that a process may use can change between one table and the next (`cpuset(7)`).
 #[test]
 fn a_waiter_is_found_in_a_table_over_other_nodes_than_it_came_to() {
     static WAITER_TABLE: WaiterTable = WaiterTable::new(Some(Nodes::from_mask(0b11_0011)));
@@ -168,7 +171,7 @@ fn a_waiter_is_found_in_a_table_over_other_nodes_than_it_came_to() {
         super::Node::new(key(5), 2, None, 0),
     ];
     for node in &nodes {
-        // SAFETY: the nodes stay where they are until they are claimed below.
+        // SAFETY: the nodes stay in place until they are claimed below.
         unsafe { WAITER_TABLE.register(node.key()).push(node) };
     }
     assert_eq!([4, 5].map(|number| found_on(key(number))), [2, 3]);

@@ -1,9 +1,10 @@
-//! Being inside a bucket, as a signal handler must know it.
+//! Whether a thread is inside a bucket: for signal handlers that interrupt it there.
 //!
-//! A handler may call `wake` (`sem_post` does) at any instruction of the thread that it interrupts, also
-//! while that thread holds the lock of the very bucket that the handler needs. Waiting for it would be
-//! waiting for oneself. So a thread says, before it locks a bucket, that it is inside, and a wake that
-//! finds its own thread inside leaves a note instead; the thread delivers the notes as it comes out.
+//! A handler may call `wake` (`sem_post` does) at any instruction of the thread that it interrupts,
+//! even while that thread holds the lock of the very bucket that the handler needs. The handler
+//! would wait for its own thread. So a thread records, before it locks a bucket, that it is inside.
+//! A wake that finds its own thread inside leaves a note instead, and the thread delivers the notes
+//! when it leaves.
 //!
 //! ```text
 //!   thread                       handler, on the same thread
@@ -14,9 +15,9 @@
 //!   deliver the notes            (from here on a handler wakes by itself)
 //! ```
 //!
-//! Thread and handler share these few words and never run at once, so they need no more than relaxed
-//! atomics and a compiler fence. Handlers nest: each leaves its note as a whole before the one it
-//! interrupted goes on, and none delivers, since all of them find `inside` set.
+//! Thread and handler share these few words and never run at once, so relaxed atomics and a
+//! compiler fence are enough. Handlers nest. Each leaves its whole note before the code it
+//! interrupted continues, and none delivers, since all of them find `inside` set.
 
 use super::{Key, WaiterTable};
 #[cfg(not(loom))]
@@ -71,7 +72,8 @@ pub(super) enum Note {
         count: usize,
         mask: u64,
     },
-    /// More notes than there is room for. Everybody is woken, which futex(2) allows; nobody is lost.
+    /// More notes than there is room for. Every waiter is woken, which futex(2) allows; no wake-up
+    /// is lost.
     WakeAll,
 }
 
@@ -99,13 +101,13 @@ mod real {
 
     struct State {
         inside: AtomicBool,
-        /// Notes left; more than `ROOM` means that some found no room.
+        /// The number of notes left; more than `ROOM` means that some found no room.
         left: AtomicUsize,
         notes: [Cell<Note>; ROOM],
     }
 
     thread_local! {
-        // No destructor and a constant start: usable at any moment, in handlers too.
+        // No destructor and a constant initial value: usable at any moment, in handlers too.
         static STATE: State = const {
             State {
                 inside: AtomicBool::new(false),
@@ -151,7 +153,7 @@ mod real {
         STATE.with(|state| state.left.load(Relaxed)) != 0
     }
 
-    /// The next note to deliver; the thread is outside, so no handler leaves one meanwhile.
+    /// The next note to deliver. The thread is outside, so no handler leaves one meanwhile.
     pub(super) fn next_note() -> Option<Note> {
         STATE.with(|state| {
             let left = state.left.load(Relaxed);

@@ -1,4 +1,4 @@
-//! Who waits on what, for somebody who looks at a program that hangs.
+//! A list of waiters and the words they wait on, for debugging a program that hangs.
 
 use super::WaiterTable;
 use super::section::Section;
@@ -10,29 +10,31 @@ pub struct Waiter {
     pub address: usize,
     /// The mask of the wait.
     pub mask: u64,
-    /// `pthread_self()` of the thread: what a debugger prints as `Thread 0x...`. 0: not known.
+    /// `pthread_self()` of the thread, which a debugger prints as `Thread 0x...`. 0: not known.
     pub thread: usize,
 }
 
-/// What a look at the whole table found.
+/// The result of a walk over the whole table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// How many stand in the table, whether or not there was room to list them.
+    /// The number of waiters in the table, whether or not there was room to list them.
     pub waiters: usize,
-    /// How many the buckets count, and wakes look for. Those who are about to wait or to leave are in it; while nobody is, it is
-    /// [`waiters`](Self::waiters).
+    /// The number of waiters that the buckets count, which wakes rely on. It includes threads that
+    /// are about to wait or to leave; while there are none, it equals [`waiters`](Self::waiters).
     pub counted: usize,
-    /// How many threads have a place to sleep in: those that wait, on whatever, but for those in the kernel.
+    /// The number of threads that have a place to sleep in: all that wait, on whatever, except in
+    /// the kernel.
     pub parkers: usize,
-    /// Buckets whose lock could not be had in a reasonable time; their waiters are not counted.
+    /// Buckets that could not be locked in a reasonable time; their waiters are not counted.
     pub locked_buckets: usize,
 }
 
-/// Tries before a bucket is passed over.
+/// Tries before a bucket is skipped.
 const PATIENCE: u32 = 10_000;
 
 impl WaiterTable {
-    /// Lists waiters into `out` as far as there is room. Bucket by bucket: others come and go meanwhile.
+    /// Lists waiters into `out` as far as there is room. Goes bucket by bucket, so threads come and
+    /// go meanwhile.
     pub(crate) fn snapshot(&self, out: &mut [Waiter]) -> Snapshot {
         let mut found = Snapshot {
             parkers: self.parkers.in_use(),

@@ -1,4 +1,5 @@
-//! The table: buckets in one piece of mapped memory for each NUMA node, and the hash that finds them.
+//! The table: buckets in one block of mapped memory for each NUMA node, and the hash that finds
+//! them.
 //!
 //! ```text
 //!   page 0        pages of node 0             pages of node 1             ...
@@ -9,24 +10,25 @@
 //!   a fork
 //! ```
 //!
-//! A table is never freed: whoever found it may go on reading it for as long as it likes, without a
-//! reference count on the way in. A larger one takes its place (`grow.rs`), twice the size or more, so
-//! all that went before add up to no more than the newest.
+//! A table is never freed: a thread that found it may go on reading it for as long as it likes,
+//! without taking a reference count. A larger table replaces it (`grow.rs`), twice the size or
+//! more, so all earlier tables together are no larger than the newest.
 
 use super::bucket::{Bucket, LANES};
 use crate::sys;
 use crate::sys::numa::Nodes;
 
-/// Where a word's waiters stand.
+/// Where a word's waiters are queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Wherever the hash says: words spread over all nodes.
+    /// In the bucket that the hash selects: words spread over all nodes.
     Anywhere,
-    /// The same, for what waits on a mutex at that address: a wake that comes late, when the mutex has become
-    /// something else, must not find that one's waiters.
+    /// The same, for waiters of a mutex at that address. A late wake, made when the mutex has
+    /// become something else, must not find the waiters of that.
     AtMutex,
-    /// On the node with this number, because the word asks for it. The number, and not its position among a table's nodes: a
-    /// later table may have others (`cpuset(7)`), and its waiters must be found all the same.
+    /// On the node with this number, because the word asks for it. This is the number, not the
+    /// position among a table's nodes: a later table may have other nodes (`cpuset(7)`), and the
+    /// waiters must still be found.
     OnNode(u32),
 }
 
@@ -55,7 +57,7 @@ pub(crate) struct Key {
     pub(crate) place: Place,
 }
 
-/// Where a key's waiters stand in one table.
+/// Where a key's waiters are queued in one table.
 #[derive(Clone, Copy)]
 pub(crate) struct Found<'a> {
     pub(super) table: &'a Table,
@@ -63,10 +65,10 @@ pub(crate) struct Found<'a> {
     pub(super) lane: usize,
 }
 
-/// See the module above.
+/// See the module documentation.
 pub(crate) struct Table {
     buckets: *const Bucket,
-    /// Two to this many buckets a node.
+    /// There are 2^bits buckets on each node.
     bits: u32,
     nodes: Nodes,
     /// The table that this one replaced.
@@ -74,13 +76,13 @@ pub(crate) struct Table {
 }
 
 // SAFETY: the header does not change once the table is published, and before that only the thread
-// that made it has it. What its pointers lead to, buckets and an older table, is Sync.
+// that made it has it. Its pointers lead to buckets and to an older table, which are Sync.
 unsafe impl Sync for Table {}
 
 /// 2^64 divided by the golden ratio: the multiplier of Fibonacci hashing.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A page of buckets: less than that cannot be placed on a node.
+/// A page of buckets: less than a page cannot be placed on a node.
 #[cfg(not(loom))]
 const LEAST_BITS: u32 = (sys::mem::PAGE / size_of::<Bucket>()).ilog2();
 #[cfg(loom)]
@@ -88,7 +90,7 @@ const LEAST_BITS: u32 = 0;
 const MOST_BITS: u32 = 28;
 
 impl Table {
-    /// How many bits a table over `nodes` needs for at least `buckets` in all.
+    /// How many bits a table over `nodes` needs for at least `buckets` in total.
     pub(super) fn bits_for(buckets: usize, nodes: Nodes) -> u32 {
         let each = buckets.div_ceil(nodes.count() as usize).max(1);
         each.checked_next_power_of_two()
@@ -100,20 +102,20 @@ impl Table {
     #[inline]
     pub(super) fn find(&self, key: Key) -> Found<'_> {
         // Every bit of the address reaches the upper bits of the product: neighbouring bytes are
-        // different words. The lane is taken from bits that the bucket is not.
+        // different words. The lane comes from bits that do not select the bucket.
         let hash = (key.address as u64).wrapping_mul(GOLDEN);
         let index = (hash >> 32 >> (32 - self.bits)) as usize;
         let lane = (hash >> 29) as usize % LANES;
         let spread = ((hash >> 13 & 0xffff) as u32 * self.nodes.count()) >> 16;
         let position = match key.place {
-            // A node without memory of ours is served by all.
+            // If the table has no memory on the node, the word is spread over all nodes.
             Place::OnNode(number) => self.nodes.position(number).unwrap_or(spread),
             Place::Anywhere | Place::AtMutex => spread,
         };
         let index = ((position as usize) << self.bits) + index;
         debug_assert!(index < self.len());
         // SAFETY: the position is below the number of nodes and the index in a slab below 2^bits,
-        // so this is one of the `len` buckets that stand there (`all`).
+        // so this is one of the `len` buckets that are there (`all`).
         let bucket = unsafe { &*self.buckets.add(index) };
         Found {
             table: self,
@@ -133,9 +135,9 @@ impl Table {
 
     /// All buckets, in the order in which they may be locked together.
     pub(super) fn all(&self) -> &[Bucket] {
-        // SAFETY: `buckets` leads to `len` buckets in one piece, mapped or static, zeroed or made
-        // at first, and there as long as the table. They are shared: everything in a bucket is
-        // atomic, or behind its lock.
+        // SAFETY: `buckets` leads to `len` buckets in one block, mapped or static, which were
+        // zeroed or constructed at first and live as long as the table. They are shared: everything
+        // in a bucket is atomic, or behind its lock.
         unsafe { core::slice::from_raw_parts(self.buckets, self.len()) }
     }
 }
@@ -147,7 +149,7 @@ mod memory {
     use core::ptr::{self, NonNull};
 
     impl Table {
-        /// Bytes mapped for a table, its header included.
+        /// Bytes mapped for a table, including its header.
         pub(crate) fn mapped_bytes(&self) -> usize {
             if ptr::eq(self, reserve()) {
                 return 0;
@@ -166,14 +168,14 @@ mod memory {
                 let mut start = buckets.as_ptr();
                 for number in nodes.numbers() {
                     // SAFETY: there is a slab of this length for each of the nodes, so its end is
-                    // inside the mapping, or the end of it.
+                    // inside the mapping, or is the end of it.
                     let end = unsafe { start.add(node_bytes) };
                     sys::numa::prefer(start..end, number);
                     start = end;
                 }
             }
-            // SAFETY: the slabs are whole pages of this mapping: a bucket table has at least a page
-            // of buckets for each node. All zeros is an empty table.
+            // SAFETY: the slabs are whole pages of this mapping: a table has at least a page of
+            // buckets for each node. All zeros is an empty table.
             if unsafe { wipe_on_fork(buckets, bytes) }.is_err() {
                 crate::private::fork::wipe_by_handler();
             }
@@ -191,7 +193,7 @@ mod memory {
         }
 
         /// # Safety
-        /// The table was never published, or nobody can have it any more.
+        /// The table was never published, or no thread can still have it.
         pub(in crate::private) unsafe fn free(table: NonNull<Self>) {
             // SAFETY: it has not been freed, by this function's contract.
             let bytes = unsafe { table.as_ref() }.mapped_bytes();
@@ -203,7 +205,7 @@ mod memory {
         }
     }
 
-    /// Buckets that are there even if memory is not.
+    /// The reserve buckets exist even when memory is short.
     const RESERVE_BITS: u32 = 4;
     static RESERVE_BUCKETS: [ZeroedBucket; 1 << RESERVE_BITS] =
         [const { ZeroedBucket(core::mem::MaybeUninit::zeroed()) }; 1 << RESERVE_BITS];
@@ -211,8 +213,8 @@ mod memory {
     #[repr(transparent)]
     struct ZeroedBucket(core::mem::MaybeUninit<core::cell::UnsafeCell<Bucket>>);
 
-    // SAFETY: a bucket is Sync, and this is one: all zeros is an empty bucket. It is used as one
-    // only, by shared reference.
+    // SAFETY: a bucket is Sync, and this is one: all zeros is an empty bucket. It is used only as a
+    // bucket, by shared reference.
     unsafe impl Sync for ZeroedBucket {}
 
     static RESERVE: Table = Table {
@@ -222,8 +224,8 @@ mod memory {
         previous: ptr::null(),
     };
 
-    /// The small table that a process falls back to if not even the first can be mapped. Slow, but
-    /// nothing is lost; the next growth leaves it behind.
+    /// The small table that a process falls back to if not even the first can be mapped. It is
+    /// slow, but no wake-up is lost. The next growth replaces it.
     pub(in crate::private) fn reserve() -> &'static Table {
         &RESERVE
     }
@@ -252,7 +254,7 @@ mod memory {
         }
 
         /// # Safety
-        /// The table was never published, or nobody can have it any more.
+        /// The table was never published, or no thread can still have it.
         pub(in crate::private) unsafe fn free(table: NonNull<Self>) {
             // SAFETY: `allocate` has made both boxes, the buckets with this length, and nothing
             // else has them, by this function's contract.
@@ -283,7 +285,7 @@ mod tests {
         assert_eq!(size_of::<Bucket>(), 64);
     }
 
-    /// A machine with nodes 0, 1, 4 and 5, as described, not as found.
+    /// A machine with nodes 0, 1, 4 and 5, as described here, not as found.
     fn four_nodes() -> &'static Table {
         let table = Table::allocate(LEAST_BITS, Nodes::from_mask(0b11_0011)).unwrap();
         // SAFETY: never freed.

@@ -1,14 +1,15 @@
-//! Process-shared words: every size, on the kernel's 32-bit futex. No table, no state of our own.
+//! Process-shared words of every size, on the kernel's 32-bit futex. There is no table and no state
+//! of our own.
 //!
 //! | size | how |
 //! |------|-----|
 //! | 32 bits | the kernel's own operations (`word32.rs`) |
 //! | 64 bits | both halves through `futex_waitv`; wakes and moves on the low half (`word64.rs`) |
-//! | 8, 16 bits | the aligned 32 bits around the word, the kernel's bitset keeping neighbours apart (`narrow.rs`); among many words without one (`passing.rs`) |
+//! | 8, 16 bits | the aligned 32 bits around the word; the kernel's bitset keeps neighbours apart (`narrow.rs`). `wait_any` has no bitset (`passing.rs`) |
 //!
-//! What each combination guarantees stands at [`Futex::shared`](crate::Futex::shared); here it is done. The
-//! other processes may be hostile: everything read from a shared word is a number to compare or to
-//! hand to the kernel, never an index or an address.
+//! [`Futex::shared`](crate::Futex::shared) documents the guarantees of each combination; this
+//! module implements them. The other processes may be hostile: everything read from a shared word
+//! is a number to compare or to pass to the kernel, never an index or an address.
 
 mod narrow;
 pub(crate) mod passing;
@@ -22,7 +23,7 @@ use crate::futex::Error;
 use crate::sys::clock::Deadline;
 use crate::word::{RawWakeOp, Size, WordPtr};
 
-/// The kernel counts in `int`.
+/// The kernel's counts are of type `int`.
 #[inline]
 fn kernel_count(count: usize) -> u32 {
     count.min(i32::MAX as usize) as u32
@@ -37,7 +38,7 @@ pub(crate) unsafe fn wait(
     mask: u64,
     deadline: Option<&Deadline>,
 ) -> Result<(), Error> {
-    // SAFETY: forwards this function's own contract; each asks for no more of a word of its size.
+    // SAFETY: this function's own contract; each of these requires no more for a word of its size.
     unsafe {
         match word.size {
             Size::U32 => word32::wait(word, expected, mask, deadline),
@@ -73,8 +74,8 @@ pub(crate) unsafe fn requeue(
 ) -> Result<usize, Error> {
     let is_narrow = |word: WordPtr| matches!(word.size, Size::U8 | Size::U16);
     let (wake, moved) = (kernel_count(wake), kernel_count(moved));
-    // SAFETY: forwards this function's own contract: of the first word only, if a value is
-    // expected.
+    // SAFETY: this function's own contract: each requires something only of the first word, and
+    // only if a value is expected.
     unsafe {
         if is_narrow(from) || is_narrow(to) {
             wake_instead(from, wake, moved, expected)
@@ -86,7 +87,8 @@ pub(crate) unsafe fn requeue(
     }
 }
 
-/// For words whose waiters the kernel cannot move without moving their neighbours' too.
+/// For words whose waiters the kernel cannot move without moving their neighbours' too: wakes them
+/// instead.
 ///
 /// # Safety
 /// If a value is expected, the word is mapped, aligned, and accessed by atomic operations only.
@@ -96,8 +98,8 @@ unsafe fn wake_instead(
     moved: u32,
     expected: Option<u64>,
 ) -> Result<usize, Error> {
-    // SAFETY: a value is expected: then the word is mapped, aligned, and accessed by atomic
-    // operations only, by this function's contract.
+    // SAFETY: the load runs only if a value is expected. Then the word is mapped, aligned, and
+    // accessed by atomic operations only, by this function's contract.
     if expected.is_some_and(|expected| unsafe { from.load() } != expected) {
         return Err(Error::Mismatch);
     }
@@ -118,11 +120,11 @@ pub(crate) unsafe fn wake_op(
     if both_32 && count > 0 && second_count > 0 {
         if let Some(packed) = op.encode() {
             let counts = (kernel_count(count), kernel_count(second_count));
-            // SAFETY: forwards this function's own contract.
+            // SAFETY: this function's own contract.
             return unsafe { word32::wake_op(first, counts, second, packed) };
         }
     }
-    // SAFETY: forwards this function's own contract.
+    // SAFETY: this function's own contract.
     let old = unsafe { op.apply(second) };
     let mut woken = wake(first, count, first.size.all_bits())?;
     if op.compares(old, second.size) {

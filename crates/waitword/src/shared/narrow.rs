@@ -1,4 +1,4 @@
-//! 8 and 16-bit words: a waiter stands on the aligned 32 bits around its word.
+//! 8 and 16-bit words: a waiter is queued on the aligned 32 bits around its word.
 //!
 //! ```text
 //!   byte 3   byte 2   byte 1   byte 0      the 32 bits that the kernel compares
@@ -6,12 +6,12 @@
 //!   31..24   23..16   15..8     7..0       bits of the kernel's bitset
 //! ```
 //!
-//! The mask of a word is as wide as the word, so the masks of all neighbours fit into the kernel's 32
-//! bits side by side: a wake of one byte finds its own waiters only, and counts are exact.
+//! The mask of a word is as wide as the word, so the masks of all neighbours fit side by side into
+//! the kernel's 32 bits: a wake of one byte finds only that byte's waiters, and counts are exact.
 //!
-//! The kernel compares all 32 bits. If a neighbour has changed between our look and the kernel's, the
-//! answer is EAGAIN; then we look at our own lane again, and go on unless that has changed. Once queued, a
-//! waiter stays queued whatever its neighbours do.
+//! The kernel compares all 32 bits. If a neighbour changes between our look and the kernel's, the
+//! kernel returns EAGAIN. The waiter then looks at its own lane again and retries unless that has
+//! changed. Once queued, a waiter stays queued whatever its neighbours do.
 
 use crate::futex::Error;
 use crate::sys::Errno;
@@ -19,7 +19,7 @@ use crate::sys::clock::Deadline;
 use crate::sys::futex;
 use crate::word::{Size, WordPtr};
 
-/// Where a narrow word lies in the 32 bits around it.
+/// The position of a narrow word in the 32 bits around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lane {
     pub(crate) around: *mut u32,
@@ -43,7 +43,7 @@ impl Lane {
         }
     }
 
-    /// The word's own part of the 32 bits around it.
+    /// Extracts the word's own part of the 32 bits around it.
     #[inline]
     pub(crate) fn value(self, around: u32) -> u64 {
         u64::from(around >> self.shift) & self.size.all_bits()
@@ -54,20 +54,20 @@ impl Lane {
         (mask as u32) << self.shift
     }
 
-    /// The 32 bits around the word, as a value to give to the kernel.
+    /// The 32 bits around the word, as a value to pass to the kernel.
     ///
-    /// Others access parts of them, at their own sizes. The language's memory model has no atomic access
-    /// that overlaps others of another size, so this is the machine's own load.
+    /// Other threads access parts of them, at their own sizes. The language's memory model has no
+    /// atomic access that overlaps others of a different size, so this is a plain machine load.
     ///
     /// # Safety
-    /// The word is mapped (and so are the 32 bits, which cross no page).
+    /// The word is mapped (and so are the 32 bits, which do not cross a page boundary).
     #[inline]
     pub(crate) unsafe fn load_around(self) -> u32 {
         let value: u32;
         // SAFETY: the word is mapped, by this function's contract. `around` is its address rounded
-        // down to four, so the four bytes are aligned and in the same page. No reference is made to
-        // bytes that are not the word's, and what they hold, another atomic or anything else, is a
-        // number to this block.
+        // down to a multiple of four, so the four bytes are aligned and in the same page. No
+        // reference is made to bytes outside the word. Whatever they hold, another atomic or
+        // anything else, is only a number to this block.
         unsafe {
             #[cfg(target_arch = "x86_64")]
             core::arch::asm!("mov {0:e}, dword ptr [{1}]", out(reg) value, in(reg) self.around,
@@ -94,15 +94,15 @@ pub(super) unsafe fn wait(
     deadline: Option<&Deadline>,
 ) -> Result<(), Error> {
     let lane = Lane::of(word);
-    // SAFETY: the 32 bits around a word are mapped if it is, and they are aligned.
+    // SAFETY: if a word is mapped, so are the 32 bits around it, and they are aligned.
     let sleep =
         |around| unsafe { futex::shared_wait(lane.around, around, lane.bits(mask), deadline) };
-    // SAFETY: the word is mapped, by this function's contract; so are the 32 bits around it, in the
-    // same page.
+    // SAFETY: the word is mapped, by this function's contract, and so are the 32 bits around it, in
+    // the same page.
     unsafe { wait_by(lane, expected, deadline, sleep) }
 }
 
-/// [`wait`] by this way to sleep while the 32 bits around are so.
+/// [`wait`] with the given way to sleep while the 32 bits around the word have the given value.
 ///
 /// # Safety
 /// The lane's 32 bits are mapped.
@@ -124,8 +124,8 @@ unsafe fn wait_by(
             return Err(Error::TimedOut);
         }
         match sleep(around) {
-            // Ours or a neighbour's: look again. While neighbours never rest the kernel does not come to
-            // look at the time.
+            // Our own word or a neighbour has changed: look again. As long as neighbours keep
+            // changing, the kernel never gets to check the time.
             Err(Errno::AGAIN) => passed = deadline.is_some_and(Deadline::has_passed),
             result => return Ok(result?),
         }
@@ -147,7 +147,7 @@ mod tests {
     #[repr(C, align(4))]
     struct Around([AtomicU8; 4]);
 
-    /// `tests/shared/neighbours.rs` meets that by chance, and only with CPUs to spare.
+    /// `tests/shared/neighbours.rs` hits this case only by chance, and only with CPUs to spare.
     #[test]
     fn a_neighbour_that_changes_between_look_and_sleep_ends_no_wait() {
         let around = Around([0, 7, 0, 0].map(AtomicU8::new));

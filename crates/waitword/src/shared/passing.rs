@@ -1,39 +1,51 @@
-//! Passing on: what a waiter of many words does who may have taken a neighbour's wake.
+//! Forwarding wake-ups that a waiter for many words may have taken from a neighbouring word.
 //!
-//! `futex_waitv` has no bitset. Who waits by it for an 8 or 16-bit word stands in the kernel's queue of the 32 bits around with all
-//! bits set, a **bystander** to the other lanes (`narrow.rs`), and may be given a wake that was meant for one of them. It cannot know.
-//! So that none is lost it *passes on*: it wakes all who wait on these 32 bits.
+//! `futex_waitv` has no bitset. A thread that waits with it for an 8 or 16-bit word is queued in
+//! the kernel on the 32 bits around the word, with all bits set. It is a **bystander** to the other
+//! lanes (`narrow.rs`): it may receive a wake-up that was meant for one of them, and it cannot
+//! know. So that no wake-up is lost, it *forwards* the wake-up: it wakes all waiters on these 32
+//! bits.
 //!
-//! Among those are bystanders too. They cannot know either that what woke them was passed on, and if each passed that on again at once,
-//! waiters in loops would wake each other as fast as they can: sixteen of them some 400,000 times a second, after one wake. Nor
-//! can anybody tell them, since they may be in any process that maps the word, and its four bytes are the program's. So they do it **at a
-//! pace**:
+//! Those may be bystanders too. They cannot know either that they were woken by a forwarded
+//! wake-up. If each of them forwarded it again at once, waiters in loops would wake each other as
+//! fast as they can: sixteen of them some 400,000 times a second, after one wake. Nor can the
+//! wake-up be marked for them: they may be in any process that maps the word, and its four bytes
+//! belong to the program. So forwarded wake-ups are **rate-limited**:
 //!
-//! - Where something speaks for it, a change of the 32 bits or another word that was woken, a bystander passes on at once.
-//! - Else not sooner after the last pass of its process than [`PER_WOKEN`] for each waiter whom that has woken, [`LONGEST`] at most. If it
-//!   is too soon, it **puts off** the pass: sleeps on where it stood until it is due, or until something speaks for it.
-//! - One in a process is enough for that. Who is woken while another puts off a pass leaves its own to that one, and ends its wait.
+//! - If the wake-up is *confirmed*, by a change of the 32 bits or by another word that was woken, a
+//!   bystander forwards it at once.
+//! - Otherwise a bystander forwards only after a pause since its process's last forward:
+//!   [`PER_WOKEN`] for each waiter that it woke, [`LONGEST`] at most. If it is too soon, the
+//!   bystander **defers** the forward: it sleeps on where it was queued until the forward is due or
+//!   the wake-up is confirmed.
+//! - One deferring bystander in a process is enough. A bystander that is woken while another one
+//!   defers leaves its forward to that one and ends its wait.
+//!
+//! A *place*, found by a hash of the address, records which bystander defers:
 //!
 //! ```text
-//!   a bystander                              the one that puts off
-//!                                            stands at the place
-//!   takes a wake                             sleeps
-//!   somebody at the place?                   due: leaves the place
+//!   a bystander                              the bystander that defers
+//!                                            occupies the place
+//!   takes a wake-up                          sleeps
+//!   is the place occupied?                   due: leaves the place
 //!   yes: ends its wait                       wakes all
 //! ```
 //!
-//! What holds:
+//! Invariants:
 //!
-//! 1. Every wake that a bystander takes is followed by a pass that begins after it: its own, or that of somebody whom it saw at
-//!    the place, who leaves that before it wakes. If that one had left and woken already when the bystander was woken, it would have
-//!    been seen to be gone: the kernel's lock of the queue lies between its wake and that one, or, where it found
-//!    nobody to wake and took no lock, the full barriers between a waker's store and its look for waiters, and between a waiter's
-//!    queueing and whatever it does behind it.
-//! 2. A pass wakes all lanes, its own too: who left theirs to it may stand in others.
-//! 3. Who is seen at a place is of this process and awake or sure to wake: the place says for which address it stands there, and in
-//!    which generation of forks (a child has a copy of the place, but not the thread).
+//! 1. Every wake-up that a bystander takes is followed by a forward that begins after it: its own,
+//!    or that of a bystander it saw in the place, which leaves the place before it wakes. If that
+//!    one had already left and woken when the bystander was woken, the bystander would have seen
+//!    the place empty: the kernel's queue lock lies between the two wakes. Where the forward found
+//!    no waiter and took no lock, full barriers take its place: one between a waker's store and its
+//!    look for waiters, and one between a waiter's queueing and whatever it does after that.
+//! 2. A forward wakes all lanes, including the forwarder's own: bystanders that left their forward
+//!    to it may be queued for other lanes.
+//! 3. A bystander that is seen in a place belongs to this process, and is awake or sure to wake:
+//!    the place records the address and the fork generation (a child has a copy of the place, but
+//!    not the thread).
 //!
-//! `models/passing.pml` is this protocol.
+//! `models/passing.pml` models this protocol.
 
 use super::narrow::Lane;
 use crate::sys::clock::{self, Clock, Deadline};
@@ -45,18 +57,20 @@ use core::sync::atomic::{
 };
 use core::time::Duration;
 
-/// So that what it takes to wake one and to have it wait again, some tens of microseconds, comes to a few hundredths of a CPU.
+/// To wake one waiter and have it wait again takes some tens of microseconds. At this rate, that
+/// comes to a few hundredths of a CPU.
 const PER_WOKEN: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// By the address of the 32 bits.
+/// Indexed by a hash of the address of the 32 bits.
 static PLACES: [Place; 1 << PLACES_BITS] = [const { Place::new() }; 1 << PLACES_BITS];
 const PLACES_BITS: u32 = 8;
 
 struct Place {
-    /// Who puts off a pass: [`Bystander::mark`]. 0: nobody.
+    /// The [`Bystander::mark`] of the bystander that defers a forward. 0: none.
     taken: AtomicU64,
-    /// When the next pass for which nothing speaks may be: nanoseconds of the monotonic clock. Of all words that have this place.
+    /// The earliest time of the next unconfirmed forward, in nanoseconds of the monotonic clock.
+    /// Shared by all words that map to this place.
     due: AtomicU64,
 }
 
@@ -69,14 +83,14 @@ impl Place {
     }
 }
 
-/// Somebody who waits by `futex_waitv` in the queue of the 32 bits around a narrow word. What it puts off, it does when it goes at the
-/// latest.
+/// A thread that waits by `futex_waitv` in the queue of the 32 bits around a narrow word. If it
+/// still defers a forward when it is dropped, it forwards then.
 #[derive(Debug)]
 pub(crate) struct Bystander {
     lane: Lane,
-    /// The 32 bits as it saw them before it queued.
+    /// The 32 bits as seen before the thread queued.
     around: u32,
-    /// Until when it puts off a pass, if it does.
+    /// Until when it defers a forward, if it does.
     puts_off: Option<Deadline>,
 }
 
@@ -89,7 +103,7 @@ impl Bystander {
         }
     }
 
-    /// To be called before it queues: the 32 bits, and the word's own part of them.
+    /// Reads the 32 bits and extracts the word's own part of them. Call it before queueing.
     ///
     /// # Safety
     /// The 32 bits are mapped.
@@ -99,12 +113,12 @@ impl Bystander {
         (self.around, self.lane.value(self.around))
     }
 
-    /// Where it queues.
+    /// The address that it queues on.
     pub(crate) fn address(&self) -> u64 {
         self.lane.around.expose_provenance() as u64
     }
 
-    /// Whether the 32 bits have changed since.
+    /// Whether the 32 bits have changed since [`look`](Self::look).
     ///
     /// # Safety
     /// They are mapped.
@@ -118,24 +132,25 @@ impl Bystander {
         &PLACES[(hash >> (u64::BITS - PLACES_BITS)) as usize]
     }
 
-    /// The address, of which no more than 57 bits are in use, and the low byte of the generation, which is never zero.
+    /// The address, which uses at most 57 bits, and the low byte of the fork generation, which is
+    /// never zero.
     fn mark(&self) -> u64 {
         ((self.address() / 4) << 8) | u64::from(generation() as u8)
     }
 
-    /// When the next pass may be for which nothing speaks.
+    /// The earliest time of the next unconfirmed forward.
     fn due(&self) -> Deadline {
-        // Relaxed: a time, and nothing else hangs on it.
+        // Relaxed: only a time; nothing else depends on it.
         let due = Duration::from_nanos(self.place().due.load(Relaxed));
         Deadline::at(Clock::Monotonic, due)
     }
 
-    /// Until when it puts off a pass, if it does.
+    /// Until when it defers a forward, if it does.
     pub(crate) fn puts_off(&self) -> Option<Deadline> {
         self.puts_off
     }
 
-    /// After a wake for which nothing speaks: passes it on, leaves that to another, or puts it off.
+    /// After an unconfirmed wake-up: forwards it, leaves that to another bystander, or defers it.
     pub(crate) fn pass_on_at_a_pace(&mut self) {
         if self.puts_off.is_some() {
             return;
@@ -145,26 +160,27 @@ impl Bystander {
             return self.pass_on();
         }
         let (place, mark) = (self.place(), self.mark());
-        // Nobody's, or an ancestor's.
+        // Free, or left from an ancestor process.
         let is_free = |taken: u64| taken as u8 != mark as u8;
         let take = |taken| is_free(taken).then_some(mark);
-        // Acquire where it is not ours: what holds, 1. Who finds us there needs nothing of us but that we leave.
+        // Acquire if it is not ours: invariant 1. A bystander that finds us in the place relies
+        // only on our leaving it.
         match place.taken.fetch_update(Relaxed, Acquire, take) {
             Ok(_) => self.puts_off = Some(due),
             Err(taken) if taken == mark => {}
-            // Somebody of this process, but at another address.
+            // A bystander of this process occupies the place, but for another address.
             Err(_) => self.pass_on(),
         }
     }
 
-    /// Wakes all who wait on these 32 bits.
+    /// Wakes all waiters on these 32 bits.
     pub(crate) fn pass_on(&mut self) {
         let place = self.place();
         if self.puts_off.take().is_some() {
-            // SeqCst: before the wake, of which the kernel's barrier makes sure; what holds, 1.
+            // SeqCst: ordered before the wake, together with the kernel's barrier; see invariant 1.
             place.taken.store(0, SeqCst);
         }
-        // The kernel has just found the address good.
+        // The kernel has just accepted this address.
         let woken = futex::shared_wake(self.lane.around, i32::MAX as u32, u32::MAX).unwrap_or(0);
         let pause = PER_WOKEN.saturating_mul(woken as u32).min(LONGEST);
         let due = clock::now(Clock::Monotonic) + pause;
@@ -186,7 +202,7 @@ mod tests {
     use super::*;
     use crate::word::{Size, WordPtr};
 
-    /// A bystander at the place of the word, where the last pass was just now.
+    /// A bystander at the word's place, right after a forward.
     fn bystander(word: &u32) -> Bystander {
         let word = WordPtr {
             address: (&raw const *word).cast_mut().cast(),
@@ -213,7 +229,7 @@ mod tests {
         assert!(!is_passed_on(&first));
         first.pass_on();
         assert!(first.puts_off().is_none() && is_passed_on(&first));
-        // It has left, so that nobody relies on it.
+        // It has left the place, so the others must not rely on it.
         let _ = bystander(&word);
         third.pass_on_at_a_pace();
         assert!(third.puts_off().is_some());

@@ -28,7 +28,7 @@ fn a_lane_is_the_word_s_own_part_of_the_bits_around_it() {
     }
     let half = AtomicU16::new(0xabcd);
     let lane = Lane::of(ptr(&half, Size::U16));
-    // The aligned 32 bits around a lone 16-bit word of the stack are mapped with it.
+    // The stack maps the aligned 32 bits around a lone 16-bit word together with the word.
     // SAFETY: as above.
     assert_eq!(lane.value(unsafe { lane.load_around() }), 0xabcd);
 }
@@ -41,7 +41,7 @@ fn the_halves_are_the_low_one_first_and_add_up() {
     assert_eq!(low.uaddr.abs_diff(high.uaddr), 4);
 }
 
-/// A kernel before 5.16: the answer is ENOSYS, never a wait that could miss its wake.
+/// On a kernel before 5.16, the result is ENOSYS, never a wait that could miss its wake.
 #[test]
 fn without_futex_waitv_what_needs_it_is_refused() {
     let (word, narrow) = (AtomicU64::new(0), AtomicU32::new(0));

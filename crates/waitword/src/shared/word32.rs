@@ -1,4 +1,4 @@
-//! 32-bit words: the kernel's own futex, call by call.
+//! 32-bit words: the kernel's own futex operations, one call each.
 
 use crate::futex::Error;
 use crate::sys::clock::Deadline;
@@ -14,7 +14,7 @@ pub(super) unsafe fn wait(
     mask: u64,
     deadline: Option<&Deadline>,
 ) -> Result<(), Error> {
-    // SAFETY: forwards this function's own contract.
+    // SAFETY: this function's own contract.
     unsafe { futex::shared_wait(word.address.cast(), expected as u32, mask as u32, deadline) }?;
     Ok(())
 }
@@ -24,7 +24,7 @@ pub(super) fn wake(word: WordPtr, count: u32, mask: u64) -> Result<usize, Error>
     Ok(futex::shared_wake(word.address.cast(), count, mask as u32)?)
 }
 
-/// Onto a 32-bit word, or the low half of a 64-bit one.
+/// Moves waiters to a 32-bit word or the low half of a 64-bit one.
 ///
 /// # Safety
 /// If a value is expected, the first word is mapped, aligned, and accessed by atomic operations
@@ -38,7 +38,7 @@ pub(super) unsafe fn requeue(
     expected: Option<u64>,
 ) -> Result<usize, Error> {
     let expected = expected.map(|expected| expected as u32);
-    // SAFETY: forwards this function's own contract. `low_half` of a 32-bit word is the word.
+    // SAFETY: this function's own contract. `low_half` of a 32-bit word is the word itself.
     Ok(unsafe {
         futex::shared_requeue(
             super::word64::low_half(from),
@@ -59,7 +59,7 @@ pub(super) unsafe fn wake_op(
     second: WordPtr,
     packed: u32,
 ) -> Result<usize, Error> {
-    // SAFETY: forwards this function's own contract.
+    // SAFETY: this function's own contract.
     Ok(unsafe {
         futex::shared_wake_op(
             first.address.cast(),

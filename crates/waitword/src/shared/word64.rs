@@ -1,4 +1,4 @@
-//! 64-bit words: a waiter stands on both 32-bit halves at once (`futex_waitv`, Linux 5.16).
+//! 64-bit words: a waiter is queued on both 32-bit halves at once (`futex_waitv`, Linux 5.16).
 //!
 //! ```text
 //!   waiter                                    waker
@@ -8,29 +8,30 @@
 //!   sleep
 //! ```
 //!
-//! Any change of the word changes a half. If it comes before (1) and in the low half, or before (2) and
-//! in the high half, the waiter sees it and does not sleep. In every other case the waiter is already
-//! queued on the low half when the waker comes there. So no wake-up is lost, and waking the low half is
-//! enough, which makes counts exact and keeps the order of arrival.
+//! Any change of the word changes a half. If the change is in the low half and comes before (1), or
+//! in the high half and before (2), the waiter sees it and does not sleep. In every other case, the
+//! waiter is already queued on the low half when the waker gets there. So no wake-up is lost.
+//! Waking the low half is enough, which makes counts exact and keeps the order of arrival.
 //!
-//! What is weaker than one comparison of 64 bits: the halves are compared one after the other. If the word
-//! changes between (1) and (2) so that *each* half held its expected value at its moment, though the word
-//! never held both at once, the waiter sleeps; the wake that follows that change wakes it.
+//! This is weaker than one 64-bit comparison in one way: the halves are compared one after the
+//! other. The word may change between (1) and (2) so that *each* half held its expected value when
+//! it was compared, although the word never held both at once. Then the waiter sleeps, and the wake
+//! that follows that change wakes it.
 //!
-//! A requeue moves the entry on the low half; the one on the high half stays, where nobody ever wakes
-//! it, until the waiter leaves. `futex_waitv` has no bitset, so a waiter cannot be told from others by mask.
+//! A requeue moves the entry on the low half. The entry on the high half stays, and is never woken,
+//! until the waiter leaves. `futex_waitv` has no bitset, so masks cannot distinguish waiters.
 
 use crate::futex::Error;
 use crate::sys::clock::Deadline;
 use crate::sys::futex::{self, Waitv};
 use crate::word::{Size, WordPtr};
 
-/// Size 32 bits, process-shared.
+/// Futex2 flags: 32 bits, process-shared.
 const SHARED_U32: u32 = 2;
 
 const LOW_HALF_OFFSET: usize = if cfg!(target_endian = "little") { 0 } else { 4 };
 
-/// The 32 bits that wakes go to: of a 64-bit word its low half, a 32-bit word itself.
+/// The 32 bits that wakes go to: the low half of a 64-bit word, or a 32-bit word itself.
 #[inline]
 pub(super) fn low_half(word: WordPtr) -> *mut u32 {
     let offset = match word.size {
@@ -45,7 +46,7 @@ fn high_half(word: WordPtr) -> *mut u32 {
     word.address.wrapping_byte_add(4 - LOW_HALF_OFFSET).cast()
 }
 
-/// The two entries of a wait for `word` to be woken while it holds `expected`.
+/// The two `futex_waitv` entries for a wait on `word` while it holds `expected`.
 #[inline]
 pub(crate) fn halves(word: WordPtr, expected: u64) -> [Waitv; 2] {
     let entry = |half: *mut u32, val: u64| Waitv {
@@ -72,13 +73,13 @@ pub(super) unsafe fn wait(
     if mask != word.size.all_bits() {
         return Err(Error::Unsupported);
     }
-    // SAFETY: both entries name halves of the word, which is mapped and aligned, by this function's
-    // contract.
+    // SAFETY: both entries refer to halves of the word, which is mapped and aligned, by this
+    // function's contract.
     unsafe { futex::waitv(&halves(word, expected), deadline) }?;
     Ok(())
 }
 
-/// Any mask finds any waiter: they all wait with all bits.
+/// Any mask finds any waiter: they all wait with all bits set.
 #[inline]
 pub(super) fn wake(word: WordPtr, count: u32) -> Result<usize, Error> {
     Ok(futex::shared_wake(low_half(word), count, u32::MAX)?)
@@ -95,14 +96,14 @@ pub(super) unsafe fn requeue(
     moved: u32,
     expected: Option<u64>,
 ) -> Result<usize, Error> {
-    // SAFETY: a value is expected: then the first word is mapped, aligned, and accessed by atomic
-    // operations only, by this function's contract.
+    // SAFETY: the load runs only if a value is expected. Then the first word is mapped, aligned,
+    // and accessed by atomic operations only, by this function's contract.
     if expected.is_some_and(|expected| unsafe { from.load() } != expected) {
         return Err(Error::Mismatch);
     }
-    // The kernel compares the low half once more, in one step with the move.
+    // The kernel compares the low half again, in one step with the move.
     let expected = expected.map(|expected| expected as u32);
-    // SAFETY: if a value is expected, the first word is mapped and aligned, by this function's
-    // contract, and so is its low half.
+    // SAFETY: if a value is expected, the first word and so its low half are mapped and aligned, by
+    // this function's contract.
     Ok(unsafe { futex::shared_requeue(low_half(from), low_half(to), wake, moved, expected)? })
 }

@@ -1,11 +1,11 @@
-//! What is counted.
+//! The events that are counted.
 
 use core::fmt;
 
-/// Declares the events and the snapshot that shows them, side by side.
+/// Declares the events together with the snapshot that shows them.
 macro_rules! events {
     ($($(#[$meaning:meta])* $event:ident $field:ident,)*) => {
-        /// Something that is counted: see the field of the same name in [`Snapshot`].
+        /// A counted event: see the field of the same name in [`Snapshot`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Event {
             $($event,)*
@@ -15,7 +15,8 @@ macro_rules! events {
             pub(super) const COUNT: usize = [$(Self::$event,)*].len();
         }
 
-        /// How often what has happened, in all threads of the process, since [`enable`](super::enable).
+        /// How often each event has happened in all threads of the process since
+        /// [`enable`](super::enable).
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Snapshot {
@@ -27,7 +28,7 @@ macro_rules! events {
                 Self { $($field: count(Event::$event),)* }
             }
 
-            /// What was counted since an earlier one.
+            /// The events counted since an earlier snapshot.
             #[must_use]
             pub fn since(&self, earlier: &Self) -> Self {
                 Self { $($field: self.$field.wrapping_sub(earlier.$field),)* }
@@ -37,24 +38,25 @@ macro_rules! events {
 }
 
 events! {
-    /// Acquisitions, as told by [`add_locks`](super::add_locks): this library does not count them.
+    /// Acquisitions reported by [`add_locks`](super::add_locks); this library does not count them.
     Locks locks,
-    /// Mutexes and rwlocks that were found taken, so that the thread had to spin or to sleep.
+    /// Mutexes and rwlocks that were found held, so that the thread had to spin or sleep.
     Contended contended,
-    /// Waits for a lock, a condvar or a private futex that went to sleep in the kernel: the short spin before was in vain, or
-    /// there was none.
+    /// Waits for a lock, a condvar or a private futex that went to sleep in the kernel, after a
+    /// short spin in vain or without one.
     Sleeps sleeps,
-    /// Threads woken, or told not to fall asleep, by an unlock, a signal or a futex wake.
+    /// Threads woken, or kept from falling asleep, by an unlock, a signal or a futex wake.
     Wakes wakes,
     /// Waiters moved from one queue to another without being woken.
     Requeues requeues,
-    /// Locks that were left to a certain waiter, so that nobody else could take them.
+    /// Locks that were handed off to a particular waiter, so that no other thread could take them.
     HandOffs hand_offs,
-    /// Broadcasts that woke fewer than waited.
+    /// Broadcasts that woke fewer threads than were waiting.
     HerdsAvoided herds_avoided,
-    /// How many these did not wake at once.
+    /// The number of waiters that these broadcasts did not wake at once.
     HerdWaiters herd_waiters,
-    /// Waiters for a mutex that were woken and had to sleep again: another thread was faster.
+    /// Waiters for a mutex that were woken and had to sleep again, because another thread was
+    /// faster.
     SleptAgain slept_again,
 }
 

@@ -1,8 +1,9 @@
-//! What the locks had to do: counters of contended acquisitions, sleeps, wakes, requeues and hand-offs.
+//! Counters of what locks had to do: contended acquisitions, sleeps, wakes, requeues and hand-offs.
 //!
-//! Off until [`enable`] is called. What is counted are events off the uncontended paths, where a lock waits, sleeps, wakes
-//! or moves somebody. So an uncontended lock or unlock is the same code whether this is on or off, and it is *not* counted;
-//! who wants that number too counts it on the outside ([`add_locks`]), as the pthread drop-in does.
+//! Off until [`enable`] is called. Only events off the uncontended paths are counted, where a lock
+//! waits, sleeps, or wakes or moves a waiter. So an uncontended lock or unlock runs the same code
+//! whether counting is on or off, and is *not* counted. A program that wants this number too counts
+//! it from outside ([`add_locks`]), as the pthread drop-in does.
 //!
 //! ```
 //! waitword::stats::enable();
@@ -12,15 +13,16 @@
 //! println!("{} sleeps, {} requeues", during.sleeps, during.requeues);
 //! ```
 //!
-//! # What it costs
+//! # Cost
 //!
-//! Off: one relaxed load on paths that spin or make system calls anyway. On: one atomic addition in a cache line of the CPU's
-//! own (`shards.rs`).
+//! Off: one relaxed load, on paths that spin or make system calls anyway. On: one atomic addition
+//! in a cache line of the CPU's own (`shards.rs`).
 //!
 //! # fork
 //!
-//! The child of any kind of fork begins with zeros, since the kernel wipes the counters there (`MADV_WIPEONFORK`). Where
-//! it refuses that, a child goes on from its parent's numbers.
+//! After any kind of fork the child starts at zero, because the kernel wipes the counters there
+//! (`MADV_WIPEONFORK`). Where the kernel refuses to wipe, the child continues from its parent's
+//! numbers.
 
 mod event;
 mod shards;
@@ -33,30 +35,31 @@ use shards::shards;
 
 static ON: AtomicBool = AtomicBool::new(false);
 
-/// Counts from now on. Does not block, and may be called at any time, also while locks are in use.
+/// Starts counting. Does not block, and may be called at any time, even while locks are in use.
 pub fn enable() {
     shards();
     ON.store(true, Relaxed);
 }
 
-/// Counts no more. What was counted stays.
+/// Stops counting. The counters keep their values.
 pub fn disable() {
     ON.store(false, Relaxed);
 }
 
-/// Whether it counts.
+/// Whether counting is on.
 #[inline]
 pub fn is_enabled() -> bool {
     ON.load(Relaxed)
 }
 
-/// What was counted so far. Other threads go on meanwhile, so numbers that belong together may differ by what was under way.
+/// The counts so far. Other threads keep running meanwhile, so numbers that belong together may
+/// differ by events in progress.
 pub fn snapshot() -> Snapshot {
     Snapshot::read(|event| shards().sum(event))
 }
 
-/// Counts acquisitions that went through no slow path, for whoever stands between a program and its locks and sees them.
-/// Nothing in this library calls it. Does not block; async-signal-safe.
+/// Counts acquisitions that took no slow path. For code that sits between a program and its locks
+/// and sees them; this library does not call it. Does not block; async-signal-safe.
 #[doc(hidden)]
 #[inline]
 pub fn add_locks(count: u64) {
@@ -65,16 +68,16 @@ pub fn add_locks(count: u64) {
     }
 }
 
-/// Something of this kind has happened.
+/// Counts one event.
 #[inline(always)]
 pub(crate) fn count(event: Event) {
     count_many(event, 1);
 }
 
-/// So much of it.
+/// Counts `count` events.
 #[inline(always)]
 pub(crate) fn count_many(event: Event, count: usize) {
-    // Relaxed: nothing else is ordered by it, and it changes once.
+    // Relaxed: orders nothing else, and changes only once.
     if ON.load(Relaxed) {
         add(event, count);
     }
@@ -95,7 +98,8 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     use std::time::{Duration, Instant};
 
-    /// Counters are the process's, and other tests run beside these: so only lower bounds are asked for.
+    /// The counters belong to the whole process, and other tests run at the same time, so only
+    /// lower bounds are checked.
     fn until(what: &str, done: impl Fn() -> bool) {
         let began = Instant::now();
         while !done() {
@@ -162,7 +166,7 @@ mod tests {
         if child == 0 {
             add_locks(2);
             let right = snapshot().locks == 2 && is_enabled();
-            // SAFETY: ends the child without running anything of the parent's.
+            // SAFETY: ends the child without running any of the parent's handlers or destructors.
             unsafe { libc::_exit(i32::from(!right)) };
         }
         let mut status = 0;

@@ -1,4 +1,4 @@
-//! In a model nothing is counted.
+//! The counters of a model build: nothing is counted.
 
 /// See `event.rs`.
 pub(crate) enum Event {

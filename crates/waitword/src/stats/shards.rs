@@ -1,8 +1,10 @@
-//! Where the counters lie: a line for each CPU, so that threads that count at the same time do not write to the same one.
+//! The storage of the counters: a line for each CPU, so that threads that count at the same time do
+//! not write to the same one.
 //!
-//! A thread takes the line of the CPU that it runs on, which costs a load (`oncpu`), or, where that is not known, one by the
-//! address of its stack. A thread may be moved between the two steps, so the additions are atomic; which line they land in does not matter
-//! to the sum. More than 64 CPUs share.
+//! A thread uses the line of the CPU it runs on, which costs a load to find out (`oncpu`). Where
+//! the CPU is not known, the address of its stack selects the line. A thread may be migrated
+//! between the two steps, so the additions are atomic; which line they land in does not affect the
+//! sum. With more than 64 CPUs, some share a line.
 
 use super::Event;
 use crate::oncpu::current_cpu;
@@ -12,24 +14,24 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 const SHARDS: usize = 64;
 
-/// The counters of one CPU. Two lines: processors fetch them in pairs.
+/// The counters of one CPU. Aligned to two lines, since processors fetch them in pairs.
 #[repr(C, align(128))]
 struct Shard([AtomicU64; Event::COUNT]);
 
 #[repr(C)]
 pub(super) struct Shards([Shard; SHARDS]);
 
-/// The pages that are wiped in children; null until first asked for.
+/// The pages that are wiped in children; null before the first use.
 static MAPPED: AtomicPtr<Shards> = AtomicPtr::new(core::ptr::null_mut());
-/// Stands in for them where memory is short or the kernel does not wipe.
+/// Used instead if memory is short or the kernel does not wipe.
 static RESERVE: Shards =
     Shards([const { Shard([const { AtomicU64::new(0) }; Event::COUNT]) }; SHARDS]);
 
-/// Those of the process.
+/// The counters of the process.
 pub(super) fn shards() -> &'static Shards {
     // Acquire: the pages are mapped before their address is known.
-    // SAFETY: null, the static `RESERVE`, or a mapping of that size that is never taken away and
-    // was zeroed before its address was stored. All zeros is a valid value: everything in it is
+    // SAFETY: null, the static `RESERVE`, or a mapping of that size that is never unmapped and was
+    // zeroed before its address was stored. All zeros is a valid value, because every field is
     // atomic.
     unsafe { MAPPED.load(Ordering::Acquire).as_ref() }.unwrap_or_else(first)
 }
@@ -37,7 +39,8 @@ pub(super) fn shards() -> &'static Shards {
 #[cold]
 fn first() -> &'static Shards {
     let ours = wiped().unwrap_or_else(|| (&raw const RESERVE).cast_mut());
-    // Release: whoever finds the address finds the pages. Those that lost the race stay mapped, unused.
+    // Release: a thread that finds the address finds the pages. The pages of threads that lose the
+    // race stay mapped, unused.
     let _ = MAPPED.compare_exchange(
         core::ptr::null_mut(),
         ours,
@@ -50,12 +53,12 @@ fn first() -> &'static Shards {
 fn wiped() -> Option<*mut Shards> {
     let length = size_of::<Shards>().next_multiple_of(mem::PAGE);
     let pages = mem::map(length)?;
-    // SAFETY: `pages` is one whole mapping of this length, made just above; zeros are counters that
-    // have counted nothing.
+    // SAFETY: `pages` is one whole mapping of this length, made just above. Zeros are valid
+    // counters that have counted nothing.
     match unsafe { mem::wipe_on_fork(pages, length) } {
         Ok(()) => Some(pages.as_ptr().cast()),
         Err(_) => {
-            // SAFETY: `pages` is the mapping made just above. Its address is in no other place.
+            // SAFETY: `pages` is the mapping made just above. Its address is stored nowhere else.
             unsafe { mem::unmap(pages, length) };
             None
         }
@@ -66,7 +69,7 @@ impl Shards {
     #[inline]
     pub(super) fn add(&self, event: Event, count: u64) {
         let Shard(counters) = &self.0[here() % SHARDS];
-        // Relaxed: a number that orders nothing.
+        // Relaxed: only a number; it orders nothing.
         counters[event as usize].fetch_add(count, Ordering::Relaxed);
     }
 
@@ -77,9 +80,9 @@ impl Shards {
     }
 }
 
-/// A number that threads which run at the same time are not likely to share.
+/// A number that threads running at the same time are unlikely to share.
 fn here() -> usize {
-    /// Threads' stacks are further apart than this.
+    /// The stacks of threads are further apart than 2^16 bytes.
     const STACK: u32 = 16;
     current_cpu().map_or_else(
         || {

@@ -6,16 +6,16 @@ use core::time::Duration;
 use rustix::time::{ClockId, Timespec};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// The clock that a deadline is read against.
+/// The clock that a deadline is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Clock {
-    /// `CLOCK_MONOTONIC`: never set, does not run while the machine is suspended.
+    /// `CLOCK_MONOTONIC`: cannot be set, and does not run while the machine is suspended.
     Monotonic,
     /// `CLOCK_REALTIME`: wall-clock time; a deadline follows when the clock is set.
     Realtime,
 }
 
-/// An absolute time on one of the two clocks; a wait never ends early on its account.
+/// An absolute time on one of the two clocks. A deadline never ends a wait early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Deadline {
     pub(crate) clock: Clock,
@@ -25,11 +25,11 @@ pub struct Deadline {
     pub(crate) ender: Option<Ender>,
 }
 
-/// What brings a deadline forward to the moment: for a thread that is to leave its wait, whatever that is for.
+/// Brings a deadline forward to now, so that a thread leaves its wait, whatever it waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ender {
     pub(crate) by: &'static Interrupts,
-    /// Whether a request by another thread does, too.
+    /// Whether a request by another thread does so, too.
     pub(crate) hears_requests: bool,
 }
 
@@ -39,7 +39,7 @@ impl Ender {
     }
 }
 
-/// The same one.
+/// Equal if both fields are; `by` is compared by address.
 impl PartialEq for Ender {
     fn eq(&self, other: &Self) -> bool {
         core::ptr::eq(self.by, other.by) && self.hears_requests == other.hears_requests
@@ -59,8 +59,8 @@ const NANOS_PER_SECOND: u32 = 1_000_000_000;
 const NEVER: i64 = i64::MAX;
 
 impl Deadline {
-    /// The time `since_zero` after the clock's zero (boot, or 1970). Times beyond what the kernel can
-    /// hold are held at its maximum, some 292 billion years on.
+    /// The time `since_zero` after the clock's zero (boot, or 1970). Times beyond the kernel's
+    /// maximum, some 292 billion years from now, are clamped to it.
     pub fn at(clock: Clock, since_zero: Duration) -> Self {
         Self {
             clock,
@@ -70,7 +70,8 @@ impl Deadline {
         }
     }
 
-    /// The same, or never, unless its thread is to leave the wait: that brings it forward.
+    /// The same deadline, or never if there is none; brought forward if its thread is to leave the
+    /// wait.
     ///
     /// # Safety
     /// The deadline and its copies are used no longer than `by` is borrowed.
@@ -79,7 +80,7 @@ impl Deadline {
         by: &Interrupts,
         hears_requests: bool,
     ) -> Self {
-        // SAFETY: nobody follows it once `by` is gone, by this function's contract.
+        // SAFETY: the reference is not used once `by` is gone, by this function's contract.
         let by = unsafe { core::mem::transmute::<&Interrupts, &'static Interrupts>(by) };
         let (clock, seconds, nanoseconds) = match deadline {
             Some(deadline) => (deadline.clock, deadline.seconds, deadline.nanoseconds),
@@ -94,13 +95,13 @@ impl Deadline {
         }
     }
 
-    /// Whether it was brought forward, and has come.
+    /// Whether it has been brought forward, so that its time has come.
     #[inline]
     pub(crate) fn is_ended(&self) -> bool {
         self.ender.is_some_and(Ender::has_ended)
     }
 
-    /// What the kernel is to know of it: nothing of one that will not come by itself.
+    /// What the kernel is given: nothing if the deadline does not come by itself.
     #[inline]
     pub(crate) fn in_time(&self) -> Option<&Self> {
         (self.seconds != NEVER).then_some(self)
@@ -132,7 +133,7 @@ impl Deadline {
         (now.as_secs() as i64, now.subsec_nanos()) >= (self.seconds, self.nanoseconds)
     }
 
-    /// How long it is until then; zero if the time has come.
+    /// The time left until the deadline; zero if it has come.
     pub(crate) fn time_left(&self) -> Duration {
         let at = Duration::new(u64::try_from(self.seconds).unwrap_or(0), self.nanoseconds);
         at.saturating_sub(now(self.clock))
@@ -165,27 +166,28 @@ impl Deadline {
     }
 }
 
-/// An `Instant` is a time on the monotonic clock, of which the standard library tells only how far it is from another.
+/// An `Instant` is a time on the monotonic clock. The standard library reveals only how far it is
+/// from another.
 impl From<Instant> for Deadline {
     fn from(instant: Instant) -> Self {
         Self::after(instant.saturating_duration_since(Instant::now()))
     }
 }
 
-/// Time since the clock's zero. Through the vDSO: no system call where the machine has a usable
-/// clock source.
+/// Time since the clock's zero. Through the vDSO: no system call if the machine has a usable clock
+/// source.
 pub(crate) fn now(clock: Clock) -> Duration {
     let id = match clock {
         Clock::Monotonic => ClockId::Monotonic,
         Clock::Realtime => ClockId::Realtime,
     };
     let now = rustix::time::clock_gettime(id);
-    // Before 1970 by a clock set so; the monotonic clock is never negative.
+    // Negative if the clock was set to before 1970; the monotonic clock is never negative.
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
     Duration::new(seconds, now.tv_nsec as u32)
 }
 
-/// What CPU time all threads of this process have had. A system call.
+/// The CPU time that all threads of this process have used. A system call.
 #[cfg(not(loom))]
 pub(crate) fn process_cpu_time() -> Duration {
     let had = rustix::time::clock_gettime(ClockId::ProcessCPUTime);

@@ -1,8 +1,8 @@
-//! Settings from the environment, read without the heap and without `std`'s environment lock, since
-//! the first wait of a process may come from inside an allocator.
+//! Settings from the environment. They are read without the heap and without `std`'s environment
+//! lock, since the first wait of a process may come from inside an allocator.
 //!
-//! A program that runs with more rights than its caller has (setuid, file capabilities) is told nothing by an environment that the caller
-//! chose: `secure_getenv`.
+//! A program with more rights than its caller (setuid, file capabilities) ignores the environment
+//! that the caller chose: `secure_getenv`.
 
 use core::ffi::{CStr, c_char};
 
@@ -12,8 +12,8 @@ unsafe extern "C" {
 
 /// The environment variable `name` as an unsigned number; `None` if unset or not a number.
 ///
-/// Async-signal-safe as far as `secure_getenv` is: it only reads, and must not run while another thread
-/// changes the environment, which is the rule for every reader of it.
+/// Async-signal-safe as far as `secure_getenv` is: it only reads. It must not run while another
+/// thread changes the environment, as is true for every reader of it.
 pub(crate) fn number(name: &CStr) -> Option<u64> {
     // SAFETY: `name` is a C string. Nothing changes the environment while this call reads it: every
     // caller of `setenv` and `std::env::set_var` has promised that.
@@ -22,7 +22,7 @@ pub(crate) fn number(name: &CStr) -> Option<u64> {
         return None;
     }
     // SAFETY: not null, so it is a C string in the environment. It is read before this function
-    // returns, and until then nothing changes the environment, as said of the call.
+    // returns, and until then nothing changes the environment, as argued above.
     let value = unsafe { CStr::from_ptr(value) };
     value.to_str().ok()?.trim().parse().ok()
 }

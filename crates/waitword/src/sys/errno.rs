@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// An error number of the kernel's.
+/// An error number of the kernel.
 ///
 /// ```
 /// use waitword::door::Errno;
@@ -51,7 +51,7 @@ impl Errno {
         Self(rustix::io::Errno::from_raw_os_error(number))
     }
 
-    /// What the system calls return.
+    /// The error returned by a system call.
     #[inline]
     pub(super) fn of(error: rustix::io::Errno) -> Self {
         Self(error)

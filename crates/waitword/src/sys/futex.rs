@@ -1,5 +1,5 @@
-//! The kernel's futex: as the bed that our own sleepers lie on (safe, 32-bit words of our own), and as
-//! the whole of the matter for process-shared words (raw, the caller's addresses).
+//! The kernel's futex. Parked threads block on it (safe, on 32-bit words of our own), and it is the
+//! whole implementation for process-shared words (raw, on the caller's addresses).
 
 use super::Errno;
 use super::clock::{Clock, Deadline};
@@ -21,8 +21,8 @@ const WAKE_BITSET: usize = 10;
 const PRIVATE_FLAG: usize = 128;
 const CLOCK_REALTIME_FLAG: usize = 256;
 
-/// Sleeps while `word` holds `expected`, until a wake with one of `bits`, the deadline, or a signal.
-/// The word is one of ours: private to the process, never unmapped.
+/// Sleeps while `word` holds `expected`, until a wake with one of `bits`, the deadline, or a
+/// signal. The word is one of ours: private to the process, never unmapped.
 ///
 /// # Errors
 /// `EAGAIN`, `ETIMEDOUT`, `EINTR`.
@@ -43,14 +43,15 @@ pub(crate) fn wait(
 
 /// Wakes up to `count` sleepers of one of our own words that wait for one of `bits`.
 ///
-/// Failure means that nobody sleeps there: the word is mapped and aligned.
+/// Failure means that no thread sleeps there: the word is mapped and aligned.
 #[inline]
 pub(crate) fn wake(word: &AtomicU32, count: u32, bits: NonZeroU32) {
     let _ = kernel::wake_bitset(word, kernel::Flags::PRIVATE, count, bits);
 }
 
-/// Wakes everybody who sleeps on `first` or on `second`, both our own, and adds `change` to the second, whose
-/// value is never zero. False if the kernel cannot (a sandbox that knows only waits and wakes).
+/// Wakes all sleepers of `first` and `second`, both our own words, and adds `change` to `second`,
+/// whose value is never zero. False if the kernel cannot (a sandbox that allows only waits and
+/// wakes).
 pub(crate) fn wake_two(first: &AtomicU32, second: &AtomicU32, change: u32) -> bool {
     kernel::wake_op(
         first,
@@ -66,14 +67,14 @@ pub(crate) fn wake_two(first: &AtomicU32, second: &AtomicU32, change: u32) -> bo
     .is_ok()
 }
 
-/// Sleeps while `word`, which only this process uses, holds `expected`, until a wake, or `time` on
-/// its clock. Another thread may move the time: the kernel reads it as the call begins. A signal
-/// handler ends the call, whatever its flags, since there is a time.
+/// Sleeps while `word`, which only this process uses, holds `expected`, until a wake, or until
+/// `time` on its clock. Another thread may move the time: the kernel reads it when the call begins.
+/// A signal handler ends the call, whatever its flags, since there is a timeout.
 ///
-/// The word need not exist any more.
+/// The word may no longer exist.
 ///
 /// # Errors
-/// `EAGAIN`, also if the time is past; `ETIMEDOUT`, `EINTR`; `EFAULT` if the word is not mapped.
+/// `EAGAIN`, even if the time has passed; `ETIMEDOUT`, `EINTR`; `EFAULT` if the word is not mapped.
 #[inline]
 pub(crate) fn wait_by_time(
     word: *const AtomicU32,
@@ -100,8 +101,8 @@ pub(crate) fn wait_by_time(
     from_raw(answer).map(drop)
 }
 
-/// Wakes up to `count` of those who sleep by [`wait_by_time`]; how many. The word need not exist
-/// any more.
+/// Wakes up to `count` threads that sleep in [`wait_by_time`]; returns how many. The word may no
+/// longer exist.
 #[inline]
 pub(crate) fn wake_by_address(word: *const AtomicU32, count: u32) -> usize {
     let count = count.min(i32::MAX as u32);
@@ -117,7 +118,7 @@ pub(crate) fn wake_by_address(word: *const AtomicU32, count: u32) -> usize {
             u32::MAX as usize,
         )
     };
-    // Failure means that nobody sleeps there.
+    // Failure means that no thread sleeps there.
     from_raw(answer).unwrap_or(0)
 }
 
@@ -129,7 +130,7 @@ fn pointer<T>(value: Option<&T>) -> usize {
 /// FUTEX_WAIT_BITSET on a process-shared word.
 ///
 /// # Errors
-/// futex(2)'s.
+/// Those of futex(2).
 ///
 /// # Safety
 /// `word` is a mapped, aligned 32-bit word.
@@ -164,11 +165,11 @@ pub(crate) unsafe fn shared_wait(
 /// FUTEX_WAKE_BITSET on a process-shared word; wakes one even if `count` is 0 (the kernel's quirk).
 ///
 /// # Errors
-/// futex(2)'s.
+/// Those of futex(2).
 #[inline]
 pub(crate) fn shared_wake(word: *mut u32, count: u32, bits: u32) -> Result<usize, Errno> {
-    // SAFETY: to FUTEX_WAKE the address is only a key: the kernel looks up the page there, and
-    // answers `EFAULT` if there is none. It neither reads nor writes the word.
+    // SAFETY: for FUTEX_WAKE the address is only a key: the kernel looks up the page there, and
+    // returns `EFAULT` if there is none. It neither reads nor writes the word.
     from_raw(unsafe {
         syscall6(
             Sysno::futex,
@@ -182,9 +183,10 @@ pub(crate) fn shared_wake(word: *mut u32, count: u32, bits: u32) -> Result<usize
     })
 }
 
-/// A word of one of our own locks that the kernel's sleepers sleep on: 32 bits, or the low half of 64.
+/// A word of one of our own locks that threads sleep on in the kernel: 32 bits, or half of 64 (the
+/// low one).
 pub(crate) trait KernelWord {
-    /// Of the 32 bits. The word need not exist any more.
+    /// The address of the 32 bits. The word may no longer exist.
     fn address(word: *const Self) -> *mut u32;
 }
 
@@ -206,7 +208,7 @@ impl KernelWord for AtomicU64 {
 /// [`shared_wait`] on a lock's word.
 ///
 /// # Errors
-/// futex(2)'s.
+/// Those of futex(2).
 #[inline]
 pub(crate) fn word_wait<W: KernelWord>(
     word: &W,
@@ -222,7 +224,7 @@ pub(crate) fn word_wait<W: KernelWord>(
 /// [`waitv`] on one word of a lock.
 ///
 /// # Errors
-/// futex_waitv(2)'s.
+/// Those of futex_waitv(2).
 pub(crate) fn word_waitv<W: KernelWord>(
     word: &W,
     expected: u32,
@@ -242,7 +244,7 @@ pub(crate) fn word_waitv<W: KernelWord>(
 /// [`shared_requeue`] between words of locks.
 ///
 /// # Errors
-/// futex(2)'s.
+/// Those of futex(2).
 #[inline]
 pub(crate) fn word_requeue<W: KernelWord, V: KernelWord>(
     from: &W,
@@ -259,7 +261,7 @@ pub(crate) fn word_requeue<W: KernelWord, V: KernelWord>(
 /// FUTEX_REQUEUE, or FUTEX_CMP_REQUEUE if there is an expected value, between process-shared words.
 ///
 /// # Errors
-/// futex(2)'s.
+/// Those of futex(2).
 ///
 /// # Safety
 /// `from` is a mapped, aligned 32-bit word if a value is expected there.
@@ -294,7 +296,7 @@ pub(crate) unsafe fn shared_requeue(
 /// FUTEX_WAKE_OP between process-shared words; each count of 0 wakes one (the kernel's quirk).
 ///
 /// # Errors
-/// futex(2)'s.
+/// Those of futex(2).
 ///
 /// # Safety
 /// `second` is a mapped, aligned, writable 32-bit word that is used by atomic operations only.
@@ -306,7 +308,7 @@ pub(crate) unsafe fn shared_wake_op(
     second_count: u32,
     packed_op: u32,
 ) -> Result<usize, Errno> {
-    // SAFETY: the kernel changes the second word, in one atomic step; that one is mapped, writable,
+    // SAFETY: the kernel changes the second word in one atomic step. That word is mapped, writable,
     // and used by atomic operations only, by this function's contract. The first address is only a
     // key.
     from_raw(unsafe {
@@ -322,13 +324,13 @@ pub(crate) unsafe fn shared_wake_op(
     })
 }
 
-/// futex(2) as it is, for what the door passes on.
+/// futex(2) unchanged, for calls that the raw futex interface forwards.
 ///
 /// # Errors
-/// futex(2)'s.
+/// Those of futex(2).
 ///
 /// # Safety
-/// Whatever futex(2) demands of these arguments.
+/// Everything that futex(2) requires of these arguments.
 #[inline]
 pub(crate) unsafe fn raw(arguments: [usize; 6]) -> Result<usize, Errno> {
     let [word, op, value, timeout, second, value3] = arguments;
@@ -336,13 +338,14 @@ pub(crate) unsafe fn raw(arguments: [usize; 6]) -> Result<usize, Errno> {
     from_raw(unsafe { syscall6(Sysno::futex, word, op, value, timeout, second, value3) })
 }
 
-/// One of the futex2 family (Linux 6.7; futex_waitv 5.16) as it is, for what the door passes on.
+/// A call of the futex2 family (Linux 6.7; futex_waitv 5.16) unchanged, for calls that the raw
+/// futex interface forwards.
 ///
 /// # Errors
-/// The call's own; `ENOSYS` if the kernel lacks it.
+/// Those of the call; `ENOSYS` if the kernel lacks it.
 ///
 /// # Safety
-/// Whatever the call demands of these arguments.
+/// Everything that the call requires of these arguments.
 #[inline]
 pub(crate) unsafe fn futex2(call: Futex2, arguments: [usize; 6]) -> Result<usize, Errno> {
     // These numbers are the same on every architecture.
@@ -353,8 +356,7 @@ pub(crate) unsafe fn futex2(call: Futex2, arguments: [usize; 6]) -> Result<usize
         Futex2::Requeue => Sysno::futex_requeue,
     };
     let [a, b, c, d, e, f] = arguments;
-    // SAFETY: forwards this function's own contract, which speaks of the call that `number` stands
-    // for.
+    // SAFETY: forwards this function's own contract, which refers to the call with this `number`.
     from_raw(unsafe { syscall6(number, a, b, c, d, e, f) })
 }
 
@@ -375,16 +377,16 @@ pub struct Waitv {
     pub val: u64,
     /// The address of the word.
     pub uaddr: u64,
-    /// Size and kind of the word: [`door::SIZE_U32`](crate::door::SIZE_U32) and its like.
+    /// Size and kind of the word: [`door::SIZE_U32`](crate::door::SIZE_U32) and the like.
     pub flags: u32,
     /// Zero.
     pub reserved: u32,
 }
 
-/// futex_waitv(2): sleeps until one of these words is woken; its index.
+/// futex_waitv(2): sleeps until one of these words is woken; returns its index.
 ///
 /// # Errors
-/// The call's own; `ENOSYS` before Linux 5.16.
+/// Those of the call; `ENOSYS` before Linux 5.16.
 ///
 /// # Safety
 /// Every entry names a mapped, aligned word.
@@ -413,7 +415,7 @@ pub(crate) unsafe fn waitv(entries: &[Waitv], deadline: Option<&Deadline>) -> Re
     })
 }
 
-/// Kernels that this machine does not run, for tests of what happens there.
+/// Simulates kernels other than the running one, for tests of their behaviour.
 #[cfg(test)]
 pub(crate) mod pretend {
     use core::sync::atomic::AtomicBool;

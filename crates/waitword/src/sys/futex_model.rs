@@ -1,5 +1,6 @@
-//! The kernel's futex as loom and shuttle see it: sleepers of all words in one queue, behind one mutex and one condition. They are told
-//! apart by their words, counted and moved as the kernel does; nobody is woken for no reason.
+//! The kernel's futex for loom and shuttle: the sleepers of all words in one queue, behind one
+//! mutex and one condition variable. They are distinguished by their words, and counted and moved
+//! as in the kernel. There are no spurious wake-ups.
 
 use super::clock::{Clock, Deadline};
 use super::moving_time::Time;
@@ -11,7 +12,7 @@ use core::num::NonZeroU32;
 
 pub(crate) const ANY_BIT: NonZeroU32 = NonZeroU32::MAX;
 
-/// Sleeps while `word` holds `expected`; a deadline has always passed.
+/// Sleeps while `word` holds `expected`. Every deadline has already passed.
 pub(crate) fn wait(
     word: &AtomicU32,
     expected: u32,
@@ -21,12 +22,12 @@ pub(crate) fn wait(
     word_wait(word, expected, bits.get(), deadline)
 }
 
-/// Wakes up to `count` of those who sleep on the word with one of `bits`.
+/// Wakes up to `count` threads that sleep on the word with one of `bits`.
 pub(crate) fn wake(word: &AtomicU32, count: u32, bits: NonZeroU32) {
     let _ = shared_wake(KernelWord::address(word), count, bits.get());
 }
 
-/// Counts on `second` and wakes all who sleep on either.
+/// Adds `change` to `second` and wakes all sleepers of both words.
 pub(crate) fn wake_two(first: &AtomicU32, second: &AtomicU32, change: u32) -> bool {
     second.fetch_add(change, Ordering::SeqCst);
     wake(first, u32::MAX, ANY_BIT);
@@ -34,9 +35,10 @@ pub(crate) fn wake_two(first: &AtomicU32, second: &AtomicU32, change: u32) -> bo
     true
 }
 
-/// A word of one of our own locks that the kernel's sleepers sleep on: 32 bits, or the low half of 64.
+/// A word of one of our own locks that threads sleep on in the kernel: 32 bits, or half of 64 (the
+/// low one).
 pub(crate) trait KernelWord {
-    /// What tells it from others.
+    /// The address that identifies the word.
     fn address(word: *const Self) -> *mut u32;
 
     fn value(&self) -> u32;
@@ -62,7 +64,7 @@ impl KernelWord for AtomicU64 {
     }
 }
 
-/// Sleepers on words of locks, which are told apart, counted and moved, as the kernel does.
+/// Sleepers on words of locks. They are distinguished, counted and moved as in the kernel.
 struct Sleepers {
     queue: Vec<Sleeper>,
     next_ticket: usize,
@@ -76,7 +78,7 @@ struct Sleeper {
 }
 
 impl Sleepers {
-    /// Takes up to `count` out who sleep on `word` with one of `bits`, in order.
+    /// Takes out, in order, up to `count` threads that sleep on `word` with one of `bits`.
     fn take(&mut self, word: *mut u32, count: u32, bits: u32) -> Vec<Sleeper> {
         let mut taken = Vec::new();
         self.queue.retain(|sleeper| {
@@ -98,7 +100,7 @@ crate::checker::lazy_static! {
     };
 }
 
-/// Sleeps while `word` is `expected`; a deadline has always passed.
+/// Sleeps while `word` is `expected`. Every deadline has already passed.
 pub(crate) fn word_wait<W: KernelWord>(
     word: &W,
     expected: u32,
@@ -138,10 +140,10 @@ pub(crate) fn wait_by_time(
     let me = tid();
     // A handler that runs before the call does not end it.
     handles_signal(me);
-    // Read before it stands in the queue, as in the kernel.
+    // Read before the thread is queued, as in the kernel.
     let is_never = time.is_never();
     let mut sleepers = SLEEPERS.0.lock().unwrap();
-    // SAFETY: no scene of a model frees the word.
+    // SAFETY: no model frees the word.
     if unsafe { &*word }.value() != expected {
         return Err(Errno::AGAIN);
     }
@@ -168,24 +170,24 @@ pub(crate) fn wait_by_time(
     }
 }
 
-/// Wakes up to `count` of those who sleep on the word; how many.
+/// Wakes up to `count` threads that sleep on the word; returns how many.
 pub(crate) fn wake_by_address(word: *const AtomicU32, count: u32) -> usize {
     shared_wake(KernelWord::address(word), count, u32::MAX).unwrap_or(0)
 }
 
 crate::checker::lazy_static! {
-    /// Which thread a signal has been sent to, of which it has not run the handler yet; 0: none.
+    /// The thread that a signal has been sent to and that has not run the handler yet; 0: none.
     static ref SIGNALLED: Mutex<u32> = Mutex::new(0);
 }
 
-/// Sends a signal to a thread. Its handler ends [`wait_by_time`] only.
+/// Sends a signal to a thread. Its handler ends only [`wait_by_time`].
 pub(crate) fn signal(tid: u32) {
     let _sleepers = SLEEPERS.0.lock().unwrap();
     *SIGNALLED.lock().unwrap() = tid;
     SLEEPERS.1.notify_all();
 }
 
-/// Runs the handler if a signal has come; whether one has.
+/// Runs the handler if a signal has arrived; returns whether one had.
 fn handles_signal(tid: u32) -> bool {
     let mut signalled = SIGNALLED.lock().unwrap();
     let is_for_me = *signalled == tid;
@@ -203,14 +205,16 @@ pub(crate) fn word_waitv<W: KernelWord>(
     word_wait(word, expected, u32::MAX, Some(deadline))
 }
 
-/// Wakes up to `count` of those who sleep on the word with one of `bits`, in order; how many.
+/// Wakes, in order, up to `count` threads that sleep on the word with one of `bits`; returns how
+/// many.
 pub(crate) fn shared_wake(word: *mut u32, count: u32, bits: u32) -> Result<usize, Errno> {
     let woken = SLEEPERS.0.lock().unwrap().take(word, count, bits).len();
     SLEEPERS.1.notify_all();
     Ok(woken)
 }
 
-/// Wakes up to `wake` who sleep on `from`, and moves up to `moved` of the others to `to`; how many of both.
+/// Wakes up to `wake` threads that sleep on `from`, and moves up to `moved` of the rest to `to`;
+/// returns the sum of both.
 pub(crate) fn word_requeue<W: KernelWord, V: KernelWord>(
     from: &W,
     to: &V,

@@ -1,8 +1,8 @@
-//! The kernel's priority-inheriting futexes: the calls of futex(2) that put a thread's number into a word and
-//! lend its owner the priority of the highest of those who wait for it.
+//! The kernel's priority-inheriting futexes: the calls of futex(2) that store a thread's number in
+//! a word, and lend the word's owner the highest priority among its waiters.
 //!
-//! The kernel knows two worlds here as everywhere: `private` says that only threads of this process use
-//! the word. Words are the caller's; the kernel changes them atomically.
+//! As for all futexes, `private` means that only threads of this process use the word. Words are
+//! the caller's; the kernel changes them atomically.
 
 use super::Errno;
 use super::clock::{Clock, Deadline, now};
@@ -19,11 +19,12 @@ fn flags(private: bool) -> kernel::Flags {
     }
 }
 
-/// FUTEX_LOCK_PI, or FUTEX_LOCK_PI2 where the deadline is on the monotonic clock: takes the word, or sleeps
-/// until it is handed over.
+/// FUTEX_LOCK_PI, or FUTEX_LOCK_PI2 if the deadline is on the monotonic clock: takes the word, or
+/// sleeps until it is handed off.
 ///
 /// # Errors
-/// `EDEADLK`, `ESRCH`, `ETIMEDOUT`, `EAGAIN`, `EPERM`, `EINVAL`, `ENOMEM`, `ENOSYS`: see `lock/pi.rs`.
+/// `EDEADLK`, `ESRCH`, `ETIMEDOUT`, `EAGAIN`, `EPERM`, `EINVAL`, `ENOMEM`, `ENOSYS`: see
+/// `lock/pi.rs`.
 pub(crate) fn lock(
     word: &AtomicU32,
     private: bool,
@@ -40,11 +41,11 @@ pub(crate) fn lock(
     }
 }
 
-/// [`lock`] until `time`, which may be moved meanwhile: a call that a signal handler interrupts begins anew, and reads it
-/// anew.
+/// [`lock`] until `time`, which may be moved meanwhile: a call that a signal handler interrupts
+/// restarts and reads the time again.
 ///
 /// # Errors
-/// As [`lock`]. `ENOSYS`: the kernel knows the wall clock only.
+/// As for [`lock`]. `ENOSYS`: the kernel knows only the wall clock.
 pub(crate) fn lock_by_time(
     word: &AtomicU32,
     private: bool,
@@ -55,7 +56,7 @@ pub(crate) fn lock_by_time(
     const LOCK_PI2: usize = 13;
     const PRIVATE_FLAG: usize = 128;
     let operation = match clock {
-        // Never is never on every clock.
+        // "Never" is the same on every clock.
         Clock::Realtime => LOCK_PI,
         Clock::Monotonic if time.is_never() => LOCK_PI,
         Clock::Monotonic => LOCK_PI2,
@@ -79,7 +80,7 @@ fn lock_monotonic(
     flags: kernel::Flags,
     deadline: &Deadline,
 ) -> Result<(), Errno> {
-    /// Before Linux 5.14, or in a sandbox. Relaxed: at worst somebody asks once more.
+    /// Before Linux 5.14, or in a sandbox. Relaxed: at worst a thread tries once more.
     static WITHOUT_LOCK_PI2: AtomicBool = AtomicBool::new(false);
     #[cfg(test)]
     if pretend::WITHOUT_LOCK_PI2.load(Ordering::Relaxed) {
@@ -94,8 +95,8 @@ fn lock_monotonic(
     lock_by_wall_clock(word, flags, deadline)
 }
 
-/// A monotonic deadline on a kernel that knows the wall clock only. If that is set back meanwhile, the
-/// call lasts longer by as much; never shorter.
+/// A monotonic deadline on a kernel that knows only the wall clock. If that is set back meanwhile,
+/// the call lasts longer by as much; it never ends early.
 fn lock_by_wall_clock(
     word: &AtomicU32,
     flags: kernel::Flags,
@@ -114,18 +115,18 @@ fn lock_by_wall_clock(
     }
 }
 
-/// FUTEX_TRYLOCK_PI: takes the word if that needs no waiting; for words whose owner is gone, which only the kernel
-/// can take.
+/// FUTEX_TRYLOCK_PI: takes the word if that needs no waiting. For words whose owner is gone, which
+/// only the kernel can take.
 ///
 /// # Errors
-/// `EAGAIN` if somebody holds it; as [`lock`].
+/// `EAGAIN` if another thread holds it; otherwise as for [`lock`].
 pub(crate) fn try_lock(word: &AtomicU32, private: bool) -> Result<(), Errno> {
     kernel::trylock_pi(word, flags(private))
         .map(drop)
         .map_err(Errno::of)
 }
 
-/// FUTEX_UNLOCK_PI: hands the word to the highest of its waiters, or frees it.
+/// FUTEX_UNLOCK_PI: hands the word off to the waiter with the highest priority, or frees it.
 ///
 /// # Errors
 /// `EPERM` if the caller is not the owner; `EAGAIN`, `EINVAL`.
@@ -133,7 +134,7 @@ pub(crate) fn unlock(word: &AtomicU32, private: bool) -> Result<(), Errno> {
     kernel::unlock_pi(word, flags(private)).map_err(Errno::of)
 }
 
-/// Kernels that this machine does not run, for tests of what happens there.
+/// Simulates kernels other than the running one, for tests of their behaviour.
 #[cfg(test)]
 pub(crate) mod pretend {
     use core::sync::atomic::AtomicBool;

@@ -1,7 +1,8 @@
-//! The kernel's priority-inheriting futexes as loom sees them: a queue for all words behind one mutex, each
-//! waiter told apart, so that a hand-over reaches the one that it is for and nobody else.
+//! The kernel's priority-inheriting futexes for loom: one queue for all words, behind one mutex.
+//! Waiters are distinguished, so that a hand-off reaches exactly the waiter it is for.
 //!
-//! Priorities are not modelled: who came first is served first. A deadline has always passed.
+//! Priorities are not modelled: waiters are served in order of arrival. Every deadline has already
+//! passed.
 
 use super::clock::Deadline;
 use super::tid::tid;
@@ -13,7 +14,7 @@ const WAITERS: u32 = 0x8000_0000;
 const OWNER_DIED: u32 = 0x4000_0000;
 const TID_MASK: u32 = 0x3fff_ffff;
 
-/// Who waits, and on the word at which address.
+/// A waiter's number, and the address of the word it waits on.
 struct Waiter {
     tid: u32,
     address: usize,
@@ -27,14 +28,15 @@ fn address(word: &AtomicU32) -> usize {
     (&raw const *word).addr()
 }
 
-/// Sleeps until no longer among the waiters, which is to say, until owner.
+/// Sleeps until this thread is no longer among the waiters, that is, until it is the owner.
 fn sleep(mut waiters: MutexGuard<'_, Vec<Waiter>>, me: u32) {
     while waiters.iter().any(|waiter| waiter.tid == me) {
         waiters = KERNEL.1.wait(waiters).unwrap();
     }
 }
 
-/// Makes `tid` the owner if there is none; otherwise marks the word. Whether it is the owner.
+/// Makes `tid` the owner if there is none; otherwise marks the word. Returns whether it is the
+/// owner.
 fn take(word: &AtomicU32, tid: u32, contended: bool) -> bool {
     loop {
         let seen = word.load(Ordering::Relaxed);

@@ -1,32 +1,32 @@
-//! Which generation of forks this process is: what a lock's word says of *threads that are awake* holds in
-//! one generation only, since a forked child has one thread.
+//! The fork generation of this process. A lock's word may record that *threads are awake*. That
+//! holds in one generation only, since a forked child has one thread.
 //!
-//! The kernel zeroes a page of ours in the child of any kind of fork (`MADV_WIPEONFORK`); whoever finds the zero
-//! there begins the next generation. Where the kernel refuses that, a handler of `pthread_atfork`
-//! does it (`fork.rs`).
+//! The kernel zeroes a page of ours in the child of any kind of fork (`MADV_WIPEONFORK`). A thread
+//! that finds the zero there begins the next generation. If the kernel refuses that, a handler of
+//! `pthread_atfork` zeroes a word instead (`fork.rs`).
 
 use super::{fork, mem};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// The page that is wiped; null until first asked for.
+/// The page that is wiped; null until first needed.
 static PAGE: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
-/// The last number that was used up for a generation, in this process or an ancestor: it stands
-/// here before it stands in the page.
+/// The last number that was used up for a generation, in this process or an ancestor. A number is
+/// stored here before it is stored in the page.
 static LAST: AtomicU32 = AtomicU32::new(0);
-/// Stands in for the page where there is none; the fork handler zeroes it.
+/// Replaces the page if there is none; the fork handler zeroes it.
 static UNWIPED: AtomicU32 = AtomicU32::new(0);
 
-/// The generation: another number than that of any ancestor but for those of some 2^32 forks ago.
-/// Its low byte is never 0, and differs from those of the last 254 ancestors. (Of fewer, where
-/// threads have begun a generation at the same moment: each of them uses up a number.)
+/// The generation: a number that differs from that of every ancestor, except those of some 2^32
+/// forks ago. Its low byte is never 0, and differs from those of the last 254 ancestors. (Of fewer
+/// if threads have begun a generation at the same moment: each of them uses up a number.)
 #[inline]
 pub(crate) fn generation() -> u32 {
     // Acquire: the page is mapped before its address is known.
     // SAFETY: null, the static `UNWIPED`, or a page that is mapped and zeroed before its address is
     // stored and never unmapped after. A word there is only used as an atomic; the kernel zeroes it
-    // in children only, before they run.
+    // only in children, before they run.
     match unsafe { PAGE.load(Ordering::Acquire).as_ref() } {
-        // Relaxed: the number is all there is to it.
+        // Relaxed: only the number itself matters.
         Some(page) => match page.load(Ordering::Relaxed) {
             0 => begin(page),
             generation => generation,
@@ -50,7 +50,7 @@ fn begin(page: &AtomicU32) -> u32 {
     // least this one in `LAST`. (The read need not acquire: fork is a barrier.)
     match page.compare_exchange(0, next, Ordering::Release, Ordering::Relaxed) {
         Ok(_) => next,
-        // Another thread of this process began it. The number from here is nobody's.
+        // Another thread of this process began it. Our number stays unused.
         Err(generation) => generation,
     }
 }
@@ -66,7 +66,8 @@ fn first() -> u32 {
         fork::register();
         (&raw const UNWIPED).cast_mut()
     });
-    // Release: whoever finds the address finds the page. One that lost the race stays mapped, unused.
+    // Release: a thread that finds the address finds the page. A page that lost the race stays
+    // mapped, unused.
     let _ = PAGE.compare_exchange(
         core::ptr::null_mut(),
         page,
@@ -76,7 +77,8 @@ fn first() -> u32 {
     generation()
 }
 
-/// A page that the kernel zeroes in children; `None` if memory is short or the kernel does not.
+/// A page that the kernel zeroes in children; `None` if memory is short or the kernel does not zero
+/// it.
 fn wiped_page() -> Option<*mut AtomicU32> {
     let page = mem::map(mem::PAGE)?;
     // SAFETY: `page` is one whole mapping of this length, made just above. Zero is a valid state:
@@ -84,7 +86,7 @@ fn wiped_page() -> Option<*mut AtomicU32> {
     match unsafe { mem::wipe_on_fork(page, mem::PAGE) } {
         Ok(()) => Some(page.as_ptr().cast()),
         Err(_) => {
-            // SAFETY: `page` is the mapping made just above. Its address is in no other place.
+            // SAFETY: `page` is the mapping made just above. No other place has its address.
             unsafe { mem::unmap(page, mem::PAGE) };
             None
         }
@@ -92,14 +94,14 @@ fn wiped_page() -> Option<*mut AtomicU32> {
 }
 
 /// Whether `check` holds in a child of `fork`. It must not allocate, nor take a lock that another
-/// thread may hold: the child has the calling thread only.
+/// thread may hold: the child has only the calling thread.
 #[cfg(test)]
 pub(crate) fn ends_well(check: impl FnOnce() -> bool) -> bool {
     // SAFETY: the child runs `check`, which does not need the other threads, and exits.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {
-        // SAFETY: ends the child without running anything of the parent's.
+        // SAFETY: ends the child without running any of the parent's exit handlers.
         unsafe { libc::_exit(i32::from(!check())) };
     }
     let mut status = 0;
@@ -131,7 +133,7 @@ mod tests {
         }
         for last in [0xfd, u32::MAX - 3] {
             in_child(|| {
-                // Before this child has asked.
+                // Before this child has asked for its generation.
                 LAST.store(last, Ordering::Relaxed);
                 descend(6, 0)
             });
@@ -139,12 +141,13 @@ mod tests {
     }
 
     /// A thread that reads the number may fork before the one that wrote it executes another
-    /// instruction; a child that found an older number in `LAST` would begin with its parent's.
+    /// instruction. If a child then found an older number in `LAST`, it would begin with its
+    /// parent's.
     #[test]
     fn a_number_is_used_up_before_a_thread_can_read_it() {
         let parents = generation();
         let page = PAGE.load(Ordering::Relaxed);
-        // SAFETY: the child has itself traced, reads and writes some words, and exits.
+        // SAFETY: the child lets itself be traced, reads and writes some words, and exits.
         let child = unsafe { libc::fork() };
         assert!(child >= 0);
         if child == 0 {
@@ -176,7 +179,7 @@ mod tests {
             if now != 0 && now != last {
                 early.get_or_insert((step, now, last));
             }
-            // SAFETY: the child is stopped, and goes on for one instruction.
+            // SAFETY: the child is stopped, and continues for one instruction.
             unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, child, 0, 0) };
         }
         assert!(begun_after > Some(1), "{begun_after:?}");

@@ -1,11 +1,11 @@
-//! What ends one thread's waits before their time: the words that say so. How they are used:
-//! `park/interrupt.rs`, and `lock/interrupter.rs` for waits in the kernel.
+//! The words through which one thread's waits are ended before their time. Their use is described
+//! in `park/interrupt.rs`, and in `lock/interrupter.rs` for waits in the kernel.
 //!
 //! | word | written by |
 //! |------|------------|
 //! | `requested` | any thread: the wait is to end |
-//! | `leaving` | a signal handler of the thread itself, which wants to leave the function that it interrupted |
-//! | `parker`, `time`, `tid` | the thread: where it sleeps. An interrupter moves `time` to the past |
+//! | `leaving` | a signal handler on the thread, to leave the function that it interrupted |
+//! | `parker`, `time`, `tid` | the thread: where it sleeps (an interrupter moves `time`) |
 
 use super::moving_time::Time;
 use crate::atomic::{AtomicU32, Ordering};
@@ -13,7 +13,7 @@ use crate::atomic::{AtomicU32, Ordering};
 const NOT_ASKED: u32 = 0;
 const ASKED: u32 = 1;
 
-/// How one thread's waits are reached.
+/// The state through which one thread's waits are interrupted.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     requested: AtomicU32,
@@ -26,7 +26,7 @@ pub(crate) struct Interrupts {
     pub(crate) time: Time,
 }
 
-/// What was known of a wait that a signal handler has interrupted, while it waits itself.
+/// The state of a wait that a signal handler has interrupted, saved while the handler waits itself.
 #[derive(Clone, Copy, Debug)]
 pub struct SetAside {
     leaving: bool,
@@ -45,7 +45,7 @@ impl Interrupts {
         }
     }
 
-    /// The same for a model, in which atomics are not made in constants.
+    /// The same for a model, in which atomics cannot be made in constants.
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Self {
@@ -57,25 +57,25 @@ impl Interrupts {
         }
     }
 
-    /// Asks. Its place among what follows is the caller's to see to.
+    /// Makes the request. The caller must order it before what follows.
     pub(crate) fn ask(&self) {
         // Relaxed: a fence follows.
         self.requested.store(ASKED, Ordering::Relaxed);
     }
 
-    /// Says whether the thread leaves. For itself and its own signal handlers.
+    /// Sets whether the thread leaves. For the thread itself and its own signal handlers.
     pub(crate) fn set_leaving(&self, leaving: bool) {
         // Relaxed: it is read by the same thread.
         self.leaving.store(leaving.into(), Ordering::Relaxed);
     }
 
-    /// Whether another thread has asked, and was not heard yet.
+    /// Whether another thread has made a request that is not cleared yet.
     pub(crate) fn is_asked(&self) -> bool {
-        // Relaxed: what comes first is told by the fences, and by `calls` (`park/interrupt.rs`).
+        // Relaxed: the fences, and `calls`, determine the order (`park/interrupt.rs`).
         self.requested.load(Ordering::Relaxed) != NOT_ASKED
     }
 
-    /// Whether it leaves.
+    /// Whether the thread leaves.
     pub(crate) fn is_leaving(&self) -> bool {
         // Relaxed: it is written by the same thread.
         self.leaving.load(Ordering::Relaxed) != 0
@@ -86,16 +86,17 @@ impl Interrupts {
         self.is_asked() || self.is_leaving()
     }
 
-    /// Nobody has asked.
+    /// Clears the request.
     pub(crate) fn clear(&self) {
-        // Relaxed: the thread looks next whether it was asked.
+        // Relaxed: the thread checks next whether it was asked.
         self.requested.store(NOT_ASKED, Ordering::Relaxed);
     }
 
-    /// Sets aside what the function that a signal handler has interrupted needs.
+    /// Saves the state of the wait that a signal handler has interrupted, for the handler's own
+    /// wait.
     pub(crate) fn set_aside(&self) -> SetAside {
-        // Relaxed, all of them, here and below: of this thread; who interrupts it wakes it for
-        // nothing at worst.
+        // Relaxed, all accesses here and below: the thread's own state. At worst an interrupter
+        // wakes it for nothing.
         let aside = SetAside {
             leaving: self.is_leaving(),
             parker: self.parker.load(Ordering::Relaxed),
@@ -104,7 +105,7 @@ impl Interrupts {
         aside
     }
 
-    /// The handler's own wait is over.
+    /// Restores the saved state: the handler's own wait is over.
     pub(crate) fn take_up(&self, aside: SetAside) {
         // Relaxed: see `set_aside`. (Release for the parker, as where it was first stored.)
         self.parker.store(aside.parker, Ordering::Release);

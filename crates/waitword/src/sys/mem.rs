@@ -1,4 +1,4 @@
-//! Memory for the table and the parkers: straight from mmap, zeroed, never freed once published.
+//! Memory for the table and the parkers: directly from mmap, zeroed, never freed once published.
 
 use crate::sys::Errno;
 use core::ptr::NonNull;
@@ -8,8 +8,8 @@ pub(crate) const PAGE: usize = 4096;
 
 /// `length` zeroed bytes, page-aligned; `None` if memory is short.
 pub(crate) fn map(length: usize) -> Option<NonNull<u8>> {
-    // SAFETY: a new private anonymous mapping at an address of the kernel's choice: no memory that
-    // is in use changes.
+    // SAFETY: a new private anonymous mapping at an address of the kernel's choice: it changes no
+    // memory in use.
     let address = unsafe {
         rustix::mm::mmap_anonymous(
             core::ptr::null_mut(),
@@ -21,7 +21,7 @@ pub(crate) fn map(length: usize) -> Option<NonNull<u8>> {
     NonNull::new(address.ok()?.cast())
 }
 
-/// Gives back a mapping that nobody else has seen.
+/// Unmaps a mapping that no other thread has seen.
 ///
 /// # Safety
 /// `address` and `length` are those of one [`map`], and no reference into it is left.
@@ -32,16 +32,17 @@ pub(crate) unsafe fn unmap(address: NonNull<u8>, length: usize) {
     debug_assert!(result.is_ok());
 }
 
-/// Has the kernel zero this memory in every forked child (Linux 4.14, `MADV_WIPEONFORK`).
+/// Makes the kernel zero this memory in every forked child (Linux 4.14, `MADV_WIPEONFORK`).
 ///
 /// # Errors
-/// `EINVAL` on a kernel (or emulator) that does not know it.
+/// `EINVAL` on a kernel (or emulator) that does not support it.
 ///
 /// # Safety
-/// The range lies in one [`map`], whole pages, and all zeros is a valid state of what is kept there.
+/// The range consists of whole pages of one [`map`], and all zeros is a valid state of its
+/// contents.
 pub(crate) unsafe fn wipe_on_fork(address: NonNull<u8>, length: usize) -> Result<(), Errno> {
     // SAFETY: forwards this function's own contract. The advice changes nothing in this process:
-    // only a forked child finds the range zeroed, which is a valid state of it.
+    // only a forked child finds the range zeroed, which is a valid state.
     unsafe { rustix::mm::madvise(address.as_ptr().cast(), length, Advice::LinuxWipeOnFork) }
         .map_err(Errno::of)
 }

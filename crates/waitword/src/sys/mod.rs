@@ -1,13 +1,14 @@
 //! Every system call, and what this machine and kernel offer. No policy.
 //!
-//! Calls go to the kernel directly (`rustix`'s own backend, and `syscalls` for what `rustix` lacks), never
-//! through the C library's `syscall`: a preloaded library may have replaced that, and a handler or an
-//! allocator may be running above us. None of these functions touches `errno` or the heap.
+//! Calls go to the kernel directly (`rustix`'s own backend, and `syscalls` for those that `rustix`
+//! lacks), never through the C library's `syscall`: a preloaded library may have replaced that, and
+//! the caller may be a signal handler or an allocator. None of these functions touches `errno` or
+//! the heap.
 //!
-//! The calls are `#[inline]`, and so is every step from them up to the operation: on processors whose kernels
-//! flush the return predictor, each `ret` between a system call and its caller costs about as
-//! much again as the call itself (100 ns on an EPYC of 2026; `waitword bench shared` shows `futex(2)`
-//! called and inlined).
+//! The calls are `#[inline]`, and so is every step from them up to the operation. On processors
+//! whose kernels flush the return predictor, each `ret` between a system call and its caller costs
+//! about as much again as the call itself (100 ns on an EPYC of 2026; `waitword bench shared` shows
+//! `futex(2)` called and inlined).
 
 #[cfg(not(loom))]
 pub(crate) mod futex;
@@ -50,7 +51,7 @@ pub(crate) mod tid;
 
 pub use errno::Errno;
 
-/// A raw system call's result in the type that the rest of the crate speaks.
+/// A raw system call's result in the crate's own error type.
 #[cfg(not(loom))]
 #[inline]
 fn from_raw(result: Result<usize, syscalls::Errno>) -> Result<usize, Errno> {

@@ -1,9 +1,11 @@
-//! A time at which a wait in the kernel ends, and which another thread may move to the past meanwhile.
+//! A time at which a wait in the kernel ends, and which another thread may move to the past
+//! meanwhile.
 
 use super::clock::Deadline;
 use crate::atomic::{AtomicI64, Ordering};
 
-/// A `timespec` as the kernel reads it. A wait that is begun anew because a signal handler ran reads it anew.
+/// A `timespec` as the kernel reads it. A wait that restarts because a signal handler ran reads it
+/// again.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Time {
@@ -11,7 +13,7 @@ pub(crate) struct Time {
     nanoseconds: AtomicI64,
 }
 
-/// By either clock, whatever the nanoseconds.
+/// On either clock, whatever the nanoseconds.
 const PAST: i64 = 0;
 
 impl Time {
@@ -38,7 +40,7 @@ impl Time {
         time
     }
 
-    /// Is that from now on.
+    /// Sets the time.
     pub(crate) fn set(&self, deadline: Option<&Deadline>) {
         let (seconds, nanoseconds) = match deadline {
             Some(deadline) => (deadline.seconds, deadline.nanoseconds),
@@ -47,11 +49,11 @@ impl Time {
         // Relaxed: the kernel reads both later, on this thread.
         self.nanoseconds
             .store(nanoseconds.into(), Ordering::Relaxed);
-        // Release: who moves it sees what was written before.
+        // Release: a thread that moves the time sees what was written before.
         self.seconds.store(seconds, Ordering::Release);
     }
 
-    /// Is past from now on; whether it was not before.
+    /// Moves the time to the past; returns whether it was not already past.
     pub(crate) fn move_to_the_past(&self) -> bool {
         // Acquire: see `set`.
         self.seconds.swap(PAST, Ordering::Acquire) != PAST

@@ -1,9 +1,9 @@
-//! NUMA nodes: which ones there are, which one we run on, and memory placed on one.
+//! NUMA nodes: which ones exist, which one this thread runs on, and placement of memory on a node.
 
 use core::ops::Range;
 
-/// The nodes that a process may use, by number: those below 64. Nodes with higher numbers are served by the
-/// memory of the others.
+/// The nodes that a process may use, by number, up to 63. Nodes with higher numbers use the memory
+/// of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Nodes {
     /// Bit n: node n.
@@ -13,7 +13,7 @@ pub(crate) struct Nodes {
 impl Nodes {
     pub(crate) const ONE: Self = Self { mask: 1 };
 
-    /// These nodes; node 0 alone if there are none.
+    /// These nodes; node 0 alone if the mask is empty.
     pub(crate) const fn from_mask(mask: u64) -> Self {
         if mask == 0 { Self::ONE } else { Self { mask } }
     }
@@ -22,7 +22,8 @@ impl Nodes {
         self.mask.count_ones()
     }
 
-    /// The position of node `number` among the nodes, counted from 0; `None` if it is not one of them.
+    /// The position of node `number` among the nodes, counted from 0; `None` if it is not one of
+    /// them.
     pub(crate) fn position(self, number: u32) -> Option<u32> {
         let exists = number < u64::BITS && self.mask >> number & 1 == 1;
         exists.then(|| (self.mask & ((1 << number) - 1)).count_ones())
@@ -34,16 +35,16 @@ impl Nodes {
     }
 }
 
-/// The nodes this process may place memory on; node 0 alone on a kernel without NUMA. One system call,
-/// no file is opened.
+/// The nodes this process may place memory on; node 0 alone on a kernel without NUMA. One system
+/// call; opens no file.
 #[cfg(not(loom))]
 pub(crate) fn nodes() -> Nodes {
     use syscalls::{Sysno, syscall5};
     const MPOL_F_MEMS_ALLOWED: usize = 4;
-    // The kernel wants room for as many nodes as it was built for (at most 1024).
+    // The kernel requires room for as many nodes as it was built for (at most 1024).
     let mut mask = [0u64; 16];
     // SAFETY: the kernel writes at most the 1024 bits that it is told there is room for, and `mask`
-    // has them. The address 0 is not looked at with this flag.
+    // has them. With this flag it does not use the address 0.
     let result = unsafe {
         syscall5(
             Sysno::get_mempolicy,
@@ -62,13 +63,13 @@ pub(crate) fn nodes() -> Nodes {
     Nodes::ONE
 }
 
-/// Whether the machine has node `number`, be it one that this process may not place memory on. One system
-/// call; no file is opened.
+/// Whether the machine has node `number`, even if this process may not place memory on it. One
+/// system call; opens no file.
 #[cfg(not(loom))]
 pub(crate) fn exists(number: u32) -> bool {
     use syscalls::{Sysno, syscall3};
     const PREFIX: &[u8] = b"/sys/devices/system/node/node";
-    // Ten digits and the closing zero.
+    // Ten digits and the terminating zero.
     let mut path = [0u8; PREFIX.len() + 11];
     path[..PREFIX.len()].copy_from_slice(PREFIX);
     let digits = number.checked_ilog10().unwrap_or(0) as usize + 1;
@@ -78,7 +79,7 @@ pub(crate) fn exists(number: u32) -> bool {
         rest /= 10;
     }
     // SAFETY: the kernel reads the path as a C string: `path` is borrowed for the whole call, and
-    // has a byte more than PREFIX and the digits, which is zero.
+    // has one byte more than PREFIX and the digits, which is zero.
     let found = unsafe {
         syscall3(
             Sysno::faccessat,
@@ -95,8 +96,8 @@ pub(crate) fn exists(number: u32) -> bool {
 pub(crate) fn current_node() -> u32 {
     use syscalls::{Sysno, syscall3};
     let mut node = 0u32;
-    // SAFETY: the kernel writes one `u32` to `node`, a variable here; the null pointer stands for
-    // the number of the CPU, which is not asked for.
+    // SAFETY: the kernel writes one `u32` to `node`, a variable here; the null pointer means that
+    // the CPU's number is not wanted.
     let _ = unsafe { syscall3(Sysno::getcpu, 0, (&raw mut node).expose_provenance(), 0) };
     node
 }
@@ -106,16 +107,16 @@ pub(crate) fn current_node() -> u32 {
     0
 }
 
-/// Asks that the pages of `range` be taken from node `number`: a wish, not a condition, so that a full
-/// node costs speed and not the call (MPOL_PREFERRED).
+/// Asks the kernel to take the pages of `range` from node `number`. It is a preference, not a
+/// condition, so a full node costs speed and does not fail the call (MPOL_PREFERRED).
 #[cfg(not(loom))]
 pub(crate) fn prefer(range: Range<*mut u8>, number: u32) {
     use syscalls::{Sysno, syscall6};
     const MPOL_PREFERRED: usize = 1;
     let mask = 1u64 << number;
-    // SAFETY: the policy says where pages of the range are to come from that have none yet. It
-    // moves and changes no page, so it does no harm to any memory, whatever the range. The kernel
-    // reads 64 bits from `mask`, a variable here.
+    // SAFETY: the policy determines where the kernel takes pages of the range from that have none
+    // yet. It moves and changes no page, so it does no harm to any memory, whatever the range. The
+    // kernel reads 64 bits from `mask`, a variable here.
     let _ = unsafe {
         syscall6(
             Sysno::mbind,

@@ -1,9 +1,10 @@
-//! What this machine, this kernel and this process offer to somebody who waits and wakes.
+//! What this machine, this kernel and this process offer for waiting and waking.
 //!
-//! Everything is *tried*, not looked up by version: kernels are patched, sandboxes refuse calls, emulators
-//! know half of them. Each probe is harmless (a wait whose value does not match, a wake of nobody, a
-//! setting read back) and leaves nothing behind. Nothing here is on a wait or wake path; it may use the
-//! heap. System calls go to the kernel directly; files under `/proc` and `/sys` are read through `std`.
+//! Everything is *tried*, not looked up by version: kernels are patched, sandboxes refuse calls,
+//! and emulators implement half of them. Each probe is harmless (a wait whose value does not match,
+//! a wake with no waiter, a setting read back) and leaves nothing behind. Nothing here is on a wait
+//! or wake path, so it may use the heap. System calls go to the kernel directly; files under
+//! `/proc` and `/sys` are read through `std`.
 //!
 //! ```
 //! use waitword::probe::{self, Support};
@@ -30,13 +31,13 @@ const MPOL: usize = 8;
 const PRIVATE: usize = 128;
 const CLOCK_MONOTONIC: usize = 1;
 
-/// Whether the kernel does what was asked of it.
+/// Whether the kernel supports what was probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
     /// It does.
     Yes,
-    /// It answered with this error: `ENOSYS` where the call is unknown, `EINVAL` where the call is known
-    /// but not this use of it, `EPERM` or `EACCES` where it is forbidden to this process.
+    /// It returned this error: `ENOSYS` if the call is unknown, `EINVAL` if the call is known but
+    /// not this use of it, `EPERM` or `EACCES` if it is forbidden to this process.
     No(Errno),
 }
 
@@ -46,7 +47,7 @@ impl Support {
         self == Self::Yes
     }
 
-    /// A probe that succeeds by being answered with `expected`.
+    /// A probe that succeeds if the answer is `expected`.
     fn answers(result: Result<usize, Errno>, expected: Errno) -> Self {
         match result {
             Err(error) if error == expected => Self::Yes,
@@ -77,14 +78,13 @@ impl fmt::Display for Support {
 #[repr(C, align(16))]
 struct Pair([u32; 4]);
 
-/// `futex_wait` (Linux 6.7) on a word of zeros with an expected value of 1: `EAGAIN` if these flags are
-/// known.
+/// `futex_wait` (Linux 6.7) on a word of zeros with an expected value of 1: `EAGAIN` if the kernel
+/// knows these flags.
 fn futex2_wait(flags: usize) -> Support {
     let pair = Pair([0, 0, 0, 0]);
     // SAFETY: the kernel reads the word and, with NUMA, the node behind it, both inside `pair`, a
-    // variable here that outlives the call. It would write a node only in the place of -1, and
-    // finds 0. The word does not match, so the call does not sleep; the null pointer is "no
-    // timeout".
+    // variable here that outlives the call. It would write a node only in place of -1, and it finds
+    // 0. The word does not match, so the call does not sleep; the null pointer means "no timeout".
     let result = from_raw(unsafe {
         syscall6(
             Sysno::futex_wait,
@@ -113,7 +113,8 @@ pub fn futex2_size(bits: u32) -> Support {
     })
 }
 
-/// Whether a word can be followed by the number of the NUMA node to queue on (`FUTEX2_NUMA`, Linux 6.16).
+/// Whether a word can be followed by the number of the NUMA node to queue on (`FUTEX2_NUMA`, Linux
+/// 6.16).
 pub fn futex2_numa() -> Support {
     futex2_wait(SIZE_U32 | NUMA)
 }
@@ -148,7 +149,7 @@ pub fn futex_waitv() -> Support {
     let word = Pair([0; 4]);
     let entry = [Waitv::private(&word, 1)];
     // SAFETY: the kernel reads the one entry and the word that it names, both variables here that
-    // outlive the call. The word does not match, so the call does not sleep; the null pointer is
+    // outlive the call. The word does not match, so the call does not sleep; the null pointer means
     // "no timeout".
     let result = from_raw(unsafe {
         syscall5(
@@ -171,7 +172,7 @@ pub fn futex2_wait_call() -> Support {
 /// Whether there is futex2's wake (`futex_wake`, Linux 6.7).
 pub fn futex2_wake_call() -> Support {
     let word = Pair([0; 4]);
-    // SAFETY: to a private wake the address is only a key: nothing is read or written. No thread
+    // SAFETY: for a private wake the address is only a key: nothing is read or written. No thread
     // waits on a variable of this function.
     let result = from_raw(unsafe {
         syscall4(
@@ -196,8 +197,8 @@ pub fn futex2_requeue_call() -> Support {
     Support::succeeds(result)
 }
 
-/// How many buckets the kernel's hash table of this process has (Linux 6.16): 0 before the process has
-/// started its first thread, or if it was put on the global table.
+/// How many buckets the kernel's hash table of this process has (Linux 6.16): 0 before the process
+/// has started its first thread, or if it was put on the global table.
 ///
 /// # Errors
 /// `EINVAL` on a kernel without such tables.
@@ -208,14 +209,13 @@ pub fn private_hash_slots() -> Result<usize, Errno> {
     from_raw(unsafe { syscall5(Sysno::prctl, PR_FUTEX_HASH, GET_SLOTS, 0, 0, 0) })
 }
 
-/// Whether memory can be handed to a forked child as zeros (`MADV_WIPEONFORK`, Linux 4.14).
+/// Whether the kernel can zero memory in a forked child (`MADV_WIPEONFORK`, Linux 4.14).
 pub fn wipe_on_fork() -> Support {
     let Some(page) = super::mem::map(super::mem::PAGE) else {
         return Support::No(Errno::NOMEM);
     };
-    // SAFETY: `page` is one whole mapping of this length, made just above, whose address is in no
-    // other place; it holds nothing but zeros. So nothing is lost by wiping it, and it is unmapped
-    // last.
+    // SAFETY: `page` is one whole mapping of this length, made just above, and no other place has
+    // its address; it holds only zeros. So nothing is lost by wiping it, and it is unmapped last.
     unsafe {
         let result = super::mem::wipe_on_fork(page, super::mem::PAGE);
         super::mem::unmap(page, super::mem::PAGE);
@@ -223,12 +223,12 @@ pub fn wipe_on_fork() -> Support {
     }
 }
 
-/// Whether the classic call, futex(2), is answered at all (a wait whose value does not match).
+/// Whether the classic call, futex(2), works at all (a wait whose value does not match).
 pub fn futex() -> Support {
     const WAIT_PRIVATE: usize = 128;
     let word = 0u32;
     // SAFETY: the kernel reads the word, a variable here that outlives the call. It does not match,
-    // so the call does not sleep; the null pointer is "no timeout".
+    // so the call does not sleep; the null pointer means "no timeout".
     let result =
         from_raw(unsafe { syscall4(Sysno::futex, (&raw const word) as usize, WAIT_PRIVATE, 1, 0) });
     Support::answers(result, Errno::AGAIN)

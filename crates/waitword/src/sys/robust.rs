@@ -1,8 +1,8 @@
-//! What the kernel does for robust mutexes: it knows one list of held locks for each thread, walks it when the
-//! thread ends, and keeps the queue of those who wait.
+//! The kernel's part in robust mutexes: it has one list of held locks for each thread, walks the
+//! list when the thread ends, and keeps the queue of waiters.
 //!
-//! Queues are always those of shared futexes, whoever uses the lock: the wake-up that the kernel makes for a dead
-//! owner is never a private one.
+//! The queues are always those of shared futexes, even if one process uses the lock: the kernel's
+//! wake-up for a dead owner is never a private one.
 
 use super::clock::Deadline;
 use super::from_raw;
@@ -20,23 +20,25 @@ pub(crate) fn wait(
     expected: u32,
     deadline: Option<&Deadline>,
 ) -> Result<(), Errno> {
-    // SAFETY: `word` is borrowed for the whole call, and so mapped, and aligned as its type is.
+    // SAFETY: `word` is borrowed for the whole call, and so mapped, and aligned as its type
+    // requires.
     unsafe { shared_wait(word.as_ptr(), expected, u32::MAX, deadline) }
 }
 
-/// Wakes one sleeper of the word at this address, which may be gone: the kernel then finds nobody, or wakes
-/// somebody for nothing.
+/// Wakes one sleeper of the word at this address. The word may be gone: then the kernel finds no
+/// sleeper, or wakes an unrelated one in vain.
 pub(crate) fn wake_one(word: *const AtomicU32) {
     let _ = shared_wake(word.cast_mut().cast(), 1, u32::MAX);
 }
 
-/// Whether anybody sleeps on `word`, provided that it holds `expected`: both seen in one step. Wakes nobody.
+/// Whether any thread sleeps on `word`, provided that it holds `expected`. Checks both in one step
+/// and wakes no thread.
 ///
 /// # Errors
-/// `EAGAIN` if the word holds something else.
+/// `EAGAIN` if the word holds another value.
 pub(crate) fn has_sleepers(word: &AtomicU32, expected: u32) -> Result<bool, Errno> {
     let word = word.as_ptr();
-    // A requeue of one waiter from the word to itself moves nobody, and counts.
+    // A requeue of one waiter from the word to itself moves no waiter, but counts it.
     // SAFETY: `word` comes from a borrow that lasts for the whole call; it is mapped and aligned.
     unsafe { shared_requeue(word, word, 0, 1, Some(expected)) }.map(|count| count != 0)
 }
@@ -44,11 +46,11 @@ pub(crate) fn has_sleepers(word: &AtomicU32, expected: u32) -> Result<bool, Errn
 /// The address of the calling thread's list head, 0 if it has none (get_robust_list(2)).
 ///
 /// # Errors
-/// The call's own: `ENOSYS` on a kernel without robust futexes.
+/// Those of the call: `ENOSYS` on a kernel without robust futexes.
 pub(crate) fn list_head() -> Result<usize, Errno> {
     let (mut head, mut length) = (0usize, 0usize);
     // SAFETY: the kernel writes an address to `head` and a length to `length`, variables here of
-    // that size. It looks at the calling thread (0) and changes nothing of it.
+    // that size. It reads the calling thread's (0) setting and does not change it.
     from_raw(unsafe {
         syscall3(
             Sysno::get_robust_list,
@@ -63,11 +65,11 @@ pub(crate) fn list_head() -> Result<usize, Errno> {
 /// Makes the head at this address the calling thread's (set_robust_list(2)).
 ///
 /// # Errors
-/// `EINVAL` if the kernel knows another length, `ENOSYS`.
+/// `EINVAL` if the kernel expects another length, `ENOSYS`.
 ///
 /// # Safety
-/// A `struct robust_list_head` of `length` bytes lies there until the thread ends, and what it leads to is as
-/// the kernel wants it.
+/// A `struct robust_list_head` of `length` bytes is there until the thread ends, and it leads to a
+/// list as the kernel requires.
 pub(crate) unsafe fn set_list_head(head: usize, length: usize) -> Result<(), Errno> {
     // SAFETY: forwards this function's own contract.
     from_raw(unsafe { syscall2(Sysno::set_robust_list, head, length) }).map(drop)

@@ -1,5 +1,5 @@
-//! What the kernel does for robust mutexes, as loom sees it: a queue for all words behind one mutex, from which a
-//! wake takes exactly one sleeper; and the kernel's `handle_futex_death`.
+//! The kernel's part in robust mutexes, for loom: one queue for all words behind one mutex, from
+//! which a wake takes exactly one sleeper; and the kernel's `handle_futex_death`.
 
 use super::clock::Deadline;
 use crate::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,7 @@ const TID_MASK: u32 = 0x3fff_ffff;
 
 #[derive(Default)]
 struct Queue {
-    /// Who sleeps, by a number of its own, and at which address.
+    /// Each sleeper, by a number of its own, and the address it sleeps on.
     sleepers: Vec<(u32, usize)>,
     last: u32,
 }

@@ -1,17 +1,17 @@
-//! The C library's restartable sequences (glibc 2.35): where each thread's area lies, and how many
-//! bytes of it are in use.
+//! The C library's restartable sequences (glibc 2.35): the location of each thread's area, and the
+//! number of bytes in use in it.
 //!
-//! Both are in variables of the C library, which an older one does not have. The references here
-//! are weak, and the loader resolves them with all others of this library. A look-up by name
-//! (`dlsym`) would take the lock that `dlopen` holds while it runs constructors, and so hang in a
-//! thread that a constructor waits for.
+//! Both are in variables of the C library, which an older version does not have. The references
+//! here are weak, and the loader resolves them with all others of this library. A look-up by name
+//! (`dlsym`) would take the lock that `dlopen` holds while it runs constructors. So it would hang
+//! in a thread that a constructor waits for.
 
 #![cfg_attr(loom, allow(dead_code, reason = "a model has no CPUs to know"))]
 
 use core::ffi::c_uint;
 
-// Hidden: each library has its own. The name has the version, since a program may be linked with
-// two.
+// Hidden: each library has its own. The name includes the version, since a program may be linked
+// with two.
 core::arch::global_asm!(
     ".pushsection .data.rel.ro.waitword_rseq, \"aw\"",
     ".weak __rseq_offset",
@@ -28,7 +28,7 @@ core::arch::global_asm!(
     size = const size_of::<Variables>(),
 );
 
-/// Where the C library's variables are; null if it has none.
+/// The addresses of the C library's variables; null if it has none.
 #[repr(C)]
 struct Variables {
     offset: *const isize,
@@ -40,17 +40,17 @@ unsafe extern "C" {
     static VARIABLES: Variables;
 }
 
-/// How many bytes of its area each thread has registered; 0 if it has none.
+/// How many bytes of its area each thread has registered; 0 if it has no area.
 pub(crate) fn registered_size() -> u32 {
     // SAFETY: the two addresses above. Only the loader writes them, and it is done before any code
     // of this library runs.
     let size = unsafe { VARIABLES.size };
-    // SAFETY: null, or glibc's `extern const unsigned int __rseq_size`, which it sets before it
+    // SAFETY: null, or glibc's `extern const unsigned int __rseq_size`, which glibc sets before it
     // runs any constructor.
     unsafe { size.as_ref() }.map_or(0, |size| *size)
 }
 
-/// How far the calling thread's area is from its thread pointer; `None` if it has none.
+/// The offset of the calling thread's area from its thread pointer; `None` if it has no area.
 pub(crate) fn offset() -> Option<isize> {
     // Size 0: glibc was told not to register (`GLIBC_TUNABLES=glibc.pthread.rseq=0`).
     if registered_size() == 0 {
@@ -58,7 +58,7 @@ pub(crate) fn offset() -> Option<isize> {
     }
     // SAFETY: as in `registered_size`.
     let offset = unsafe { VARIABLES.offset };
-    // SAFETY: null, or glibc's `extern const ptrdiff_t __rseq_offset`, which it sets before it runs
-    // any constructor.
+    // SAFETY: null, or glibc's `extern const ptrdiff_t __rseq_offset`, which glibc sets before it
+    // runs any constructor.
     unsafe { offset.as_ref() }.copied()
 }

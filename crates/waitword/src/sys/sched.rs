@@ -1,21 +1,21 @@
-//! What the scheduler is told and tells: priority, CPUs.
+//! Calls to the scheduler: priorities, CPUs, yields, sleeps.
 
 use crate::sys::Errno;
 
-/// What [`priority`] gives at most.
+/// The highest value that [`priority`] returns.
 pub(crate) const HIGHEST_PRIORITY: u8 = 100;
 
-/// The calling thread's real-time priority, looked up at most every few milliseconds: it changes seldom,
-/// and to ask costs a system call, a tenth of a sleep.
+/// The calling thread's real-time priority. It is read at most every few milliseconds: it changes
+/// seldom, and reading it costs a system call, a tenth of a sleep.
 #[cfg(not(loom))]
 pub(crate) fn priority() -> u8 {
     use core::cell::Cell;
     const FRESH_FOR: u64 = 10;
     thread_local! {
-        // No destructor and a constant start: usable at any moment of a thread's life.
+        // No destructor and a constant initial value: usable at any moment of a thread's life.
         static KNOWN: Cell<(u64, u8)> = const { Cell::new((0, 0)) };
     }
-    // Zero is "never": boot was longer ago than that.
+    // Zero means "never": boot was longer ago than that.
     let now = super::clock::coarse_milliseconds();
     let (asked, known) = KNOWN.with(Cell::get);
     if asked != 0 && now.wrapping_sub(asked) < FRESH_FOR {
@@ -27,8 +27,8 @@ pub(crate) fn priority() -> u8 {
 }
 
 /// The calling thread's real-time priority: 1 to 99 for SCHED_FIFO and SCHED_RR, 100 for
-/// SCHED_DEADLINE (which runs before both), 0 for all others. One system call, two for a real-time
-/// thread.
+/// SCHED_DEADLINE (which runs before both), 0 for all other policies. One system call, two for a
+/// real-time thread.
 #[cfg(not(loom))]
 #[cold]
 fn realtime_priority() -> u8 {
@@ -72,21 +72,21 @@ mod model {
         PRIORITY.with(Cell::get)
     }
 
-    /// The calling thread's, from now on.
+    /// Sets the calling thread's priority from now on.
     #[cfg_attr(not(test), expect(dead_code, reason = "for models"))]
     pub(crate) fn set_priority(priority: u8) {
         PRIORITY.with(|cell| cell.set(priority));
         SOME_ARE_REAL_TIME.fetch_or(priority != 0, Relaxed);
     }
 
-    /// Whether any thread of this execution has had one.
+    /// Whether any thread of this execution has had a real-time priority.
     pub(crate) fn some_are_real_time() -> bool {
         SOME_ARE_REAL_TIME.load(Relaxed)
     }
 }
 
-/// How many CPUs the threads of this process may run on; at least 1. A thread that is bound to one of them says
-/// little about the others, so the main thread is asked too.
+/// How many CPUs the threads of this process may run on; at least 1. A thread that is bound to one
+/// CPU shows little about the other threads, so the main thread is checked too.
 pub(crate) fn cpus() -> u32 {
     let count = |thread| rustix::thread::sched_getaffinity(thread).map_or(1, |set| set.count());
     let main = rustix::process::getpid();
@@ -106,13 +106,15 @@ pub(crate) fn sleep_nanoseconds(nanoseconds: i64) {
     });
 }
 
-/// Sees to it that the process's own hash table in the kernel (Linux 6.16) has a bucket for each of `words` words.
+/// Ensures that the process's own hash table in the kernel (Linux 6.16) has a bucket for each of
+/// `words` words.
 ///
-/// Our sleepers stand there, 32 to a word; with the kernel's 16 buckets a wake among thousands of
-/// sleepers would walk past hundreds of strangers. But a change of its size holds the caller up for some 30 ms, and for as much longer if
-/// others ask for one at the same time (the kernel waits for readers of the old one). So it is made only when it must, for
-/// eight times as many words, and by one thread. Does nothing where the kernel has no such table, or the process was put on the global
-/// one; never shrinks.
+/// Our sleepers are queued there, 32 to a word. With the kernel's 16 buckets, a wake among
+/// thousands of sleepers would walk past hundreds of unrelated ones. But resizing the table blocks
+/// the caller for some 30 ms, and for as long again if other threads ask for it at the same time
+/// (the kernel waits for readers of the old table). So it is resized only when necessary, for eight
+/// times as many words, and by one thread. Does nothing if the kernel has no such table or the
+/// process was put on the global one. Never shrinks the table.
 #[cfg(not(loom))]
 pub(crate) fn grow_kernel_hash(words: usize) {
     use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -120,10 +122,10 @@ pub(crate) fn grow_kernel_hash(words: usize) {
     const PR_FUTEX_HASH: usize = 78;
     const SET_SLOTS: usize = 1;
     const GET_SLOTS: usize = 2;
-    /// What the kernel begins with.
+    /// The kernel's initial size.
     const FIRST: usize = 16;
-    /// How many were asked for last. (A forked child begins with 16, and asks only for more than its parent did.) Relaxed: nothing comes
-    /// with it.
+    /// The number last requested. (A forked child begins with 16, and asks only for more than its
+    /// parent did.) Relaxed: it publishes nothing else.
     static ASKED: AtomicUsize = AtomicUsize::new(FIRST);
     let asked = ASKED.load(Relaxed);
     if words <= asked {
@@ -136,8 +138,7 @@ pub(crate) fn grow_kernel_hash(words: usize) {
     {
         return;
     }
-    // SAFETY: no memory is passed; the calls read and set the size of a table that lies in the
-    // kernel.
+    // SAFETY: no memory is passed; the calls read and set the size of a table in the kernel.
     unsafe {
         match syscall5(Sysno::prctl, PR_FUTEX_HASH, GET_SLOTS, 0, 0, 0) {
             Ok(now) if now > 0 && now < slots => {

@@ -1,22 +1,24 @@
-//! Two words of each thread, 0 at first, that are reached without a call.
+//! Two words of each thread, initially 0, that are accessed without a call.
 //!
-//! In a shared library a `thread_local!` is reached by a function of the dynamic loader (`__tls_get_addr`), since the library might be
-//! loaded late and its variables lie anywhere. A fast reader needs its own at each lock and each unlock, which are 3 ns long
-//! otherwise, and so does a lock that keeps its owner. Here the words lie at a distance from the thread pointer that is fixed when the library
-//! is loaded (the "initial executable" model of the ELF ABI for thread-local storage); in a program itself they cost what any other one does.
+//! In a shared library, access to a `thread_local!` calls a function of the dynamic loader
+//! (`__tls_get_addr`), since the library might be loaded late and its variables could be anywhere.
+//! A biased reader needs its own word at each lock and each unlock, which otherwise take 3 ns, and
+//! so does a lock that records its owner. Here the words are at a distance from the thread pointer
+//! that is fixed when the library is loaded (the initial-exec model of the ELF ABI for thread-local
+//! storage). In the main program they cost as much as any other thread-local.
 //!
-//! The price: a library with such words, when it is loaded by `dlopen`, takes its thread-local storage, some 500 bytes, from what the C
-//! library keeps for this (1.6 KB, `glibc.rtld.optional_static_tls`).
+//! The price: a library with such words that is loaded by `dlopen` takes its thread-local storage,
+//! some 500 bytes, from a reserve of the C library (1.6 KB, `glibc.rtld.optional_static_tls`).
 //!
-//! On other machines than x86-64 they are in a `thread_local!`.
+//! On machines other than x86-64 they are in a `thread_local!`.
 
 /// One of the calling thread's words.
 #[derive(Clone, Copy)]
 pub(crate) struct ThreadWord<const OFFSET: usize>;
 
-/// Where its slots for fast reading are (`lock/rwlock/slots.rs`).
+/// The place of its slots as a visible reader (`lock/rwlock/slots.rs`).
 pub(crate) const PLACE: ThreadWord<0> = ThreadWord;
-/// What number it has (`sys/tid.rs`).
+/// Its number (`sys/tid.rs`).
 pub(crate) const NUMBER: ThreadWord<8> = ThreadWord;
 
 #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
@@ -24,7 +26,8 @@ mod word {
     use super::ThreadWord;
     use core::arch::{asm, global_asm};
 
-    // Hidden: each library has its own. The name has the version, since a program may be linked with two.
+    // Hidden: each library has its own. The name includes the version, since a program may be
+    // linked with two.
     global_asm!(
         ".pushsection .tbss.waitword_thread_words, \"awT\", @nobits",
         ".globl waitword_thread_words_0_1",
@@ -42,8 +45,8 @@ mod word {
         pub(crate) fn get(self) -> u64 {
             const { assert!(OFFSET == 0 || OFFSET == 8) };
             let value: u64;
-            // SAFETY: GOTTPOFF is where the loader has written how far the symbol above is from the
-            // thread pointer, in every thread; OFFSET, which is checked above, is one of the two
+            // SAFETY: the loader has stored at GOTTPOFF how far the symbol above is from the thread
+            // pointer, in every thread; OFFSET, which is checked above, selects one of the two
             // words there. Only the calling thread has its address, so no other thread writes it
             // meanwhile. A signal handler may, and either value is whole.
             unsafe {
@@ -61,8 +64,8 @@ mod word {
         #[inline]
         pub(crate) fn set(self, value: u64) {
             const { assert!(OFFSET == 0 || OFFSET == 8) };
-            // SAFETY: as in `get`, the address is that of a word of the calling thread, which no
-            // other thread has the address of and to which no reference exists. The store is one
+            // SAFETY: as in `get`, the address is that of a word of the calling thread. No other
+            // thread has its address, and there is no reference to it. The store is one
             // instruction, so a signal handler finds the word whole.
             unsafe {
                 asm!(
@@ -84,7 +87,7 @@ mod word {
     use core::cell::Cell;
 
     thread_local! {
-        // No destructor and a constant start: usable at any moment of a thread's life.
+        // No destructor and a constant initial value: usable at any moment of a thread's life.
         static WORDS: [Cell<u64>; 2] = const { [Cell::new(0), Cell::new(0)] };
     }
 

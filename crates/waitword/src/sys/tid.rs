@@ -1,12 +1,12 @@
-//! The number that the kernel has for the calling thread: what stands in the word of a priority-inheriting or
-//! robust lock that it holds.
+//! The kernel's number for the calling thread. A priority-inheriting or robust lock that the thread
+//! holds has it in its word.
 //!
-//! Asked for once in a thread and once more in each forked child, whose only thread has another number
-//! than the thread it was copied from. What is known lies in one cell, number and
+//! It is read once in each thread and again in each forked child, whose only thread has another
+//! number than the thread it was copied from. The cached value is one cell, number and
 //! [generation](super::generation) together, so that a handler never sees half of a change.
 //!
-//! A child that runs in its parent's memory on its parent's thread-local storage (`vfork`) would take
-//! itself for its parent's thread. It may exec and exit, not lock.
+//! A child that runs in its parent's memory on its parent's thread-local storage (`vfork`) would
+//! mistake itself for its parent's thread. It may exec and exit, not lock.
 
 #[cfg(not(loom))]
 pub use real::tid;
@@ -23,10 +23,11 @@ mod real {
     /// The generation in the high half, the number in the low one. No generation is 0.
     use crate::sys::thread_word::NUMBER as KNOWN;
 
-    /// The calling thread's number in its PID namespace (`gettid`), without a system call after a thread's first: never 0, below
-    /// 2^22. What [`RawRwLock::write`](crate::RawRwLock::write) knows a writer by.
+    /// The calling thread's number in its PID namespace (`gettid`), without a system call after a
+    /// thread's first call: never 0, below 2^22. [`RawRwLock::write`](crate::RawRwLock::write)
+    /// identifies a writer by it.
     ///
-    /// Does not block. Async-signal-safe. Right in a forked child, too.
+    /// Does not block. Async-signal-safe. Correct in a forked child, too.
     #[inline]
     pub fn tid() -> u32 {
         let known = KNOWN.get();
@@ -42,7 +43,7 @@ mod real {
     #[cfg(feature = "deadlock_detection")]
     pub(crate) fn exists(number: u32) -> bool {
         let process = std::process::id();
-        // SAFETY: passes numbers; signal 0 is sent to no thread.
+        // SAFETY: passes only numbers; signal 0 is not delivered to any thread.
         unsafe { libc::syscall(libc::SYS_tgkill, process, number, 0) == 0 }
     }
 
@@ -61,7 +62,7 @@ mod model {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     crate::checker::lazy_static! {
-        // Not loom's: to hand out numbers is no part of any protocol.
+        // Not loom's: handing out numbers is not part of any protocol.
         static ref LAST: AtomicU32 = AtomicU32::new(0);
     }
     crate::checker::thread_local! {
@@ -113,8 +114,9 @@ mod tests {
             assert!(child >= 0);
             if child == 0 {
                 let right = tid() == asked() && tid() != parents;
-                // Not `_exit`: a sanitizer's asks for locks of its own, which some thread of the parent's may have held.
-                // SAFETY: ends the child without running anything of the parent's.
+                // Not `_exit`: a sanitizer's version takes locks of its own, which a thread of the
+                // parent may have held.
+                // SAFETY: ends the child without running any of the parent's exit handlers.
                 unsafe { libc::syscall(libc::SYS_exit_group, i32::from(!right)) };
             }
             let mut status = 0;

@@ -1,7 +1,7 @@
 //! The four word sizes: what a word is, how it is read, and how `wake_op` changes it.
 //!
-//! Above this room everything knows a word as an address and a [`Size`]; the value travels as a `u64`
-//! whose upper bits are zero.
+//! The modules above this one treat a word as an address and a [`Size`]. Its value travels as a
+//! `u64` whose upper bits are zero.
 
 mod numa;
 mod op;
@@ -29,7 +29,7 @@ pub trait Word: sealed::Sealed + Copy + Eq + Debug + Send + Sync + 'static {
 
 /// A futex word: `AtomicU8`, `AtomicU16`, `AtomicU32` or `AtomicU64`.
 pub trait FutexWord: sealed::Sealed + Send + Sync + 'static {
-    /// What the word holds.
+    /// The type of the word's value.
     type Value: Word;
     #[doc(hidden)]
     type PairAlign: Send + Sync + Debug + Default;
@@ -59,7 +59,7 @@ words! {
     u64, AtomicU64, u128, U64;
 }
 
-/// How wide a futex word is. The numbers are those of futex2's `FUTEX2_SIZE_*`.
+/// The width of a futex word. The numbers are those of futex2's `FUTEX2_SIZE_*`.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -75,7 +75,7 @@ impl Size {
         1 << self as usize
     }
 
-    /// All bits of a word of this size.
+    /// A value with all bits of a word of this size set.
     pub(crate) const fn all_bits(self) -> u64 {
         u64::MAX >> (64 - 8 * self.bytes())
     }
@@ -86,17 +86,17 @@ impl Size {
     }
 }
 
-/// Which waiters a wake is meant for: a wake finds a waiter whose mask shares a bit with its own.
+/// Selects waiters: a wake finds a waiter if its mask shares a bit with the waiter's.
 ///
 /// As wide as the word (futex2's rule) and never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mask<V>(u64, core::marker::PhantomData<V>);
 
 impl<V: Word> Mask<V> {
-    /// All bits: found by every wake, finds every waiter.
+    /// All bits set: is found by every wake, or finds every waiter.
     pub const ANY: Self = Self(V::SIZE.all_bits(), core::marker::PhantomData);
 
-    /// A mask of these bits; `None` if there are none, since nobody could ever be found by it.
+    /// A mask of these bits. `None` if there are none, since such a mask would never match.
     pub fn new(bits: V) -> Option<Self> {
         let bits = bits.to_u64();
         (bits != 0).then_some(Self(bits, core::marker::PhantomData))
@@ -121,18 +121,18 @@ pub(crate) struct WordPtr {
 }
 
 impl WordPtr {
-    /// The value now.
+    /// Reads the value.
     ///
-    /// Relaxed: whoever needs an order against other memory has the fence of the waiter count
-    /// (`private`) or the kernel's own check (`shared`).
+    /// Relaxed: where order against other memory matters, it comes from the fence of the waiter
+    /// count (`private`) or from the kernel's own check (`shared`).
     ///
     /// # Safety
     /// The word is mapped, aligned, and accessed by atomic operations only while this runs.
     #[inline(always)]
     pub(crate) unsafe fn load(self) -> u64 {
-        // SAFETY: `from_ptr` asks for a valid, aligned word of the atomic's size that others access
+        // SAFETY: `from_ptr` requires a valid, aligned word of the atomic's size that others access
         // atomically while the reference lives. The arm is chosen by the word's size, the rest is
-        // this function's own contract, and no reference outlives its load.
+        // this function's own contract, and each reference lives only for its load.
         unsafe {
             match self.size {
                 Size::U8 => AtomicU8::from_ptr(self.address.cast()).load(Relaxed).into(),
@@ -147,9 +147,9 @@ impl WordPtr {
         }
     }
 
-    /// Replaces `old` by `new` if the word holds it; what the word holds then.
+    /// Replaces `old` by `new` if the word holds `old`. Returns the value that the word holds then.
     ///
-    /// Sequentially consistent, as [`RawWakeOp::apply`]; it happens once in a word's life.
+    /// Sequentially consistent, like [`RawWakeOp::apply`]; this happens once in a word's life.
     ///
     /// # Safety
     /// As [`load`](Self::load); the word is writable.
@@ -157,7 +157,7 @@ impl WordPtr {
         macro_rules! replace {
             ($atomic:ty) => {{
                 // SAFETY: valid, aligned, writable, and accessed by atomic operations only, by this
-                // function's contract; `$atomic` is chosen by the word's size.
+                // function's contract. `$atomic` is chosen by the word's size.
                 let word = unsafe { <$atomic>::from_ptr(self.address.cast()) };
                 match word.compare_exchange(old as _, new as _, SeqCst, SeqCst) {
                     Ok(_) => new,

@@ -1,4 +1,4 @@
-//! WAKE_OP's change of the second word, and the comparison with what it held before.
+//! The change that WAKE_OP makes to the second word, and the comparison with its old value.
 //!
 //! Source: Jakub Jelinek's patch of 2005 and futex(2), `FUTEX_WAKE_OP`. The kernel's encoding packs
 //! operation, operand, comparison and comparand into 32 bits:
@@ -8,14 +8,15 @@
 //!  shift   op     cmp     oparg     cmparg      oparg, cmparg: signed 12 bits
 //! ```
 //!
-//! Here operand and comparand are as wide as the word; [`Encoded`] reads the kernel's form.
+//! Here operand and comparand are as wide as the word; [`RawWakeOp::decode`] reads the kernel's
+//! form.
 
 use super::{Size, Word, WordPtr};
 use crate::sys::Errno;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst};
 
-/// What `wake_op` does to the second word.
+/// The change that `wake_op` makes to the second word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Op {
@@ -31,8 +32,8 @@ pub enum Op {
     Xor = 4,
 }
 
-/// How `wake_op` compares the second word's *old* value with the comparand; both read as signed
-/// numbers of the word's width, as the kernel does.
+/// How `wake_op` compares the second word's *old* value with the comparand. Both are read as signed
+/// numbers of the word's width, as in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Cmp {
@@ -65,10 +66,10 @@ pub struct WakeOp<V> {
 }
 
 impl<V: Word> WakeOp<V> {
-    /// Apply `op` with `operand`; waiters of the second word are woken whatever it held, until
-    /// [`when`](Self::when) says otherwise.
+    /// Applies `op` with `operand`. Waiters of the second word are woken whatever it held, unless
+    /// [`when`](Self::when) sets a condition.
     pub fn new(op: Op, operand: V) -> Self {
-        // "old >= the least signed number" always holds.
+        // "old >= the least signed number" is always true.
         let least = 1 << (8 * V::SIZE.bytes() - 1);
         let raw = RawWakeOp {
             op,
@@ -82,7 +83,7 @@ impl<V: Word> WakeOp<V> {
         }
     }
 
-    /// Wake waiters of the second word only if its old value compares so with `comparand`.
+    /// Wakes waiters of the second word only if `cmp` holds between its old value and `comparand`.
     pub fn when(mut self, cmp: Cmp, comparand: V) -> Self {
         self.raw.cmp = cmp;
         self.raw.comparand = comparand.to_u64();
@@ -99,7 +100,7 @@ pub(crate) struct RawWakeOp {
     pub(crate) comparand: u64,
 }
 
-/// `value`'s low bits, as many as a word of `size` has, read as a signed number.
+/// The low bits of `value`, as many as a word of `size` has, read as a signed number.
 #[inline]
 fn signed(value: u64, size: Size) -> i64 {
     let unused = 64 - 8 * size.bytes() as u32;
@@ -107,11 +108,11 @@ fn signed(value: u64, size: Size) -> i64 {
 }
 
 impl RawWakeOp {
-    /// The operation with number `op` (futex(2)'s `FUTEX_OP_*`, bit 3 being `FUTEX_OP_ARG_SHIFT`) and
-    /// the comparison with number `cmp`, on a word of `size`.
+    /// Combines the operation with number `op` (futex(2)'s `FUTEX_OP_*`, bit 3 being
+    /// `FUTEX_OP_ARG_SHIFT`) and the comparison with number `cmp`, for a word of `size`.
     ///
-    /// The shift form takes the operand modulo the width. Unknown numbers are `ENOSYS`: the kernel's
-    /// answer, but given before the word is touched (the kernel changes the word before it looks at an
+    /// The shift form takes the operand modulo the width. Unknown numbers are `ENOSYS`, as in the
+    /// kernel, but before the word is touched (the kernel changes the word before it looks at an
     /// unknown comparison).
     #[inline]
     pub(crate) fn from_numbers(
@@ -152,7 +153,7 @@ impl RawWakeOp {
         })
     }
 
-    /// The kernel's packed form for a 32-bit word (`FUTEX_OP` of futex(2)).
+    /// Reads the kernel's packed form for a 32-bit word (`FUTEX_OP` of futex(2)).
     #[inline]
     pub(crate) fn decode(packed: u32) -> Result<Self, Errno> {
         let sign_extend = |twelve: u32| ((twelve << 20) as i32 >> 20) as u32;
@@ -184,10 +185,10 @@ impl RawWakeOp {
         )
     }
 
-    /// Changes the word in one atomic step and returns what it held before.
+    /// Changes the word in one atomic step and returns its old value.
     ///
-    /// Sequentially consistent: callers build locks from it and may count on the order of their own
-    /// stores before and loads after; on x86-64 a weaker order would cost the same.
+    /// Sequentially consistent: callers build locks on it and may rely on the order of their own
+    /// earlier stores and later loads. On x86-64 a weaker order would cost the same.
     ///
     /// # Safety
     /// As [`WordPtr::load`]; the word is writable.
@@ -196,7 +197,7 @@ impl RawWakeOp {
         macro_rules! apply {
             ($atomic:ty) => {{
                 // SAFETY: valid, aligned, writable, and accessed by atomic operations only, by this
-                // function's contract; `$atomic` is chosen by the word's size.
+                // function's contract. `$atomic` is chosen by the word's size.
                 let word = unsafe { <$atomic>::from_ptr(word.address.cast()) };
                 let operand = self.operand as _;
                 u64::from(match self.op {

@@ -10,18 +10,18 @@ use crate::sys::futex::Waitv;
 use crate::word::Size;
 use arrayvec::ArrayVec;
 
-/// Stands for the parker's own entry among indexes of words.
+/// The parker's own entry, among indexes of words.
 pub(super) const PARKER: usize = usize::MAX;
 
 /// The entries of one `futex_waitv` call.
 pub(super) struct KernelWords {
     entries: ArrayVec<Waitv, WAIT_ANY_MAX>,
-    /// The index of the word that each entry belongs to.
+    /// For each entry, the index of its word.
     owners: ArrayVec<u8, WAIT_ANY_MAX>,
-    /// So many entries before those of words.
+    /// The number of entries before those of words.
     first: usize,
     narrow: ArrayVec<Narrow, WAIT_ANY_MAX>,
-    /// The index of a word that was woken, while that may have to be passed on yet.
+    /// The index of a woken word, while that wake-up may still have to be forwarded.
     taken: Option<usize>,
 }
 
@@ -44,7 +44,7 @@ impl KernelWords {
         }
     }
 
-    /// Adds the shared ones among `words`.
+    /// Adds the shared words among `words`.
     pub(super) fn collect(&mut self, words: &[Expecting<'_>]) -> Result<(), Error> {
         for (index, expecting) in words.iter().enumerate() {
             if expecting.futex.scope == Scope::Shared {
@@ -71,8 +71,8 @@ impl KernelWords {
         Ok(())
     }
 
-    /// Sleeps by `sleep`, once. `None`: a neighbour of a narrow word has changed, or a wake that may have been meant for one is not
-    /// passed on yet; try again.
+    /// Sleeps once, by `sleep`. Returns `None` if a neighbour of a narrow word has changed, or if a
+    /// wake-up that may have been meant for a neighbour has not been forwarded yet; then try again.
     ///
     /// # Safety
     /// `words` are those that were collected. Until this returns, they are mapped, aligned, and
@@ -84,8 +84,8 @@ impl KernelWords {
         sleep: impl FnOnce(&mut [Waitv], Option<&Deadline>) -> Result<usize, sys::Errno>,
     ) -> Option<Result<usize, Error>> {
         for narrow in &mut self.narrow {
-            // SAFETY: the lane is that of one of the words that were collected, which are mapped,
-            // by this function's contract.
+            // SAFETY: the lane belongs to one of the collected words, which are mapped, by this
+            // function's contract.
             let (around, value) = unsafe { narrow.bystander.look() };
             if value != narrow.expected {
                 return Some(self.end_by(Error::Mismatch));
@@ -95,8 +95,8 @@ impl KernelWords {
         }
         let until = self.until(deadline);
         match sleep(&mut self.entries, until.as_ref()) {
-            // Not by the error: a wake was taken.
-            // SAFETY: forwards this function's own contract.
+            // The wait does not end by this error, since a wake-up was taken.
+            // SAFETY: this function's own contract.
             Ok(entry) => unsafe { self.take(entry) }.then(|| self.end_by(Error::Mismatch)),
             Err(sys::Errno::AGAIN) if !self.narrow.is_empty() => {
                 // SAFETY: each word is mapped, aligned, and accessed by atomic operations only, by
@@ -108,7 +108,7 @@ impl KernelWords {
                 let error = if differs {
                     Error::Mismatch
                 } else if self.taken.is_some() || deadline.is_some_and(Deadline::has_passed) {
-                    // A pass that was put off is due now: the neighbour's change speaks for it.
+                    // A deferred forward is due now: the neighbour's change confirms the wake-up.
                     Error::TimedOut
                 } else {
                     return None;
@@ -119,17 +119,18 @@ impl KernelWords {
         }
     }
 
-    /// Takes the wake of an entry. Whether the wait ends: not if passing it on is put off.
+    /// Takes the wake-up of an entry. Returns whether the wait ends: it does not if forwarding is
+    /// deferred.
     ///
     /// # Safety
-    /// The words that were collected are mapped.
+    /// The collected words are mapped.
     unsafe fn take(&mut self, entry: usize) -> bool {
         self.taken = Some(match entry < self.first {
             true => self.taken.unwrap_or(PARKER),
             false => self.owners[entry].into(),
         });
-        // SAFETY: the lane is that of one of the words that were collected, which are mapped, by
-        // this function's contract.
+        // SAFETY: the lane belongs to one of the collected words, which are mapped, by this
+        // function's contract.
         let has_changed = |narrow: &Narrow| unsafe { narrow.bystander.has_changed() };
         let is_own = !self.narrow.iter().any(|narrow| narrow.entry == entry);
         let speaks = is_own || self.narrow.iter().any(has_changed);
@@ -142,14 +143,14 @@ impl KernelWords {
         self.puts_off().is_none()
     }
 
-    /// Until when any pass is put off.
+    /// Until when forwarding is deferred, if it is.
     fn puts_off(&self) -> Option<Deadline> {
         let put_off = |narrow: &Narrow| narrow.bystander.puts_off();
         let each = self.narrow.iter().filter_map(put_off);
         each.max_by_key(Deadline::time_left)
     }
 
-    /// Ends the wait: by the wake that was taken, or else by `error`.
+    /// Ends the wait: by the wake-up that was taken, or else by `error`.
     fn end_by(&mut self, error: Error) -> Result<usize, Error> {
         let index = self.taken.take().ok_or(error)?;
         for narrow in &mut self.narrow {
@@ -160,7 +161,7 @@ impl KernelWords {
         Ok(index)
     }
 
-    /// How long to sleep: if a pass is put off, no longer than that.
+    /// How long to sleep: not beyond the time of a deferred forward.
     fn until(&self, deadline: Option<&Deadline>) -> Option<Deadline> {
         let both = self.puts_off().into_iter().chain(deadline.copied());
         both.min_by_key(Deadline::time_left)

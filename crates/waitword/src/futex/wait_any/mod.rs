@@ -1,9 +1,11 @@
-//! `wait_any`: sleep until one of many words is woken.
+//! `wait_any`: sleeps until one of many words is woken.
 //!
-//! Source: `futex_waitv` of futex2 (Linux 5.16), here for words of all sizes, private and shared ones mixed.
+//! Source: `futex_waitv` of futex2 (Linux 5.16), here for words of all sizes, with private and
+//! shared words mixed.
 //!
-//! Private words get a node each in the table, all with the one parker of the thread. Shared words go to the
-//! kernel's `futex_waitv`, and if there are private ones too, the parker's own word goes with them.
+//! Each private word gets a node in the table, all with the thread's one parker. Shared words go to
+//! the kernel's `futex_waitv`. If there are private words too, the parker's own word is passed
+//! along.
 
 mod kernel_words;
 
@@ -19,10 +21,10 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use kernel_words::{KernelWords, PARKER};
 
-/// How many words can be waited for at once.
+/// The maximum number of words to wait for at once.
 pub const WAIT_ANY_MAX: usize = 128;
 
-/// A word and the value that it is expected to hold, for [`wait_any`].
+/// A word and its expected value, for [`wait_any`].
 #[derive(Clone, Copy, Debug)]
 pub struct Expecting<'a> {
     pub(crate) futex: RawFutex,
@@ -46,24 +48,27 @@ impl<'a> Expecting<'a> {
 }
 
 impl<'a, A: FutexWord> Futex<'a, A> {
-    /// This word, to be waited for while it holds `value`.
+    /// This word, to wait for while it holds `value`.
     pub fn expecting(self, value: A::Value) -> Expecting<'a> {
         Expecting::raw(self.raw, value.to_u64())
     }
 }
 
-/// Sleeps until one of `words` is woken, if each holds the value that is expected of it. The index of a
-/// word that was woken; others may have been too.
+/// If each of `words` holds its expected value, sleeps until one of them is woken. Returns the
+/// index of a word that was woken; others may have been woken too.
 ///
-/// At most [`WAIT_ANY_MAX`] words. The kernel's own limit of 128 applies to the shared ones, of which a
-/// 64-bit word counts twice; if private words are among the others, they count once together.
+/// At most [`WAIT_ANY_MAX`] words. The kernel's own limit of 128 applies to the shared words. Of
+/// these, a 64-bit word counts twice; all private words together, if there are any, count once.
 ///
-/// A shared 8 or 16-bit word is waited for without a mask here, and its waiter may take a wake that was
-/// meant for a neighbour in the same 32 bits. So that none is lost it wakes all who wait on these 32 bits: their waits may
-/// end for no reason, and the count that the waker was given may be of this waiter. Where nothing says that the wake was its own (the
-/// 32 bits have not changed), and such wakes come thick and fast, the wait may go on for some milliseconds before it
-/// does, 100 at most; if its process is killed meanwhile, the neighbour's wake is lost. Several who wait so in loops for words in the same 32 bits
-/// may be woken some thousand times a second once one of them was, though nothing happens.
+/// The wait on a shared 8 or 16-bit word has no mask here: its waiter may receive a wake-up meant
+/// for a neighbouring word in the same 32 bits. So that no wake-up is lost, it then wakes all
+/// waiters on these 32 bits. Their waits may end for no reason, and the waker may have counted this
+/// waiter instead of its own. If nothing shows that the wake-up was the waiter's own (the 32 bits
+/// have not changed), and such wake-ups come in quick succession, the wait may continue for some
+/// milliseconds, at most 100, before the waiter forwards the wake-up. If its process is killed
+/// meanwhile, the neighbour's wake-up is lost. Several threads that wait like this in loops for
+/// words in the same 32 bits may be woken some thousand times a second once one of them was, even
+/// if nothing happens.
 ///
 /// Blocks. Not for signal handlers.
 ///
@@ -81,11 +86,11 @@ impl<'a, A: FutexWord> Futex<'a, A> {
 /// # Errors
 /// [`Error::Mismatch`] if any word differs; [`Error::TimedOut`]; [`Error::Interrupted`];
 /// [`Error::NoWords`], [`Error::TooManyWords`]; [`Error::NoSuchNode`]; with shared words
-/// [`Error::Unsupported`] before Linux 5.16, and with both kinds [`Error::OutOfMemory`] if there is
-/// no memory for a parker.
+/// [`Error::Unsupported`] before Linux 5.16; with both kinds [`Error::OutOfMemory`] if there is no
+/// memory for a parker.
 pub fn wait_any(words: &[Expecting<'_>], deadline: Option<Deadline>) -> Result<usize, Error> {
-    // SAFETY: each entry borrows its word for longer than this call, and with it the node word that
-    // it may have: they are mapped and aligned, atomics, and writable.
+    // SAFETY: each entry borrows its word, and the node word if it has one, for longer than this
+    // call: they are mapped, aligned, writable atomics.
     unsafe { wait_any_raw(words, deadline.as_ref()) }
 }
 
@@ -103,8 +108,8 @@ pub(crate) unsafe fn wait_any_raw(
         return Err(Error::TooManyWords);
     }
     let is_shared = |word: &Expecting<'_>| word.futex.scope == Scope::Shared;
-    // SAFETY: all of these ask for the words, and node words, what this function's contract says of
-    // `words`; the entries of `waitv` are made from the same.
+    // SAFETY: what these calls require of the words and node words is this function's contract for
+    // `words`. The entries passed to `waitv` are made from the same words.
     unsafe {
         if words.iter().all(is_shared) {
             let mut entries = KernelWords::new(0);
@@ -143,13 +148,13 @@ pub(crate) unsafe fn wait_any_raw(
     }
 }
 
-/// The private words' nodes, while they are queued. They leave before this goes.
+/// The queued nodes of the private words. They leave their queues before this is dropped.
 struct Queued<'a, 'w> {
     parker: &'a Parker<'static>,
     words: &'a [Expecting<'w>],
-    /// A node for each word before `joined`, unused for shared ones. In cells, and not in this
-    /// struct: wakers write to those that are queued, whatever exclusive reference there is to
-    /// this.
+    /// One node for each word before `joined`, unused for shared words. The nodes are in cells and
+    /// outside this struct, because wakers write to queued nodes even while an exclusive reference
+    /// to the struct exists.
     nodes: &'a [UnsafeCell<MaybeUninit<Node>>; WAIT_ANY_MAX],
     joined: usize,
 }
@@ -159,40 +164,40 @@ impl Queued<'_, '_> {
         let joined = self.words[..self.joined].iter().zip(self.nodes).enumerate();
         joined
             .filter(|(_, (word, _))| word.futex.scope == Scope::Private)
-            // SAFETY: `join` has written the node of each private word before it counted it as
-            // joined, and nothing changes it back. No exclusive reference to it is left.
+            // SAFETY: `join` writes the node of each private word before it counts it as joined,
+            // and the node stays initialized. No exclusive reference to it remains.
             .map(|(index, (_, node))| (index, unsafe { (*node.get()).assume_init_ref() }))
     }
 
-    /// Queues on every private word, each checked under its bucket's lock. If one differs, all leave again:
-    /// the error, unless one was woken meanwhile, whose index it is.
+    /// Queues on every private word, each checked under its bucket lock. If one differs, leaves all
+    /// queues again and returns the error, or the index of a word that was woken in the meantime.
     ///
     /// # Safety
-    /// As [`wait_any_raw`]. It was not called before.
+    /// As [`wait_any_raw`]. Not called before.
     unsafe fn join(&mut self) -> Result<Option<usize>, Error> {
         let priority = sys::sched::priority();
         for (index, word) in self.words.iter().enumerate() {
             if word.futex.scope == Scope::Private {
-                // SAFETY: of the node word, if there is one, `key` asks for what this function's
-                // contract says.
+                // SAFETY: what `key` requires of the node word, if there is one, is part of this
+                // function's contract.
                 let key = match unsafe { word.futex.key() } {
                     Ok(key) => key,
                     Err(error) => return self.leave().map(Some).ok_or(error),
                 };
                 let mask = word.futex.word.size.all_bits();
                 let node = Node::new(key, mask, self.parker.id(), priority);
-                // SAFETY: this node is in no queue, since it is not counted as joined: nothing else
-                // leads to it.
+                // SAFETY: this node is not counted as joined, so it is in no queue and nothing else
+                // refers to it.
                 let node = unsafe { &*(*self.nodes[index].get()).write(node) };
-                // Brings the word's page in before the bucket is locked.
+                // Faults the word's page in before the bucket is locked.
                 // SAFETY: the word is mapped, aligned, and accessed by atomic operations only, by
                 // this function's contract.
                 let as_expected = || unsafe { word.futex.word.load() } == word.value;
                 let registration = as_expected().then(|| waiter_table().register(key));
                 match registration {
-                    // SAFETY: the node is new and has the registered key. It does not move, and is
-                    // not used for anything else, since `self.nodes` is borrowed; before `self`
-                    // goes, `leave` has it withdrawn or notified.
+                    // SAFETY: the node is new and has the registered key. It does not move and is
+                    // not reused while `self.nodes` is borrowed. `leave` has it withdrawn or
+                    // notified before `self` is dropped.
                     Some(registration) if as_expected() => unsafe { registration.push(node) },
                     registration => {
                         if let Some(registration) = registration {
@@ -207,7 +212,8 @@ impl Queued<'_, '_> {
         Ok(None)
     }
 
-    /// Leaves every queue. The index of a word whose waiter was woken; the last one, as in the kernel.
+    /// Leaves every queue. Returns the index of a word whose waiter was woken: the last one, as in
+    /// the kernel.
     fn leave(&mut self) -> Option<usize> {
         let mut woken = None;
         for (index, node) in self.nodes() {
@@ -233,16 +239,16 @@ impl Queued<'_, '_> {
             return self.leave().ok_or(error);
         }
         loop {
-            // SAFETY: both ask for `self.words`, from which the entries were made, what this
-            // function's contract says. `park_with_words` has entry 0 for itself: `new` has left
-            // room for it.
+            // SAFETY: what both require of `self.words`, from which the entries were made, is this
+            // function's contract. `park_with_words` uses entry 0 for itself; `new` has left it
+            // free.
             let ended = unsafe {
                 entries.sleep(self.words, deadline, |entries, deadline| {
                     self.parker.park_with_words(self, entries, deadline)
                 })
             };
             match ended {
-                // The parker's own entry: our notice, or a late call for an earlier user.
+                // The parker's own entry: our notice, or a late call meant for an earlier user.
                 Some(Ok(PARKER)) if !self.any_given() => {}
                 Some(Ok(PARKER)) => return Ok(self.leave().unwrap_or(0)),
                 Some(Ok(index)) => {
@@ -268,7 +274,7 @@ impl Notices for Queued<'_, '_> {
 
 impl Drop for Queued<'_, '_> {
     fn drop(&mut self) {
-        // Nothing is left to do on any path; a panic in between must not leave nodes behind.
+        // A no-op on normal paths; a panic in between must not leave nodes behind.
         self.leave();
     }
 }

@@ -1,16 +1,16 @@
-//! The process-shared barrier: whoever has arrived sleeps until the number of rounds has changed.
+//! The process-shared barrier. A thread that has arrived sleeps until the number of rounds changes.
 //!
 //! ```text
 //!   each but the last                        the last
 //!   ─────────────────                        ────────
 //!   inside += 1                              inside += 1
-//!   arrived += 1; rounds are 7               arrived = 0, rounds = 8  (one step)
-//!   sleep while rounds are 7                 wake all
+//!   arrived += 1; rounds == 7                arrived = 0, rounds = 8  (one step)
+//!   sleep while rounds == 7                  wake all
 //!   inside -= 1  (last touch)                inside -= 1  (last touch)
 //! ```
 //!
-//! A thread of the next round may arrive while some of this one are not awake yet: they see that the rounds have
-//! changed, whatever else has.
+//! A thread of the next round may arrive while some threads of this one are still asleep. They see
+//! that the number of rounds has changed, whatever else has.
 
 use super::{ARRIVAL, arrived};
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -18,14 +18,15 @@ use crate::futex::Scope;
 use crate::lock::sleep::{self, Signals, Spot};
 use crate::sys::clock::Deadline;
 
-/// In `inside`: somebody waits for it to become zero.
+/// In `inside`: a thread waits for the count to become zero.
 const DESTROYING: u32 = 1 << 31;
 
 const fn round(state: u64) -> u32 {
     state as u32
 }
 
-/// Arrives. `Some(true)` for the last of the round; `None`: the deadline has passed.
+/// Arrives. Returns `Some(true)` for the last thread of the round, and `None` if the deadline
+/// passed.
 pub(super) fn arrive(
     state: &AtomicU64,
     count: u32,
@@ -40,7 +41,8 @@ pub(super) fn arrive(
             true => u64::from(round(now).wrapping_add(1)),
             false => now + ARRIVAL,
         };
-        // Release: what we did is visible after the barrier. Acquire: the last sees what all others did.
+        // Release: what we did is visible after the barrier. Acquire: the last thread sees what all
+        // other threads did.
         match state.compare_exchange_weak(now, next, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) if is_last => {
                 Spot::of(state, Scope::Shared).wake(usize::MAX);
@@ -51,7 +53,7 @@ pub(super) fn arrive(
         }
     }
     let mine = round(now);
-    // Acquire: what all did before the barrier is visible.
+    // Acquire: what all threads did before the barrier is visible.
     while round(state.load(Ordering::Acquire)) == mine {
         let waited = sleep::wait(state, Scope::Shared, mine, deadline, Signals::Ignored);
         if waited.is_err() && take_back(state, mine) {
@@ -61,7 +63,7 @@ pub(super) fn arrive(
     Some(false)
 }
 
-/// Has arrived after all not, if the round is still the same; whether it is.
+/// Withdraws the arrival if the round has not ended. Returns whether it did.
 fn take_back(state: &AtomicU64, mine: u32) -> bool {
     // Acquire on failure: the round is over.
     state
@@ -76,7 +78,8 @@ struct Inside<'a>(&'a AtomicU32);
 
 impl<'a> Inside<'a> {
     fn enter(inside: &'a AtomicU32) -> Self {
-        // Relaxed: `destroy` may be called only by who knows, by way of the barrier itself, that we have arrived.
+        // Relaxed: `destroy` may be called only by a thread that knows, by way of the barrier
+        // itself, that we have arrived.
         inside.fetch_add(1, Ordering::Relaxed);
         Self(inside)
     }
@@ -84,7 +87,7 @@ impl<'a> Inside<'a> {
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
-        // Release: our looks at the barrier come before the end of its memory.
+        // Release: our accesses to the barrier come before the end of its memory.
         if self.0.fetch_sub(1, Ordering::Release) == DESTROYING + 1 {
             // From here on the memory may be gone.
             Spot::of(self.0, Scope::Shared).wake(usize::MAX);
@@ -92,9 +95,9 @@ impl Drop for Inside<'_> {
     }
 }
 
-/// Waits until nobody is inside.
+/// Waits until no thread is inside.
 pub(super) fn until_all_are_out(inside: &AtomicU32) {
-    // Acquire here and below: pairs with the Release of each who leaves.
+    // Acquire here and below: pairs with the Release of each thread that leaves.
     let mut now = inside.fetch_or(DESTROYING, Ordering::Acquire) | DESTROYING;
     while now != DESTROYING {
         let _ = sleep::wait(inside, Scope::Shared, now, None, Signals::Ignored);

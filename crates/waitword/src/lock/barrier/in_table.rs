@@ -1,29 +1,30 @@
-//! The private barrier: to arrive is to queue.
+//! The private barrier. Arriving means queueing.
 //!
 //! ```text
 //!   each but the last                        the last
 //!   ─────────────────                        ────────
 //!   bucket locked: arrived += 1, queue       bucket locked: take the whole queue, arrived = 0
-//!   sleep                                    tell each: "over"
-//!   told "over": return                      return
+//!   sleep                                    notify each: "over"
+//!   notified "over": return                  return
 //! ```
 //!
-//! Arriving and queueing are one step, so those whom the last takes out of the queue are exactly those who have
-//! arrived. They are told so in their nodes and look at nothing else: once the bucket is unlocked nobody touches the
-//! barrier any more.
+//! Arriving and queueing are one step, so the waiters that the last thread takes out of the queue
+//! are exactly the threads that have arrived. The message is written to their nodes, and they read
+//! nothing else. Once the bucket is unlocked, no thread touches the barrier.
 //!
-//! # The queue is right, the number a hint
+//! # The queue is exact, the number is a hint
 //!
-//! `arrived` says when it is worth while to look at the queue, and the round is over only if the queue has everybody.
-//! The number is never too low, but it can be too high: in a forked child the waiters are gone and the number is
-//! still there, and a late wake-up meant for an earlier user of the memory takes a waiter out of the queue. Then the
-//! queue turns out to be too short; everybody in it is told to look again, and arrives once more from zero.
+//! `arrived` tells when it is worthwhile to look at the queue. The round is over only if the queue
+//! holds all other threads. The number is never too low, but it can be too high: in a forked child
+//! the waiters are gone but the number is still there, and a late wake-up meant for an earlier user
+//! of the memory can take a waiter out of the queue. Then the queue turns out to be too short. All
+//! waiters in it are told to look again, and they arrive once more, from zero.
 //!
 //! # Orderings
 //!
-//! The state changes only under the bucket's lock, and the lock and the notices order what the threads did. One pair
-//! is needed beside them: the look without the lock is Acquire and each change Release, so that whoever sees an
-//! arrival also sees the table that the other queued in.
+//! The state changes only under the bucket lock. That lock and the notices order the threads' own
+//! accesses. One more pair is needed: the look without the lock is Acquire and each change is
+//! Release, so a thread that sees an arrival also sees the table that the other thread queued in.
 
 use super::{ARRIVAL, arrived};
 use crate::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
@@ -36,21 +37,21 @@ use crate::sys::clock::Deadline;
 const LOOK_AGAIN: Token = 0;
 const OVER: Token = 1;
 
-/// All waiters are of one kind.
+/// All waiters have the same kind.
 const ARRIVED: u64 = 1;
 
-/// How many are still missing once the caller has arrived.
+/// The number of threads still missing once the caller has arrived.
 fn missing(state: &AtomicU64, count: u32) -> u32 {
-    // Saturating, as all that is reckoned with here: another process may have written nonsense.
+    // Saturating, like all arithmetic here: another process may have written nonsense.
     count.saturating_sub(arrived(state.load(Acquire)).saturating_add(1))
 }
 
-/// Whether whoever arrives now is the last.
+/// Whether the next thread to arrive is the last.
 fn is_last(state: &AtomicU64, count: u32) -> bool {
     missing(state, count) == 0
 }
 
-/// How a thread waits while this many others are missing.
+/// How a thread waits while this many other threads are missing.
 fn until(missing: u32, deadline: Option<&Deadline>) -> Until<'_> {
     Until {
         at_once: !spin::is_worth_while_for(missing),
@@ -58,11 +59,12 @@ fn until(missing: u32, deadline: Option<&Deadline>) -> Until<'_> {
     }
 }
 
-/// Arrives. `Some(true)` for the last of the round; `None`: the deadline has passed.
+/// Arrives. Returns `Some(true)` for the last thread of the round, and `None` if the deadline
+/// passed.
 pub(super) fn arrive(state: &AtomicU64, count: u32, deadline: Option<&Deadline>) -> Option<bool> {
     let am_last = || is_last(state, count);
     loop {
-        // Without the lock, so only a hint; it also brings the page in.
+        // Without the lock this is only a hint. It also faults the page in.
         if am_last() {
             if complete(state, count) {
                 return Some(true);
@@ -94,14 +96,15 @@ pub(super) fn arrive(state: &AtomicU64, count: u32, deadline: Option<&Deadline>)
     }
 }
 
-/// Ends the round if everybody else stands in the queue; whether it has.
+/// Ends the round if all other threads are in the queue. Returns whether it did.
 fn complete(state: &AtomicU64, count: u32) -> bool {
     let mut is_over = false;
     unpark(
         waiter_table(),
         key_of(state),
         |_| {
-            // Another may have been the last between our look and the lock, and these be of the next round.
+            // Another thread may have been the last, between our look and the lock. These waiters
+            // then belong to the next round.
             match is_last(state, count) {
                 true => Choice::Take,
                 false => Choice::Stop,
@@ -127,12 +130,13 @@ mod tests {
     use super::*;
     use crate::sys::generation::ends_well;
 
-    /// In a child process, since all of it counts as beside others from then on.
+    /// Runs in a child process, because the whole process counts as running on a loaded machine
+    /// from then on.
     #[test]
     fn beside_a_busy_process_a_thread_stays_awake_only_for_as_many_as_have_a_cpu() {
         assert!(ends_well(|| {
             let stays_for = |missing| !until(missing, None).at_once;
-            // Whatever yields have shown in the parent.
+            // Overrides what yields have shown in the parent.
             spin::pretend_to_be_beside_others(0);
             let is_quiet = stays_for(1) && stays_for(u32::MAX);
             spin::pretend_to_be_beside_others(u64::from(u32::MAX));

@@ -1,22 +1,24 @@
-//! A barrier: a number of threads wait for each other, round after round.
+//! A barrier: a fixed number of threads wait for each other, round after round.
 //!
 //! | word | private | process-shared |
 //! |------|---------|----------------|
 //! | `state`, low half | 0 | rounds completed, modulo 2^32; the kernel compares these |
-//! | `state`, high half | how many have arrived in this round | the same |
-//! | `count` | how many must arrive; bit 31: process-shared | the same |
+//! | `state`, high half | threads that have arrived in this round | the same |
+//! | `count` | threads that must arrive; bit 31: process-shared | the same |
 //! | `inside` | 0 | threads inside `wait`; bit 31: `destroy` waits for them |
 //!
 //! # When may it be freed?
 //!
-//! POSIX lets a thread destroy a barrier as soon as its own wait has returned. The others may just be waking up, and
-//! if they looked at the barrier to see whether the round is over they would look at freed memory.
+//! POSIX lets a thread destroy a barrier as soon as its own wait has returned. Other threads may
+//! still be waking up at that moment. If they read the barrier to find out whether the round is
+//! over, they read freed memory.
 //!
-//! * **Private**: they do not look. To arrive is to queue in the table, in one step, and the last to arrive tells
-//!   each of them that the round is over (`in_table.rs`). So a private barrier may be freed at once, and is never
-//!   counted out of.
-//! * **Shared**: the kernel has no such words to pass, so they must look, and are counted in and out; `destroy` waits
-//!   until all are out, as glibc's does (`in_kernel.rs`).
+//! * **Private**: waiters do not read it. Arriving means queueing in the waiter table, in one step,
+//!   and the last thread to arrive tells each waiter that the round is over (`in_table.rs`). So a
+//!   private barrier may be freed at once and needs no count of the threads inside.
+//! * **Shared**: the kernel cannot deliver such a message, so waiters must read the barrier. They
+//!   are counted in and out, and `destroy` waits until all are out, as glibc's does
+//!   (`in_kernel.rs`).
 
 mod in_kernel;
 mod in_table;
@@ -33,13 +35,13 @@ const SHARED: u32 = 1 << 31;
 /// One arrival, in `state`.
 const ARRIVAL: u64 = 1 << 32;
 
-/// How many have arrived.
+/// The number of threads that have arrived.
 const fn arrived(state: u64) -> u32 {
     (state >> 32) as u32
 }
 
-/// A point at which a number of threads wait for each other. When the last of them has arrived all go on, and the
-/// barrier is ready for the next round.
+/// A point at which a number of threads wait for each other. When the last of them arrives, all of
+/// them go on, and the barrier is ready for the next round.
 ///
 /// ```
 /// use waitword::Barrier;
@@ -50,7 +52,7 @@ const fn arrived(state: u64) -> u32 {
 ///     std::thread::spawn(|| {
 ///         // ... one part of the work ...
 ///         let result = BARRIER.wait();
-///         // ... the next, knowing that all have done theirs ...
+///         // ... the next part: all threads have done theirs ...
 ///         result.is_leader()
 ///     })
 /// });
@@ -60,14 +62,16 @@ const fn arrived(state: u64) -> u32 {
 ///
 /// 16 bytes.
 ///
-/// * **Memory.** What any of the threads did before the barrier is visible to all of them after it. A private barrier
-///   may be freed as soon as any thread's wait of the last round has returned; before a shared one is freed
-///   [`destroy`](Self::destroy) must have returned.
-/// * **Signal handlers** must not wait. A handler that runs in a waiting thread does not end its wait.
-/// * **fork**: the child's copy of a private barrier begins its round anew, since those who had arrived are not in
-///   the child.
-/// * **Process-shared** ([`Scope::Shared`]): may lie in memory that several processes map. A process that is killed
-///   after it has arrived has arrived; but `destroy` waits for it for ever, as glibc's does.
+/// * **Memory.** Everything that a thread did before the barrier is visible to all of them after
+///   it. A private barrier may be freed as soon as any thread's wait of the last round has
+///   returned. Before a shared one is freed, [`destroy`](Self::destroy) must have returned.
+/// * **Signal handlers** must not wait. A handler that runs in a waiting thread does not end its
+///   wait.
+/// * **fork**: the child's copy of a private barrier starts its round over, since the threads that
+///   had arrived do not exist in the child.
+/// * **Process-shared** ([`Scope::Shared`]): may lie in memory that several processes map. If a
+///   process is killed after it has arrived, its arrival counts; but `destroy` then waits for it
+///   forever, as glibc's does.
 ///
 /// Source: POSIX `pthread_barrier_init`, `pthread_barrier_wait`, `pthread_barrier_destroy`.
 #[repr(C)]
@@ -79,14 +83,15 @@ pub struct Barrier {
 
 const _: () = assert!(cfg!(loom) || size_of::<Barrier>() == 16);
 
-/// What a wait at a [`Barrier`] came to.
+/// The result of a wait at a [`Barrier`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BarrierWaitResult {
     is_leader: bool,
 }
 
 impl BarrierWaitResult {
-    /// True for one thread of each round, the last to arrive (`PTHREAD_BARRIER_SERIAL_THREAD`).
+    /// Returns true for one thread of each round, the last to arrive
+    /// (`PTHREAD_BARRIER_SERIAL_THREAD`).
     pub fn is_leader(self) -> bool {
         self.is_leader
     }
@@ -97,20 +102,20 @@ impl Barrier {
     pub const MAX_COUNT: u32 = SHARED - 1;
 
     const_fn! {
-        /// A private barrier for so many threads.
+        /// Creates a private barrier for `count` threads.
         ///
         /// # Panics
-        /// The count is 0 or above [`MAX_COUNT`](Self::MAX_COUNT).
+        /// If the count is 0 or above [`MAX_COUNT`](Self::MAX_COUNT).
         pub const fn new(count: u32) -> Self {
             Self::with_scope(count, Scope::Private)
         }
     }
 
     const_fn! {
-        /// A barrier for so many threads of one process, or of several.
+        /// Creates a barrier for `count` threads of one process, or of several.
         ///
         /// # Panics
-        /// The count is 0 or above [`MAX_COUNT`](Self::MAX_COUNT).
+        /// If the count is 0 or above [`MAX_COUNT`](Self::MAX_COUNT).
         pub const fn with_scope(count: u32, scope: Scope) -> Self {
             match Self::try_with_scope(count, scope) {
                 Ok(barrier) => barrier,
@@ -120,10 +125,10 @@ impl Barrier {
     }
 
     const_fn! {
-        /// [`with_scope`](Self::with_scope), for a count that is not known to be good (`pthread_barrier_init`).
+        /// [`with_scope`](Self::with_scope) for an unchecked count (`pthread_barrier_init`).
         ///
         /// # Errors
-        /// [`CountError::Invalid`]: the count is 0 or above [`MAX_COUNT`](Self::MAX_COUNT).
+        /// [`CountError::Invalid`] if the count is 0 or above [`MAX_COUNT`](Self::MAX_COUNT).
         pub const fn try_with_scope(count: u32, scope: Scope) -> Result<Self, CountError> {
             if count == 0 || count > Self::MAX_COUNT {
                 return Err(CountError::Invalid);
@@ -140,7 +145,7 @@ impl Barrier {
         }
     }
 
-    /// Waits until as many threads have arrived as the barrier is for (`pthread_barrier_wait`).
+    /// Waits until all threads of the round have arrived (`pthread_barrier_wait`).
     ///
     /// Blocks.
     pub fn wait(&self) -> BarrierWaitResult {
@@ -148,8 +153,8 @@ impl Barrier {
         passed.expect("without a deadline nobody gives up")
     }
 
-    /// [`wait`](Self::wait) until `deadline` at the latest. `None`: it has come before the last thread; the caller
-    /// does not count as having arrived any more.
+    /// [`wait`](Self::wait), but until `deadline` at the latest. Returns `None` if the deadline
+    /// passes before the last thread arrives. The caller then no longer counts as having arrived.
     ///
     /// Blocks.
     #[must_use]
@@ -157,7 +162,8 @@ impl Barrier {
         self.arrive(Some(&deadline))
     }
 
-    /// [`wait_until`](Self::wait_until) so long from now.
+    /// [`wait`](Self::wait), but for at most `timeout`. Returns as [`wait_until`](Self::wait_until)
+    /// does.
     ///
     /// Blocks.
     #[must_use]
@@ -166,7 +172,7 @@ impl Barrier {
     }
 
     fn arrive(&self, deadline: Option<&Deadline>) -> Option<BarrierWaitResult> {
-        // Not 0, whatever another process has written there: a round of nobody is never over.
+        // At least 1, whatever another process has written there: a round of 0 threads never ends.
         let count = self.count().max(1);
         let is_leader = match self.scope() {
             Scope::Private => in_table::arrive(&self.state, count, deadline),
@@ -175,13 +181,14 @@ impl Barrier {
         is_leader.map(|is_leader| BarrierWaitResult { is_leader })
     }
 
-    /// Waits until no thread touches the memory any more (`pthread_barrier_destroy`). False, at once, if threads have
-    /// arrived in a round that is not complete (`EBUSY`).
+    /// Waits until no other thread touches the memory any longer (`pthread_barrier_destroy`).
+    /// Returns false at once if threads have arrived in a round that is not complete (`EBUSY`).
     ///
-    /// For shared barriers, before their memory is unmapped, or used for something else. After it the barrier is as
-    /// it was at first. A private barrier needs none, and has nothing to wait for.
+    /// Call this on a shared barrier before its memory is unmapped or reused. Afterwards the
+    /// barrier is as it was when it was created. A private barrier does not need it and has nothing
+    /// to wait for.
     ///
-    /// Blocks for as long as the others need to return from their waits.
+    /// Blocks until the other threads have returned from their waits.
     #[must_use]
     pub fn destroy(&self) -> bool {
         if arrived(self.state.load(Ordering::Relaxed)) != 0 {
@@ -193,19 +200,19 @@ impl Barrier {
         true
     }
 
-    /// How many threads the barrier is for.
+    /// The number of threads that the barrier is for.
     pub fn count(&self) -> u32 {
         self.count & !SHARED
     }
 
-    /// As if so many had arrived who are nowhere.
+    /// Pretends that this many threads have arrived. No thread waits for these arrivals.
     #[cfg(test)]
     pub(crate) fn pretend_arrivals(&self, arrivals: u32) {
         self.state
             .store(u64::from(arrivals) * ARRIVAL, Ordering::Relaxed);
     }
 
-    /// The word by whose address the waiters are found.
+    /// The word whose address is the key of the waiters.
     #[cfg(all(test, loom))]
     pub(crate) fn word(&self) -> &AtomicU64 {
         &self.state
@@ -233,7 +240,7 @@ impl fmt::Debug for Barrier {
 mod tests {
     use super::*;
 
-    /// The number of rounds wraps around without touching that of arrivals.
+    /// The number of rounds wraps around without touching the number of arrivals.
     #[test]
     fn rounds_wrap_around() {
         let barrier = Barrier::with_scope(2, Scope::Shared);
@@ -247,7 +254,8 @@ mod tests {
         assert_eq!(barrier.state.load(Ordering::Relaxed), 0);
     }
 
-    /// As many or more than it is for, all of whom are nowhere: from zero again.
+    /// The barrier counts as many arrivals as it is for, or more, but no thread waits: the count
+    /// starts over from zero.
     #[test]
     fn nonsense_that_another_process_wrote_leads_nowhere() {
         for (count, state) in [(0, 0), (0, u64::MAX), (SHARED, u64::MAX), (3, u64::MAX)] {
@@ -256,7 +264,7 @@ mod tests {
                 count,
                 inside: AtomicU32::new(0),
             };
-            // Whether it passes or times out: it returns.
+            // It may pass or time out, but it must return.
             let _ = barrier.wait_for(Duration::ZERO);
         }
     }
@@ -265,7 +273,7 @@ mod tests {
     fn a_wrong_number_of_arrivals_heals() {
         for nowhere in [1, 2, 3, 1000] {
             let barrier = Barrier::new(3);
-            // There is a table, and nobody in it.
+            // Afterwards the waiter table exists, with no waiter in it.
             assert_eq!(barrier.wait_for(Duration::ZERO), None);
             barrier.pretend_arrivals(nowhere);
             assert_eq!(barrier.wait_for(Duration::ZERO), None);

@@ -1,4 +1,4 @@
-//! The condition variable under parking_lot's names.
+//! The condition variable with parking_lot's interface.
 
 use super::RawCondvar;
 use crate::lock::{LockError, MutexGuard};
@@ -6,7 +6,7 @@ use crate::sys::clock::Deadline;
 use core::time::Duration;
 use std::time::Instant;
 
-/// Whether a timed wait ended for its time.
+/// Whether a timed wait ended by its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitTimeoutResult(bool);
 
@@ -15,18 +15,18 @@ impl WaitTimeoutResult {
         Self(timed_out)
     }
 
-    /// Whether it did. (Then it was not signalled.)
+    /// Returns whether the deadline passed. (The caller was then not signalled.)
     #[inline]
     pub fn timed_out(self) -> bool {
         self.0
     }
 }
 
-/// A condition variable: threads wait in it, with a [`Mutex`](crate::Mutex) of any flavour, for others to change
-/// something.
+/// A condition variable. Threads wait in it, with a [`Mutex`](crate::Mutex) of any flavour, until
+/// another thread changes something.
 ///
-/// The interface is parking_lot's. Signals go to waiters in the order in which they came, and a broadcast is not a
-/// herd: see [`RawCondvar`].
+/// The interface is parking_lot's. Waiters are signalled in order of arrival, and a broadcast
+/// causes no thundering herd: see [`RawCondvar`].
 ///
 /// ```
 /// use std::sync::Arc;
@@ -52,7 +52,7 @@ pub struct Condvar {
 }
 
 impl Condvar {
-    /// One that nobody waits on.
+    /// Creates a condition variable without waiters.
     #[inline]
     pub const fn new() -> Self {
         Self {
@@ -60,29 +60,29 @@ impl Condvar {
         }
     }
 
-    /// Wakes the thread that has waited longest; whether one did.
+    /// Wakes the thread that has waited longest. Returns whether there was one.
     #[inline]
     pub fn notify_one(&self) -> bool {
         self.raw.notify_one()
     }
 
-    /// Wakes all that wait, each as the mutex becomes free for it; how many.
+    /// Wakes all waiters, each as the mutex becomes free for it. Returns how many.
     #[inline]
     pub fn notify_all(&self) -> usize {
         self.raw.notify_all()
     }
 
-    /// Gives the mutex back, waits to be woken, and takes it again. May return for no reason. Blocks.
+    /// Unlocks the mutex, waits to be woken, and locks it again. May return spuriously. Blocks.
     ///
     /// # Panics
-    /// If threads wait here with another mutex. The guard still holds its mutex then.
+    /// If threads wait here with another mutex. The guard then still holds its mutex.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn wait<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>) {
         self.wait_with(guard, None);
     }
 
-    /// [`wait`](Self::wait), until this time at the latest.
+    /// [`wait`](Self::wait), but until `timeout` at the latest.
     ///
     /// # Panics
     /// As [`wait`](Self::wait).
@@ -96,7 +96,7 @@ impl Condvar {
         self.wait_with(guard, Some(Deadline::from(timeout)))
     }
 
-    /// [`wait`](Self::wait), for this long at the longest.
+    /// [`wait`](Self::wait), but for at most `timeout`.
     ///
     /// # Panics
     /// As [`wait`](Self::wait).
@@ -110,7 +110,7 @@ impl Condvar {
         self.wait_with(guard, Some(Deadline::after(timeout)))
     }
 
-    /// [`wait`](Self::wait), until a deadline on either clock, if there is one.
+    /// [`wait`](Self::wait), but until a deadline on either clock, if there is one.
     ///
     /// # Panics
     /// As [`wait`](Self::wait).
@@ -120,13 +120,13 @@ impl Condvar {
         guard: &mut MutexGuard<'_, T>,
         deadline: Option<Deadline>,
     ) -> WaitTimeoutResult {
-        // SAFETY: the raw mutex is not unlocked through this reference but by the wait below, which
+        // SAFETY: the raw mutex is unlocked through this reference only by the wait below, which
         // locks it again before it returns.
         let mutex = unsafe { MutexGuard::mutex(guard).raw() };
         let ended = mutex.while_given_back(|mutex| {
-            // SAFETY: the guard holds the mutex, and is borrowed alone until the wait returns with
-            // the mutex held. The mutex is of a kind that can always be locked again. A wait with a
-            // second mutex is refused while the mutex is still held.
+            // SAFETY: the guard holds the mutex, and is borrowed exclusively until the wait returns
+            // with the mutex held. The mutex is of a kind that can always be locked again. A wait
+            // with a second mutex is refused while the caller still holds that mutex.
             unsafe { self.raw.wait(mutex, deadline.as_ref()) }
         });
         match ended {
@@ -151,7 +151,7 @@ impl Condvar {
         }
     }
 
-    /// Waits while `condition` holds, until this time at the latest.
+    /// Waits while `condition` holds, until `timeout` at the latest.
     ///
     /// # Panics
     /// As [`wait`](Self::wait).
@@ -165,7 +165,7 @@ impl Condvar {
         self.wait_while_with(guard, condition, Deadline::from(timeout))
     }
 
-    /// Waits while `condition` holds, for this long at the longest.
+    /// Waits while `condition` holds, for at most `timeout`.
     ///
     /// # Panics
     /// As [`wait`](Self::wait).

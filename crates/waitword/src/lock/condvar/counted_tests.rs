@@ -1,4 +1,4 @@
-//! How waits on a word in the kernel end, and what a signal does to it.
+//! How waits on a word in the kernel end, and what a signal does to the word.
 
 use super::counted::{Sleep, Slept, signal};
 use crate::lock::interrupter::Interrupter;
@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 const PAGE: usize = 4096;
 
-/// Whether a signal does anything to this word: whether a waiter is counted that may stand there.
+/// Whether a signal changes this word. It does if a waiter is counted that may sleep on the word.
 fn finds_somebody(word: &AtomicU32) -> bool {
     let before = word.load(SeqCst);
     signal(word, 1);
@@ -20,7 +20,7 @@ fn finds_somebody(word: &AtomicU32) -> bool {
 #[test]
 fn a_signal_does_nothing_unless_somebody_is_counted() {
     let _watchdog = watch("a_signal_does_nothing_unless_somebody_is_counted");
-    // Other tests' waiters come and go, and may be counted where this word's would be.
+    // Waiters of other tests come and go, and may be counted in this word's counter.
     let word = AtomicU32::new(0);
     until(|| !finds_somebody(&word));
     let sleep = Sleep::begin(&word);
@@ -39,7 +39,7 @@ fn a_deadline_holds_on_either_clock() {
         Deadline::at_system_time(SystemTime::now() + soon),
     ];
     for deadline in deadlines {
-        // Also if it has passed already.
+        // The second time, the deadline has already passed.
         for _ in 0..2 {
             let slept = Sleep::begin(&word).sleep(Some(&deadline), None);
             assert_eq!(slept, Slept::TimedOut);
@@ -51,25 +51,25 @@ fn a_deadline_holds_on_either_clock() {
 #[test]
 fn memory_that_is_gone_means_that_it_was_signalled() {
     let _watchdog = watch("memory_that_is_gone_means_that_it_was_signalled");
-    // SAFETY: a new mapping, wherever there is room.
+    // SAFETY: a new mapping, at an address that the kernel chooses.
     let memory = unsafe {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         libc::mmap(std::ptr::null_mut(), PAGE, access, flags, -1, 0)
     };
     assert_ne!(memory, libc::MAP_FAILED);
-    // SAFETY: zeros, and mapped while this is used.
+    // SAFETY: zeroed, and mapped while the reference is used.
     let sleep = Sleep::begin(unsafe { &*memory.cast::<AtomicU32>() });
-    // Without access rather than unmapped: no other test's memory can come to stand there, and to
-    // the kernel both are the same.
-    // SAFETY: mapped above; nobody follows an address into it any more but the kernel.
+    // SAFETY: mapped above; from here on only the kernel follows an address into it. The memory
+    // becomes inaccessible rather than unmapped, so that no other test's memory can be mapped here.
+    // To the kernel both are the same.
     assert_eq!(unsafe { libc::mprotect(memory, PAGE, libc::PROT_NONE) }, 0);
     assert_eq!(sleep.sleep(None, None), Slept::Woken);
-    // SAFETY: mapped above, and nobody uses it.
+    // SAFETY: mapped above, and no longer used.
     unsafe { libc::munmap(memory, PAGE) };
 }
 
-/// Runs `sleeping`, and `body` once it sleeps.
+/// Runs `sleeping` on another thread, and `body` once that thread is asleep.
 fn while_asleep(sleeping: impl FnOnce() + Send, body: impl FnOnce(u32)) {
     let sleeper = AtomicU32::new(0);
     std::thread::scope(|threads| {
@@ -82,10 +82,11 @@ fn while_asleep(sleeping: impl FnOnce() + Send, body: impl FnOnce(u32)) {
     });
 }
 
-/// A signal to the thread, with a handler that does nothing.
+/// Sends the thread a signal whose handler does nothing.
 fn send_signal(tid: u32) {
     extern "C" fn nothing(_: i32) {}
-    // SAFETY: the handler does nothing, and the structure is complete; then numbers.
+    // SAFETY: the handler does nothing, and the structure is complete. The remaining arguments are
+    // numbers.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as *const () as usize;
@@ -114,8 +115,8 @@ fn a_signal_handler_ends_no_wait() {
     }
 }
 
-/// A waiter that was signalled before it could sleep returns as signalled, even if it was
-/// interrupted too.
+/// A waiter that was signalled before it could sleep returns as signalled, even if it was also
+/// interrupted.
 #[test]
 fn a_signal_counts_more_than_an_interruption() {
     let _watchdog = watch("a_signal_counts_more_than_an_interruption");
@@ -124,7 +125,7 @@ fn a_signal_counts_more_than_an_interruption() {
     by.interrupt();
     signal(&word, 1);
     assert_eq!(sleep.sleep(None, Some(&by)), Slept::Woken);
-    // And the request stands.
+    // The interruption is still pending.
     let sleep = Sleep::begin(&word);
     assert_eq!(sleep.sleep(None, Some(&by)), Slept::Interrupted);
 }

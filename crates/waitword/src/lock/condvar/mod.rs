@@ -1,37 +1,39 @@
-//! The condition variable: no herd, order of arrival, any flavour of mutex.
+//! The condition variable: no thundering herd, order of arrival, any flavour of mutex.
 //!
 //! | file | for |
 //! |------|-----|
-//! | `table.rs` | private ones: waiters stand in our table and are moved to their mutex's queue there |
-//! | `priority.rs` | private ones, with a priority-inheriting mutex: waiters stand in the kernel |
-//! | `counted.rs` | how those sleep there, and are signalled |
-//! | `shared.rs` | process-shared ones: waiters stand in the kernel |
-//! | `robust.rs` | the same with a robust mutex |
-//! | `api.rs` | parking_lot's names |
+//! | `table.rs` | private: waiters sit in the waiter table, later in their mutex's queue there |
+//! | `priority.rs` | private, with a priority-inheriting mutex: waiters sleep in the kernel |
+//! | `counted.rs` | how those sleep there, and how they are signalled |
+//! | `shared.rs` | process-shared: waiters sleep in the kernel |
+//! | `robust.rs` | process-shared, with a robust mutex |
+//! | `api.rs` | parking_lot's interface |
 //!
 //! # Sixteen bytes
 //!
 //! | offset | name | `table.rs` | `priority.rs` | `shared.rs` |
 //! |--------|------|-----------|---------------|-------------|
-//! | 0 | `mutex` | the mutex of those who wait now; 0 if nobody does | BY_PRIORITY | low half: what a broadcast's waiters wait on; high half: how many wait |
-//! | 8 | `sequence` | | counts signals: the word that waiters sleep on | the same |
+//! | 0 | `mutex` | the waiters' mutex; 0: none | BY_PRIORITY | low half: `relay`; high: count |
+//! | 8 | `sequence` | | counts signals; waiters sleep on it | the same |
 //! | 12 | `traits` | | | SHARED |
 //!
-//! All zeros is a private one that nobody waits on.
+//! In `shared.rs`, `relay` is the word to which a broadcast moves waiters, and the high half counts
+//! the waiters. All zeros is a private condvar without waiters.
 //!
-//! # What a private one is bound to
+//! # The binding of a private condvar
 //!
-//! Where the waiters of a private one stand is told by `mutex` alone, so that a signaller that comes at any moment takes
-//! the address for what it is:
+//! `mutex` alone tells where the waiters of a private condvar are, so that a signaller always
+//! interprets the address correctly, whenever it reads it:
 //!
 //! | bit 0, BY_PRIORITY | bit 1 | the other bits |
 //! |---|---|---|
-//! | 0 | KEPT: one of them holds the mutex still, a recursive one that it had more than once | the mutex |
+//! | 0 | KEPT: waiters cannot be moved to the mutex's queue (`table.rs`) | the mutex |
 //! | 1 | 0 | 0 |
 //!
-//! Without BY_PRIORITY it is not 0 if and only if somebody stands in the table, and is changed under the bucket's lock;
-//! only in a child of `fork` it may name a mutex for which nobody waits there. With BY_PRIORITY it says nothing
-//! of whether somebody waits, and whoever waits next in the table overwrites it.
+//! Without BY_PRIORITY, `mutex` is nonzero if and only if a waiter is queued in the table, and it
+//! changes only under the bucket lock. The exception is a child of `fork`, where it may name a
+//! mutex for which no thread waits. With BY_PRIORITY, it does not tell whether threads wait, and
+//! the next thread that waits in the table overwrites it.
 
 #[cfg(not(loom))]
 mod api;
@@ -61,18 +63,19 @@ use crate::futex::Scope;
 use crate::park::Until;
 use crate::sys::clock::Deadline;
 
-/// A condition variable without a type for what its mutex protects: what [`Condvar`](crate::Condvar) and the C API's `ww_cond_t` work on.
+/// A condition variable that does not know what its mutex protects. [`Condvar`](crate::Condvar) and
+/// the C API's `ww_cond_t` are built on it.
 ///
-/// Threads that wait are signalled in the order in which they came, those under a real-time
-/// scheduling policy first, by priority. A signal or broadcast that finds the mutex held wakes
-/// nobody: it moves the waiters to the mutex, whose unlocks wake them one by one. (With a
-/// priority-inheriting mutex each signal wakes, the highest priority first.)
+/// Waiters are signalled in order of arrival, except that threads under a real-time scheduling
+/// policy come first, by priority. A signal or broadcast that finds the mutex held wakes no thread:
+/// it moves the waiters to the mutex, whose unlocks wake them one by one. (With a
+/// priority-inheriting mutex, each signal wakes a waiter, the highest priority first.)
 ///
-/// Sixteen bytes, no destructor; all bytes zero is a private one that nobody waits on. A private one may be freed as soon
-/// as everybody has been signalled: those who are on their way back do not touch it. A process-shared one must be
-/// [destroyed](Self::destroy) first.
+/// Sixteen bytes, no destructor. All bytes zero is a private condvar without waiters. A private one
+/// may be freed as soon as all waiters have been signalled: threads on their way back do not touch
+/// it. A process-shared one must be [destroyed](Self::destroy) first.
 ///
-/// Not for signal handlers. In a child of `fork` nobody waits.
+/// Not for signal handlers. In a child of `fork` there are no waiters.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawCondvar {
@@ -89,30 +92,30 @@ const FREED: u64 = 0x_dead_dead_dead_dead;
 
 const SHARED: u32 = 1;
 
-/// The bits of `mutex`, see above.
+/// The bits of `mutex`, see the module's table.
 #[cfg_attr(loom, allow(dead_code, reason = "a model has no priorities"))]
 const BY_PRIORITY: u64 = 1;
 const KEPT: u64 = 2;
 
-/// Why a wait that was not too long ended.
+/// Why a wait ended, other than by its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wakeup {
-    /// The caller was signalled, or woken for no reason.
+    /// The caller was signalled, or woken spuriously.
     Signalled,
-    /// Another thread interrupted it, and no signal was spent on it.
+    /// Another thread interrupted the wait. No signal was consumed.
     Interrupted,
 }
 
-/// How a wait ended, and whether the caller holds the mutex. Only of a priority-inheriting one it
-/// may not.
+/// How a wait ended, and whether the caller holds the mutex. Only a priority-inheriting mutex may
+/// not be held.
 #[cfg(not(loom))]
 #[derive(Debug)]
 pub enum Waited {
-    /// It does.
+    /// The caller holds it.
     Held {
-        /// An owner before it ended without unlocking it.
+        /// A previous owner ended without unlocking it.
         owner_died: bool,
-        /// Why the wait ended, or did not begin.
+        /// Why the wait ended or did not begin.
         ended: Result<Wakeup, LockError>,
     },
     /// The mutex could not be locked again.
@@ -137,13 +140,13 @@ impl Waited {
 }
 
 impl RawCondvar {
-    /// A private one.
+    /// Creates a private condvar.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         Self::with_scope(Scope::Private)
     }
 
-    /// One for the threads of this process, or of all that map its memory.
+    /// Creates a condvar for the threads of this process, or of all processes that map its memory.
     #[cfg(not(loom))]
     pub const fn with_scope(scope: Scope) -> Self {
         let traits = match scope {
@@ -157,13 +160,13 @@ impl RawCondvar {
         }
     }
 
-    /// The same for a model, in which atomics are not made in constants.
+    /// The same for a model, which cannot make atomics in constants.
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Self::with_scope(Scope::Private)
     }
 
-    /// The same for a model, in which atomics are not made in constants.
+    /// The same for a model, which cannot make atomics in constants.
     #[cfg(loom)]
     pub(crate) fn with_scope(scope: Scope) -> Self {
         Self {
@@ -176,25 +179,27 @@ impl RawCondvar {
         }
     }
 
-    /// Gives the mutex back, waits to be signalled, and takes the mutex again; all that waits between those two is
-    /// found by a signal. It may also return for no reason; look at what you wait for again. Blocks. (POSIX: `pthread_cond_wait`
-    /// and, with a deadline on either clock, `pthread_cond_clockwait`.)
+    /// Unlocks the mutex, waits for a signal, and locks the mutex again. From the unlock on, a
+    /// signal finds the caller. The wait may also end spuriously, so check your condition again.
+    /// Blocks. (POSIX: `pthread_cond_wait` and, with a deadline on either clock,
+    /// `pthread_cond_clockwait`.)
     ///
-    /// Of a recursive mutex one level is given back: if the caller holds it more than once, it stays held, and only
-    /// those who do not need it can signal.
+    /// One level of a recursive mutex is unlocked. If the caller holds more levels, the mutex stays
+    /// held, and only threads that do not need it can signal.
     ///
     /// # Errors
-    /// The mutex is as it was before the call with [`TimedOut`](LockError::TimedOut),
-    /// [`NotOwner`](LockError::NotOwner) and [`Invalid`](LockError::Invalid). With any other error,
-    /// which only a priority-inheriting mutex gives, **the caller does not hold it**: it could not
-    /// be locked again. ([`PiCondvar`](crate::PiCondvar) keeps that apart by types.)
+    /// With [`TimedOut`](LockError::TimedOut), [`NotOwner`](LockError::NotOwner) and
+    /// [`Invalid`](LockError::Invalid), the mutex is as it was before the call. With any other
+    /// error, which only a priority-inheriting mutex returns, **the caller does not hold it**: it
+    /// could not be locked again. ([`PiCondvar`](crate::PiCondvar) expresses the difference in its
+    /// types.)
     ///
-    /// [`LockError::TimedOut`] if the deadline passed and no signal was spent on the caller;
+    /// [`LockError::TimedOut`] if the deadline passed and no signal was consumed;
     /// [`LockError::NotOwner`] if the mutex has an owner and that is not the caller;
-    /// [`LockError::Invalid`] if others wait here with another mutex.
+    /// [`LockError::Invalid`] if threads wait here with another mutex.
     ///
     /// # Safety
-    /// The caller holds the mutex. Whoever waits at the same time does so with the same one.
+    /// The caller holds the mutex. All threads that wait at the same time use the same mutex.
     pub unsafe fn wait(
         &self,
         mutex: &RawPosixMutex,
@@ -204,14 +209,15 @@ impl RawCondvar {
         unsafe { self.wait_until(mutex, deadline.into()) }.map(|_| ())
     }
 
-    /// [`wait`](Self::wait) that ends, too, when another thread interrupts it `by` this: what a cancellation point needs. The
-    /// mutex is held again then, and no signal was spent on the caller. A process-shared condvar's waits are not ended.
+    /// [`wait`](Self::wait) that another thread can also end, with the interrupter `by`: what a
+    /// cancellation point needs. The mutex is held again afterwards, and no signal was consumed. It
+    /// does not end waits on a process-shared condvar.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait).
+    /// Those of [`wait`](Self::wait).
     ///
     /// # Safety
-    /// As [`wait`](Self::wait).
+    /// As for [`wait`](Self::wait).
     #[cfg(not(loom))]
     pub(crate) unsafe fn wait_interruptible(
         &self,
@@ -226,12 +232,14 @@ impl RawCondvar {
         unsafe { self.wait_until(mutex, by.until(deadline)) }
     }
 
-    /// Waits with a mutex of another library, which lies at `address`: `unlock` gives it back once the caller can be found by a
-    /// signal. When this returns it is for the caller to lock it again. For private condvars; each signal wakes.
+    /// Waits with a mutex of another library, which lies at `address`. Calls `unlock` to unlock it
+    /// once a signal can find the caller. The caller must lock it again afterwards. For private
+    /// condvars. Every signal wakes.
     ///
     /// # Errors
-    /// [`LockError::TimedOut`]. [`LockError::Invalid`]: others wait here with another mutex, or this is a signal handler that
-    /// interrupted a wait; then `unlock` was not called.
+    /// [`LockError::TimedOut`]. [`LockError::Invalid`] if the condvar is process-shared, if threads
+    /// wait here with another mutex, or if this is a signal handler that interrupted a wait;
+    /// `unlock` was not called then.
     ///
     /// # Safety
     /// `unlock` may be called on this thread, once, and does not panic.
@@ -255,7 +263,7 @@ impl RawCondvar {
     }
 
     /// # Safety
-    /// As [`wait`](Self::wait).
+    /// As for [`wait`](Self::wait).
     #[cfg(not(loom))]
     pub(crate) unsafe fn wait_until(
         &self,
@@ -279,10 +287,10 @@ impl RawCondvar {
         }
     }
 
-    /// [`wait`](Self::wait); says whether the mutex is held afterwards.
+    /// [`wait`](Self::wait). Also tells whether the mutex is held afterwards.
     ///
     /// # Safety
-    /// As [`wait`](Self::wait).
+    /// As for [`wait`](Self::wait).
     #[cfg(not(loom))]
     pub(in crate::lock) unsafe fn wait_and_tell(
         &self,
@@ -299,14 +307,16 @@ impl RawCondvar {
         }
     }
 
-    /// Signals the one who has waited longest; whether there was one. Does not block. (POSIX: `pthread_cond_signal`.)
+    /// Signals the waiter that has waited longest. Returns whether there was one. Does not block.
+    /// (POSIX: `pthread_cond_signal`.)
     #[inline]
     pub fn notify_one(&self) -> bool {
-        // Relaxed: whoever waited before this was called has let go of the mutex that made it known.
+        // Relaxed: a thread that began to wait before this call has since unlocked the mutex, which
+        // publishes the store.
         self.bound_to() != 0 && self.notify(1) != 0
     }
 
-    /// Signals all who wait; how many. Does not block. (POSIX: `pthread_cond_broadcast`.)
+    /// Signals all waiters. Returns how many. Does not block. (POSIX: `pthread_cond_broadcast`.)
     #[inline]
     pub fn notify_all(&self) -> usize {
         if self.bound_to() == 0 {
@@ -315,14 +325,14 @@ impl RawCondvar {
         self.notify(usize::MAX)
     }
 
-    /// Whether somebody may wait.
+    /// Whether threads may be waiting.
     #[inline]
     pub(crate) fn may_have_waiters(&self) -> bool {
         self.bound_to() != 0
     }
 
-    /// What stands in `mutex`. Relaxed: it is changed under the bucket's lock. (Of a process-shared
-    /// one: 0 if nobody waits.)
+    /// The value of `mutex`. Relaxed: it changes under the bucket lock. (Of a process-shared
+    /// condvar: 0 if there are no waiters.)
     #[inline]
     fn bound_to(&self) -> u64 {
         let bound_to = self.mutex.load(Ordering::Relaxed);
@@ -346,7 +356,7 @@ impl RawCondvar {
             if bound_to & BY_PRIORITY != 0 {
                 return priority::notify(self, count);
             }
-            // Or else who waits, and with which mutex, has changed since.
+            // `None` means that the waiters, or their mutex, have changed since.
             if let Some(signalled) = table::notify(self, bound_to, count) {
                 return signalled;
             }
@@ -357,11 +367,12 @@ impl RawCondvar {
         self.traits.load(Ordering::Relaxed) & SHARED != 0
     }
 
-    /// Makes sure that nobody uses it any more. Nothing is to be done for a private one that nobody waits on; a
-    /// process-shared one waits until all who have been signalled are gone. (POSIX: `pthread_cond_destroy`.)
+    /// Makes sure that no thread uses the condvar any longer. A private one without waiters needs
+    /// nothing. For a process-shared one, blocks until all signalled waiters have left. (POSIX:
+    /// `pthread_cond_destroy`.)
     ///
     /// # Errors
-    /// [`LockError::Busy`] if somebody waits on a private one.
+    /// [`LockError::Busy`] if threads wait on a private one.
     #[cfg(not(loom))]
     pub fn destroy(&self) -> Result<(), LockError> {
         if self.is_shared() {
@@ -378,7 +389,7 @@ impl RawCondvar {
 
 #[cfg(loom)]
 impl RawCondvar {
-    /// In a model: from now on nobody may use it, as if its memory had been freed.
+    /// For models: no thread may use the condvar from now on, as if its memory had been freed.
     pub(crate) fn pretend_to_free(&self) {
         self.mutex.store(FREED, Ordering::Relaxed);
     }

@@ -1,23 +1,23 @@
 //! Private condvars with a priority-inheriting mutex: waiters sleep in the kernel (`counted.rs`), a
-//! signal wakes, and a woken thread takes the mutex.
+//! signal wakes one, and the woken thread locks the mutex.
 //!
 //! # Priorities
 //!
-//! The kernel wakes the waiter of the highest priority first, and of equal ones the oldest. It runs
-//! as soon as its priority lets it, asks for the mutex, and from then on lends its priority to the
-//! holder. No lock of ours stands on that way, which a thread of low priority could hold without
-//! inheriting. (The internal lock of glibc's condition variables was such a one: its bug 11588.)
-//! That is why these waiters do not stand in our table.
+//! The kernel wakes the waiter of the highest priority first, and the oldest among equals. The
+//! waiter runs as soon as its priority allows. It then asks for the mutex and lends its priority to
+//! the holder. No lock of ours lies on that path which a low-priority thread could hold without
+//! inheriting. (The internal lock of glibc's condition variables was such a lock: glibc bug 11588.)
+//! That is why these waiters are not queued in our waiter table.
 //!
-//! # Why a signal does not hand the mutex over
+//! # Why a signal does not hand the mutex off
 //!
 //! The kernel can also move a waiter to the mutex without waking it (FUTEX_CMP_REQUEUE_PI). This
-//! was done here, and took up to three times as long. A signal then gives a free mutex to a thread
-//! that sleeps. Until that thread has a CPU no other can have the mutex: all that come meanwhile
-//! sleep too, and each of them is handed it by a system call, with a switch for every section. A
-//! broadcast to 64 waiters with the mutex free took 2 switches a thread, and takes 1. Only with the
-//! mutex held it took fewer (2, and takes 3). Threads without a real-time priority are served in
-//! order of arrival either way.
+//! was tried here and took up to three times as long. With it, a signal gives a free mutex to a
+//! sleeping thread. Until that thread has a CPU, no other thread can take the mutex. All threads
+//! that arrive meanwhile sleep too, and each is handed the mutex by a system call, with a switch
+//! for every critical section. A broadcast to 64 waiters with the mutex free took 2 switches per
+//! thread; now it takes 1. Requeueing took fewer switches only with the mutex held (2 instead of
+//! 3). Threads without a real-time priority are served in order of arrival either way.
 
 use super::counted::{Sleep, Slept, signal};
 use super::{BY_PRIORITY, RawCondvar, Waited, Wakeup, table};
@@ -44,10 +44,10 @@ pub(super) fn wait(
         Slept::Woken => Ok(Wakeup::Signalled),
         Slept::Interrupted => Ok(Wakeup::Interrupted),
         Slept::TimedOut => Err(LockError::TimedOut),
-        // So that an error other than of the deadline means that the mutex is not held.
+        // An error other than that of the deadline must mean that the mutex is not held.
         Slept::Failed(refused) => return Waited::NotHeld(PiError::from(refused).into()),
     };
-    // A recursive one may have stayed held.
+    // A recursive mutex may have stayed held.
     let locked = match mutex.take_level_back() {
         true => Ok(Acquired::Clean),
         false => mutex.lock_pi(None),
@@ -61,7 +61,7 @@ pub(super) fn wait(
     }
 }
 
-/// Says that waiters stand in the kernel.
+/// Records that waiters sleep in the kernel.
 fn bind(condvar: &RawCondvar) -> Result<(), LockError> {
     loop {
         let theirs = condvar.bound_to();
@@ -69,14 +69,14 @@ fn bind(condvar: &RawCondvar) -> Result<(), LockError> {
             return Ok(());
         }
         if theirs != 0 {
-            // A waiter in the table relies on what it has written.
+            // A waiter in the table relies on the value that it has written.
             if !table::forget_the_dead(condvar) {
                 return Err(LockError::Invalid);
             }
             continue;
         }
-        // Relaxed: the mutex makes it known. A signal that must find this waiter comes from a
-        // thread that has held it since.
+        // Relaxed: published by the mutex. A signal that must find this waiter comes from a thread
+        // that has held the mutex since.
         let (free, ours) = (0, BY_PRIORITY);
         let bound =
             condvar
@@ -89,15 +89,15 @@ fn bind(condvar: &RawCondvar) -> Result<(), LockError> {
     }
 }
 
-/// A number that is another one each time, of the next 2^32.
+/// Returns a number that differs from the last 2^32 that it returned.
 fn unlikely() -> u32 {
-    /// 2^32 over the golden ratio: far from all numbers before.
+    /// 2^32 divided by the golden ratio: far from all numbers before.
     const APART: u32 = 0x9e37_79b9;
     static LAST: AtomicU32 = AtomicU32::new(0);
     LAST.fetch_add(APART, Ordering::Relaxed).wrapping_add(APART)
 }
 
-/// Signals up to `count` of those who wait; how many.
+/// Signals up to `count` waiters. Returns how many.
 pub(super) fn notify(condvar: &RawCondvar, count: usize) -> usize {
     signal(&condvar.sequence, count)
 }

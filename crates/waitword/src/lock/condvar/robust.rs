@@ -1,11 +1,13 @@
 //! Process-shared condvars with robust mutexes.
 //!
-//! As in `shared.rs`, but nobody is moved anywhere: on the way from the condvar to the mutex others would depend on each
-//! waiter, and any of them may be killed. So a broadcast wakes all (`KEPT`), who then queue for the mutex.
+//! As in `shared.rs`, except that no waiter is moved. On the way from the condvar to the mutex, the
+//! moved waiters would depend on the waiter before them, and any waiter may be killed. So a
+//! broadcast wakes all waiters (`KEPT`), and they queue for the mutex.
 //!
-//! What a death leaves behind: of one who holds the mutex, the next one is told, as ever, if it comes back from a wait too. Of one
-//! who waits, a signal may go with it; and it stays counted, so that signals make a system call from then on, and `destroy`
-//! would wait for it for ever.
+//! The effects of a death: if the thread that dies holds the mutex, the next holder is notified as
+//! usual, including one that returns from a wait. If it is a waiter, a signal may be lost with it.
+//! It also stays counted, so every signal makes a system call from then on, and `destroy` would
+//! wait for it forever.
 
 use super::shared::Sleep;
 use super::{RawCondvar, WaitTimeoutResult};
@@ -13,20 +15,23 @@ use crate::lock::robust::{RawRobustMutex, RobustAccess, RobustError, RobustLocke
 use crate::sys::clock::Deadline;
 
 impl RawCondvar {
-    /// [`wait`](Self::wait) with a robust mutex, on a process-shared condvar; how the mutex was had again, and whether the
-    /// deadline passed. (POSIX: `pthread_cond_wait`, `pthread_cond_clockwait` with one.) Blocks.
+    /// [`wait`](Self::wait) with a robust mutex, on a process-shared condvar. Returns how the mutex
+    /// was locked again, and whether the deadline passed. (POSIX: `pthread_cond_wait`,
+    /// `pthread_cond_clockwait` with a robust mutex.) Blocks.
     ///
-    /// A broadcast wakes all who wait so: there is no queue that they could be moved to without one depending on the other. Do not
-    /// [`destroy`](Self::destroy) the condvar once a process has been killed that waited on it.
+    /// A broadcast wakes all of these waiters: they cannot be moved to a queue without one
+    /// depending on another. Do not [`destroy`](Self::destroy) the condvar once a process that
+    /// waited on it has been killed.
     ///
     /// # Errors
-    /// Before the wait, which leaves the mutex as it was: [`Unsupported`](RobustError::Unsupported) if the condvar is private,
-    /// [`NotOwner`](RobustError::NotOwner). After it, when the mutex cannot be had again and **is not held**:
-    /// [`NotRecoverable`](RobustError::NotRecoverable); of one with priority inheritance, as [`RawRobustMutex::lock`] has it.
+    /// Before the wait, with the mutex left as it was: [`Unsupported`](RobustError::Unsupported) if
+    /// the condvar is private; [`NotOwner`](RobustError::NotOwner). After the wait, if the mutex
+    /// cannot be locked again and **is not held**: [`NotRecoverable`](RobustError::NotRecoverable);
+    /// with priority inheritance also those of [`RawRobustMutex::lock`].
     ///
     /// # Safety
-    /// The caller holds the mutex, or can be told that it does not; and as for
-    /// [`RawRobustMutex::lock`] and [`RawRobustMutex::unlock`].
+    /// The caller holds the mutex, or the mutex can tell that it does not. The contracts of
+    /// [`RawRobustMutex::lock`] and [`RawRobustMutex::unlock`] apply as well.
     pub unsafe fn wait_raw_robust(
         &self,
         mutex: &RawRobustMutex,
@@ -49,8 +54,8 @@ impl RawCondvar {
     }
 
     /// [`wait_raw_robust`](Self::wait_raw_robust) from within a section of a
-    /// [`RobustMutex`](crate::RobustMutex). The access says afterwards whether a holder has died
-    /// meanwhile.
+    /// [`RobustMutex`](crate::RobustMutex). The returned access tells whether a holder died in the
+    /// meantime.
     ///
     /// ```
     /// use std::time::Duration;
@@ -78,17 +83,17 @@ impl RawCondvar {
     /// ```
     ///
     /// # Errors
-    /// As [`wait_raw_robust`](Self::wait_raw_robust). After an error that section has no access to
-    /// the data any longer.
+    /// Those of [`wait_raw_robust`](Self::wait_raw_robust). After an error, the section no longer
+    /// has access to the data.
     pub fn wait_robust<'a, T: ?Sized>(
         &self,
         access: RobustAccess<'a, T>,
         deadline: Option<&Deadline>,
     ) -> Result<(RobustAccess<'a, T>, WaitTimeoutResult), RobustError> {
         access.while_unlocked(|mutex| {
-            // SAFETY: the section that lends this access holds the mutex, and borrows it, so that
-            // it stays, until it ends. Waits with several mutexes at once do no harm: each waiter
-            // locks its own mutex, and none is moved.
+            // SAFETY: the section that lends this access holds the mutex. It also borrows the
+            // mutex, which therefore stays in place until the section ends. Waits with several
+            // mutexes at once do no harm: each waiter locks its own mutex, and none is moved.
             unsafe { self.wait_raw_robust(mutex, deadline) }
         })
     }

@@ -1,38 +1,45 @@
 //! Process-shared condvars: waiters sleep in the kernel.
 //!
-//! A signaller does not know where in *its* memory the waiters' mutex lies, if at all, so it cannot move them there.
-//! But each waiter does. So a broadcast wakes one waiter and moves the others to a second word, of the condvar itself
-//! (`relay`); and each waiter that wakes up moves those it finds there on to the mutex, once it holds that:
+//! A signaller does not know where the waiters' mutex lies in *its* memory, or whether it is mapped
+//! there at all. So it cannot move waiters to the mutex, but each waiter can. A broadcast wakes one
+//! waiter and moves the rest to a second word, which belongs to the condvar itself (`relay`). Each
+//! waiter that wakes up locks the mutex, and then moves the waiters that it finds on `relay` to the
+//! mutex:
 //!
 //! ```text
-//!   broadcaster                    first waiter                     the others
-//!   ───────────                    ────────────                     ──────────
+//!   broadcaster                    first waiter                     the other waiters
+//!   ───────────                    ────────────                     ─────────────────
 //!   sequence += 1                  asleep on sequence               asleep on sequence
 //!   requeue sequence → relay,      lock the mutex                   on relay
 //!     wake one                     requeue relay → mutex            on the mutex
 //!                                  unlock: wakes one                lock the mutex, one by one
 //! ```
 //!
-//! So a broadcast costs one switch for each waiter here too. The requeue of relay is made by every waiter that wakes up,
-//! whatever the reason; the second one finds nobody. (A flag "somebody stands there" would be raised too
-//! early or too late: between it and the requeue of the broadcaster another waiter can come and go.)
+//! So here, too, a broadcast costs one switch per waiter. Every waiter that wakes up requeues
+//! `relay`, whatever woke it; the second requeue finds no waiters. (A flag for "`relay` has
+//! waiters" would be set too early or too late: another waiter can come and go between setting it
+//! and the broadcaster's requeue.)
 //!
-//! With a robust mutex a broadcast must not hang on one waiter that may be killed: see `robust.rs`. Otherwise, a killed waiter leaves those on
-//! `relay` to the next one that wakes up: which a signal that finds nobody on `sequence` looks for there.
+//! With a robust mutex, a broadcast must not depend on one waiter that may be killed: see
+//! `robust.rs`. With other mutexes, a killed waiter leaves the waiters on `relay` to the next one
+//! that wakes up. A signal that finds no waiter on `sequence` therefore looks for one on `relay`.
 //!
-//! # A deadline
+//! # Deadlines
 //!
-//! The kernel does not say whether a waiter that timed out had been moved. If the sequence has changed since it began to wait,
-//! somebody has signalled, and it returns as if it was woken (for no reason, perhaps). Else it timed out.
+//! The kernel does not report whether a waiter that timed out had been moved. If the sequence has
+//! changed since the waiter began to wait, a thread has signalled, and the waiter returns as if
+//! woken (perhaps spuriously). Otherwise it has timed out.
 //!
 //! # A recursive mutex that stays held
 //!
-//! A waiter that gives back only one of several levels must not be moved to the mutex, nor wait for somebody who needs
-//! it to move it on. From the first such wait on (KEPT), a broadcast wakes all.
+//! A waiter that unlocks only one of several levels must not be moved to the mutex, and it must not
+//! depend on being moved on by a thread that needs the mutex. From the first such wait on (KEPT), a
+//! broadcast wakes all waiters.
 //!
 //! # Leaving
 //!
-//! Waiters touch the condvar after they were signalled. They are counted, and `destroy` waits for them.
+//! Waiters touch the condvar after they have been signalled. They are counted, and `destroy` waits
+//! for them.
 
 use super::RawCondvar;
 #[cfg(not(loom))]
@@ -49,27 +56,27 @@ use crate::sys::futex::{KernelWord, shared_wake, word_requeue, word_wait};
 
 const EVERYBODY: u32 = i32::MAX as u32;
 
-/// In `mutex`: one that waits or is on its way back. The low half, which the kernel knows as
+/// In `mutex`: one thread that waits or is on its way back. The low half, which the kernel knows as
 /// `relay`, is always 0.
 const WAITER: u64 = 1 << 32;
-/// Somebody waits until all are gone.
+/// `destroy` waits until all threads have left.
 const DESTROYING: u64 = 1 << 63;
-/// Somebody has waited here with a mutex that stayed held.
+/// A thread has waited here with a mutex that stayed held.
 const KEPT: u64 = 1 << 62;
 const COUNT: u64 = KEPT - WAITER;
 
-/// Those who wait for a condvar of this kind, all changed as one word: nothing here but the kernel
-/// looks at one half alone.
+/// The high half counts the waiters of a condvar of this kind. All updates are to the whole word:
+/// nothing here but the kernel looks at one half alone.
 fn waiters(condvar: &RawCondvar) -> &AtomicU64 {
     &condvar.mutex
 }
 
-/// The low half, as what broadcasts move waiters to.
+/// The low half, to which broadcasts move waiters.
 fn relay(condvar: &RawCondvar) -> &AtomicU64 {
     &condvar.mutex
 }
 
-/// The address of the high half, on which `destroy` sleeps.
+/// The address of the high half. `destroy` sleeps on it.
 fn high_half(waiters: &AtomicU64) -> *mut u32 {
     const OFFSET: usize = if cfg!(target_endian = "little") { 4 } else { 0 };
     core::ptr::from_ref(waiters)
@@ -96,7 +103,7 @@ pub(super) fn wait(
     }
 }
 
-/// One wait, in steps: it begins with the mutex held, sleeps without it, and leaves with it.
+/// One wait, in steps: it begins with the mutex held, sleeps without it, and leaves with it held.
 pub(super) struct Sleep<'a> {
     condvar: &'a RawCondvar,
     seen: u32,
@@ -106,9 +113,9 @@ impl<'a> Sleep<'a> {
     /// `kept`: the mutex stays held, or its waiters must not be moved to it.
     pub(super) fn begin(condvar: &'a RawCondvar, kept: bool) -> Self {
         let waiters = waiters(condvar);
-        // All Relaxed: the mutex is held. What is done here comes before it is unlocked, and so
+        // Relaxed, all of them: the mutex is held. These steps come before it is unlocked, and so
         // before a signal by a thread that has locked it after that. A thread that signals without
-        // the mutex may miss a waiter that has not given it back yet.
+        // the mutex may miss a waiter that has not unlocked it yet.
         if kept {
             waiters.fetch_or(KEPT, Ordering::Relaxed);
         }
@@ -117,11 +124,11 @@ impl<'a> Sleep<'a> {
         Self { condvar, seen }
     }
 
-    /// Until it is signalled, or for no reason; whether the deadline passed.
+    /// Sleeps until signalled, or until a spurious wake-up. Returns whether the deadline passed.
     pub(super) fn sleep(&self, deadline: Option<&Deadline>) -> bool {
         let sequence = &self.condvar.sequence;
         let slept = word_wait(sequence, self.seen, u32::MAX, deadline);
-        // Acquire: what was done before the signal.
+        // Acquire: sees what was done before the signal.
         let signalled = sequence.load(Ordering::Acquire) != self.seen;
         slept == Err(Errno::TIMEDOUT) && !signalled
     }
@@ -132,30 +139,30 @@ impl<'a> Sleep<'a> {
     }
 }
 
-/// Takes the mutex, and has those who were moved to `relay` wait for it too.
+/// Locks the mutex and moves the waiters on `relay` to it.
 fn lock_again(condvar: &RawCondvar, mutex: &RawPosixMutex) -> Result<(), LockError> {
     let relay = relay(condvar);
     if !matches!(mutex.waiters_stand(), Stands::InKernel) {
-        // They cannot be moved there; they must fight for it.
+        // The waiters cannot be moved to this mutex; they must compete for it.
         let _ = shared_wake(KernelWord::address(relay), EVERYBODY, u32::MAX);
         return mutex.lock_checked();
     }
     mutex.lock_after_sleep();
     mutex.announce_sleepers();
-    // An error says that nobody was moved.
+    // An error means that no waiter was moved.
     let _ = word_requeue(relay, &mutex.word, 0, EVERYBODY, None);
     Ok(())
 }
 
-/// Counts a waiter off; the last one to leave wakes who waits for that.
+/// Counts a waiter out. The last one to leave wakes the thread in `destroy`.
 fn leave(waiters: &AtomicU64) {
-    // Release: its accesses to the condvar come before.
+    // Release: this waiter's accesses to the condvar come before.
     if waiters.fetch_sub(WAITER, Ordering::Release) & !KEPT == DESTROYING | WAITER {
         let _ = shared_wake(high_half(waiters), EVERYBODY, u32::MAX);
     }
 }
 
-/// Signals up to `count`; how many were, as far as the kernel tells.
+/// Signals up to `count` waiters. Returns how many, as far as the kernel reports it.
 pub(super) fn notify(condvar: &RawCondvar, count: usize) -> usize {
     let relay = relay(condvar);
     full_fence();
@@ -163,7 +170,7 @@ pub(super) fn notify(condvar: &RawCondvar, count: usize) -> usize {
     if who_waits & COUNT == 0 {
         return 0;
     }
-    // Release: see `wait`.
+    // Release: see `Sleep::sleep`.
     let mut expected = condvar
         .sequence
         .fetch_add(1, Ordering::Release)
@@ -182,8 +189,8 @@ pub(super) fn notify(condvar: &RawCondvar, count: usize) -> usize {
     }
 }
 
-/// That so many were signalled. If nobody was, somebody may stand on `relay` behind one who was killed: then it is woken,
-/// for the second time, and moves the others on.
+/// Returns `signalled`. If it is zero, waiters may sit on `relay` behind one that was killed: wakes
+/// one of them, a second time, and it moves the rest on.
 fn found(signalled: usize, relay: &AtomicU64) -> usize {
     if signalled == 0 {
         let _ = shared_wake(KernelWord::address(relay), 1, u32::MAX);
@@ -191,16 +198,17 @@ fn found(signalled: usize, relay: &AtomicU64) -> usize {
     signalled
 }
 
-/// Blocks until nobody waits or is on the way back.
+/// Blocks until no thread waits or is on its way back.
 #[cfg(not(loom))]
 pub(super) fn wait_until_left(condvar: &RawCondvar) {
     debug_assert!(condvar.traits.load(Ordering::Relaxed) & SHARED != 0);
     let waiters = waiters(condvar);
-    // Acquire here and below: what those did who have left comes before the end of the condvar.
+    // Acquire here and below: the accesses of the threads that have left come before the end of the
+    // condvar.
     let mut left = waiters.fetch_or(DESTROYING, Ordering::Acquire) | DESTROYING;
     while left & COUNT != 0 {
         let expected = (left >> 32) as u32;
-        // SAFETY: the half lies in the condvar's word, which is borrowed for the whole call.
+        // SAFETY: the half is part of the condvar's word, which is borrowed for the whole call.
         let _ = unsafe { shared_wait(high_half(waiters), expected, u32::MAX, None) };
         left = waiters.load(Ordering::Acquire);
     }

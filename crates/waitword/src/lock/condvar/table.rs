@@ -1,53 +1,62 @@
-//! Private condvars: the waiters stand in our table, first under the condvar's address, then under the mutex's.
+//! Private condvars: waiters queue in our waiter table, first under the condvar's address, then
+//! under the mutex's.
 //!
 //! ```text
 //!   waiter                                   signaller
 //!   ──────                                   ─────────
-//!   lock bucket of the condvar               lock both buckets
-//!     mutex ◄─ its address; queue              mutex held, or has a successor?
-//!   unlock                                       yes: move the waiter to the mutex's queue, set PARKED
-//!   unlock the mutex                             no:  unlink it, wake it; others (broadcast): move them
-//!   sleep                                      nobody left? mutex ◄─ 0
-//!   ...                                      unlock
-//!   woken: take the mutex
+//!   lock the condvar's bucket                lock both buckets
+//!     mutex ◄─ its address; queue              mutex held, or (broadcast) has a successor?
+//!   unlock the bucket                            yes: move the waiter(s) to the mutex, set PARKED
+//!   unlock the mutex                             no:  unlink one, wake it; move the rest
+//!   sleep                                      queue empty? mutex ◄─ 0
+//!   ...                                      unlock the buckets
+//!   woken: lock the mutex
 //! ```
 //!
-//! # Why no signal is lost, and none goes to a later one (glibc bugs 25847 and 13165)
+//! # Why no signal is lost or taken by a later waiter (glibc bugs 25847 and 13165)
 //!
-//! The waiter is queued before it gives the mutex back, and the queue is in order of arrival under one lock. So whoever
-//! changes the condition with the mutex held signals those, and only those, who came before, the oldest first; there are no
-//! groups to switch and nothing to steal.
+//! The waiter is queued before it unlocks the mutex. The queue is in order of arrival (real-time
+//! threads first) under one lock. So a thread that changes the condition with the mutex held
+//! signals exactly the waiters that came before, in that order. There are no groups to switch and
+//! no signals to steal.
 //!
-//! # A deadline
+//! # Deadlines
 //!
-//! A waiter whose time is over looks, under the lock, where it stands. Still here: it leaves, and was not signalled.
-//! Moved to the mutex, or claimed: it was signalled in time, the deadline no longer counts (nothing in the queue of a mutex may
-//! leave it by a condvar's deadline), and it waits for the mutex.
+//! A waiter that times out looks, under the lock, where it is queued. If it is still here, it
+//! leaves and was not signalled. If it was moved to the mutex or claimed, it was signalled in time:
+//! the deadline no longer counts, and it waits for the mutex. (A waiter in a mutex's queue must not
+//! leave that queue because of a condvar's deadline.)
 //!
 //! # After the signal
 //!
-//! Woken waiters do not touch the condvar: it may be freed as soon as all have been signalled. `mutex` is
-//! changed under the bucket's lock only, by who queues, leaves or signals; while it is not 0 and somebody stands in the
-//! queue, it is with that mutex, so that exists. (In a child of `fork` the queue is empty and `mutex` may be stale. So who
-//! signals looks at the queue first, and who comes with another mutex sees to it that nobody is there.)
+//! Woken waiters do not touch the condvar, so it may be freed as soon as all have been signalled.
+//! `mutex` changes only under the bucket lock, when a thread queues, leaves or signals. While it is
+//! not 0 and a waiter is queued, that waiter waits with this mutex, so the mutex exists. (In a
+//! child of `fork` the queue is empty and `mutex` may be stale. So a signaller looks at the queue
+//! first, and a thread that waits with another mutex checks that the queue is empty.)
 //!
-//! # What another process may have written
+//! # Values that another process may have written
 //!
-//! Whether a condvar is private stands in it, and so a process that shares its memory can make a process-shared one look private, and then
-//! write any address into `mutex`. So a waiter says in its node, on its own stack, which mutex it goes to; a signaller follows
-//! the address only if somebody stands here who says the same, and wakes or moves only those.
+//! Whether a condvar is private is recorded in the condvar itself. A process that shares its memory
+//! can make a process-shared one look private and write any address into `mutex`. So a waiter
+//! records in its node, on its own stack, which mutex it waits with. A signaller follows the
+//! address only if a waiter is queued here whose node holds the same address, and it wakes or moves
+//! only those waiters.
 //!
 //! # A mutex that stays held, or is not ours
 //!
-//! A waiter that holds a recursive mutex more than once must not be moved to the queue of a mutex that only itself can unlock;
-//! and one that waits with somebody else's mutex (`wait_with`) has no queue to be moved to. While such a one is there
-//! (KEPT), signals wake, and the mutex is not looked at.
+//! A waiter that holds a recursive mutex more than once must not be moved to the queue of that
+//! mutex, which only it can unlock. A waiter with another library's mutex (`wait_with`) has no
+//! queue to be moved to. While such a waiter may be queued (KEPT), signals wake, and the mutex is
+//! not looked at.
 //!
 //! # How many are woken
 //!
-//! Of a mutex that is free one, or some, if lately those who were woken have had it at once (`mutex/extras.rs`); of one that is
-//! held none: each needs the mutex, and would be woken only to wait. Nor does a broadcast wake anybody if the mutex has an
-//! successor, which wakes them one by one; a signal does, since the successor may wait for a CPU for long.
+//! If the mutex is free, one waiter is woken; or a few, if woken waiters have recently got the
+//! mutex at once (`mutex/extras.rs`). If it is held, none is woken: each needs the mutex and would
+//! be woken only to wait. A broadcast also wakes no waiter if the mutex has a successor, which then
+//! wakes them one by one. A signal still does, since the successor may wait for a CPU for a long
+//! time.
 
 use super::{BY_PRIORITY, KEPT, RawCondvar, Wakeup};
 use crate::atomic::Ordering;
@@ -60,7 +69,7 @@ use crate::private::{Choice, waiter_table};
 use crate::stats::{self, Event};
 use core::cell::Cell;
 
-/// What the condvar is bound to while the caller waits with this mutex, which it holds.
+/// The value that the condvar is bound to while the caller waits with this mutex, which it holds.
 fn binding(mutex: &RawPosixMutex) -> u64 {
     let kept = if mutex.is_held_more_than_once() {
         KEPT
@@ -76,14 +85,15 @@ fn from(condvar: &RawCondvar) -> FromCondvar {
 
 /// How a wait in the table ended.
 pub(super) enum Ended {
-    /// Signalled: what the mutex is told when it is taken again.
+    /// Signalled. The token is passed to the mutex when it is locked again.
     Signalled(Token),
     TimedOut,
-    /// Somebody asked for it, and no signal was spent on it.
+    /// Another thread interrupted the wait. No signal was consumed.
     Interrupted,
-    /// It did not begin, and `unlock` was not called: others wait here with another mutex.
+    /// The wait did not begin, and `unlock` was not called: threads wait here with another mutex.
     OtherMutex,
-    /// It did not begin, and `unlock` was not called: this is a handler that interrupted this crate's own code.
+    /// The wait did not begin, and `unlock` was not called: this is a handler that interrupted this
+    /// crate's own code.
     InHandler,
 }
 
@@ -106,8 +116,8 @@ pub(super) fn wait(
     result
 }
 
-/// Queues at the condvar, bound to `ours`, unlocks, and sleeps. The caller has the mutex; when this returns, it has not, if the
-/// wait began.
+/// Queues at the condvar, bound to `ours`, calls `unlock`, and sleeps. The caller holds the mutex.
+/// It no longer does when this returns, if the wait began.
 pub(super) fn stand(condvar: &RawCondvar, ours: u64, unlock: impl Fn(), until: Until<'_>) -> Ended {
     let other_mutex = Cell::new(false);
     let unlocked = Cell::new(false);
@@ -118,9 +128,10 @@ pub(super) fn stand(condvar: &RawCondvar, ours: u64, unlock: impl Fn(), until: U
         Waiter::at_condvar(from(condvar)).entry(),
         until,
         || {
-            // Relaxed, all of them: read and written under the bucket's lock.
+            // Relaxed, all of them: read and written under the bucket lock.
             let theirs = match condvar.bound_to() {
-                // Whoever waited last is gone: all who wait do so with the same mutex.
+                // Those waiters are gone: all threads that wait at the same time use the same
+                // mutex.
                 by_priority if by_priority & BY_PRIORITY != 0 => 0,
                 theirs => theirs,
             };
@@ -156,7 +167,8 @@ pub(super) fn stand(condvar: &RawCondvar, ours: u64, unlock: impl Fn(), until: U
     }
 }
 
-/// Unbinds it if nobody stands here (but did in the process that this one was forked from); whether nobody does.
+/// Unbinds the condvar if no waiter is queued here, as in a forked child whose parent had waiters.
+/// Returns whether the queue is empty.
 pub(super) fn forget_the_dead(condvar: &RawCondvar) -> bool {
     let mut nobody = false;
     parking::unpark(
@@ -174,18 +186,20 @@ pub(super) fn forget_the_dead(condvar: &RawCondvar) -> bool {
     nobody
 }
 
-/// Signals up to `count`; how many. `None`, and nobody is signalled, if it is bound to something else by now.
+/// Signals up to `count` waiters. Returns how many, or `None` without signalling any if the condvar
+/// is bound to something else by now.
 pub(super) fn notify(condvar: &RawCondvar, bound_to: u64, count: usize) -> Option<usize> {
     let address = (bound_to & !KEPT) as usize;
     let mutex = core::ptr::with_exposed_provenance::<RawPosixMutex>(address);
     let still = Cell::new(false);
     let accepted = Cell::new(false);
     let moves = Cell::new(false);
-    // Whether the first is a real-time thread. If it is not, none of them is.
+    // Whether the first waiter is a real-time thread. If it is not, none of them is.
     let real_time = Cell::new(false);
     let mutex = || {
-        // SAFETY: under the bucket's lock, with somebody standing here who is bound to this mutex and says so in its own node (what
-        // stands in the condvar may be from a process that shares its memory), it exists (and they keep it).
+        // SAFETY: called under the bucket lock, with a waiter queued here that is bound to this
+        // mutex: its own node records the address. (The condvar's value alone may be from a process
+        // that shares its memory.) That waiter keeps the mutex alive.
         unsafe { &*mutex }
     };
     let plan = |first| {
@@ -194,7 +208,7 @@ pub(super) fn notify(condvar: &RawCondvar, bound_to: u64, count: usize) -> Optio
             return Plan { wake: 0, moved: 0 };
         }
         if bound_to & KEPT != 0 || !matches!(mutex().waiters_stand(), Stands::InTable) {
-            // Nor can those of a mutex be moved whose waiters stand in the kernel.
+            // Nor can waiters be moved to a mutex whose waiters sleep in the kernel.
             return Plan {
                 wake: count,
                 moved: 0,
@@ -214,7 +228,7 @@ pub(super) fn notify(condvar: &RawCondvar, bound_to: u64, count: usize) -> Optio
         }
     };
     let change = |requeued: Requeued| {
-        // With nobody here there was no plan.
+        // Without a waiter, `plan` was not called.
         let is_bound = still.get() || condvar.bound_to() == bound_to;
         if is_bound && !requeued.more {
             condvar.mutex.store(0, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! The number of signals passes its end, 2^32, while others wait: nobody is left behind, by signals or by broadcasts, in the
-//! kinds of condvar whose waiters sleep on that number.
+//! The number of signals wraps around at 2^32 while threads wait. Neither signals nor broadcasts
+//! leave a waiter behind, in all kinds of condvar whose waiters sleep on that number.
 
 use super::RawCondvar;
 use crate::atomic::Ordering;
@@ -10,10 +10,11 @@ use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use core::time::Duration;
 
 const WAITERS: u32 = 3;
-/// Signals before the end, when it begins: fewer than are made while somebody is seen to wait.
+/// The number of signals left before the wrap at the start: fewer than are sent while threads are
+/// known to wait.
 const BEFORE: u32 = 2;
 
-/// What waiters wait for, under the mutex.
+/// The waiters' state, protected by the mutex.
 struct Scene {
     mutex: RawPosixMutex,
     condvar: RawCondvar,
@@ -30,7 +31,7 @@ impl Scene {
         result
     }
 
-    /// Takes a token.
+    /// Waits for a token and takes it.
     fn wait(&self) {
         let deadline = Deadline::after(Duration::from_secs(60));
         self.locked(|| {
@@ -44,7 +45,7 @@ impl Scene {
         });
     }
 
-    /// Once everybody waits, leaves a token for each.
+    /// Once all threads wait, leaves a token for each.
     fn signal(&self, all_at_once: bool) {
         while self.locked(|| self.waiting.load(SeqCst)) != WAITERS {
             std::thread::yield_now();
@@ -77,7 +78,7 @@ fn passes_the_end(scope: Scope, mutex: RawPosixMutex) {
             scene.signal(all_at_once);
         });
     };
-    // The first wait with a mutex may move the number.
+    // The first wait with a mutex may change the number.
     round(true);
     let sequence = &scene.condvar.sequence;
     sequence.store(u32::MAX - BEFORE, Ordering::Relaxed);

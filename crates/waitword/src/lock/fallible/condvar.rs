@@ -1,16 +1,16 @@
-//! The condition variable of mutexes that may refuse.
+//! The condition variable for mutexes whose lock may be refused.
 //!
 //! # No guard without its lock
 //!
 //! A wait takes the guard and returns it with the mutex locked. If the mutex cannot be locked again
-//! (owners that wait for each other in a ring, an owner that died), the wait returns the error and
-//! no guard: no code is left that believes it holds the lock.
+//! (a cycle of owners that wait for each other, an owner that died), the wait returns the error and
+//! no guard. So no code is left that believes it holds the lock.
 //!
 //! # One mutex at a time
 //!
-//! `bound` is the mutex of the threads that wait, and `waiters` how many they are. Both change only
-//! while the changing thread holds that mutex, so threads with the same mutex take turns, and a
-//! thread with another one is refused before it waits:
+//! `bound` is the mutex of the waiting threads, and `waiters` is their number. Both change only
+//! while the changing thread holds that mutex. So threads with the same mutex take turns, and a
+//! thread with another mutex is refused before it waits:
 //!
 //! ```text
 //!   thread with A (it holds A)             thread with B (it holds B)
@@ -22,8 +22,8 @@
 //!   0? bound = null     (Release)          bound: null → B   (Acquire: sees waiters = 0)
 //! ```
 //!
-//! A thread that could not lock its mutex again counts itself off, but does not hold what allows it
-//! to unbind: the condition variable stays bound to that mutex until a later wait with it returns.
+//! A thread that could not lock its mutex again counts itself off, but without the mutex it must
+//! not unbind. The condition variable stays bound to that mutex until a later wait with it returns.
 
 use super::mutex::FallibleMutexGuard;
 use super::raw::RawFallibleMutex;
@@ -39,10 +39,10 @@ use core::time::Duration;
 /// A condition variable for [`CheckedMutex`](crate::CheckedMutex) or [`PiMutex`](crate::PiMutex).
 ///
 /// A wait consumes the guard and returns it with the mutex locked again. After an error there is no
-/// guard, and the mutex is not locked by this thread. All threads that wait at the same time use
+/// guard, and this thread does not hold the mutex. All threads that wait at the same time must use
 /// the same mutex; a wait with another one returns [`LockError::OtherMutex`] at once.
 ///
-/// Waits may end without a signal: look at what you wait for again. Not for signal handlers. In a
+/// A wait may end without a signal, so check your condition again. Not for signal handlers. In a
 /// child of `fork` no thread waits, but the condition variable stays bound to the mutex of the
 /// parent's waiters.
 pub struct FallibleCondvar<R> {
@@ -53,7 +53,7 @@ pub struct FallibleCondvar<R> {
 }
 
 impl<R: RawFallibleMutex> FallibleCondvar<R> {
-    /// One on which no thread waits.
+    /// Creates a condition variable without waiters.
     pub const fn new() -> Self {
         Self {
             raw: RawCondvar::new(),
@@ -63,8 +63,8 @@ impl<R: RawFallibleMutex> FallibleCondvar<R> {
         }
     }
 
-    /// Wakes one waiter: the first to have come, or of a [`PiCondvar`](crate::PiCondvar) that of
-    /// the highest priority. Returns whether there was one. Does not block.
+    /// Wakes one waiter: the first that arrived, or for a [`PiCondvar`](crate::PiCondvar) the one
+    /// of the highest priority. Returns whether there was one. Does not block.
     pub fn notify_one(&self) -> bool {
         self.raw.notify_one()
     }
@@ -74,12 +74,12 @@ impl<R: RawFallibleMutex> FallibleCondvar<R> {
         self.raw.notify_all()
     }
 
-    /// Gives the mutex back, waits to be signalled, and locks the mutex again. Blocks.
+    /// Unlocks the mutex, waits for a signal, and locks the mutex again. Blocks.
     ///
     /// # Errors
-    /// The guard is gone with each of them. [`LockError::OtherMutex`] if threads wait here with
-    /// another mutex; it is returned before anything waits. Of a [`PiMutex`](crate::PiMutex) also
-    /// those of [`lock`](crate::FallibleMutex::lock), if the mutex could not be locked again.
+    /// The guard is gone after any error. [`LockError::OtherMutex`] if threads wait here with
+    /// another mutex; the call does not wait then. For a [`PiMutex`](crate::PiMutex) also those of
+    /// [`lock`](crate::FallibleMutex::lock), if the mutex could not be locked again.
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn wait<'a, T: ?Sized>(
         &self,
@@ -88,11 +88,11 @@ impl<R: RawFallibleMutex> FallibleCondvar<R> {
         self.wait_with(guard, None).map(|(guard, _)| guard)
     }
 
-    /// [`wait`](Self::wait), until `deadline` at the latest: an [`Instant`](std::time::Instant), or
-    /// a time on either clock.
+    /// [`wait`](Self::wait), but until `deadline` at the latest: an
+    /// [`Instant`](std::time::Instant), or a time on either clock.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait). That the deadline has passed is no error.
+    /// As [`wait`](Self::wait). A passed deadline is not an error.
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn wait_until<'a, T: ?Sized>(
         &self,
@@ -102,7 +102,7 @@ impl<R: RawFallibleMutex> FallibleCondvar<R> {
         self.wait_with(guard, Some(deadline.into()))
     }
 
-    /// [`wait`](Self::wait), for this long at the longest, on the monotonic clock.
+    /// [`wait`](Self::wait), but for at most `timeout`, on the monotonic clock.
     ///
     /// # Errors
     /// As [`wait_until`](Self::wait_until).
@@ -163,8 +163,8 @@ impl<R: RawFallibleMutex> FallibleCondvar<R> {
     ) -> Result<(FallibleMutexGuard<'a, R, T>, WaitTimeoutResult), LockError> {
         self.bind(guard.raw())?;
         let waited = guard.while_given_back(|mutex| {
-            // SAFETY: the guard, which this function owns, holds the mutex. `bind` has refused all
-            // waits with another one until this one is over.
+            // SAFETY: the guard, which this function owns, holds the mutex. `bind` refuses all
+            // waits with another mutex until this one is over.
             unsafe { mutex.wait(&self.raw, deadline.as_ref()) }
         });
         match waited {
@@ -177,36 +177,36 @@ impl<R: RawFallibleMutex> FallibleCondvar<R> {
                 }
             }
             Waited::NotHeld(error) => {
-                // Its drop would unlock what this thread does not hold.
+                // Dropping it would unlock a mutex that this thread does not hold.
                 core::mem::forget(guard);
-                // Relaxed: nothing else is said by it.
+                // Relaxed: the count publishes nothing else.
                 self.waiters.fetch_sub(1, Ordering::Relaxed);
                 Err(error)
             }
         }
     }
 
-    /// Counts the calling thread, which holds this mutex.
+    /// Counts the calling thread in. It holds this mutex.
     fn bind(&self, mutex: &R) -> Result<(), LockError> {
         let mutex: *mut () = core::ptr::from_ref(mutex).cast_mut().cast();
-        // Acquire: the last waiter of another mutex has counted itself off.
+        // Acquire: sees that the last waiter with another mutex has counted itself off.
         let bound =
             self.bound
                 .compare_exchange(null_mut(), mutex, Ordering::Acquire, Ordering::Relaxed);
         if bound.is_err_and(|other| other != mutex) {
             return Err(LockError::OtherMutex);
         }
-        // Relaxed: the mutex orders those that come with it.
+        // Relaxed: the mutex orders the threads that use the same one.
         self.waiters.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Counts the calling thread off, which holds the mutex.
+    /// Counts the calling thread off. It holds the mutex.
     fn unbind(&self) {
-        // Relaxed: the mutex orders those that come with it. A thread that counts itself off
-        // without it only lowers the number.
+        // Relaxed: the mutex orders the threads that use the same one. A thread that counts itself
+        // off without the mutex only lowers the number.
         if self.waiters.fetch_sub(1, Ordering::Relaxed) == 1 {
-            // Release: the number, for a thread with another mutex.
+            // Release: publishes the number for a thread with another mutex.
             self.bound.store(null_mut(), Ordering::Release);
         }
     }

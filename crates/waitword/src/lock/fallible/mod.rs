@@ -1,25 +1,25 @@
-//! Mutexes whose lock may refuse: error-checking ones and priority-inheriting ones, each with its
-//! condition variable.
+//! Mutexes whose lock may be refused: error-checking ones and priority-inheriting ones, each with
+//! its condition variable.
 //!
-//! | file | what it knows |
-//! |------|---------------|
-//! | `raw.rs` | what such a mutex promises, and the two that keep it |
+//! | file | contents |
+//! |------|----------|
+//! | `raw.rs` | the contract of such a mutex, and the two that fulfil it |
 //! | `mutex.rs` | the data and its guard |
 //! | `condvar.rs` | the condition variable: one mutex at a time, and no guard without its lock |
 //! | `serialized.rs` | the mutex as serde sees it |
 //!
-//! `lock_api` has no place for them: its `lock` cannot fail, and returns a guard whatever happens.
-//! Here each way to the data returns a [`LockError`](super::LockError) instead, and an error never
-//! comes with access.
+//! `lock_api` has no place for them: its `lock` cannot fail and always returns a guard. Here every
+//! way to the data returns a [`LockError`](super::LockError) instead, and an error never comes with
+//! access.
 //!
 //! # A guard proves nothing about its thread
 //!
 //! `mem::forget` and `Box::leak` are safe, so a thread may end with its guard leaked and the borrow
-//! in another thread's hands. Nothing frees an error-checking mutex then: it stays locked. But the
-//! kernel hands a priority-inheriting one to the next waiter, and a mutex without waiters names a
-//! thread that is gone. Both are found out (`OWNER_DIED` in the word; `ESRCH`), and from then on
-//! every lock of that mutex returns [`OwnerDied`](super::LockError::OwnerDied): there may be a
-//! borrow, so there is no access. A mutex that outlives its owner's *process* is a
+//! in another thread's hands. An error-checking mutex then stays locked. But the kernel hands a
+//! priority-inheriting one to the next waiter, and without waiters the mutex names a thread that is
+//! gone. Both cases are detected (`OWNER_DIED` in the word; `ESRCH`). From then on, every lock of
+//! that mutex returns [`OwnerDied`](super::LockError::OwnerDied): a borrow may exist, so there is
+//! no access. For a mutex that outlives its owner's *process*, use
 //! [`RobustMutex`](crate::RobustMutex).
 
 mod condvar;
@@ -32,11 +32,11 @@ pub use condvar::FallibleCondvar;
 pub use mutex::{FallibleMutex, FallibleMutexGuard};
 pub use raw::{RawCheckedMutex, RawFallibleMutex, RawPiMutex};
 
-/// A mutex that refuses what a plain one waits for in vain: a second lock by its owner.
+/// A mutex that refuses a second lock by its owner, for which a plain one would wait in vain.
 ///
 /// `lock` returns [`Deadlock`](super::LockError::Deadlock) where a [`Mutex`](crate::Mutex) would
-/// hang. That costs a store of the owner's number with each lock and unlock. For other flavours and
-/// scopes: [`MutexOptions::build_checked`](crate::MutexOptions::build_checked). Source: POSIX's
+/// hang. That costs a store of the owner's TID with each lock and unlock. For other flavours and
+/// scopes, use [`MutexOptions::build_checked`](crate::MutexOptions::build_checked). Source: POSIX's
 /// `PTHREAD_MUTEX_ERRORCHECK`.
 ///
 /// ```
@@ -59,12 +59,11 @@ pub type CheckedMutexGuard<'a, T> = FallibleMutexGuard<'a, RawCheckedMutex, T>;
 pub type CheckedCondvar = FallibleCondvar<RawCheckedMutex>;
 
 /// A mutex whose holder runs with the priority of the threads that wait for it. The kernel hands it
-/// over in the order of their priorities (FUTEX_LOCK_PI). For real-time threads; slow for all
-/// others.
+/// off in order of priority (FUTEX_LOCK_PI). For real-time threads; slow for all others.
 ///
-/// `lock` returns [`Deadlock`](super::LockError::Deadlock) if the calling thread holds it, or if
-/// owners would wait for each other in a ring, and [`OwnerDied`](super::LockError::OwnerDied) once
-/// a thread has ended that held it. Source: POSIX's `PTHREAD_PRIO_INHERIT`; the kernel's
+/// `lock` returns [`Deadlock`](super::LockError::Deadlock) if the calling thread holds it or
+/// waiting would close a cycle of owners, and [`OwnerDied`](super::LockError::OwnerDied) once a
+/// thread has ended while holding it. Source: POSIX's `PTHREAD_PRIO_INHERIT`; the kernel's
 /// `Documentation/locking/rt-mutex.rst`.
 ///
 /// ```
@@ -91,6 +90,6 @@ pub type PiMutex<T> = FallibleMutex<RawPiMutex, T>;
 /// Holds a [`PiMutex`] until it is dropped.
 pub type PiMutexGuard<'a, T> = FallibleMutexGuard<'a, RawPiMutex, T>;
 
-/// A condition variable for [`PiMutex`]. Its signals wake waiters in the order of their priorities,
-/// and a woken waiter lends its priority to the mutex's holder.
+/// A condition variable for [`PiMutex`]. Its signals wake waiters in order of priority, and a woken
+/// waiter lends its priority to the mutex's holder.
 pub type PiCondvar = FallibleCondvar<RawPiMutex>;

@@ -1,4 +1,4 @@
-//! A mutex that may refuse, with its data.
+//! A mutex whose lock may be refused, with its data.
 
 use super::raw::{RawCheckedMutex, RawFallibleMutex, RawPiMutex};
 use crate::deadlock::{self, Taking, Way};
@@ -12,26 +12,26 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
 
-/// A mutex whose lock returns an error instead of a guard where it cannot be had: a
+/// A mutex whose `lock` returns an error instead of a guard if it cannot be locked: a
 /// [`CheckedMutex`](crate::CheckedMutex) or a [`PiMutex`](crate::PiMutex).
 ///
 /// A panic does not poison it: the guard unlocks. Not for signal handlers. After `fork`, the
-/// child's copy is held if any thread of the parent held it, and the child cannot unlock it, since
-/// its thread is another one.
+/// child's copy is held if any thread of the parent held it. The child cannot unlock it, since its
+/// thread is another one.
 pub struct FallibleMutex<R, T: ?Sized> {
     raw: R,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: to send the mutex is to send the value, which `T: Send` allows, and the lock without
-// data, which `R: Send` does. No guard borrows a mutex that is sent.
+// SAFETY: sending the mutex sends the value, which `T: Send` allows, and the raw lock, which `R:
+// Send` allows. No guard borrows a mutex that is sent.
 unsafe impl<R: Send, T: ?Sized + Send> Send for FallibleMutex<R, T> {}
-// SAFETY: a shared mutex lends the value to one thread after another, exclusively, which is what
-// `T: Send` allows; the lock without data is shared, which `R: Sync` allows.
+// SAFETY: a shared mutex lends the value exclusively to one thread after another, which `T: Send`
+// allows. The raw lock is shared, which `R: Sync` allows.
 unsafe impl<R: Sync, T: ?Sized + Send> Sync for FallibleMutex<R, T> {}
 
 impl<R: RawFallibleMutex, T> FallibleMutex<R, T> {
-    /// A free, private mutex around a value.
+    /// Creates a free, private mutex around a value.
     #[inline]
     pub const fn new(value: T) -> Self {
         Self::from_raw(R::INIT, value)
@@ -52,25 +52,26 @@ impl<R: RawFallibleMutex, T> FallibleMutex<R, T> {
 }
 
 impl<T> FallibleMutex<RawPiMutex, T> {
-    /// A free one for the threads of this process, or of all that map its memory.
+    /// Creates a free mutex for the threads of this process, or of all processes that map its
+    /// memory.
     pub const fn with_scope(value: T, scope: Scope) -> Self {
         Self::from_raw(RawPiMutex::with_scope(scope), value)
     }
 }
 
 impl MutexOptions {
-    /// An error-checking mutex with these options, free, around a value.
+    /// Creates a free error-checking mutex with these options around a value.
     pub const fn build_checked<T>(self, value: T) -> FallibleMutex<RawCheckedMutex, T> {
         FallibleMutex::from_raw(RawCheckedMutex::with(self.posix()), value)
     }
 }
 
 impl<R: RawFallibleMutex, T: ?Sized> FallibleMutex<R, T> {
-    /// Takes it, waiting as long as it needs. Blocks.
+    /// Locks the mutex, waiting as long as necessary. Blocks.
     ///
     /// # Errors
-    /// [`LockError::Deadlock`] if the calling thread holds it. Of a [`PiMutex`](crate::PiMutex)
-    /// also: `Deadlock` if owners would wait for each other in a ring;
+    /// [`LockError::Deadlock`] if the calling thread holds it. For a [`PiMutex`](crate::PiMutex)
+    /// also: `Deadlock` if waiting would close a cycle of owners;
     /// [`OwnerDied`](LockError::OwnerDied); [`OutOfMemory`](LockError::OutOfMemory),
     /// [`Unsupported`](LockError::Unsupported) and [`Kernel`](LockError::Kernel) if the kernel
     /// refuses.
@@ -82,10 +83,10 @@ impl<R: RawFallibleMutex, T: ?Sized> FallibleMutex<R, T> {
         self.guard(taking, locked)
     }
 
-    /// Takes it if that needs no waiting. Does not block.
+    /// Locks the mutex if that needs no waiting. Does not block.
     ///
     /// # Errors
-    /// [`LockError::Busy`] if a thread holds it, also if that is the calling one. Others as
+    /// [`LockError::Busy`] if a thread holds it, even if that is the calling one. Others as
     /// [`lock`](Self::lock).
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
@@ -94,11 +95,11 @@ impl<R: RawFallibleMutex, T: ?Sized> FallibleMutex<R, T> {
         self.guard(taking, self.raw.try_lock())
     }
 
-    /// Takes it, waiting until `deadline` at the latest: an [`Instant`](std::time::Instant), or a
-    /// time on either clock. A free mutex is taken whatever the deadline.
+    /// Locks the mutex, waiting until `deadline` at the latest: an [`Instant`](std::time::Instant),
+    /// or a time on either clock. A free mutex is locked whatever the deadline.
     ///
     /// # Errors
-    /// [`LockError::TimedOut`], and as [`lock`](Self::lock).
+    /// [`LockError::TimedOut`], and those of [`lock`](Self::lock).
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn lock_until(
@@ -109,7 +110,7 @@ impl<R: RawFallibleMutex, T: ?Sized> FallibleMutex<R, T> {
         self.guard(taking, self.raw.lock(Some(&deadline.into())))
     }
 
-    /// Takes it, waiting for this long at the longest, on the monotonic clock.
+    /// Locks the mutex, waiting for at most `timeout`, on the monotonic clock.
     ///
     /// # Errors
     /// As [`lock_until`](Self::lock_until).
@@ -119,13 +120,13 @@ impl<R: RawFallibleMutex, T: ?Sized> FallibleMutex<R, T> {
         self.lock_until(Deadline::after(timeout))
     }
 
-    /// Whether it was held just now.
+    /// Whether the mutex was held at the time of the call.
     #[inline]
     pub fn is_locked(&self) -> bool {
         self.raw.is_locked()
     }
 
-    /// The value, which nobody else can reach: no lock is needed.
+    /// The value. No lock is needed: no other thread can reach it.
     #[inline]
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
@@ -176,17 +177,17 @@ impl<R: RawFallibleMutex, T: ?Sized + fmt::Debug> fmt::Debug for FallibleMutex<R
 
 /// Holds a [`FallibleMutex`] until it is dropped.
 ///
-/// In a forked child, the copy of a guard does nothing when it is dropped: the parent's thread
-/// holds the mutex.
+/// In a forked child, dropping the copy of a guard does nothing: the parent's thread holds the
+/// mutex.
 #[must_use = "the mutex is unlocked when the guard is dropped"]
 pub struct FallibleMutexGuard<'a, R: RawFallibleMutex, T: ?Sized> {
     mutex: &'a FallibleMutex<R, T>,
-    /// The thread that locked it unlocks it.
+    /// Only the thread that locked it may unlock it.
     not_send: PhantomData<*const ()>,
 }
 
-// SAFETY: a shared guard lends the value, shared, which `T: Sync` allows. And it leads to its
-// mutex, which is shared with that: `T: Send` and `R: Sync` allow it.
+// SAFETY: a shared guard lends out the value as shared, which `T: Sync` allows. It also leads to
+// its mutex, which is thereby shared: `T: Send` and `R: Sync` allow that.
 unsafe impl<R, T> Sync for FallibleMutexGuard<'_, R, T>
 where
     R: RawFallibleMutex + Sync,
@@ -195,12 +196,12 @@ where
 }
 
 impl<'a, R: RawFallibleMutex, T: ?Sized> FallibleMutexGuard<'a, R, T> {
-    /// The mutex that it holds.
+    /// Returns the mutex that the guard holds.
     pub fn mutex(guard: &Self) -> &'a FallibleMutex<R, T> {
         guard.mutex
     }
 
-    /// Calls `wait`, which gives the mutex back and takes it again, or fails to.
+    /// Calls `wait`, which unlocks the mutex and then locks it again or fails to.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub(super) fn while_given_back(&self, wait: impl FnOnce(&R) -> Waited) -> Waited {
@@ -242,9 +243,9 @@ impl<R: RawFallibleMutex, T: ?Sized> Drop for FallibleMutexGuard<'_, R, T> {
     #[inline]
     fn drop(&mut self) {
         deadlock::give_back(&self.mutex.raw, Way::Exclusive);
-        // SAFETY: `guard` makes one of these for a lock that was taken by this thread; it is not
-        // `Send`, so this is that thread. Nothing but this gives the lock back, once; a wait that
-        // loses the lock forgets its guard.
+        // SAFETY: `guard` creates a guard only for a lock that this thread has taken. The guard is
+        // not `Send`, so this is that thread. Only this unlocks, once; a wait that loses the lock
+        // forgets its guard.
         unsafe { self.mutex.raw.unlock() };
     }
 }

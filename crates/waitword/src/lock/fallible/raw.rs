@@ -1,4 +1,4 @@
-//! What a mutex that may refuse promises, and the two that keep it.
+//! The contract of a mutex whose lock may be refused, and the two types that fulfil it.
 
 use crate::futex::Scope;
 use crate::lock::condvar::Waited;
@@ -7,13 +7,12 @@ use crate::lock::{Kind, LockError, PosixFlavour, PosixMutexOptions, RawCondvar, 
 use crate::sys::clock::Deadline;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-/// Keeps others from implementing it: each implementation is a promise about this crate's own
-/// locks.
+/// Prevents other implementations: each one is a promise about this crate's own locks.
 mod sealed {
     use crate::deadlock::LockKind;
 
     pub trait Sealed {
-        /// What the deadlock detection calls it.
+        /// Its name in the deadlock detection.
         const KIND: LockKind;
     }
 
@@ -29,40 +28,40 @@ mod sealed {
 /// A mutex without data, whose lock may be refused: [`RawCheckedMutex`] or [`RawPiMutex`].
 ///
 /// # Safety
-/// A lock that returns `Ok` has given the mutex to the calling thread alone, until that thread's
-/// unlock, also if the thread ends before that. One that returns an error has not.
+/// A lock that returns `Ok` has given the mutex to the calling thread alone, until that thread
+/// unlocks it, even if the thread ends before that. A lock that returns an error has not.
 pub unsafe trait RawFallibleMutex: sealed::Sealed {
-    /// A free private one.
+    /// A free, private mutex.
     const INIT: Self;
 
-    /// Takes it, waiting until `deadline` at the latest, if there is one. Blocks. A free one is
-    /// taken whatever the deadline.
+    /// Locks the mutex, waiting until `deadline` at the latest, if there is one. Blocks. A free
+    /// mutex is locked whatever the deadline.
     ///
     /// # Errors
-    /// [`LockError::TimedOut`], and why it can never be taken.
+    /// [`LockError::TimedOut`], and the reasons why it can never be locked.
     fn lock(&self, deadline: Option<&Deadline>) -> Result<(), LockError>;
 
-    /// Takes it if that needs no waiting. Does not block.
+    /// Locks the mutex if that needs no waiting. Does not block.
     ///
     /// # Errors
-    /// [`LockError::Busy`], also if the caller holds it; and why it can never be taken.
+    /// [`LockError::Busy`], even if the caller holds it; and the reasons why it can never be
+    /// locked.
     fn try_lock(&self) -> Result<(), LockError>;
 
-    /// Gives it back. In a forked child, which is another thread than its parent's, this does
-    /// nothing.
+    /// Unlocks the mutex. Does nothing in a forked child, whose thread is not the parent's.
     ///
     /// # Safety
-    /// The calling thread took it, and has not given it back since.
+    /// The calling thread locked it, and has not unlocked it since.
     unsafe fn unlock(&self);
 
-    /// Whether it was held just now.
+    /// Whether the mutex was held at the time of the call.
     fn is_locked(&self) -> bool;
 
-    /// Gives it back, waits on the condition variable, and takes it again.
+    /// Unlocks the mutex, waits on the condition variable, and locks the mutex again.
     ///
     /// # Safety
-    /// The calling thread holds it, and every thread that waits on `condvar` at the same time does
-    /// so with this mutex.
+    /// The calling thread holds it, and all threads that wait on `condvar` at the same time use
+    /// this mutex.
     #[doc(hidden)]
     unsafe fn wait(&self, condvar: &RawCondvar, deadline: Option<&Deadline>) -> Waited;
 }
@@ -73,14 +72,14 @@ pub unsafe trait RawFallibleMutex: sealed::Sealed {
 pub struct RawCheckedMutex(RawPosixMutex);
 
 impl RawCheckedMutex {
-    /// Of this flavour and scope.
+    /// Creates one of this flavour and scope.
     pub(in crate::lock) const fn with(options: PosixMutexOptions) -> Self {
         Self(options.kind(Kind::ErrorChecking).build_raw())
     }
 }
 
-// SAFETY: `RawPosixMutex` gives a free word to one thread. The owner's number stays in it until
-// that thread unlocks, so after a thread has ended nobody takes the mutex.
+// SAFETY: `RawPosixMutex` gives a free word to one thread. The owner's TID stays in it until that
+// thread unlocks, so after a thread has ended, no other thread takes the mutex.
 unsafe impl RawFallibleMutex for RawCheckedMutex {
     #[allow(
         clippy::declare_interior_mutable_const,
@@ -103,8 +102,8 @@ unsafe impl RawFallibleMutex for RawCheckedMutex {
 
     #[inline]
     unsafe fn unlock(&self) {
-        // SAFETY: the caller took it, by this function's contract. In a forked child it did so as
-        // another thread; the mutex keeps its owner, and answers `NotOwner` there.
+        // SAFETY: the caller locked it, by this function's contract. In a forked child it did so as
+        // another thread; the mutex still records that owner and returns `NotOwner`.
         let _ = unsafe { self.0.unlock_checked() };
     }
 
@@ -123,12 +122,13 @@ unsafe impl RawFallibleMutex for RawCheckedMutex {
 #[derive(Debug)]
 pub struct RawPiMutex {
     posix: RawPosixMutex,
-    /// An owner ended without unlocking. Set, for good, by a thread that then holds the mutex.
+    /// An owner ended without unlocking. Set by a thread that then holds the mutex, and never
+    /// cleared.
     owner_died: AtomicBool,
 }
 
 impl RawPiMutex {
-    /// One for the threads of this process, or of all that map its memory.
+    /// Creates a mutex for the threads of this process, or of all processes that map its memory.
     pub const fn with_scope(scope: Scope) -> Self {
         Self {
             posix: PosixMutexOptions::new()
@@ -139,10 +139,11 @@ impl RawPiMutex {
         }
     }
 
-    /// The calling thread has the kernel's lock: it keeps it only if no owner has ever died.
+    /// Decides whether the calling thread, which has the kernel's lock, keeps it: only if no owner
+    /// has ever died.
     #[inline]
     fn admit(&self, owner_died: bool) -> Result<(), LockError> {
-        // Relaxed, and below: written and read with the lock held.
+        // Relaxed, also below: written and read with the lock held.
         if !owner_died && !self.owner_died.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -153,15 +154,15 @@ impl RawPiMutex {
     #[cold]
     fn refuse(&self) {
         self.owner_died.store(true, Ordering::Relaxed);
-        // SAFETY: `admit`'s caller has just taken it, and has no guard yet: after this it gets an
+        // SAFETY: `admit`'s caller has just locked it and has no guard yet. After this, it gets an
         // error.
         unsafe { self.unlock() };
     }
 }
 
-// SAFETY: the kernel gives the word to one thread at a time. It gives it away without an unlock
-// only when its owner has ended, and says so to the thread that takes it next; `admit` refuses that
-// thread and all that come after it.
+// SAFETY: the kernel gives the word to one thread at a time. It passes the word on without an
+// unlock only when the owner has ended, and reports that to the thread that takes it next. `admit`
+// refuses that thread and all later ones.
 unsafe impl RawFallibleMutex for RawPiMutex {
     #[allow(
         clippy::declare_interior_mutable_const,
@@ -181,8 +182,8 @@ unsafe impl RawFallibleMutex for RawPiMutex {
 
     #[inline]
     unsafe fn unlock(&self) {
-        // SAFETY: the caller took it, by this function's contract. In a forked child it did so as
-        // another thread; the mutex keeps its owner, and answers `NotOwner` there.
+        // SAFETY: the caller locked it, by this function's contract. In a forked child it did so as
+        // another thread; the mutex still records that owner and returns `NotOwner`.
         let _ = unsafe { self.posix.unlock_checked() };
     }
 

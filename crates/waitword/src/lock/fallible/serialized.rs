@@ -1,11 +1,11 @@
-//! Such a mutex as serde sees it, with the feature `serde`: as what it protects, as `lock_api`'s
-//! are.
+//! Serde support, with the feature `serde`: the mutex is serialized as the value that it protects,
+//! like `lock_api`'s.
 
 use super::{FallibleMutex, RawFallibleMutex};
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Error, Serialize, Serializer};
 
-/// Locks it, and serializes the value. Blocks.
+/// Locks the mutex and serializes the value. Blocks.
 ///
 /// # Errors
 /// Those of the serializer, and those of [`lock`](FallibleMutex::lock) as its custom errors.
@@ -16,7 +16,7 @@ impl<R: RawFallibleMutex, T: ?Sized + Serialize> Serialize for FallibleMutex<R, 
     }
 }
 
-/// A free, private mutex around a value.
+/// Deserializes the value and puts it into a free, private mutex.
 impl<'de, R: RawFallibleMutex, T: Deserialize<'de>> Deserialize<'de> for FallibleMutex<R, T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         T::deserialize(deserializer).map(Self::new)

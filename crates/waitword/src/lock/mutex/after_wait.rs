@@ -1,11 +1,12 @@
-//! What a condvar needs of its mutex: to park its waiters there, and to take it again for one that was woken.
+//! The mutex's side of a condvar wait: parks the condvar's waiters at the mutex, and takes the
+//! mutex again for a waiter that was woken.
 
 use super::throughput;
 use super::waiter::{EXTRA, FromCondvar, HOLDER, SUCCESSOR};
 use super::{LockError, LockTimedOut, PosixFlavour, RawPosixMutex, Then};
 use crate::futex::parking::{Token, Tokens};
 
-/// Where the waiters of a mutex stand.
+/// Where the waiters of a mutex are queued.
 #[derive(Clone, Copy)]
 pub(in crate::lock) enum Stands {
     /// In our table, under the address of the word.
@@ -18,7 +19,7 @@ pub(in crate::lock) enum Stands {
 }
 
 impl RawPosixMutex {
-    /// Refuses a wait with a mutex that the caller is seen not to hold.
+    /// Returns an error if the caller is known not to hold the mutex.
     pub(in crate::lock) fn check_owner(&self) -> Result<(), LockError> {
         #[cfg(not(loom))]
         if self.state().is_special() && !super::special::is_mine(self) {
@@ -27,13 +28,15 @@ impl RawPosixMutex {
         Ok(())
     }
 
-    /// Whether the caller, who holds it, does so more than once: then it stays held when it is given back.
+    /// Whether the caller, which holds the mutex, does so more than once. If so, the mutex stays
+    /// held when the caller gives one level back.
     pub(in crate::lock) fn is_held_more_than_once(&self) -> bool {
         let state = self.state();
         state.is_special() && state.levels() > 0
     }
 
-    /// Takes back the level that was given back of one that stayed held; false if it did not.
+    /// Takes back the level that was given back, if the mutex stayed held by the caller. Returns
+    /// false if it did not.
     pub(in crate::lock) fn take_level_back(&self) -> bool {
         #[cfg(not(loom))]
         return self.state().is_special() && super::special::lock_again(self) == Some(Ok(()));
@@ -41,8 +44,8 @@ impl RawPosixMutex {
         false
     }
 
-    /// Gives it back for a thread that is about to wait for this condvar: so another one can have its CPU.
-    /// The caller holds it.
+    /// Unlocks the mutex for a thread that is about to wait for this condvar, so that another
+    /// thread can have its CPU. The caller holds the mutex.
     pub(in crate::lock) fn unlock_to_sleep(&self, condvar: FromCondvar) {
         if self.release_fast().is_err() {
             self.unlock_to_sleep_slow(condvar);
@@ -74,7 +77,7 @@ impl RawPosixMutex {
         Stands::InTable
     }
 
-    /// How many of those who wait for a condvar are best woken at once, if nobody has the mutex.
+    /// How many waiters of a condvar to wake at once, if no thread holds the mutex.
     pub(in crate::lock) fn best_woken(&self) -> usize {
         match self.waits_as() {
             PosixFlavour::WaitWake => 1,
@@ -82,10 +85,11 @@ impl RawPosixMutex {
         }
     }
 
-    /// Announces waiters who are about to be put into this mutex's queue, if somebody is sure to wake them: its holder, or
-    /// if all are signalled, the successor, who will be. (Real-time threads do not wait for a successor. Nor
-    /// does the one thread of a signal, if the mutex is free: the successor may wait for a CPU for long.)
-    /// Under the bucket lock of the queue.
+    /// Announces waiters that are about to be moved to this mutex's queue, if a thread is certain
+    /// to wake them: the holder, or, if all are signalled, the successor, which will be the holder.
+    /// (Real-time threads do not wait for a successor. Nor does the one thread of a signal, if the
+    /// mutex is free: the successor may wait for a CPU for long.) Returns whether they were
+    /// announced. Called under the bucket lock of the queue.
     pub(in crate::lock) fn accept_waiters(&self, real_time: bool, all: bool) -> bool {
         if !all {
             self.note_signal();
@@ -100,9 +104,9 @@ impl RawPosixMutex {
         })
     }
 
-    /// The same for a mutex that had nobody to wake them, where some of those who come are woken instead, with these tokens.
-    /// `real_time`: the first of those who are woken is a real-time thread, and others that are
-    /// moved may be.
+    /// [`accept_waiters`](Self::accept_waiters) for a mutex that had no thread to wake them: some
+    /// of the waiters are woken instead, with the tokens that this returns. `real_time`: the first
+    /// woken waiter is a real-time thread, and others that are moved may be.
     pub(in crate::lock) fn accept_waiters_of_woken(
         &self,
         others_moved: bool,
@@ -132,7 +136,7 @@ impl RawPosixMutex {
         }
     }
 
-    /// Takes it again, for a waiter that was woken with this token, by the condvar or by an unlock.
+    /// Locks the mutex again, for a waiter that the condvar or an unlock has woken with this token.
     pub(in crate::lock) fn lock_after_wait(&self, token: Token) {
         match token {
             HOLDER => {}
@@ -166,7 +170,8 @@ impl RawPosixMutex {
         }
     }
 
-    /// Takes a process-shared one again, for a waiter that slept on its word: others may sleep there still.
+    /// Locks a process-shared mutex again, for a waiter that slept on its word. Other threads may
+    /// still sleep there.
     pub(in crate::lock) fn lock_after_sleep(&self) {
         if !self.take_level_back() {
             super::shared::lock_after_sleep(self);
@@ -175,7 +180,7 @@ impl RawPosixMutex {
         }
     }
 
-    /// Says, for its holder, that others sleep on the word of a process-shared one.
+    /// Records, for the holder of a process-shared mutex, that other threads sleep on its word.
     pub(in crate::lock) fn announce_sleepers(&self) {
         self.set(|state| state.with_parked(true));
     }

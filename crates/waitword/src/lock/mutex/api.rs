@@ -1,10 +1,11 @@
-//! The mutex for Rust: a raw mutex that cannot fail, and on it the types that parking_lot has.
+//! The mutex for Rust: a raw mutex that cannot fail, and parking_lot's types on top of it.
 //!
-//! [`lock_api`] asks of a raw mutex that a lock which returns has been taken, alone, until the
-//! unlock. A mutex that may refuse (error-checking, priority-inheriting) or that lets its owner in
-//! again (recursive) does not keep that, and must not reach `lock_api`, whose constructors are
-//! safe. So [`RawMutex`] is a type of its own, which only the flavours that keep it can make. The
-//! others: [`CheckedMutex`](crate::CheckedMutex), [`PiMutex`](crate::PiMutex), [`ReentrantMutex`].
+//! [`lock_api`] requires that a raw mutex whose lock returns is held exclusively until the unlock.
+//! A mutex that may refuse (error-checking, priority-inheriting) or that lets its owner in again
+//! (recursive) does not guarantee that. It must not be used with `lock_api`, whose constructors are
+//! safe. So [`RawMutex`] is a type of its own, and can be made only in flavours that give the
+//! guarantee. The others have [`CheckedMutex`](crate::CheckedMutex), [`PiMutex`](crate::PiMutex)
+//! and [`ReentrantMutex`].
 
 use super::{PosixFlavour, PosixMutexOptions, RawPosixMutex};
 use crate::deadlock::{self, LockKind, Taking, Way};
@@ -15,23 +16,23 @@ use core::num::NonZeroUsize;
 use core::time::Duration;
 use std::time::Instant;
 
-/// How threads wait for a mutex. (The flavours of Waiman Long's TO futexes, 2016, and one that
-/// makes choosing unnecessary.)
+/// How threads wait for a mutex. (The flavours of Waiman Long's TO futexes, 2016, and an adaptive
+/// one that makes choosing unnecessary.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Flavour {
-    /// Chooses for itself, from what it observes, whether to spin, to sleep, and to hand over: the
-    /// one to use unless a measurement says otherwise.
+    /// Decides from what it observes whether to spin, to sleep, or to hand off. Use this one unless
+    /// a measurement favours another.
     #[default]
     Adaptive,
-    /// A running thread may take the lock past sleepers, waiters stay awake for some µs, and a
-    /// thread that has waited long is handed the lock.
+    /// A running thread may take the lock past sleeping waiters, waiters stay awake for some µs,
+    /// and a thread that has waited long is handed the lock.
     Throughput,
-    /// Sleeps at once. For sections that are long or sleep. A waiter may be passed over without
-    /// bound.
+    /// Waiters sleep at once. For critical sections that are long or that sleep. A waiter may be
+    /// passed over without bound.
     WaitWake,
 }
 
-/// What mutex to make.
+/// Builds a mutex with options.
 ///
 /// ```
 /// use waitword::{Flavour, MutexOptions};
@@ -47,14 +48,14 @@ pub struct MutexOptions {
 }
 
 impl MutexOptions {
-    /// Adaptive and private.
+    /// The defaults: adaptive and private.
     pub const fn new() -> Self {
         Self {
             options: PosixMutexOptions::new(),
         }
     }
 
-    /// How threads wait for it.
+    /// Sets how threads wait for the mutex.
     pub const fn flavour(self, flavour: Flavour) -> Self {
         let flavour = match flavour {
             Flavour::Adaptive => PosixFlavour::Adaptive,
@@ -66,7 +67,7 @@ impl MutexOptions {
         }
     }
 
-    /// Whether threads of other processes, in whose memory it lies too, lock it.
+    /// Sets whether processes that share the mutex's memory may lock it too.
     pub const fn scope(self, scope: Scope) -> Self {
         Self {
             options: self.options.scope(scope),
@@ -78,25 +79,26 @@ impl MutexOptions {
         self.options
     }
 
-    /// Such a mutex, free, without data.
+    /// Builds the mutex, unlocked, without data.
     pub const fn build_raw(self) -> RawMutex {
         RawMutex(self.options.build_raw())
     }
 
-    /// Such a mutex, free, around a value.
+    /// Builds the mutex, unlocked, around a value.
     pub const fn build<T>(self, value: T) -> Mutex<T> {
         Mutex::from_raw(self.build_raw(), value)
     }
 }
 
-/// A mutex without the data that it protects, whose lock always succeeds: what [`Mutex`] stands on.
+/// A mutex without the data that it protects, whose lock always succeeds: the raw mutex of
+/// [`Mutex`].
 ///
-/// Eight bytes, no destructor. It may be freed as soon as it is locked and unlocked for the last
-/// time: an unlock does not touch it after another thread can lock it. Not for signal handlers.
-/// After `fork`, the child's copy is held if any thread of the parent held it; a child may unlock
-/// what the forking thread held.
+/// Eight bytes, no destructor. It may be freed as soon as it has been locked and unlocked for the
+/// last time: an unlock does not touch the mutex once another thread can lock it. Not for signal
+/// handlers. After `fork`, the child's copy is held if any thread of the parent held it; a child
+/// may unlock what the forking thread held.
 ///
-/// For one that checks its owner, is recursive, or inherits priorities: [`RawPosixMutex`].
+/// For a mutex that checks its owner, is recursive, or inherits priorities, see [`RawPosixMutex`].
 ///
 /// ```
 /// use waitword::RawMutex;
@@ -112,13 +114,14 @@ impl MutexOptions {
 pub struct RawMutex(RawPosixMutex);
 
 impl RawMutex {
-    /// A free one: adaptive and private. For others: [`MutexOptions::build_raw`].
+    /// Creates a free mutex, adaptive and private. For other options, see
+    /// [`MutexOptions::build_raw`].
     #[inline]
     pub const fn new() -> Self {
         MutexOptions::new().build_raw()
     }
 
-    /// Takes it, waiting as long as it needs. Blocks.
+    /// Locks the mutex, waiting for as long as necessary. Blocks.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn lock(&self) {
@@ -134,7 +137,7 @@ impl RawMutex {
         taking.taken();
     }
 
-    /// Takes it if that needs no waiting; whether it did. Does not block.
+    /// Locks the mutex if that needs no waiting. Returns whether it did. Does not block.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn try_lock(&self) -> bool {
@@ -145,15 +148,16 @@ impl RawMutex {
         })
     }
 
-    /// Takes it, waiting until `deadline` at the latest, on either clock; whether it did. A free
-    /// lock is taken whatever the deadline.
+    /// Locks the mutex, waiting until `deadline` at the latest, on either clock. Returns whether it
+    /// did. A free mutex is locked even if the deadline has passed.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn lock_until(&self, deadline: Deadline) -> bool {
         self.lock_until_given(|| deadline)
     }
 
-    /// The deadline is asked for only if the lock is not free.
+    /// [`lock_until`](Self::lock_until), with a deadline that is computed only if the mutex is not
+    /// free.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn lock_until_given(&self, deadline: impl FnOnce() -> Deadline) -> bool {
@@ -161,10 +165,10 @@ impl RawMutex {
         taking.taken_if(self.0.try_fast().is_ok() || self.0.lock_unowned_until(&deadline()))
     }
 
-    /// Gives it back.
+    /// Unlocks the mutex.
     ///
     /// # Safety
-    /// It is locked, by the calling thread or by one that has agreed to this unlock.
+    /// The mutex is locked, by the calling thread or by one that has agreed to this unlock.
     #[inline]
     pub unsafe fn unlock(&self) {
         self.give_back();
@@ -172,12 +176,13 @@ impl RawMutex {
         unsafe { self.0.unlock() };
     }
 
-    /// Gives it to the thread that has waited longest, or to one that is awake for it, if any
-    /// waits, instead of letting a thread take it that comes only now. Costs a wake-up during which
-    /// no thread has it. (A process-shared one is not handed over: the kernel keeps its queue.)
+    /// Unlocks the mutex and hands it to a waiter, if there is one: to the waiter that is awake for
+    /// it, or else to the one that has waited longest. A thread that comes only now cannot take it
+    /// first. Costs a wake-up during which no thread runs with the mutex. (A process-shared mutex
+    /// is not handed off: the kernel keeps its queue.)
     ///
     /// # Safety
-    /// As [`unlock`](Self::unlock).
+    /// As for [`unlock`](Self::unlock).
     #[inline]
     pub unsafe fn unlock_fair(&self) {
         self.give_back();
@@ -185,22 +190,22 @@ impl RawMutex {
         unsafe { self.0.unlock_fair() };
     }
 
-    /// [`unlock_fair`](Self::unlock_fair) of a private one, which is free afterwards only if no
+    /// [`unlock_fair`](Self::unlock_fair) of a private mutex, which is free afterwards only if no
     /// thread was parked.
     ///
     /// # Safety
-    /// As [`unlock`](Self::unlock).
+    /// As for [`unlock`](Self::unlock).
     #[inline]
     pub(super) unsafe fn hand_over(&self) {
         self.give_back();
         self.0.hand_over();
     }
 
-    /// Hands it to a thread that waits, as [`unlock_fair`](Self::unlock_fair) does, and takes it
-    /// again behind that. Does nothing if no thread waits.
+    /// Hands the mutex to a waiter, as [`unlock_fair`](Self::unlock_fair) does, and locks it again
+    /// after that waiter. Does nothing if no thread waits.
     ///
     /// # Safety
-    /// As [`unlock`](Self::unlock).
+    /// As for [`unlock`](Self::unlock).
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub unsafe fn bump(&self) {
@@ -210,13 +215,14 @@ impl RawMutex {
         });
     }
 
-    /// Whether it was held just now.
+    /// Whether the mutex was held at the time of the call.
     #[inline]
     pub fn is_locked(&self) -> bool {
         self.0.is_locked()
     }
 
-    /// Calls `wait`, which gives the mutex back and takes it again. The calling thread holds it.
+    /// Calls `wait`, which unlocks the mutex and locks it again. The calling thread holds the
+    /// mutex.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub(in crate::lock) fn while_given_back<R>(&self, wait: impl FnOnce(&RawPosixMutex) -> R) -> R {
@@ -245,19 +251,19 @@ impl From<RawMutex> for RawPosixMutex {
     }
 }
 
-// SAFETY: a lock that returns has changed the word from free to LOCKED, or was handed it by the
-// thread that held it, and no other does before the unlock: the flavours that `MutexOptions` can
-// name have neither an owner that may come in again nor a lock that fails.
+// SAFETY: a lock that returns has changed the word from free to LOCKED, or has been handed the
+// mutex by the thread that held it. No other lock returns before the unlock: the flavours of
+// `MutexOptions` have no owner that may lock the mutex again, and their lock cannot fail.
 unsafe impl lock_api::RawMutex for RawMutex {
-    // A constant is what the trait asks for; each use of it makes a new mutex.
+    // The trait asks for a constant; each use of it makes a new mutex.
     #[allow(
         clippy::declare_interior_mutable_const,
         reason = "the trait's constant"
     )]
     const INIT: Self = Self::new();
 
-    // Sound either way: the mutex keeps no owner, and any thread may unlock it for the one that
-    // locked.
+    // Either marker is sound: the mutex keeps no owner, and any thread may unlock it for the thread
+    // that locked it.
     type GuardMarker = GuardMarker;
 
     #[inline]
@@ -274,7 +280,7 @@ unsafe impl lock_api::RawMutex for RawMutex {
 
     #[inline]
     unsafe fn unlock(&self) {
-        // SAFETY: the trait's contract: the caller holds it.
+        // SAFETY: the trait's contract: the caller holds the mutex.
         unsafe { Self::unlock(self) };
     }
 
@@ -284,24 +290,24 @@ unsafe impl lock_api::RawMutex for RawMutex {
     }
 }
 
-// SAFETY: both release the lock exactly as `unlock` does, to a waiter if there is one; `bump`
-// returns with the lock held.
+// SAFETY: `unlock_fair` releases the lock as `unlock` does, to a waiter if there is one. `bump`
+// does so too, and returns with the lock held.
 unsafe impl lock_api::RawMutexFair for RawMutex {
     #[inline]
     unsafe fn unlock_fair(&self) {
-        // SAFETY: the trait's contract: the caller holds it.
+        // SAFETY: the trait's contract: the caller holds the mutex.
         unsafe { Self::unlock_fair(self) };
     }
 
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     unsafe fn bump(&self) {
-        // SAFETY: the trait's contract: the caller holds it.
+        // SAFETY: the trait's contract: the caller holds the mutex.
         unsafe { Self::bump(self) };
     }
 }
 
-// SAFETY: true is returned only with the lock taken, as by `lock`.
+// SAFETY: both methods return true only with the lock taken, as by `lock`.
 unsafe impl lock_api::RawMutexTimed for RawMutex {
     type Duration = Duration;
     type Instant = Instant;
@@ -319,17 +325,17 @@ unsafe impl lock_api::RawMutexTimed for RawMutex {
     }
 }
 
-/// Tells threads apart, for [`ReentrantMutex`].
+/// Identifies threads, for [`ReentrantMutex`].
 #[derive(Debug)]
 pub struct RawThreadId;
 
-// SAFETY: the trait asks that no two active threads have the same number, and allows the number of
-// one that has ended to be used again. `HERE` lives in its thread's own storage as long as the
-// thread does, so active threads have theirs at different addresses.
-// A thread that is given an ended one's storage, and with it a mutex that the other never unlocked,
-// is taken for its holder. The other's borrows cannot be in other hands, unless the value is Sync:
-// guards are not Send. And what it did to the value came before its end, and so before the storage
-// was given to another.
+// SAFETY: the trait requires that no two active threads have the same number, and allows the number
+// of a thread that has ended to be reused. `HERE` lives in its thread's own storage for as long as
+// the thread does, so active threads have it at different addresses. A thread may get the storage
+// of a thread that has ended. If that thread never unlocked a mutex, the new thread counts as the
+// holder. The old thread's borrows cannot be in use by any other thread, unless the value is Sync:
+// guards are not Send. And what the old thread did to the value happened before its end, and so
+// before its storage was reused.
 unsafe impl lock_api::GetThreadId for RawThreadId {
     const INIT: Self = Self;
 
@@ -341,11 +347,11 @@ unsafe impl lock_api::GetThreadId for RawThreadId {
     }
 }
 
-/// A mutual-exclusion lock that chooses for itself how to wait.
+/// A mutual-exclusion lock that decides by itself how to wait.
 ///
-/// The interface is `lock_api`'s, and so parking_lot's: `lock`, `try_lock`, `try_lock_for`,
-/// `try_lock_until`, fair unlocks, mapped guards; no poisoning. Other
-/// [flavours](crate::PosixFlavour): [`PosixMutexOptions`](crate::PosixMutexOptions).
+/// The interface is that of `lock_api`, and so of parking_lot: `lock`, `try_lock`, `try_lock_for`,
+/// `try_lock_until`, fair unlocks, mapped guards; no poisoning. For other
+/// [flavours](crate::PosixFlavour), see [`PosixMutexOptions`](crate::PosixMutexOptions).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -366,17 +372,17 @@ pub type Mutex<T> = lock_api::Mutex<RawMutex, T>;
 /// Holds a [`Mutex`] until it is dropped.
 pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;
 
-/// Holds a [`Mutex`] for a part of what it protects.
+/// Holds a [`Mutex`] and gives access to a part of its data.
 pub type MappedMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawMutex, T>;
 
 /// A mutex that its holder may lock again; it gives shared access only.
 ///
 /// It is for the threads of one process, even if it was made of a process-shared [`RawMutex`]. A
-/// thread is known by an address in its own storage. In a forked child that address is the parent
-/// thread's, so each would be taken for the holder where the other is. What processes share and
-/// lock recursively is a [`RawPosixMutex`](crate::RawPosixMutex) of
-/// [`Kind::Recursive`](crate::Kind::Recursive). After a fork, a child may unlock what the forking
-/// thread held, in its own copy.
+/// thread is identified by an address in its own storage. In a forked child that address is the
+/// parent thread's, so each of the two would count as the holder where the other one is. For a
+/// mutex that processes share and lock recursively, use a [`RawPosixMutex`](crate::RawPosixMutex)
+/// of [`Kind::Recursive`](crate::Kind::Recursive). After a fork, a child may unlock what the
+/// forking thread held, in its own copy.
 ///
 /// ```
 /// use std::cell::Cell;
@@ -392,16 +398,16 @@ pub type ReentrantMutex<T> = lock_api::ReentrantMutex<RawMutex, RawThreadId, T>;
 /// Holds a [`ReentrantMutex`] until it is dropped.
 pub type ReentrantMutexGuard<'a, T> = lock_api::ReentrantMutexGuard<'a, RawMutex, RawThreadId, T>;
 
-/// Holds a [`ReentrantMutex`] for a part of what it protects.
+/// Holds a [`ReentrantMutex`] and gives access to a part of its data.
 pub type MappedReentrantMutexGuard<'a, T> =
     lock_api::MappedReentrantMutexGuard<'a, RawMutex, RawThreadId, T>;
 
-/// A [`Mutex`] in a constant: parking_lot's name for [`Mutex::new`](lock_api::Mutex::new).
+/// Creates a [`Mutex`] in a constant: parking_lot's name for [`Mutex::new`](lock_api::Mutex::new).
 pub const fn const_mutex<T>(value: T) -> Mutex<T> {
     Mutex::from_raw(RawMutex::new(), value)
 }
 
-/// A [`ReentrantMutex`] in a constant: parking_lot's name for
+/// Creates a [`ReentrantMutex`] in a constant: parking_lot's name for
 /// [`ReentrantMutex::new`](lock_api::ReentrantMutex::new).
 pub const fn const_reentrant_mutex<T>(value: T) -> ReentrantMutex<T> {
     ReentrantMutex::from_raw(RawMutex::new(), RawThreadId, value)

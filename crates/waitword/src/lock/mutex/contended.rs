@@ -1,5 +1,4 @@
-//! Lock and unlock where the word says more than that nobody has it, or that nobody waits: past those who wait, if they need not
-//! be waited for, and else by way of the flavour or the kind.
+//! Contended slow paths: barge past waiters if that is allowed, else dispatch by flavour or kind.
 
 #[cfg(not(loom))]
 use super::special;
@@ -13,12 +12,12 @@ use crate::park::spin;
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
 
-/// Whether the shortest way was enough to give a mutex back.
+/// Whether the shortest path was enough to give a mutex back.
 #[derive(Debug)]
 pub enum GivenBack<'a> {
-    /// It was.
+    /// The mutex is unlocked.
     Yes,
-    /// The caller no longer owns it, but a thread waits: [`LateWaiter::wake`] gives it back.
+    /// The caller no longer owns the mutex, but a thread waits: [`LateWaiter::wake`] unlocks it.
     Unless(LateWaiter<'a>),
     /// Nothing has been done.
     No,
@@ -30,7 +29,7 @@ pub enum GivenBack<'a> {
 pub struct LateWaiter<'a>(pub(super) &'a RawPosixMutex);
 
 impl LateWaiter<'_> {
-    /// Gives the mutex back, to this waiter or to another thread. Call it once.
+    /// Unlocks the mutex, for this waiter or another thread. Call it once.
     pub fn wake(self) {
         self.0.unlock_word(Then::GoOn);
     }
@@ -44,25 +43,26 @@ impl RawPosixMutex {
         }
     }
 
-    /// Takes it if nobody has it and nobody waits: the part of [`lock`](Self::lock) that is most often enough. False: nothing has been
-    /// done.
+    /// Takes the mutex if it is free and no thread waits: the part of [`lock`](Self::lock) that is
+    /// most often enough. Returns false if nothing has been done.
     ///
-    /// For callers, as a `pthread_mutex_lock`, that keep the rest out of line.
+    /// For callers, such as `pthread_mutex_lock`, that keep the rest out of line.
     #[inline]
     pub(crate) fn lock_plain_at_once(&self) -> bool {
         self.lock_fast().is_ok()
     }
 
-    /// Takes it past those who wait if it keeps no owner and is free, and returns whether it did.
+    /// Takes the mutex past its waiters if it keeps no owner and is free. Returns whether it did.
     ///
-    /// A caller may be unwound or left from the middle of this: all it changes is the word, in one
-    /// step, and what is remembered of the lock.
+    /// The caller may be unwound or abandoned in the middle of this call: it changes only the word,
+    /// in one step, and what is remembered of the lock.
     #[inline]
     pub(crate) fn barge_plain(&self) -> bool {
         self.barge(self.state())
     }
 
-    /// Takes the lock if it is free though others wait, as it most often is; whether it has.
+    /// Takes the lock if it is free although threads wait, which is the usual case. Returns whether
+    /// it did.
     #[inline(always)]
     fn barge(&self, mut state: State) -> bool {
         if !self.is_plain(state) {
@@ -90,7 +90,8 @@ impl RawPosixMutex {
         }
     }
 
-    /// [`lock`](Self::lock) of a mutex that keeps no owner, whose word was seen in this state: it always succeeds.
+    /// [`lock`](Self::lock) of a mutex that keeps no owner, whose word was `seen`. It always
+    /// succeeds.
     #[cfg(not(loom))]
     #[inline(never)]
     pub(super) fn lock_unowned(&self, seen: u32) {
@@ -100,15 +101,17 @@ impl RawPosixMutex {
         }
     }
 
-    /// [`try_lock`](Self::try_lock) of a mutex that keeps no owner, whose word was seen in this state.
+    /// [`try_lock`](Self::try_lock) of a mutex that keeps no owner, whose word was `seen`.
     #[cfg(not(loom))]
     #[inline]
     pub(super) fn try_lock_unowned(&self, seen: u32) -> bool {
-        // By far the most usual answer to a try that fails, whether or not threads wait.
+        // The mutex is held: by far the most common reason for a failing try, whether or not
+        // threads wait.
         !State(seen).is_plainly_locked() && self.try_word(State(seen))
     }
 
-    /// [`lock_until`](Self::lock_until) of a mutex that keeps no owner; whether it was taken.
+    /// [`lock_until`](Self::lock_until) of a mutex that keeps no owner. Returns whether it was
+    /// taken.
     #[cfg(not(loom))]
     #[cold]
     #[inline(never)]
@@ -130,12 +133,12 @@ impl RawPosixMutex {
         Ok(self.lock_word(deadline)?)
     }
 
-    /// Takes the lock by its word, whatever is to be done about an owner.
+    /// Takes the lock by its word. An owner, if the mutex keeps one, is left to the caller.
     pub(in crate::lock) fn lock_word(
         &self,
         deadline: Option<&Deadline>,
     ) -> Result<(), LockTimedOut> {
-        // It may be free by now, or have been so with others waiting.
+        // It may be free by now, or may have been free all along, with waiters.
         if stats::is_enabled() && !self.state().may_barge() {
             stats::count(Event::Contended);
         }
@@ -148,10 +151,11 @@ impl RawPosixMutex {
         }
     }
 
-    /// The flavour by which it waits and wakes now. Beside other processes, an adaptive mutex whose
-    /// threads wait for condvars acts as a wait-wake one: a woken thread waits milliseconds for a CPU,
-    /// and must not keep unlocks from waking the threads that it works with. (Not in a process that
-    /// uses up a quota, where a yield takes as long, and successors that nap save the most.)
+    /// The flavour by which the mutex waits and wakes now. When other processes compete for the
+    /// CPUs, an adaptive mutex whose threads wait for condvars acts as a wait-wake mutex. A woken
+    /// thread then waits milliseconds for a CPU, and must not keep unlocks from waking the threads
+    /// that it works with. (Not in a process that uses up a quota. A yield takes as long there, and
+    /// napping successors save the most.)
     #[inline]
     pub(super) fn waits_as(&self) -> PosixFlavour {
         let flavour = self.flavour();
@@ -179,7 +183,8 @@ impl RawPosixMutex {
         }
     }
 
-    /// Takes the lock by its word, seen in this state, if that needs no waiting; whether it did.
+    /// Takes the lock by its word, last seen in this state, if that needs no waiting. Returns
+    /// whether it did.
     pub(super) fn try_word(&self, mut state: State) -> bool {
         loop {
             let taken = match self.is_shared() {
@@ -201,35 +206,36 @@ impl RawPosixMutex {
         }
     }
 
-    /// Gives it back if no thread waits, and says whether it did: the part of
+    /// Unlocks the mutex if no thread waits, and returns whether it did: the part of
     /// [`unlock`](Self::unlock) that is most often enough.
     ///
     /// # Safety
-    /// The caller holds it.
+    /// The caller holds the mutex.
     #[inline(always)]
     pub(crate) unsafe fn unlock_plain_at_once(&self) -> bool {
         self.release_fast().is_ok()
     }
 
-    /// Gives it back if it keeps no owner and no thread has to be woken, and returns whether it did.
-    /// A caller may be left from the middle of this, as of [`barge_plain`](Self::barge_plain).
+    /// Unlocks the mutex if it keeps no owner and no thread has to be woken. Returns whether it
+    /// did. The caller may be abandoned in the middle of this call, as in
+    /// [`barge_plain`](Self::barge_plain).
     ///
     /// # Safety
-    /// The caller holds it.
+    /// The caller holds the mutex.
     #[inline]
     pub(crate) unsafe fn unlock_plain_to_the_awake(&self) -> bool {
         let state = self.state();
         self.is_plain(state) && self.release_to_the_awake(state)
     }
 
-    /// Whether it is private and keeps no owner, going by a state that it was seen in.
+    /// Whether the mutex is private and keeps no owner, going by a state that its word was seen in.
     #[inline(always)]
     fn is_plain(&self, state: State) -> bool {
         !state.is_special() && self.data.load(Ordering::Relaxed) & SHARED == 0
     }
 
-    /// Releases the lock if no waiter has to be woken: no thread is parked, or there is a successor that
-    /// is not late. Returns whether it did.
+    /// Releases the lock if no waiter has to be woken: no thread is parked, or there is a successor
+    /// that is not late. Returns whether it did.
     #[inline(always)]
     pub(super) fn release_to_the_awake(&self, mut state: State) -> bool {
         while !state.has_parked() || state.has_successor() {
@@ -262,7 +268,7 @@ impl RawPosixMutex {
         Ok(())
     }
 
-    /// Gives the lock back by its word.
+    /// Releases the lock by its word. An owner, if the mutex keeps one, is left to the caller.
     pub(super) fn unlock_word(&self, then: Then) {
         if self.is_shared() {
             return shared::unlock(self);
@@ -284,8 +290,8 @@ impl RawPosixMutex {
         }
     }
 
-    /// Whether threads are parked behind a successor that naps, as far as is known. If the holder goes to
-    /// wait for a condvar then, no thread would use the lock until the nap ends.
+    /// Whether threads are parked behind a successor that naps, as far as is known. If the holder
+    /// then waits for a condvar, no thread would use the lock until the nap ends.
     fn successor_may_nap(&self, state: State) -> bool {
         state.has_parked() && state.has_successor() && nap::is_monopolized(self)
     }
@@ -327,8 +333,8 @@ mod tests {
             .flavour(PosixFlavour::Throughput)
             .build_raw();
         nap::note_wait(&throughput);
-        // Until no other test changes what is the process's: what yields have shown, and what the
-        // adaptive flavour stands for.
+        // Repeats until no other test interferes with the state of the process: what yields have
+        // shown, and the override of the adaptive flavour.
         let began = std::time::Instant::now();
         let flavours = [&*with_condvar, &*without, &throughput];
         let expected = [
@@ -348,7 +354,7 @@ mod tests {
         spin::pretend_to_be_beside_others(0);
     }
 
-    /// In a child, since the whole process counts as throttled then.
+    /// In a child, because the whole process then counts as throttled.
     #[test]
     fn under_a_quota_an_adaptive_mutex_with_condvars_stays_one() {
         assert!(ends_well(|| {

@@ -1,34 +1,37 @@
-//! Why a lock was not taken, or not given back.
+//! Why a lock or an unlock failed.
 
 use crate::sys::Errno;
 use core::fmt;
 
-/// Why a lock was not taken, or not given back. [`raw_os_error`](Self::raw_os_error) gives POSIX's number for it.
+/// Why a lock or an unlock failed. [`raw_os_error`](Self::raw_os_error) returns the POSIX error
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Somebody holds it (`EBUSY`).
+    /// The lock is held (`EBUSY`).
     Busy,
     /// The deadline has passed (`ETIMEDOUT`).
     TimedOut,
-    /// The caller holds it already, or waiting would close a ring of owners who wait for each other (`EDEADLK`).
+    /// The caller already holds the lock, or waiting would close a cycle of owners that wait for
+    /// each other (`EDEADLK`).
     Deadlock,
-    /// The caller does not hold it (`EPERM`).
+    /// The caller does not hold the lock (`EPERM`).
     NotOwner,
-    /// It cannot be locked once more: too many levels of recursion, or too many readers (`EAGAIN`).
+    /// The lock cannot be taken once more: too many levels of recursion, or too many readers
+    /// (`EAGAIN`).
     TooMany,
-    /// Its owner ended without unlocking it, and it is not robust: it can never be locked again
+    /// The owner ended without unlocking, and the lock is not robust: it can never be locked again
     /// (`ESRCH`).
     OwnerDied,
-    /// Threads wait on the condition variable with another mutex (`EINVAL`).
+    /// Threads are waiting on the condition variable with another mutex (`EINVAL`).
     OtherMutex,
-    /// It has been destroyed, or never was such a lock (`EINVAL`).
+    /// The lock has been destroyed, or the memory never held such a lock (`EINVAL`).
     Invalid,
-    /// The kernel has no memory for it (`ENOMEM`).
+    /// The kernel is out of memory (`ENOMEM`).
     OutOfMemory,
-    /// The running kernel cannot do this (`ENOSYS`).
+    /// The running kernel does not support this (`ENOSYS`).
     Unsupported,
-    /// The kernel refused for a reason of its own.
+    /// The kernel returned another error number.
     Kernel(i32),
 }
 

@@ -1,49 +1,59 @@
-//! How many are woken at once, where one is enough.
+//! Batched wake-ups: how many waiters are woken at once, where one is enough.
 //!
-//! One waiter is woken at a time, since each needs the mutex. But after a broadcast hundreds wait for a mutex that each of them
-//! holds for a moment only, before it sleeps again; then they run in a chain, each woken by the one before: on a CPU that has
-//! nothing to do, which takes 10 µs, or on the waker's own, which it may lose before it has gone to sleep. Where sections are
-//! that short, it is best to wake some at once, in one system call: they stand in the CPUs' queues, and find the mutex
-//! free one after the other.
+//! Normally one waiter is woken at a time, since each needs the mutex. But after a broadcast,
+//! hundreds of threads may wait for a mutex that each holds only for a moment before it sleeps
+//! again. They run in a chain, each woken by the one before: on an idle CPU, which takes 10 µs, or
+//! on the waker's own CPU, which the waker may lose before it has gone to sleep. Where sections are
+//! that short, it is best to wake several at once, in one system call: they line up in the CPUs'
+//! run queues and find the mutex free one after the other.
 //!
-//! And where more threads want to run than there are CPUs, each link of the chain stands in a CPU's queue for some milliseconds, one after
-//! the other; a herd would stand there at the same time.
+//! If more threads are runnable than there are CPUs, each link of the chain waits in a run queue
+//! for some milliseconds, one after the other. A herd, woken at once, would wait there at the same
+//! time.
 //!
-//! So one who gives the mutex back because it is about to sleep in a condvar, or to one who comes from a condvar, and a broadcast to a mutex that is free,
-//! wake **extras** beside the successor: 7, if the last sixteen who were woken had the mutex without waiting; 31, if the last thirty had, or if the last
-//! successor that came from a condvar ran a millisecond after it was woken. (More than 31 was tried, up to all at once, and gained
-//! nothing: `waitword bench cond-perf`.) An extra is a newcomer that steps aside for nobody. If it must park again, its
-//! wake-up was in vain, and it begins anew with one at a time.
+//! So **extra waiters** are woken beside the successor by
 //!
-//! On one CPU an unlock wakes no extras. A woken thread often preempts its waker, and the more are
-//! woken, the sooner one does. On a queue, that thread then finds one item, or room for one, and goes
-//! back to sleep: a switch for each item. With the successor alone, the waker often goes on, and a
-//! consumer empties the queue. (48 queues drawn at random, one CPU: 1.09 of the throughput, and 2.8 on
-//! one of them.)
+//! * an unlock by a thread that is about to sleep in a condvar,
+//! * an unlock that wakes a waiter that comes from a condvar, and
+//! * a broadcast while the mutex is free.
 //!
-//! A **signal** wakes one thread for one thing to do, and begins anew as well: the others that wait
-//! for the mutex were signalled, too, and are woken each by an unlock of its own. Only where extras
-//! are woken, the first of them is the successor: the chain stays one chain. And on one CPU, where a second
-//! one that is woken cannot run before the first.
+//! There are 7 of them, if the last sixteen woken waiters had the mutex without waiting; 31, if the
+//! last thirty had, or if the last successor that came from a condvar ran only a millisecond after
+//! it was woken. (More than 31 was tried, up to all at once, and gained nothing: `waitword bench
+//! cond-perf`.) An extra waiter is a newcomer that never yields its place. If it must park again,
+//! its wake-up was in vain, and waiters are woken one at a time again.
 //!
-//! Tried: every signalled thread as the successor, 0.93 of the throughput on 18 queues drawn at random, and
-//! 0.55 on the worst of them, with 5 switches an item for 3; none of them, three times the time of a
-//! broadcast to 512.
+//! On one CPU an unlock wakes no extra waiters. A woken thread often preempts its waker, and the
+//! more are woken, the sooner one does. On a queue, that thread then finds one item, or room for
+//! one, and goes back to sleep: a switch for each item. With the successor alone, the waker often
+//! goes on, and a consumer empties the queue. (48 queues drawn at random, one CPU: 1.09 of the
+//! throughput, and 2.8 on one of them.)
+//!
+//! A **signal** wakes one thread for one thing to do, and also goes back to one at a time: the
+//! other threads that wait for the mutex were signalled too, and each is woken by an unlock of its
+//! own. A signalled thread is the successor in two cases only. Where extra waiters are woken, the
+//! first of the batch is: the chain stays one chain. On one CPU it is, because a second woken
+//! thread cannot run before the first.
+//!
+//! Tried: making every signalled thread the successor, 0.93 of the throughput on 18 queues drawn at
+//! random, and 0.55 on the worst of them, with 5 switches an item instead of 3; making none of them
+//! the successor, three times the time of a broadcast to 512.
 //!
 //! | bits of `data` | meaning |
 //! |------|---------|
-//! | 24-28 | how many in a row had the mutex as they woke up, up to 30; 31: the last successor was late |
+//! | 24-28 | how many in a row had the mutex at once, up to 30; 31: the last successor was late |
 //!
-//! A guess, as what `late_successor.rs` keeps there: every load and store of `data` is Relaxed and
-//! orders nothing, and an update that is lost does no harm. The flavour and the scope beside it
-//! never change, so any store has them right.
+//! This is a guess, like the time that `late_successor.rs` keeps there: every load and store of
+//! `data` is Relaxed and orders nothing, and a lost update does no harm. The flavour and the scope
+//! in the same word never change, so every store writes them correctly.
 
 use super::RawPosixMutex;
 use crate::park::spin;
 
 impl RawPosixMutex {
-    /// Whether a thread that comes from a condvar wakes up as the successor. (Not beside other
-    /// processes: it may run only milliseconds later.)
+    /// Whether a thread that comes from a condvar wakes up as the successor. (With extra waiters
+    /// only if no other processes compete for the CPUs: otherwise the thread may run only
+    /// milliseconds later.)
     pub(super) fn signalled_are_successors(&self) -> bool {
         spin::has_one_cpu() || self.extras() > 0 && !spin::is_beside_others()
     }
@@ -63,7 +73,7 @@ mod real {
     const LATE: u32 = 31 << SHIFT;
 
     impl RawPosixMutex {
-        /// How many are to be woken beside the successor.
+        /// How many waiters to wake beside the successor.
         pub(in super::super) fn extras(&self) -> usize {
             if self.state().is_special() || spin::has_one_cpu() {
                 return 0;
@@ -87,7 +97,7 @@ mod real {
             }
         }
 
-        /// Notes that one thread was signalled, and not all.
+        /// Notes that one thread was signalled, not all of them.
         #[inline]
         pub(in super::super) fn note_signal(&self) {
             let data = self.data.load(Ordering::Relaxed);
@@ -96,7 +106,7 @@ mod real {
             }
         }
 
-        /// Notes whether one that was woken had the mutex at once.
+        /// Notes whether a woken waiter had the mutex at once.
         #[inline]
         pub(in super::super) fn note_woken(&self, at_once: bool) {
             if self.state().is_special() {
@@ -114,7 +124,7 @@ mod real {
     }
 }
 
-/// In a model one is woken, or two, as the model says.
+/// In a model, the model decides whether one waiter is woken or two.
 #[cfg(loom)]
 mod model {
     use super::super::RawPosixMutex;
@@ -161,14 +171,14 @@ mod tests {
         assert_eq!(mutex.extras(), 0);
         mutex.note_late(true);
         assert_eq!(mutex.extras(), 31);
-        // Not more by those who have it at once.
+        // Waiters that have it at once do not raise the number further.
         mutex.note_woken(true);
         assert_eq!(mutex.extras(), 31);
         mutex.note_late(false);
         assert_eq!(mutex.extras(), 31);
         mutex.note_woken(false);
         assert_eq!(mutex.extras(), 0);
-        // Successors in time change nothing else.
+        // Successors that are in time change nothing else.
         mutex.note_late(false);
         assert_eq!(mutex.extras(), 0);
     }
@@ -189,14 +199,14 @@ mod tests {
         assert_eq!(after(15), 0);
     }
 
-    /// Signalled, it takes the mutex at once.
+    /// A signalled thread that takes the mutex at once.
     fn wakes_up(mutex: &RawPosixMutex) {
         mutex.lock_after_wait(0);
         // SAFETY: locked just now.
         unsafe { mutex.unlock() };
     }
 
-    /// Others that are parked do not keep it from that.
+    /// Other parked threads do not prevent that.
     #[test]
     fn those_who_have_it_at_once_though_others_are_parked_count() {
         let mutex = RawPosixMutex::new();
@@ -206,7 +216,7 @@ mod tests {
         }
         assert_eq!(mutex.extras(), 7);
         mutex.set(|state| state.with_parked(true).with_successor().with_handoff());
-        // It is reserved for another: this one waits, until that one is forgotten.
+        // It is reserved for another thread: this one waits until that reservation is removed.
         std::thread::scope(|threads| {
             let woken = threads.spawn(|| wakes_up(&mutex));
             while mutex.extras() != 0 {
@@ -217,13 +227,13 @@ mod tests {
         });
     }
 
-    /// A thread that gives the mutex back to sleep while others want it is noted: beside other
-    /// processes the mutex acts as another flavour then.
+    /// A thread that gives the mutex back to sleep while others want it is noted: when other
+    /// processes compete for the CPUs, the mutex then acts as another flavour.
     #[test]
     fn a_wait_for_a_condvar_is_noted_of_its_mutex() {
         let mutex = RawPosixMutex::new();
         let has_waited = || nap::has_waited_lately(&mutex);
-        // There may have been another mutex in this place.
+        // There may have been another mutex at this address.
         let waited_before = has_waited();
         mutex.lock();
         mutex.unlock_to_sleep(FromCondvar::ELSEWHERE);
@@ -246,7 +256,7 @@ mod tests {
         assert!(!mutex.signalled_are_successors());
     }
 
-    /// In a child, since how many CPUs there are is the same for the whole process.
+    /// In a child, because the number of CPUs is the same for the whole process.
     #[test]
     fn on_one_cpu_a_chain_has_no_extras_and_no_successor_is_late() {
         let mutex = RawPosixMutex::new();

@@ -1,14 +1,14 @@
 //! The fair mutex: each unlock hands it to the thread that has waited longest.
 //!
 //! It is a wait-wake mutex (`wait_wake.rs`): a thread that finds it taken parks at once, so the
-//! queue is the order of arrival. What differs is the unlock. It never leaves the mutex free while
-//! a thread is parked, so no newcomer can take it past one.
+//! queue is in the order of arrival. Only the unlock differs. It never leaves the mutex free while
+//! a thread is parked, so no newcomer can take the mutex past a parked thread.
 
 use super::api::{Flavour, MutexOptions, RawMutex};
 use crate::lock::GuardMarker;
 use std::time::{Duration, Instant};
 
-/// A mutex without data that each unlock hands over: what [`FairMutex`] stands on. Eight bytes, no
+/// A mutex without data that each unlock hands off: the raw mutex of [`FairMutex`]. Eight bytes, no
 /// destructor.
 ///
 /// ```
@@ -37,18 +37,18 @@ impl Default for RawFairMutex {
     }
 }
 
-// SAFETY: a lock that returns has changed the word from free to LOCKED, or was handed it by the
-// thread that held it, and no other does before the unlock: the mutex has neither an owner that may
-// come in again nor a lock that fails.
+// SAFETY: a lock that returns has changed the word from free to LOCKED, or has been handed the
+// mutex by the thread that held it. No other lock returns before the unlock: the mutex has no owner
+// that may lock it again, and its lock cannot fail.
 unsafe impl lock_api::RawMutex for RawFairMutex {
-    // A constant is what the trait asks for; each use of it makes a new mutex.
+    // The trait asks for a constant; each use of it makes a new mutex.
     #[allow(
         clippy::declare_interior_mutable_const,
         reason = "the trait's constant"
     )]
     const INIT: Self = Self::new();
 
-    // Sound either way, as for `RawMutex`.
+    // Either marker is sound, as for `RawMutex`.
     type GuardMarker = GuardMarker;
 
     #[inline]
@@ -65,7 +65,7 @@ unsafe impl lock_api::RawMutex for RawFairMutex {
 
     #[inline]
     unsafe fn unlock(&self) {
-        // SAFETY: forwards the trait's contract: the caller holds it.
+        // SAFETY: forwards the trait's contract: the caller holds the mutex.
         unsafe { self.0.hand_over() };
     }
 
@@ -75,24 +75,24 @@ unsafe impl lock_api::RawMutex for RawFairMutex {
     }
 }
 
-// SAFETY: `unlock_fair` is `unlock`. `bump` unlocks so and locks, or does nothing: it returns with
-// the lock held.
+// SAFETY: `unlock_fair` is `unlock`. `bump` does such an unlock and locks again, or does nothing:
+// either way it returns with the mutex held.
 unsafe impl lock_api::RawMutexFair for RawFairMutex {
     #[inline]
     unsafe fn unlock_fair(&self) {
-        // SAFETY: forwards the trait's contract: the caller holds it.
+        // SAFETY: forwards the trait's contract: the caller holds the mutex.
         unsafe { lock_api::RawMutex::unlock(self) };
     }
 
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     unsafe fn bump(&self) {
-        // SAFETY: forwards the trait's contract: the caller holds it.
+        // SAFETY: forwards the trait's contract: the caller holds the mutex.
         unsafe { self.0.bump() };
     }
 }
 
-// SAFETY: true is returned only with the lock taken, as by `lock`.
+// SAFETY: both methods return true only with the mutex taken, as by `lock`.
 unsafe impl lock_api::RawMutexTimed for RawFairMutex {
     type Duration = Duration;
     type Instant = Instant;
@@ -110,13 +110,13 @@ unsafe impl lock_api::RawMutexTimed for RawFairMutex {
     }
 }
 
-/// A mutex that goes to the thread that has waited longest, with each unlock.
+/// A mutex whose unlock hands it to the thread that has waited longest.
 ///
-/// A thread that unlocks and locks again stands behind all that wait. That costs a wake-up with
-/// each unlock that finds a waiter, during which no thread runs in the section: use it where the
-/// order matters more than the speed. The interface is that of [`Mutex`](crate::Mutex), but no
-/// [`Condvar`](crate::Condvar) works with it. Its [`lock`](lock_api::Mutex::lock) blocks; a panic
-/// does not poison it. Real-time threads that wait go first, by priority.
+/// A thread that unlocks and locks again queues behind all waiters. So each unlock that finds a
+/// waiter costs a wake-up, during which no thread runs in the critical section: use this mutex
+/// where the order matters more than the speed. The interface is that of [`Mutex`](crate::Mutex),
+/// but it does not work with [`Condvar`](crate::Condvar). [`lock`](lock_api::Mutex::lock) blocks; a
+/// panic does not poison the mutex. Waiting real-time threads are served first, by priority.
 ///
 /// ```
 /// use waitword::FairMutex;
@@ -137,10 +137,11 @@ pub type FairMutex<T> = lock_api::Mutex<RawFairMutex, T>;
 /// Holds a [`FairMutex`] until it is dropped.
 pub type FairMutexGuard<'a, T> = lock_api::MutexGuard<'a, RawFairMutex, T>;
 
-/// Holds a [`FairMutex`] for a part of what it protects.
+/// Holds a [`FairMutex`] and gives access to a part of its data.
 pub type MappedFairMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawFairMutex, T>;
 
-/// A [`FairMutex`] in a constant: parking_lot's name for [`FairMutex::new`](lock_api::Mutex::new).
+/// Creates a [`FairMutex`] in a constant: parking_lot's name for
+/// [`FairMutex::new`](lock_api::Mutex::new).
 pub const fn const_fair_mutex<T>(value: T) -> FairMutex<T> {
     FairMutex::from_raw(RawFairMutex::new(), value)
 }

@@ -1,42 +1,45 @@
 //! The mutex: one interface, four flavours, private and process-shared, eight bytes.
 //!
-//! | file | what it is |
-//! |------|------------|
+//! | file | contents |
+//! |------|----------|
 //! | `word.rs` | the bits of the word |
-//! | `contended.rs` | past those who wait, or by way of the flavour |
-//! | `throughput.rs` | barging, one spinner, hand-off: the throughput and the adaptive flavour |
-//! | `unlock.rs` | which waiter its unlocks wake |
-//! | `policy.rs` | who lingers, who is the successor, who parks |
-//! | `monopoly.rs`, `nap.rs` | a lock that the threads of one CPU have to themselves; the nap of its successor |
-//! | `late_successor.rs`, `extras.rs` | a waiter that gets no CPU; some that are woken at once |
+//! | `contended.rs` | the slow paths: barging, or dispatch by flavour |
+//! | `throughput.rs` | the throughput and the adaptive flavour: barging, one spinner, hand-off |
+//! | `unlock.rs` | which waiter their unlocks wake |
+//! | `policy.rs` | which waiters linger, which one is the successor, which ones park |
+//! | `monopoly.rs` | a lock that the threads of one CPU have to themselves |
+//! | `nap.rs` | the nap of such a lock's successor |
+//! | `late_successor.rs` | a successor that gets no CPU |
+//! | `extras.rs` | batched wake-ups: several waiters that are woken at once |
 //! | `real_time.rs` | waiters under a real-time scheduling policy |
-//! | `wait_wake.rs` | sleeps at once |
+//! | `wait_wake.rs` | the wait-wake flavour: sleeps at once |
 //! | `shared.rs` | process-shared words, on the kernel's futex |
 //! | `special.rs` | an owner is kept: recursive, error-checking, priority-inheriting |
-//! | `after_wait.rs` | what a condvar needs |
-//! | `waiter.rs` | what a parked waiter says of itself |
-//! | `options.rs`, `error.rs` | how one is made, and what may go wrong |
-//! | `api.rs` | [`Mutex`](crate::Mutex) and its like, under parking_lot's names |
-//! | `fair.rs` | [`FairMutex`](crate::FairMutex): each unlock hands it over |
-//! | `stand_in.rs` | what the adaptive flavour stands for in this process |
+//! | `after_wait.rs` | the mutex's side of a condvar wait |
+//! | `waiter.rs` | what a parked waiter tells its wakers |
+//! | `options.rs`, `error.rs` | the options of a mutex, and its errors |
+//! | `api.rs` | [`Mutex`](crate::Mutex) and related types, under parking_lot's names |
+//! | `fair.rs` | [`FairMutex`](crate::FairMutex): each unlock hands it off |
+//! | `stand_in.rs` | the default-flavour override of this process |
 //!
 //! # The two words
 //!
-//! `word` is what lock and unlock change (see `word.rs`). `data` is, by what the mutex is:
+//! Lock and unlock change `word` (see `word.rs`). The contents of `data` depend on the mutex:
 //!
 //! | mutex | `data` |
 //! |-------|--------|
-//! | plain | bits 30-31 the flavour, bit 29 whether it is process-shared; what is remembered: 8-23 `late_successor.rs`, 24-28 `extras.rs` |
-//! | SPECIAL, with an owner | bits 30-31 the flavour, bits 0-28 the owner's thread number, or 0 |
-//! | SPECIAL, priority-inheriting | the word that the kernel knows (`pi.rs`) |
+//! | plain | bits 30-31: the flavour; bit 29: process-shared or not; |
+//! |       | recent history: bits 8-23 `late_successor.rs`, bits 24-28 `extras.rs` |
+//! | SPECIAL, with an owner | bits 30-31: the flavour; bits 0-28: the owner's thread number, or 0 |
+//! | SPECIAL, priority-inheriting | the kernel's word (`pi.rs`) |
 //!
 //! Eight zero bytes are a free, private, adaptive mutex.
 //!
 //! # Fast paths
 //!
-//! Lock is one compare-and-swap of `word` from 0 to LOCKED; unlock is a look whether it is LOCKED,
-//! and one from LOCKED to 0. Everything else, all flavours and kinds included, is told by a word
-//! that is neither.
+//! Lock is one compare-and-swap of `word` from 0 to LOCKED. Unlock is a load that checks for
+//! LOCKED, and one compare-and-swap from LOCKED to 0. Every other value of the word leads to a slow
+//! path. All flavours and kinds are distinguished there.
 
 pub(in crate::lock) mod after_wait;
 #[cfg(not(loom))]
@@ -81,20 +84,20 @@ use crate::sys::clock::Deadline;
 use waiter::FromCondvar;
 use word::{LOCKED, State};
 
-/// A mutex without the data that it protects: what [`Mutex`](crate::Mutex), the C API's `ww_mutex_t` and
-/// condvars work on.
+/// A mutex without the data that it protects, on which [`Mutex`](crate::Mutex), the C API's
+/// `ww_mutex_t` and condvars are built.
 ///
-/// Whoever uses this type itself sees to it that only a holder unlocks. Eight bytes, no destructor; all bytes zero
-/// is a free one. It may lie in memory that several processes map, if it was made
-/// [process-shared](PosixMutexOptions::scope). It may be freed as soon as it is locked and unlocked
-/// for the last time: an unlock does not touch it any more once another thread can lock it.
+/// You must make sure that only a holder unlocks it. Eight bytes, no destructor; eight zero bytes
+/// are a free mutex. It may lie in memory that several processes map, if it was made
+/// [process-shared](PosixMutexOptions::scope). It may be freed as soon as it has been locked and
+/// unlocked for the last time: an unlock does not touch the mutex once another thread can lock it.
 ///
-/// Of several threads that wait, one under a real-time scheduling policy is served before all
-/// others, and of those the one with the highest priority (POSIX). A thread's priority is looked up
+/// A waiter under a real-time scheduling policy is served before all others, and of several such
+/// waiters the one with the highest priority is first (POSIX). A thread's priority is looked up
 /// when it goes to sleep, at most every 10 ms.
 ///
-/// Not for signal handlers, none of it. After `fork`, the child's copy is held if any thread of the parent held it; a
-/// child may unlock what the forking thread held.
+/// No method may be called from a signal handler. After `fork`, the child's copy is held if any
+/// thread of the parent held it; a child may unlock what the forking thread held.
 ///
 /// ```
 /// use waitword::RawPosixMutex;
@@ -125,14 +128,14 @@ impl From<LockTimedOut> for LockError {
     }
 }
 
-/// What the thread that unlocks does next.
+/// What the unlocking thread does next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Then {
     /// It keeps its CPU.
     GoOn,
-    /// It waits for this condvar, and its CPU is free.
+    /// It waits for this condvar and gives its CPU up.
     Sleep(FromCondvar),
-    /// Whatever it does: the lock is not to be had by one who comes only now.
+    /// Unspecified. The lock must not go to a thread that has only just come.
     HandOver,
 }
 
@@ -143,17 +146,17 @@ const SHARED: u32 = 1 << 29;
 const FREED: u32 = 0x_dead_dead;
 
 impl RawPosixMutex {
-    /// A free one: adaptive, private, not recursive.
+    /// Creates a free mutex: adaptive, private, not recursive.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         PosixMutexOptions::new().build_raw()
     }
 
-    /// Takes it, waiting as long as it needs. (POSIX: `pthread_mutex_lock`.)
+    /// Locks the mutex, waiting for as long as necessary. (POSIX: `pthread_mutex_lock`.)
     ///
     /// # Panics
-    /// If it is error-checking or priority-inheriting and something is wrong with this lock
-    /// ([`lock_checked`](Self::lock_checked) tells what).
+    /// If the mutex is recursive, error-checking, priority-inheriting or destroyed and the lock
+    /// fails ([`lock_checked`](Self::lock_checked) returns the reason instead).
     #[inline]
     pub fn lock(&self) {
         if let Err(seen) = self.try_fast() {
@@ -161,12 +164,13 @@ impl RawPosixMutex {
         }
     }
 
-    /// Takes it, or says why not. One that is neither error-checking, recursive nor priority-inheriting is always
-    /// taken in the end.
+    /// Locks the mutex, or returns an error. A mutex that is neither error-checking, recursive nor
+    /// priority-inheriting is always locked in the end.
     ///
     /// # Errors
-    /// [`LockError::Deadlock`] if the caller holds it (error-checking, priority-inheriting), [`LockError::TooMany`]
-    /// (recursive), [`LockError::Invalid`] for a destroyed one, or what the kernel says (priority-inheriting).
+    /// [`LockError::Deadlock`] if the caller holds the mutex (error-checking, priority-inheriting),
+    /// [`LockError::TooMany`] (recursive), [`LockError::Invalid`] if the mutex is destroyed, or the
+    /// kernel's error (priority-inheriting).
     #[inline]
     pub fn lock_checked(&self) -> Result<(), LockError> {
         match self.try_fast() {
@@ -175,10 +179,12 @@ impl RawPosixMutex {
         }
     }
 
-    /// Takes it, waiting until `deadline` at the latest, on either clock. (POSIX: `pthread_mutex_clocklock`.)
+    /// Locks the mutex, waiting until `deadline` at the latest, on either clock. (POSIX:
+    /// `pthread_mutex_clocklock`.)
     ///
     /// # Errors
-    /// [`LockError::TimedOut`], and as [`lock_checked`](Self::lock_checked). A free lock is taken whatever the deadline.
+    /// [`LockError::TimedOut`], and the errors of [`lock_checked`](Self::lock_checked). A free
+    /// mutex is locked even if the deadline has passed.
     #[inline]
     pub fn lock_until(&self, deadline: Deadline) -> Result<(), LockError> {
         match self.try_fast() {
@@ -187,34 +193,35 @@ impl RawPosixMutex {
         }
     }
 
-    /// Takes it if that needs no waiting; whether it did. Does not block.
+    /// Locks the mutex if that needs no waiting. Returns whether it did. Does not block.
     #[inline]
     pub fn try_lock(&self) -> bool {
         self.try_lock_checked().is_ok()
     }
 
-    /// [`try_lock`](Self::try_lock), with the reason if it did not.
+    /// [`try_lock`](Self::try_lock), with the reason for a failure.
     ///
     /// # Errors
-    /// [`LockError::Busy`], and as [`lock_checked`](Self::lock_checked) but for `Deadlock`.
+    /// [`LockError::Busy`], and the errors of [`lock_checked`](Self::lock_checked) except
+    /// `Deadlock`.
     #[inline]
     pub fn try_lock_checked(&self) -> Result<(), LockError> {
         match self.try_fast() {
             Ok(()) => Ok(()),
-            // By far the most usual answer to a trylock that fails, whoever else waits.
+            // By far the most common reason for a failing try, whether or not threads wait.
             Err(seen) if State(seen).is_plainly_locked() => Err(LockError::Busy),
             Err(seen) => self.try_lock_slow(State(seen)),
         }
     }
 
-    /// Gives it back.
+    /// Unlocks the mutex.
     ///
     /// # Safety
-    /// The caller holds it. (A plain one may be unlocked by another thread than locked it, as long as they
-    /// agree on it.)
+    /// The caller holds the mutex. (A plain mutex may be unlocked by another thread than the one
+    /// that locked it, as long as the two agree on it.)
     ///
     /// # Panics
-    /// If it has an owner, and that is not the calling thread.
+    /// If the mutex keeps an owner, and that is not the calling thread.
     #[inline]
     pub unsafe fn unlock(&self) {
         if let Err(seen) = self.release_fast() {
@@ -222,29 +229,29 @@ impl RawPosixMutex {
         }
     }
 
-    /// [`unlock`](Self::unlock), or why not.
+    /// [`unlock`](Self::unlock), with an error instead of a panic.
     ///
     /// # Errors
-    /// [`LockError::NotOwner`] if it has an owner and that is not the calling thread; [`LockError::Invalid`] for a
-    /// destroyed one.
+    /// [`LockError::NotOwner`] if the mutex keeps an owner and that is not the calling thread;
+    /// [`LockError::Invalid`] if the mutex is destroyed.
     ///
     /// # Safety
-    /// The caller holds it, or it has an owner and can tell.
+    /// The caller holds the mutex, or the mutex keeps an owner and can check it.
     #[inline]
     pub unsafe fn unlock_checked(&self) -> Result<(), LockError> {
         self.release_fast().or_else(|_| self.unlock_slow())
     }
 
-    /// Gives it to the thread that has waited longest, or to one that is awake for it, if any waits, instead of letting
-    /// one take it that comes only now.
-    /// Costs a wake-up during which nobody has it. (A priority-inheriting one is always given so, to the highest
-    /// priority first; a process-shared one never.)
+    /// Unlocks the mutex and hands it to a waiter, if there is one: to the waiter that is awake for
+    /// it, or else to the one that has waited longest. A thread that comes only now cannot take it
+    /// first. Costs a wake-up during which no thread runs with the mutex. (A priority-inheriting
+    /// mutex is always handed off, to the highest priority first; a process-shared mutex never is.)
     ///
     /// # Safety
-    /// As [`unlock`](Self::unlock).
+    /// As for [`unlock`](Self::unlock).
     ///
     /// # Panics
-    /// As [`unlock`](Self::unlock).
+    /// As for [`unlock`](Self::unlock).
     #[inline]
     pub unsafe fn unlock_fair(&self) {
         if self.release_fast().is_ok() {
@@ -255,9 +262,9 @@ impl RawPosixMutex {
         }
     }
 
-    /// [`unlock_fair`](Self::unlock_fair) of a private one that keeps no owner, which is free
+    /// [`unlock_fair`](Self::unlock_fair) of a private mutex that keeps no owner. The mutex is free
     /// afterwards only if no thread was parked. `unlock_fair` may free it for a thread that parks
-    /// just then, and others may take it first.
+    /// at that moment, and other threads may take it first.
     #[inline]
     pub(crate) fn hand_over(&self) {
         if self.release_fast().is_err() {
@@ -265,23 +272,23 @@ impl RawPosixMutex {
         }
     }
 
-    /// [`unlock_fair`](Self::unlock_fair), or why not.
+    /// [`unlock_fair`](Self::unlock_fair), with an error instead of a panic.
     ///
     /// # Errors
-    /// As [`unlock_checked`](Self::unlock_checked).
+    /// As for [`unlock_checked`](Self::unlock_checked).
     ///
     /// # Safety
-    /// As [`unlock_checked`](Self::unlock_checked).
+    /// As for [`unlock_checked`](Self::unlock_checked).
     #[inline]
     pub unsafe fn unlock_fair_checked(&self) -> Result<(), LockError> {
         self.release_fast().or_else(|_| self.unlock_fair_slow())
     }
 
-    /// Gives it to a thread that waits, as [`unlock_fair`](Self::unlock_fair) does, and takes it again behind that; does
-    /// nothing if nobody waits, or if it is priority-inheriting.
+    /// Hands the mutex to a waiter, as [`unlock_fair`](Self::unlock_fair) does, and locks it again
+    /// after that waiter. Does nothing if no thread waits, or if the mutex is priority-inheriting.
     ///
     /// # Safety
-    /// As [`unlock`](Self::unlock).
+    /// As for [`unlock`](Self::unlock).
     #[inline]
     pub unsafe fn bump(&self) {
         if self.word.load(Ordering::Relaxed) != LOCKED {
@@ -289,14 +296,14 @@ impl RawPosixMutex {
         }
     }
 
-    /// Whether the calling thread holds it, and would be told [`LockError::Deadlock`] if it locked it once more. False of a mutex that
-    /// does not know its holder.
+    /// Whether the calling thread holds the mutex and would get [`LockError::Deadlock`] if it
+    /// locked it again. Always false for a mutex that keeps no owner.
     #[cfg(not(loom))]
     pub fn would_deadlock(&self) -> bool {
         self.state().is_special() && special::is_mine(self) && !special::is_recursively_mine(self)
     }
 
-    /// Whether somebody held it just now.
+    /// Whether the mutex was held at the time of the call.
     #[inline]
     pub fn is_locked(&self) -> bool {
         let state = self.state();
@@ -308,10 +315,11 @@ impl RawPosixMutex {
     }
 
     /// Takes the mutex if it is free and no thread waits. For `try_lock`, and for a mutex that may
-    /// keep an owner: its word is never 0, so an exchange without a look would fail each time.
+    /// keep an owner: the word of such a mutex is never 0, so an exchange without a load before it
+    /// would always fail.
     ///
     /// # Errors
-    /// What the word was.
+    /// The value of the word.
     #[inline]
     pub(in crate::lock) fn try_fast(&self) -> Result<(), u32> {
         // (Not in a model: see `release_fast`.)
@@ -325,8 +333,9 @@ impl RawPosixMutex {
         self.lock_fast()
     }
 
-    /// The same without a look first, for a lock that waits if it must. If the line is another
-    /// CPU's, a look would fetch it to share, and the exchange once more, to write.
+    /// [`try_fast`](Self::try_fast) without the load, for a lock that waits if it must. If another
+    /// CPU has the cache line, the load would fetch it in shared state, and the exchange would
+    /// fetch it again to write.
     #[inline(always)]
     fn lock_fast(&self) -> Result<(), u32> {
         self.word
@@ -334,18 +343,18 @@ impl RawPosixMutex {
             .map(drop)
     }
 
-    /// Gives the mutex back if no thread waits.
+    /// Unlocks the mutex if no thread waits.
     ///
-    /// It is one compare-and-swap, which fails if a thread waits. So no thread is left to be woken
-    /// once others may lock, unlock and free the mutex.
+    /// This is one compare-and-swap, which fails if a thread waits. So no thread is left to be
+    /// woken once other threads may lock, unlock and free the mutex.
     ///
     /// # Errors
     /// The state of the word, if a thread waits.
     #[inline(always)]
     fn release_fast(&self) -> Result<(), State> {
-        // A look first: its holder most often has the line, and an exchange that fails costs as
-        // much as the one that follows it. (Not in a model: what is seen here may be old, as what a
-        // failing one saw, and would only add states.)
+        // A load first: the holder most often has the line, and a failing exchange costs as much as
+        // the one that follows it. (Not in a model: the value seen here may be old, like the one
+        // that a failing exchange saw, and would only add states.)
         #[cfg(not(loom))]
         {
             let seen = self.word.load(Ordering::Relaxed);
@@ -354,7 +363,7 @@ impl RawPosixMutex {
             }
         }
         self.word
-            // Release: what was done with it held.
+            // Release: publishes what was done while the mutex was held.
             .compare_exchange(LOCKED, 0, Ordering::Release, Ordering::Relaxed)
             .map(drop)
             .map_err(State)
@@ -381,7 +390,7 @@ impl RawPosixMutex {
         self.data.load(Ordering::Relaxed) & SHARED != 0
     }
 
-    /// Under which its waiters stand in the table.
+    /// The key of its waiters in the table.
     #[inline]
     pub(in crate::lock) fn key(&self) -> Key {
         key_of_mutex_at(core::ptr::from_ref(self).addr())
@@ -389,11 +398,11 @@ impl RawPosixMutex {
 
     #[inline]
     fn state(&self) -> State {
-        // Acquire: so that an unlock that reads PARKED finds the table that the waiter stands in.
+        // Acquire: an unlock that reads PARKED must find the table that the waiter is queued in.
         State(self.alive(self.word.load(Ordering::Acquire)))
     }
 
-    /// One attempt to change the word.
+    /// Tries once to change the word.
     #[inline]
     fn change(&self, from: State, to: State, success: Ordering) -> Result<(), State> {
         self.word
@@ -402,7 +411,7 @@ impl RawPosixMutex {
             .map_err(|now| State(self.alive(now)))
     }
 
-    /// In a model: what was read is not of one whose memory has been freed.
+    /// In a model: checks that the value was not read from a mutex whose memory has been freed.
     #[inline(always)]
     fn alive(&self, seen: u32) -> u32 {
         #[cfg(loom)]
@@ -410,7 +419,8 @@ impl RawPosixMutex {
         seen
     }
 
-    /// In a model, once all have ended: that nothing is left in the word or in the table.
+    /// In a model, once all threads have ended: checks that nothing is left in the word or in the
+    /// table.
     #[cfg(loom)]
     pub(crate) fn assert_forgotten(&self) {
         assert_eq!(self.word.load(Ordering::Relaxed), 0);
@@ -418,14 +428,14 @@ impl RawPosixMutex {
         assert!(found.is_none(), "somebody is counted still");
     }
 
-    /// In a model: from now on nobody may use it, as if its memory had been freed.
+    /// In a model: from now on no thread may use the mutex, as if its memory had been freed.
     #[cfg(loom)]
     pub(crate) fn pretend_to_free(&self) {
         self.word.store(FREED, Ordering::Relaxed);
         self.data.store(FREED, Ordering::Relaxed);
     }
 
-    /// Changes the word in a way that orders nothing.
+    /// Changes the word without ordering anything.
     fn set(&self, mut to: impl FnMut(State) -> State) {
         let mut state = self.state();
         while let Err(now) = self.change(state, to(state), Ordering::Relaxed) {
@@ -433,7 +443,7 @@ impl RawPosixMutex {
         }
     }
 
-    /// Changes the word so that it is released.
+    /// Changes the word in a way that releases the mutex.
     fn release(&self, to: impl Fn(State) -> State) {
         let mut state = self.state();
         while let Err(now) = self.change(state, to(state), Ordering::Release) {
@@ -441,11 +451,12 @@ impl RawPosixMutex {
         }
     }
 
-    /// Under the bucket's lock: announces a waiter, unless there is nothing to wait for; whether it waits.
+    /// Under the bucket's lock: announces a waiter in the word, unless it need not wait. Returns
+    /// whether it waits.
     fn announce(&self, mut to: impl FnMut(State) -> Option<State>) -> bool {
         let mut state = self.state();
         while let Some(next) = to(state) {
-            // Release: the table that the waiter is about to stand in.
+            // Release: publishes the table that the waiter is about to be queued in.
             match self.change(state, next, Ordering::Release) {
                 Ok(()) => return true,
                 Err(now) => state = now,
@@ -454,7 +465,7 @@ impl RawPosixMutex {
         false
     }
 
-    /// Under the bucket's lock: a waiter has left.
+    /// Under the bucket's lock: notes that a waiter has left.
     fn note_parked(&self, others_wait: bool) {
         if !others_wait {
             self.set(|state| state.with_parked(false));

@@ -1,106 +1,109 @@
-//! A monopolized lock: one that the threads of one CPU have to themselves.
+//! A monopolized lock: one that the threads of a single CPU have to themselves.
 //!
-//! A second CPU does not help a lock of which either is true:
+//! A second CPU does not help a lock if either of these holds:
 //!
-//! * Sections and gaps are shorter than it takes to move a cache line to another CPU. Two CPUs that
-//!   pass it to and fro take it less often than one.
-//! * It is **saturated**: a thread that has it to itself holds it for two thirds of the time, or more.
-//!   Two CPUs would take it half as often again, if it cost nothing to pass it on and to wait; and
-//!   they use up to twice the CPU time, of which the process may have a quota, or others a share.
+//! * Sections and gaps are shorter than the transfer of a cache line to another CPU. Two CPUs that
+//!   pass the lock back and forth take it less often than one.
+//! * The lock is **saturated**: a thread that has it to itself holds it for two thirds of the time,
+//!   or more. Two CPUs would take it at most half as often again, if transfers and waits cost
+//!   nothing. They use up to twice the CPU time, which may be limited by a quota or wanted by other
+//!   processes.
 //!
-//! So one thread is left to use it for a while, and then another. ("Malthusian locks", Dice 2017: the
-//! surplus is culled.) While a lock is monopolized,
+//! So one thread is left to use the lock for a while, and then another. ("Malthusian locks", Dice
+//! 2017: the surplus is culled.) While a lock is monopolized,
 //!
-//! * the successor **naps**: it sleeps, remains the successor meanwhile, and has the lock reserved once it
-//!   wakes up. So the holder's CPU has the lock for the length of a nap, no unlock wakes anybody, and
-//!   the lock is left to another thread after that;
-//! * others do not look. They become the successor at once, or park behind it at once.
+//! * the successor **naps**: it sleeps, remains the successor meanwhile, and reserves the lock once
+//!   it wakes up. So the holder's CPU has the lock for the length of a nap, no unlock wakes a
+//!   thread, and after that the lock is left to another thread;
+//! * other waiters do not look at the word. They become the successor at once, or park behind it at
+//!   once.
 //!
-//! Naps become longer while the lock is found monopolized. If the holder leaves the lock
-//! alone meanwhile, no thread takes it until the nap ends. So the first nap is short, and after each
-//! one the successor checks whether the lock is still in use. A nap is *in vain* if it is not. Four in a
-//! row end a saturation, and put the naps at a lock of short sections on hold.
+//! Naps become longer while the lock is found monopolized. If the holder leaves the lock alone
+//! meanwhile, no thread takes it until the nap ends. So the first nap is short, and after each one
+//! the successor checks whether the lock is still in use. If it is not, the nap was *in vain*. Four
+//! such naps in a row end a saturation, and put the naps at a lock of short sections on hold.
 //!
-//! Without these checks, bursts of 7 threads with 12 sections of 6 µs each ran at half of std's rate,
-//! and bursts of 54 threads with 59 sections of 24 ns at 0.4 of it, beside a busy process on each CPU:
-//! each thread was done before the nap ended.
+//! Without these checks, bursts of 7 threads with 12 sections of 6 µs each ran at half of std's
+//! rate. Bursts of 54 threads with 59 sections of 24 ns ran at 0.4 of it, with a busy process on
+//! each CPU. Each thread was done before the nap ended.
 //!
 //! ```text
-//!   CPU 0   A holds it, again and again ......................| finds it taken, is the successor, naps ...
-//!   CPU 1   B samples, naps               | has it reserved | B holds it, again and again ..........
+//!   CPU 0   A holds it, again and again ...................| finds it taken, successor, naps ....
+//!   CPU 1   B samples, naps .............| reserves it     | B holds it, again and again ........
 //! ```
 //!
-//! A process that uses up a CPU quota, or that shares the CPUs with other processes, gains less by a
-//! second CPU: it pays for it with time that its other threads then lack. There a lock counts as
-//! monopolized much sooner too ([`Limits::SCARCE`]).
+//! A process that uses up a CPU quota, or that shares the CPUs with other processes, gains less
+//! from a second CPU: it pays for it with time that its other threads then lack. In such a process
+//! a lock also counts as monopolized much sooner ([`Limits::SCARCE`]).
 //!
-//! A holder may need another thread to go on: it waits for a condvar. Then it wakes one of those that
-//! are parked, past the successor that naps (`unlock.rs`). Without that, the lock is idle until the nap
-//! ends, and naps gain a queue nothing.
+//! The holder may depend on another thread to go on: it waits for a condvar. Then it wakes one of
+//! the parked threads, past the napping successor (`unlock.rs`). Without that, the lock would be
+//! idle until the nap ends, and naps would gain a queue nothing.
 //!
 //! # Samples
 //!
-//! | of | shows | how | when |
-//! |----|-------|-----|------|
-//! | turns | short sections and gaps | a waiter reads the count of turns in the word, twice, [`SAMPLE`] apart | every 100 µs, and before each nap |
-//! | use | saturation | the successor leaves the lock alone, and looks at the word every [`LOOK_EVERY`] for [`ENOUGH_TURNS`] turns | once in 8 to 128 of those, and before every fifth nap |
+//! * **Turns** show short sections and gaps. A waiter reads the count of turns in the word, twice,
+//!   [`SAMPLE`] apart. It does so every 100 µs, and before each nap.
+//! * **Use** shows saturation. The successor leaves the lock alone, and looks at the word every
+//!   [`LOOK_EVERY`] for [`ENOUGH_TURNS`] turns. It does so once in 8 to 128 samples of turns, and
+//!   before every fifth nap. The sample is inconclusive if the sections are so long that the
+//!   successor stops looking, or if the holder sleeps.
 //!
-//! The use says nothing of a mutex whose sections are so long that the successor gives up looking, or whose
-//! holder sleeps.
-//!
-//! To the protocol (`throughput.rs`) a successor that naps is one that gets no CPU. This file knows no
-//! mutex and reads no clock.
+//! To the protocol (`throughput.rs`), a napping successor is one that gets no CPU. This file knows
+//! no mutex and reads no clock.
 
 use super::policy::ROTATE_EVERY;
 use core::time::Duration;
 
-/// For how long turns are counted. The first 150 to 250 ns of it the holder waits for its line. A turn
-/// takes three atomic operations and the way to them, some 40 ns: so there are fewer than 16, which is
-/// what the word counts to. Tried: 400 ns, where a slow line hid a monopoly.
+/// For how long turns are counted. In the first 150 to 250 ns of it the holder waits for the cache
+/// line. A turn takes three atomic operations and the code between them, some 40 ns. So there are
+/// fewer than 16 turns, at which the count in the word wraps. Tried: 400 ns, where a slow line hid
+/// a monopoly.
 pub(super) const SAMPLE: Duration = Duration::from_nanos(600);
-/// The first nap. (The kernel adds 50 µs to each, and the CPU's wake-up some more.)
+/// The first nap. (The kernel adds 50 µs to each, and waking the CPU adds some more.)
 const SHORTEST_NAP: u64 = 20_000;
 
-/// So many samples without a turn end it.
+/// This many samples without a turn end a monopoly.
 const MOST_WITHOUT: u32 = 4;
-/// Between two looks at how the lock is used.
+/// The time between two looks at how the lock is used.
 pub(super) const LOOK_EVERY: Duration = Duration::from_nanos(500);
-/// After so many turns it is known.
+/// After this many turns the use is known.
 pub(super) const ENOUGH_TURNS: u32 = 8;
-/// The successor stops after this many looks, or this many at one section, and the use stays unknown: the
-/// section is long, or its thread has no CPU.
+/// The successor stops after this many looks, or after this many at one section. The use then stays
+/// unknown: the section is long, or its thread has no CPU.
 pub(super) const MOST_LOOKS: u32 = 80;
 pub(super) const MOST_LOOKS_AT_ONE: u32 = 40;
-/// After a nap the successor looks so often whether a free lock is taken.
+/// After a nap, how many times the successor looks whether a free lock is taken.
 pub(super) const LOOKS_AFTER_NAP: u32 = 8;
-/// As many turns in a sample, in quarters, say enough.
+/// With this many turns per sample (in quarters), the turns alone are conclusive.
 const SHORTEST_TURNS: u32 = 8;
-/// A sample of the use is seldomer by so many doublings at most.
+/// How many times the interval between samples of the use may double.
 const MOST_DOUBLINGS: u32 = 4;
-/// So many naps in vain, in a row, put naps on hold. A nap at a lock in use may look so: the successor wakes
-/// up on the holder's CPU, and the holder was between two sections. (Tried: 1, with holds of 1 to 64
-/// samples: 0.96 of the throughput of 12 mutexes on a quiet machine, where 4 has 1.00.)
+/// This many naps in vain, in a row, put naps on hold. A nap at a lock in use may look like one in
+/// vain: the successor wakes up on the holder's CPU, and the holder was between two sections.
+/// (Tried: 1, with holds of 1 to 64 samples: 0.96 of the throughput of 12 mutexes on a quiet
+/// machine, where 4 has 1.00.)
 const ENOUGH_IN_VAIN: u32 = 4;
-/// For so many samples with turns. For twice as many after each nap in vain that follows, up to
-/// [`LONGEST_HOLD`].
+/// The length of the first hold, in samples with turns. It doubles with each further nap in vain,
+/// up to [`LONGEST_HOLD`].
 const SHORTEST_HOLD: u32 = 8;
-/// The shortest nap takes 70 µs with the kernel's slack. Samples are 100 µs apart or more, so naps in
-/// vain cost 0.5 % of the time.
+/// The shortest nap takes 70 µs with the kernel's slack, and samples are at least 100 µs apart. So
+/// naps in vain cost 0.5 % of the time.
 const LONGEST_HOLD: u32 = 128;
-/// So many naps for one sample of the use.
+/// How many naps there are for one sample of the use.
 const NAPS_FOR_ONE_USE: u32 = 4;
 
-/// From where on a second CPU does not help.
+/// The limits beyond which a second CPU does not help.
 #[derive(Clone, Copy)]
 struct Limits {
-    /// As many turns in a sample, in quarters, are more than two CPUs would have.
+    /// With this many turns per sample (in quarters), one CPU has more than two would have.
     monopolized: u32,
-    /// A lock is saturated if it is held for so many hundredths of the time.
+    /// A lock is saturated if it is held for this many hundredths of the time.
     saturated: u32,
-    /// One that is held for less is far from that.
+    /// A lock that is held for less than this is far from saturated.
     far_from_saturated: u32,
-    /// So many samples of turns for one of the use, which takes longer; and twice as many for the
-    /// next, if that one said nothing, or that the lock is far from saturated.
+    /// How many samples of turns there are for one of the use, which takes longer. The number
+    /// doubles if that sample was inconclusive, or showed that the lock is far from saturated.
     turns_for_one_use: u32,
 }
 
@@ -111,9 +114,10 @@ impl Limits {
         far_from_saturated: 50,
         turns_for_one_use: TURNS_FOR_ONE_USE,
     };
-    /// Of a process that is throttled, or beside others. On 24 mutexes and 24 queues with half of a
-    /// CPU, with [`LONGEST_STAY_IF_THROTTLED`](crate::park::spin): 1.09 and 1.06 of the usual limits'
-    /// throughput.
+    /// For a process that is throttled, or that competes with other processes for the CPUs. On 24
+    /// mutexes and 24 queues with half of a CPU, with
+    /// [`LONGEST_STAY_IF_THROTTLED`](crate::park::spin): 1.09 and 1.06 of the throughput with the
+    /// usual limits.
     const SCARCE: Self = Self {
         monopolized: MONOPOLIZED / 2,
         saturated: SATURATED / 2,
@@ -122,22 +126,22 @@ impl Limits {
     };
 }
 
-/// Sections and gaps of 110 to 140 ns at most, where a cache line moves in 100 to 250 ns. Tried: 8
-/// and 10, which lose up to a tenth of the throughput where gaps are twice as long as sections; 12,
-/// some of it.
+/// This means sections and gaps of at most 110 to 140 ns, where a cache line moves in 100 to 250
+/// ns. Tried: 8 and 10, which lose up to a tenth of the throughput where gaps are twice as long as
+/// sections; 12 loses some of it.
 const MONOPOLIZED: u32 = 13;
-/// Tried (`docs/constants.md`): 40 to 80, within the noise; 101, which is never, 0.97 of the
-/// throughput with 1.17 of the CPU.
+/// Tried (`docs/constants.md`): 40 to 80, within the noise; 101, which means never, has 0.97 of the
+/// throughput with 1.17 of the CPU time.
 const SATURATED: u32 = 67;
 const TURNS_FOR_ONE_USE: u32 = 8;
 
 /// How a lock is used while its successor leaves it alone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Use {
-    /// How often the successor looked, and how often the lock was held.
+    /// How many times the successor looked, and how many times it found the lock held.
     pub(super) looks: u32,
     pub(super) held: u32,
-    /// How often it was taken.
+    /// How many times the lock was taken.
     pub(super) turns: u32,
 }
 
@@ -146,32 +150,34 @@ pub(super) struct Use {
 pub(super) enum Sample {
     Turns,
     Use,
-    /// It is known.
+    /// The use is known; no sample is needed.
     Nothing,
 }
 
-/// Whether, and for how long, the successor of a lock naps: by the samples.
+/// Decides from the samples whether the successor of a lock naps, and for how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Monopoly {
-    /// The mean of the last samples' turns, in quarters; 0 if there were none.
+    /// The mean number of turns in the last samples, in quarters; 0 if there were none.
     turns: u32,
-    /// Samples without a turn since one with some; of a saturated lock also naps at whose end it was left
-    /// alone, since one at whose end it was in use.
+    /// Samples without a turn since the last one with some. At a saturated lock this also counts
+    /// naps at whose end the lock was left alone, since the last one at whose end it was in use.
     without: u32,
-    /// For how many hundredths of the time it was held, the mean of the last samples of its use; 0 if
-    /// there were none.
+    /// For how many hundredths of the time the lock was held, as the mean of the last samples of
+    /// its use; 0 if there were none.
     held: u32,
-    /// Samples in a row that said nothing of its use, or that it is used for less than half of the time.
+    /// How many samples in a row were inconclusive about the use, or showed the lock far from
+    /// saturated.
     unused: u32,
-    /// Samples of turns, or naps, since the last of these.
+    /// Samples of turns, or naps, since the last sample of the use.
     since: u32,
-    /// The last nap, in nanoseconds; 0: the lock is not monopolized.
+    /// The last nap, in nanoseconds; 0 if the lock is not monopolized.
     nap: u64,
     /// Naps in a row at whose end the lock was left alone.
     in_vain: u32,
-    /// So many samples with turns more are without a nap.
+    /// How many more samples with turns are not followed by a nap.
     on_hold: u32,
-    /// The process is throttled (`park/spin/throttling.rs`), or beside others (`yielding.rs`).
+    /// The process is throttled (`park/spin/throttling.rs`), or competes with other processes for
+    /// the CPUs (`yielding.rs`).
     cpu_is_scarce: bool,
 }
 
@@ -183,7 +189,7 @@ impl Monopoly {
         }
     }
 
-    /// What is to be sampled next.
+    /// The next sample to take.
     pub(super) fn next_sample(self) -> Sample {
         match self.is_saturated() {
             true if self.since < NAPS_FOR_ONE_USE => Sample::Nothing,
@@ -208,14 +214,15 @@ impl Monopoly {
         (self.nap * 2).clamp(SHORTEST_NAP, ROTATE_EVERY)
     }
 
-    /// With one nap more, of a lock whose use is known.
+    /// Records one more nap at a lock whose use is known, and returns its length.
     pub(super) fn with_nap(self) -> (Self, u64) {
         let nap = self.next_nap();
         let since = self.since + 1;
         (Self { since, nap, ..self }, nap)
     }
 
-    /// With a nap ended. `is_in_use`: the lock was still in use then, and had not been left alone.
+    /// Records the end of a nap. `is_in_use`: the lock was in use then, and had not been left
+    /// alone.
     pub(super) fn with_nap_ended(self, is_in_use: bool) -> Self {
         if is_in_use {
             return Self {
@@ -230,7 +237,7 @@ impl Monopoly {
         let (next, _) = self.without_turns();
         match next.is_one() {
             true => next,
-            // Its use will look the same next time: it is sampled as seldom as can be.
+            // The use will look the same next time: sample it as seldom as possible.
             false => Self {
                 since: 0,
                 unused: MOST_DOUBLINGS,
@@ -239,7 +246,7 @@ impl Monopoly {
         }
     }
 
-    /// With a nap ended, at a lock of short turns that was left alone meanwhile.
+    /// Records the end of a nap at a lock of short turns that was left alone meanwhile.
     fn with_nap_in_vain(self) -> Self {
         let in_vain = self.in_vain + 1;
         let Some(doublings) = in_vain.checked_sub(ENOUGH_IN_VAIN) else {
@@ -248,14 +255,15 @@ impl Monopoly {
         let on_hold = (SHORTEST_HOLD << doublings).min(LONGEST_HOLD);
         Self {
             nap: 0,
-            // Holds become no longer than that.
+            // Holds do not become longer than that.
             in_vain: in_vain - u32::from(on_hold == LONGEST_HOLD),
             on_hold,
             ..self
         }
     }
 
-    /// With a sample of its use more. `None`: that cannot be said.
+    /// Records a sample of the use, and returns the nap that follows; 0 for none. `None` is an
+    /// inconclusive sample.
     pub(super) fn with_use(self, seen: Option<Use>) -> (Self, u64) {
         let Some(seen) = seen.filter(|seen| seen.turns > 1) else {
             let (next, nap) = self.without_turns();
@@ -266,7 +274,7 @@ impl Monopoly {
             0 => share,
             mean => (mean * 3 + share) / 4,
         };
-        // Of a saturated lock the ends of naps say so.
+        // At a saturated lock, this count is left to the ends of naps.
         let without = if self.is_saturated() { self.without } else { 0 };
         let next = Self {
             held,
@@ -281,7 +289,7 @@ impl Monopoly {
         (Self { nap, ..next }, nap)
     }
 
-    /// With the time until the next sample of its use begun.
+    /// Restarts the count of samples until the next one of the use.
     fn with_use_noted(self, may_be_saturated: bool) -> Self {
         let unused = match may_be_saturated {
             true => 0,
@@ -294,8 +302,8 @@ impl Monopoly {
         }
     }
 
-    /// With a sample more in which nobody took the lock: the holder has lost its CPU, or its sections
-    /// are longer than that.
+    /// Records a sample in which no thread took the lock: the holder has lost its CPU, or its
+    /// sections are longer than the sample.
     fn without_turns(self) -> (Self, u64) {
         let without = self.without + 1;
         if without < MOST_WITHOUT {
@@ -312,11 +320,11 @@ impl Monopoly {
         (next, 0)
     }
 
-    /// With a sample more, of so many turns, which took so long. And the nap of a successor that counted
-    /// it; 0: it does not nap.
+    /// Records a sample of this many turns that took this many nanoseconds. Returns the nap of a
+    /// successor that counted it; 0 if it does not nap.
     pub(super) fn with(self, turns: u32, took: u64) -> (Self, u64) {
-        // Its use is known, and is sampled next. Or the waiter itself was preempted: 16 turns more may
-        // have passed.
+        // Either the use is known and is sampled next, or the waiter itself was preempted, and the
+        // count of turns may have wrapped.
         if self.is_saturated() || took >= 2 * SAMPLE.as_nanos() as u64 {
             return (self, 0);
         }
@@ -348,12 +356,12 @@ impl Monopoly {
         self.nap != 0
     }
 
-    /// Whether turns were seen in the last samples.
+    /// Whether the last samples showed turns.
     pub(super) fn are_short(self) -> bool {
         self.turns != 0 && self.without < 2
     }
 
-    /// As a lock's record keeps it.
+    /// Packs the state for the lock's record.
     pub(super) fn to_bits(self) -> u64 {
         u64::from(self.on_hold) << 56
             | u64::from(self.in_vain) << 52
@@ -386,7 +394,7 @@ mod tests {
 
     const TOOK: u64 = SAMPLE.as_nanos() as u64;
 
-    /// A record, and the naps of successors that counted so many turns, one after another.
+    /// Feeds samples of this many turns, one after another, and returns the resulting naps.
     fn naps(monopoly: &mut Monopoly, turns: &[u32]) -> Vec<u64> {
         let nap = |&turns: &u32| {
             let (next, nap) = monopoly.with(turns, TOOK);
@@ -406,7 +414,7 @@ mod tests {
             [SHORTEST_NAP, 2 * SHORTEST_NAP, 4 * SHORTEST_NAP]
         );
         assert_eq!(first[7], ROTATE_EVERY);
-        // One sample among others does not decide.
+        // A single sample does not decide.
         assert_eq!(naps(&mut monopoly, &[3]), [ROTATE_EVERY]);
         assert_eq!(naps(&mut monopoly, &[1, 2]), [0, 0]);
         assert!(!monopoly.is_one() && monopoly.are_short());
@@ -454,7 +462,7 @@ mod tests {
         assert_eq!(monopoly.with(15, 2 * TOOK), (monopoly, 0));
     }
 
-    /// What eight turns were like, of which a thread held the lock for so many hundredths.
+    /// Eight turns in which the lock was held for this many hundredths of the time.
     fn held_for(hundredths: u32) -> Option<Use> {
         Some(Use {
             looks: 100,
@@ -482,7 +490,7 @@ mod tests {
         assert_eq!(naps, [2, 4, 8, 16]);
         assert_eq!(monopoly.next_sample(), Sample::Use);
         assert_eq!(monopoly.with_use(held_for(70)).1, ROTATE_EVERY);
-        // Nor do samples of turns by others change it.
+        // Samples of turns by other waiters do not change it either.
         assert_eq!(monopoly.with(1, TOOK), (monopoly, 0));
     }
 
@@ -514,7 +522,7 @@ mod tests {
             monopoly = monopoly.with_nap_ended(is_in_use);
             assert!(monopoly.is_one());
         }
-        // While it is used, its use looks the same: that does not begin the count anew.
+        // While the lock is used, its use looks the same. That does not restart the count.
         monopoly = monopoly.with_use(held_for(80)).0;
         let ended = monopoly.with_nap_ended(false);
         assert!(!ended.is_one() && !ended.is_saturated());
@@ -537,7 +545,7 @@ mod tests {
             assert!(!monopoly.is_one());
             assert_eq!(naps(&mut monopoly, &vec![4; hold]), vec![0; hold]);
         }
-        // It is in use again.
+        // The lock is in use again.
         nap_ends(&mut monopoly, true);
         for _ in 0..3 {
             nap_ends(&mut monopoly, false);
@@ -545,7 +553,7 @@ mod tests {
         assert!(monopoly.is_one());
     }
 
-    /// How many samples of turns come before one of the use.
+    /// How many samples of turns come before a sample of the use.
     fn turns_before_use(mut monopoly: Monopoly, turns: u32) -> u32 {
         let mut samples = 0;
         while monopoly.next_sample() == Sample::Turns && samples < 1000 {

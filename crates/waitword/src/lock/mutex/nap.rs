@@ -1,13 +1,13 @@
 //! Whether a lock is monopolized, and the nap of its successor: `monopoly.rs`, applied to a mutex.
 //!
-//! What was counted is kept in the lock's record (`LockHistory`). In a model nothing is counted, and
-//! no successor naps; a lock counts as monopolized if the model says so.
+//! The samples are kept in the lock's record (`LockHistory`). In a model nothing is counted and no
+//! successor naps; a lock counts as monopolized if the model declares it so.
 
 use super::RawPosixMutex;
 use super::monopoly::Monopoly;
 use crate::park::spin::LockHistory;
 
-/// How often turns are counted, at most, where the lock was not monopolized lately.
+/// How often turns are counted, at most, if the lock has not been monopolized lately.
 pub(super) const SAMPLE_EVERY: u64 = 100_000;
 
 #[inline]
@@ -15,18 +15,19 @@ fn history_of(mutex: &RawPosixMutex) -> &'static LockHistory {
     LockHistory::at(core::ptr::from_ref(mutex).addr())
 }
 
-/// What was counted of the lock's turns lately.
+/// What the last samples have shown.
 fn turns_of(mutex: &RawPosixMutex, cpu_is_scarce: bool) -> Monopoly {
     Monopoly::from_bits(history_of(mutex).counted(), cpu_is_scarce)
 }
 
-/// Whether the lock was found to be so lately.
+/// Whether the lock was found to be monopolized lately.
 pub(super) fn is_monopolized(mutex: &RawPosixMutex) -> bool {
     #[cfg(loom)]
     if model::mutexes_are_monopolized() {
         return true;
     }
-    // No limit is asked for, and whether CPU time is scarce takes a look at the clock.
+    // The limits make no difference here, and to find out whether CPU time is scarce would take a
+    // reading of the clock.
     turns_of(mutex, false).is_one()
 }
 
@@ -49,13 +50,13 @@ mod counted {
         turns_of(mutex, false).are_short()
     }
 
-    /// What is known of the lock, by the limits that apply now.
+    /// What is known of the lock, under the limits that apply now.
     pub(super) fn known_of(mutex: &RawPosixMutex) -> Monopoly {
         turns_of(mutex, spin::is_throttled() || spin::is_beside_others())
     }
 
-    /// Counts turns for a moment, while there is a successor, and returns for how many nanoseconds the successor
-    /// naps if the caller is that; 0: it does not.
+    /// Counts turns for a moment, while there is a successor. If the caller is the successor, it
+    /// naps for the returned number of nanoseconds; 0 means that it does not nap.
     pub(in super::super) fn count_turns(mutex: &RawPosixMutex) -> u64 {
         let (began, before) = (Moment::now(), mutex.state());
         spin::pause_for(SAMPLE);
@@ -69,30 +70,31 @@ mod counted {
         })
     }
 
-    /// Notes what is known of the lock by now, and returns the nap that comes of it.
+    /// Updates the lock's record, and returns the nap that follows from it.
     fn note(mutex: &RawPosixMutex, now: Moment, with: impl Fn(Monopoly) -> (Monopoly, u64)) -> u64 {
         let (counted, nap) = with(known_of(mutex));
         history_of(mutex).note_counted(now.nanoseconds(), counted.to_bits());
         nap
     }
 
-    /// Naps, as the successor, and notes whether the lock is still in use behind it.
+    /// Naps, as the successor, and notes whether the lock is still in use afterwards.
     pub(in super::super) fn sleep(mutex: &RawPosixMutex, nap: u64) {
         let cpu = current_cpu();
         sched::sleep_nanoseconds(nap as i64);
         note_end(mutex, current_cpu() != cpu);
     }
 
-    /// Notes, as a successor that has just woken from its nap, whether the lock is still in use. If it was
-    /// left alone, it is free and no thread takes it.
+    /// As a successor that has just woken from its nap: notes whether the lock is still in use. A
+    /// lock that was left alone is free, and no thread takes it.
     ///
-    /// `is_elsewhere`: on another CPU than before. That may be the holder's, which has lost it then.
+    /// `is_elsewhere`: the thread is on another CPU than before. That may be the holder's CPU, in
+    /// which case the holder has lost it.
     pub(super) fn note_end(mutex: &RawPosixMutex, is_elsewhere: bool) {
         let looks = match known_of(mutex).is_saturated() {
             true => LOOKS_AFTER_NAP,
             // Threads that wait for a condvar leave a lock alone for other reasons.
             false if is_elsewhere || has_waited_lately(mutex) => return,
-            // From one turn to the next it takes less than a look.
+            // A turn takes less time than the pause between two looks.
             false => 1,
         };
         let first = mutex.state();
@@ -107,19 +109,19 @@ mod counted {
         });
     }
 
-    /// Notes that a thread gives the lock back to wait for a condvar, while others want it.
+    /// Notes that a thread gives the lock back to wait for a condvar, while other threads want it.
     pub(in super::super) fn note_wait(mutex: &RawPosixMutex) {
         history_of(mutex).note_wait(Moment::now().nanoseconds());
     }
 
-    /// Whether one did lately.
+    /// Whether a thread did so lately.
     #[inline]
     pub(in super::super) fn has_waited_lately(mutex: &RawPosixMutex) -> bool {
         history_of(mutex).has_waited_lately(|| Moment::now().nanoseconds())
     }
 
-    /// Looks at how the lock is used, as its successor, which leaves it alone meanwhile. `None`: that
-    /// cannot be said.
+    /// As the successor: looks at how the lock is used, and leaves it alone meanwhile. `None` if
+    /// that is inconclusive.
     fn look_at_use(mutex: &RawPosixMutex) -> Option<Use> {
         let began = Moment::now();
         let mut before = mutex.state();
@@ -142,17 +144,19 @@ mod counted {
         is_right.then_some(Use { looks, held, turns })
     }
 
-    /// For how many nanoseconds the caller, the successor, naps; 0: it does not.
+    /// For how many nanoseconds the caller, which is the successor, naps; 0 if it does not.
     ///
-    /// A successor that waits until some time does not: it might oversleep. (A wait that ends only because a thread is to
-    /// leave it may be left that much later.) Nor does a real-time thread: others would have the lock for longer than
-    /// it takes to wake it. The word of a mutex that keeps an owner counts no turns.
+    /// A successor with a deadline does not nap, because it might oversleep. (A deadline that
+    /// carries only an interrupter does not count. A thread that is to leave such a wait may do so
+    /// later by the length of a nap.) A real-time thread does not nap either: other threads would
+    /// have the lock for longer than it takes to wake the real-time thread. The word of a mutex
+    /// that keeps an owner counts no turns.
     pub(in super::super) fn due(
         mutex: &RawPosixMutex,
         deadline: Option<&Deadline>,
         now: Moment,
     ) -> u64 {
-        // Each time, of a monopolized lock.
+        // Every time, if the lock is monopolized.
         let is_due = is_monopolized(mutex)
             || history_of(mutex).is_sample_due(now.nanoseconds(), SAMPLE_EVERY);
         let has_end = deadline.and_then(Deadline::in_time).is_some();
@@ -185,7 +189,7 @@ mod model {
         static ref MONOPOLIZED: AtomicBool = AtomicBool::new(false);
     }
 
-    /// From now on in this execution.
+    /// From now on in this execution, every mutex counts as monopolized.
     pub(crate) fn let_mutexes_be_monopolized() {
         MONOPOLIZED.store(true, Relaxed);
     }
@@ -213,12 +217,12 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     use std::time::{Duration, Instant};
 
-    /// With another thread that takes the lock again and again, past a successor: for so many pauses each
-    /// time, and with so many between.
+    /// Runs `test` while another thread takes the lock again and again, past a successor. `section`
+    /// and `gap` are numbers of pause instructions.
     fn beside_one(mutex: &RawPosixMutex, section: u32, gap: u32, test: impl FnOnce()) {
         let pause = |times| (0..times).for_each(|_| std::hint::spin_loop());
         mutex.set(State::with_successor);
-        // Of an earlier mutex at this place.
+        // Clears the record of an earlier mutex at this address.
         history_of(mutex).note_counted(0, 0);
         let is_over = AtomicBool::new(false);
         std::thread::scope(|threads| {
@@ -240,7 +244,8 @@ mod tests {
         });
     }
 
-    /// Whether the successor naps, sooner or later: samples in which this thread or the other had no CPU say nothing.
+    /// Whether the successor naps, sooner or later. (A sample in which this thread or the other had
+    /// no CPU is inconclusive.)
     fn naps(mutex: &RawPosixMutex, deadline: Option<&Deadline>, patience: Duration) -> bool {
         let began = Instant::now();
         while began.elapsed() < patience {
@@ -266,19 +271,20 @@ mod tests {
             while !(is_monopolized(&mutex) && has_short_turns(&mutex)) {
                 assert!(began.elapsed() < PATIENCE && naps(&mutex, None, PATIENCE));
                 if known_of(&mutex).is_saturated() {
-                    // That, too; and then nobody counts turns.
+                    // The lock counts as saturated, too, and then turns are not counted.
                     history_of(&mutex).note_counted(0, 0);
                 }
             }
-            // A wait of the drop-in's, which has no end but may be left.
+            // A wait of the drop-in, which has no deadline but may be interrupted.
             assert!(naps(&mutex, Some(&left), PATIENCE));
             assert!(!naps(&mutex, Some(&timed), Duration::from_millis(20)));
         });
     }
 
-    /// It is long until the use is sampled; and samples in which the other had no CPU say nothing.
+    /// The use is sampled only after a long time, and a sample in which the other thread had no CPU
+    /// is inconclusive.
     const PATIENCE: Duration = Duration::from_secs(20);
-    /// As long as it takes to sample the use often enough that it would have been found.
+    /// Long enough for so many samples of the use that a saturation would have been found.
     const LONG_ENOUGH: Duration = Duration::from_millis(200);
 
     #[test]
@@ -314,7 +320,7 @@ mod tests {
         naps_end(true);
     }
 
-    /// Whether naps at a lock that is left alone, and was taken in short turns before, are on hold.
+    /// Whether naps are on hold at a lock that is left alone and was taken in short turns before.
     fn are_on_hold(mutex: &RawPosixMutex, is_elsewhere: bool) -> bool {
         let (short, _) = Monopoly::default().with(4, SAMPLE.as_nanos() as u64);
         history_of(mutex).note_counted(0, short.to_bits());
@@ -326,7 +332,7 @@ mod tests {
     fn naps_are_on_hold_at_a_lock_that_is_left_alone() {
         let mutex = RawPosixMutex::new();
         mutex.set(State::with_successor);
-        // Threads may have waited for a condvar with an earlier mutex at this place.
+        // Threads may have waited for a condvar with an earlier mutex at this address.
         let began = Instant::now();
         while has_waited_lately(&mutex) {
             assert!(began.elapsed() < PATIENCE);
@@ -342,7 +348,7 @@ mod tests {
         assert!(!are_on_hold(&held, false));
     }
 
-    /// In a nap the thread may come to another CPU, and such a nap says nothing.
+    /// In a nap the thread may move to another CPU. Such a nap is inconclusive.
     #[test]
     fn a_successor_that_naps_at_a_lock_that_is_left_alone_naps_no_more() {
         let mutex = RawPosixMutex::new();
@@ -362,7 +368,8 @@ mod tests {
             return;
         }
         let unsaturated = RawPosixMutex::new();
-        // A holder that loses its CPU in a section may look like a long one, in one sample.
+        // In a single sample, a holder that loses its CPU in a section may look like one with long
+        // sections.
         let stays_awake = || {
             let mut stays = false;
             beside_one(&unsaturated, 40, 200, || {
@@ -373,7 +380,7 @@ mod tests {
         assert!((0..10).any(|_| stays_awake()));
     }
 
-    /// As one whose use shows that one thread alone nearly saturates it.
+    /// Records that the lock was held for this many hundredths of the time.
     fn note_use(mutex: &RawPosixMutex, held: u32) {
         let seen = Use {
             looks: 100,
@@ -384,7 +391,8 @@ mod tests {
         history_of(mutex).note_counted(0, known.to_bits());
     }
 
-    /// Other tests change what is the process's, too: so until it is as expected.
+    /// Other tests change the state of the process, too. So this one repeats until the state is as
+    /// expected.
     #[test]
     fn beside_others_a_lock_is_monopolized_sooner() {
         let mutex = Box::new(RawPosixMutex::new());
@@ -399,8 +407,8 @@ mod tests {
         }
     }
 
-    /// A thread that was signalled is parked at a mutex that has a successor. Whether the holder wakes it as
-    /// it gives the mutex back to wait for another condvar.
+    /// A signalled thread is parked at a mutex that has a successor. Returns whether the holder
+    /// wakes it when it gives the mutex back to wait for another condvar.
     fn is_woken_past_successor(is_monopolized: bool) -> bool {
         let mutex = Box::new(
             PosixMutexOptions::new()
@@ -412,10 +420,10 @@ mod tests {
         std::thread::scope(|threads| {
             threads.spawn(|| {
                 mutex.lock();
-                // SAFETY: the mutex is held, and all wait with this one.
+                // SAFETY: the mutex is held, and every waiter uses this mutex.
                 unsafe { condvar.wait(&mutex, None) }.unwrap();
                 has_had_it.store(true, Relaxed);
-                // SAFETY: it is held.
+                // SAFETY: the mutex is held.
                 unsafe { mutex.unlock() };
             });
             while !condvar.may_have_waiters() {
@@ -445,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_waits_for_a_condvar_wakes_another_past_an_successor_that_may_nap() {
+    fn a_thread_that_waits_for_a_condvar_wakes_another_past_a_successor_that_may_nap() {
         assert!(is_woken_past_successor(true));
         assert!(!is_woken_past_successor(false));
     }

@@ -1,24 +1,26 @@
-//! How a mutex is made.
+//! The options of a mutex: flavour, kind and scope.
 
 use super::{FLAVOUR_SHIFT, RawPosixMutex, SHARED};
 use crate::atomic::AtomicU32;
 use crate::futex::Scope;
 
-/// How threads wait for a mutex. (The flavours of Waiman Long's TO futexes, 2016, and one that makes choosing
-/// unnecessary.)
+/// How threads wait for a mutex. (The flavours of Waiman Long's TO futexes, 2016, and an adaptive
+/// one that makes choosing unnecessary.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PosixFlavour {
-    /// Chooses for itself, from what it observes, whether to spin, to sleep, and to hand over: the one to use unless
-    /// a measurement says otherwise.
+    /// Decides from what it observes whether to spin, to sleep, or to hand off. Use this one unless
+    /// a measurement favours another.
     #[default]
     Adaptive,
-    /// A running thread may take the lock past sleepers, waiters stay awake for some µs, and who
-    /// has waited long is handed it.
+    /// A running thread may take the lock past sleeping waiters, waiters stay awake for some µs,
+    /// and a thread that has waited long is handed the lock.
     Throughput,
-    /// Sleeps at once. For sections that are long or sleep. A waiter may be passed over without bound.
+    /// Waiters sleep at once. For critical sections that are long or that sleep. A waiter may be
+    /// passed over without bound.
     WaitWake,
-    /// Whoever holds it runs with the priority of whoever waits for it, and it is handed over in the order of
-    /// priorities, by the kernel (FUTEX_LOCK_PI). For real-time threads; slow for all others.
+    /// The holder runs with the priority of its highest-priority waiter, and the kernel hands the
+    /// mutex off in the order of priorities (`FUTEX_LOCK_PI`). For real-time threads; slow for all
+    /// others.
     PriorityInheriting,
 }
 
@@ -42,21 +44,23 @@ impl PosixFlavour {
     }
 }
 
-/// What happens if the thread that holds a mutex locks it again, or another one unlocks it.
+/// What happens if the thread that holds a mutex locks it again, or if another thread unlocks it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A second lock by its holder waits for ever. Who unlocks is not checked. (`PTHREAD_MUTEX_NORMAL`; a
-    /// priority-inheriting one does see both, and says so.)
+    /// A second lock by the holder waits forever. The unlocking thread is not checked.
+    /// (`PTHREAD_MUTEX_NORMAL`. A priority-inheriting mutex detects both and returns an error.)
     #[default]
     Normal,
-    /// A second lock by its holder succeeds, and as many unlocks are needed. (`PTHREAD_MUTEX_RECURSIVE`.) Up to
-    /// 65,536 levels. In Rust, [`ReentrantMutex`](crate::ReentrantMutex) is the safe way to it.
+    /// A second lock by the holder succeeds, and as many unlocks are needed.
+    /// (`PTHREAD_MUTEX_RECURSIVE`.) Up to 65,536 levels. In Rust,
+    /// [`ReentrantMutex`](crate::ReentrantMutex) is the safe interface.
     Recursive,
-    /// A second lock by its holder and an unlock by another thread are refused. (`PTHREAD_MUTEX_ERRORCHECK`.)
+    /// A second lock by the holder and an unlock by another thread return an error.
+    /// (`PTHREAD_MUTEX_ERRORCHECK`.)
     ErrorChecking,
 }
 
-/// What [`RawPosixMutex`](crate::RawPosixMutex) to make, of any kind and flavour.
+/// Builds a [`RawPosixMutex`](crate::RawPosixMutex) of any kind and flavour.
 ///
 /// ```
 /// use waitword::{Kind, LockError, PosixMutexOptions, RawPosixMutex};
@@ -75,7 +79,7 @@ pub struct PosixMutexOptions {
 }
 
 impl PosixMutexOptions {
-    /// Adaptive, private, normal.
+    /// The defaults: adaptive, private, normal.
     pub const fn new() -> Self {
         Self {
             flavour: PosixFlavour::Adaptive,
@@ -84,25 +88,25 @@ impl PosixMutexOptions {
         }
     }
 
-    /// How threads wait for it.
+    /// Sets how threads wait for the mutex.
     pub const fn flavour(mut self, flavour: PosixFlavour) -> Self {
         self.flavour = flavour;
         self
     }
 
-    /// What happens on a second lock by its holder.
+    /// Sets what happens on a second lock by the holder.
     pub const fn kind(mut self, kind: Kind) -> Self {
         self.kind = kind;
         self
     }
 
-    /// Whether threads of other processes, in whose memory it lies too, lock it.
+    /// Sets whether processes that share the mutex's memory may lock it too.
     pub const fn scope(mut self, scope: Scope) -> Self {
         self.shared = matches!(scope, Scope::Shared);
         self
     }
 
-    /// Such a mutex, free.
+    /// Builds the mutex, unlocked.
     pub const fn build_raw(self) -> RawPosixMutex {
         let (word, data) = self.words();
         #[cfg(not(loom))]
@@ -117,7 +121,7 @@ impl PosixMutexOptions {
         }
     }
 
-    /// The same for a model, in which atomics are not made in constants.
+    /// [`build_raw`](Self::build_raw) in a model, where atomics cannot be created in constants.
     #[cfg(loom)]
     pub(crate) fn build_model(self) -> RawPosixMutex {
         let (word, data) = self.words();
@@ -127,7 +131,7 @@ impl PosixMutexOptions {
         }
     }
 
-    /// What the two words of a free one hold.
+    /// The initial values of the two words.
     const fn words(self) -> (u32, u32) {
         let flavour = self.flavour.bits() << FLAVOUR_SHIFT;
         #[cfg(not(loom))]

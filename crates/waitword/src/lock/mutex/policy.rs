@@ -1,78 +1,79 @@
-//! Who lingers, who is the successor and who parks: the policy of the throughput and the adaptive
-//! flavour.
+//! The policy of the throughput and the adaptive flavour: which waiters linger, which one is the
+//! successor, and which ones park.
 //!
-//! For how long a waiter stays awake, and what it does meanwhile, is the policy of all locks
-//! ([`SpinPolicy`]). This one adds who is served:
+//! How long a waiter stays awake, and what it does meanwhile, is the policy of all locks
+//! ([`SpinPolicy`]). This file adds which waiter is served:
 //!
-//! * A waiter becomes the successor, if there is none, after [`ANONYMOUS`] yields, or at once if others
-//!   are parked: so no unlock wakes one of them while it is awake. Before that it leaves no trace
-//!   in the word, and the holder's fast paths are what they are without contention.
-//! * The successor that has spent its budget has the lock reserved, if the lock was taken past it
-//!   meanwhile: the next unlock leaves it to the successor. If nobody took it, its holder keeps it for
-//!   long, and the successor parks.
-//! * A reserved lock that is free for longer than [`SUCCESSOR_RUNS_WITHIN`] has a successor that does not
-//!   run, and is anybody's.
-//! * Every [`ROTATE_EVERY`], a waiter that would become the successor parks in the place of the one who
-//!   has waited longest.
+//! * A waiter becomes the successor, if there is none, after [`ANONYMOUS`] yields, or at once if
+//!   other threads are parked: then no unlock wakes one of them while this waiter is awake. Before
+//!   that, the waiter leaves no trace in the word, and the holder's fast paths are the uncontended
+//!   ones.
+//! * A successor that has spent its budget reserves the lock, if the lock was taken past it
+//!   meanwhile: the next unlock leaves the lock to the successor. If no thread took it, the holder
+//!   keeps the lock for long, and the successor parks.
+//! * If a reserved lock stays free for longer than [`SUCCESSOR_RUNS_WITHIN`], its successor does
+//!   not run, and any thread may take the lock.
+//! * Every [`ROTATE_EVERY`], a waiter that would become the successor parks in the place of the one
+//!   that has waited longest.
 //!
-//! What is different at a lock that one CPU has to itself is in `monopoly.rs`.
+//! `monopoly.rs` describes what differs at a lock that one CPU has to itself.
 //!
-//! This file knows no mutex and reads no clock: its tests play all of it with times of their own.
+//! This file knows no mutex and reads no clock: its tests run the whole policy on simulated time.
 
 use crate::park::spin::{LONGEST_STAY, SpinPolicy};
 
-/// Yields before a waiter becomes the successor: some 3 µs if no other thread runs. Tried: 3, 15 and 30,
-/// within the noise.
+/// The number of yields before a waiter becomes the successor: some 3 µs if no other thread runs.
+/// Tried: 3, 15 and 30, within the noise.
 const ANONYMOUS: u32 = 7;
-/// For how long a free lock is left to its successor: longer than a yield, after which the successor looks
-/// again.
+/// How long a free lock is left to its successor, in nanoseconds: longer than a yield, after which
+/// the successor looks again.
 const SUCCESSOR_RUNS_WITHIN: u64 = 2_000;
-/// For how long a successor stays awake for a lock that is reserved for it.
+/// How long a successor stays awake for a lock that is reserved for it.
 const RESERVED_FOR: u64 = LONGEST_STAY / 2;
 /// How often, at most, a waiter that has just come parks in the place of one that has waited for
-/// long, in nanoseconds. To wake that one takes some 10 µs of CPU: 2 % of the time. Tried: 50, 100,
+/// long, in nanoseconds. Waking that one takes some 10 µs of CPU: 2 % of the time. Tried: 50, 100,
 /// 150 and 1000 µs, within the noise.
 pub(super) const ROTATE_EVERY: u64 = 500_000;
 
 /// What a waiter sees of the lock.
 #[derive(Clone, Copy)]
 pub(super) struct Seen {
-    /// It is free, but left to the successor.
+    /// The lock is free, but left to the successor.
     pub(super) is_reserved: bool,
     pub(super) has_successor: bool,
     pub(super) has_parked: bool,
     pub(super) is_monopolized: bool,
-    /// The successor is to count turns.
+    /// It is time for the successor to count turns.
     pub(super) is_sample_due: bool,
 }
 
-/// What a waiter that is not the successor does next.
+/// The next step of a waiter that is not the successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Newcomer {
     Linger,
-    /// It takes the lock past its successor.
+    /// Takes the lock past its successor.
     TakeReserved,
     BecomeSuccessor,
     Park,
 }
 
-/// What the successor does next.
+/// The next step of the successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Successor {
     Linger,
-    /// It has the lock reserved, and lingers on.
+    /// Reserves the lock, and continues to linger.
     Reserve,
     Park,
 }
 
-/// One waiter, from when it begins to linger to when it parks or has the lock. Times are in
-/// nanoseconds.
+/// The policy of one waiter, from when it begins to linger until it parks or has the lock. Times
+/// are in nanoseconds.
 #[derive(Clone, Copy)]
 pub(super) struct Policy {
     spin: SpinPolicy,
-    /// Since when the lock has been seen free and left to its successor.
+    /// When the lock was first seen free and left to its successor.
     seen_reserved: Option<u64>,
-    /// Since when it is reserved for this one.
+    /// When the lock was reserved for this waiter.
     reserved: Option<u64>,
 }
 
@@ -96,7 +97,8 @@ impl Policy {
     /// Stays awake for a moment longer.
     pub(super) fn linger(&mut self, linger: impl FnOnce(&mut SpinPolicy) -> bool) {
         if linger(&mut self.spin) {
-            // Others ran, perhaps the successor: this may be another reservation.
+            // Other threads ran, perhaps the successor. What is reserved now may be another
+            // reservation.
             self.seen_reserved = None;
         }
     }
@@ -126,12 +128,13 @@ impl Policy {
         }
     }
 
-    /// As the successor that has napped: the lock is reserved for it.
+    /// Records, for a successor that has napped, that the lock is reserved for it.
     pub(super) fn reserve(&mut self, now: u64) {
         self.reserved = Some(now);
     }
 
-    /// `was_taken`: since it became the successor, by others.
+    /// Returns the successor's next step. `was_taken`: other threads have taken the lock since this
+    /// one became the successor.
     pub(super) fn successor(&mut self, now: u64, was_taken: bool) -> Successor {
         match self.reserved {
             Some(since) if now.wrapping_sub(since) > RESERVED_FOR => Successor::Park,
@@ -168,7 +171,7 @@ mod tests {
         ..WITH_SUCCESSOR
     };
 
-    /// A clock that goes on as a load says.
+    /// A simulated clock that advances with the load.
     struct Load {
         stay: Policy,
         now: u64,
@@ -181,7 +184,7 @@ mod tests {
             Self { stay, now }
         }
 
-        /// One yield of so many nanoseconds, and the pause before it.
+        /// One yield that takes this many nanoseconds, and the pause before it.
         fn yields(&mut self, took: u64) {
             self.stay.linger(|spin| {
                 if spin.pauses() {
@@ -206,7 +209,7 @@ mod tests {
             load.yields(400);
         }
         assert_eq!(load.newcomer(HELD), Newcomer::BecomeSuccessor);
-        // At once, if others are parked whom the next unlock would wake.
+        // At once if other threads are parked, one of which the next unlock would wake.
         let seen = Seen {
             has_parked: true,
             ..HELD
@@ -218,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_an_successor_it_parks_when_it_has_spent_its_budget() {
+    fn behind_a_successor_it_parks_when_it_has_spent_its_budget() {
         let mut load = Load::begin(10_000);
         let mut yields = 0;
         while load.newcomer(WITH_SUCCESSOR) == Newcomer::Linger {
@@ -244,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_reserved_lock_is_left_to_its_successor_for_a_moment_only() {
-        // However much it has spent before.
+        // The time that it has spent before makes no difference.
         for spent in [0, LONGEST_STAY] {
             let mut load = Load::begin(LONGEST_STAY);
             load.now += spent;
@@ -264,7 +267,7 @@ mod tests {
         assert_eq!(load.newcomer(WITH_SUCCESSOR), Newcomer::Linger);
         load.now += 1;
         assert_eq!(load.newcomer(RESERVED), Newcomer::Linger);
-        // Others ran on this CPU, the successor perhaps.
+        // Other threads ran on this CPU, perhaps the successor.
         load.yields(SUCCESSOR_RUNS_WITHIN + 1);
         assert_eq!(load.newcomer(RESERVED), Newcomer::Linger);
     }

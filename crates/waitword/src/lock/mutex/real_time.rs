@@ -1,38 +1,40 @@
 //! Real-time threads at a mutex.
 //!
 //! POSIX: when an unlock makes the mutex available, the scheduling policy decides which waiter gets
-//! it. So a thread under `SCHED_FIFO`, `SCHED_RR` or `SCHED_DEADLINE` waits in the queue alone, in
-//! the order of priorities, and never depends on a waiter of a lower priority that is awake:
+//! it. So a thread under `SCHED_FIFO`, `SCHED_RR` or `SCHED_DEADLINE` waits only in the queue, in
+//! the order of priorities, and never depends on an awake waiter of a lower priority:
 //!
-//! * **The queue is in the order of priorities** at all times. Waiters that have waited before go
-//!   to the front of those of their own priority, and of no others.
+//! * **The queue is in the order of priorities** at all times. A waiter that has waited before goes
+//!   to the front of the waiters of its own priority, and of no others.
 //! * **A real-time thread that parks sets URGENT**, which removes the successor from the word. The
-//!   unlock that follows therefore goes to the queue, though the former successor may still be awake.
-//!   That one parks as soon as it sees URGENT. While it is set no thread becomes the successor.
-//! * **An unlock that finds a real-time thread in front** hands it the lock, if its priority is
-//!   higher than the unlocker's. If it is not, the unlock wakes it and others may take the lock
-//!   first, as they can at any futex: to keep the lock for a thread that must wait for the CPU of
-//!   the unlocker would cost a switch for each section.
-//! * **A real-time thread takes any free lock**, also one that is reserved for the successor, does not
-//!   step aside for others, and does not make way for a successor that is late.
-//! * **It spins no longer than other waiters**, and not at all where URGENT is set.
+//!   unlock that follows therefore goes to the queue, although the former successor may still be
+//!   awake. The former successor parks as soon as it sees URGENT. While URGENT is set, no thread
+//!   becomes the successor.
+//! * **An unlock that finds a real-time thread at the front** hands it the lock, if its priority is
+//!   higher than the unlocker's. If it is not, the unlock wakes the thread, and other threads may
+//!   take the lock first, as they can at any futex. Keeping the lock for a thread that must wait
+//!   for the unlocker's CPU would cost a switch for each section.
+//! * **A real-time thread takes any free lock**, even one that is reserved for the successor. It
+//!   does not yield its place to other waiters, and does not yield its CPU to a late successor.
+//! * **It spins no longer than other waiters**, and not at all while URGENT is set.
 //!
-//! The priority of a thread is looked up when it parks, and at most every 10 ms (`sys/sched.rs`).
-//! An unlock looks up its own only if URGENT is set. So this costs programs without real-time
-//! threads nothing. Process-shared mutexes have their waiters in the kernel, whose queues are in
-//! this order.
+//! A thread's priority is looked up when it parks, and at most every 10 ms (`sys/sched.rs`). An
+//! unlock looks up its own only if URGENT is set. So programs without real-time threads pay
+//! nothing. Process-shared mutexes have their waiters in the kernel, whose queues are in this
+//! order.
 //!
 //! # Why no waiter is left asleep
 //!
-//! URGENT is set under the bucket's lock, by a thread that parks and sees that the lock is held, or
-//! by a condvar that moves waiters to a lock that is held, or that has just woken a waiter that
-//! will take it. So from there on an unlock will look at the queue, and the successor that was removed
-//! need not see to it that another waiter wakes up. It may act as if it were the successor still: it
-//! takes the lock if it is free, it parks if it is held, and each of these may remove a successor that
-//! was appointed since, for which the same holds.
+//! URGENT is set under the bucket's lock, either by a thread that parks and sees that the lock is
+//! held, or by a condvar that moves waiters. The condvar moves them to a lock that is held, or to
+//! one for which it has just woken a waiter that will take the lock. So from then on, an unlock
+//! will look at the queue, and the removed successor need not make sure that another waiter wakes
+//! up. The removed successor may act as if it still were the successor: it takes the lock if it is
+//! free, and parks if it is held. Either step may remove a successor that was appointed since, for
+//! which the same holds.
 //!
-//! URGENT is HANDOFF without a successor (`word.rs`). It may be left over from a waiter that is gone;
-//! the next unlock clears it.
+//! URGENT is HANDOFF without a successor (`word.rs`). It may be left over from a waiter that is
+//! gone; the next unlock clears it.
 
 use super::RawPosixMutex;
 use super::waiter::HOLDER;
@@ -42,7 +44,7 @@ use crate::private::waiter_table;
 use crate::stats::{self, Event};
 use crate::sys::sched;
 
-/// Releases the mutex, if a real-time thread is parked; whether it did.
+/// Releases the mutex if a real-time thread is parked. Returns whether it did.
 #[inline]
 pub(super) fn unlock(mutex: &RawPosixMutex) -> bool {
     mutex.state().is_urgent() && unlock_urgently(mutex)
@@ -51,7 +53,7 @@ pub(super) fn unlock(mutex: &RawPosixMutex) -> bool {
 #[cold]
 #[inline(never)]
 fn unlock_urgently(mutex: &RawPosixMutex) -> bool {
-    // Not under the bucket's lock: it may make a system call.
+    // Looked up before the bucket is locked: this may make a system call.
     let unlocker = sched::priority();
     let mut is_released = false;
     let is_real_time = |first| Waiter(first).is_real_time();
@@ -69,10 +71,10 @@ fn unlock_urgently(mutex: &RawPosixMutex) -> bool {
     is_released
 }
 
-/// What a model asks.
+/// For the models' assertions.
 #[cfg(all(test, loom))]
 impl RawPosixMutex {
-    /// The highest priority of those who are parked now.
+    /// The highest priority of the threads that are parked now.
     pub(crate) fn highest_parked(&self) -> u8 {
         use crate::futex::parking::unpark;
         use crate::private::Choice;
@@ -86,9 +88,9 @@ impl RawPosixMutex {
     }
 }
 
-/// Releases the mutex, from whose queue this waiter, a real-time thread, was taken: to it if its
-/// priority is higher than the unlocker's, or else to any thread. What the waiter is told. Under
-/// the bucket's lock.
+/// Releases the mutex, with the real-time thread `first` just taken from its queue: to `first` if
+/// its priority is higher than the unlocker's, or else to any thread. Returns the token for
+/// `first`. Called under the bucket's lock.
 #[cold]
 #[inline(never)]
 pub(super) fn release_to(
@@ -110,7 +112,7 @@ pub(super) fn release_to(
             stats::count(Event::HandOffs);
             HOLDER
         }
-        // Not as the successor: no waiter depends on it.
+        // Not as the successor: no other waiter depends on it.
         false => 0,
     }
 }

@@ -1,35 +1,38 @@
-//! Process-shared mutexes of every flavour but the priority-inheriting: the word is the kernel's futex.
+//! Process-shared mutexes of every flavour except the priority-inheriting one: the word is the
+//! kernel's futex.
 //!
-//! There is no queue of our own here, so what others did with it cannot be one step with a change of the word. The
-//! bits are those of `word.rs`, of which three are used:
+//! The queue is the kernel's, so it cannot change in one step with the word. The bits are those of
+//! `word.rs`, of which three are used:
 //!
 //! | LOCKED | PARKED | HANDOFF | meaning |
 //! |--------|--------|---------|---------|
 //! | 0 | any | 0 | free |
 //! | 1 | 0 | 0 | held |
-//! | 1 | 1 | any | held, and somebody may sleep: the unlock wakes one |
-//! | 1 | any | 1 | a sleeper has waited too long: the unlock reserves it |
-//! | 0 | 1 | 1 | free, but for whoever has slept for it |
+//! | 1 | 1 | any | held, and threads may be asleep: the unlock wakes one |
+//! | 1 | any | 1 | held, and a sleeper has waited too long: the unlock reserves the lock |
+//! | 0 | 1 | 1 | free, but reserved for threads that have slept for it |
 //!
-//! A reservation may be for nobody: who asked for it has given up, or was killed. So a try takes a reserved lock, and who
-//! has waited until it is void takes it whatever its deadline says. A real-time thread takes it at
-//! once: those who have slept for it are awake, and may be of a lower priority. (The kernel's queue
-//! is in the order of priorities.)
+//! A reservation may be for no thread: the one that asked for it has given up, or was killed. So a
+//! try takes a reserved lock, and a thread that has waited until the reservation is void takes the
+//! lock whatever its deadline is. A real-time thread takes a reserved lock at once: the threads
+//! that have slept for it are awake, and may have a lower priority. (The kernel's queue is in the
+//! order of priorities.)
 //!
-//! Whoever has slept takes the lock with PARKED set, since others may sleep still (Drepper's mutex 2: one
-//! wake call too many at the end, and none too few).
+//! A thread that has slept takes the lock with PARKED set, since other threads may still be asleep.
+//! (Drepper's mutex 2: one wake call too many at the end, and none too few.)
 //!
 //! # A process that dies
 //!
-//! A holder that is killed leaves the lock held for ever; a [robust mutex](crate::RobustMutex) is for that. A *waiter* that is
-//! killed must do no harm. It may have been the one that an unlock woke. Without a reservation the lock is
-//! free for whoever comes, and the sleepers behind it are woken by the next unlock, as PARKED
-//! stays set only until then; so each woken thread that finds the lock taken sets it again. With a
-//! reservation, nobody who sleeps for a reserved lock sleeps longer than [`RESERVED_FOR`]; then it has slept, and may take it.
+//! A holder that is killed leaves the lock held forever; use a [robust mutex](crate::RobustMutex)
+//! against that. A *waiter* that is killed must do no harm. It may have been the one that an unlock
+//! woke. Without a reservation, any thread may take the lock. The sleepers behind the killed waiter
+//! are woken by the next unlock if PARKED is set. PARKED stays set only until an unlock, so each
+//! woken thread that finds the lock taken sets it again. With a reservation, no thread sleeps for
+//! longer than [`RESERVED_FOR`] for the reserved lock; after that it has slept, and may take it.
 //!
-//! The one wake-up that a killed waiter can take with it is the one that it was just given: the unlock has cleared PARKED,
-//! and nobody sets it again. Those who sleep then sleep until another thread comes to wait and sets it. (The same
-//! holds of glibc's.)
+//! A killed waiter can take one wake-up with it, the one that it was just given: the unlock has
+//! cleared PARKED, and no thread sets it again. The other sleepers then sleep until another thread
+//! comes to wait and sets it. (The same is true of glibc's mutex.)
 
 use super::waiter::Moment;
 use super::word::{HANDOFF, LOCKED, PARKED, State};
@@ -42,22 +45,22 @@ use crate::sys::futex::{KernelWord, shared_wake, word_wait};
 use crate::sys::sched;
 use core::time::Duration;
 
-/// After how many nanoseconds of waiting a sleeper has the lock reserved for those who sleep.
+/// After how many nanoseconds of waiting a sleeper asks for a reservation for the sleepers.
 const IMPATIENT_AFTER: u64 = 1_000_000;
-/// How long a reservation holds if nobody takes it.
+/// How long a reservation lasts if no thread takes the lock.
 const RESERVED_FOR: Duration = Duration::from_millis(10);
 
-/// Whether a thread that has not slept for it, but could, may take it.
+/// Whether a thread that has not slept, but could, may take the lock.
 fn may_take(state: State) -> bool {
     state.0 & (LOCKED | HANDOFF) == 0
 }
 
-/// As taken by a thread that does not wait; `None` if it must.
+/// The state as taken by a thread that does not wait; `None` if it must.
 pub(super) fn taken_at_once(state: State) -> Option<State> {
     (!state.is_locked()).then_some(State(state.0 & !HANDOFF | LOCKED))
 }
 
-/// Takes the lock, as a thread that has found it taken.
+/// Takes the lock, for a thread that has found it taken.
 #[cold]
 pub(super) fn lock(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result<(), LockTimedOut> {
     if mutex.flavour() != PosixFlavour::WaitWake && spin(mutex) {
@@ -66,7 +69,7 @@ pub(super) fn lock(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result
     lock_sleeping(mutex, deadline, false)
 }
 
-/// Takes the lock, as a thread that has slept on its word and was woken from there or moved to it.
+/// Takes the lock, for a thread that has slept on its word and was woken there, or was moved to it.
 #[cold]
 pub(super) fn lock_after_sleep(mutex: &RawPosixMutex) {
     let without_deadline = lock_sleeping(mutex, None, true);
@@ -100,7 +103,7 @@ fn lock_sleeping(
     }
 }
 
-/// Stays awake for a while, before anything else; whether the lock was had.
+/// Stays awake for a while before anything else. Returns whether the lock was taken.
 fn spin(mutex: &RawPosixMutex) -> bool {
     if !spin::is_allowed() {
         return false;
@@ -115,7 +118,8 @@ fn spin(mutex: &RawPosixMutex) -> bool {
                 return true;
             }
         } else if state.0 & (PARKED | HANDOFF) != 0 {
-            // Others sleep already: more who are awake would only push each other aside.
+            // Other threads sleep already. With more threads awake, they would only push each other
+            // aside.
             return false;
         }
         if !spin.again() {
@@ -124,7 +128,7 @@ fn spin(mutex: &RawPosixMutex) -> bool {
     }
 }
 
-/// Sleeps while the word is as announced; whether it did.
+/// Sleeps while the word is as announced. Returns whether it slept.
 fn sleep(
     mutex: &RawPosixMutex,
     announced: State,
@@ -143,12 +147,13 @@ fn sleep(
     }
 }
 
-/// Gives the lock back.
+/// Releases the lock.
 #[cold]
 pub(super) fn unlock(mutex: &RawPosixMutex) {
     let mut state = mutex.state();
     loop {
-        // With a sleeper that has waited too long, reserved; else free, and whoever is woken says that others sleep.
+        // Reserved if a sleeper has waited too long. Otherwise free: the woken thread sets PARKED
+        // again for the threads that still sleep.
         let next = if state.0 & (PARKED | HANDOFF) == PARKED | HANDOFF {
             state.0 & !LOCKED
         } else {
@@ -160,8 +165,9 @@ pub(super) fn unlock(mutex: &RawPosixMutex) {
         }
     }
     if state.has_parked() {
-        // The memory may be gone by now: the kernel only looks the address up, and at worst wakes somebody who
-        // looks again. An error says that there is nobody.
+        // The memory may be gone by now. The kernel only looks the address up, and at worst wakes
+        // an unrelated thread, which then checks its own word again. An error means that there is
+        // no such thread.
         let _ = shared_wake(KernelWord::address(&mutex.word), 1, u32::MAX);
     }
 }
@@ -172,7 +178,7 @@ mod tests {
     use crate::lock::{Kind, PosixMutexOptions};
     use crate::{Clock, Scope};
 
-    /// Private words have other bits, so these are what an unlock of a shared one leaves.
+    /// What an unlock of a shared mutex leaves. Private words use other bits.
     const RESERVED: u32 = PARKED | HANDOFF;
 
     fn mutexes() -> impl Iterator<Item = RawPosixMutex> {
@@ -193,7 +199,7 @@ mod tests {
     }
 
     fn unlock(mutex: &RawPosixMutex) {
-        // SAFETY: every caller has locked it.
+        // SAFETY: every caller has locked the mutex.
         unsafe { mutex.unlock() };
     }
 
@@ -201,8 +207,8 @@ mod tests {
         Deadline::at(Clock::Monotonic, Duration::ZERO)
     }
 
-    /// Whoever asked for the reservation has given up, or was killed: a try found it busy for ever, and so did every wait
-    /// that was shorter than the reservation.
+    /// The thread that asked for the reservation has given up, or was killed. In an earlier version
+    /// a try then found the lock busy forever, and so did every wait shorter than the reservation.
     #[test]
     fn a_reservation_for_nobody_does_not_keep_others_out() {
         for mutex in mutexes() {
@@ -226,13 +232,14 @@ mod tests {
         }
     }
 
-    /// A private lock once kept its holder's CPU there. A try put it into the word of a shared one,
-    /// where no unlock removed it: the lock was contended for ever, and could not be destroyed.
+    /// A private lock once kept its holder's CPU in the word. A try put the CPU into the word of a
+    /// shared lock, where no unlock removed it: the lock was contended forever and could not be
+    /// destroyed.
     #[test]
     fn a_try_leaves_no_cpu_in_the_word() {
         for mutex in mutexes() {
             let free = mutex.word.load(Ordering::Relaxed);
-            // As after an unlock that a sleeper came in the middle of.
+            // As after an unlock during which a sleeper came.
             set(&mutex, PARKED);
             assert!(mutex.try_lock());
             assert_eq!(mutex.word.load(Ordering::Relaxed), free | PARKED | LOCKED);
@@ -246,9 +253,9 @@ mod tests {
         }
     }
 
-    /// How often the calling thread has gone to sleep.
+    /// How many times the calling thread has gone to sleep.
     fn sleeps() -> i64 {
-        // SAFETY: all zeros is such a structure, and the call writes one.
+        // SAFETY: all zeros is a valid `rusage`, and the call writes one.
         unsafe {
             let mut usage: libc::rusage = core::mem::zeroed();
             assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage), 0);
@@ -256,12 +263,13 @@ mod tests {
         }
     }
 
-    /// The thread that it is reserved for may be of a lower priority, and not get a CPU.
+    /// The thread that the lock is reserved for may have a lower priority, and get no CPU.
     #[test]
     fn a_real_time_thread_does_not_wait_for_a_reservation() {
         let test = || {
             let parameter = libc::sched_param { sched_priority: 1 };
-            // SAFETY: a whole structure, which the call only reads; 0 is the calling thread.
+            // SAFETY: the pointer is to a whole `sched_param`, which the call only reads; 0 is the
+            // calling thread.
             if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) } != 0 {
                 eprintln!("SKIPPED: SCHED_FIFO is not permitted here");
                 return;
@@ -278,14 +286,15 @@ mod tests {
         std::thread::spawn(test).join().unwrap();
     }
 
-    /// A deadline within the time of a reservation is kept.
+    /// A deadline that ends before the reservation does is observed.
     #[test]
     fn a_reservation_does_not_stretch_a_deadline() {
         for mutex in mutexes() {
             mutex.lock();
             set(&mutex, RESERVED);
             unlock(&mutex);
-            // It comes before the reservation is void; then the lock is had, since it is free.
+            // The deadline passes before the reservation is void. The lock is then taken, since it
+            // is free.
             let before = crate::sys::clock::now(Clock::Monotonic);
             let soon = Deadline::after(Duration::from_micros(100));
             assert_eq!(mutex.lock_until(soon), Ok(()));

@@ -1,23 +1,24 @@
 //! Mutexes that keep their owner: recursive, error-checking and priority-inheriting ones.
 //!
-//! Their word is never 0 or LOCKED alone, so the fast paths leave them to this file. What else they are stands in the
-//! bits where others count turns, for good:
+//! Their word is never 0 or LOCKED alone, so the fast paths leave them to this file. Their
+//! permanent traits are in the bits in which other mutexes count turns:
 //!
 //! | bit | name | meaning |
 //! |-----|------|---------|
-//! | 4 | PI | the kernel's lock, in `data` |
-//! | 5 | RECURSIVE | its owner may lock it again; bits 16-31 count how often more |
-//! | 6 | CHECKS | its owner is told if it does |
+//! | 4 | PI | the lock is the kernel's, in `data` |
+//! | 5 | RECURSIVE | the owner may lock again; bits 16-31 count the additional levels |
+//! | 6 | CHECKS | a second lock by the owner returns an error |
 //! | 7 | SHARED | process-shared |
 //!
-//! RECURSIVE and CHECKS both: destroyed.
+//! RECURSIVE and CHECKS together mean destroyed.
 //!
-//! Where the kernel does not keep the owner, `data` does, beside the flavour: the thread's number in its PID
-//! namespace, written by the owner alone while it holds the lock. Others only ask whether it is their own
-//! number, which nobody else writes; so every access to it is Relaxed.
+//! Where the kernel does not keep the owner, `data` does, beside the flavour. The owner is the
+//! number of the thread in its PID namespace, which only the owner writes, while it holds the lock.
+//! Other threads only check whether it is their own number, which no other thread writes. So every
+//! access to it is Relaxed.
 //!
-//! A child of `fork` has another number than the thread that it is a copy of, and so does not own what that
-//! held (glibc has it so, too).
+//! A child of `fork` has another number than the thread that it is a copy of, so it does not own
+//! what that thread held (as in glibc).
 
 use super::word::{LOCKED, MOST_LEVELS, ONE_LEVEL, SPECIAL, State};
 use super::{FLAVOUR_SHIFT, GivenBack, Kind, LateWaiter, LockError, RawPosixMutex, Then};
@@ -35,7 +36,7 @@ const DESTROYED: u32 = SPECIAL | RECURSIVE | CHECKS;
 
 const OWNER: u32 = (1 << FLAVOUR_SHIFT) - 1;
 
-/// The word of a free one.
+/// The word of a free mutex.
 pub(super) const fn word(is_pi: bool, kind: Kind, is_shared: bool) -> u32 {
     let kind = match kind {
         Kind::Normal => 0,
@@ -45,7 +46,7 @@ pub(super) const fn word(is_pi: bool, kind: Kind, is_shared: bool) -> u32 {
     SPECIAL | kind | if is_pi { PI } else { 0 } | if is_shared { SHARED } else { 0 }
 }
 
-/// The bits that never change.
+/// The bits of the word that never change.
 fn traits(mutex: &RawPosixMutex) -> u32 {
     mutex.state().0 & (SPECIAL | PI | RECURSIVE | CHECKS | SHARED)
 }
@@ -58,7 +59,7 @@ fn scope(mutex: &RawPosixMutex) -> Scope {
     }
 }
 
-/// The kernel's word and where its waiters stand, of a priority-inheriting mutex.
+/// For a priority-inheriting mutex: the kernel's word, and the scope of its waiters.
 pub(in crate::lock) fn kernel_word(mutex: &RawPosixMutex) -> Option<(&AtomicU32, Scope)> {
     is_pi(mutex).then(|| (&mutex.data, scope(mutex)))
 }
@@ -67,12 +68,12 @@ pub(super) fn is_pi(mutex: &RawPosixMutex) -> bool {
     traits(mutex) & (SPECIAL | PI) == SPECIAL | PI
 }
 
-/// Of a special one.
+/// Whether a special mutex is process-shared.
 pub(super) fn is_shared(mutex: &RawPosixMutex) -> bool {
     traits(mutex) & SHARED != 0
 }
 
-/// Of a special one.
+/// Whether a special mutex is locked.
 pub(super) fn is_locked(mutex: &RawPosixMutex) -> bool {
     if is_pi(mutex) {
         mutex.data.load(Ordering::Relaxed) & pi::TID_MASK != 0
@@ -89,12 +90,12 @@ pub(super) fn is_mine(mutex: &RawPosixMutex) -> bool {
     }
 }
 
-/// Whether the calling thread holds it, of one that has a word of ours.
+/// Whether the calling thread holds the mutex, which is not a priority-inheriting one.
 fn is_owned(mutex: &RawPosixMutex) -> bool {
     mutex.state().is_locked() && mutex.data.load(Ordering::Relaxed) & OWNER == tid()
 }
 
-/// Whether the calling thread holds it, and could once more.
+/// Whether the calling thread holds the mutex and may lock it again.
 pub(super) fn is_recursively_mine(mutex: &RawPosixMutex) -> bool {
     let traits = traits(mutex);
     traits & SPECIAL != 0
@@ -103,7 +104,7 @@ pub(super) fn is_recursively_mine(mutex: &RawPosixMutex) -> bool {
         && is_mine(mutex)
 }
 
-/// What comes of a lock by its owner; `None` if the caller is not.
+/// The result of another lock by the owner; `None` if the caller is not the owner.
 pub(super) fn lock_again(mutex: &RawPosixMutex) -> Option<Result<(), LockError>> {
     if traits(mutex) & DESTROYED == DESTROYED {
         return Some(Err(LockError::Invalid));
@@ -111,7 +112,7 @@ pub(super) fn lock_again(mutex: &RawPosixMutex) -> Option<Result<(), LockError>>
     is_mine(mutex).then(|| add_level(mutex))
 }
 
-/// The owner locks it.
+/// Locks it once more, by the owner.
 #[inline]
 fn add_level(mutex: &RawPosixMutex) -> Result<(), LockError> {
     let state = mutex.state();
@@ -121,18 +122,18 @@ fn add_level(mutex: &RawPosixMutex) -> Result<(), LockError> {
     if state.levels() == MOST_LEVELS {
         return Err(LockError::TooMany);
     }
-    // Relaxed: only the owner counts, and it holds the lock already.
+    // Relaxed: only the owner counts levels, and it already holds the lock.
     mutex.word.fetch_add(ONE_LEVEL, Ordering::Relaxed);
     Ok(())
 }
 
-/// The calling thread has taken the word.
+/// Records the calling thread, which has taken the word, as the owner.
 fn own(mutex: &RawPosixMutex) {
     let data = mutex.data.load(Ordering::Relaxed);
     mutex.data.store(data & !OWNER | tid(), Ordering::Relaxed);
 }
 
-/// The calling thread has taken the word, of one that may keep its owner.
+/// Records the calling thread, which has taken the word, as the owner if the mutex keeps one.
 pub(super) fn own_if_special(mutex: &RawPosixMutex) {
     if mutex.state().is_special() && !is_pi(mutex) {
         own(mutex);
@@ -146,7 +147,8 @@ pub(super) fn lock(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result
             false => take(mutex, deadline),
         };
     };
-    // The kernel sees to it that an owner does not wait for itself, unless it may lock it again.
+    // The kernel keeps an owner from waiting for itself. A recursive mutex is handled here, since
+    // its owner may lock it again.
     if traits(mutex) & RECURSIVE != 0 {
         if let Some(result) = lock_again(mutex) {
             return result;
@@ -158,7 +160,7 @@ pub(super) fn lock(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result
     }
 }
 
-/// Takes one that has a word of ours, and that the caller does not hold.
+/// Takes a mutex that is not priority-inheriting and that the caller does not hold.
 fn take(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result<(), LockError> {
     let state = mutex.state();
     if state.0 & DESTROYED == DESTROYED {
@@ -184,7 +186,7 @@ fn take(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result<(), LockEr
 
 pub(super) fn try_lock(mutex: &RawPosixMutex) -> Result<(), LockError> {
     match lock_again(mutex) {
-        // POSIX: what is locked is busy, also for its owner.
+        // POSIX: a locked mutex is busy, also for its owner.
         Some(Err(LockError::Deadlock)) => return Err(LockError::Busy),
         Some(result) => return result,
         None => {}
@@ -223,14 +225,14 @@ pub(super) fn unlock(mutex: &RawPosixMutex, then: Then) -> Result<(), LockError>
     Ok(())
 }
 
-/// One of our words that keeps an owner, free, and nobody waits.
+/// Whether this is the word of a free private mutex without waiters that keeps an owner in `data`.
 fn is_free_and_ours(state: u32) -> bool {
     const RECURSIVE_AND_FREE: u32 = SPECIAL | RECURSIVE;
     const CHECKING_AND_FREE: u32 = SPECIAL | CHECKS;
     matches!(state, RECURSIVE_AND_FREE | CHECKING_AND_FREE)
 }
 
-/// Private, and not destroyed.
+/// Whether this is the word of a private mutex that keeps an owner in `data` and is not destroyed.
 fn keeps_an_owner_in_our_word(state: u32) -> bool {
     state & (SPECIAL | PI | SHARED) == SPECIAL && state & DESTROYED != DESTROYED
 }
@@ -241,7 +243,8 @@ fn wait_for_kernel_word(
     scope: Scope,
     deadline: Option<&Deadline>,
 ) -> Result<(), LockError> {
-    // Robust mutexes tell that an owner died. For this one it is as if that owner had unlocked it.
+    // A robust mutex reports that an owner died. For this one it is as if that owner had unlocked
+    // it.
     let _acquired = pi::lock_contended(word, scope, deadline).map_err(why_not_locked)?;
     Ok(())
 }
@@ -263,15 +266,15 @@ fn lock_kernel_word(
 #[inline(never)]
 fn why_not_locked(error: PiError) -> LockError {
     match error {
-        // The owner's number is that of a thread of the kernel by now: the owner has ended.
+        // The owner's number now belongs to a kernel thread: the owner has ended.
         PiError::NotOwner => LockError::OwnerDied,
         error => error.into(),
     }
 }
 
-/// Of a priority-inheriting one that the caller does not hold more than once.
+/// For a priority-inheriting mutex that the caller does not hold more than once.
 impl RawPosixMutex {
-    /// Takes it, waiting until `deadline` at the latest; says whether an owner died.
+    /// Takes the mutex, waiting until `deadline` at the latest. Returns whether an owner died.
     #[inline]
     pub(in crate::lock) fn lock_pi(
         &self,
@@ -281,7 +284,7 @@ impl RawPosixMutex {
         lock_kernel_word(&self.data, scope(self), deadline)
     }
 
-    /// Takes it if that needs no waiting; says whether an owner died.
+    /// Takes the mutex if that needs no waiting. Returns whether an owner died.
     #[inline]
     pub(in crate::lock) fn try_lock_pi(&self) -> Result<Acquired, LockError> {
         debug_assert!(is_pi(self));
@@ -290,12 +293,12 @@ impl RawPosixMutex {
 }
 
 impl RawPosixMutex {
-    /// Takes it if it is recursive, error-checking or priority-inheriting, private and free, whoever
-    /// waits, or the caller's to be locked once more: the part of
-    /// [`lock_checked`](Self::lock_checked) that is most often enough for these. False: nothing has
-    /// been done; it takes the whole call to know more.
+    /// Takes a private recursive, error-checking or priority-inheriting mutex if it is free,
+    /// whether or not threads wait. Also takes a mutex that the caller holds and may lock again.
+    /// This is the part of [`lock_checked`](Self::lock_checked) that is most often enough for these
+    /// mutexes. Returns false if nothing has been done; only the whole call can tell why.
     ///
-    /// For callers, as a `pthread_mutex_lock`, that keep the rest out of line.
+    /// For callers, such as `pthread_mutex_lock`, that keep the rest out of line.
     #[inline]
     pub(crate) fn lock_owned_at_once(&self) -> bool {
         let state = self.state().0;
@@ -315,11 +318,11 @@ impl RawPosixMutex {
         self.lock_owned_otherwise(State(state))
     }
 
-    /// Gives it back if it is such a one and no thread has to be woken, or one level of it: the part
-    /// of [`unlock_checked`](Self::unlock_checked) that is most often enough for these.
+    /// Unlocks such a mutex if no thread has to be woken, or gives one level of it back: the part
+    /// of [`unlock_checked`](Self::unlock_checked) that is most often enough for these mutexes.
     ///
     /// # Safety
-    /// The caller holds it, or it has an owner and can tell.
+    /// The caller holds the mutex, or the mutex keeps an owner and can check it.
     #[inline]
     pub(crate) unsafe fn unlock_owned_at_once(&self) -> GivenBack<'_> {
         let state = self.state().0;
@@ -346,13 +349,13 @@ impl RawPosixMutex {
         }
     }
 
-    /// Takes it past those who wait, or once more.
+    /// Takes the mutex past its waiters, or once more.
     #[inline(never)]
     fn lock_owned_otherwise(&self, state: State) -> bool {
         self.barge_owned(state) || is_recursively_mine(self) && lock_again(self) == Some(Ok(()))
     }
 
-    /// Gives it back past those who wait, or one level of it.
+    /// Unlocks the mutex past its waiters, or gives one level of it back.
     #[inline(never)]
     fn unlock_owned_otherwise(&self, state: State) -> GivenBack<'_> {
         if state.levels() == 0 && keeps_an_owner_in_our_word(state.0) {
@@ -366,8 +369,8 @@ impl RawPosixMutex {
         }
     }
 
-    /// Takes it past those who wait, if it keeps an owner in our word and is free. Returns whether it
-    /// did.
+    /// Takes the mutex past its waiters if it keeps an owner in `data` and is free. Returns whether
+    /// it did.
     fn barge_owned(&self, mut state: State) -> bool {
         while keeps_an_owner_in_our_word(state.0) && state.may_barge() {
             match self.change(state, state.taken(), Ordering::Acquire) {
@@ -381,7 +384,7 @@ impl RawPosixMutex {
         false
     }
 
-    /// Gives back what the caller holds once, if no waiter has to be woken.
+    /// Unlocks a mutex that the caller holds once, if no waiter has to be woken.
     fn release_owned_to_the_awake(&self, state: State) -> GivenBack<'_> {
         let must_wake = state.has_parked() && !state.has_successor();
         if must_wake || !is_owned(self) {
@@ -395,11 +398,12 @@ impl RawPosixMutex {
         }
     }
 
-    /// Makes every later use of it fail with [`LockError::Invalid`], where that can be seen: nothing needs to be done to
-    /// free a mutex. (POSIX: `pthread_mutex_destroy`.)
+    /// Destroys the mutex: later uses return [`LockError::Invalid`], where that can be detected. A
+    /// mutex may be freed without this call. (POSIX: `pthread_mutex_destroy`.)
     ///
     /// # Errors
-    /// [`LockError::Busy`] if somebody holds it or waits for it, [`LockError::Invalid`] if it is destroyed already.
+    /// [`LockError::Busy`] if a thread holds the mutex or waits for it, [`LockError::Invalid`] if
+    /// it is already destroyed.
     pub fn destroy(&self) -> Result<(), LockError> {
         let state = self.state();
         if state.is_special() {
@@ -410,7 +414,7 @@ impl RawPosixMutex {
                 return Err(LockError::Busy);
             }
         }
-        // One that is free and that nobody waits for has nothing but its traits.
+        // The word of a free mutex without waiters has only the traits set.
         let free = if state.is_special() { traits(self) } else { 0 };
         let free_to_destroyed = || {
             self.word
@@ -419,8 +423,8 @@ impl RawPosixMutex {
                 .map_err(|_| LockError::Busy)
         };
         free_to_destroyed().or_else(|busy| {
-            // Or it has a sign of somebody who is gone (given up, killed, left in the parent of this process), which
-            // the next unlock clears.
+            // Or the word still shows a waiter that is gone: it gave up, was killed, or stayed in
+            // the parent of this process. The next unlock clears that.
             self.try_lock_checked().map_err(|_| busy)?;
             self.unlock_slow()?;
             free_to_destroyed()
@@ -452,9 +456,9 @@ mod tests {
         PosixMutexOptions::new().kind(Kind::Recursive).build_raw()
     }
 
-    /// Else nothing is done.
+    /// Returns whether the mutex was given back; if not, nothing has been done.
     fn is_given_back(mutex: &RawPosixMutex) -> bool {
-        // SAFETY: it keeps its owner, and can tell whether that is the caller.
+        // SAFETY: the mutex keeps its owner, and can check whether that is the caller.
         match unsafe { mutex.unlock_owned_at_once() } {
             GivenBack::Yes => true,
             GivenBack::No => false,
@@ -462,7 +466,7 @@ mod tests {
         }
     }
 
-    /// Past a successor that is awake, and others that are parked.
+    /// Past a successor that is awake, and other threads that are parked.
     #[test]
     fn an_owner_comes_and_goes_past_those_who_wait() {
         let mutex = recursive();

@@ -1,11 +1,13 @@
-//! What the adaptive flavour stands for in this process.
+//! The default-flavour override: how adaptive mutexes of this process wait.
 //!
-//! Mutexes that nobody chose a flavour for are adaptive: eight zero bytes are one, so a drop-in for other locks, whose static
-//! initialisers are zeros, cannot write anything else into them. Who wants all of these to wait in another way says so here.
+//! A mutex without a chosen flavour is adaptive, and eight zero bytes are such a mutex. So a
+//! drop-in for other locks, whose static initialisers are zeros, cannot select another flavour in
+//! them. This file lets a process make all of these mutexes wait in another way.
 //!
-//! It is asked on contended paths only, each time anew. The three flavours work on the same word and may meet on one mutex
-//! (they do for a moment if this is set while a mutex is in use): an unlock of any of them serves successor, reservation and parked
-//! waiters as it finds them, and a waiter goes on as what it was woken as.
+//! The setting is read on contended paths only, each time again. The three flavours work on the
+//! same word and may meet on one mutex. (They do for a moment if the setting changes while a mutex
+//! is in use.) An unlock of any flavour serves the successor, the reservation and the parked
+//! waiters as it finds them, and a waiter continues in the role that it was woken in.
 
 use super::{LockError, PosixFlavour};
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -13,13 +15,16 @@ use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 static STANDS_FOR: AtomicU8 = AtomicU8::new(0);
 
 impl PosixFlavour {
-    /// Has all mutexes of the adaptive flavour in this process, which is the one that they have unless told otherwise, wait as those of
-    /// this flavour do; [`Adaptive`](Self::Adaptive) takes that back. Best called before the first lock.
+    /// Makes all adaptive mutexes of this process wait like mutexes of this flavour. Adaptive is
+    /// the flavour of every mutex for which no other was chosen. [`Adaptive`](Self::Adaptive) ends
+    /// the override. Best called before the first lock.
     ///
-    /// Meant for programs that try out a flavour without being rebuilt (`WAITWORD_MUTEX` of the pthread drop-in).
+    /// For programs that try a flavour without being rebuilt (`WAITWORD_MUTEX` of the pthread
+    /// drop-in).
     ///
     /// # Errors
-    /// [`LockError::Invalid`] for [`PriorityInheriting`](Self::PriorityInheriting): such a mutex is made of other words.
+    /// [`LockError::Invalid`] for [`PriorityInheriting`](Self::PriorityInheriting): such a mutex
+    /// has different words.
     pub(crate) fn stand_in_for_adaptive(self) -> Result<(), LockError> {
         if self == Self::PriorityInheriting {
             return Err(LockError::Invalid);
@@ -28,11 +33,11 @@ impl PosixFlavour {
         Ok(())
     }
 
-    /// What it stands for: itself, but for the adaptive one.
+    /// This flavour, or for the adaptive one its override.
     #[inline]
     pub(super) fn or_stand_in(self) -> Self {
         match self {
-            // Relaxed: each answer is right.
+            // Relaxed: every value is a correct answer.
             Self::Adaptive if !cfg!(loom) => Self::from_bits(STANDS_FOR.load(Relaxed).into()),
             chosen => chosen,
         }
@@ -46,7 +51,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     use std::time::{Duration, Instant};
 
-    /// The setting is the process's, so all of it is one test.
+    /// The setting belongs to the process, so this is one test.
     #[test]
     fn an_adaptive_mutex_waits_as_it_is_told_and_a_change_loses_nobody() {
         static MUTEX: RawPosixMutex = RawPosixMutex::new();

@@ -1,74 +1,100 @@
-//! The throughput-optimized and the adaptive mutex, once there is contention: the protocol. (Waiman
-//! Long's TO futexes, 2016: lock stealing, one optimistic spinner, hand-off after a bounded wait.)
+//! The throughput-optimized and the adaptive mutex under contention: the protocol. (Waiman Long's
+//! TO futexes, 2016: lock stealing, one optimistic spinner, hand-off after a bounded wait.)
 //!
 //! # Why
 //!
-//! A lock is used most when a thread that is running takes it again and again: nothing moves between CPUs, nobody is
-//! woken. It is used least when it is handed to a thread that sleeps: then nobody has it for as long as a wake-up
-//! takes. So a running thread may take a free lock past all who wait (*barging*), and what must be bounded is for how
-//! long. What is bounded here is the time of one waiter, the **successor**.
+//! A lock has its highest throughput when a running thread takes it again and again: no cache line
+//! moves between CPUs and no thread is woken. Throughput is lowest when the lock is handed to a
+//! sleeping thread: the lock is idle for as long as the wake-up takes. So a running thread may take
+//! a free lock past all waiters (*barging*), and the time for which other threads may do so must be
+//! bounded. The protocol bounds it for one waiter at a time, the **successor** (nsync's designated
+//! waker).
 //!
 //! # Waiters
 //!
-//! A waiter first stays awake: `policy.rs` says how, for how long, and why. While it does, it may
-//! take the lock like any thread that comes. Then it parks.
+//! A waiter first stays awake: `policy.rs` defines how, for how long, and why. While awake, it may
+//! take the lock like any newcomer. Then it parks.
 //!
-//! At most one of the waiters that are awake is the **successor**, whose number stands in the word.
-//! While there is a successor, unlocks wake nobody: it will take the lock, or see to it that another
-//! one wakes up. A waiter becomes the successor as an unlock wakes it; or by itself, if there is none.
-//! If others take the lock past the successor for as long as it stays awake, it has the lock reserved
-//! (HANDOFF): the next unlock leaves it to the successor. A hand-over to a thread that is awake costs
-//! what it costs to move two cache lines. If the holder keeps the lock for as long, the successor parks:
-//! in front of all others if it was woken, else behind them. Where a second CPU would not help, the successor
-//! naps before it has the lock reserved (`monopoly.rs`, `nap.rs`).
+//! At most one of the awake waiters is the **successor**, whose number is in the word. While there
+//! is a successor, unlocks wake no thread: the successor will take the lock, or make sure that
+//! another waiter wakes up. A waiter becomes the successor when an unlock wakes it, or by itself if
+//! there is none. Then:
 //!
-//! "In front" is in front of those of the same priority: a real-time thread that waits comes before
-//! all of this, and a successor of a lower priority does not count (`real_time.rs`).
+//! * If other threads take the lock past the successor for as long as it stays awake, it reserves
+//!   the lock (HANDOFF): the next unlock leaves the lock to the successor. A hand-off to an awake
+//!   thread costs the transfer of two cache lines.
+//! * If the holder keeps the lock for that long, the successor parks: at the front of the queue if
+//!   it was woken, at the back if not.
+//! * Where a second CPU would not help, the successor naps before it reserves the lock
+//!   (`monopoly.rs`, `nap.rs`).
 //!
-//! A waiter that would become the successor while others are parked, one of which has waited for a
-//! while, **steps aside** now and then: it parks in that one's place and wakes it as the successor. That
-//! wake-up takes place on the CPU of a thread that has nothing better to do, while the holder works
-//! on; and it is what makes all threads take turns.
+//! "At the front" means in front of waiters of the same priority. A waiting real-time thread comes
+//! before all of this, and a successor of a lower priority does not count (`real_time.rs`).
 //!
-//! A thread that was signalled at a condvar wakes up as no successor, unless it is one of a chain, or there
-//! is one CPU only (`extras.rs`): the next signal wakes the next thread, whether or not this one runs yet. If it
-//! were the successor, all who are signalled would come one by one, each after a switch.
+//! From time to time, a waiter that would become the successor instead **yields its place** to a
+//! parked waiter that has waited for a while (`step_aside`): it parks in that waiter's place and
+//! wakes it as the successor. That wake-up runs on the CPU of a thread that has nothing better to
+//! do, while the holder works on. It is also what makes all threads take turns.
+//!
+//! A thread that was signalled at a condvar does not wake up as the successor, unless it is one of
+//! a chain or there is only one CPU (`extras.rs`). So the next signal wakes the next thread,
+//! whether or not this one runs yet. If it were the successor, all signalled threads would run one
+//! by one, each after a context switch.
 //!
 //! ```text
-//!   CPU 0   A holds it, again and again ........| B is woken, successor, stays awake | B holds it ...
-//!   CPU 1   C waits awake, successor | C holds it ...................................| D is woken, successor ...
-//!                               ▲               ▲
-//!                               C had it        A comes again, finds no successor, and parks in B's place
-//!                               reserved
+//!   CPU 0   A holds it, again and again | A comes again | B is woken, successor | B holds it ..
+//!   CPU 1   C is awake, successor       | C holds it ...........................| D is woken ..
+//!                                       ▲               ▲
+//!                           C had reserved it           A finds no successor,
+//!                                                       parks in B's place and wakes B
 //! ```
 //!
-//! # Who wakes the parked
+//! # What wakes a parked waiter
 //!
-//! | event | there is a successor | there is none |
-//! |-------|------------------|---------------|
-//! | unlock, somebody parked | nobody; if it is late, the oldest that came to the mutex itself (`late_successor.rs`); if it may nap and the thread goes to wait for a condvar, one as if there were none, but not as successor | the oldest, as successor; if it is IMPATIENT or a real-time thread, it is handed the lock itself |
-//! | a waiter has stayed awake for long enough | it parks | it becomes the successor, or steps aside for one that it wakes as the successor |
-//! | the successor takes the lock | | its unlock, or who comes meanwhile |
-//! | a waiter parks | if the lock is held, or reserved for the successor: the unlock, or the successor | only while the lock is held: the unlock |
-//! | the successor's deadline passes | it wakes the oldest as successor | |
+//! ```text
+//!   event                  there is a successor             there is no successor
+//!   ─────                  ────────────────────             ─────────────────────
+//!   unlock, threads are    wakes none; two exceptions       wakes the oldest as successor; an
+//!   parked                 below                            IMPATIENT or real-time waiter is
+//!                                                           handed the lock itself
+//!   a waiter has been      it parks                         it becomes the successor, or wakes
+//!   awake long enough                                       one as successor and parks in its
+//!                                                           place
+//!   the successor takes    —                                its unlock wakes, or a newcomer
+//!   the lock                                                becomes the successor
+//!   a waiter parks         only if the lock is held (the    only if the lock is held (the
+//!                          unlock wakes it) or reserved     unlock wakes it)
+//!                          (the successor does)
+//!   the successor's        it wakes the oldest as
+//!   deadline passes        successor
+//! ```
 //!
-//! An unlock by a thread that begins to wait for a condvar passes over those that come from the same
-//! one, if another waits (`unlock.rs`).
+//! The two exceptions:
+//!
+//! * If the successor is late, the unlock wakes the oldest waiter that came to the mutex itself
+//!   (`late_successor.rs`).
+//! * If the successor may nap and the unlocking thread is about to wait for a condvar, the unlock
+//!   wakes a waiter as if there were no successor, but not as the successor.
+//!
+//! An unlock by a thread that is about to wait for a condvar passes over waiters that come from the
+//! same condvar, if another waiter is parked (`unlock.rs`).
 //!
 //! # Invariants
 //!
-//! 1. If somebody is parked and the lock is free, there is a successor, or the unlock that freed it is about to wake one, or a waiter was woken
-//!    that will take the lock or find it held.
-//! 2. The successor's number in the word stands for exactly one thread, which alone removes it. (With real-time threads, for a thread
-//!    that is awake or others will be; `real_time.rs` says why that is enough.)
+//! 1. If a waiter is parked and the lock is free, then there is a successor, or the unlock that
+//!    freed the lock is about to wake one, or a woken waiter will take the lock or find it held.
+//! 2. The successor's number in the word stands for exactly one thread, and only that thread
+//!    removes it. (With real-time threads it means that a waiter is awake, or that others will be
+//!    woken; `real_time.rs` explains why that is enough.)
 //! 3. PARKED is set and cleared under the bucket's lock.
-//! 4. An unlock's last access to the word is the one that releases it; with somebody to wake, under
-//!    the bucket's lock.
+//! 4. An unlock's last access to the word is the one that releases the lock. If there is a thread
+//!    to wake, that access happens under the bucket's lock.
 //!
 //! # Orderings
 //!
-//! Taking: Acquire, releasing: Release. Setting PARKED is Release and what reads it in an unlock Acquire only so that the
-//! table that the waiter stands in is found. All other changes of the word are Relaxed: they order nothing.
+//! Taking the lock is Acquire, releasing it is Release. Setting PARKED is Release, and the read of
+//! PARKED in an unlock is Acquire, only so that the unlock finds the table that the waiter is
+//! queued in. All other changes of the word are Relaxed: they order nothing.
 
 use super::nap::{self, SAMPLE_EVERY, is_monopolized};
 use super::policy::{Newcomer, Policy, ROTATE_EVERY, Seen, Successor};
@@ -83,10 +109,12 @@ use crate::private::{Choice, waiter_table};
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
 
-/// A waiter that has been woken in vain for so many nanoseconds is handed the lock. (From its first wake-up on: with
-/// many waiters all have waited long, and to hand the lock to each of them would leave nobody who uses it twice.)
+/// A waiter that has not got the lock this many nanoseconds after it first became the successor is
+/// handed the lock. (The time does not start at its arrival. With many waiters all have waited
+/// long, and if each were handed the lock, no thread would use it twice.) A real-time thread: this
+/// long after its arrival, once it has parked.
 const IMPATIENT_AFTER: u64 = 1_000_000;
-/// Others step aside for a waiter that has waited this many microseconds.
+/// A waiter that has waited this many microseconds may take the place of a newer one.
 const STEP_ASIDE_AFTER: u64 = 30;
 
 enum Role {
@@ -99,31 +127,31 @@ struct Contender<'a> {
     mutex: &'a RawPosixMutex,
     deadline: Option<&'a Deadline>,
     began: Moment,
-    /// When it became the successor for the first time.
+    /// When it first became the successor.
     successor_since: Option<Moment>,
     has_stepped_aside: bool,
-    /// It became the successor by itself, and was not woken as such.
+    /// It became the successor by itself, instead of being woken as such.
     is_self_appointed: bool,
-    /// Since it began to linger, if it does.
+    /// Its policy since it began to linger, if it has.
     stay: Option<Policy>,
     history: &'static LockHistory,
-    /// It was woken as an extra, and has not parked since.
+    /// It was woken as an extra waiter (`extras.rs`) and has not parked since.
     is_extra: bool,
     /// It has parked before.
     has_parked: bool,
-    /// It is a real-time thread, by what was known when it came to park last.
+    /// It was a real-time thread when it last came to park.
     is_real_time: bool,
 }
 
 type Outcome = Result<Option<Role>, LockTimedOut>;
 
-/// It has the lock.
+/// The thread holds the lock.
 const LOCKED: Outcome = Ok(None);
 const NEWCOMER: Outcome = Ok(Some(Role::Newcomer));
 const BECAME_SUCCESSOR: Outcome = Ok(Some(Role::Successor));
 
-/// Takes the lock, as a thread that has found it taken; or as one that was woken with a token from where
-/// a condvar moved it.
+/// Takes the lock, for a thread that has found it taken, or that was woken with this token from the
+/// queue that a condvar moved it to.
 #[cold]
 pub(in crate::lock) fn lock(
     mutex: &RawPosixMutex,
@@ -131,7 +159,7 @@ pub(in crate::lock) fn lock(
     woken_with: Token,
 ) -> Result<(), LockTimedOut> {
     match woken_with {
-        // What most who are woken find.
+        // The usual case for a woken successor.
         SUCCESSOR if try_inherit(mutex) => {
             mutex.note_woken(true);
             return Ok(());
@@ -143,7 +171,7 @@ pub(in crate::lock) fn lock(
     Contender::new(mutex, deadline).go_on(after(Parked::Woken(woken_with)))
 }
 
-/// The same, as an extra.
+/// [`lock`] for a thread that was woken as an extra waiter.
 #[cold]
 pub(in crate::lock) fn lock_as_extra(mutex: &RawPosixMutex) {
     if looks(mutex) {
@@ -156,8 +184,9 @@ pub(in crate::lock) fn lock_as_extra(mutex: &RawPosixMutex) {
     debug_assert!(without_deadline.is_ok());
 }
 
-/// What most waits need: looks for a moment, ever less often, and takes the lock if it is to be had;
-/// whether it has. (Not of a monopolized lock, whose holder it would disturb.)
+/// The first looks, which end most waits: looks at the word at growing intervals, and takes the
+/// lock if it may. Returns whether it did. (Does not look at a monopolized lock: that would disturb
+/// the holder.)
 fn looks(mutex: &RawPosixMutex) -> bool {
     if !spin::is_allowed() || is_monopolized(mutex) {
         return false;
@@ -181,8 +210,8 @@ fn looks(mutex: &RawPosixMutex) -> bool {
     }
 }
 
-/// Whether a waiter may do anything but park at once. (In a model it comes as far as that, and has
-/// nothing to spend.)
+/// Whether a waiter may do anything but park at once. (A model may stay awake, but has no time to
+/// spend on it.)
 fn may_stay_awake() -> bool {
     cfg!(loom) || spin::is_allowed()
 }
@@ -206,13 +235,14 @@ fn try_inherit(mutex: &RawPosixMutex) -> bool {
     false
 }
 
-/// What a parked thread is when it wakes up.
+/// Decides what a parked thread does when it wakes up.
 fn after(parked: Parked) -> Outcome {
     match parked {
         Parked::Woken(HOLDER) => LOCKED,
         Parked::Woken(SUCCESSOR) => BECAME_SUCCESSOR,
         Parked::TimedOut => Err(LockTimedOut),
-        // Also one that was woken as an extra while it waited for the mutex and for no condvar.
+        // This includes a thread that was woken as an extra waiter while it waited for the mutex
+        // and not for a condvar.
         Parked::Woken(_) | Parked::Invalid | Parked::Interrupted => NEWCOMER,
     }
 }
@@ -234,7 +264,7 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// Until it has the lock, or the deadline has passed.
+    /// Continues until the thread has the lock, or until the deadline has passed.
     fn go_on(mut self, mut outcome: Outcome) -> Result<(), LockTimedOut> {
         loop {
             outcome = match outcome? {
@@ -250,7 +280,8 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// It is about to park, and has noted how its stay awake went if that shows anything.
+    /// Records that the thread is about to park. The outcome of its stay awake has been noted
+    /// before, if it is conclusive.
     fn note_parking(&mut self) {
         self.stay = None;
         if core::mem::replace(&mut self.has_parked, true) {
@@ -261,7 +292,7 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// Takes the lock, parks behind the successor, or becomes it.
+    /// As a newcomer: takes the lock, parks behind the successor, or becomes the successor.
     fn come(&mut self) -> Outcome {
         let state = self.mutex.state();
         if state.may_barge() || self.is_real_time && !state.is_locked() {
@@ -279,7 +310,7 @@ impl<'a> Contender<'a> {
             return self.park(|state| !state.may_barge());
         }
         let now = Moment::now().nanoseconds();
-        // The word of one that keeps an owner counts no turns.
+        // The word of a mutex that keeps an owner counts no turns.
         let is_sample_due = !state.is_special() && self.history.is_sample_due(now, SAMPLE_EVERY);
         #[cfg(not(loom))]
         if state.has_successor() && is_sample_due {
@@ -323,7 +354,7 @@ impl<'a> Contender<'a> {
         NEWCOMER
     }
 
-    /// As one who has just become the successor by itself.
+    /// Continues as a thread that has just become the successor by itself.
     fn be_successor(&mut self, now: u64, others_are_parked: bool) -> Outcome {
         self.is_self_appointed = true;
         if others_are_parked && !self.has_stepped_aside && self.history.rotates(now, ROTATE_EVERY) {
@@ -333,7 +364,7 @@ impl<'a> Contender<'a> {
         BECAME_SUCCESSOR
     }
 
-    /// As the successor: naps if the lock is monopolized, and returns whether it has.
+    /// As the successor: naps if the lock is monopolized. Returns whether it did.
     #[cfg(not(loom))]
     fn naps(&mut self) -> bool {
         let began = Moment::now();
@@ -343,7 +374,7 @@ impl<'a> Contender<'a> {
         }
         self.note_parking();
         stats::count(Event::Sleeps);
-        // It is late behind that only.
+        // The successor counts as late only once its nap should have ended.
         let ends = began.later(nap);
         self.mutex.note_successor(ends);
         nap::sleep(self.mutex, nap);
@@ -351,12 +382,13 @@ impl<'a> Contender<'a> {
         true
     }
 
-    /// Whether its deadline has passed, which a park finds out, or a successor that resigns.
+    /// Whether the deadline has passed. The timeout is then returned by the park that follows, or
+    /// by a successor after it resigns.
     fn is_out_of_time(&self) -> bool {
         self.deadline.is_some_and(Deadline::has_passed)
     }
 
-    /// Its stay awake: since it came, or woke up.
+    /// The current stay awake: since the thread came, or since it woke up.
     fn stay(&mut self, now: u64) -> &mut Policy {
         let since = match self.has_parked {
             true => now,
@@ -368,30 +400,30 @@ impl<'a> Contender<'a> {
             .get_or_insert_with(|| Policy::begin(spin::begin(since, stays, adapts)))
     }
 
-    /// Notes how it ended.
+    /// Notes how the stay ended.
     fn note_stay(&mut self, was_worth_while: bool) {
         if let Some(stay) = self.stay.take() {
             spin::end(*stay.spin(), &self.history.stays, was_worth_while);
         }
     }
 
-    /// Leaves the word alone for a moment, and the CPU to others if there are any and it has not
-    /// come to what is `enough`.
+    /// Leaves the word alone for a moment. Then yields the CPU to other threads, if there are any
+    /// and the word has not reached a state that is `enough`.
     fn linger(&mut self, now: u64, enough: impl Fn(State) -> bool) {
         let mutex = self.mutex;
         self.stay(now)
             .linger(|spin| spin::linger(spin, now, || enough(mutex.state())));
     }
 
-    /// As what it parks.
+    /// The waiter to park as.
     fn waiter(&mut self) -> Waiter {
         let waiter = Waiter::since(self.began);
         self.is_real_time = waiter.is_real_time();
         waiter
     }
 
-    /// Parks behind the others, if it must: only while there is a successor, or an unlock will look at the
-    /// queue.
+    /// Parks behind the others, if it `must`: only while there is a successor, or while an unlock
+    /// is certain to look at the queue.
     fn park(&mut self, must: impl Fn(State) -> bool) -> Outcome {
         let waiter = self.waiter();
         if waiter.is_real_time() {
@@ -429,8 +461,8 @@ impl<'a> Contender<'a> {
         park(waiter_table(), mutex.key(), entry, until, announce, left)
     }
 
-    /// As the successor: parks in the place of one who has waited longer and is the successor from now on. Most of all one
-    /// who ran here, where a CPU is about to become free.
+    /// As the successor: parks in the place of a waiter that has waited longer, and makes it the
+    /// successor. Prefers one that last ran on this CPU, which is about to become free.
     #[cold]
     fn step_aside(&mut self) -> Outcome {
         self.has_stepped_aside = true;
@@ -451,7 +483,7 @@ impl<'a> Contender<'a> {
                 // It came meanwhile, and waits for the unlock.
                 return Choice::Stop;
             }
-            // Another CPU than its last one is about to become free.
+            // The CPU that is about to become free is not the one that it last ran on.
             if !waiter.ran_here() && waited < PASSED_OVER_FOR {
                 return Choice::Pass;
             }
@@ -471,7 +503,7 @@ impl<'a> Contender<'a> {
         match parked {
             Parked::Invalid | Parked::Interrupted => BECAME_SUCCESSOR,
             parked => {
-                // What it stayed awake for before it slept is over.
+                // The stay awake before the sleep is over.
                 self.stay = None;
                 self.has_parked = true;
                 self.is_self_appointed = false;
@@ -497,7 +529,7 @@ impl<'a> Contender<'a> {
             false => self.park_as_successor(waiter),
         };
         match parked {
-            // It has become free: still the successor.
+            // The lock has become free: this thread is still the successor.
             Parked::Invalid | Parked::Interrupted => BECAME_SUCCESSOR,
             parked => {
                 self.is_self_appointed = false;
@@ -506,7 +538,8 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// In front of those who have not waited as long; behind them if it has just come.
+    /// Parks in front of waiters that have not waited as long, or behind them if it has only just
+    /// come.
     #[inline(always)]
     fn park_as_successor(&mut self, waiter: Waiter) -> Parked {
         self.note_parking();
@@ -526,8 +559,8 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// As the successor: stays awake until it has the lock, or that is not worth while; whether it has
-    /// it.
+    /// As the successor: stays awake until it has the lock, or until staying awake is no longer
+    /// worth while. Returns whether it has the lock.
     fn compete(&mut self) -> bool {
         let is_taken = try_inherit(self.mutex) || may_stay_awake() && self.outlast();
         self.note_stay(is_taken);
@@ -567,7 +600,7 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// As the successor, who goes without the lock: somebody else must be it.
+    /// As the successor: gives up without the lock. If threads are parked, wakes another successor.
     fn resign(&self) {
         let mut state = self.mutex.state();
         while !state.has_parked() || state.is_urgent() {
@@ -582,7 +615,7 @@ impl<'a> Contender<'a> {
         parking::unpark_one(
             waiter_table(),
             self.mutex.key(),
-            // If a real-time thread has parked meanwhile, this is the successor no longer.
+            // If a real-time thread has parked meanwhile, this thread is no longer the successor.
             |first| !Waiter(first).is_real_time(),
             |woken, others_wait| {
                 self.mutex.set(|state| {

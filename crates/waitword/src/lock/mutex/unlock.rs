@@ -1,25 +1,26 @@
-//! An unlock that must wake a waiter: which one it wakes, and whether that one becomes the successor.
-//! (`throughput.rs` says when an unlock must.)
+//! An unlock that must wake a waiter: which waiter it wakes, and whether that one becomes the
+//! successor. (`throughput.rs` defines when an unlock must.)
 //!
-//! A thread that unlocks to wait for a condvar has found its condition false. So it wakes, if it can, a
-//! waiter that did not come from there: after a broadcast, all who wait for the same condition stand in
-//! the mutex's queue, and would wait again one after the other.
+//! A thread that unlocks to wait for a condvar has found its condition false. So it prefers to wake
+//! a waiter that did not come from the same condvar. After a broadcast, all threads that wait for
+//! the same condition are in the mutex's queue, and would wait again one after the other.
 //!
 //! ```text
-//!   4 producers (P), 4 consumers (C), room for 1           queue of the mutex, its first on the left
+//!   4 producers (P), 4 consumers (C), room for 1            the mutex's queue, first on the left
 //!   C1 takes the item, broadcasts "room"                    P1 P2 P3 P4
 //!   C1 waits for an item, wakes P1; P1 puts one,
 //!      broadcasts "item"                                    P2 P3 P4 C1 C2 C3 C4
-//!   P1 waits for room:  the oldest is woken                 P2, P3 and P4 wait again; then C1 runs
-//!                       another than from "room" is         C1 runs
+//!   P1 waits for room.  If it wakes the oldest:             P2, P3 and P4 wait again; then C1 runs
+//!                       if it skips those from "room":      C1 runs
 //! ```
 //!
-//! It does so past a successor that naps, too (`monopoly.rs`). That successor leaves the lock to a holder that
-//! takes it again and again. This holder does not, and the threads that would take it are parked.
+//! It also does so past a successor that naps (`monopoly.rs`). That successor leaves the lock to a
+//! holder that takes it again and again. This holder does not, and the threads that would take the
+//! lock are parked.
 //!
 //! ```text
-//!   CPU 0   P puts items until there is no room | waits, wakes C | C takes one, signals P, takes the next ...
-//!   CPU 1   B samples, naps .........................................................| has it reserved
+//!   CPU 0   P fills the queue | waits, wakes C | C takes one, signals P, takes the next ....
+//!   CPU 1   B samples, naps ................................................| B reserves it
 //! ```
 
 use super::waiter::{EXTRA, HOLDER, LOOK_THROUGH, Moment, PASSED_OVER_FOR, SUCCESSOR, Waiter};
@@ -29,8 +30,8 @@ use crate::futex::parking::{self, Tokens};
 use crate::private::{Choice, Unparked, waiter_table};
 use crate::stats::{self, Event};
 
-/// Releases the lock, whose word says PARKED and names no successor, or one that naps, and wakes a waiter,
-/// and perhaps some extras.
+/// Releases the lock, and wakes a waiter and possibly some extra waiters. The word has PARKED set,
+/// and no successor or one that naps.
 #[cold]
 pub(super) fn unlock_and_wake(mutex: &RawPosixMutex, then: Then) {
     if real_time::unlock(mutex) {
@@ -49,7 +50,7 @@ pub(super) fn unlock_and_wake(mutex: &RawPosixMutex, then: Then) {
         Then::Sleep(condvar) => {
             !waiter.is_from(condvar) || waiter.waited_until(Moment::now()) > PASSED_OVER_FOR
         }
-        // A waiter that ran here would have to wait for the caller.
+        // A waiter that last ran on this CPU would have to wait for the caller.
         _ => is_extra || !waiter.ran_here(),
     };
     if !unlock_and_wake_one_of(mutex, suits, extras_beside) {
@@ -57,8 +58,8 @@ pub(super) fn unlock_and_wake(mutex: &RawPosixMutex, then: Then) {
     }
 }
 
-/// Releases the lock, whose successor is late, and wakes another waiter beside it: the oldest of those
-/// that came to the mutex itself. (One that a signal has moved here most likely has to wait for the
+/// Releases the lock, whose successor is late, and also wakes another waiter: the oldest one that
+/// came to the mutex itself. (A waiter that a signal has moved here most likely has to wait for the
 /// next signal.)
 #[cold]
 pub(super) fn unlock_past_late_successor(mutex: &RawPosixMutex) {
@@ -71,9 +72,9 @@ pub(super) fn unlock_past_late_successor(mutex: &RawPosixMutex) {
     }
 }
 
-/// Releases the lock and wakes the oldest of the waiters that `suits`, or one that is impatient or a
-/// real-time thread, and as many extras behind it as `extras_beside` says. Returns false, and does
-/// nothing, if there are waiters and none suits.
+/// Releases the lock and wakes the oldest waiter that `suits`, is impatient, or is a real-time
+/// thread. Also wakes as many extra waiters behind it as `extras_beside` returns. If there are
+/// waiters and none suits, does nothing and returns false.
 fn unlock_and_wake_one_of(
     mutex: &RawPosixMutex,
     suits: impl Fn(Waiter, bool) -> bool,
@@ -112,7 +113,7 @@ fn unlock_and_wake_one_of(
             return Tokens::from(0);
         }
         if let Some(found) = found.get().filter(|found| found.is_real_time()) {
-            // It has just come.
+            // The real-time thread has only just come.
             return Tokens::from(real_time::release_to(mutex, found, 0, unparked.more));
         }
         let impatient = found.get().is_some_and(Waiter::is_impatient);
@@ -147,9 +148,9 @@ fn unlock_and_wake_one_of(
 }
 
 /// Releases the lock to one of its waiters: to the successor if there is one, else to the real-time
-/// thread of the highest priority, else to the oldest waiter. The last two are handed the lock. (The
-/// oldest is not always the first in the queue: a successor that parks does so in front, even if it came
-/// last.)
+/// thread of the highest priority, else to the waiter that has waited longest. The last two are
+/// handed the lock. (The oldest is not always the first in the queue: a successor that parks does
+/// so at the front, even if it came last.)
 #[cold]
 pub(super) fn unlock_fairly(mutex: &RawPosixMutex) {
     let mut state = mutex.state();
@@ -170,7 +171,7 @@ pub(super) fn unlock_fairly(mutex: &RawPosixMutex) {
     let now = Moment::now();
     let was_real_time = core::cell::Cell::new(false);
     let rank = |kind| match Waiter(kind) {
-        // The first of these is the highest of them: the queue is in their order.
+        // The first real-time thread has the highest priority: the queue is in that order.
         waiter if waiter.is_real_time() => {
             was_real_time.set(true);
             u64::MAX
@@ -212,8 +213,9 @@ mod tests {
     use std::thread::{sleep, yield_now};
     use std::time::Duration;
 
-    /// Two threads wait, each for a condvar of its own, and are signalled one after the other; the mutex is
-    /// given back so much later by a thread that waits for the first. The order in which they have it.
+    /// Two threads wait, each for a condvar of its own, and are signalled one after the other.
+    /// After `pause`, a thread that waits for the first condvar gives the mutex back. Returns the
+    /// order in which the two threads get it.
     fn order_after(pause: Duration) -> Vec<usize> {
         let (mutex, condvars) = (RawPosixMutex::new(), [RawCondvar::new(), RawCondvar::new()]);
         let order = Mutex::new(vec![]);
@@ -222,10 +224,10 @@ mod tests {
                 let (mutex, order) = (&mutex, &order);
                 threads.spawn(move || {
                     mutex.lock();
-                    // SAFETY: the mutex is held, and all wait with this one.
+                    // SAFETY: the mutex is held, and every waiter uses this mutex.
                     unsafe { condvar.wait(mutex, None) }.unwrap();
                     order.lock().unwrap().push(number);
-                    // SAFETY: it is held.
+                    // SAFETY: the mutex is held.
                     unsafe { mutex.unlock() };
                 });
             }
@@ -245,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_waits_passes_over_those_who_come_from_the_same_condvar_for_a_while() {
-        // On a busy machine it may take longer than that, at times.
+        // On a loaded machine it may sometimes take longer than that.
         let orders = (0..100).map(|_| order_after(Duration::ZERO));
         assert!(orders.into_iter().any(|order| order == [1, 0]));
         let long = Duration::from_micros(2 * PASSED_OVER_FOR);

@@ -1,8 +1,10 @@
-//! The wait-wake mutex: a thread that finds it taken sleeps at once, an unlock wakes the oldest, and a
-//! thread that runs may take it first (Drepper's second mutex, and what `pthread_mutex_lock` does today).
+//! The wait-wake mutex: a thread that finds it taken sleeps at once, an unlock wakes the oldest
+//! waiter, and a running thread may take the lock first. (Drepper's second mutex, and what
+//! `pthread_mutex_lock` does today.)
 //!
-//! For sections that sleep or are long, and where every CPU has other work. A thread may wait without bound while
-//! others take the lock past it. Word and parking are those of `throughput.rs`, without a successor.
+//! For sections that sleep or are long, and for loads where every CPU has other work. A thread may
+//! wait without bound while others take the lock past it. The word and the parking are those of
+//! `throughput.rs`, without a successor.
 
 use super::throughput;
 use super::waiter::{HOLDER, SUCCESSOR};
@@ -14,7 +16,7 @@ use crate::private::waiter_table;
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
 
-/// Takes the lock, as a thread that has found it taken.
+/// Takes the lock, for a thread that has found it taken.
 #[cold]
 pub(super) fn lock(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result<(), LockTimedOut> {
     let began = Moment::now();
@@ -53,7 +55,8 @@ pub(super) fn lock(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result
         );
         match parked {
             Parked::Woken(HOLDER) => return Ok(()),
-            // By an unlock of another flavour (`stand_in.rs`): the word says that there is a successor, and that is this thread.
+            // Woken by an unlock of another flavour (`stand_in.rs`): the word records a successor,
+            // and that is this thread.
             Parked::Woken(SUCCESSOR) => return throughput::lock(mutex, deadline, SUCCESSOR),
             Parked::TimedOut => return Err(LockTimedOut),
             Parked::Woken(_) | Parked::Invalid | Parked::Interrupted => {}
@@ -61,7 +64,8 @@ pub(super) fn lock(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result
     }
 }
 
-/// Releases the lock and wakes the oldest; a real-time thread is handed it (`real_time.rs`).
+/// Releases the lock and wakes the oldest waiter; a real-time thread is handed the lock
+/// (`real_time.rs`).
 #[cold]
 pub(super) fn unlock_and_wake(mutex: &RawPosixMutex) {
     if real_time::unlock(mutex) {

@@ -1,29 +1,30 @@
-//! What a parked waiter tells those who may wake it: the `kind` that it is parked with.
+//! What a parked waiter tells the threads that may wake it: the `kind` that it parks with.
 //!
 //! | bits  | meaning |
 //! |-------|---------|
 //! | 0     | always set |
-//! | 1     | IMPATIENT: has waited so long that the lock is to be handed to it |
+//! | 1     | IMPATIENT: it has waited so long that the lock is to be handed to it |
 //! | 2-8   | its real-time priority (`real_time.rs`); 0 for all other threads |
-//! | 9-24  | one more than the CPU that it last ran on; 0 if that is not known |
-//! | 25-30 | which condvar it came from ([`FromCondvar`]); 0 if it came to the mutex itself |
+//! | 9-24  | one more than the CPU that it last ran on; 0 if unknown |
+//! | 25-30 | the condvar that it came from ([`FromCondvar`]); 0 if it came to the mutex itself |
 //! | 31-63 | when it began to wait, in microseconds, modulo 2^33 |
 
 use crate::futex::parking::{Entry, Token};
 use crate::oncpu;
 use crate::sys::sched;
 
-/// What a waiter is woken with; `parking`'s 0 is "look again".
+/// The woken waiter is the successor. (These tokens are sent with a wake-up; 0, from `parking`,
+/// means "look again".)
 pub(in crate::lock) const SUCCESSOR: Token = 1;
-/// It holds the lock.
+/// The woken waiter holds the lock.
 pub(in crate::lock) const HOLDER: Token = 2;
-/// Woken beside a successor (`extras.rs`).
+/// The waiter was woken in a batch, beside a successor (`extras.rs`).
 pub(in crate::lock) const EXTRA: Token = 3;
 
-/// How many waiters are looked at for one that suits.
+/// How many waiters a waker examines to find a suitable one.
 pub(super) const LOOK_THROUGH: usize = 16;
 
-/// A waiter that has waited for so many microseconds is not passed over for one that suits better.
+/// A waiter that has waited for this many microseconds is not passed over for a better match.
 pub(super) const PASSED_OVER_FOR: u64 = 20_000;
 
 const WAITER: u64 = 1;
@@ -49,58 +50,58 @@ impl Moment {
         Self(model::now())
     }
 
-    /// By the monotonic clock.
+    /// The time on the monotonic clock.
     #[inline]
     pub(super) fn nanoseconds(self) -> u64 {
         self.0
     }
 
-    /// So many nanoseconds later.
+    /// The time this many nanoseconds later.
     #[cfg(not(loom))]
     pub(super) fn later(self, nanoseconds: u64) -> Self {
         Self(self.0 + nanoseconds)
     }
 
-    /// Nanoseconds from then on.
+    /// The nanoseconds that have passed since.
     #[inline]
     pub(in crate::lock) fn elapsed(self) -> u64 {
         Self::now().0.saturating_sub(self.0)
     }
 }
 
-/// The condvar that a waiter came from, as its bits of a [`Waiter`]: a hash of the address. Two that are
-/// taken for one cost a wake-up that could have been spared.
+/// The condvar that a waiter came from, as its bits of a [`Waiter`]: a hash of the address. If two
+/// condvars collide, the cost is a wake-up that could have been spared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::lock) struct FromCondvar(u64);
 
 impl FromCondvar {
-    /// One whose waiters do not come to the mutex's queue.
+    /// A condvar whose waiters are not moved to the mutex's queue.
     pub(in crate::lock) const ELSEWHERE: Self = Self(0);
 
-    /// The one at this address.
+    /// The condvar at this address.
     #[inline]
     pub(in crate::lock) fn at(address: usize) -> Self {
-        // Fibonacci hashing: condvars that lie side by side differ.
+        // Fibonacci hashing: condvars at adjacent addresses get different values.
         let hash = (address as u64 >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
         Self(hash.max(1) << CONDVAR_SHIFT)
     }
 }
 
-/// See the module above.
+/// A parked waiter's `kind`: see the module docs.
 #[derive(Clone, Copy)]
 pub(in crate::lock) struct Waiter(pub(in crate::lock) u64);
 
 const _: () = assert!(sched::HIGHEST_PRIORITY as u64 <= PRIORITY >> PRIORITY_SHIFT);
 
 impl Waiter {
-    /// The calling thread, which began to wait then.
+    /// The calling thread, which began to wait at this time.
     #[inline]
     pub(in crate::lock) fn since(began: Moment) -> Self {
         let priority = u64::from(sched::priority()) << PRIORITY_SHIFT;
         Self(WAITER | priority | here() | (began.0 / 1000) << TIME_SHIFT)
     }
 
-    /// As what it queues.
+    /// The queue entry to park with.
     #[inline]
     pub(in crate::lock) fn entry(self) -> Entry {
         Entry {
@@ -126,7 +127,7 @@ impl Waiter {
         Self(Self::since(Moment::now()).0 | condvar.0)
     }
 
-    /// Whether it waited for a signal: most often it gives the lock back soon.
+    /// Whether it waited for a signal. Most often such a thread gives the lock back soon.
     #[inline]
     pub(super) fn is_from_condvar(self) -> bool {
         self.0 & CONDVAR != 0
@@ -157,25 +158,26 @@ impl Waiter {
         self.0 & CPU != 0 && self.0 & CPU == here()
     }
 
-    /// For how many microseconds it has waited by then.
+    /// How many microseconds it has waited until `now`.
     #[inline]
     pub(super) fn waited_until(self, now: Moment) -> u64 {
         (now.0 / 1000).wrapping_sub(self.0 >> TIME_SHIFT) & (u64::MAX >> TIME_SHIFT)
     }
 }
 
-/// The clock of a model: it stands still, or goes on by so much each time that it is read.
+/// The clock of a model. It stands still, or advances by a fixed step with each reading.
 #[cfg(loom)]
 mod model {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     crate::checker::lazy_static! {
-        // Not loom's: what time it is orders nothing.
+        // Not loom's atomics: the time orders nothing.
         static ref NOW: AtomicU64 = AtomicU64::new(0);
         static ref STEP: AtomicU64 = AtomicU64::new(0);
     }
 
-    /// From now on in this execution, whoever looks at the clock finds it so many milliseconds later.
+    /// From now on in this execution, the clock advances by this many milliseconds with each
+    /// reading.
     pub(crate) fn let_time_pass(milliseconds: u64) {
         STEP.store(milliseconds * 1_000_000, Relaxed);
     }
@@ -206,7 +208,7 @@ mod tests {
         assert_eq!(waiter.waited_until(Moment(5_000_250_000)), 250);
         assert!(!waiter.is_impatient() && waiter.impatient(true).is_impatient());
         assert_eq!(waiter.impatient(true).waited_until(began), 0);
-        // 2^33 microseconds after boot, two hours on, the count begins anew.
+        // The count wraps 2^33 microseconds after boot, which is somewhat more than two hours.
         let late = Moment(((1 << 33) - 1) * 1000);
         assert_eq!(Waiter::since(late).waited_until(Moment(late.0 + 7000)), 7);
     }

@@ -1,18 +1,27 @@
-//! The bits of a private mutex's word, and what may be done with each value.
+//! The bits of a private mutex's word, and the transitions between its values.
 //!
-//! | bits  | name    | meaning | may it be wrong? |
-//! |-------|---------|---------|------------------|
-//! | 0     | LOCKED  | somebody holds it | never |
-//! | 1     | PARKED  | somebody is parked on it | set with nobody there: until the next unlock looks; clear with somebody there: never |
-//! | 2     | HANDOFF | once it is free it is the successor's: nobody else takes it | only together with the successor's number |
-//! |       | URGENT  | the same bit without a successor's number: a real-time thread is parked (`real_time.rs`) | set with none there: until the next unlock looks |
-//! | 3     | SPECIAL | an owner is kept (`special.rs`) | never |
-//! | 4-7   | turn    | how often it was taken while there was a successor, modulo 16. SPECIAL: what else it is, for good | it is but a hint |
-//! | 8-15  | successor    | 0: no waiter is awake; else one is, in the process of this fork generation | a number of another generation means that none is |
-//! | 16-31 | levels  | SPECIAL: how often more its owner holds it; else 0 | never |
+//! | bits  | name      | meaning |
+//! |-------|-----------|---------|
+//! | 0     | LOCKED    | the mutex is held |
+//! | 1     | PARKED    | a waiter is parked on the mutex |
+//! | 2     | HANDOFF   | with a successor: once free, the mutex is reserved for it |
+//! |       | URGENT    | without one: a real-time thread is parked (`real_time.rs`) |
+//! | 3     | SPECIAL   | the mutex keeps an owner (`special.rs`) |
+//! | 4-7   | turn      | acquisitions past the successor, modulo 16 |
+//! |       |           | SPECIAL: the permanent traits of the mutex |
+//! | 8-15  | successor | 0: there is none; otherwise the fork generation of the successor |
+//! | 16-31 | levels    | SPECIAL: additional recursive holds by the owner; otherwise 0 |
 //!
-//! A free lock that nobody waits for is 0 (or SPECIAL alone), and one that was taken without contention LOCKED
-//! alone: the fast paths know these two values only.
+//! Some bits may be stale:
+//!
+//! * PARKED and URGENT may be set with no such waiter parked, until the next unlock checks. PARKED
+//!   is never clear while a waiter is parked.
+//! * HANDOFF counts only together with the successor's number.
+//! * A successor's number of another fork generation means that there is no successor.
+//! * The turn is only a hint.
+//!
+//! A free mutex without waiters is 0 (or SPECIAL with its traits). One that was taken without
+//! contention is LOCKED alone. The fast paths know only 0 and LOCKED.
 
 pub(super) const LOCKED: u32 = 1;
 pub(super) const PARKED: u32 = 1 << 1;
@@ -26,7 +35,7 @@ const SUCCESSOR: u32 = 0xff << SUCCESSOR_SHIFT;
 const LEVEL_SHIFT: u32 = 16;
 /// SPECIAL: one level of recursion.
 pub(super) const ONE_LEVEL: u32 = 1 << LEVEL_SHIFT;
-/// SPECIAL: how often an owner can lock again.
+/// SPECIAL: how many more times an owner can lock.
 pub(super) const MOST_LEVELS: u32 = 0xffff;
 
 /// A value of the word.
@@ -39,7 +48,8 @@ impl State {
         self.0 & LOCKED != 0
     }
 
-    /// Locked, and nothing else has to be asked: of a special one, its owner may be the caller, and a PI one's word says nothing.
+    /// Whether it is locked and nothing else needs to be checked. (The owner of a SPECIAL mutex may
+    /// be the caller, and the word of a priority-inheriting one does not show whether it is held.)
     #[inline]
     pub(super) fn is_plainly_locked(self) -> bool {
         self.0 & (LOCKED | SPECIAL) == LOCKED
@@ -50,7 +60,7 @@ impl State {
         self.0 & SPECIAL != 0
     }
 
-    /// SPECIAL: how often more than once its owner holds it.
+    /// SPECIAL: how many times the owner holds it beyond the first.
     #[inline]
     pub(super) fn levels(self) -> u32 {
         self.0 >> LEVEL_SHIFT
@@ -61,44 +71,46 @@ impl State {
         self.0 & PARKED != 0
     }
 
-    /// Whether a waiter is awake, who will take the lock or see to it that another one wakes up.
+    /// Whether there is a successor: a waiter that is awake and will take the lock, or wake another
+    /// waiter.
     #[inline(always)]
     pub(super) fn has_successor(self) -> bool {
         self.0 & SUCCESSOR != 0 && self.0 & SUCCESSOR == successor_now()
     }
 
-    /// Whether a thread that is not the successor may take it: it is free and not reserved.
+    /// Whether a thread that is not the successor may take the lock: it is free and not reserved.
     #[inline(always)]
     pub(super) fn may_barge(self) -> bool {
         !self.is_locked() && (self.0 & HANDOFF == 0 || !self.has_successor())
     }
 
-    /// Whether it is free, but reserved for the successor.
+    /// Whether the lock is free, but reserved for the successor.
     #[inline]
     pub(super) fn is_reserved(self) -> bool {
         !self.is_locked() && !self.may_barge()
     }
 
-    /// Whether a real-time thread is parked, and no successor counts.
+    /// Whether a real-time thread is parked, so that there is no successor.
     #[inline]
     pub(super) fn is_urgent(self) -> bool {
         self.0 & (SUCCESSOR | URGENT) == URGENT
     }
 
-    /// How often it was taken since there is a successor: differs if it was, unless a multiple of 16 times.
+    /// The count of acquisitions past the successor. It changes with each of them, and repeats
+    /// after 16.
     #[inline]
     pub(super) fn turn(self) -> u32 {
         self.0 & self.turn_bits()
     }
 
-    /// How often it was taken since an earlier state, while there was a successor: modulo 16. 0 of a
-    /// special one.
+    /// How many times the lock was taken past the successor since the `earlier` state, modulo 16.
+    /// Always 0 for a SPECIAL mutex.
     #[cfg(not(loom))]
     pub(super) fn turns_since(self, earlier: Self) -> u32 {
         (self.turn().wrapping_sub(earlier.turn()) & TURN) / ONE_TURN
     }
 
-    /// Whether there is a successor, and the count of turns is about to begin anew.
+    /// Whether there is a successor and the count of turns is about to wrap.
     #[inline(always)]
     pub(super) fn is_last_turn(self) -> bool {
         self.0 & TURN == TURN && self.has_successor()
@@ -110,11 +122,12 @@ impl State {
         if self.is_special() { 0 } else { TURN }
     }
 
-    /// As taken by the calling thread, which is not the successor.
+    /// Taken by the calling thread, which is not the successor.
     #[inline(always)]
     pub(super) fn taken(self) -> Self {
         if !self.has_successor() {
-            // If a number stands there, it is of a successor in the process that we were forked from.
+            // A number that is still set belongs to a successor in the process that this one was
+            // forked from.
             return self.inherited();
         }
         let turn = self.turn_bits();
@@ -122,19 +135,19 @@ impl State {
         Self(self.0 & !turn | LOCKED | next_turn)
     }
 
-    /// As taken by the calling thread, which does not wait; `None` if it must.
+    /// Taken by the calling thread without waiting; `None` if it must wait.
     #[inline]
     pub(super) fn taken_at_once(self) -> Option<Self> {
         self.may_barge().then(|| self.taken())
     }
 
-    /// As taken by the calling thread, which is the successor and is so no more.
+    /// Taken by the calling thread, which is the successor and is no longer once it holds the lock.
     #[inline(always)]
     pub(super) fn inherited(self) -> Self {
         Self(self.without_successor().0 | LOCKED)
     }
 
-    /// As released.
+    /// Released.
     #[inline(always)]
     pub(super) fn released(self) -> Self {
         let released = Self(self.0 & !LOCKED);
@@ -144,7 +157,7 @@ impl State {
         released
     }
 
-    /// Of a successor in the process that we were forked from nothing stays.
+    /// Removes what is left of a successor in the process that this one was forked from.
     #[cold]
     #[inline(never)]
     fn without_dead_successor(self) -> Self {
@@ -176,7 +189,7 @@ impl State {
         Self(self.without_successor().0 | PARKED | URGENT)
     }
 
-    /// With no real-time thread parked, and others or none.
+    /// With no real-time thread parked; `parked` tells whether other threads are.
     #[inline]
     pub(super) fn with_ordinary_left(self, parked: bool) -> Self {
         let urgent = if self.is_urgent() { URGENT } else { 0 };
@@ -184,13 +197,13 @@ impl State {
         Self(self.0 & !(PARKED | urgent) | parked)
     }
 
-    /// As taken past the successor that it is reserved for.
+    /// Taken past the successor that the lock is reserved for.
     #[inline]
     pub(super) fn taken_though_reserved(self) -> Self {
         Self(self.0 & !HANDOFF).taken()
     }
 
-    /// As reserved for the successor, if there is one.
+    /// Reserved for the successor, if there is one.
     #[inline]
     pub(super) fn with_handoff(self) -> Self {
         match self.has_successor() {
@@ -200,9 +213,10 @@ impl State {
     }
 }
 
-/// What stands for a living successor: the low byte of the number of this generation of forks, which is never 0. After 255 forks of
-/// forks it comes again; that a lock was left with a successor in the first of them, and was never unlocked in
-/// between, is not worth a wider field.
+/// The number of a live successor: the low byte of the fork generation, which is never 0. The byte
+/// repeats after 255 nested forks. For a stale number to count, a mutex would have to keep the
+/// successor of the first of these generations and never be unlocked in between. That is not worth
+/// a wider field.
 #[inline(always)]
 fn successor_now() -> u32 {
     #[cfg(not(loom))]
@@ -254,7 +268,7 @@ mod tests {
         assert!(!elsewhere.has_successor());
         assert!(elsewhere.released().may_barge());
         assert!(here.released().is_reserved());
-        // Whoever takes it leaves nothing of the dead successor.
+        // The thread that takes it leaves nothing of the dead successor.
         assert_eq!(
             elsewhere.released().taken().released().0,
             State(0).with_parked(true).0
@@ -266,7 +280,7 @@ mod tests {
         let held = State(LOCKED).with_successor().with_handoff();
         let urgent = held.with_real_time_parked();
         assert!(urgent.is_urgent() && urgent.has_parked() && !urgent.has_successor());
-        // Nothing that others do makes it forget the waiter, or a reservation of it.
+        // No change by another thread loses the waiter, or reserves the lock for it.
         let later = [
             urgent.with_handoff(),
             urgent.without_successor(),
@@ -298,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_counted_while_there_is_an_successor() {
+    fn a_turn_is_counted_while_there_is_a_successor() {
         let waiting = State(LOCKED).with_successor();
         let later = waiting.released().taken();
         assert!(later.has_successor() && later.turn() != waiting.turn());

@@ -1,8 +1,9 @@
-//! Priority inheritance, seen: three real-time threads on one CPU, of which the middle one would starve the
-//! lowest, and with it the highest, if the lowest did not inherit.
+//! Priority inheritance, observed: three real-time threads on one CPU. If the lowest did not
+//! inherit, the middle one would starve it, and with it the highest.
 //!
-//! Nothing is measured in time. What is asserted is an order of events, and the priority that the kernel shows in
-//! `/proc`. Where real-time scheduling is not allowed, or there is one CPU only, the tests say that they skip.
+//! No time is measured. The tests assert an order of events, and the priority that the kernel shows
+//! in `/proc`. Where real-time scheduling is not allowed, or there is only one CPU, they report
+//! that they skip.
 
 use super::watchdog::{sleeps, until, watch};
 use super::*;
@@ -19,7 +20,7 @@ const HIGH: i32 = 3;
 /// One test at a time has the CPU.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// The stage on which a test plays, or nothing where it cannot.
+/// Reserves the CPU for one test. Returns `None` where the test cannot run.
 fn stage() -> Option<MutexGuard<'static, ()>> {
     let turn = TURN.lock().unwrap_or_else(|broken| broken.into_inner());
     if crate::sys::sched::cpus() < 2 {
@@ -41,14 +42,14 @@ fn set_priority(priority: i32) -> bool {
     let parameter = libc::sched_param {
         sched_priority: priority,
     };
-    // SAFETY: a whole `sched_param`, for the calling thread.
+    // SAFETY: a complete `sched_param`, for the calling thread.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) == 0 }
 }
 
-/// Moves the calling thread to the CPU of the play. After `set_priority`: the CPU may be taken by a real-time
-/// thread for as long as others wait for this one.
+/// Moves the calling thread to the test's CPU. Call it after `set_priority`: a real-time thread may
+/// occupy that CPU for as long as other threads wait for this one.
 fn go_on_stage() {
-    // SAFETY: whole CPU sets, for the calling thread.
+    // SAFETY: complete CPU sets, for the calling thread.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         let size = size_of::<libc::cpu_set_t>();
@@ -60,11 +61,13 @@ fn go_on_stage() {
     }
 }
 
-/// The real-time priority that the kernel now gives to a thread, what was lent to it included.
+/// The real-time priority that the kernel currently gives to a thread, including what was lent to
+/// it.
 fn effective_priority(tid: u32) -> i32 {
     let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap();
     let after_name = stat.rsplit(')').next().unwrap();
-    // "state ppid ...": the 18th field of all is the 16th after the name; -2 is FIFO priority 1.
+    // After the name come "state ppid ...", so the 18th field of the line is the 16th after the
+    // name. -2 is FIFO priority 1.
     let shown: i32 = after_name
         .split_whitespace()
         .nth(15)
@@ -74,8 +77,8 @@ fn effective_priority(tid: u32) -> i32 {
     -1 - shown
 }
 
-/// Keeps the CPU until the condition holds; gives up after some seconds, so that a bug does not cost the machine
-/// its CPU.
+/// Occupies the CPU until the condition holds. Gives up after some seconds, so that a bug does not
+/// cost the machine its CPU.
 fn spin_until(condition: impl Fn() -> bool) {
     let begin = Instant::now();
     while !condition() && begin.elapsed() < Duration::from_secs(5) {
@@ -83,7 +86,7 @@ fn spin_until(condition: impl Fn() -> bool) {
     }
 }
 
-/// A lock as these tests see it.
+/// The interface of a lock in these tests.
 trait Lock: Sync {
     fn lock(&self);
     fn unlock(&self);
@@ -115,18 +118,19 @@ impl Lock for Plain {
     }
 }
 
-/// What is played.
+/// A scenario.
 struct Play<'a> {
     mutex: &'a dyn Lock,
-    /// The highest waits before the lowest locks, and returns from this as the holder. Nobody: it locks.
+    /// The highest waits with this before the lowest locks, and it returns holding the lock.
+    /// `None`: the highest locks.
     waits: Option<&'a (dyn Fn() + Sync)>,
-    /// What the lowest does as the holder.
+    /// What the lowest does while it holds the lock.
     signals: &'a (dyn Fn() + Sync),
     /// Whether the middle one is expected to run while the lowest holds the lock.
     middle_runs: bool,
 }
 
-/// What came of it.
+/// The result of a scenario.
 struct Outcome {
     /// Whether the highest had the lock before the middle one had done its work.
     highest_first: bool,
@@ -134,8 +138,8 @@ struct Outcome {
     lowest_at: i32,
 }
 
-/// The lowest holds the lock, and the highest wants it. The middle one comes and keeps the CPU for a while. Only then
-/// would the lowest unlock.
+/// The lowest holds the lock, and the highest wants it. The middle one arrives and occupies the CPU
+/// for a while. Only then would the lowest unlock.
 fn play(play: Play<'_>) -> Outcome {
     let order = Cell32::new(0);
     let [locked, go, middle_runs] = [(); 3].map(|()| AtomicBool::new(false));
@@ -184,7 +188,7 @@ fn play(play: Play<'_>) -> Outcome {
         if play.middle_runs {
             until(|| middle_runs.load(SeqCst));
         } else {
-            // It cannot say that it has come: it must not run.
+            // It cannot report that it has arrived: it must not run.
             until(|| middle.load(SeqCst) != 0);
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -225,7 +229,7 @@ fn without_inheritance_the_middle_one_is_first() {
     assert!(!outcome.highest_first, "the other tests show nothing");
 }
 
-/// A condition with its mutex, as a program has them.
+/// A condition with its mutex, as in a program.
 struct Condition {
     mutex: RawPosixMutex,
     condvar: RawCondvar,
@@ -242,11 +246,11 @@ impl Condition {
         }
     }
 
-    /// Returns as the holder.
+    /// Returns holding the mutex.
     fn wait(&self) {
         self.mutex.lock();
         while !self.changed.load(SeqCst) {
-            // SAFETY: locked above, or by the wait before; it is the only mutex here.
+            // SAFETY: locked above, or by the previous wait; it is the only mutex here.
             assert_eq!(unsafe { self.condvar.wait(&self.mutex, None) }, Ok(()));
         }
     }
@@ -258,7 +262,7 @@ impl Lock for RawPosixMutex {
     }
 
     fn unlock(&self) {
-        // SAFETY: it has an owner, and can tell.
+        // SAFETY: the mutex records its owner, and reports an error if that is not the caller.
         assert_eq!(unsafe { self.unlock_checked() }, Ok(()));
     }
 }
@@ -281,8 +285,8 @@ fn the_owner_inherits_from_a_signalled_waiter() {
     assert!(outcome.highest_first);
 }
 
-/// On one CPU, and the signaller has a higher priority than all: each waiter has been woken before
-/// the first of them runs.
+/// All threads run on one CPU, and the signaller has the highest priority: all waiters have been
+/// woken before the first of them runs.
 #[test]
 fn a_broadcast_serves_by_priority() {
     let _watchdog = watch("a_broadcast_serves_by_priority");
@@ -299,7 +303,7 @@ fn a_broadcast_serves_by_priority() {
                 go_on_stage();
                 waiter.store(tid(), SeqCst);
                 condition.wait();
-                // The lock that is tested keeps this one free.
+                // This lock is uncontended: the lock under test keeps other threads out.
                 served.lock().unwrap().push(priority);
                 Lock::unlock(&condition.mutex);
             });
@@ -319,9 +323,9 @@ fn a_broadcast_serves_by_priority() {
     assert_eq!(*served.lock().unwrap(), [4, 3, 2, 1]);
 }
 
-/// The signaller has the CPU of the waiter, and a higher priority: the waiter has not run yet when
-/// the signal returns. A mutex that was free then is free still, for any thread to take; it is not
-/// held by a thread that sleeps.
+/// The signaller runs on the waiter's CPU with a higher priority, so the waiter has not run yet
+/// when the signal returns. A mutex that was free before is still free, for any thread to take. It
+/// is not held by a sleeping thread.
 #[test]
 fn a_signal_leaves_a_free_mutex_free() {
     let _watchdog = watch("a_signal_leaves_a_free_mutex_free");

@@ -1,4 +1,4 @@
-//! What each operation answers, between threads and between processes.
+//! The results of each operation, between threads and between processes.
 
 use super::watchdog::{sleeps, until, watch};
 use super::*;
@@ -17,7 +17,8 @@ fn soon() -> [Deadline; 2] {
     ]
 }
 
-/// Runs `body` while another thread holds the lock, with a way to have that unlocked.
+/// Runs `body` while another thread holds the lock. `body` gets a function that makes that thread
+/// unlock.
 fn while_held(word: &AtomicU32, scope: Scope, body: impl FnOnce(&dyn Fn())) {
     let (locked, unlock) = (Cell32::new(0), Cell32::new(0));
     std::thread::scope(|threads| {
@@ -52,7 +53,7 @@ fn the_word_holds_the_owner() {
         assert!(!is_mine(&word));
         assert_eq!(lock(&word, scope), Ok(Acquired::Clean));
         assert_eq!(unlock(&word, scope), Ok(()));
-        // Free, so had, if late.
+        // A free lock is taken even after the deadline.
         let past = Deadline::at(Clock::Monotonic, Duration::ZERO);
         assert_eq!(lock_until(&word, scope, &past), Ok(Acquired::Clean));
         assert_eq!(unlock(&word, scope), Ok(()));
@@ -112,7 +113,7 @@ fn an_owner_that_ended_unnoticed_is_gone() {
     for scope in BOTH {
         let word = AtomicU32::new(FREE);
         std::thread::scope(|threads| {
-            // Joined: the scope alone waits for the closure's end, and not for the thread's.
+            // Joined: the scope alone waits for the end of the closure, not of the thread.
             let owner = threads.spawn(|| lock(&word, scope));
             assert_eq!(owner.join().unwrap(), Ok(Acquired::Clean));
         });
@@ -140,14 +141,14 @@ fn a_waiter_inherits_from_an_owner_that_ends() {
                 assert_eq!(unlock(&word, scope), Ok(()));
             });
         });
-        // The kernel has forgotten it.
+        // The kernel no longer has a record of it.
         assert_eq!(word.load(SeqCst), FREE);
         assert_eq!(lock(&word, scope), Ok(Acquired::Clean));
         assert_eq!(unlock(&word, scope), Ok(()));
     }
 }
 
-/// What the kernel leaves of a robust mutex whose owner dies with nobody waiting.
+/// The words that the kernel leaves when the owner of a robust mutex dies without waiters.
 #[test]
 fn a_word_of_the_dead_is_taken_through_the_kernel() {
     let _watchdog = watch("a_word_of_the_dead_is_taken_through_the_kernel");
@@ -206,7 +207,7 @@ fn many_threads_count_without_loss() {
                         if turn % 4 != thread {
                             assert_eq!(lock(word, scope), Ok(Acquired::Clean));
                         }
-                        // Not one step: the lock makes it one.
+                        // Not atomic: the lock must make it so.
                         count.store(count.load(SeqCst) + 1, SeqCst);
                         assert_eq!(unlock(word, scope), Ok(()));
                     }
@@ -221,16 +222,16 @@ fn many_threads_count_without_loss() {
 #[test]
 fn between_processes() {
     let _watchdog = watch("between_processes");
-    // SAFETY: a new mapping, wherever there is room.
+    // SAFETY: a new mapping, at an address that the kernel chooses.
     let memory = unsafe {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
         libc::mmap(std::ptr::null_mut(), 4096, access, flags, -1, 0)
     };
     assert_ne!(memory, libc::MAP_FAILED);
-    // SAFETY: zeros, never unmapped.
+    // SAFETY: zeroed, and never unmapped.
     let [word, stage]: &[AtomicU32; 2] = unsafe { &*memory.cast() };
-    // SAFETY: the child locks and exits, and allocates nothing.
+    // SAFETY: the child locks and exits, and does not allocate.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {
@@ -241,7 +242,7 @@ fn between_processes() {
             std::hint::spin_loop();
         }
         let fine = fine && unlock(word, Scope::Shared) == Ok(());
-        // Once more, and dies with it.
+        // Lock it once more, and die while holding it.
         let fine = fine && lock_until(word, Scope::Shared, &minute).is_ok();
         // SAFETY: ends the child.
         unsafe { libc::_exit(if fine { 0 } else { 1 }) };
@@ -252,7 +253,7 @@ fn between_processes() {
         lock_until(word, Scope::Shared, &minute),
         Ok(Acquired::Clean)
     );
-    // The child waits: so it is handed over, and after its death to us, or left with nobody.
+    // The child waits, so it gets the lock. After its death, the lock comes to us or has no owner.
     until(|| sleeps(child as u32));
     assert_eq!(unlock(word, Scope::Shared), Ok(()));
     match lock_until(word, Scope::Shared, &minute) {
@@ -260,7 +261,7 @@ fn between_processes() {
         other => panic!("{other:?}"),
     }
     let mut status = 0;
-    // SAFETY: waits for the child made above.
+    // SAFETY: waits for the child that was forked above.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!(status, 0);
 }
@@ -270,7 +271,7 @@ fn a_forked_child_owns_nothing() {
     let _watchdog = watch("a_forked_child_owns_nothing");
     let word = AtomicU32::new(FREE);
     assert_eq!(lock(&word, Scope::Private), Ok(Acquired::Clean));
-    // SAFETY: the child tries and exits.
+    // SAFETY: the child only tries the lock and exits.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {
@@ -280,7 +281,7 @@ fn a_forked_child_owns_nothing() {
         unsafe { libc::_exit(if fine { 0 } else { 1 }) };
     }
     let mut status = 0;
-    // SAFETY: waits for the child made above.
+    // SAFETY: waits for the child that was forked above.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!(status, 0);
     assert_eq!(unlock(&word, Scope::Private), Ok(()));

@@ -1,4 +1,4 @@
-//! No test of these locks hangs: a thread of its own ends the process, saying which test it was.
+//! Keeps these tests from hanging: a separate thread aborts the process and names the test.
 
 use std::io::Write as _;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -9,7 +9,8 @@ pub(crate) struct Watchdog {
     _done: Sender<()>,
 }
 
-/// Ends the process, unless the result is dropped within two minutes, or as many seconds as `WATCHDOG_SECONDS` says.
+/// Aborts the process unless the result is dropped within two minutes, or within the number of
+/// seconds in `WATCHDOG_SECONDS`.
 pub(crate) fn watch(test: &'static str) -> Watchdog {
     let wanted = std::env::var("WATCHDOG_SECONDS").ok();
     let seconds = wanted.and_then(|seconds| seconds.parse().ok());
@@ -17,7 +18,7 @@ pub(crate) fn watch(test: &'static str) -> Watchdog {
     let (done, ended) = channel::<()>();
     std::thread::spawn(move || {
         if ended.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
-            // Not `eprintln`: the test harness would keep it.
+            // Not `eprintln`: the test harness would capture it.
             let _ = writeln!(std::io::stderr(), "\n`{test}` hangs");
             std::process::abort();
         }
@@ -25,14 +26,14 @@ pub(crate) fn watch(test: &'static str) -> Watchdog {
     Watchdog { _done: done }
 }
 
-/// Waits until `condition` holds. That it does is for the watchdog to see.
+/// Waits until `condition` holds. If it never does, the watchdog detects it.
 pub(crate) fn until(condition: impl Fn() -> bool) {
     while !condition() {
         std::thread::sleep(Duration::from_micros(50));
     }
 }
 
-/// Whether this thread, of whatever process, is asleep in futex(2).
+/// Whether this thread, of any process, is asleep in futex(2).
 pub(crate) fn sleeps(tid: u32) -> bool {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/{tid}/{file}"));
     let futex = format!("{} ", libc::SYS_futex);

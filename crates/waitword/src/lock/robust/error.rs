@@ -1,22 +1,23 @@
-//! What a robust mutex answers.
+//! Results and errors of a robust mutex.
 
 use crate::lock::pi::PiError;
 use crate::sys::Errno;
 use core::fmt;
 
-/// How a robust mutex was had. Either way the caller holds it.
+/// How a robust mutex was acquired. Either way the caller holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use]
 pub enum RobustLocked {
-    /// As it should be (0).
+    /// Normally (0).
     Clean,
-    /// A holder has died, and the caller is the first to hold it since (`EOWNERDEAD`). What the mutex protects may
-    /// be half changed: repair it and mark it consistent before unlocking.
+    /// A holder has died, and the caller is the first to hold the mutex since (`EOWNERDEAD`). The
+    /// protected data may be half changed: repair it and mark the mutex consistent before you
+    /// unlock it.
     OwnerDied,
 }
 
 impl RobustLocked {
-    /// POSIX's number for it: 0 or `EOWNERDEAD`.
+    /// The POSIX error number: 0 or `EOWNERDEAD`.
     pub fn raw_os_error(self) -> i32 {
         match self {
             Self::Clean => 0,
@@ -25,38 +26,41 @@ impl RobustLocked {
     }
 }
 
-/// Why a robust mutex did not do what was asked.
+/// Why an operation on a robust mutex failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RobustError {
-    /// Somebody who had it after a holder's death has unlocked it without marking it consistent. It will never be
-    /// lockable again (`ENOTRECOVERABLE`).
+    /// A thread that held the mutex after a holder's death unlocked it without marking it
+    /// consistent. It can never be locked again (`ENOTRECOVERABLE`).
     NotRecoverable,
-    /// A `try_lock`, and somebody holds it (`EBUSY`).
+    /// `try_lock` found the mutex held (`EBUSY`).
     Busy,
     /// The deadline has passed (`ETIMEDOUT`).
     TimedOut,
-    /// The caller holds it already, or holders with priority inheritance wait for each other in a ring (`EDEADLK`).
+    /// The caller already holds the mutex, or the holders of mutexes with priority inheritance wait
+    /// for each other in a cycle (`EDEADLK`).
     Deadlock,
-    /// A recursive mutex is held as many times as can be counted, 2^32 - 1 (`EAGAIN`).
+    /// A recursive mutex is already locked the maximum number of times, 2^32 - 1 (`EAGAIN`).
     TooDeep,
-    /// An unlock by a thread that does not hold it (`EPERM`).
+    /// The unlocking thread does not hold the mutex (`EPERM`).
     NotOwner,
-    /// Marked consistent by a thread that does not hold it, or while it was not inconsistent (`EINVAL`).
+    /// The thread that marked the mutex consistent does not hold it, or the mutex was not
+    /// inconsistent (`EINVAL`).
     NotInconsistent,
-    /// This thread's list of robust mutexes, which the C library has registered, is laid out in another way than glibc's
-    /// for 64-bit machines, so that ours cannot stand in it; or the kernel knows no robust mutexes, or no
-    /// priority inheritance (`ENOTSUP`).
+    /// The C library has registered this thread's list of robust mutexes with a layout other than
+    /// glibc's for 64-bit machines, so our mutexes cannot be linked into it; or the kernel does not
+    /// support robust mutexes or priority inheritance (`ENOTSUP`).
     Unsupported,
     /// The kernel has no memory for its queue (`ENOMEM`).
     OutOfMemory,
-    /// The kernel refused for a reason of its own. `ESRCH`: priority inheritance, and the word names an owner that
-    /// does not exist, for instance one that held more mutexes as it died than the kernel looks at.
+    /// The kernel returned an error of its own. `ESRCH`: with priority inheritance, the word names
+    /// an owner that does not exist, for instance one that died holding more mutexes than the
+    /// kernel looks at.
     Kernel(i32),
 }
 
 impl RobustError {
-    /// POSIX's number for it.
+    /// The POSIX error number.
     pub fn raw_os_error(self) -> i32 {
         let errno = match self {
             Self::NotRecoverable => Errno::NOTRECOVERABLE,

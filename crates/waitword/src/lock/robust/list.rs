@@ -1,35 +1,37 @@
-//! The calling thread's list of the robust mutexes that it holds: glibc's own, which the kernel walks when the
-//! thread ends.
+//! The calling thread's list of the robust mutexes that it holds. It is glibc's own list, which the
+//! kernel walks when the thread ends.
 //!
-//! The kernel knows one list head for each thread, and glibc registers its own in every thread, as it starts and in a
-//! forked child. To register another would lose glibc's robust mutexes to the kernel. So ours stand in glibc's
-//! list, among glibc's, in any order. That takes glibc's way of linking and the place of the two
-//! links in `pthread_mutex_t`:
+//! The kernel knows one list head per thread, and glibc registers its own in every thread, when the
+//! thread starts and in a forked child. Registering another head would hide glibc's robust mutexes
+//! from the kernel. So our mutexes are linked into glibc's list, among glibc's own, in any order.
+//! That requires glibc's way of linking and the offsets of the two links in `pthread_mutex_t`:
 //!
 //! ```text
-//!   glibc's thread                                     a mutex, ours or glibc's
-//!   head -  8  robust_prev ------> last node           +  0  word
-//!   head +  0  list -------------> first node          ...
-//!   head +  8  futex_offset: -32                       + 24  prev  --> predecessor's `next` (or head)
-//!   head + 16  list_op_pending --> node or null        + 32  next  --> successor's `next` (or head)
+//!   glibc's thread                               a mutex, ours or glibc's
+//!   head -  8  robust_prev ------> last node     +  0  word
+//!   head +  0  list -------------> first node    ...
+//!   head +  8  futex_offset: -32                 + 24  prev  --> predecessor's `next` (or head)
+//!   head + 16  list_op_pending --> node or null  + 32  next  --> successor's `next` (or head)
 //! ```
 //!
-//! 1. A link leads to a node's `next`, and the word lies `futex_offset` from there. Bit 0 of a link says that the node
-//!    which it leads to has priority inheritance. (`prev`, which the kernel does not look at, has it never.)
-//! 2. The kernel reads `list`, each `next`, and `list_op_pending`, when the thread is at its end: so every store to
-//!    them leaves something that it can walk. A new node leads into the list before the list leads to it; a node
-//!    that goes is bypassed before it is cleared.
-//! 3. `list_op_pending` is set before the word or the links are touched and cleared after: whatever the list does not
-//!    say of this one mutex, the kernel finds there.
-//! 4. Only the thread itself and the kernel on its behalf touch a list, in program order. So it is the
-//!    compiler alone that must not reorder: everything is Relaxed, with compiler fences in between.
-//! 5. The kernel follows 2048 links. Mutexes beyond, those locked first, are not seen to.
+//! 1. A link points to a node's `next`, and the word lies `futex_offset` from there. Bit 0 of a
+//!    link means that the node it points to has priority inheritance. (`prev`, which the kernel
+//!    does not read, never has it.)
+//! 2. The kernel reads `list`, each `next`, and `list_op_pending` when the thread ends. So every
+//!    store to them leaves a list that it can walk: a new node points into the list before the list
+//!    points to it, and a node is bypassed before it is cleared.
+//! 3. `list_op_pending` is set before the word or the links are touched and cleared afterwards.
+//!    Where the list is not up to date about this one mutex, the kernel finds it there.
+//! 4. Only the thread itself, and the kernel on its behalf, touch a list, in program order. So only
+//!    the compiler must be kept from reordering: all accesses are Relaxed, with compiler fences in
+//!    between.
+//! 5. The kernel follows 2048 links. Mutexes beyond those, the ones locked first, are not handled.
 //!
-//! # Where there is no glibc
+//! # Threads without glibc's head
 //!
-//! A thread without a head (a child made by the bare system call) gets one of ours, in its thread-local
-//! storage, which is there until the kernel has ended the thread. A head with another offset (musl's: -28) belongs to
-//! mutexes of another layout: [`RobustError::Unsupported`].
+//! A thread without a head (a child made by the bare system call) gets one of ours, in its
+//! thread-local storage, which exists until the kernel has ended the thread. A head with another
+//! offset (musl's: -28) belongs to mutexes of another layout: [`RobustError::Unsupported`].
 
 use super::error::RobustError;
 use super::raw::RawRobustMutex;
@@ -59,7 +61,7 @@ impl Node {
     }
 }
 
-/// `struct robust_list_head`, and before it the link back that glibc keeps there.
+/// `struct robust_list_head`, preceded by the back link that glibc keeps there.
 #[repr(C)]
 struct Head {
     prev: AtomicUsize,
@@ -68,13 +70,13 @@ struct Head {
     list_op_pending: AtomicUsize,
 }
 
-/// Where the kernel finds a mutex's word, from its `next`.
+/// Offset of a mutex's word from its `next`, for the kernel.
 const FUTEX_OFFSET: isize = -32;
-/// From a `next` back to its `prev`.
+/// Distance from a `next` back to its `prev`.
 const PREV: usize = 8;
-/// What the kernel knows of a [`Head`].
+/// The part of a [`Head`] that the kernel knows.
 const HEAD_LENGTH: usize = size_of::<Head>() - PREV;
-/// The node that a link leads to has priority inheritance.
+/// The node that a link points to has priority inheritance.
 const INHERITS: usize = 1;
 
 const _: () = {
@@ -84,10 +86,10 @@ const _: () = {
 };
 
 thread_local! {
-    // No destructors, constant starts: usable at any moment of a thread's life.
-    /// The address that links have for the head, and the generation in which that was found.
+    // No destructors, constant initialisers: usable at any point of a thread's life.
+    /// The address by which links refer to the head, and the fork generation in which it was found.
     static KNOWN: Cell<(u32, usize)> = const { Cell::new((0, 0)) };
-    /// Ours, for a thread that has none.
+    /// Our own head, for a thread that has none.
     static OWN: Head = const {
         Head {
             prev: AtomicUsize::new(0),
@@ -103,12 +105,12 @@ thread_local! {
 pub(super) struct List {
     /// The address of the head's `list`.
     head: usize,
-    /// Of this thread only.
+    /// Valid in this thread only.
     not_send: PhantomData<*const ()>,
 }
 
 impl List {
-    /// Finds it; a system call the first time in a thread and in a forked child.
+    /// Finds the list. Makes a system call the first time in a thread and in a forked child.
     ///
     /// # Errors
     /// [`RobustError::Unsupported`].
@@ -131,10 +133,10 @@ impl List {
 
     #[inline]
     fn head(&self) -> &Head {
-        // SAFETY: `find` has checked the head and the link before it, or made them. They lie in the
-        // thread's own storage, which is there as long as the thread; this is the same thread,
-        // since a `List` is not Send, and the same process, since `KNOWN` is asked for its
-        // generation.
+        // SAFETY: `find` has checked the head and the link before it, or created them. They lie in
+        // the thread's own storage, which exists as long as the thread does. This is the same
+        // thread, since a `List` is not Send, and the same process, since `KNOWN` is checked
+        // against the fork generation.
         unsafe { &*at::<Head>(self.head - PREV) }
     }
 
@@ -145,17 +147,17 @@ impl List {
         compiler_fence(SeqCst);
     }
 
-    /// It is locked or unlocked, or was not to be had.
+    /// The mutex has been locked or unlocked, or could not be locked.
     #[inline]
     pub(super) fn end(self) {
         compiler_fence(SeqCst);
         self.head().list_op_pending.store(0, Relaxed);
     }
 
-    /// Puts the mutex first in the list.
+    /// Inserts the mutex at the front of the list.
     ///
     /// # Safety
-    /// It is in no list, and stays where it is until [`unlink`](Self::unlink)ed.
+    /// It is in no list, and does not move until it is [`unlink`](Self::unlink)ed.
     #[inline]
     pub(super) unsafe fn link(self, mutex: &RawRobustMutex) {
         let list = &self.head().list;
@@ -163,8 +165,8 @@ impl List {
         let node = &mutex.node;
         node.next.store(first, Relaxed);
         node.prev.store(self.head, Relaxed);
-        // SAFETY: `first` leads to the head, or to the node of a mutex that this thread holds, ours
-        // or glibc's. Both have a link back, and a mutex stays where it is while it is held.
+        // SAFETY: `first` points to the head, or to the node of a mutex that this thread holds,
+        // ours or glibc's. Both have a back link, and a mutex does not move while it is held.
         unsafe { prev_of(first) }.store(link_to(mutex) & !INHERITS, Relaxed);
         step(Step::HalfLinked);
         compiler_fence(SeqCst);
@@ -172,7 +174,7 @@ impl List {
         compiler_fence(SeqCst);
     }
 
-    /// Takes the mutex out of the list.
+    /// Removes the mutex from the list.
     ///
     /// # Safety
     /// It is in the list.
@@ -180,14 +182,14 @@ impl List {
     pub(super) unsafe fn unlink(self, mutex: &RawRobustMutex) {
         let node = &mutex.node;
         let (prev, next) = (node.prev.load(Relaxed), node.next.load(Relaxed));
-        // SAFETY: the mutex is in the list, by this function's contract, so both links lead to the
-        // head, or to nodes of mutexes that this thread holds. Those stay where they are while they
-        // are held.
+        // SAFETY: the mutex is in the list, by this function's contract, so both links point to the
+        // head or to nodes of mutexes that this thread holds. Those do not move while they are
+        // held.
         let (behind, before) = unsafe { (prev_of(next), &*at::<AtomicUsize>(prev & !INHERITS)) };
         behind.store(prev, Relaxed);
         step(Step::HalfUnlinked);
         before.store(next, Relaxed);
-        // The kernel reads this `next` as long as anything leads here.
+        // The kernel reads this `next` as long as any link points here.
         compiler_fence(SeqCst);
         node.prev.store(0, Relaxed);
         node.next.store(0, Relaxed);
@@ -195,10 +197,10 @@ impl List {
     }
 }
 
-/// The link that leads to this mutex.
+/// The link that points to this mutex.
 #[inline]
 fn link_to(mutex: &RawRobustMutex) -> usize {
-    // That of the node, and not of `next`: from the link the way leads to `prev` too.
+    // Take the address of the node, not of `next`: the link is also used to reach `prev`.
     let address = core::ptr::from_ref(&mutex.node).expose_provenance() + offset_of!(Node, next);
     address | if mutex.inherits() { INHERITS } else { 0 }
 }
@@ -208,14 +210,15 @@ fn at<T>(address: usize) -> *const T {
     core::ptr::with_exposed_provenance(address)
 }
 
-/// The link back that belongs to the `next` which this link leads to.
+/// The back link that belongs to the `next` that this link points to.
 ///
 /// # Safety
-/// It leads to a node or a head.
+/// The link points to a node or a head.
 #[inline]
 unsafe fn prev_of<'a>(link: usize) -> &'a AtomicUsize {
-    // SAFETY: it leads to a node or a head, both of which have a `prev` before the `next` or `list`
-    // that links lead to; it is there by this function's contract, and everything in it is atomic.
+    // SAFETY: the link points to a node or a head, both of which have a `prev` before the `next` or
+    // `list` that links point to. It exists by this function's contract, and all its fields are
+    // atomic.
     unsafe { &*at::<AtomicUsize>((link & !INHERITS) - PREV) }
 }
 
@@ -226,9 +229,9 @@ fn find() -> Result<usize, RobustError> {
     if found == 0 {
         return register();
     }
-    // SAFETY: the kernel knows the calling thread's head by what the C library has registered: a
-    // head that lies there until the thread has ended. Only the parts that the kernel reads too are
-    // read here.
+    // SAFETY: the kernel returned the calling thread's head as the C library registered it: a head
+    // that exists until the thread has ended. Only the parts that the kernel reads too are read
+    // here.
     let (list, offset) = unsafe {
         (
             (*at::<AtomicUsize>(found)).load(Relaxed),
@@ -238,10 +241,10 @@ fn find() -> Result<usize, RobustError> {
     if offset != FUTEX_OFFSET {
         return Err(RobustError::Unsupported);
     }
-    // An empty list leads to its head both ways, if there is a way back.
-    // SAFETY: with this offset the head is glibc's, which keeps its link back in the eight bytes
-    // before, or one of `OWN`. (Of any other library's, eight bytes before a head in its thread
-    // structure.)
+    // An empty list points to its head both ways, if there is a back link.
+    // SAFETY: with this offset the head is glibc's, which keeps its back link in the eight bytes
+    // before it, or one of `OWN`. (For any other library, these are eight bytes before a head in
+    // its thread structure.)
     let way_back = unsafe { prev_of(found) }.load(Relaxed);
     if list == found && way_back != found {
         return Err(RobustError::Unsupported);
@@ -249,7 +252,7 @@ fn find() -> Result<usize, RobustError> {
     Ok(found)
 }
 
-/// Registers a head of ours.
+/// Registers our own head.
 #[cold]
 fn register() -> Result<usize, RobustError> {
     OWN.with(|own| {
@@ -257,8 +260,8 @@ fn register() -> Result<usize, RobustError> {
         own.prev.store(head, Relaxed);
         own.list.store(head, Relaxed);
         own.list_op_pending.store(0, Relaxed);
-        // SAFETY: thread-local storage without a destructor is there until the kernel has ended the
-        // thread. The head leads to itself: an empty list, which the kernel can walk.
+        // SAFETY: thread-local storage without a destructor exists until the kernel has ended the
+        // thread. The head points to itself: an empty list, which the kernel can walk.
         unsafe { robust::set_list_head(head, HEAD_LENGTH) }
             .map_err(|_| RobustError::Unsupported)?;
         Ok(head)

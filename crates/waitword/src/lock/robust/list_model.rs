@@ -1,4 +1,5 @@
-//! A thread's list of robust mutexes as loom sees it, and what the kernel does with it when the thread ends.
+//! A thread's list of robust mutexes for model builds, and what the kernel does with it when the
+//! thread ends.
 
 use super::error::RobustError;
 use super::raw::RawRobustMutex;
@@ -59,7 +60,7 @@ impl List {
     }
 }
 
-/// What the kernel does as the calling thread ends.
+/// What the kernel does when the calling thread ends.
 ///
 /// # Safety
 /// What it holds is still there.

@@ -1,15 +1,16 @@
-//! Robust mutexes: whoever holds one may die, thread or process, and the next to lock it is told.
+//! Robust mutexes: a holder, thread or process, may die, and the next thread to lock the mutex
+//! learns of the death.
 //!
-//! | file | what it knows |
-//! |------|---------------|
+//! | file | contents |
+//! |------|----------|
 //! | `mutex.rs` | [`RobustMutex`]: the data, lent to a closure |
 //! | `raw.rs` | [`RawRobustMutex`]: kinds, depth, death and recovery; the order of the steps |
 //! | `word.rs` | the word: taking, sleeping, waking |
-//! | `list.rs` | the thread's list of what it holds, which the kernel walks at its end |
-//! | `step.rs` | the places where tests die |
+//! | `list.rs` | the thread's list of held mutexes, which the kernel walks when the thread ends |
+//! | `step.rs` | the points at which the tests kill a thread |
 //!
-//! All of it is the kernel's doing in the end: a process that is killed can do nothing more, and what the rest
-//! of the processes see of it is what the kernel makes of the list that it left behind.
+//! Recovery is the kernel's work in the end. A killed process can do nothing more; the other
+//! processes see only what the kernel makes of the list that it left behind.
 
 mod error;
 #[cfg(not(loom))]

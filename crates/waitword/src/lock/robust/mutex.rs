@@ -6,11 +6,11 @@
 //! hands, as a `&mut T`. The kernel sees only that the thread has ended, and gives the mutex to the
 //! next one: two exclusive references. So there is no guard. [`RobustMutex::with`] lends the data
 //! to a closure, for a lifetime that the closure cannot name, and unlocks when the closure has
-//! returned or unwound. A thread cannot end in between, but with its whole process, and then no
-//! borrow is left.
+//! returned or unwound. A thread cannot end in between, except together with its whole process, and
+//! then no borrow is left.
 //!
-//! For the same reason the mutex needs no `Pin`, though the holder's list leads to it while it is
-//! locked: `with` borrows it for as long.
+//! For the same reason the mutex needs no `Pin`, although the holder's list points to it while it
+//! is locked: `with` borrows it for as long.
 
 use super::error::{RobustError, RobustLocked};
 use super::raw::{RawRobustMutex, RobustKind, RobustProtocol};
@@ -21,22 +21,23 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
 
-/// A mutex whose holder's process may be killed: the next to lock it learns of that.
+/// A mutex whose holder's process may be killed: the next thread to lock it learns of the death.
 ///
 /// It works between the threads of one process, and between processes that map its memory
-/// ([`at`](Self::at)). What it protects must then be plain data without addresses. A panic does not
-/// poison it: the closure unwinds, the mutex is unlocked, and that is not a death.
+/// ([`at`](Self::at)). In the latter case the protected data must be plain, without addresses. A
+/// panic does not poison the mutex: the closure unwinds, the mutex is unlocked, and that does not
+/// count as a death.
 ///
 /// ```
 /// use waitword::{RobustAccess, RobustError, RobustMutex};
 ///
-/// /// Two numbers that are equal whenever no thread has the mutex.
+/// /// Two numbers that are equal whenever no thread holds the mutex.
 /// static PAIR: RobustMutex<(u32, u32)> = RobustMutex::new((1, 1));
 ///
 /// let sum = PAIR.with(|mut pair| {
 ///     if RobustAccess::owner_died(&pair) {
 ///         // A process was killed between the two changes. Without a repair, no thread could
-///         // lock the mutex any more.
+///         // ever lock the mutex again.
 ///         pair.1 = pair.0;
 ///         RobustAccess::mark_consistent(&mut pair);
 ///     }
@@ -48,16 +49,17 @@ use core::time::Duration;
 /// # Ok::<(), RobustError>(())
 /// ```
 ///
-/// Robust mutexes are POSIX's (`pthread_mutexattr_setrobust`); the kernel's part is described in its
-/// `Documentation/locking/robust-futexes.rst`. What is guaranteed, and what is not: [`RawRobustMutex`].
+/// Robust mutexes are specified by POSIX (`pthread_mutexattr_setrobust`); the kernel's part is
+/// described in its `Documentation/locking/robust-futexes.rst`. For what is guaranteed and what is
+/// not, see [`RawRobustMutex`].
 #[repr(C)]
 pub struct RobustMutex<T: ?Sized> {
     raw: RawRobustMutex,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: to send the mutex is to send the value, which `T: Send` allows. No list leads to a mutex
-// that is sent: `with` borrows it for as long as it is locked.
+// SAFETY: to send the mutex is to send the value, which `T: Send` allows. No list points to a mutex
+// that is being sent: `with` borrows it for as long as it is locked.
 unsafe impl<T: ?Sized + Send> Send for RobustMutex<T> {}
 // SAFETY: a shared mutex lends the value to one thread after another, exclusively, which is what
 // `T: Send` allows.
@@ -72,37 +74,37 @@ impl<T> RobustMutex<T> {
     /// An unlocked mutex, with or without priority inheritance.
     pub const fn with_protocol(value: T, protocol: RobustProtocol) -> Self {
         Self {
-            // To notice a second lock by the holder costs nothing, and nothing else may come of
-            // one.
+            // Detecting a second lock by the holder costs nothing, and a second lock could do
+            // nothing else useful.
             raw: RawRobustMutex::new(RobustKind::ErrorChecking, protocol),
             value: UnsafeCell::new(value),
         }
     }
 
-    /// The mutex that lies at this address, in memory that other processes may map too.
+    /// The mutex at this address, in memory that other processes may map too.
     ///
     /// # Safety
-    /// A whole mutex lies there, written from [`new`](Self::new) by one of the processes before the others look, with a
-    /// value that is valid in all of them. It is never moved, and is mapped for `'a`. This process
-    /// maps it at this one address only. What other processes do to the memory is the caller's
-    /// responsibility.
+    /// A whole mutex lies there, written from [`new`](Self::new) by one of the processes before the
+    /// others access it, with a value that is valid in all of them. It is never moved, and is
+    /// mapped for `'a`. This process maps it at this one address only. What other processes do to
+    /// the memory is the caller's responsibility.
     pub unsafe fn at<'a>(address: *const Self) -> &'a Self {
         // SAFETY: forwards this function's own contract: it points to a mutex that is valid for 'a.
         unsafe { &*address }
     }
 
-    /// Takes the value out.
+    /// Consumes the mutex and returns the value.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
 }
 
 impl<T: ?Sized> RobustMutex<T> {
-    /// Locks it, waiting as long as it needs, and calls `section` with the data. Blocks; signals do
-    /// not end the wait. Not for signal handlers.
+    /// Locks the mutex, waiting as long as necessary, and calls `section` with the data. Blocks;
+    /// signals do not end the wait. Not for signal handlers.
     ///
     /// If a holder has died, `section` has to [repair](RobustAccess::mark_consistent) the data. If
-    /// it does not, or panics before, the mutex can never be locked again.
+    /// it does not, or panics first, the mutex can never be locked again.
     ///
     /// # Errors
     /// `section` was not called. [`RobustError::NotRecoverable`];
@@ -118,11 +120,11 @@ impl<T: ?Sized> RobustMutex<T> {
         self.enter(unsafe { self.raw.lock() }, section)
     }
 
-    /// [`with`](Self::with), if no thread holds the mutex. Does not block for it.
+    /// [`with`](Self::with), if the mutex is free. Does not wait for the mutex.
     ///
     /// # Errors
     /// [`RobustError::Busy`], also from within a section of the same mutex; those of
-    /// [`with`](Self::with) but for `Deadlock`.
+    /// [`with`](Self::with) except `Deadlock`.
     #[inline]
     pub fn try_with<R>(
         &self,
@@ -148,7 +150,7 @@ impl<T: ?Sized> RobustMutex<T> {
         self.enter(unsafe { self.raw.lock_until(deadline.into()) }, section)
     }
 
-    /// [`with_until`](Self::with_until) this long from now, on the monotonic clock.
+    /// [`with_until`](Self::with_until) with a deadline this long from now, on the monotonic clock.
     ///
     /// # Errors
     /// As [`with_until`](Self::with_until).
@@ -160,12 +162,12 @@ impl<T: ?Sized> RobustMutex<T> {
         self.with_until(Deadline::after(timeout), section)
     }
 
-    /// The value, which nobody else can reach: no lock is needed.
+    /// The value. The exclusive borrow makes a lock unnecessary.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 
-    /// Calls `section` if the mutex was locked, and unlocks it again, also if `section` panics.
+    /// Calls `section` if the mutex was locked, and unlocks it again, even if `section` panics.
     #[inline]
     fn enter<R>(
         &self,
@@ -216,27 +218,28 @@ impl Drop for Held<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.is_held.get() {
-            // Refused only in a forked child, whose parent's thread holds the mutex.
-            // SAFETY: this thread has locked it: a section does not leave the thread that began it.
+            // Fails only in a forked child, where the parent's thread holds the mutex.
+            // SAFETY: this thread has locked the mutex: a section does not leave the thread that
+            // began it.
             let _ = unsafe { self.raw.unlock() };
         }
     }
 }
 
-/// The data of a locked [`RobustMutex`], for as long as the closure runs that it was given to. It
-/// does not unlock.
+/// The data of a locked [`RobustMutex`], for as long as the closure that received it runs. Dropping
+/// it does not unlock.
 #[must_use = "what it lends cannot be reached otherwise"]
 pub struct RobustAccess<'a, T: ?Sized> {
     held: &'a Held<'a>,
     value: &'a UnsafeCell<T>,
     owner_died: bool,
-    /// The thread that locked the mutex unlocks it, and gives it back in waits.
+    /// The thread that locked the mutex also unlocks it, and releases it in waits.
     not_send: PhantomData<*const ()>,
 }
 
-// SAFETY: shared access to it gives shared access to the value, which `T: Sync` allows, and to
-// nothing else: it does not lead to the mutex, and the cell in `held` is only used by methods that
-// consume it.
+// SAFETY: shared access to `Self` gives shared access to the value, which `T: Sync` allows, and to
+// nothing else: it does not lead to the mutex, and the cell in `held` is used only by methods that
+// consume `Self`.
 unsafe impl<T: ?Sized + Sync> Sync for RobustAccess<'_, T> {}
 
 impl<T: ?Sized> RobustAccess<'_, T> {
@@ -247,14 +250,15 @@ impl<T: ?Sized> RobustAccess<'_, T> {
         access.owner_died
     }
 
-    /// Says that the value is whole again after a holder's death. Does nothing if there was none.
+    /// Declares that the value is consistent again after a holder's death. Does nothing if there
+    /// was none.
     #[inline]
     pub fn mark_consistent(access: &mut Self) {
         let _ = access.held.raw.mark_consistent();
     }
 
-    /// Runs `wait`, which gives the mutex back and locks it again, or fails without it. After an
-    /// error there is no access, and the section does not unlock at its end.
+    /// Runs `wait`, which releases the mutex and locks it again, or fails without having locked it.
+    /// After an error there is no access, and the section does not unlock at its end.
     pub(in crate::lock) fn while_unlocked<R>(
         self,
         wait: impl FnOnce(&RawRobustMutex) -> Result<(RobustLocked, R), RobustError>,
@@ -278,7 +282,7 @@ impl<T: ?Sized> Deref for RobustAccess<'_, T> {
     #[inline]
     fn deref(&self) -> &T {
         // SAFETY: this thread holds the mutex while `self` exists: a wait that loses it consumes
-        // `self`. There is one access to a section, and the borrow of the value borrows it.
+        // `self`. There is one access per section, and the borrow of the value borrows it.
         unsafe { &*self.value.get() }
     }
 }
@@ -287,8 +291,8 @@ impl<T: ?Sized> DerefMut for RobustAccess<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: this thread holds the mutex while `self` exists: a wait that loses it consumes
-        // `self`. `self`, the one access to the section, is borrowed exclusively as long as the
-        // value.
+        // `self`. `self`, the only access of the section, is borrowed exclusively for as long as
+        // the value.
         unsafe { &mut *self.value.get() }
     }
 }

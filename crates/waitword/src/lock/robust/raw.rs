@@ -1,9 +1,11 @@
-//! The robust mutex without its data: kinds, depth, death and recovery. What a C library's robust `pthread_mutex_t` is.
+//! The robust mutex without its data: kinds, depth, death and recovery. The counterpart of a C
+//! library's robust `pthread_mutex_t`.
 //!
-//! A holder may die: its process is killed, or its thread ends without unlocking. The kernel, which knows what each
-//! thread holds (`list.rs`), then frees the mutex and says so in its word, and the next to lock it is told
-//! ([`RobustLocked::OwnerDied`], `EOWNERDEAD`), once for each death. It repairs what the mutex protects and says so
-//! ([`RawRobustMutex::mark_consistent`]). If it unlocks without that, nobody can lock the mutex ever again.
+//! A holder may die: its process is killed, or its thread ends without unlocking. The kernel, which
+//! knows what each thread holds (`list.rs`), then frees the mutex and records the death in its
+//! word. The next thread to lock the mutex gets [`RobustLocked::OwnerDied`] (`EOWNERDEAD`), once
+//! for each death. It repairs the protected data and calls [`RawRobustMutex::mark_consistent`]. If
+//! it unlocks without doing so, no thread can ever lock the mutex again.
 //!
 //! ```text
 //!                    dies holding it: OWNER_DIED in the word
@@ -12,46 +14,49 @@
 //!       '---- next lock: OwnerDied ----> INCONSISTENT -----------'
 //!                                          |      ^
 //!                                          |      '--- dies holding it; next lock: OwnerDied
-//!                                          '--- unlock ---> NOT_RECOVERABLE (for ever)
+//!                                          '--- unlock ---> NOT_RECOVERABLE (permanent)
 //! ```
 //!
 //! # A lock and an unlock, step by step
 //!
 //! | lock | unlock | the kernel, if we die after this step |
 //! |------|--------|----------------------------------------|
-//! | `list_op_pending` = this | `list_op_pending` = this | lock: wakes one if the word is free, else nothing; unlock: as held |
-//! | take the word | | finds it in `list_op_pending`, and our number in the word: frees it |
-//! | put it into the list | take it out of the list | the same |
-//! | | free the word | free, in `list_op_pending`: wakes one |
-//! | | wake one | wakes one more, for nothing |
+//! | `list_op_pending` = this | `list_op_pending` = this | lock: wakes one waiter if the word is free, else nothing; unlock: as held |
+//! | take the word | | finds the mutex in `list_op_pending`, and our TID in the word: frees it |
+//! | insert it into the list | remove it from the list | the same |
+//! | | free the word | free, in `list_op_pending`: wakes one waiter |
+//! | | wake one waiter | wakes one more, needlessly |
 //! | `list_op_pending` = null | `list_op_pending` = null | lock: finds it in the list, frees it |
 //!
 //! # Invariants
 //!
 //! 1. `depth`, `state` and `takes` belong to the holder: Relaxed, ordered by the word.
-//! 2. A death at any step of lock or unlock either leaves the mutex free, or is reported to exactly one later
-//!    holder that lives to hear it.
-//! 3. `NOT_RECOVERABLE` is for ever, deaths or not. Whoever takes the word then gives it back; so each who waits is
-//!    told in turn.
-//! 4. Without priority inheritance, nothing of the mutex is read or written by us once the word is free. The
-//!    kernel may: see below.
+//! 2. A death at any step of lock or unlock either leaves the mutex free, or is reported to exactly
+//!    one later holder that lives to see it.
+//! 3. `NOT_RECOVERABLE` is permanent, whatever deaths follow. A thread that takes the word in this
+//!    state frees it again, so each waiter in turn gets the error.
+//! 4. Without priority inheritance, we neither read nor write any part of the mutex once the word
+//!    is free. The kernel may: see below.
 //!
 //! # What is not guaranteed
 //!
-//! * **Memory reused under a dying unlock.** Between the freeing of the word and `list_op_pending` = null, two
-//!   instructions or a wake, somebody else may take the mutex, destroy it and use or map the memory for something
-//!   else. If the unlocker is killed just then, the kernel looks at that memory as at a word: it may wake
-//!   somebody for nothing, and if the 32 bits happen to be the number of the dead thread, sets `OWNER_DIED` in
-//!   them. glibc has the same (its bug 14485); only a kernel that frees the word and clears `list_op_pending` itself can
-//!   mend it. Who destroys robust mutexes while others may be killed in them should leave the memory alone
-//!   until those have ended.
-//! * **2048 mutexes**: of what a thread holds, the kernel sees to the 2048 that were locked last.
-//! * **Trust.** Whoever can write the memory can make the mutex say anything, and lead a holder's list astray. Share it
-//!   only with processes that may crash you.
-//! * **PID namespaces.** Holders are known by their number: all who share a mutex live in one PID namespace.
-//! * **Kernels.** Linux 6.2, or a long-term kernel of 2023 or later (commit 90d758896787). Before, the kernel woke a
-//!   sleeper for one who died unlocking or just woken only if the whole word was 0, and before 5.5 never: a kill
-//!   at that moment can then leave those who wait asleep until somebody locks the mutex again.
+//! * **Memory reused under a dying unlock.** Between the freeing of the word and `list_op_pending`
+//!   = null, which is two instructions or a wake, another thread may take the mutex, destroy it,
+//!   and use or map the memory for something else. If the unlocker is killed just then, the kernel
+//!   treats that memory as a word: it may wake a thread needlessly, and if the 32 bits happen to
+//!   equal the dead thread's TID, it sets `OWNER_DIED` in them. glibc has the same problem (its bug
+//!   14485); only a kernel that frees the word and clears `list_op_pending` itself can fix it. If
+//!   you destroy robust mutexes while threads may be killed in them, leave the memory alone until
+//!   those threads have ended.
+//! * **2048 mutexes**: of the mutexes that a thread holds, the kernel handles the 2048 locked last.
+//! * **Trust.** A process that can write the memory can put any value into the mutex, and lead a
+//!   holder's list astray. Share it only with processes that are allowed to crash you.
+//! * **PID namespaces.** Holders are identified by TID: all threads that share a mutex must live in
+//!   one PID namespace.
+//! * **Kernels.** Linux 6.2, or a long-term kernel of 2023 or later (commit 90d758896787). Older
+//!   kernels woke a sleeper for a thread that died while unlocking or just after it was woken only
+//!   if the whole word was 0, and before 5.5 never. There, a kill at that moment can leave waiters
+//!   asleep until another thread locks the mutex again.
 
 use super::error::{RobustError, RobustLocked};
 use super::list::{List, Node};
@@ -63,45 +68,45 @@ use crate::lock::pi::{self, Acquired, OWNER_DIED, TID_MASK};
 use crate::sys::clock::Deadline;
 use crate::sys::tid::tid;
 
-/// What a robust mutex does when its holder locks it once more.
+/// What a robust mutex does when its holder locks it again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RobustKind {
-    /// Waits for itself, for ever or until the deadline (`PTHREAD_MUTEX_NORMAL`). With priority inheritance the
-    /// kernel notices: [`RobustError::Deadlock`].
+    /// Waits for itself, forever or until the deadline (`PTHREAD_MUTEX_NORMAL`). With priority
+    /// inheritance the kernel detects it: [`RobustError::Deadlock`].
     #[default]
     Normal,
-    /// Counts (`PTHREAD_MUTEX_RECURSIVE`).
+    /// Counts the locks (`PTHREAD_MUTEX_RECURSIVE`).
     Recursive,
-    /// Says [`RobustError::Deadlock`] (`PTHREAD_MUTEX_ERRORCHECK`).
+    /// Returns [`RobustError::Deadlock`] (`PTHREAD_MUTEX_ERRORCHECK`).
     ErrorChecking,
 }
 
-/// Whether the holder of a robust mutex runs at the priority of those who wait for it.
+/// Whether the holder of a robust mutex runs at the priority of its waiters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RobustProtocol {
-    /// It does not (`PTHREAD_PRIO_NONE`). The mutex may be taken by a passer-by while the one who was woken is
-    /// on its way.
+    /// It does not (`PTHREAD_PRIO_NONE`). Another thread may barge in and take the mutex while the
+    /// woken thread is on its way.
     #[default]
     None,
-    /// It does (`PTHREAD_PRIO_INHERIT`), and unlock hands the mutex to the waiter of highest priority. Each lock
-    /// and unlock with somebody waiting is a system call and a change of threads.
+    /// It does (`PTHREAD_PRIO_INHERIT`), and unlock hands the mutex to the waiter of highest
+    /// priority. With waiters, each lock and unlock is a system call and a context switch.
     Inherit,
 }
 
-/// What `state` holds: nobody has died, or what was left behind has been repaired.
+/// Value of `state`: no holder has died, or the data has been repaired.
 const CONSISTENT: u32 = 0;
-/// The holder knows of a death, and has not yet said that it has repaired what was left behind.
+/// The holder knows of a death, and has not yet reported a repair.
 const INCONSISTENT: u32 = 1;
-/// It has not, and has unlocked.
+/// The holder unlocked without reporting a repair.
 const NOT_RECOVERABLE: u32 = 2;
 
-/// What `kind` holds.
+/// Bits of `kind`.
 const RECURSIVE: u32 = 1;
 const ERROR_CHECKING: u32 = 2;
 const KIND: u32 = 3;
 const INHERITS: u32 = 0x20;
 
-/// A thread that took a word with `WAITERS` set looks for sleepers every so many times.
+/// A thread that took a word with `WAITERS` set looks for sleepers once in this many times.
 const TIDY_EVERY: u32 = if cfg!(loom) { 1 } else { 4 };
 
 /// How long a lock may wait.
@@ -112,23 +117,25 @@ enum Patience<'a> {
     Endless,
 }
 
-/// A robust mutex that protects nothing by itself: 40 bytes, laid out so that glibc's own list of robust mutexes, which
-/// the kernel walks when a thread ends, can hold it (the word first, the two links last, as in
-/// `pthread_mutex_t`).
+/// A robust mutex without data of its own: 40 bytes, laid out so that glibc's list of robust
+/// mutexes, which the kernel walks when a thread ends, can hold it (the word first, the two links
+/// last, as in `pthread_mutex_t`).
 ///
-/// For threads of one process or of several that map the memory, at whatever addresses; there is no difference. Zeroed
-/// memory is an unlocked mutex of kind [`Normal`](RobustKind::Normal) without inheritance. See
-/// [`RobustMutex`](crate::RobustMutex) for one that owns its data and needs no `unsafe`.
+/// It works between the threads of one process and between processes that map the memory, at
+/// whatever addresses; there is no difference. Zeroed memory is an unlocked mutex of kind
+/// [`Normal`](RobustKind::Normal) without inheritance. For one that owns its data and needs no
+/// `unsafe`, see [`RobustMutex`](crate::RobustMutex).
 ///
-/// No operation is for signal handlers. A forked child holds none of its parent's robust mutexes.
+/// Do not call any operation from a signal handler. A forked child holds none of its parent's
+/// robust mutexes.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawRobustMutex {
     word: AtomicU32,
-    /// How many times the holder of a recursive mutex has locked it.
+    /// How many times the holder has locked a recursive mutex.
     depth: AtomicU32,
     state: AtomicU32,
-    /// How many times somebody took the word with `WAITERS` set and had not slept.
+    /// How many times a thread took the word with `WAITERS` set without having slept.
     takes: AtomicU32,
     kind: u32,
     reserved: u32,
@@ -174,29 +181,31 @@ impl RawRobustMutex {
         }
     }
 
-    /// Locks it; waits for that as long as need be. `pthread_mutex_lock` of a robust mutex.
+    /// Locks the mutex, waiting as long as necessary. `pthread_mutex_lock` of a robust mutex.
     ///
     /// Blocks; signals do not end the wait.
     ///
     /// # Errors
-    /// [`RobustError::NotRecoverable`]; [`Deadlock`](RobustError::Deadlock) and [`TooDeep`](RobustError::TooDeep) by
-    /// kind; [`Unsupported`](RobustError::Unsupported); with inheritance
+    /// [`RobustError::NotRecoverable`]; [`Deadlock`](RobustError::Deadlock) and
+    /// [`TooDeep`](RobustError::TooDeep) depending on the kind;
+    /// [`Unsupported`](RobustError::Unsupported); with inheritance
     /// [`OutOfMemory`](RobustError::OutOfMemory) and [`Kernel`](RobustError::Kernel).
     ///
     /// # Safety
-    /// If it is had, the mutex stays where it is, mapped, until it is unlocked or this thread has ended: the
-    /// thread's list leads to it.
+    /// If the call locks the mutex, the mutex must not move or be unmapped until it is unlocked or
+    /// this thread has ended: the thread's list points to it.
     #[inline]
     pub unsafe fn lock(&self) -> Result<RobustLocked, RobustError> {
         // SAFETY: forwards this function's own contract.
         unsafe { self.lock_with(Patience::Endless) }
     }
 
-    /// Locks it if nobody holds it, or the caller, if it is recursive. Does not block. `pthread_mutex_trylock`.
+    /// Locks the mutex if it is free, or if it is recursive and held by the caller. Does not block.
+    /// `pthread_mutex_trylock`.
     ///
     /// # Errors
-    /// [`RobustError::Busy`], also if the caller holds one that is not recursive; those of [`lock`](Self::lock) but
-    /// for `Deadlock`.
+    /// [`RobustError::Busy`], also if the caller holds the mutex and it is not recursive; those of
+    /// [`lock`](Self::lock) except `Deadlock`.
     ///
     /// # Safety
     /// As [`lock`](Self::lock).
@@ -206,8 +215,9 @@ impl RawRobustMutex {
         unsafe { self.lock_with(Patience::None) }
     }
 
-    /// Locks it; waits no longer than to the deadline, on either clock. `pthread_mutex_timedlock`,
-    /// `pthread_mutex_clocklock`. A mutex that can be had without waiting is had even if the deadline has passed.
+    /// Locks the mutex, waiting no longer than until the deadline, on either clock.
+    /// `pthread_mutex_timedlock`, `pthread_mutex_clocklock`. A mutex that can be locked without
+    /// waiting is locked even if the deadline has passed.
     ///
     /// # Errors
     /// [`RobustError::TimedOut`], and those of [`lock`](Self::lock).
@@ -220,19 +230,19 @@ impl RawRobustMutex {
         unsafe { self.lock_with(Patience::Until(&deadline)) }
     }
 
-    /// Unlocks it, and wakes one who waits. `pthread_mutex_unlock`. Does not block.
+    /// Unlocks the mutex and wakes one waiter. `pthread_mutex_unlock`. Does not block.
     ///
-    /// If the caller was told that a holder had died, and has not [marked](Self::mark_consistent) the mutex since, the
-    /// mutex can never be locked again.
+    /// If the lock call reported a holder's death and the caller has not
+    /// [marked](Self::mark_consistent) the mutex since, the mutex can never be locked again.
     ///
     /// # Errors
     /// [`RobustError::NotOwner`]; nothing has changed then.
     ///
     /// # Safety
-    /// If the mutex [is the caller's](Self::is_mine), the calling thread has locked it. So it is,
-    /// or the call fails, unless the word holds the number of a thread that has ended, which the
-    /// kernel may have given to the caller. The number stays there if that thread held more than
-    /// 2048 mutexes, or if it held this one in another process, of which this memory is a copy.
+    /// If the mutex [is the caller's](Self::is_mine), the calling thread has locked it. This holds,
+    /// or the call fails, unless the word contains the TID of a thread that has ended, which the
+    /// kernel may have given to the caller. Such a TID remains if that thread held more than 2048
+    /// mutexes, or if it held this mutex in another process, of which this memory is a copy.
     #[inline]
     pub unsafe fn unlock(&self) -> Result<(), RobustError> {
         let me = tid();
@@ -250,8 +260,8 @@ impl RawRobustMutex {
         }
         list.begin(self);
         step(Step::UnlockBegun);
-        // SAFETY: the word has this thread's number. So this thread has locked it, by this
-        // function's contract, and put it into its list.
+        // SAFETY: the word contains this thread's TID. So this thread has locked the mutex, by this
+        // function's contract, and inserted it into its list.
         unsafe { list.unlink(self) };
         step(Step::Unlinked);
         self.release(me);
@@ -260,8 +270,8 @@ impl RawRobustMutex {
         Ok(())
     }
 
-    /// Says that what the mutex protects has been repaired after a holder's death. `pthread_mutex_consistent`. The
-    /// caller goes on to hold it.
+    /// Declares that the protected data has been repaired after a holder's death.
+    /// `pthread_mutex_consistent`. The caller still holds the mutex.
     ///
     /// # Errors
     /// [`RobustError::NotInconsistent`] if the caller does not hold it, or there was no death.
@@ -279,7 +289,8 @@ impl RawRobustMutex {
         self.holder() == tid()
     }
 
-    /// Whether the calling thread holds it, and would be told [`RobustError::Deadlock`] if it locked it once more.
+    /// Whether the calling thread holds the mutex, and another lock by it would return
+    /// [`RobustError::Deadlock`].
     pub fn would_deadlock(&self) -> bool {
         let told = match self.kind & KIND {
             RECURSIVE => false,
@@ -289,16 +300,16 @@ impl RawRobustMutex {
         told && self.is_mine()
     }
 
-    /// Whether somebody holds it now: `pthread_mutex_destroy` says `EBUSY` of such a one. A holder whose death the
-    /// kernel has seen to holds it no more.
+    /// Whether the mutex is held now, so that `pthread_mutex_destroy` returns `EBUSY`. A holder
+    /// whose death the kernel has handled no longer holds it.
     pub fn is_locked(&self) -> bool {
         self.holder() != 0
     }
 
-    /// The number of the thread that holds it, 0 if nobody does.
+    /// The TID of the holder, 0 if there is none.
     #[inline]
     pub(super) fn holder(&self) -> u32 {
-        // Relaxed: whether it is our own number, only we change.
+        // Relaxed: only this thread changes whether the word contains its own TID.
         self.word.load(Relaxed) & TID_MASK
     }
 
@@ -341,7 +352,7 @@ impl RawRobustMutex {
         }
     }
 
-    /// By its holder. `None`: as anybody else.
+    /// A lock by the holder. `None`: proceed as any other thread.
     #[cold]
     fn lock_again(&self, patience: Patience<'_>) -> Option<Result<RobustLocked, RobustError>> {
         match (self.kind & KIND, patience) {
@@ -380,7 +391,7 @@ impl RawRobustMutex {
         }?;
         let died = acquired == Acquired::OwnerDied;
         if died {
-            // The kernel leaves it set. If we die now, it sets it again.
+            // The kernel leaves the bit set. If we die now, it sets it again.
             word.fetch_and(!OWNER_DIED, Relaxed);
         }
         Ok(Taken {
@@ -389,7 +400,7 @@ impl RawRobustMutex {
         })
     }
 
-    /// The word is ours.
+    /// Completes a lock; the caller has taken the word.
     ///
     /// # Safety
     /// As [`lock`](Self::lock).
@@ -405,10 +416,10 @@ impl RawRobustMutex {
             self.state.store(INCONSISTENT, Relaxed);
             step(Step::Noted);
         }
-        // The dead may have held it several times.
+        // The dead holder may have locked it several times.
         self.depth.store(1, Relaxed);
-        // SAFETY: it was free, and so in no list, or in that of a dead thread, which nothing
-        // follows any more. It stays where it is until it is unlocked, by this function's contract.
+        // SAFETY: the mutex was free, and so is in no list, or in that of a dead thread, which is
+        // no longer followed. It does not move until it is unlocked, by this function's contract.
         unsafe { list.link(self) };
         step(Step::Linked);
         list.end();
@@ -426,7 +437,8 @@ impl RawRobustMutex {
     #[inline]
     fn release(&self, me: u32) {
         if self.inherits() {
-            // Only a word that somebody has overwritten can be refused; there is nobody to tell.
+            // The kernel refuses only a word that something has overwritten; there is no caller to
+            // report that to.
             let _ = pi::unlock(&self.word, Scope::Shared);
             step(Step::Released);
         } else {

@@ -1,43 +1,44 @@
-//! The moments between which a thread may die: every place where a lock or an unlock has just changed something that
-//! others, or the kernel, can see. Nothing happens here, except in tests, which die at each.
+//! The steps between which a thread may die: every point at which a lock or an unlock has just
+//! changed something that other threads or the kernel can see. Outside tests a step does nothing;
+//! the tests kill a thread at each one.
 
-/// A moment in a lock or an unlock.
+/// A step of a lock or an unlock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Lock: the kernel knows what is being locked; the word is untouched.
     LockBegun,
-    /// Lock: others know that somebody waits; about to sleep.
+    /// Lock: the word shows that a thread waits; it is about to sleep.
     Announced,
-    /// Lock: back from a sleep, whatever for.
+    /// Lock: back from a sleep, for whatever reason.
     Woken,
-    /// Lock: the word is ours, and not yet in the list.
+    /// Lock: the word is ours, but the mutex is not yet in the list.
     Taken,
-    /// Lock: the death of the one before is noted in the mutex, and no more in the word.
+    /// Lock: the previous holder's death is recorded in the mutex and no longer in the word.
     Noted,
-    /// Lock: the node leads into the list, and the list not yet to the node.
+    /// Lock: the node points into the list, but the list does not yet point to the node.
     HalfLinked,
-    /// Lock: in the list, and still the pending operation.
+    /// Lock: in the list, but still the pending operation.
     Linked,
     /// Locked.
     Locked,
-    /// Held, somebody may wait: the word is marked, to find out whether anybody does.
+    /// Held, and a thread may wait: the word is marked to find out whether one does.
     Marked,
-    /// Unlock: the kernel knows what is being unlocked; still in the list.
+    /// Unlock: the kernel knows what is being unlocked; the mutex is still in the list.
     UnlockBegun,
-    /// Unlock: the successor leads back past the node, the list still to it.
+    /// Unlock: the next node points back past this node, but the list still leads to it.
     HalfUnlinked,
     /// Unlock: out of the list; the word is still ours.
     Unlinked,
-    /// Unlock: the word is free; nobody has been woken.
+    /// Unlock: the word is free; no thread has been woken yet.
     Released,
-    /// Unlock: somebody has been woken; still the pending operation.
+    /// Unlock: one thread has been woken; this is still the pending operation.
     WokeOne,
     /// Unlocked.
     Unlocked,
 }
 
 impl Step {
-    /// All of them.
+    /// All steps.
     #[cfg(test)]
     pub(crate) const ALL: [Self; 15] = [
         Self::LockBegun,
@@ -58,7 +59,7 @@ impl Step {
     ];
 }
 
-/// Here we are.
+/// Marks that the calling thread has reached this step.
 #[cfg(not(test))]
 #[inline(always)]
 pub(crate) fn step(_: Step) {}
@@ -70,7 +71,7 @@ pub(crate) use in_tests::{at, step};
 mod in_tests {
     use super::Step;
 
-    /// Does something at the `times`th coming to a step; 0 is the first.
+    /// Runs `what` the next time the step is reached after `times` earlier visits; 0 is the first.
     #[derive(Clone, Copy)]
     struct Plan {
         step: Step,
@@ -87,7 +88,7 @@ mod in_tests {
         static PLAN: core::cell::Cell<Option<Plan>> = core::cell::Cell::new(None);
     }
 
-    /// Has the calling thread do something when it has come to this step so many times before.
+    /// Makes the calling thread run `what` once it has reached `step` this many times before.
     pub(crate) fn at(step: Step, times: u32, what: fn()) {
         PLAN.with(|plan| plan.set(Some(Plan { step, times, what })));
     }

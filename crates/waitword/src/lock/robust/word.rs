@@ -1,66 +1,72 @@
-//! The word of a robust mutex without priority inheritance: who takes it, who sleeps on it, and why no death leaves
-//! a sleeper behind.
+//! The word of a robust mutex without priority inheritance: how it is taken, how threads sleep on
+//! it, and why no death leaves a sleeper stranded.
 //!
-//! The format is the kernel's, since the kernel writes it too, when a holder dies:
+//! The format is the kernel's, because the kernel writes the word too when a holder dies:
 //!
 //! | holder | `WAITERS` | `OWNER_DIED` | meaning |
 //! |--------|-----------|--------------|---------|
-//! | 0 | 0 | 0 | free, nobody waits |
-//! | 0 | 1 | 0 | free; somebody may be asleep, and somebody awake is on the way to take it |
-//! | 0 | any | 1 | free; the holder has died (written by the kernel only) |
-//! | TID | 0 | 0 | held, nobody waits |
-//! | TID | 1 | 0 | held, somebody may be asleep: unlock wakes one |
-//! | TID | 1 | 1 | the same, *marked*: the holder is finding out whether anybody is asleep |
+//! | 0 | 0 | 0 | free, no waiters |
+//! | 0 | 1 | 0 | free; threads may be asleep, and a thread that is awake is about to take it |
+//! | 0 | any | 1 | free; the holder has died (written only by the kernel) |
+//! | TID | 0 | 0 | held, no waiters |
+//! | TID | 1 | 0 | held, threads may be asleep: unlock wakes one |
+//! | TID | 1 | 1 | the same, *marked*: the holder is finding out whether any thread is asleep |
 //!
-//! # What always holds
+//! # Invariants
 //!
-//! 1. **Whoever sleeps, `WAITERS` is set**, at every moment, through unlocks and takeovers. A sleep begins only if the
-//!    word still has the bit (the kernel compares), whoever takes the word keeps the bit, and unlock leaves it set.
-//!    The one who clears it has seen that nobody sleeps (below).
-//! 2. **If somebody sleeps and the word is free, somebody awake answers for it**: the one who has just unlocked and is
-//!    about to wake, or one who has been woken and is about to take it. Both have the mutex as their
-//!    `list_op_pending`, and if such a one dies, the kernel finds the word without a holder and wakes the next.
-//! 3. **If somebody sleeps and the word is held**, its holder wakes one at unlock, or by 1 the kernel at its death.
+//! 1. **While any thread sleeps, `WAITERS` is set**, at every moment, through unlocks and
+//!    takeovers. A sleep begins only if the word still has the bit (the kernel compares), a thread
+//!    that takes the word keeps the bit, and unlock leaves it set. A thread clears it only after it
+//!    has seen that no thread sleeps (below).
+//! 2. **If a thread sleeps and the word is free, a thread that is awake is responsible for it**:
+//!    either the one that has just unlocked and is about to wake a sleeper, or one that was woken
+//!    and is about to take the word. Both have the mutex as their `list_op_pending`; if such a
+//!    thread dies, the kernel finds the word without a holder and wakes the next sleeper.
+//! 3. **If a thread sleeps and the word is held**, `WAITERS` is set (invariant 1), so the holder
+//!    wakes one at unlock, or the kernel does when the holder dies.
 //!
-//! So one death, or many at whatever step, leave nobody asleep for ever. The usual protocol (glibc's), in which
-//! unlock writes 0 and only the woken one remembers that others sleep, does not have this:
+//! So no number of deaths, at whatever steps, leaves a thread asleep forever. The usual protocol
+//! (glibc's), in which unlock writes 0 and only the woken thread remembers that others sleep, does
+//! not guarantee this:
 //!
 //! ```text
-//!   holder               woken W              passer-by P           sleeper S
+//!   holder               woken W              barging P             sleeper S
 //!   unlock: word = 0
 //!   wake one ----------> awake
 //!                                             lock: 0 -> P
 //!                        killed: the kernel sees that P holds
-//!                        it, and leaves it to P
+//!                        the word, and leaves it to P
 //!                                             unlock: no WAITERS,
-//!                                             wakes nobody          sleeps for ever
+//!                                             wakes no thread       sleeps forever
 //! ```
 //!
-//! Here P finds `WAITERS` in the free word, takes it along, and wakes S when it unlocks.
+//! Here P finds `WAITERS` in the free word, keeps it, and wakes S when it unlocks.
 //!
-//! # How the bit goes away again
+//! # How the bit is cleared
 //!
-//! Since no unlock clears it, it would cost each unlock a wake for nobody, for ever. So a thread that takes a
-//! word with the bit, not having slept, every few times looks whether anybody sleeps ([`tidy`]). A bare "is somebody
-//! there? no: clear it" would lose one who was just about to sleep, and clearing first would leave sleepers without the
-//! bit if the holder died then. So the holder marks the word first, by the bit that means nothing while there is a
-//! holder:
+//! No unlock clears the bit, so every later unlock would make a wake call for nothing. Therefore a
+//! thread that takes a word with the bit set, without having slept itself, checks every few times
+//! whether any thread sleeps ([`tidy`]). A bare "does a thread sleep? no: clear it" would miss a
+//! thread that is about to sleep, and clearing first would leave sleepers without the bit if the
+//! holder died at that point. So the holder first marks the word, with the bit that has no meaning
+//! while there is a holder:
 //!
 //! ```text
-//!   holder                                             one who wants to sleep
+//!   holder                                        thread that is about to sleep
 //!   TID|WAITERS -> TID|WAITERS|mark
-//!   kernel: anybody asleep, word still marked?         expects TID|WAITERS: the kernel says no,
-//!     no                                                 or: TID|WAITERS|mark -> TID|WAITERS, sleeps
+//!   kernel: any sleepers, word still marked?      expects TID|WAITERS: the kernel refuses,
+//!     no                                            or: TID|WAITERS|mark -> TID|WAITERS, sleeps
 //!   TID|WAITERS|mark -> TID  (fails if unmarked)
 //! ```
 //!
-//! Nobody sleeps on a marked word, and a word that is still marked has not been slept on since it was asked about.
+//! No thread goes to sleep on a marked word, so if the word is still marked, no thread has gone to
+//! sleep on it since the kernel was asked.
 //!
 //! # Orderings
 //!
-//! Acquire to take, Release to free; the kernel's own change at a death is a full barrier after all that the dead
-//! thread did. All else is Relaxed: the bits carry no data, and every sleep and wake is ordered by the kernel's
-//! lock on the queue.
+//! Acquire to take, Release to free. The kernel's own change at a death is a full barrier after
+//! everything that the dead thread did. All other accesses are Relaxed: the bits carry no data, and
+//! every sleep and wake is ordered by the kernel's lock on the queue.
 
 use super::error::RobustError;
 use super::step::{Step, step};
@@ -69,21 +75,21 @@ use crate::lock::pi::{OWNER_DIED, TID_MASK, WAITERS};
 use crate::sys::clock::Deadline;
 use crate::sys::{Errno, robust};
 
-/// Nobody holds it, nobody waits.
+/// No holder, no waiters.
 pub(super) const FREE: u32 = 0;
-/// While somebody holds it: the holder is finding out whether anybody sleeps.
+/// In a held word: the holder is finding out whether any thread sleeps.
 const MARK: u32 = OWNER_DIED;
 
-/// How the word was as it was taken.
+/// The state of the word when it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
-    /// The holder before has died.
+    /// The previous holder died.
     pub(super) died: bool,
-    /// Somebody may sleep, and the taker has not slept itself: [`tidy`] now and then.
+    /// A thread may sleep, and the taker has not slept itself: call [`tidy`] now and then.
     pub(super) untidy: bool,
 }
 
-/// Takes the word if nobody holds it.
+/// Takes the word if it is free.
 ///
 /// # Errors
 /// [`RobustError::Busy`].
@@ -115,7 +121,7 @@ fn try_take_unclean(word: &AtomicU32, me: u32, mut seen: u32) -> Result<Taken, R
     Err(RobustError::Busy)
 }
 
-/// Takes the word, and sleeps until it can.
+/// Takes the word; sleeps until it can.
 ///
 /// # Errors
 /// [`RobustError::TimedOut`].
@@ -142,7 +148,8 @@ pub(super) fn take(
         step(Step::Woken);
         match ended {
             Ok(()) => slept = true,
-            // Nobody has woken us: the kernel says this of a sleeper that it finds still queued.
+            // No thread has woken us: the kernel returns this only for a sleeper that it finds
+            // still queued.
             Err(Errno::TIMEDOUT) => return Err(RobustError::TimedOut),
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(other) => return Err(RobustError::Kernel(other.raw_os_error())),
@@ -150,8 +157,8 @@ pub(super) fn take(
     }
 }
 
-/// Sees to it that the held word says that somebody waits, and is not marked; what it then holds. `None` if it has
-/// changed meanwhile.
+/// Makes the held word record a waiter, unmarked, and returns its new value. `None` if the word is
+/// free or changed meanwhile.
 fn announce(word: &AtomicU32) -> Option<u32> {
     let seen = word.load(Ordering::Relaxed);
     let holder = seen & TID_MASK;
@@ -166,7 +173,8 @@ fn announce(word: &AtomicU32) -> Option<u32> {
     Some(announced)
 }
 
-/// Frees the word that the caller holds, and wakes one who waits. Once it is free, only its address is used.
+/// Frees the word, which the caller holds, and wakes one waiter. Once the word is free, only its
+/// address is used.
 #[inline]
 pub(super) fn release(word: &AtomicU32, me: u32) {
     let freed = word.compare_exchange(me, FREE, Ordering::Release, Ordering::Relaxed);
@@ -179,14 +187,14 @@ pub(super) fn release(word: &AtomicU32, me: u32) {
 
 #[cold]
 fn release_and_wake(word: &AtomicU32) {
-    // A swap: whatever bits there were, somebody may wait.
+    // A swap: whatever the bits were, a thread may wait.
     word.swap(WAITERS, Ordering::Release);
     step(Step::Released);
     robust::wake_one(word);
     step(Step::WokeOne);
 }
 
-/// Clears `WAITERS` in the word that the caller holds, if nobody sleeps. See above.
+/// Clears `WAITERS` in the word, which the caller holds, if no thread sleeps. See above.
 #[cold]
 pub(super) fn tidy(word: &AtomicU32, me: u32) {
     let (untidy, marked) = (me | WAITERS, me | WAITERS | MARK);
@@ -197,14 +205,14 @@ pub(super) fn tidy(word: &AtomicU32, me: u32) {
     step(Step::Marked);
     let tidied = match robust::has_sleepers(word, marked) {
         Ok(false) => me,
-        // Also if the kernel refused to say.
+        // Also if the kernel call failed.
         Ok(true) | Err(_) => untidy,
     };
-    // Fails if somebody wants to sleep and has unmarked it.
+    // Fails if another thread is about to sleep and has unmarked the word.
     let _ = change(marked, tidied);
 }
 
-/// A short spin, while the holder is not known to keep others waiting: most holders are soon done.
+/// Spins briefly while the word shows no waiters: most holders finish soon.
 #[cfg(not(loom))]
 fn spin_while_held(word: &AtomicU32) {
     /// About a microsecond.
@@ -221,10 +229,10 @@ fn spin_while_held(word: &AtomicU32) {
     }
 }
 
-/// Whether there is a second CPU, and spinning is not turned off.
+/// Whether there is a second CPU and spinning is not disabled.
 #[cfg(not(loom))]
 fn may_spin() -> bool {
-    /// How many CPUs there are; 0 is unknown. Relaxed: all who ask are told the same.
+    /// The number of CPUs; 0 is unknown. Relaxed: every thread that asks gets the same answer.
     static CPUS: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
     let cpus = match CPUS.load(Ordering::Relaxed) {
         0 => {

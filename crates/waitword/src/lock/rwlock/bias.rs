@@ -1,45 +1,52 @@
-//! When readers may hold a lock by slots, and when not again for a while.
+//! Reader bias: when a lock becomes biased, and when it may not.
 //!
-//! Fast readers cost writers: each write that finds the lock fast looks through the table and waits for whoever is there. So
-//! a lock becomes fast only once readers *took its word from each other*:
-//! * 120 times with no write in between: so often the compare-and-swap of one failed, since one on another CPU had
-//!   been faster. (The word counts a few, `COLLISIONS`; then they are reported here; a writer clears what the
-//!   word says of them.)
-//! * and not within four times of what the last driving out took: all of them together cost writers
-//!   a fifth of their time at most (BRAVO's rule).
+//! Biased readers cost writers: each write that finds the lock biased scans the slot table and
+//! waits for the readers in it. So a lock becomes biased only if both are true:
 //!
-//! To drive readers out takes 1 to 4 µs, and what a reader saves is 0.05 to 0.2 µs: the move of a
-//! line, twice. So some 80 reads are worth it. Two threads that only read, on two CPUs, collide once in 30 to 1,500
-//! reads, and need 4,000 to 180,000 for those 120. With 15, three of seven random loads with few writes lost 1 to
-//! 6 % on two CPUs, and the others stayed as they were; 45 and 375 differ by less than the noise on
-//! random loads with 0.1 to 50 % writes (`docs/constants.md`). Where a bias began
-//! after four reads, those with 0.1 to 12 % writes lost 5 to 20 % on two CPUs, against no bias at
-//! all (`waitword bench any --family rwlock`, seeds 41 and 43).
+//! * Readers *took its word from each other* 120 times with no write in between. That is how often
+//!   a reader's compare-and-swap failed because another CPU was faster. (The word counts up to 15
+//!   in `COLLISIONS`, which are then reported here. A write clears what the word holds of them.)
+//! * At least four times the duration of the last revocation has passed since then. So all
+//!   revocations together cost writers at most a fifth of their time (BRAVO's rule).
 //!
-//! Readers that merely overlap are not counted. That takes a count of all readers, so that each
-//! finds the word less simple than it is: 7 % of the rate of short reads beside a few writes.
+//! Revoking the bias takes 1 to 4 µs. A reader saves 0.05 to 0.2 µs: two transfers of a cache line.
+//! So a revocation costs as much as some 80 reads save. Two threads that only read, on two CPUs,
+//! collide once in 30 to 1,500 reads, and need 4,000 to 180,000 reads for those 120.
 //!
-//! There is no room in the word for reports; they lie in a small table by the lock's address. Locks that share an
-//! entry are a little sooner or later fast for each other's sake, no more.
+//! Measured with other thresholds: with 15 collisions, three of seven random loads with few writes
+//! lost 1 to 6 % on two CPUs, and the others stayed as they were. 45 and 375 differ by less than
+//! the noise on random loads with 0.1 to 50 % writes (`docs/constants.md`). Where a bias began
+//! after four reads, loads with 0.1 to 12 % writes lost 5 to 20 % on two CPUs, compared with no
+//! bias at all (`waitword bench any --family rwlock`, seeds 41 and 43).
+//!
+//! Readers that merely overlap are not counted. That would require counting all readers, and each
+//! reader would find the word less simple. It costs 7 % of the rate of short reads with a few
+//! writes.
+//!
+//! The word has no room for the reports. They are kept in a small table indexed by the lock's
+//! address. Locks that share an entry become biased a little sooner or later because of each other,
+//! nothing more.
 
 use super::slots;
 use crate::sys::clock::{Clock, now};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use core::time::Duration;
 
-/// How often longer than it took to drive readers out they stay out.
+/// For how many times the duration of a revocation the lock stays unbiased.
 const TIMES_THE_COST: u64 = 4;
-/// Whoever is waited for longer than this sleeps, or has lost its CPU: any reader costs writers that.
+/// The longest revocation that counts. A reader that is waited for longer sleeps or has lost its
+/// CPU, and any reader, biased or not, costs writers that.
 const MOST_COST: u64 = Duration::from_micros(4).as_nanos() as u64;
 const ENTRIES: usize = 128;
 
-/// After how many reports, of 15 collisions each, with no write in between, a lock becomes fast.
+/// The number of reports (of 15 collisions each) with no write in between after which a lock
+/// becomes biased.
 const REPORTS: u32 = 8;
 
 struct Entry {
-    /// Nanoseconds on the monotonic clock.
+    /// In nanoseconds on the monotonic clock.
     not_before: AtomicU64,
-    /// How many reports have come since the last write.
+    /// The number of reports since the last write.
     reports: AtomicU32,
 }
 
@@ -59,16 +66,16 @@ fn nanoseconds() -> u64 {
     now(Clock::Monotonic).as_nanos() as u64
 }
 
-/// The number for the bias of a lock whose readers have collided often, if it may become
-/// fast. `is_first`: since it was written.
+/// Returns the number for a bias of a lock whose readers have often collided, if the lock may
+/// become biased. `is_first`: this is the first report since the last write.
 #[cold]
 pub(super) fn begin(lock: usize, is_first: bool) -> Option<u32> {
-    // In a model the clock has no meaning; locks are made fast by hand.
+    // In a model, the clock has no meaning. Models make locks biased explicitly.
     if cfg!(loom) || !slots::has_room_for(lock) {
         return None;
     }
     let entry = entry(lock);
-    // Two that do this at once may lose one of the two reports.
+    // Two threads that do this at once may lose one of the two reports.
     let reports = match is_first {
         true => 1,
         false => entry.reports.load(Relaxed) + 1,
@@ -82,7 +89,7 @@ pub(super) fn begin(lock: usize, is_first: bool) -> Option<u32> {
     may_begin.then(slots::free_number).flatten()
 }
 
-/// The driving out of readers, timed.
+/// Measures how long a revocation takes.
 pub(super) struct Cost {
     began: u64,
 }
@@ -94,7 +101,7 @@ impl Cost {
         }
     }
 
-    /// The readers are gone; they may not come back for a while.
+    /// The readers have left. The lock stays unbiased for a while.
     pub(super) fn end(self, lock: usize) {
         if cfg!(loom) {
             return;

@@ -1,12 +1,12 @@
-//! Biased locks and read guards that nobody gives back: a lock that is moved, dropped or made anew
-//! has nothing to do with the slots that others have left where it lies.
+//! Biased locks and leaked read guards: a lock that is moved, dropped or created is not affected by
+//! the slots that other locks have left at its address.
 
 use super::state::{FAST, SLOTS};
 use super::{RawRwLock, slots};
 use lock_api::RawRwLock as _;
 use std::sync::atomic::Ordering::SeqCst;
 
-/// Readers may hold it by slots from now on, under a new number.
+/// Makes the lock biased, under a new number.
 fn become_fast(lock: &RawRwLock) {
     assert!(lock.state().may_become_fast());
     let number = slots::free_number().unwrap();
@@ -19,7 +19,7 @@ fn fast() -> RawRwLock {
     lock
 }
 
-/// A thread reads by a slot, and ends.
+/// A thread reads through a slot and ends.
 fn leak_a_reader(lock: &RawRwLock) {
     std::thread::scope(|scope| {
         scope.spawn(|| lock.lock_shared()).join().unwrap();
@@ -28,7 +28,8 @@ fn leak_a_reader(lock: &RawRwLock) {
     assert!(lock.is_locked() && !lock.try_lock_exclusive());
 }
 
-/// Written and read, by whatever way, as if nobody had it before.
+/// The lock can be acquired for writing and reading in every way, as if no thread had used it
+/// before.
 fn is_free(lock: &RawRwLock) {
     assert!(!lock.is_locked() && lock.is_idle(), "{lock:?}");
     lock.lock_shared();
@@ -46,7 +47,7 @@ fn is_free(lock: &RawRwLock) {
     assert_eq!(lock.state().0, 0, "a number stays behind");
 }
 
-/// S5: it would wait for the reader of the other lock, without end.
+/// S5: it would wait forever for the reader of the other lock.
 #[test]
 fn a_fast_lock_that_is_moved_to_where_a_leaked_reader_stands_is_free() {
     let mut here = fast();
@@ -54,7 +55,7 @@ fn a_fast_lock_that_is_moved_to_where_a_leaked_reader_stands_is_free() {
     let mut there = fast();
     core::mem::swap(&mut here, &mut there);
     is_free(&here);
-    // The other one has left its reader behind.
+    // The other lock has left its reader behind.
     is_free(&there);
 }
 
@@ -63,7 +64,7 @@ fn a_lock_that_is_made_where_a_leaked_reader_stands_is_free() {
     let mut here = fast();
     for _ in 0..slots_of_a_thread() {
         leak_a_reader(&here);
-        // As if it were dropped, and the next one made in its memory.
+        // As if it were dropped, and the next one created in its memory.
         here = fast();
         is_free(&here);
         become_fast(&here);
@@ -75,8 +76,8 @@ fn slots_of_a_thread() -> usize {
     10
 }
 
-/// The thread's own slot for the earlier lock is not taken for a hold of this one, nor given back
-/// in its place.
+/// The thread's own slot for the earlier lock is neither taken for a hold of this one, nor given
+/// back in its place.
 #[test]
 fn a_thread_that_leaked_a_reader_tells_its_locks_apart() {
     let mut here = fast();
@@ -94,7 +95,7 @@ fn a_thread_that_leaked_a_reader_tells_its_locks_apart() {
     assert!(slots::retract(forgotten));
 }
 
-/// A lock whose writer gave up keeps its number for those that read by it still.
+/// A lock whose writer gave up keeps its number for those that still read under it.
 #[test]
 fn a_lock_that_becomes_fast_again_before_its_slots_are_empty_keeps_its_number() {
     let lock = fast();

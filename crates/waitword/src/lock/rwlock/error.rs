@@ -1,8 +1,9 @@
-//! Why a reader/writer lock was not taken.
+//! Why a readers-writer lock was not acquired.
 
 use core::fmt;
 
-/// Why a [`RawRwLock`](crate::RawRwLock) was not taken or given back. [`raw_os_error`](Self::raw_os_error) gives POSIX's number.
+/// Why a [`RawRwLock`](crate::RawRwLock) was not acquired or released.
+/// [`raw_os_error`](Self::raw_os_error) returns POSIX's error number.
 ///
 /// ```
 /// use waitword::{RawRwLock, RwLockError};
@@ -15,20 +16,20 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RwLockError {
-    /// It is held, and the call does not wait (`EBUSY`).
+    /// The lock is held, and the call does not wait (`EBUSY`).
     Busy,
     /// The deadline has passed (`ETIMEDOUT`).
     TimedOut,
-    /// As many readers hold it as can be counted, 2^31 - 1 (`EAGAIN`).
+    /// The maximum number of readers, 2^31 - 1, hold the lock (`EAGAIN`).
     TooManyReaders,
-    /// The caller holds it for writing already (`EDEADLK`).
+    /// The caller already holds the lock for writing (`EDEADLK`).
     Deadlock,
-    /// Nobody holds it, so nobody can give it back (`EPERM`).
+    /// No thread holds the lock, so it cannot be released (`EPERM`).
     NotLocked,
 }
 
 impl RwLockError {
-    /// The error number: `EBUSY`, `ETIMEDOUT`, ...
+    /// Returns the error number: `EBUSY`, `ETIMEDOUT`, ...
     pub fn raw_os_error(self) -> i32 {
         match self {
             Self::Busy => libc::EBUSY,

@@ -1,18 +1,22 @@
-//! Taking and giving back without waiting: one read-modify-write each, inlined, where the word is as simple as it can be; out
-//! of line where it says more.
+//! Fast paths: acquire and release without waiting, one read-modify-write each. They are inlined
+//! for the simplest words and out of line for the rest.
 //!
-//! Three things make these paths as they are:
+//! Three decisions shape these paths:
 //!
-//! * **Constants.** The value that a compare-and-swap expects is a constant behind a predicted branch, not what was just
-//!   loaded: so the processor need not wait for the load (0.6 ns of 2.4 on an EPYC). The arms
-//!   differ in their ordering by no more than what keeps the compiler from making one of them again.
-//! * **Giving back is a subtraction**, which cannot fail, and not a compare-and-swap (0.5 ns less): taken only
-//!   after the word was seen to be simple. If somebody has queued between that look and the subtraction, the lock is already
-//!   free, and perhaps gone. Then nothing but the table is looked at first (`hand_over.rs`, "late").
-//! * **Others.** Where readers of two CPUs meet, the word seldom is that simple, and where more threads than CPUs use a lock some of
-//!   them wait at any time. Under reader preference that changes nothing for a newcomer, nor for a reader that
-//!   leaves others behind, nor, if one of those who wait is awake already (`WOKEN`), for who gives back. So a third
-//!   branch serves such words. For readers `State` says which they are (`admits_reader_at_once`, `lets_reader_leave`).
+//! * **Constants.** The value that a compare-and-swap expects is a constant behind a predicted
+//!   branch, not the value just loaded. So the processor need not wait for the load (0.6 ns of 2.4
+//!   on an EPYC). The branches use different orderings only to keep the compiler from merging them
+//!   again.
+//! * **A release is a subtraction**, which cannot fail, and not a compare-and-swap (0.5 ns less).
+//!   It is used only after a load has shown a simple word. If a thread queues between that load and
+//!   the subtraction, the lock is free by then and may have been freed. So the release first looks
+//!   at nothing but the waiter table (`hand_over.rs`, "Late releases").
+//! * **Contended words.** Where readers on two CPUs meet, the word is seldom that simple. Where
+//!   more threads than CPUs use a lock, some of them wait at any time. Under reader preference this
+//!   changes nothing for a newcomer, nor for a reader that leaves other readers behind, nor, if a
+//!   waiter is awake already (`WOKEN`), for a thread that releases. So a third branch serves such
+//!   words. For readers, `State` decides which words these are (`admits_reader_at_once`,
+//!   `lets_reader_leave`).
 
 use super::bias;
 use super::slots;
@@ -24,19 +28,19 @@ use super::{RawRwLock, RwLockError, Wish};
 use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
 use crate::sys::clock::Deadline;
 
-/// Under reader preference those who wait, or were woken and have not looked, keep nobody out.
+/// The bits of waiters, queued or woken. Under reader preference these keep no thread out.
 const WAITERS: u64 = READERS_WAIT | WRITERS_WAIT | WOKEN;
 
-/// How an attempt to come in ended.
+/// How an attempt to enter ended.
 pub(super) enum Entered {
     Yes,
-    /// As many readers as can be counted hold the lock.
+    /// The maximum number of readers hold the lock.
     Full,
-    /// The lock is as it was then seen.
+    /// The lock did not admit the thread when it was in this state.
     No(State),
 }
 
-/// Says that the branch it stands in is rarely taken. (`core::hint::cold_path` needs Rust 1.95.)
+/// Marks the branch that calls it as rarely taken. (`core::hint::cold_path` needs Rust 1.95.)
 #[cold]
 #[inline(always)]
 fn cold_path() {}
@@ -44,11 +48,12 @@ fn cold_path() {}
 impl RawRwLock {
     #[inline]
     pub(super) fn state(&self) -> State {
-        // Relaxed: whoever acts on it does so by a read-modify-write that says what it orders.
+        // Relaxed: a thread that acts on the value does so by a read-modify-write with its own
+        // ordering.
         State(self.word.load(Relaxed))
     }
 
-    /// Replaces `seen` by `new`, if the word is still the same.
+    /// Replaces `seen` by `new` if the word has not changed.
     #[inline]
     pub(super) fn replace(&self, seen: State, new: State, order: crate::atomic::Ordering) -> bool {
         self.word
@@ -61,13 +66,14 @@ impl RawRwLock {
         (&raw const self.word).addr()
     }
 
-    /// What stands in a slot for a reader of this lock under the bias of this state.
+    /// The key that a reader of this lock publishes under the bias in `state`.
     #[inline]
     pub(super) fn key(&self, state: State) -> slots::Key {
         slots::Key::new(self.address(), state)
     }
 
-    /// Comes in from one of the two simplest states, unlocked and of either preference, or past others; whether it has.
+    /// Enters from one of the two simplest words (unlocked, with either preference), or past
+    /// waiters and other readers. Returns whether it has entered.
     #[inline]
     pub(super) fn take_unlocked(&self, add: u64) -> bool {
         let state = self.word.load(Relaxed);
@@ -75,7 +81,7 @@ impl RawRwLock {
             self.word.compare_exchange(0, add, Acquire, Relaxed).is_ok()
         } else if state == PREFER_WRITER {
             let held = PREFER_WRITER + add;
-            // AcqRel instead of Acquire: see the top.
+            // AcqRel instead of Acquire: see the module documentation.
             self.word
                 .compare_exchange(PREFER_WRITER, held, AcqRel, Relaxed)
                 .is_ok()
@@ -89,20 +95,21 @@ impl RawRwLock {
         }
     }
 
-    /// Gives back what `take_unlocked` has added, if the queue needs no look. Returns false if it has done nothing.
+    /// Gives back what `take_unlocked` has added, if no look at the queue is needed. Returns false
+    /// if it has done nothing.
     #[inline]
     pub(super) fn give_back_alone(&self, add: u64) -> bool {
         let state = self.word.load(Relaxed);
         if state == add {
             self.subtract(add, add, Releasing)
         } else if state == PREFER_WRITER + add {
-            // AcqRel instead of Release: see the top.
+            // AcqRel instead of Release: see the module documentation.
             self.subtract(PREFER_WRITER + add, add, AcqRel)
         } else if add == READER {
             let leaves = State(state).lets_reader_leave();
             leaves && self.leave_others(State(state))
         } else if state & !WRITERS_WAIT == add + WOKEN {
-            // Somebody is on its way who will see to the rest (`calls_for_others`).
+            // A waiter that is awake already will take care of the rest (`calls_for_others`).
             cold_path();
             self.word
                 .compare_exchange(state, state - add, Releasing, Relaxed)
@@ -112,10 +119,10 @@ impl RawRwLock {
         }
     }
 
-    /// Gives `add` back, of a word that was `seen`. False: nothing has been done.
+    /// Gives back `add` from a word that was `seen`. Returns false if it has done nothing.
     #[inline(always)]
     fn subtract(&self, seen: u64, add: u64, order: crate::atomic::Ordering) -> bool {
-        // A subtraction that tells only whether nothing is left is the shortest there is.
+        // A subtraction that reports only whether the word was as expected gives the shortest code.
         #[cfg(not(feature = "send_guard"))]
         {
             if self.word.fetch_sub(add, order) != seen {
@@ -123,8 +130,9 @@ impl RawRwLock {
             }
             true
         }
-        // Readers may have come by slots since the look, and a thread that was sent the guard of one
-        // of them may have given back this hold instead of that: then it is in a slot.
+        // Since the load, readers may have entered through slots, and a thread that was sent the
+        // guard of one of them may have given back this hold instead. Then this thread's hold is in
+        // a slot.
         #[cfg(feature = "send_guard")]
         {
             let left = self.word.compare_exchange(seen, seen - add, order, Relaxed);
@@ -132,14 +140,14 @@ impl RawRwLock {
         }
     }
 
-    /// Gives back a reader's hold, of a word that was `seen` and let it leave. False: nothing has been
-    /// done.
+    /// Gives back a reader's hold from a word that was `seen` and that lets it leave. Returns false
+    /// if it has done nothing.
     #[inline(always)]
     fn leave_others(&self, seen: State) -> bool {
         debug_assert!(seen.lets_reader_leave());
         #[cfg(not(feature = "send_guard"))]
         {
-            // Release: what was read comes before the next write.
+            // Release: the reads come before the next write.
             let left = State(self.word.fetch_sub(READER, Releasing));
             if left
                 .after(Release::Reader)
@@ -149,14 +157,14 @@ impl RawRwLock {
             }
             true
         }
-        // As above.
+        // As in `subtract`.
         #[cfg(feature = "send_guard")]
         {
             self.replace(seen, seen.after(Release::Reader), Releasing)
         }
     }
 
-    /// Takes it for reading, if that needs no waiting.
+    /// Acquires the lock for reading if that needs no waiting.
     #[inline]
     pub(super) fn try_enter_shared(&self, right: Right) -> Result<(), RwLockError> {
         if self.take_unlocked(READER) {
@@ -182,7 +190,7 @@ impl RawRwLock {
         self.acquire_shared_among_others(right, owner, deadline)
     }
 
-    /// Takes it for reading, whatever that needs.
+    /// Acquires the lock for reading, however long that takes.
     #[inline]
     pub(super) fn take_shared(&self, right: Right) {
         if !self.take_unlocked(READER) {
@@ -194,7 +202,7 @@ impl RawRwLock {
     fn take_shared_among_others(&self, right: Right) {
         let state = self.state();
         if state.has(FAST) {
-            // The first slot only: all else is a tail call, which needs no frame here.
+            // Only the preferred slot: everything else is a tail call, which needs no frame here.
             if let Some(published) = slots::publish_at_once(self.key(state)) {
                 // Acquire: as in `enter_by_slot`.
                 if State(self.word.load(Acquire)).is_still_biased_as(state) {
@@ -208,11 +216,12 @@ impl RawRwLock {
         }
     }
 
-    /// Comes in as a reader by the word, past others, after `take_unlocked` has failed to; whether it
-    /// has.
+    /// Enters as a reader through the word, past waiters and other readers, after `take_unlocked`
+    /// has failed to. Returns whether it has entered.
     #[inline]
     pub(super) fn enter_beside_others(&self, mut state: State) -> bool {
-        // `take_unlocked` serves such a word: another CPU has changed it meanwhile.
+        // `take_unlocked` handles such words. It failed because another CPU changed the word
+        // meanwhile.
         while state.admits_reader_at_once() && !state.collides_often() {
             let new = state.with_readers(1).with_collision();
             match self.word.compare_exchange(state.0, new.0, Acquire, Relaxed) {
@@ -233,7 +242,7 @@ impl RawRwLock {
     #[inline(never)]
     fn take_shared_by_word(&self, right: Right) {
         while self.acquire_shared_by_word(right, 0, None).is_err() {
-            // There are too many readers: one of them will leave.
+            // There are too many readers. Wait until one of them leaves.
             crate::sys::sched::sleep_nanoseconds(1_000_000);
         }
     }
@@ -269,7 +278,7 @@ impl RawRwLock {
         }
     }
 
-    /// Comes in as a reader, by a slot or by the word, if the lock admits it.
+    /// Enters as a reader, through a slot or the word, if the lock admits it.
     #[inline(never)]
     pub(super) fn enter_shared_among_others(&self, right: Right) -> Entered {
         let (mut collided, mut begins) = (false, None);
@@ -289,7 +298,8 @@ impl RawRwLock {
                 new = self.count_collision(state, new, collided, &mut begins);
             }
             if right == Right::Waited {
-                // It has waited as long as it must: others need not either.
+                // It has waited as long as it must, so other readers need not wait for the turn
+                // either.
                 new = new.without(TURN);
             }
             if self.replace(state, new, Acquire) {
@@ -302,13 +312,13 @@ impl RawRwLock {
         }
     }
 
-    /// Whether the calling thread now holds the lock by a slot. `state` has `FAST`.
+    /// Tries to enter through a slot. `state` has `FAST`.
     #[inline]
     fn enter_by_slot(&self, state: State) -> bool {
         let Some(published) = slots::publish(self.key(state)) else {
             return false;
         };
-        // Acquire: the last writer's release comes before whatever set FAST.
+        // Acquire: the last writer's release comes before `FAST` was set.
         if State(self.word.load(Acquire)).is_still_biased_as(state) {
             return true;
         }
@@ -316,15 +326,16 @@ impl RawRwLock {
         false
     }
 
-    /// It may not hold the lock by this slot.
+    /// Takes back a slot through which the thread may not hold the lock.
     fn withdraw(&self, published: slots::Published) {
         if !published.retract() {
-            // Another thread took it for its hold, which stands elsewhere: that is to be given back instead.
+            // Another thread took the slot for its own hold, which is elsewhere. Give back that one
+            // instead.
             self.release_shared_elsewhere();
         }
     }
 
-    /// `new`, with one more collision, if there was one. Enough of them, and readers may take the lock by slots.
+    /// Counts a collision in `new`, if there was one. After enough of them, makes the lock biased.
     #[inline]
     fn count_collision(
         &self,
@@ -342,7 +353,7 @@ impl RawRwLock {
                 false => new,
             };
         }
-        // Asked once: it takes long enough for the word to have changed by then.
+        // Called once per attempt: it takes so long that the word may have changed by then.
         if begins.is_none() {
             *begins = bias::begin(self.address(), !state.has(REPORTED));
         }
@@ -362,19 +373,18 @@ impl RawRwLock {
 
     #[inline(never)]
     fn release_shared_wherever(&self) {
-        // The lock is held: it is there to be looked at.
+        // The caller holds the lock, so its memory is still valid.
         let state = self.state();
         if !(state.has(SLOTS) && slots::retract(self.key(state))) {
             self.release_shared_elsewhere();
         }
     }
 
-    /// Gives back a reader's hold that does not stand in a slot of the calling thread. There is
-    /// one.
+    /// Gives back a reader's hold that is not in a slot of the calling thread. There is one.
     ///
-    /// A look may miss it: while it passes through the slots, a reader comes in by one that was
-    /// passed already, and the slot ahead is cleared by a thread that gives back that reader's
-    /// hold.
+    /// A scan of the slots may miss it: during the scan, a reader enters through a slot that the
+    /// scan has passed already, and the slot ahead is cleared by a thread that gives back that
+    /// reader's hold.
     #[inline(never)]
     pub(super) fn release_shared_elsewhere(&self) {
         while !self.release_shared_by_word() {
@@ -389,7 +399,7 @@ impl RawRwLock {
         }
     }
 
-    /// Gives back a reader's hold; false if nobody reads.
+    /// Gives back a reader's hold. Returns false if there are no readers.
     #[inline]
     pub(super) fn release_shared_if_held(&self) -> bool {
         self.give_back_alone(READER) || self.release_shared_among_others()
@@ -397,7 +407,7 @@ impl RawRwLock {
 
     #[inline(never)]
     fn release_shared_among_others(&self) -> bool {
-        // The lock is held: it is there to be looked at.
+        // The caller holds the lock, so its memory is still valid.
         let state = self.state();
         if state.has(SLOTS) && slots::retract_at_once(self.key(state)) {
             return true;
@@ -410,12 +420,12 @@ impl RawRwLock {
         self.release_own_slot() || self.release_shared_by_word() || self.release_shared_if_found()
     }
 
-    /// Gives back a reader's hold that a look has missed; false if nobody reads.
+    /// Gives back a reader's hold that a scan has missed. Returns false if there are no readers.
     ///
-    /// The caller may not read: then it has the claim, or made a mistake. So this does not look for
-    /// ever. Each miss takes another reader that comes and goes during that look
-    /// ([`release_shared_elsewhere`](Self::release_shared_elsewhere)); so many in a row are not
-    /// believed.
+    /// The caller may not be a reader: it may hold the upgradable lock, or be in error. So this
+    /// does not try forever. Each miss requires another reader that comes and goes during the scan
+    /// ([`release_shared_elsewhere`](Self::release_shared_elsewhere)). After that many misses in a
+    /// row, assume that there is no such hold.
     #[cold]
     fn release_shared_if_found(&self) -> bool {
         const LOOKS: u32 = 100;
@@ -427,11 +437,12 @@ impl RawRwLock {
         })
     }
 
-    /// Gives back a reader's hold that stands in a slot of the calling thread; whether there is one.
+    /// Gives back a reader's hold that is in a slot of the calling thread. Returns whether there
+    /// was one.
     #[inline]
     fn release_own_slot(&self) -> bool {
-        // The lock is held: it is there to be looked at. While it is held by a slot, `SLOTS` and
-        // the bias stay.
+        // The caller holds the lock, so its memory is still valid. While the lock is held through a
+        // slot, `SLOTS` and the bias stay.
         let state = self.state();
         state.has(SLOTS) && slots::retract(self.key(state))
     }
@@ -441,7 +452,7 @@ impl RawRwLock {
         loop {
             let state = self.state();
             if state.readers() == 0 {
-                // Held by a slot, and not this thread's; or not held at all.
+                // The hold is in another thread's slot, or there is none.
                 return state.has(SLOTS) && slots::retract_any(self.key(state));
             }
             let after = state.after(Release::Reader);
@@ -455,7 +466,7 @@ impl RawRwLock {
         }
     }
 
-    /// Takes it for writing, if that needs no waiting.
+    /// Acquires the lock for writing if that needs no waiting.
     #[inline]
     pub(super) fn enter_exclusive(&self, owner: u32) -> bool {
         self.take_unlocked(held_by(owner)) || self.enter_exclusive_at_once(owner)
@@ -509,13 +520,13 @@ impl RawRwLock {
         }
     }
 
-    /// The same where readers may hold it by slots: only if none does.
+    /// The same where slots may hold the lock. Succeeds only if none does.
     fn enter_past_slots(&self, state: State, owner: u32) -> bool {
-        // A look first, which costs readers nothing.
+        // Scan first, which costs the readers nothing.
         if slots::any(self.key(state)) {
             return false;
         }
-        // Acquire: as the claim of one who waits.
+        // Acquire: as when a waiter takes `CLAIMED`.
         if !self.replace(state, state.with(CLAIMED).without(FAST), Acquire) {
             return false;
         }
@@ -526,7 +537,7 @@ impl RawRwLock {
         false
     }
 
-    /// Gives back what a writer holds.
+    /// Gives back a writer's hold.
     #[inline]
     pub(super) fn release_exclusive(&self) {
         if !self.give_back_alone(WRITER) {
@@ -538,7 +549,7 @@ impl RawRwLock {
     fn release_exclusive_among_others(&self) {
         let state = self.state();
         if state.low_half() == WRITER as u32 {
-            // The writer has said who it is, and that is all.
+            // The word holds the writer's owner number and nothing else.
             if self.word.fetch_sub(state.0, Releasing) != state.0 {
                 self.hand_over_late();
             }
@@ -547,7 +558,7 @@ impl RawRwLock {
         }
     }
 
-    /// Gives back what a writer holds, or all but a reader's hold or the claim.
+    /// Gives back a writer's hold, or downgrades it to a reader's hold or to the upgradable lock.
     #[inline(never)]
     pub(super) fn release_exclusive_to(&self, release: Release) {
         loop {
@@ -563,7 +574,7 @@ impl RawRwLock {
         }
     }
 
-    /// Takes the claim: holds the lock upgradably.
+    /// Acquires the upgradable lock. Returns whether it has.
     #[inline]
     pub(super) fn enter_upgradable(&self) -> bool {
         self.take_unlocked(CLAIMED) || self.enter_upgradable_among_others()
@@ -596,7 +607,7 @@ impl RawRwLock {
         }
     }
 
-    /// From the claim to the lock. After an error the caller still has the claim.
+    /// Goes from `CLAIMED` to `WRITER`. After an error the caller still holds `CLAIMED`.
     #[inline]
     pub(super) fn become_writer(
         &self,
@@ -615,7 +626,7 @@ impl RawRwLock {
         }
     }
 
-    /// Gives the claim back.
+    /// Gives back the upgradable lock.
     #[inline]
     pub(super) fn release_upgradable(&self) {
         if !self.give_back_alone(CLAIMED) {
@@ -623,7 +634,7 @@ impl RawRwLock {
         }
     }
 
-    /// Gives the claim back, or all but a reader's hold.
+    /// Gives up `CLAIMED`, or downgrades it to a reader's hold.
     pub(super) fn release_claim(&self, release: Release) {
         loop {
             let state = self.state();
@@ -635,15 +646,15 @@ impl RawRwLock {
             if after.calls_for_others(release) {
                 return self.hand_over(state, release);
             }
-            // Release: what an upgradable reader did comes before the next writer.
+            // Release: what an upgradable reader did comes before the next write.
             if self.replace(state, after, Releasing) {
                 return;
             }
         }
     }
 
-    /// Gives back, and if somebody waits whoever stands first gets the lock. In the kernel's queue nobody can be chosen;
-    /// there it is as always.
+    /// Gives back a hold. If threads wait, the first waiter gets the lock. In the kernel's queue no
+    /// waiter can be chosen, so a process-shared lock is released as always.
     #[cold]
     pub(super) fn release_fairly(&self, release: Release) {
         const WAITING: u64 = CLAIM_WAITS | READERS_WAIT | WRITERS_WAIT;
@@ -663,20 +674,20 @@ impl RawRwLock {
         }
     }
 
-    /// Whether somebody holds it.
+    /// Whether any thread holds the lock.
     pub(super) fn is_held(&self) -> bool {
         let state = self.state();
         !state.is_free() || state.has(SLOTS) && slots::any(self.key(state))
     }
 
-    /// Whether nobody holds it and nobody waits for it.
+    /// Whether the lock is neither held nor waited for.
     pub(super) fn is_untouched(&self) -> bool {
         const WAITING: u64 = READERS_WAIT | WRITERS_WAIT | CLAIM_WAITS | WOKEN;
         !self.is_held() && !self.state().has(WAITING)
     }
 }
 
-/// Whether whoever adds this may come in past others.
+/// Whether a thread that adds `add` to the word may enter past waiters and other readers.
 #[inline(always)]
 fn may_pass(state: State, add: u64) -> bool {
     match add {

@@ -1,14 +1,15 @@
-//! Giving a private lock back to those who wait for it: who is next, and what the word says then, in one step with the queue,
-//! under the bucket's lock.
+//! Releasing a private lock that has waiters: choose which waiter is served and change the word, in
+//! one step with the queue, under the bucket lock.
 //!
 //! `policy.rs` decides which waiter is next.
 //!
-//! # Late
+//! # Late releases
 //!
-//! A release by subtraction (`fast.rs`) may find out that somebody queued only once the lock is free, and whoever takes it
-//! next may free its memory. So it looks at the queue first. If somebody stands in it who waits for a rwlock, then the
-//! lock is there, since it has a waiter that cannot leave without the bucket's lock: perhaps a later lock at the same place, to
-//! which this does no harm either, since it does only what is due anyway.
+//! A release by subtraction (`fast.rs`) may find out only afterwards that a thread has queued. By
+//! then the lock is free, and its next holder may have freed its memory. So such a release looks at
+//! the queue first. If a waiter for an rwlock is queued there, the lock exists: its waiter cannot
+//! leave without the bucket lock. It may be a later lock at the same address. That does no harm
+//! either, because the release does only what is due for that lock anyway.
 
 use super::RawRwLock;
 use super::policy::{CLAIM, READ, RWLOCK, TAKE_OVER, WRITE, Whom, most_others, who_is_next};
@@ -26,48 +27,50 @@ use crate::private::{Choice, Unparked, waiter_table};
 use crate::stats::{self, Event};
 use core::cell::Cell;
 
-/// Look again.
+/// Look at the word again.
 pub(super) const LOOK_AGAIN: Token = 0;
-/// You hold it.
+/// You hold the lock.
 pub(super) const GRANTED: Token = 1;
-/// You hold the claim: drive out the readers, and you have it.
+/// You hold `CLAIMED`: wait for the readers to leave, then you hold the lock.
 pub(super) const CLAIM_GRANTED: Token = 2;
 
-/// Whether one of `kinds`, or-ed, is this one.
+/// Whether the set `kinds` contains `kind`.
 #[inline]
 fn includes(kinds: u64, kind: u64) -> bool {
     kinds & kind & !RWLOCK != 0
 }
 
-/// Why somebody goes to the queue.
+/// Why a thread looks at the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Occasion {
-    /// It gives this up, and whoever stands first is to get the lock if `fair`.
+    /// It gives up `release`. If `fair`, the first waiter gets the lock.
     Leaves { release: Release, fair: bool },
-    /// It has left, and found out late that somebody waits.
+    /// It has released the lock already, and found out late that a thread is queued.
     HasLeft,
 }
 
-/// One look at the queue. In cells, since the queue is looked at by one closure and the word changed by another.
+/// One look at the queue. The fields are cells because one closure looks at the queue and another
+/// changes the word.
 struct Look<'a> {
     lock: &'a RawRwLock,
     occasion: Occasion,
-    /// Decided when the first waiter is seen; `None`: there is none.
+    /// Which waiters to serve, decided at the first waiter. `None`: there is no waiter.
     whom: Cell<Option<Whom>>,
-    /// What that one waits for.
+    /// The kind of the first waiter.
     first: Cell<u64>,
-    /// Nobody was taken, and somebody is due by now: nothing has been done.
+    /// No waiter was taken, but one is due by now. Nothing has been done.
     is_outdated: Cell<bool>,
-    /// Whether a real-time thread stands first.
+    /// Whether the first waiter is a real-time thread.
     for_real_time: Cell<bool>,
     readers_taken: Cell<u64>,
-    /// How many others.
+    /// The number of taken waiters other than readers.
     others_taken: Cell<u32>,
-    /// Those who stay, as far as they were looked at.
+    /// The kinds of the waiters that stay queued, as far as the look got.
     stay: Cell<u64>,
-    /// Whether some were not looked at.
+    /// Whether the look stopped before the end of the queue.
     stopped: Cell<bool>,
-    /// What is given up does not stand in the word: somebody else was faster, and left a slot in exchange.
+    /// The hold to give up is not in the word: another thread was faster, and left a hold in a slot
+    /// in exchange.
     stands_in_a_slot: Cell<bool>,
 }
 
@@ -95,7 +98,7 @@ impl Look<'_> {
         is_fair || after.has(TURN) || self.for_real_time.get()
     }
 
-    /// Who is next when the word says `after`, as far as the first in the queue tells.
+    /// Which waiters are next if the word becomes `after`, judging by the first waiter.
     fn is_next(&self, after: State) -> Whom {
         who_is_next(after, self.first.get(), self.has_turn(after))
     }
@@ -104,10 +107,10 @@ impl Look<'_> {
         self.readers_taken.get() == 0 && self.others_taken.get() == 0
     }
 
-    /// Whether the next in the queue is taken.
+    /// Whether to take the next waiter in the queue.
     fn choose(&self, kind: u64) -> Choice {
         if kind & RWLOCK != RWLOCK {
-            // Not a rwlock's waiter: the memory is another's by now.
+            // Not waiting for an rwlock: the memory is used for something else by now.
             return Choice::Pass;
         }
         let (kind, rank) = Rank::taken_out_of(kind);
@@ -138,7 +141,7 @@ impl Look<'_> {
             Whom::AWriter => kind == WRITE || kind == CLAIM,
             Whom::AClaimant => {
                 if kind == WRITE && self.lock.state().prefers_writers() {
-                    // One that came before.
+                    // A writer that came earlier.
                     self.stopped.set(true);
                     self.stay.set(self.stay.get() | kind);
                     return Choice::Stop;
@@ -155,8 +158,8 @@ impl Look<'_> {
             return Choice::Take;
         }
         self.stay.set(self.stay.get() | kind);
-        // Readers are looked for to the end. One who is taken alone is enough once it is known whether more
-        // such wait.
+        // If readers are served, the look goes through the whole queue. Otherwise it stops once a
+        // waiter has been taken and another one (writer or claimant) is known to stay.
         let known = taken != 0 && kind & (WRITE | CLAIM) & !RWLOCK != 0;
         if known && !matches!(whom, Whom::Readers { .. }) {
             self.stopped.set(true);
@@ -165,12 +168,12 @@ impl Look<'_> {
         Choice::Pass
     }
 
-    /// Changes the word, in one step with the queue; what those who were taken are told.
+    /// Changes the word in one step with the queue. Returns the token for the taken waiters.
     fn change(&self, unparked: Unparked) -> Token {
         debug_assert!(!self.stopped.get() || unparked.more);
         let nobody_waits = self.whom.get().is_none();
         if nobody_waits && self.occasion == Occasion::HasLeft {
-            // Perhaps the lock is gone.
+            // The lock may have been freed.
             return LOOK_AGAIN;
         }
         loop {
@@ -184,15 +187,15 @@ impl Look<'_> {
                 }
                 Some(whom) => self.outcome(after, whom),
             };
-            // Release: what was done under the lock is over. Acquire: and so is what readers did who left before, for
-            // whoever is handed the lock.
+            // Release: the critical section is over. Acquire: whichever waiter is handed the lock
+            // also sees what readers did that left earlier.
             if self.lock.replace(state, new, AcqRel) {
                 return token;
             }
         }
     }
 
-    /// What the word becomes, and what those who were taken are told.
+    /// What the word becomes, and the token for the taken waiters.
     fn outcome(&self, after: State, whom: Whom) -> (State, Token) {
         let announced = self.announced(after);
         let turn_used = |state: State| match self.has_turn(after) {
@@ -227,18 +230,18 @@ impl Look<'_> {
             Whom::TheClaimsHolder if after.readers() == 0 => {
                 (turn_used(announced).with_writer(0), GRANTED)
             }
-            // A reader has come in meanwhile.
+            // A reader has entered in the meantime.
             Whom::TheClaimsHolder => (announced.without(CLAIM_WAITS), LOOK_AGAIN),
             Whom::First | Whom::AWriter | Whom::AClaimant => (announced.with(WOKEN), LOOK_AGAIN),
         }
     }
 
-    /// `after`, saying of those who wait what has been seen of them.
+    /// `after` with the waiter bits as the look found them.
     fn announced(&self, after: State) -> State {
         let stay = self.stay.get();
         let claimants = includes(stay, WRITE) || includes(stay, CLAIM);
         if self.stopped.get() {
-            // It stopped at one of these, and has not seen the rest.
+            // The look stopped at a waiter of this class, and has not seen the rest.
             return after.having(WRITERS_WAIT, claimants || after.has(WRITERS_WAIT));
         }
         after
@@ -247,7 +250,7 @@ impl Look<'_> {
     }
 }
 
-/// Nobody waits, whatever the word says: it may be a copy from before a fork.
+/// The word if no thread waits. Its waiter bits may be copies from before a fork.
 fn forget_waiters(state: State) -> State {
     let without_waiters = state.without(READERS_WAIT | WRITERS_WAIT);
     match waits_for_slots(state) {
@@ -256,13 +259,13 @@ fn forget_waiters(state: State) -> State {
     }
 }
 
-/// Whether the claim's holder waits where no queue shows it.
+/// Whether the `CLAIMED` holder waits for slots, where no queue shows it.
 fn waits_for_slots(state: State) -> bool {
     state.has(CLAIMED) && state.has(SLOTS)
 }
 
 impl RawRwLock {
-    /// Gives `release` up and looks after those who wait.
+    /// Gives up `release` and serves the waiters.
     #[cold]
     pub(super) fn hand_over(&self, state: State, release: Release) {
         if state.is_shared() {
@@ -275,7 +278,7 @@ impl RawRwLock {
         }
     }
 
-    /// The same, and whoever stands first in the queue gets the lock.
+    /// The same, and the first waiter gets the lock.
     #[cold]
     pub(super) fn hand_over_fairly(&self, release: Release) {
         self.look(Occasion::Leaves {
@@ -284,32 +287,34 @@ impl RawRwLock {
         });
     }
 
-    /// Lets those in who need not wait any more.
+    /// Lets in the waiters that no longer need to wait.
     #[cold]
     pub(super) fn let_in(&self) {
         self.hand_over(self.state(), Release::Nothing);
     }
 
-    /// After the lock has been given back, in a word that then was not as expected: it may be gone.
+    /// Serves the waiters after a release that left an unexpected word. The lock may have been
+    /// freed.
     ///
-    /// `extern "C"`: it does not unwind, so that the calls that give back need no frame for that.
+    /// `extern "C"`: it does not unwind, so the calling releases need no frame for that.
     #[cold]
     #[inline(never)]
     pub(super) extern "C" fn hand_over_late(&self) {
-        // Most often it is only that somebody came in. Whoever queues counts itself before it looks at the word.
+        // Most often a thread has only entered the lock. A thread that queues counts itself before
+        // it checks the word.
         let key = key_of(&self.word);
         if waiter_table().find_waiters(key).is_some() {
             self.look(Occasion::HasLeft);
         }
     }
 
-    /// Looks at the queue until what it decides there is still right when the word is changed: a reader may come in meanwhile and leave
-    /// again, and counts on this one to see to those who wait.
+    /// Repeats the look until its decision is still right when the word changes. In between, a
+    /// reader may enter and leave again, and it relies on this thread to serve the waiters.
     fn look(&self, occasion: Occasion) {
         while !self.look_once(occasion) {}
     }
 
-    /// False: nothing has been done.
+    /// Returns false if nothing has been done.
     fn look_once(&self, occasion: Occasion) -> bool {
         let look = Look {
             lock: self,
@@ -324,8 +329,9 @@ impl RawRwLock {
             stopped: Cell::new(false),
             stands_in_a_slot: Cell::new(false),
         };
-        // Acquire: behind the look at the word that told that somebody waits, with the Release of who announced itself under the
-        // bucket's lock: so that lock is had after it.
+        // Acquire: together with the earlier load that showed the waiter bit, this pairs with the
+        // Release by which the waiter announced itself under the bucket lock. So this thread takes
+        // that lock after the waiter did.
         fence(Acquire);
         let choose = |kind| look.choose(kind);
         let change = |unparked| look.change(unparked);
@@ -347,10 +353,11 @@ impl RawRwLock {
         true
     }
 
-    /// What the word says once a waiter has left, and waiters of these kinds stay. Under the bucket's lock.
+    /// Updates the word after a waiter has left the queue, while waiters of the kinds `stay`
+    /// remain. Called under the bucket lock.
     ///
-    /// `is_awake`: the waiter waits on. Until it looks (`WOKEN`), it keeps readers out as before, and
-    /// releases wake no other in its place.
+    /// If `is_awake`, the waiter keeps waiting. Until it looks at the word (`WOKEN`), it keeps
+    /// readers out as before, and releases wake no other waiter in its place.
     pub(super) fn forget_waiter(&self, stay: u64, is_awake: bool) {
         let writers = includes(stay, WRITE) || includes(stay, CLAIM);
         loop {
@@ -360,7 +367,7 @@ impl RawRwLock {
                 .having(WRITERS_WAIT, writers);
             let new = match includes(stay, TAKE_OVER) || waits_for_slots(state) {
                 true => new,
-                // If it is announced, it was by the one who left.
+                // If the bit is set, the waiter that left set it.
                 false => new.without(CLAIM_WAITS),
             };
             let new = new.having(WOKEN, is_awake || new.has(WOKEN));

@@ -1,41 +1,55 @@
 //! Waiting for a process-shared lock: in the kernel, on the low half of the word.
 //!
-//! No process can look into another's queue, and any of them may be killed at any moment. So here nothing is handed over: a
-//! release clears the bit of those whom it wakes, and they look again, announcing themselves anew if they must.
+//! No process can look into another's queue, and any process may be killed at any moment. So
+//! nothing is handed off here. A release clears the waiter bit of the threads that it wakes. They
+//! look at the word again, and announce themselves again if they must wait.
 //!
 //! ```text
-//!   waiter                                     release
-//!   ──────                                     ───────
-//!   word: READERS_WAIT or WRITERS_WAIT set     word: without the hold, without the bit, one more wake
-//!     (in one CAS with seeing that it must)      (one CAS: the last touch of the lock)
-//!   FUTEX_WAIT_BITSET(low half, as announced)  FUTEX_WAKE_BITSET(low half, readers: all, writers: one)
+//!   waiter                                 release
+//!   ──────                                 ───────
+//!   CAS word: set READERS_WAIT or          CAS word: clear the hold and the bit, count a wake-up
+//!     WRITERS_WAIT, if it must wait          (the last touch of the lock)
+//!   FUTEX_WAIT_BITSET(low half,            FUTEX_WAKE_BITSET(low half,
+//!                     as announced)                          readers: all, writers: one)
 //! ```
 //!
-//! All that may end a wait changes the low half: a release that somebody may sleep for clears his bit. And it stays changed, for
-//! whoever clears such a bit counts that in the word (`State::waking`). The bit alone would not do: who has announced himself and does not
-//! sleep yet is passed over by the wake, and the next one who must wait may set the same bit again before he looks. Nor would it do for
-//! him to look only: readers that a release lets in come in past waiting writers, so he must know that he is one of them
-//! (`State::has_let_readers_in_since`). Who is late by a multiple of 64 wakes is mistaken, and has an alarm.
+//! # Lost wake-ups
 //!
-//! The reader count is in the high half, so that readers who come and go do not keep a writer from falling asleep. The kernel's
-//! bitset tells the classes apart: readers, writers (and those who want the claim), the claim's holder.
+//! Everything that may end a wait changes the low half: a release that a thread may sleep for
+//! clears that thread's bit. The low half also stays changed, because the step that clears such a
+//! bit counts that in the word (`State::waking`). The bit alone would not suffice. A waiter that
+//! has announced itself but does not sleep yet is missed by the wake-up, and the next waiter may
+//! set the same bit again before the first one looks. Nor would it suffice for the first waiter
+//! just to look again: readers that a release lets in enter past waiting writers, so the waiter
+//! must know that it is one of them (`State::has_let_readers_in_since`). A waiter that is late by a
+//! multiple of 64 wake-ups is mistaken, and relies on its re-check timer.
 //!
-//! * A writer that was woken does not know whether others sleep, so it sets `WRITERS_WAIT` as it takes the lock. Between
-//!   its wake-up and that, releases wake nobody, and no `WOKEN` is needed.
-//! * A wake that found nobody asleep (they gave up, or were killed) is followed by one of the other class.
-//! * Alarms end every sleep: the first after 100 µs to 10 ms (`policy.rs`), each later one after
-//!   twice as long, at most a second. A thread whose alarm rang looks at the word itself. So what a
-//!   killed process leaves behind delays other threads, in proportion to what they have waited
-//!   already, and stops none: a wake-up that the killed thread had got, its turn
-//!   (`end_stale_turn`), its `WRITERS_WAIT` (`probe`). And a release that wakes the writer with the
-//!   turn need not wake readers.
-//! * The longer a writer has waited, the later is the turn that it is due. After each alarm it puts
-//!   that turn into the word, unless a later one stands there. Newcomers then wait, and so do
-//!   writers that are due an earlier turn. A release wakes a writer that is due the latest turn
-//!   (`wake_one`), and under reader preference no reader may take the free lock before it does
-//!   (`is_kept`). There, a reader whose `Patience` is over ends the turn if other readers hold the
-//!   lock: its own thread may be one of them.
-//! * Readers never wait for a turn longer than its `Patience`, as in `wait.rs`: that ends their sleep in place of an alarm.
+//! The reader count is in the high half, so that readers that come and go do not keep a writer from
+//! falling asleep. The kernel's bitset distinguishes the classes of waiters: readers, writers,
+//! threads that want the upgradable lock, and the `CLAIMED` holder.
+//!
+//! * A writer that was woken does not know whether other threads sleep, so it sets `WRITERS_WAIT`
+//!   as it takes the lock. Between its wake-up and that step, releases wake no thread, and `WOKEN`
+//!   is not needed.
+//! * A wake-up that found no sleeper (they gave up or were killed) is followed by one for the other
+//!   class.
+//!
+//! # Re-check timers and turns
+//!
+//! * Timers (`Alarms`) end every sleep: the first after 100 µs to 10 ms (`policy.rs`), each later
+//!   one after twice as long, at most a second. A thread whose timer fires looks at the word
+//!   itself. So what a killed process leaves behind delays other threads in proportion to what they
+//!   have waited already, and blocks none of them. It may leave behind a wake-up that the killed
+//!   thread had received, its turn (`end_stale_turn`), or its `WRITERS_WAIT` (`probe`). For the
+//!   same reason, a release that wakes the writer with the turn need not wake readers.
+//! * The longer a writer has waited, the later is the turn that it is due. After each time that its
+//!   timer fires, it puts that turn into the word, unless a later one is there. Newcomers then
+//!   wait, and so do writers that are due an earlier turn. A release wakes a writer that is due the
+//!   latest turn (`wake_one`). Under reader preference, no reader may take the free lock before
+//!   that writer does (`is_kept`). There, a reader whose `Patience` is over ends the turn if other
+//!   readers hold the lock: its own thread may be one of them.
+//! * A reader waits for a turn only as long as its `Patience` lasts, as in `wait.rs`. That ends its
+//!   sleep in place of the timer.
 //!
 //! A process that is killed while it *holds* the lock leaves it held: this lock is not robust.
 
@@ -53,9 +67,9 @@ use crate::sys::Errno;
 use crate::sys::clock::Deadline;
 use crate::sys::futex::{KernelWord, shared_wake, word_wait};
 
-/// The latest turn that a writer may be due; one that has waited for longer counts as due this one.
-/// The kernel tells 32 classes apart: with two for others, 15 are left for writers and 15 for
-/// threads that want the claim.
+/// The latest turn that a writer can be due. A writer that has waited longer counts as due this
+/// one. The kernel distinguishes 32 classes. With two for other purposes, 15 are left for writers
+/// and 15 for threads that want the upgradable lock.
 const LAST_TURN: u32 = 14;
 const TURNS: u32 = (1 << (LAST_TURN + 1)) - 1;
 
@@ -64,10 +78,10 @@ const READERS: u32 = 1;
 const CLAIMS_HOLDER: u32 = 2;
 /// Writers have one bit for each turn that they may be due.
 const WRITERS: u32 = TURNS << 2;
-/// So do threads that want the claim.
+/// So do threads that want the upgradable lock.
 const CLAIMANTS: u32 = TURNS << 17;
 
-/// Those of `classes` that are due `turn`.
+/// The members of `classes` that are due `turn`.
 const fn due(classes: u32, turn: u32) -> u32 {
     classes & (1 << 2 | 1 << 17) << turn
 }
@@ -77,23 +91,25 @@ const ALL: u32 = i32::MAX as u32;
 /// How a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slept {
-    /// Somebody woke it.
+    /// Another thread woke it.
     Woken,
-    /// It is to look again: the word has changed, or a signal handler ran.
+    /// The thread must look again: the word has changed, or a signal handler ran.
     Disturbed,
     TimedOut,
 }
 
-/// Wakes sleepers of these classes; whether there were any. The lock may be gone: the kernel looks for the address only.
+/// Wakes sleepers of these classes. Returns whether there were any. The lock may have been freed:
+/// the kernel uses only its address.
 fn wake(word: *const AtomicU64, count: u32, classes: u32) -> bool {
     shared_wake(KernelWord::address(word), count, classes).is_ok_and(|woken| woken != 0)
 }
 
-/// Wakes one sleeper of these classes, of writers and of threads that want the claim. If `state`
-/// has a turn, it wakes one that has waited for the longest. (The kernel wakes in order of arrival,
-/// and a sleeper arrives anew after each alarm, and each time it finds the lock taken.) That takes
-/// up to 15 system calls. Returns the turn of the woken thread, or 0 if `state` has no turn; `None`
-/// if no thread sleeps.
+/// Wakes one sleeper of these classes, which are those of writers and of threads that want the
+/// upgradable lock. If `state` has a turn, wakes one that has waited longest: one that is due the
+/// latest turn. (The kernel wakes in order of arrival, and a sleeper arrives again each time its
+/// timer fires and each time it finds the lock taken.) That takes up to 15 system calls.
+///
+/// Returns the turn of the woken thread, or 0 if `state` has no turn; `None` if no thread sleeps.
 fn wake_one(word: *const AtomicU64, classes: u32, state: State) -> Option<u32> {
     match state.turn() {
         0 => wake(word, 1, classes).then_some(0),
@@ -103,8 +119,8 @@ fn wake_one(word: *const AtomicU64, classes: u32, state: State) -> Option<u32> {
     }
 }
 
-/// Whether the lock is free, and kept for the thread that has the turn. No reader holds it, so no
-/// reader that waits keeps its own thread waiting.
+/// Whether the lock is free and kept for the thread that has the turn. No reader holds it, so a
+/// waiting reader cannot be keeping its own thread waiting.
 fn is_kept(state: State) -> bool {
     let is_free = match state.has(CLAIM_WAITS) {
         true => !state.has(WRITER) && state.readers() == 0,
@@ -114,31 +130,31 @@ fn is_kept(state: State) -> bool {
 }
 
 /// Whether the lock has been kept for the same turn since it was `announced`, as far as the word
-/// says.
+/// shows.
 fn was_kept_since(announced: State, state: State) -> bool {
     const SAME: u64 = TURN | READERS_WAKES | OTHER_WAKES;
     is_kept(announced) && is_kept(state) && (announced.0 ^ state.0) & SAME == 0
 }
 
-/// Whom a release wakes.
+/// Which sleepers a release wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whom {
     Nobody,
     ClaimsHolder,
     AllReaders,
     AWriter,
-    /// One that wants the claim, while others read.
+    /// One that wants the upgradable lock, while readers hold the lock.
     AClaimant,
 }
 
-/// What the word says when `after` is left, and who is woken.
+/// Returns the new word if `release` leaves `after`, and which sleepers to wake.
 fn next(after: State, release: Release) -> (State, Whom) {
     if after.has(CLAIM_WAITS) && after.readers() == 0 {
         return (after.waking(CLAIM_WAITS), Whom::ClaimsHolder);
     }
     let readers_may = after.admits_reader(Right::Newcomer)
         || after.has(READERS_TURN)
-        // Nobody else is there to take the turn.
+        // No other thread is there to take the turn.
         || !after.has(WRITERS_WAIT | CLAIMED);
     if after.has(READERS_WAIT) && !after.has(WRITER) && readers_may {
         return (after.waking(READERS_WAIT | READERS_TURN), Whom::AllReaders);
@@ -151,21 +167,21 @@ fn next(after: State, release: Release) -> (State, Whom) {
         Release::Claim | Release::ClaimToReader | Release::WriterToReader
     );
     if after.has(WRITERS_WAIT) && left_claim && !after.has(CLAIMED) {
-        // Writers sleep on.
+        // Writers keep sleeping.
         let new = after.waking(WRITERS_WAIT).with(WRITERS_WAIT);
         return (new, Whom::AClaimant);
     }
     if !after.has(READERS_WAIT | WRITERS_WAIT | CLAIM_WAITS) {
-        // The turn of somebody who is gone.
+        // The turn of a thread that is gone.
         return (after.without(TURN | READERS_TURN), Whom::Nobody);
     }
     (after, Whom::Nobody)
 }
 
 impl RawRwLock {
-    /// Gives `release` up, as the last touch of the lock, and wakes whoever is next.
+    /// Gives up `release`, as the last touch of the lock, and wakes the next waiters.
     pub(super) fn release_in_kernel(&self, release: Release) {
-        // From here on an address, not a reference: the lock may be gone before the wake.
+        // From here on an address, not a reference: the lock may be freed before the wake-up.
         let word: *const AtomicU64 = &raw const self.word;
         let (new, whom) = loop {
             let state = self.state();
@@ -203,7 +219,7 @@ impl RawRwLock {
             Err(Errno::TIMEDOUT) => Slept::TimedOut,
             Err(Errno::AGAIN | Errno::INTR) => Slept::Disturbed,
             Err(_) => {
-                // Memory that cannot be shared, or a kernel that refuses: look now and then.
+                // The memory cannot be shared, or the kernel refuses: poll.
                 crate::sys::sched::sleep_nanoseconds(1_000_000);
                 let passed = until.is_some_and(Deadline::has_passed);
                 if passed {
@@ -242,7 +258,8 @@ impl RawRwLock {
                 }
                 let mut new = state.with_readers(1);
                 if right == Right::Waited || right != Right::Newcomer && state.prefers_writers() {
-                    // Whoever's turn it was, it has been used; others wait no longer.
+                    // The turn has been used, whichever thread had it. Other threads need not wait
+                    // for it.
                     new = new.without(TURN | READERS_TURN);
                 }
                 let others = right != asked_for && state.has(TURN) && state.has(READERS_WAIT);
@@ -279,10 +296,11 @@ impl RawRwLock {
             };
             let until = sooner(deadline.copied(), own);
             match self.sleep(announced, READERS, until.as_ref()) {
-                // A release that wakes readers has decided that they may come in.
+                // A release that wakes readers has decided that they may enter.
                 Slept::Woken => right = Right::Holder,
                 Slept::Disturbed => {}
-                // What it announced stays, for others may sleep; the next release finds out.
+                // Its waiter bit stays, because other readers may sleep. The next release finds
+                // out.
                 Slept::TimedOut if deadline.is_some_and(Deadline::has_passed) => {
                     let asked = alarms.have_rung() && state.prefers_writers();
                     if self.give_up_reading(announced, asked) {
@@ -305,9 +323,12 @@ impl RawRwLock {
         }
     }
 
-    /// A reader whose deadline has passed gives up, and the turn too, if it has `asked` for it: that would keep others out of a free lock,
-    /// and who needs it asks again. False: it has been let in since it `announced` itself, and whatever that release left to the readers
-    /// (the turn) is its to use.
+    /// Called by a reader whose deadline has passed. If it has `asked` for the turn, it gives that
+    /// up too: the turn would keep other threads out of a free lock, and a thread that needs it
+    /// asks again.
+    ///
+    /// Returns false if the reader has been let in since it `announced` itself. It must then use
+    /// what that release left to the readers (the turn).
     fn give_up_reading(&self, announced: State, asked: bool) -> bool {
         loop {
             let state = self.state();
@@ -320,8 +341,8 @@ impl RawRwLock {
         }
     }
 
-    /// A reader has waited too long behind writers: under a writer, it asks for the readers' turn; else it makes sure that
-    /// there are writers.
+    /// Called by a reader that has waited too long behind writers. While a writer holds the lock,
+    /// asks for the readers' turn. Otherwise makes sure that there are waiting writers.
     fn probe(&self, turn: u32) {
         loop {
             let state = self.state();
@@ -331,10 +352,10 @@ impl RawRwLock {
                     return;
                 }
             } else if state.has(WRITERS_WAIT) {
-                // Those that there are announce themselves again.
+                // Writers that exist announce themselves again.
                 if self.replace(state, state.waking(WRITERS_WAIT), Relaxed) {
                     if wake(&raw const self.word, ALL, WRITERS | CLAIMANTS) {
-                        // They are given the time to.
+                        // Give them time to.
                         crate::sys::sched::sleep_nanoseconds(100_000);
                     }
                     return;
@@ -345,7 +366,7 @@ impl RawRwLock {
         }
     }
 
-    /// Waits to write, or for the claim.
+    /// Waits to write, or for the upgradable lock.
     #[cold]
     pub(super) fn wait_exclusive_in_kernel(
         &self,
@@ -355,7 +376,7 @@ impl RawRwLock {
         let mut right = Right::Newcomer;
         let mut spin = Spin::at(self.address());
         let mut alarms = Alarms::new();
-        // The turn that it is due.
+        // The turn that this thread is due.
         let mut turn = 0;
         let class = match wish {
             Wish::Write(_) => WRITERS,
@@ -365,7 +386,7 @@ impl RawRwLock {
         loop {
             let state = self.state();
             if last.is_some_and(|announced| state.has_woken_others_since(announced)) {
-                // Perhaps it: it did not sleep yet.
+                // Perhaps this thread: it did not sleep yet.
                 right = Right::Holder;
             }
             let is_due = turn >= state.turn() || state.has(READERS_TURN);
@@ -378,12 +399,13 @@ impl RawRwLock {
                     Wish::Write(owner) => state.with_writer(owner),
                     Wish::Claim => state.with(CLAIMED),
                 };
-                // Whoever has slept does not know who sleeps still.
+                // A thread that has slept does not know which other threads still sleep.
                 let new = match right {
                     Right::Newcomer => new,
                     _ => new.without(TURN | READERS_TURN).with(WRITERS_WAIT),
                 };
-                // Readers that the turn has kept asleep go together with the claim.
+                // Readers that the turn has kept asleep can share the lock with its upgradable
+                // holder.
                 let lets_in = wish == Wish::Claim
                     && new.has(READERS_WAIT)
                     && new.admits_reader(Right::Newcomer);
@@ -417,7 +439,7 @@ impl RawRwLock {
             match self.sleep(announced, due(class, turn), until.as_ref()) {
                 Slept::Woken => {
                     if state.prefers_writers() {
-                        // If it waits again, readers have overtaken it on its way.
+                        // If it must wait again, readers have overtaken it.
                         turn = turn.max(FIRST_TURN);
                     }
                     right = Right::Holder;
@@ -438,19 +460,19 @@ impl RawRwLock {
         }
     }
 
-    /// Ends the turn if the lock was kept for it all the time that this thread slept, since it
+    /// Ends the turn if the lock was kept for it during the whole sleep, since this thread
     /// `announced` itself: the thread that has the turn is late, or was killed.
     fn end_stale_turn(&self, announced: State) {
         let state = self.state();
         if was_kept_since(announced, state) {
-            // If the word has changed, the lock is kept no longer.
+            // If the word has changed, the lock is no longer kept.
             self.replace(state, state.without(TURN), Relaxed);
         }
     }
 
-    /// Takes back what this thread has announced. It wakes one other thread that announced the
-    /// same, which looks again and announces it for all of them; and readers, if they need not wait
-    /// any longer.
+    /// Withdraws what this thread has announced. Wakes one other thread that announced the same,
+    /// which looks again and announces it for all of them. Also wakes the readers, if they no
+    /// longer need to wait.
     fn give_up(&self, announced: u64) {
         let word = &raw const self.word;
         let had = self.take_back(announced);
@@ -466,7 +488,7 @@ impl RawRwLock {
         wake(word, ALL, READERS);
     }
 
-    /// Clears `bits`, for sleepers that are woken next. Returns what the word said.
+    /// Clears `bits`, whose sleepers the caller wakes next. Returns the previous word.
     fn take_back(&self, bits: u64) -> State {
         loop {
             let state = self.state();
@@ -476,7 +498,7 @@ impl RawRwLock {
         }
     }
 
-    /// [`take_over`](Self::take_over) of a process-shared lock, which has no fast readers.
+    /// [`take_over`](Self::take_over) for a process-shared lock, which is never biased.
     #[cold]
     pub(super) fn take_over_in_kernel(
         &self,
@@ -488,7 +510,7 @@ impl RawRwLock {
         loop {
             let state = self.state();
             if state.readers() == 0 {
-                // The turn, if it was its own, has been used.
+                // The turn has been used, if it was this thread's.
                 let new = state.with_writer(owner).without(TURN | READERS_TURN);
                 if self.replace(state, new, Acquire) {
                     return Ok(());
@@ -519,7 +541,7 @@ impl RawRwLock {
     }
 }
 
-// What a release must change for sleepers lies in the half that they sleep on.
+// Everything that a release must change for sleepers is in the half that they sleep on.
 const _: () = {
     let bits = READERS_WAIT | WRITERS_WAIT | CLAIM_WAITS | READERS_TURN | TURN;
     assert!((bits | READERS_WAKES | OTHER_WAKES) >> 32 == 0);

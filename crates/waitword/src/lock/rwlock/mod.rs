@@ -1,57 +1,78 @@
-//! A lock for many readers or one writer, whose whole state is one 64-bit word.
+//! A readers-writer lock whose whole state is one 64-bit word.
 //!
-//! # The word
+//! # Implementation
 //!
-//! How many readers hold it, or who writes; who waits; the preference and the scope; what was seen of its readers: all in one
-//! word (`state.rs` has the table), so that each step is one compare-and-swap that sees everything. (Ulrich Drepper's 64-bit futexes,
-//! 2008, were meant for just this.) All zeros is unlocked.
+//! ## State
 //!
-//! # Who gets it
+//! The word holds the number of readers or the writer's owner, the waiter bits, the preference, the
+//! scope, and statistics about readers (`state.rs` has the table). So each step is one
+//! compare-and-swap that sees all of it. (Ulrich Drepper proposed 64-bit futexes in 2008 for just
+//! this purpose.) All zeros is unlocked.
 //!
-//! Taking and giving back are one read-modify-write each while nobody waits (`fast.rs`). Who must wait spins a little and queues: for a
-//! private lock in the process's table (`wait.rs`), where a release changes the word in one step with the queue and may hand the lock
-//! over (`hand_over.rs`, whom and when: `policy.rs`); for a process-shared lock in the kernel (`kernel.rs`).
+//! ## Acquire and release
+//!
+//! While no thread waits, an acquire and a release are one read-modify-write each (`fast.rs`). A
+//! thread that must wait spins for a while and then queues:
+//!
+//! * in the process's waiter table, for a private lock (`wait.rs`). A release changes the word in
+//!   one step with the queue and may hand the lock off (`hand_over.rs`; `policy.rs` decides when,
+//!   and to which waiter);
+//! * in the kernel, for a process-shared lock (`kernel.rs`).
 //!
 //! | | reader preference (the default) | writer preference |
 //! |---|---|---|
-//! | a new reader waits | while somebody writes | also while a writer waits |
-//! | reading again while one reads | always goes on | deadlocks if a writer has come meanwhile, except by the `recursive` calls |
-//! | a leaving writer is followed by | all readers that wait; else a writer | a writer that waits; else all readers |
-//! | barging | writers among themselves; readers among readers | writers among themselves |
-//! | a class that waits | a writer's turn comes after 1 to 10 ms of waiting (100 µs while CPUs are idle): newcomers wait too, until it has had the lock | a reader's turn comes after 1 ms: all readers get the lock when the next writer leaves |
+//! | a new reader waits | while a writer holds the lock | also while a writer waits |
+//! | recursive read | never deadlocks | deadlocks if a writer has begun to wait (1) |
+//! | a writer's release serves | all readers, else a writer | a writer, else all readers |
+//! | barging | writer past writer, reader past reader | writer past writer |
+//! | anti-starvation | a writer gets its turn (2) | the readers get their turn (3) |
 //!
-//! What that guarantees stands at [`Preference`]. Real-time threads that wait come before all others, by priority (`rank.rs`).
+//! 1. Except through the `recursive` calls.
+//! 2. After 1 to 10 ms of waiting (100 µs while CPUs are idle), newcomers wait too, until the
+//!    writer has had the lock.
+//! 3. After a reader has waited for 1 ms, all readers get the lock when the next writer leaves.
 //!
-//! # Fast readers
+//! [`Preference`] states what this guarantees. Waiting real-time threads are served before all
+//! others, by priority (`rank.rs`).
 //!
-//! Readers of one lock on several CPUs are slow not because they wait but because each fetches the word's cache line from the last. Once
-//! readers have collided in the word often, with no write in between, the lock becomes *fast* (`bias.rs`): its readers write it
-//! down in slots of a process-wide table, each thread in a line of its own, and do not touch the word (`slots.rs`). A writer makes it slow again and waits
-//! until the slots are empty.
+//! ## Reader bias
+//!
+//! Readers on several CPUs are slow not because they wait, but because each of them fetches the
+//! word's cache line from the previous one. Once readers have often collided on the word with no
+//! write in between, the lock becomes *biased* towards readers (`bias.rs`). Its readers then
+//! publish themselves in the slots of a process-wide table, each thread in a cache line of its own,
+//! and do not touch the word (`slots.rs`). A writer revokes the bias and waits until the slots are
+//! empty.
 //!
 //! ```text
-//!   a writer's way in                                state of the word
-//!     nobody holds it, no slots                      → WRITER
-//!     nobody holds it, but slots may stand           → CLAIMED, not FAST   (readers still come in, by the word)
-//!        wait until all slots are empty              → CLAIMED, no SLOTS
-//!        wait until the readers have left            → WRITER              (an upgradable reader goes the same way)
-//!     somebody holds it                              queue
+//!   how a writer acquires the lock          the word
+//!     free, no SLOTS                        → WRITER
+//!     free, but SLOTS                       → CLAIMED, no FAST   (readers still enter by the word)
+//!        wait until all slots are empty     → CLAIMED, no SLOTS
+//!        wait until the readers have left   → WRITER             (an upgrade takes the same steps)
+//!     held                                    queue
 //! ```
 //!
 //! # Invariants
 //!
-//! 1. `WRITER` excludes readers, `CLAIMED`, `FAST` and `SLOTS`. `CLAIMED` belongs to one thread; only that one goes on to `WRITER` while readers may be there.
-//! 2. `FAST` implies `SLOTS`, and nobody who waits to write (whoever announces that clears it).
-//! 3. A bit that says that somebody of a private lock waits is set and cleared under the bucket's lock, exactly; copies from before a fork are
-//!    cleared by whoever looks and finds nobody.
-//! 4. A release touches the lock last in the read-modify-write that gives it back, or under the bucket's lock. Whoever has the lock next may free it.
-//!    (What is touched later: a slot, the table, the kernel's queue, by address.)
-//! 5. Under reader preference, readers are queued only while somebody writes or has the turn.
+//! 1. `WRITER` excludes readers, `CLAIMED`, `FAST` and `SLOTS`. `CLAIMED` belongs to one thread.
+//!    While there may be readers, only that thread can go on to `WRITER`.
+//! 2. `FAST` implies `SLOTS`, and that no writer waits: a writer that announces itself clears
+//!    `FAST`.
+//! 3. In a private lock, `READERS_WAIT` and `WRITERS_WAIT` are exact: they are set and cleared
+//!    under the bucket lock. Copies from before a fork are cleared by the first thread that looks
+//!    at the queue and finds it empty.
+//! 4. A release touches the lock for the last time in the read-modify-write that releases it, or
+//!    under the bucket lock. So the next holder may free the lock at once. (Only a slot, the waiter
+//!    table and the kernel's queue are touched later, and the queues are found by address.)
+//! 5. Under reader preference, readers queue only while a writer holds the lock or a thread has the
+//!    turn.
 //!
-//! # Orderings
+//! # Memory orderings
 //!
-//! Taking acquires, giving back releases. A release that hands over does both: what the readers did who left before it
-//! passes through it to the writer. Slots: see `slots.rs`; its two fences are the only ones.
+//! Acquiring the lock uses `Acquire`, releasing it uses `Release`. A hand-off uses both: it makes
+//! what the earlier readers did visible to the writer. The two full fences of the slot protocol are
+//! explained in `slots.rs`.
 
 mod bias;
 #[cfg(all(test, not(loom)))]
@@ -85,40 +106,52 @@ use crate::atomic::AtomicU64;
 use crate::futex::Scope;
 use state::{PREFER_WRITER, SHARED, State};
 
-/// Whom a [`RawRwLock`] prefers: readers, or writers. Decided when it is made.
+/// Which class of threads a [`RawRwLock`] prefers: readers or writers. Fixed when the lock is
+/// created.
 ///
-/// Neither class starves under either: a thread that has waited for 1 to 10 ms asks for a turn, after which newcomers queue
-/// up behind, and the lock goes to whoever has waited longest. (How soon after, depends on how long the sections are.)
+/// Neither class starves under either preference. A thread that has waited for 1 to 10 ms asks for
+/// a turn. After that, newcomers queue behind it, and the lock goes to the thread that has waited
+/// longest. (How soon depends on the length of the critical sections.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Preference {
-    /// POSIX's default, glibc's `PTHREAD_RWLOCK_PREFER_READER_NP`, and the default here. A reader waits only while somebody writes.
+    /// POSIX's default, glibc's `PTHREAD_RWLOCK_PREFER_READER_NP`, and the default here. A reader
+    /// waits only while a writer holds the lock.
     ///
-    /// Reading again while one reads **never deadlocks**, whoever waits. When a writer has its turn, a reader that comes is held
-    /// back, but never for longer than that writer has waited so far (100 µs at first if CPUs are idle, else 1 to 4 ms; then twice as long each time, at most 8.2 s); a turn that brings the writer no luck ends
-    /// so, and the next lasts twice as long. So the writer has the lock at the latest soon after it has waited twice as long as the longest
-    /// section of a reader, and a reader that read already has waited in vain, but not for ever.
+    /// A recursive read **never deadlocks**, whichever threads wait. While a writer has its turn, a
+    /// new reader is held back, but never for longer than that writer has waited so far: 100 µs at
+    /// first if CPUs are idle, else 1 to 4 ms; then twice as long each time, at most 8.2 s. If the
+    /// writer does not get the lock within its turn, the turn ends, and the next one lasts twice as
+    /// long. So the writer gets the lock at the latest soon after it has waited twice as long as
+    /// the longest section of a reader. A reader that already holds the lock has then waited in
+    /// vain, but not forever.
     #[default]
     Reader,
-    /// glibc's `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`. A reader waits also while a writer waits.
+    /// glibc's `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`. A reader also waits while a writer
+    /// waits.
     ///
-    /// A thread that reads and asks to read again **deadlocks** if a writer has begun to wait in between; the `recursive` calls of
-    /// `lock_api` exist for that: they wait only while somebody writes. Readers that have waited for 1 ms get the lock, all of them together, when the next
-    /// writer leaves.
+    /// A thread that holds the lock for reading and acquires it again **deadlocks** if a writer has
+    /// begun to wait in between. Use the `recursive` calls of `lock_api` for that: they wait only
+    /// while a writer holds the lock. Once readers have waited for 1 ms, all of them together get
+    /// the lock when the next writer leaves.
     Writer,
 }
 
-/// A lock for many readers or one writer, without the data. 8 bytes; all zeros is unlocked, private, and prefers readers.
+/// A readers-writer lock without the data. 8 bytes; all zeros is unlocked, private, and prefers
+/// readers.
 ///
-/// It implements [`lock_api`]'s traits, and [`RwLock`](crate::RwLock) is what most programs want. What POSIX asks for (errors, absolute
-/// deadlines on either clock, one `unlock` for both) are methods of its own.
+/// It implements the traits of [`lock_api`]. Most programs want [`RwLock`](crate::RwLock) instead.
+/// What POSIX requires beyond those traits (errors, absolute deadlines on either clock, one
+/// `unlock` for both modes) is in inherent methods.
 ///
-/// * **Fork.** A child has the lock as its parent had it at that moment: held, if it was. What the word says of threads that waited is not true
-///   in the child and puts itself right.
+/// * **Fork.** A child gets the lock in the state that it had in the parent: held, if it was held.
+///   What the word records about waiting threads is no longer true in the child, and corrects
+///   itself.
 /// * **Signal handlers** must not use it.
-/// * It may be freed by whoever took it last, right after giving it back, also while others' calls that give it back are still on their way
-///   out.
-/// * Scope [`Shared`](Scope::Shared): may lie in memory that several processes map. A process that is killed while it *waits* does no harm; one
-///   that is killed while it holds the lock leaves it held.
+/// * **Freeing.** The thread that acquired the lock last may free it right after releasing it, even
+///   while other threads are still returning from their release.
+/// * **Scope [`Shared`](Scope::Shared).** The lock may lie in memory that several processes map. A
+///   process that is killed while it *waits* does no harm. One that is killed while it holds the
+///   lock leaves it held.
 ///
 /// ```
 /// use waitword::{Preference, RawRwLock, Scope};
@@ -129,7 +162,7 @@ pub enum Preference {
 /// LOCK.lock_shared();
 /// assert!(LOCK.try_lock_shared());
 /// assert!(!LOCK.try_lock_exclusive());
-/// // SAFETY: taken twice above.
+/// // SAFETY: acquired twice above.
 /// unsafe {
 ///     LOCK.unlock_shared();
 ///     LOCK.unlock_shared();
@@ -144,31 +177,31 @@ pub struct RawRwLock {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<RawRwLock>() == 8 && align_of::<RawRwLock>() == 8);
 
-/// What somebody waits for who is no reader.
+/// What a waiter other than a reader wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
-    /// To write, and to be known by this number, if it is not 0.
+    /// To write. The number identifies the writer, if it is not 0.
     Write(u32),
-    /// To hold the lock upgradably.
+    /// To hold the upgradable lock.
     Claim,
 }
 
 impl RawRwLock {
-    /// An unlocked private lock of the default preference: all zeros.
+    /// Creates an unlocked private lock with the default preference: all zeros.
     #[cfg(not(loom))]
     #[inline]
     pub const fn new() -> Self {
         Self::with(Preference::Reader, Scope::Private)
     }
 
-    /// An unlocked lock of the default preference.
+    /// Creates an unlocked lock with the default preference.
     #[cfg(not(loom))]
     #[inline]
     pub const fn with_scope(scope: Scope) -> Self {
         Self::with(Preference::Reader, scope)
     }
 
-    /// An unlocked lock.
+    /// Creates an unlocked lock.
     #[cfg(not(loom))]
     #[inline]
     pub const fn with(preference: Preference, scope: Scope) -> Self {
@@ -177,7 +210,7 @@ impl RawRwLock {
         }
     }
 
-    /// An unlocked lock.
+    /// Creates an unlocked lock.
     #[cfg(loom)]
     pub fn with(preference: Preference, scope: Scope) -> Self {
         Self {
@@ -185,7 +218,7 @@ impl RawRwLock {
         }
     }
 
-    /// Whom it prefers.
+    /// Returns the class of threads that the lock prefers.
     #[inline]
     pub fn preference(&self) -> Preference {
         match self.state().prefers_writers() {
@@ -194,7 +227,7 @@ impl RawRwLock {
         }
     }
 
-    /// Who can use it.
+    /// Returns which threads can use the lock: those of one process, or of several.
     #[inline]
     pub fn scope(&self) -> Scope {
         match self.state().is_shared() {
@@ -203,9 +236,12 @@ impl RawRwLock {
         }
     }
 
-    /// Whether nobody holds it and nobody waits for it: what `pthread_rwlock_destroy` may ask before it says `EBUSY`. True only of
-    /// that moment, if others can still come. Of a process-shared one it may be false for those who have given up, until it has been
-    /// given back again, once for the readers and once for the writers among them.
+    /// Returns whether the lock is neither held nor waited for. `pthread_rwlock_destroy` may ask
+    /// this before it returns `EBUSY`.
+    ///
+    /// The answer is a snapshot if other threads can still use the lock. For a process-shared lock
+    /// it may be `false` because of waiters that have given up, until the lock has been released
+    /// again: once for the readers among them, and once for the writers.
     pub fn is_idle(&self) -> bool {
         self.is_untouched()
     }
@@ -237,33 +273,33 @@ impl core::fmt::Debug for RawRwLock {
     }
 }
 
-/// What models reach that are not `lock_api`'s callers.
+/// What models need beyond `lock_api`.
 #[cfg(loom)]
 impl RawRwLock {
-    /// Makes it fast, as readers that collide would.
+    /// Makes the lock biased, as colliding readers would.
     pub(crate) fn become_fast(&self, number: u32) {
         assert!(self.try_to_become_fast(number));
     }
 
-    /// The same where others may be in its way; whether it is fast now.
+    /// The same while other threads may interfere. Returns whether the lock is biased now.
     pub(crate) fn try_to_become_fast(&self, number: u32) -> bool {
         let state = self.state();
         let fast = state.biased(number);
         state.may_become_fast() && self.replace(state, fast, crate::atomic::Ordering::Relaxed)
     }
 
-    /// Whether a writer has queued.
+    /// Whether a writer is queued.
     pub(crate) fn keeps_a_writer_waiting(&self) -> bool {
         self.state().has(state::WRITERS_WAIT)
     }
 
-    /// As a word from before a fork would say.
+    /// Sets a stale bit, as in a word copied by a fork.
     pub(crate) fn pretend_that_a_writer_waits(&self) {
         self.word
             .fetch_or(state::WRITERS_WAIT, crate::atomic::Ordering::Relaxed);
     }
 
-    /// As the drop of a reader's guard.
+    /// The same as dropping a reader's guard.
     pub(crate) fn unlock_shared(&self) {
         self.release_shared();
     }
@@ -272,12 +308,12 @@ impl RawRwLock {
         self.release_fairly(state::Release::Reader);
     }
 
-    /// Takes it upgradably.
+    /// Acquires the upgradable lock.
     pub(crate) fn claim(&self) -> bool {
         self.acquire_upgradable(None).is_ok()
     }
 
-    /// From the claim to the lock.
+    /// Upgrades to writing.
     pub(crate) fn upgrade_claim(
         &self,
         deadline: Option<&crate::Deadline>,
@@ -289,7 +325,7 @@ impl RawRwLock {
         self.release_upgradable();
     }
 
-    /// From writing to reading.
+    /// Downgrades from writing to reading.
     pub(crate) fn become_reader(&self) {
         self.release_exclusive_to(state::Release::WriterToReader);
     }

@@ -1,22 +1,28 @@
-//! Which waiter a release serves, how many it wakes, and how long a waiter waits before it takes a turn.
-//! `state.rs` says which threads come in without a wait; `bias.rs`, when readers may hold the lock by
-//! slots.
+//! Policy: which waiter a release serves, how many it wakes, and how long a waiter waits before it
+//! takes a turn. `state.rs` decides which threads enter without waiting. `bias.rs` decides when
+//! readers may hold the lock through slots.
 //!
-//! Nothing here waits or wakes. A decision depends on the word, on what the first waiter in the queue
-//! waits for, on the clock, and on whether other processes want the CPUs.
+//! Nothing here waits or wakes. A decision depends on the word, on what the first waiter in the
+//! queue waits for, on the clock, and on whether other processes compete for the CPUs.
 //!
-//! | waiters | under reader preference | under writer preference |
+//! The first row that applies decides:
+//!
+//! | waiters | reader preference | writer preference |
 //! |-----------|-------------------------|-------------------------|
-//! | the claim's holder, for the readers to leave | gets the lock as soon as the last has left | the same |
-//! | somebody has the turn (`TURN`) | whoever stands first in the queue gets the lock: a writer alone; a reader, and all readers with it | the same |
-//! | a real-time thread stands first | it gets the lock (`rank.rs`) | the same |
-//! | readers | all of them are *woken* when a writer leaves | the same, if no writer waits |
-//! | writers | when nobody holds it, the first is *woken* | the same, before any reader |
+//! | `CLAIMED` holder | gets the lock as soon as the last reader has left | the same |
+//! | `TURN` is set | the first waiter gets the lock (1) | the same |
+//! | a real-time thread is first | it gets the lock (`rank.rs`) | the same |
+//! | readers | all are *woken* when a writer leaves | the same, if no writer waits |
+//! | writers | if the lock is free, the first is *woken* | the same, before any reader |
 //!
-//! **Getting** the lock means that it is handed over: the word says that they hold it before they are woken, and nobody
-//! can come between. Who is only **woken** looks again, and whoever is running may have been faster (barging): a lock that is held by
-//! sleepers is a lock that nobody uses. One woken writer is enough (`WOKEN`): until it has looked, releases wake
-//! no other. Beside other processes it is [`HERD`].
+//! 1. A writer gets it alone. A reader gets it together with all other waiting readers.
+//!
+//! **Getting** the lock means a hand-off: the word records the new holder before that thread is
+//! woken, so no other thread can take the lock in between. A waiter that is only **woken** looks at
+//! the word again, and a running thread may be faster (barging): a lock that is handed to a
+//! sleeping thread sits idle until that thread runs. One woken writer is enough (`WOKEN`): until it
+//! has looked, releases wake no other. When other processes compete for the CPUs, a release wakes
+//! [`HERD`] writers.
 
 use super::state::{
     CLAIM_WAITS, CLAIMED, READERS_WAIT, Right, SLOTS, State, TURN, WOKEN, WRITER, WRITERS_WAIT,
@@ -26,36 +32,38 @@ use crate::park::{idle_cpus, spin};
 use crate::sys::clock::{Clock, Deadline, now};
 use core::time::Duration;
 
-/// Marks the kinds of a rwlock's waiters among all waiters of the process.
+/// Marks the kinds of an rwlock's waiters among all waiters of the process.
 pub(super) const RWLOCK: u64 = u64::from_be_bytes(*b"RWlock\0\0");
 /// Waits to read.
 pub(super) const READ: u64 = RWLOCK | 1;
 /// Waits to write.
 pub(super) const WRITE: u64 = RWLOCK | 2;
-/// Waits for the claim.
+/// Waits for the upgradable lock.
 pub(super) const CLAIM: u64 = RWLOCK | 4;
-/// Has the claim, and waits for the readers to leave.
+/// Holds `CLAIMED` and waits for the readers to leave.
 pub(super) const TAKE_OVER: u64 = RWLOCK | 8;
 
-/// Whom to take out of the queue.
+/// Which waiters to take out of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whom {
     Nobody,
-    /// All readers, and with them the first who wants the claim, if it may have it.
+    /// All readers, and with them the first waiter for the upgradable lock, if it may have that.
     Readers {
         and_claimant: bool,
     },
-    /// The first, a writer, to get the lock.
+    /// The first waiter, a writer. It gets the lock.
     First,
-    /// The first of the writers and of those who want the claim, to look again; or some of them.
+    /// The first writer or waiter for the upgradable lock, or several of them. They look again.
     AWriter,
-    /// The first who wants the claim, to look again; under writer preference only if no writer stands before.
+    /// The first waiter for the upgradable lock. It looks again. Under writer preference, only if
+    /// no writer is queued before it.
     AClaimant,
-    /// The holder of the claim, to get the lock.
+    /// The `CLAIMED` holder. It gets the lock.
     TheClaimsHolder,
 }
 
-/// Who is next when the word says `after`, and `first` stands first. `fair`: that one gets the lock.
+/// Which waiters are next if the word is `after` and `first` is the kind of the first waiter. If
+/// `fair`, that waiter gets the lock.
 pub(super) fn who_is_next(after: State, first: u64, fair: bool) -> Whom {
     let claim_is_free = !after.has(CLAIMED);
     if after.has(WRITER) {
@@ -63,7 +71,7 @@ pub(super) fn who_is_next(after: State, first: u64, fair: bool) -> Whom {
     }
     if after.has(CLAIM_WAITS) && after.readers() == 0 {
         return match after.has(SLOTS) {
-            // It waits for those in slots first, and stands in no queue.
+            // It waits for the slots first, and is not in the queue.
             true => Whom::Nobody,
             false => Whom::TheClaimsHolder,
         };
@@ -95,24 +103,24 @@ pub(super) fn who_is_next(after: State, first: u64, fair: bool) -> Whom {
     }
 }
 
-/// How many writers a release wakes where other processes want the CPUs.
+/// How many writers a release wakes when other processes compete for the CPUs.
 ///
-/// There, a woken thread waits milliseconds for a CPU. The writers behind it sleep meanwhile, and a
-/// process with fewer runnable threads gets less of the CPUs: with 13 threads, 2 % writes and a busy
-/// process on each of two CPUs, half of the threads were runnable, and the process had 0.9 of the
-/// CPU time that it has with std's lock, which wakes all readers at once. 12 random rwlocks beside
-/// busy processes (seeds 71 to 74): 1.06 of the throughput with 4 or with all, 1.03 with 2. 12 others
-/// (41 to 43): 1.02 with 4, 1.00 with all. On a quiet machine more than one loses, up to half of
-/// the throughput where holders yield.
+/// A woken thread then waits milliseconds for a CPU, while the writers behind it sleep. A process
+/// with fewer runnable threads gets less of the CPUs. With 13 threads, 2 % writes and a busy
+/// process on each of two CPUs, half of the threads were runnable, and the process got 0.9 of the
+/// CPU time that it gets with std's lock, which wakes all readers at once. On 12 random rwlocks
+/// with competing busy processes (seeds 71 to 74), waking 4 writers or all of them gave 1.06 of the
+/// throughput, and 2 gave 1.03. On 12 others (41 to 43), 4 gave 1.02 and all gave 1.00. On a quiet
+/// machine, waking more than one loses up to half of the throughput where holders yield.
 const HERD: u32 = 4;
 
-/// How many waiters other than readers a release takes at most, when the word says `state`.
+/// The maximum number of waiters other than readers that a release takes, if the word is `state`.
 pub(super) fn most_others(
     whom: Whom,
     state: State,
     is_beside_others: impl FnOnce() -> bool,
 ) -> u32 {
-    // Under writer preference one `WOKEN` keeps readers out for one writer.
+    // Under writer preference, one `WOKEN` bit keeps readers out for one writer.
     let may_be_herd = whom == Whom::AWriter && !state.prefers_writers();
     match may_be_herd && is_beside_others() {
         true => HERD,
@@ -120,32 +128,35 @@ pub(super) fn most_others(
     }
 }
 
-/// How long a waiter waits before it first asks for a turn, under writer preference or beside other
-/// processes; also the unit of turns. A turn may park and wake a hundred readers, which takes as long.
+/// How long a waiter waits before it first asks for a turn, under writer preference or when other
+/// processes compete for the CPUs. Also the unit of turns. A turn may park and wake a hundred
+/// readers, which takes as long.
 const FIRST_ALARM: Duration = Duration::from_millis(1);
 /// The same under reader preference if the threads of this process keep its CPUs busy: three time
 /// slices.
 ///
-/// There, a writer is late because other threads run, and a turn delays all of them: every reader
-/// that comes parks, and so does the next writer. With 60 threads, 2 % writes and one CPU, 1 ms gives
-/// half of the throughput of 10 and 50 ms, and a 99.9th percentile of the waits of 14 ms instead of 7.
-/// On 66 random rwlocks (seeds 71 to 74, 81 to 84, and those of 101 to 108 whose holders yield, sleep
-/// or do I/O), 10 ms gives 1.003 of the throughput of 1 ms on a quiet machine and 1.03 on one CPU, with
-/// 0.96 of the CPU time and 0.93 and 0.89 of that percentile. Beside a busy process on each CPU it
-/// gives 0.97 of the throughput: a process whose threads sleep for longer gets less of the CPUs.
+/// A writer is late then because other threads run, and a turn delays all of them: every reader
+/// that arrives parks, and so does the next writer. With 60 threads, 2 % writes and one CPU, 1 ms
+/// gives half of the throughput of 10 and 50 ms, and a 99.9th percentile of the waits of 14 ms
+/// instead of 7. On 66 random rwlocks (seeds 71 to 74, 81 to 84, and those of 101 to 108 whose
+/// holders yield, sleep or do I/O), 10 ms gives 1.003 of the throughput of 1 ms on a quiet machine
+/// and 1.03 on one CPU, with 0.96 of the CPU time and 0.93 and 0.89 of that percentile. With a busy
+/// process on each CPU it gives 0.97 of the throughput: a process whose threads sleep longer gets
+/// less of the CPUs.
 #[cfg(not(loom))]
 const FIRST_ALARM_IF_BUSY: Duration = Duration::from_millis(10);
-/// The same under reader preference if CPUs are idle (`park/idle_cpus.rs`): twice as long as it takes
-/// to wake a thread there. A late writer does no work meanwhile, and parking readers takes CPU time
-/// that no thread needs.
+/// The same under reader preference if CPUs are idle (`park/idle_cpus.rs`): twice as long as it
+/// takes to wake a thread there. A late writer does no work meanwhile, and parking readers takes
+/// CPU time that no thread needs.
 const FIRST_ALARM_IF_IDLE: Duration = Duration::from_micros(100);
-/// The turn of who has waited for [`FIRST_ALARM`]. (The one before it is of who has waited for less.)
+/// The turn of a waiter that has waited for [`FIRST_ALARM`]. (Turn 1 is for a waiter that has
+/// waited less.)
 pub(super) const FIRST_TURN: u32 = 2;
-/// The most that alarms are apart.
+/// The longest interval of a re-check timer.
 const LAST_ALARM: Duration = Duration::from_secs(1);
 
-/// How long it takes until the first alarm of a wait for a lock in this state. Under writer preference
-/// writers come first anyway, and readers are to wait for them.
+/// The delay of the first re-check of a wait, for a lock in this state. Under writer preference
+/// writers come first anyway, and readers are meant to wait for them.
 #[cfg(not(loom))]
 fn first_alarm(
     state: State,
@@ -161,12 +172,12 @@ fn first_alarm(
     }
 }
 
-/// The alarms of one wait, over all its sleeps.
+/// The re-check timer of one wait, across all its sleeps.
 pub(super) struct Alarms {
-    /// Zero: the clock has not been read yet.
+    /// When it fires next. Zero: the clock has not been read yet.
     next: Duration,
     step: Duration,
-    /// How long it has waited, as of the last one. Zero: none has rung yet.
+    /// How long the waiter had waited when the timer last fired. Zero: it has not fired yet.
     waited: Duration,
 }
 
@@ -183,9 +194,10 @@ impl Alarms {
         }
     }
 
-    /// The first sleep begins, for a lock in this state: a wait that ends before needs no clock.
+    /// Starts the timer before the first sleep, for a lock in this state. A wait that ends before
+    /// needs no clock.
     pub(super) fn begin(&mut self, state: State) {
-        // In a model deadlines have always passed, and no clock is read.
+        // In a model, deadlines have always passed, and no clock is read.
         #[cfg(loom)]
         let _ = state;
         #[cfg(not(loom))]
@@ -195,16 +207,17 @@ impl Alarms {
         self.begin_awake();
     }
 
-    /// The same for a wait that may well end without a sleep.
+    /// Starts the timer for a wait that may well end without a sleep.
     pub(super) fn begin_awake(&mut self) {
         if !cfg!(loom) && self.next.is_zero() {
             self.next = now(Clock::Monotonic) + self.step;
         }
     }
 
-    /// When the next one is.
+    /// Returns when the timer fires next.
     pub(super) fn next(&self) -> Option<Deadline> {
-        // In a model a deadline has always passed; there alarms ring once, if the model is about them.
+        // In a model, a deadline has always passed. There the timer fires once, if the model is
+        // about it.
         #[cfg(all(test, loom))]
         if self.have_rung() || !crate::model::rwlock::ALARMS_RING.get() {
             return None;
@@ -212,7 +225,7 @@ impl Alarms {
         Some(Deadline::at(Clock::Monotonic, self.next))
     }
 
-    /// One has rung.
+    /// Records that the timer has fired.
     pub(super) fn ring(&mut self) {
         self.waited += self.step;
         self.step = (self.step * 2).min(LAST_ALARM);
@@ -223,15 +236,17 @@ impl Alarms {
         !self.waited.is_zero()
     }
 
-    /// The turn that is due to who has waited so long; 0 before the first alarm. Not the number of alarms: once they are
-    /// `LAST_ALARM` apart they come faster than the time doubles.
+    /// The turn that is due after such a wait; 0 if the timer has not fired. This is not the number
+    /// of times that the timer has fired: once it fires every `LAST_ALARM`, that number grows
+    /// faster than the waiting time doubles.
     pub(super) fn turn(&self) -> u32 {
         let times = self.waited.as_nanos() / FIRST_ALARM.as_nanos();
         u32::from(self.have_rung()) + (times + 1).ilog2()
     }
 }
 
-/// How long a reader waits for the turn that the word speaks of: no longer than whoever took it had waited by then.
+/// How long a reader waits for the turn in the word: no longer than the thread that took the turn
+/// had waited by then.
 pub(super) fn length_of_turn(state: State) -> Duration {
     match state.turn() {
         1 => FIRST_ALARM_IF_IDLE,
@@ -239,9 +254,10 @@ pub(super) fn length_of_turn(state: State) -> Duration {
     }
 }
 
-/// How long a reader lets the turns of others keep it out.
+/// How long a reader lets other threads' turns keep it out.
 pub(super) struct Patience {
-    /// Decided by the first turn that it meets. One end for the whole wait: what disturbs its sleep does not make it longer.
+    /// Set by the first turn that the reader meets. It holds for the whole wait: what disturbs the
+    /// reader's sleep does not extend it.
     end: Option<Deadline>,
 }
 
@@ -257,7 +273,7 @@ impl Patience {
     }
 }
 
-// The turn is as long as a `Duration` and a deadline can say.
+// A `Duration` and a deadline can represent the longest turn.
 const _: () = assert!((TURN >> TURN.trailing_zeros()) < 31);
 
 #[cfg(all(test, not(loom)))]
@@ -277,11 +293,11 @@ mod tests {
             (WRITERS_WAIT, WRITE, Whom::AWriter),
             // One of them is awake.
             (WRITERS_WAIT | WOKEN, WRITE, Whom::Nobody),
-            // Others still hold it.
+            // A reader still holds it.
             (WRITERS_WAIT | READER, WRITE, Whom::AClaimant),
             (WRITERS_WAIT | CLAIMED, WRITE, Whom::Nobody),
             (both | WRITER, READ, Whom::Nobody),
-            // The claim comes first.
+            // The `CLAIMED` holder comes first.
             (both | CLAIMED | CLAIM_WAITS, READ, Whom::TheClaimsHolder),
         ] {
             let state = State(word);
@@ -296,7 +312,7 @@ mod tests {
         assert_eq!(most_others(Whom::AWriter, readers_first, || false), 1);
         let writers_first = readers_first.with(PREFER_WRITER);
         assert_eq!(most_others(Whom::AWriter, writers_first, || true), 1);
-        // Those who get the lock, not only a look.
+        // These get the lock, not just a look.
         for whom in [Whom::First, Whom::AClaimant, Whom::TheClaimsHolder] {
             assert_eq!(most_others(whom, readers_first, || true), 1);
         }
@@ -326,7 +342,7 @@ mod tests {
             let state = State(READERS_WAIT | WRITERS_WAIT | preference).with_turn(FIRST_TURN);
             assert_eq!(who_is_next(state, WRITE, false), Whom::First);
             assert_eq!(who_is_next(state, READ, false), ALL_READERS);
-            // A reader is still inside.
+            // A reader still holds the lock.
             let read = state.with_readers(1);
             assert_eq!(who_is_next(read, WRITE, false), Whom::Nobody);
         }

@@ -1,34 +1,38 @@
-//! What `pthread_rwlock_*` asks for: errors instead of waiting for ever, deadlines on either clock, one call to give back
-//! whatever is held.
+//! What `pthread_rwlock_*` requires: errors instead of waiting forever, deadlines on either clock,
+//! and one call to release either mode.
 //!
-//! # Who the writer is
+//! # The writer's owner number
 //!
-//! While a lock is held for writing, the upper half of its word is free, and a writer may leave a number there that tells
-//! who it is (a thread's id; what `EDEADLK` needs). It is the caller who knows that number and what it costs to get it; 0 is
-//! nobody, and then no deadlock is noticed. Readers are not known: a thread that reads and asks to write waits for ever, as in glibc.
+//! While a lock is held for writing, the upper half of its word is free. A writer may leave a
+//! number there that identifies it (a thread id; `EDEADLK` needs it). The caller knows that number
+//! and what it costs to get it. 0 means that no number is given, and then no deadlock is detected.
+//! Readers are not recorded: a thread that holds the lock for reading and acquires it for writing
+//! waits forever, as in glibc.
 
 use super::state::{CLAIMED, READER, Release, Right, WRITER};
 use super::{RawRwLock, RwLockError};
 use crate::sys::clock::Deadline;
 
 impl RawRwLock {
-    /// Takes it for reading; waits, until `deadline` if there is one. `caller` is the number that the caller would give as a
-    /// writer, or 0. Source: `pthread_rwlock_rdlock`, `..._clockrdlock`.
+    /// Acquires the lock for reading. Blocks, until `deadline` if there is one. `caller` is the
+    /// number that the caller would give as a writer, or 0. Source: `pthread_rwlock_rdlock`,
+    /// `..._clockrdlock`.
     ///
-    /// A deadline is looked at only if the call must wait.
+    /// The deadline is checked only if the call must wait.
     ///
     /// # Errors
     /// [`TimedOut`](RwLockError::TimedOut); [`TooManyReaders`](RwLockError::TooManyReaders);
-    /// [`Deadlock`](RwLockError::Deadlock) if `caller` holds it for writing.
+    /// [`Deadlock`](RwLockError::Deadlock) if `caller` holds the lock for writing.
     #[inline]
     pub fn read(&self, caller: u32, deadline: Option<&Deadline>) -> Result<(), RwLockError> {
         self.acquire_shared(Right::Newcomer, caller, deadline)
     }
 
-    /// [`read`](Self::read) for a thread that may read already: it waits only while somebody writes, under either preference.
+    /// [`read`](Self::read) for a thread that may already hold the lock for reading. It waits only
+    /// while a writer holds the lock, under either preference.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The same as [`read`](Self::read).
     #[inline]
     pub fn read_recursive(
         &self,
@@ -38,7 +42,7 @@ impl RawRwLock {
         self.acquire_shared(Right::Holder, caller, deadline)
     }
 
-    /// Takes it for reading if that needs no waiting. Source: `pthread_rwlock_tryrdlock`.
+    /// Acquires the lock for reading if that needs no waiting. Source: `pthread_rwlock_tryrdlock`.
     ///
     /// # Errors
     /// [`Busy`](RwLockError::Busy); [`TooManyReaders`](RwLockError::TooManyReaders).
@@ -47,28 +51,30 @@ impl RawRwLock {
         self.try_enter_shared(Right::Newcomer)
     }
 
-    /// Takes it for reading, until `deadline` at the latest.
+    /// Acquires the lock for reading. Blocks until `deadline` at the latest.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The same as [`read`](Self::read).
     #[inline]
     pub fn lock_shared_until(&self, deadline: Deadline) -> Result<(), RwLockError> {
         self.read(0, Some(&deadline))
     }
 
-    /// Takes it for writing; waits, until `deadline` if there is one. `caller` is a number, not 0, that no other thread gives that may
-    /// have this lock, or 0. Source: `pthread_rwlock_wrlock`, `..._clockwrlock`.
+    /// Acquires the lock for writing. Blocks, until `deadline` if there is one. `caller` is 0, or a
+    /// nonzero number that no other thread gives that may hold this lock. Source:
+    /// `pthread_rwlock_wrlock`, `..._clockwrlock`.
     ///
-    /// A deadline is looked at only if the call must wait.
+    /// The deadline is checked only if the call must wait.
     ///
     /// # Errors
-    /// [`TimedOut`](RwLockError::TimedOut); [`Deadlock`](RwLockError::Deadlock) if `caller` holds it for writing.
+    /// [`TimedOut`](RwLockError::TimedOut); [`Deadlock`](RwLockError::Deadlock) if `caller` holds
+    /// the lock for writing.
     #[inline]
     pub fn write(&self, caller: u32, deadline: Option<&Deadline>) -> Result<(), RwLockError> {
         self.acquire_exclusive(caller, deadline)
     }
 
-    /// Takes it for writing if that needs no waiting. Source: `pthread_rwlock_trywrlock`.
+    /// Acquires the lock for writing if that needs no waiting. Source: `pthread_rwlock_trywrlock`.
     ///
     /// # Errors
     /// [`Busy`](RwLockError::Busy).
@@ -81,7 +87,7 @@ impl RawRwLock {
         }
     }
 
-    /// Takes it for writing, until `deadline` at the latest.
+    /// Acquires the lock for writing. Blocks until `deadline` at the latest.
     ///
     /// # Errors
     /// [`TimedOut`](RwLockError::TimedOut).
@@ -90,54 +96,58 @@ impl RawRwLock {
         self.write(0, Some(&deadline))
     }
 
-    /// Takes it for reading if one compare-and-swap of its word does that: the part of
-    /// [`read`](Self::read) that is most often enough and shortest. False: nothing has been done; it takes the whole call to know more.
+    /// Acquires the lock for reading if one compare-and-swap does that: the shortest part of
+    /// [`read`](Self::read), which is most often enough. If it returns false, it has done nothing,
+    /// and only the whole call tells more.
     ///
-    /// For callers, as a `pthread_rwlock_rdlock`, that keep the rest out of line.
+    /// For callers, such as a `pthread_rwlock_rdlock`, that keep the rest out of line.
     #[inline]
     pub(crate) fn read_at_once(&self) -> bool {
         self.take_unlocked(READER)
     }
 
-    /// The same for a reader whose word another CPU has just changed, as often as that happens.
+    /// The same after another CPU has just changed the word. Retries as often as that happens.
     #[inline]
     pub(crate) fn read_past_others(&self) -> bool {
         self.enter_beside_others(self.state())
     }
 
-    /// The same part of [`write`](Self::write), for a writer who does not say who it is.
+    /// The same part of [`write`](Self::write), for a writer that gives no owner number.
     #[inline]
     pub(crate) fn write_at_once(&self) -> bool {
         self.take_unlocked(WRITER)
     }
 
-    /// Gives back what a reader holds by the word, if the queue needs no look: the same part of
-    /// [`unlock`](Self::unlock). Returns false if it has done nothing.
+    /// The same part of [`unlock`](Self::unlock): releases a reader's hold in the word, if no look
+    /// at the queue is needed. Returns false if it has done nothing.
     ///
     /// # Safety
-    /// If it is held for reading, the caller holds it.
+    /// If the lock is held for reading, the caller holds it.
     #[inline]
     pub(crate) unsafe fn unlock_read_at_once(&self) -> bool {
         self.give_back_alone(READER)
     }
 
-    /// Gives back what a writer holds that has not said who it is, if the word says nothing else. False: nothing has been done.
+    /// Releases the hold of a writer that gave no owner number, if the word holds nothing else.
+    /// Returns false if it has done nothing.
     ///
     /// # Safety
-    /// If it is held for writing, the caller holds it.
+    /// If the lock is held for writing, the caller holds it.
     #[inline]
     pub(crate) unsafe fn unlock_write_at_once(&self) -> bool {
         self.give_back_alone(WRITER)
     }
 
-    /// Gives back what the caller holds, for reading or for writing; upgradably only if nobody else reads
-    /// ([`unlock_upgradable_checked`](Self::unlock_upgradable_checked)). Source: `pthread_rwlock_unlock`.
+    /// Releases what the caller holds, for reading or for writing. Releases an upgradable hold only
+    /// if there are no readers; use [`unlock_upgradable_checked`](Self::unlock_upgradable_checked)
+    /// for that. Source: `pthread_rwlock_unlock`.
     ///
     /// # Errors
-    /// [`NotLocked`](RwLockError::NotLocked) if nobody holds it; POSIX leaves that undefined.
+    /// [`NotLocked`](RwLockError::NotLocked) if no thread holds the lock. POSIX leaves that
+    /// undefined.
     ///
     /// # Safety
-    /// If it is held, the caller holds it.
+    /// If the lock is held, the caller holds it.
     #[inline]
     pub unsafe fn unlock(&self) -> Result<(), RwLockError> {
         if self.state().has(WRITER) {

@@ -1,25 +1,31 @@
-//! Real-time threads in the queue: which place they take, and what their turn is.
+//! Real-time threads in the queue: their place, and their turn.
 //!
-//! POSIX's option "Thread Execution Scheduling" asks of `pthread_rwlock_*`, for threads under `SCHED_FIFO` and `SCHED_RR`: a reader waits for
-//! writers of its own or a higher priority that wait; whoever has the highest priority gets the lock first, and of equals writers come before readers.
+//! POSIX's option "Thread Execution Scheduling" requires the following of `pthread_rwlock_*` for
+//! threads under `SCHED_FIFO` and `SCHED_RR`. A reader waits for waiting writers of its own or a
+//! higher priority. The thread with the highest priority gets the lock first. At equal priority,
+//! writers come before readers.
 //!
-//! | place | who |
+//! | place | waiter |
 //! |-------|-----|
-//! | 2 × priority + 1 | waits to write, or for the claim, at this real-time priority |
-//! | 2 × priority | waits to read at it |
+//! | 2 × priority + 1 | waits to write, or for the upgradable lock, at this real-time priority |
+//! | 2 × priority | waits to read at this real-time priority |
 //! | 1 | has waited before and must queue again |
-//! | 0 | everybody else |
+//! | 0 | all others |
 //!
-//! The queue is in order of these, and in order of arrival within one. So whoever stands first tells what is due:
+//! The queue is ordered by place, and by arrival within one place. So the first waiter determines
+//! what is due:
 //!
-//! * **A release hands the lock over** when a real-time thread stands first: to that writer alone, or to that reader and the readers before the
-//!   first real-time writer.
-//! * **A real-time writer takes the turn** (`TURN`) as it queues, and not after some milliseconds: newcomers queue up behind it. As always under
-//!   reader preference a reader waits for a turn no longer than its owner has waited so far, 1 ms at first, since it may hold the lock already: that
-//!   deadlock POSIX leaves to the program, and here there is none. (A reader of a higher priority than all writers that wait should come in at
-//!   once; it does so at the next release, or after that millisecond.)
+//! * **A release hands the lock off** if the first waiter is a real-time thread: to that writer
+//!   alone, or to that reader and the readers before the first real-time writer.
+//! * **A real-time writer takes the turn** (`TURN`) as it queues, not after some milliseconds:
+//!   newcomers queue behind it. As always under reader preference, a reader waits for a turn no
+//!   longer than its owner has waited so far, 1 ms at first, because the reader may hold the lock
+//!   already. POSIX leaves that deadlock to the program; here there is none. (A reader of a higher
+//!   priority than all waiting writers should enter at once. It enters at the next release, or
+//!   after that millisecond.)
 //!
-//! Where no real-time thread waits this changes nothing. In the kernel's queue (process-shared locks) nobody can be chosen.
+//! Nothing changes where no real-time thread waits. In the kernel's queue (process-shared locks) no
+//! waiter can be chosen.
 
 use super::policy::READ;
 use crate::sys::sched;
@@ -28,15 +34,16 @@ use crate::sys::sched;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rank(u8);
 
-/// Where it stands in a waiter's kind: `hand_over.rs` uses the bits below, and the mark of a rwlock those above.
+/// The position of the rank in a waiter's kind. `hand_over.rs` uses the bits below, and the mark of
+/// an rwlock is in the bits above.
 const SHIFT: u32 = 8;
 const MASK: u64 = 0xff << SHIFT;
 
 impl Rank {
-    /// No real-time thread.
+    /// Not a real-time thread.
     pub(super) const NONE: Self = Self(0);
 
-    /// The calling thread's.
+    /// The calling thread's rank.
     pub(super) fn mine() -> Self {
         Self(sched::priority())
     }
@@ -45,17 +52,17 @@ impl Rank {
         self.0 != 0
     }
 
-    /// The kind under which such a waiter queues.
+    /// The kind under which a waiter with this rank queues.
     pub(super) fn written_into(self, kind: u64) -> u64 {
         kind | u64::from(self.0) << SHIFT
     }
 
-    /// What was written.
+    /// Splits such a kind into the plain kind and the rank.
     pub(super) fn taken_out_of(kind: u64) -> (u64, Self) {
         (kind & !MASK, Self((kind >> SHIFT) as u8))
     }
 
-    /// Its place in the queue: higher is further in front.
+    /// Its place in the queue. Higher places are further in front.
     pub(super) fn place(self, kind: u64, has_waited: bool) -> u8 {
         match self.0 {
             0 => u8::from(has_waited),

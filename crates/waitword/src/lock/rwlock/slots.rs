@@ -1,68 +1,80 @@
-//! Fast readers: a table of slots, one for the whole process, in which readers write down the lock that they hold, each
-//! thread in a cache line of its own, so that readers of one lock do not fetch its line from each other. (Dice and Kogan,
-//! "BRAVO", USENIX ATC 2019; the deferred readers of folly's SharedMutex.)
+//! Visible readers: a process-wide table of slots, for the readers of biased locks.
 //!
-//! | bits | meaning |
+//! A reader publishes the lock that it holds in a slot. Each thread has a cache line of slots of
+//! its own, so readers of one lock do not fetch the lock's cache line from each other. (Dice and
+//! Kogan, "BRAVO", USENIX ATC 2019; the deferred readers of folly's SharedMutex.)
+//!
+//! | bits of a slot | meaning |
 //! |------|---------|
 //! | all 0 | free |
-//! | 3–47, 48–60 | the lock's address and the number of its bias: the [`Key`] of a lock that this thread holds, or is about to find out whether it may |
+//! | 3–47, 48–60 | [`Key`]: the address of a lock and the number of its bias (see below) |
 //! | 61–63 | the thread's tag |
 //! | 0 | `AWAITED`: a claimant sleeps on the slot until it changes |
 //!
-//! The tag and the number of the line tell threads apart (until there were 2^12 threads, see
-//! invariant 3).
+//! The thread holds the lock with that key, or is about to find out whether it may. The line's
+//! index and the tag identify the thread (up to 2^12 threads; beyond that see invariant 3). The
+//! *claimant* is the thread that holds `CLAIMED` and revokes the bias.
 //!
 //! # Why an address is not enough
 //!
-//! A read guard may be forgotten; the lock may then be moved or dropped, and its slot stays. A lock
-//! that comes to lie at that address must not wait for it. So each time that a lock becomes fast it
-//! takes a number, keeps it in its word until a claimant has seen that its slots are empty, and
-//! takes it along when it is moved. No slot of the table holds the number when it is taken
-//! ([`free_number`]). A lock is mistaken for another only if both took the same number, 8,191
-//! biases apart, the first still fast; a guard of the first was forgotten; and the second was moved
-//! to the first one's place. It then waits; it never lets a thread in.
+//! A read guard may be forgotten. The lock may then be moved or dropped, while the slot stays
+//! occupied. A lock that is later placed at that address must not wait for the slot. So each time a
+//! lock becomes biased, it takes a number that no slot of the table holds ([`free_number`]). It
+//! keeps the number in its word until a claimant has seen that its slots are empty, and takes the
+//! number along when it is moved.
 //!
-//! # Publishing against driving out
+//! One lock is mistaken for another only if all of this happens: both took the same number, 8,191
+//! biases apart; the first is still biased; a guard of the first was forgotten; and the second was
+//! moved to the first one's place. Then the second waits for that slot. It never lets a thread in
+//! wrongly.
+//!
+//! # Publishing against revoking
 //!
 //! ```text
-//!   reader                                  claimant (it holds CLAIMED: there is one at most)
+//!   reader                                  claimant (there is at most one: it holds CLAIMED)
 //!   ──────                                  ────────
-//!   slot: 0 → key         (CAS)             word: FAST cleared
+//!   slot: 0 → key         (CAS)             word: clear FAST
 //!   fence                                   fence
-//!   r[word]: FAST, same bias? holds it      r[every slot]: this key? wait until it is not
-//!     no: slot → 0, and by the word         word: SLOTS and the bias cleared
+//!   load word: FAST, same bias? holds it    load every slot: this key? wait until it is not
+//!     no: slot → 0, use the word            word: clear SLOTS and BIAS
 //! ```
 //!
-//! One of the two fences is first. If it is the reader's, the claimant sees the slot and waits for it. If it is the claimant's,
-//! the reader sees that FAST is gone. If FAST has been set anew by the time the reader looks, under
-//! the same bias, a claimant that clears it after that sees the slot; under another one, no
-//! claimant would know the slot for this lock's, and the reader withdraws. While the claim is held
-//! no thread sets FAST.
+//! One of the two fences comes first. If it is the reader's, the claimant sees the slot and waits
+//! for it. If it is the claimant's, the reader sees that `FAST` is cleared.
+//!
+//! `FAST` may have been set again by the time the reader loads the word. Under the same bias, the
+//! next claimant that clears it sees the slot. Under another bias, no claimant would recognize the
+//! slot as this lock's, so the reader withdraws. No thread sets `FAST` while `CLAIMED` is held.
 //!
 //! # Leaving
 //!
-//! A reader that leaves must wake a claimant who sleeps until then, and must not look into the lock to find out: the
-//! lock may be gone. So the claimant says it *in the slot*, by a CAS that sets `AWAITED`, and
-//! sleeps on the slot. A slot lies in this table, which is never freed:
+//! A reader that leaves must wake a claimant that sleeps until then. It must not look into the lock
+//! to find out whether there is one: the lock may have been freed. So the claimant announces itself
+//! *in the slot*, with a CAS that sets `AWAITED`, and sleeps on the slot. Slots lie in this table,
+//! which is never freed:
 //!
 //! ```text
 //!   reader                                  claimant
 //!   ──────                                  ────────
 //!   CAS(slot: lock → 0)                     CAS(slot: lock → lock+AWAITED)
-//!     fails: AWAITED: swap(slot, 0),          fails: look again
-//!            wake whoever sleeps on the slot  wait while slot == lock+AWAITED
+//!     fails, AWAITED: CAS(slot → 0),          fails: look again
+//!            wake the sleeper on the slot   wait while slot == lock+AWAITED
 //! ```
 //!
 //! # Invariants
 //!
-//! 1. Every change of a slot is a read-modify-write, so no `AWAITED` is lost and no hold is given back twice.
-//! 2. A hold by a slot and a hold by the word are worth the same, and it does not matter which of its holds a thread gives
-//!    back. It looks for a slot of its own first; if the lock then has no reader by the word, for anybody's
-//!    ([`retract_any`]): a guard that was given back by another thread than took it. That slot may be of a reader that is about to
-//!    look whether it may come in; if it may not, it gives back a hold in place of the slot.
-//! 3. So if two threads have the same tag and line, each may clear the other's slot: the number of holds stays right, and with it
-//!    the lock.
-//! 4. `SLOTS` is set in the word whenever a slot may stand for the lock, so without it nobody looks here.
+//! 1. Every change of a slot is a read-modify-write. So no `AWAITED` is lost, and no hold is given
+//!    back twice.
+//! 2. A hold in a slot and a hold in the word are equivalent, and it does not matter which of the
+//!    lock's holds a thread gives back. The thread first looks for a slot of its own. If there is
+//!    none, and the word has no reader either, it takes the slot of any thread ([`retract_any`]): a
+//!    guard was given back by another thread than the one that acquired it. That slot may belong to
+//!    a reader that is about to check whether it may enter. If that reader may not, it gives back
+//!    another hold in place of the slot.
+//! 3. So if two threads have the same tag and line, each may clear the other's slot. The number of
+//!    holds stays right, and so does the lock.
+//! 4. `SLOTS` is set in the word whenever a slot may hold the lock. Without `SLOTS`, no thread
+//!    looks here.
 
 use super::state::{self, State};
 use crate::atomic::{AtomicU64, Ordering, full_fence};
@@ -76,15 +88,15 @@ const LINES: usize = if cfg!(loom) { 2 } else { 512 };
 const SLOTS_IN_LINE: usize = if cfg!(loom) { 1 } else { 8 };
 
 const FREE: u64 = 0;
-/// Somebody sleeps on the slot.
+/// A thread sleeps on the slot.
 const AWAITED: u64 = 1;
 const BIAS_SHIFT_IN_SLOT: u32 = 48;
 const TAG_SHIFT: u32 = 61;
-/// Locks above this address are never fast: there is no room for the bias and the tag.
+/// Locks above this address never become biased: a slot has no room for the bias and the tag.
 const ADDRESS: u64 = (1 << BIAS_SHIFT_IN_SLOT) - 8;
 const KEY: u64 = ADDRESS | (state::LAST_BIAS as u64) << BIAS_SHIFT_IN_SLOT;
 
-/// Which lock, under which bias.
+/// Identifies a lock and its bias.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key(u64);
 
@@ -96,14 +108,14 @@ impl Key {
     }
 }
 
-/// The slots of one thread (or of some, when there are many): a cache line.
+/// The slots of one thread, or of several if there are many threads: a cache line.
 #[repr(C, align(64))]
 struct Line([AtomicU64; SLOTS_IN_LINE]);
 
 struct Table {
     lines: [Line; LINES],
-    /// Threads that have a number so far: as many lines are in use, and no more are looked at. 64 bits: from zero again, it would
-    /// hide the lines from whoever wants to write.
+    /// The number of threads that have used the table. As many lines are in use, and a scan looks
+    /// at no more. 64 bits, because a wrap to zero would hide the lines from writers.
     threads: AtomicU64,
 }
 
@@ -122,24 +134,26 @@ crate::checker::lazy_static! {
 }
 
 impl Table {
-    /// The lines in which a slot may stand. Asked behind the fence: a thread gets its number before it publishes.
+    /// The lines that may have occupied slots. Call this after the fence: a thread gets its number
+    /// before it publishes.
     fn in_use(&self) -> &[Line] {
         let threads = self.threads.load(Ordering::Relaxed) as usize;
         &self.lines[..threads.min(LINES)]
     }
 }
 
-/// Where a thread writes down what it holds.
+/// Where a thread publishes its holds.
 #[derive(Clone, Copy)]
 struct Place {
     line: &'static Line,
-    /// What tells its marks from those of others who use the line: above the address.
+    /// Distinguishes its marks from those of other threads that use the line. Lies above the
+    /// address.
     tag: u64,
 }
 
 impl Place {
-    /// Of the thread with this number: 0, 1, ... As a word, which is not 0: bits 6 to 14 the line,
-    /// 61 to 63 the tag.
+    /// The place of the thread with this number (0, 1, ...) as a nonzero word: bits 6 to 14 are the
+    /// line, bits 61 to 63 the tag.
     fn word_of(number: u64) -> u64 {
         let (line, tag) = (number % LINES as u64, number / LINES as u64);
         1 | line << 6 | tag << TAG_SHIFT
@@ -153,7 +167,7 @@ impl Place {
         }
     }
 
-    /// The calling thread's.
+    /// The calling thread's place.
     #[inline]
     fn mine() -> Self {
         thread::place()
@@ -164,7 +178,8 @@ impl Place {
         key.0 | self.tag
     }
 
-    /// The slot for this lock, if it is free: neighbouring locks, 8 bytes to some lines apart, are to have different ones.
+    /// The preferred slot for this lock. Neighbouring locks, 8 bytes to some cache lines apart, get
+    /// different ones.
     #[inline]
     fn slot(self, key: Key) -> &'static AtomicU64 {
         // Bits 3 to 5, which are also the slot's offset in its line.
@@ -178,7 +193,7 @@ mod thread {
     use super::{Ordering, Place, TABLE};
     use crate::sys::thread_word::PLACE;
 
-    /// The thread's word says where; 0 if it has no place yet.
+    /// The place from the thread-local word, which is 0 if the thread has none yet.
     #[inline]
     pub(super) fn place() -> Place {
         match PLACE.get() {
@@ -187,7 +202,7 @@ mod thread {
         }
     }
 
-    /// The same, if it has one.
+    /// The place, if the thread has one.
     #[inline]
     pub(super) fn known_place() -> Option<Place> {
         match PLACE.get() {
@@ -240,7 +255,7 @@ fn line(index: usize) -> &'static Line {
     };
 }
 
-/// Whether a lock at this address can have fast readers.
+/// Whether a lock at this address can become biased.
 #[inline]
 pub(super) fn has_room_for(lock: usize) -> bool {
     lock as u64 & !ADDRESS == 0
@@ -251,18 +266,20 @@ fn stands_for(slot: u64, key: Key) -> bool {
     slot & KEY == key.0
 }
 
-/// A number for a new bias that stands in no slot; `None` if the next few numbers all do.
+/// Returns a number for a new bias that no slot holds, or `None` if the next few numbers are all in
+/// slots.
 #[cold]
 pub(super) fn free_number() -> Option<u32> {
-    /// Each try takes a look at the table. A number is in a slot only while a lock with it is read,
-    /// or was forgotten.
+    /// Each try scans the table. A number is in a slot only while a lock with that number is held
+    /// for reading, or after its guard was forgotten.
     const TRIES: usize = 8;
     static LAST: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
     (0..TRIES)
         .map(|_| 1 + LAST.fetch_add(1, core::sync::atomic::Ordering::Relaxed) % state::LAST_BIAS)
         .find(|&number| {
             let has_it = |slot: &AtomicU64| {
-                // Relaxed: a slot of a lock that has this number by now is not what is looked for.
+                // Relaxed: the search is for old slots. A slot whose lock takes this number only
+                // now may be missed.
                 let seen = slot.load(Ordering::Relaxed) & KEY;
                 seen >> BIAS_SHIFT_IN_SLOT == u64::from(number)
             };
@@ -270,17 +287,17 @@ pub(super) fn free_number() -> Option<u32> {
         })
 }
 
-/// A full barrier behind a read-modify-write.
+/// A full fence after a read-modify-write.
 #[inline(always)]
 fn fence_after_rmw() {
-    // On x86-64 the locked instruction was one; only the compiler must be told.
+    // On x86-64 the locked instruction is a full fence already. Only the compiler needs one.
     #[cfg(all(not(loom), target_arch = "x86_64"))]
     core::sync::atomic::compiler_fence(Ordering::SeqCst);
     #[cfg(not(all(not(loom), target_arch = "x86_64")))]
     full_fence();
 }
 
-/// A slot in which the calling thread has written down a lock.
+/// A slot in which the calling thread has published a lock.
 #[must_use]
 pub(super) struct Published {
     slot: &'static AtomicU64,
@@ -288,15 +305,17 @@ pub(super) struct Published {
 }
 
 impl Published {
-    /// It may not have the lock this way after all. False if another thread has taken this for its own hold (invariant 2).
+    /// Withdraws, because the thread may not hold the lock this way. Returns false if another
+    /// thread has given this back as its own hold (invariant 2).
     #[inline]
     pub(super) fn retract(self) -> bool {
         clear(self.slot, self.mark)
     }
 }
 
-/// Writes down that the calling thread holds the lock. It does so only if it then finds `FAST` in the word still, by
-/// an Acquire load, which pairs with the release of the last writer. `None`: no slot is free.
+/// Publishes that the calling thread holds the lock. The thread holds it only if it then still
+/// finds `FAST` in the word, by an Acquire load, which pairs with the release of the last writer.
+/// Returns `None` if no slot is free.
 #[inline]
 pub(super) fn publish(key: Key) -> Option<Published> {
     let place = Place::mine();
@@ -310,7 +329,7 @@ pub(super) fn publish(key: Key) -> Option<Published> {
     Some(Published { slot, mark })
 }
 
-/// [`publish`] by the first slot only, of a thread that has published before.
+/// [`publish`] for a thread that has published before, trying only its preferred slot.
 #[inline]
 pub(super) fn publish_at_once(key: Key) -> Option<Published> {
     let place = thread::known_place()?;
@@ -324,7 +343,8 @@ pub(super) fn publish_at_once(key: Key) -> Option<Published> {
 
 #[inline]
 fn put(slot: &AtomicU64, mark: u64) -> bool {
-    // Acquire: what the holder reads is not read before it is written down. (On the way the fence makes that sure too.)
+    // Acquire: the holder does not read the data before it has published itself. (Before it enters,
+    // the fence ensures this too.)
     slot.compare_exchange(FREE, mark, Ordering::Acquire, Ordering::Relaxed)
         .is_ok()
 }
@@ -334,7 +354,7 @@ fn publish_elsewhere(line: &'static Line, mark: u64) -> Option<&'static AtomicU6
     line.0.iter().find(|slot| put(slot, mark))
 }
 
-/// Gives back a hold of the calling thread that stands in a slot; false if there is none.
+/// Gives back a hold of the calling thread that is in a slot. Returns false if there is none.
 #[inline]
 pub(super) fn retract(key: Key) -> bool {
     let place = Place::mine();
@@ -342,7 +362,8 @@ pub(super) fn retract(key: Key) -> bool {
     clear(place.slot(key), mark) || retract_elsewhere(place.line, mark)
 }
 
-/// [`retract`] from the first slot only, if no claimant sleeps on it. False: nothing has been done.
+/// [`retract`] from the preferred slot only, if no claimant sleeps on it. Returns false if nothing
+/// has been done.
 #[inline]
 pub(super) fn retract_at_once(key: Key) -> bool {
     // Release: as in `clear`.
@@ -361,7 +382,7 @@ fn retract_elsewhere(line: &'static Line, mark: u64) -> bool {
     line.0.iter().any(|slot| is_mine(slot) && clear(slot, mark))
 }
 
-/// Gives back whoever's hold stands in a slot; false if there is none.
+/// Gives back any thread's hold that is in a slot. Returns false if there is none.
 #[cold]
 pub(super) fn retract_any(key: Key) -> bool {
     let mut all = TABLE.in_use().iter().flat_map(|line| &line.0);
@@ -371,7 +392,7 @@ pub(super) fn retract_any(key: Key) -> bool {
     })
 }
 
-/// Whether the calling thread holds the lock by a slot.
+/// Whether the calling thread holds the lock through a slot.
 #[cold]
 pub(super) fn holds(key: Key) -> bool {
     let place = Place::mine();
@@ -380,9 +401,11 @@ pub(super) fn holds(key: Key) -> bool {
     place.line.0.iter().any(is_mine)
 }
 
-/// Empties a slot that holds `mark`, or that and `AWAITED`. False if somebody else has done so (invariant 3).
+/// Empties a slot that holds `mark`, with or without `AWAITED`. Returns false if another thread has
+/// done so already (invariant 3).
 ///
-/// After this nothing of the lock's memory is touched: its holder may have been the last.
+/// Nothing of the lock's memory is touched after this: the thread that leaves may have been the
+/// last holder.
 #[inline]
 fn clear(slot: &'static AtomicU64, mark: u64) -> bool {
     // Release: what the holder did comes before.
@@ -402,10 +425,11 @@ fn clear_awaited(slot: &'static AtomicU64, seen: u64) -> bool {
     cleared.is_ok()
 }
 
-/// Whether the lock stands in a slot now. Exact for the holder of the claim, behind a fence behind the clearing of `FAST`.
+/// Whether any slot holds the lock now. Exact for a claimant that has cleared `FAST` and then
+/// executed a full fence.
 pub(super) fn any(key: Key) -> bool {
     let mut all = TABLE.in_use().iter().flat_map(|line| &line.0);
-    // Acquire: what the last holder did comes before what the caller does when it finds nobody.
+    // Acquire: what the last holder did comes before what the caller does if it finds no holder.
     all.any(|slot| stands_for(slot.load(Ordering::Acquire), key))
 }
 
@@ -413,14 +437,15 @@ pub(super) fn any(key: Key) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StillThere;
 
-/// Waits until the lock stands in no slot. The caller holds the claim and has cleared `FAST`.
+/// Waits until no slot holds the lock. The caller holds `CLAIMED` and has cleared `FAST`.
 ///
 /// # Errors
-/// The deadline has passed, and somebody is still there.
+/// The deadline has passed, and a slot still holds the lock.
 pub(super) fn wait_until_empty(key: Key, deadline: Option<&Deadline>) -> Result<(), StillThere> {
     full_fence();
     for slot in TABLE.in_use().iter().flat_map(|line| &line.0) {
-        // Acquire: see `any`. A slot that was used anew since is read from a read-modify-write behind the clearing.
+        // Acquire: see `any`. If the slot has been reused since, the value comes from a
+        // read-modify-write after the clearing one.
         if stands_for(slot.load(Ordering::Acquire), key) {
             wait_for(slot, key, deadline)?;
         }
@@ -440,7 +465,7 @@ fn wait_for(slot: &AtomicU64, key: Key, deadline: Option<&Deadline>) -> Result<(
             continue;
         }
         let awaited = seen | AWAITED;
-        // Relaxed: it passes nothing on. The wait is ordered by its own fence.
+        // Relaxed: it publishes nothing. The wait has its own fence.
         let announced = seen == awaited
             || slot
                 .compare_exchange(seen, awaited, Ordering::Relaxed, Ordering::Relaxed)
@@ -455,7 +480,8 @@ fn wait_for(slot: &AtomicU64, key: Key, deadline: Option<&Deadline>) -> Result<(
                 deadline,
             );
             if waited == Err(crate::futex::Error::TimedOut) {
-                // The mark stays; it costs whoever clears it a look into the table of waiters.
+                // The mark stays. It costs the thread that clears the slot a look into the waiter
+                // table.
                 return match stands_for(slot.load(Ordering::Acquire), key) {
                     true => Err(StillThere),
                     false => Ok(()),
@@ -492,7 +518,7 @@ mod tests {
         .join()
         .unwrap();
         assert!(holds(key(NOWHERE)));
-        // One of the two was given back for us; it does not matter which.
+        // The other thread gave back one of the two. It does not matter which.
         assert!(retract(key(NOWHERE)) && !retract(key(NOWHERE)) && !any(key(NOWHERE)));
     }
 

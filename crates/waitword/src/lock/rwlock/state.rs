@@ -1,5 +1,5 @@
-//! The word, as numbers: which bit means what, who may come in, what a release leaves. Pure functions; nothing here waits
-//! or wakes.
+//! The lock word: what each bit means, which threads it admits, and what a release leaves behind.
+//! These are pure functions. Nothing in this module waits or wakes.
 //!
 //! ```text
 //!   63            32 31  26 25 19 18 17   14 13  10 9 8 7 6 5 4 3 2 1 0
@@ -11,29 +11,43 @@
 //!
 //! | bits | name | meaning |
 //! |------|------|---------|
-//! | 32–63 | readers | how many hold the lock for reading by this word; under `WRITER`: who the writer is, if it said so |
-//! | 0 X | `WRITER` | held for writing. Nobody else holds it: no reader, no claim, no slot |
-//! | 1 C | `CLAIMED` | one thread has the sole right to become the writer: it holds the lock upgradably, or it drives out readers |
-//! | 2 c | `CLAIM_WAITS` | the thread with the claim waits for the readers to leave: the last one wakes it |
+//! | 32–63 | readers | number of readers in the word; under `WRITER`, the owner if it is known |
+//! | 0 X | `WRITER` | locked for writing; excludes readers, `CLAIMED` and `SLOTS` |
+//! | 1 C | `CLAIMED` | one thread has the exclusive right to become the writer (1) |
+//! | 2 c | `CLAIM_WAITS` | that thread waits for the readers to leave; the last one wakes it |
 //! | 3 R | `READERS_WAIT` | readers are queued |
-//! | 4 W | `WRITERS_WAIT` | writers, or threads that want the claim, are queued |
-//! | 5 w | `WOKEN` | one of those is awake and has not looked yet, since it was woken, or (under writer preference) its alarm rang: no need to wake another (private only) |
-//! | 6 F | `FAST` | readers may hold the lock by a slot of the process's table (private only) |
-//! | 7 s | `SLOTS` | some may: set with `FAST`, stays until a claimant has seen that all slots are empty |
-//! | 8 P | `PREFER_WRITER` | the preference; 0 is reader preference |
-//! | 9 S | `SHARED` | the scope; 0 is private |
-//! | 10–13 | `TURN` | not 0: somebody has waited too long, newcomers queue behind; the number says how long for |
-//! | 14–17 | `COLLISIONS` | how many readers, since the last write, found that another CPU had changed the word between their look and their compare-and-swap |
-//! | 18 T' | `READERS_TURN` | the turn is the readers' (process-shared only, where nobody can look at the queue) |
-//! | 18 | `REPORTED` | so many did that `bias.rs` was told (private only) |
-//! | 19–25 | `READERS_WAKES` | how many steps have cleared `READERS_WAIT`, and let those in (process-shared only; wraps) |
-//! | 26–31 | `OTHER_WAKES` | how many have cleared another's bit, and woken him (process-shared only; wraps) |
-//! | 19–31 | `BIAS` | the number of this bias: which slots are this lock's (private only; 0 without `SLOTS`) |
+//! | 4 W | `WRITERS_WAIT` | writers, or threads that want the upgradable lock, are queued |
+//! | 5 w | `WOKEN` | one of those is awake already: do not wake another (2) |
+//! | 6 F | `FAST` | the lock is biased: readers may hold it through a slot |
+//! | 7 s | `SLOTS` | a slot may hold this lock (3) |
+//! | 8 P | `PREFER_WRITER` | writer preference; 0 is reader preference |
+//! | 9 S | `SHARED` | process-shared; 0 is private |
+//! | 10–13 | `TURN` | not 0: a waiter has waited too long, and newcomers queue (4) |
+//! | 14–17 | `COLLISIONS` | number of reader collisions since the last write (5) |
+//! | 18 T' | `READERS_TURN` | process-shared: the turn belongs to the readers (6) |
+//! | 18 | `REPORTED` | private: `COLLISIONS` was full before, and `bias.rs` was told |
+//! | 19–25 | `READERS_WAKES` | process-shared: counts wake-ups of the queued readers (7) |
+//! | 26–31 | `OTHER_WAKES` | process-shared: counts wake-ups of other waiters (7) |
+//! | 19–31 | `BIAS` | private: the number of this bias; 0 without `SLOTS` (8) |
 //!
-//! All zeros is an unlocked private lock of reader preference. A process-shared waiter sleeps on the low half; every
-//! release that somebody may sleep for changes it, for good (`kernel.rs`).
+//! 1. It either holds the upgradable lock, or is a writer that revokes the reader bias.
+//! 2. Private only. Set when such a waiter is woken, or, under writer preference, when its re-check
+//!    timer fires. Cleared when that waiter looks at the word.
+//! 3. Set together with `FAST`. Stays set until the `CLAIMED` holder has seen that all slots are
+//!    empty. Both bits are used by private locks only.
+//! 4. The value encodes how long that thread has waited.
+//! 5. A reader collides if another CPU changes the word between the reader's load and its
+//!    compare-and-swap.
+//! 6. A private lock does not need the bit: its releases look at the queue.
+//! 7. Each step that clears `READERS_WAIT` and so lets the readers in, or clears another waiter's
+//!    bit and wakes that waiter, adds one. The counts wrap.
+//! 8. The number identifies the slots that belong to this lock.
+//!
+//! All zeros is an unlocked private lock with reader preference. A process-shared waiter sleeps on
+//! the low half. Every release that a thread may sleep for changes the low half, and it stays
+//! changed (`kernel.rs`).
 
-/// The word of a lock at some moment.
+/// A snapshot of the lock word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct State(pub(super) u64);
 
@@ -52,32 +66,32 @@ pub(super) const TURN: u64 = 15 * TURN_ONE;
 const COLLISIONS_ONE: u64 = 1 << 14;
 pub(super) const COLLISIONS: u64 = 15 * COLLISIONS_ONE;
 pub(super) const READERS_TURN: u64 = 1 << 18;
-/// The same bit in a private lock, which has no use for `READERS_TURN`.
+/// The same bit in a private lock, which does not need `READERS_TURN`.
 pub(super) const REPORTED: u64 = READERS_TURN;
 const READERS_WAKES_ONE: u64 = 1 << 19;
 pub(super) const READERS_WAKES: u64 = 0x7f * READERS_WAKES_ONE;
 const OTHER_WAKES_ONE: u64 = 1 << 26;
 pub(super) const OTHER_WAKES: u64 = 0x3f * OTHER_WAKES_ONE;
-/// Of a private lock, which counts no wakes.
+/// Used by private locks, which do not count wake-ups.
 pub(super) const BIAS: u64 = READERS_WAKES | OTHER_WAKES;
 pub(super) const BIAS_SHIFT: u32 = BIAS.trailing_zeros();
-/// The largest number of a bias. The smallest is 1.
+/// The largest bias number. The smallest is 1.
 pub(super) const LAST_BIAS: u32 = (BIAS >> BIAS_SHIFT) as u32;
 
 /// One reader.
 pub(super) const READER: u64 = 1 << 32;
-/// The most that can hold the lock at once. One more is refused.
+/// The maximum number of readers. One more is refused.
 pub(super) const MOST_READERS: u64 = i32::MAX as u64;
 const LOW_HALF: u64 = READER - 1;
 
-/// By what right somebody wants to come in.
+/// On what grounds a thread tries to enter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Right {
-    /// None: it has just come.
+    /// None: it has just arrived.
     Newcomer,
-    /// It has waited, and whoever has the turn must share it.
+    /// It has waited long enough. Another thread's turn no longer keeps it out.
     Waited,
-    /// It holds the lock for reading already, or says so, or was woken to come in.
+    /// It holds the lock for reading already, or says so, or was woken to enter.
     Holder,
 }
 
@@ -90,7 +104,7 @@ pub(super) enum Release {
     WriterToReader,
     WriterToClaim,
     ClaimToReader,
-    /// Nothing: it only sees to it that nobody waits who need not.
+    /// Nothing. The caller only lets in waiters that no longer need to wait.
     Nothing,
 }
 
@@ -110,7 +124,8 @@ impl State {
         State(self.0 & !bits)
     }
 
-    /// Without `bits` of those who are about to be woken, who sleep on the low half: it will not be as they announced it again.
+    /// Clears `bits`, whose waiters are about to be woken, and counts the wake-up. Those waiters
+    /// sleep on the low half, which does not return to the value that they announced.
     #[inline]
     pub(super) fn waking(self, bits: u64) -> Self {
         let (field, one) = match bits & READERS_WAIT {
@@ -127,13 +142,13 @@ impl State {
         (self.0 ^ announced.0) & READERS_WAKES != 0
     }
 
-    /// Whether others that waited when the word was `announced` have been woken since.
+    /// Whether other waiters have been woken since the word was `announced`.
     #[inline]
     pub(super) fn has_woken_others_since(self, announced: State) -> bool {
         (self.0 ^ announced.0) & OTHER_WAKES != 0
     }
 
-    /// `bits` set or cleared.
+    /// Sets or clears `bits`.
     #[inline]
     pub(super) fn having(self, bits: u64, set: bool) -> Self {
         if set {
@@ -143,13 +158,13 @@ impl State {
         }
     }
 
-    /// How many hold it for reading, by the word.
+    /// The number of readers in the word. Readers in slots are not counted.
     #[inline]
     pub(super) fn readers(self) -> u64 {
         if self.has(WRITER) { 0 } else { self.0 >> 32 }
     }
 
-    /// The writer, if it said who it is; else 0.
+    /// The writer's owner number, or 0 if there is no writer or it gave none.
     #[inline]
     pub(super) fn owner(self) -> u32 {
         if self.has(WRITER) {
@@ -174,16 +189,18 @@ impl State {
         self.has(SHARED)
     }
 
-    /// Whether nobody holds it by the word. Readers may by slots, if it has `SLOTS`.
+    /// Whether the word shows no holder. With `SLOTS`, readers may still hold the lock through
+    /// slots.
     #[inline]
     pub(super) fn is_free(self) -> bool {
         !self.has(WRITER | CLAIMED) && self.readers() == 0
     }
 
-    /// Whether a reader may come in.
+    /// Whether a reader may enter.
     ///
-    /// Under reader preference waiting writers do not keep it out, so that a thread that holds the lock can take it
-    /// again, whatever others do; only somebody's turn does, and that only for a while (`Patience`).
+    /// Under reader preference, waiting writers do not keep readers out. So a thread that holds the
+    /// lock can always acquire it again. Besides a writer, only a turn keeps readers out, and only
+    /// for a while (`Patience`).
     #[inline]
     pub(super) fn admits_reader(self, right: Right) -> bool {
         if self.has(WRITER) {
@@ -197,13 +214,14 @@ impl State {
         }
     }
 
-    /// Whether a newcomer may read by the word alone, whatever else the word says: others may read,
-    /// and, under reader preference, wait. A part of what `admits_reader` allows, cheap to see.
+    /// The cheap common case of [`admits_reader`](Self::admits_reader): whether a newcomer may add
+    /// itself to the word. Other readers may be in the word and, under reader preference, threads
+    /// may wait.
     #[inline]
     pub(super) fn admits_reader_at_once(self) -> bool {
         const WAITERS: u64 = READERS_WAIT | WRITERS_WAIT | WOKEN | CLAIM_WAITS;
         const COUNTED: u64 = COLLISIONS | REPORTED;
-        // Half of the readers that can be counted: so there is room for one more.
+        // Half of the maximum number of readers, so there is room for one more.
         const READERS: u64 = (MOST_READERS / 2) * READER;
         if self.has(!(READERS | COUNTED | CLAIMED | WAITERS | PREFER_WRITER)) {
             return false;
@@ -211,8 +229,9 @@ impl State {
         !(self.has(PREFER_WRITER) && self.has(WAITERS))
     }
 
-    /// Whether a reader that stands in the word of a private lock may leave without a look at those who
-    /// wait. (Who waits for a process-shared one is not found once the lock may be gone.)
+    /// Whether a reader counted in the word of a private lock may leave without looking at the
+    /// waiters. (Not for process-shared locks: once the lock may have been freed, its waiters
+    /// cannot be found.)
     #[inline]
     pub(super) fn lets_reader_leave(self) -> bool {
         !self.has(SLOTS | SHARED)
@@ -222,19 +241,19 @@ impl State {
                 .calls_for_others(Release::Reader)
     }
 
-    /// Whether a writer may come in, by the word; it must still see to the slots.
+    /// Whether a writer may enter, going by the word. It must still check the slots.
     #[inline]
     pub(super) fn admits_writer(self, right: Right) -> bool {
         self.is_free() && (right != Right::Newcomer || !self.has(TURN))
     }
 
-    /// Whether the claim may be had by somebody who wants to hold the lock upgradably.
+    /// Whether a thread that wants the upgradable lock may have it.
     #[inline]
     pub(super) fn admits_claimant(self, right: Right) -> bool {
         !self.has(CLAIMED) && self.admits_reader(right)
     }
 
-    /// Whether readers may begin to hold it by slots: nobody waits, and nobody drives readers out.
+    /// Whether the lock may become biased: no thread waits, and no thread revokes a bias.
     #[inline]
     pub(super) fn may_become_fast(self) -> bool {
         const AGAINST: u64 = WRITER
@@ -249,7 +268,7 @@ impl State {
         !self.has(AGAINST)
     }
 
-    /// With readers in slots from now on. Slots that may still stand keep their number.
+    /// Makes the lock biased. If slots may still be occupied, the bias keeps its number.
     #[inline]
     pub(super) fn biased(self, number: u32) -> Self {
         let number = u64::from(number) << BIAS_SHIFT;
@@ -261,7 +280,8 @@ impl State {
         state.without(COLLISIONS | REPORTED).with(FAST | SLOTS)
     }
 
-    /// Whether readers may hold it by slots of the same bias as in `earlier`, when they might.
+    /// Whether readers may still hold the lock through slots of the bias in `earlier`, which had
+    /// one.
     #[inline]
     pub(super) fn is_still_biased_as(self, earlier: State) -> bool {
         (self.0 ^ earlier.0) & (FAST | BIAS) == 0
@@ -272,16 +292,16 @@ impl State {
         self.readers() >= MOST_READERS
     }
 
-    /// With so many more readers, of which there is room for.
+    /// Adds `count` readers. There must be room for them.
     #[inline]
     pub(super) fn with_readers(self, count: u64) -> Self {
         debug_assert!(!self.has(WRITER));
-        // Wrapping, here and below: another process may have written nonsense into a shared word.
+        // Wrapping, here and below: another process may have written garbage into a shared word.
         State(self.0.wrapping_add(count * READER))
     }
 
-    /// Held for writing by `owner`. What was counted about readers begins anew: with a write between them, reads do not
-    /// pay for what fast readers cost.
+    /// Locked for writing by `owner`. Resets the collision counters: if there are writes between
+    /// the reads, the reads do not pay for what a bias costs.
     #[inline]
     pub(super) fn with_writer(self, owner: u32) -> Self {
         debug_assert!(self.readers() == 0 && !self.has(FAST | SLOTS));
@@ -293,7 +313,7 @@ impl State {
             .with(WRITER | u64::from(owner) << 32)
     }
 
-    /// Without what `release` gives up.
+    /// The word without what `release` gives up.
     #[inline]
     pub(super) fn after(self, release: Release) -> Self {
         let without_writer = State(self.0 & LOW_HALF & !WRITER);
@@ -308,25 +328,26 @@ impl State {
         }
     }
 
-    /// Whether `release`, which leaves this, must look after those who wait.
+    /// Whether `release`, which leaves this word, must look at the waiters.
     #[inline]
     pub(super) fn calls_for_others(self, release: Release) -> bool {
         const ANYBODY: u64 = CLAIM_WAITS | READERS_WAIT | WRITERS_WAIT | TURN;
         if !self.has(ANYBODY) || release == Release::Reader && self.readers() != 0 {
             return false;
         }
-        // Somebody is on its way who will see to the rest.
+        // A thread that is already awake will take care of the rest.
         let only_writers = !self.has(ANYBODY & !WRITERS_WAIT);
         !(only_writers && (self.has(WOKEN) || release == Release::Reader && self.has(CLAIMED)))
     }
 
-    /// How long somebody has been waiting whose turn it is: 0 for nobody, then one more each time that is doubled.
+    /// How long the thread that has the turn has waited: 0 if no thread has it, then one more each
+    /// time the wait doubles.
     #[inline]
     pub(super) fn turn(self) -> u32 {
         ((self.0 & TURN) / TURN_ONE) as u32
     }
 
-    /// With the turn at least this.
+    /// Raises the turn to at least `turn`.
     pub(super) fn with_turn(self, turn: u32) -> Self {
         let turn = turn.max(self.turn()).min((TURN / TURN_ONE) as u32);
         State(self.0 & !TURN | (u64::from(turn) * TURN_ONE))
@@ -341,7 +362,7 @@ impl State {
         }
     }
 
-    /// Whether as many collided as can be counted here.
+    /// Whether the collision counter is full.
     #[inline]
     pub(super) fn collides_often(self) -> bool {
         self.0 & COLLISIONS == COLLISIONS

@@ -1,4 +1,4 @@
-//! The word after each operation, refusals, and what is decided in one thread or two.
+//! The word after each operation, refusals, and protocol steps that need one or two threads.
 
 use super::state::{
     COLLISIONS, FAST, PREFER_WRITER, READER, READERS_WAIT, REPORTED, SHARED, SLOTS, TURN, WOKEN,
@@ -32,7 +32,7 @@ fn soon() -> Deadline {
     Deadline::after(Duration::from_millis(5))
 }
 
-/// Does `work` in a thread of its own; what tells that it is done.
+/// Does `work` in a new thread. The receiver gets its result.
 fn start<T: Send + 'static>(
     lock: &'static RawRwLock,
     work: impl FnOnce(&'static RawRwLock) -> T + Send + 'static,
@@ -54,7 +54,7 @@ fn until(lock: &RawRwLock, bits: u64) {
     }
 }
 
-/// Readers may hold it by slots from now on.
+/// Makes the lock biased.
 fn become_fast(lock: &RawRwLock) {
     assert!(lock.state().may_become_fast());
     let number = slots::free_number().unwrap();
@@ -63,7 +63,7 @@ fn become_fast(lock: &RawRwLock) {
 
 #[test]
 fn all_zeros_is_an_unlocked_private_lock_that_prefers_readers() {
-    // SAFETY: any bits are an atomic.
+    // SAFETY: any bits are a valid atomic.
     let lock: RawRwLock = unsafe { core::mem::zeroed() };
     assert_eq!(lock.preference(), Preference::default());
     assert_eq!(lock.preference(), Preference::Reader);
@@ -78,7 +78,7 @@ fn every_operation_leaves_the_word_as_it_found_it() {
         let lock = leaked(preference, scope);
         let unlocked = lock.word.load(SeqCst);
         let is_unlocked = || lock.word.load(SeqCst) & !(COLLISIONS | REPORTED) == unlocked;
-        // SAFETY: each gives back what was just taken.
+        // SAFETY: each releases what was just acquired.
         unsafe {
             lock.lock_shared();
             assert!(lock.is_locked() && !lock.is_locked_exclusive());
@@ -133,7 +133,7 @@ fn a_deadline_is_looked_at_only_if_there_is_something_to_wait_for() {
         unsafe { lock.unlock() }.unwrap();
         lock.lock_shared_until(passed()).unwrap();
         lock.read_upgradably(Some(&passed())).unwrap();
-        // SAFETY: the claim is held; a reader is in its way.
+        // SAFETY: the upgradable lock is held, and a reader is in its way.
         unsafe {
             assert_eq!(
                 lock.upgrade_checked(0, Some(&soon())),
@@ -145,7 +145,7 @@ fn a_deadline_is_looked_at_only_if_there_is_something_to_wait_for() {
             lock.unlock().unwrap();
         }
         assert!(lock.is_idle() || scope == Scope::Shared, "{lock:?}");
-        // What others have announced in vain goes with the next release.
+        // The next release clears what waiters have announced in vain.
         lock.lock_exclusive();
         // SAFETY: taken just now.
         unsafe { lock.unlock_exclusive() };
@@ -167,7 +167,7 @@ fn what_posix_calls_errors() {
         assert_eq!(lock.try_read(), Err(RwLockError::Busy));
         // SAFETY: taken above.
         unsafe { lock.unlock() }.unwrap();
-        // As many readers as there can be.
+        // The maximum number of readers.
         let unlocked = lock.word.load(SeqCst);
         lock.word.fetch_add(READER * state::MOST_READERS, SeqCst);
         assert_eq!(lock.read(0, None), Err(RwLockError::TooManyReaders));
@@ -191,7 +191,7 @@ fn what_posix_calls_errors() {
     }
 }
 
-/// A writer that was handed the lock, or got it after driving readers out, is known too.
+/// A writer that was handed the lock, or got it after revoking the reader bias, is known too.
 #[test]
 fn the_writer_is_known_however_it_got_the_lock() {
     for (preference, scope) in KINDS {
@@ -227,9 +227,9 @@ fn a_waiting_writer_keeps_readers_out_under_writer_preference_only() {
         let has_turn = lock.state().has(TURN);
         assert!(!came_in || preference == Preference::Reader);
         assert!(came_in || has_turn || preference == Preference::Writer);
-        // Who reads already, and says so.
+        // A thread that already reads, and says so.
         assert!(lock.try_lock_shared_recursive());
-        // SAFETY: taken above, so often.
+        // SAFETY: acquired above, as many times.
         unsafe {
             if came_in {
                 lock.unlock_shared();
@@ -246,13 +246,13 @@ fn a_waiting_writer_keeps_readers_out_under_writer_preference_only() {
 #[test]
 fn a_leaving_writer_is_followed_by_the_class_that_is_preferred() {
     for preference in [Preference::Reader, Preference::Writer] {
-        // An alarm may ring in between, and then whoever stands first in the queue is first.
+        // A re-check timer may fire in between, and then the first waiter in the queue comes first.
         let preferred_came_first = || first_after_a_writer(preference) == preference;
         assert!((0..50).any(|_| preferred_came_first()), "{preference:?}");
     }
 }
 
-/// Who gets a lock of this preference first, if the class that it does not prefer has begun to wait first.
+/// Which class gets a lock of this preference first, if the other class has begun to wait first.
 fn first_after_a_writer(preference: Preference) -> Preference {
     let lock = leaked(preference, Scope::Private);
     lock.lock_exclusive();
@@ -293,7 +293,7 @@ fn first_after_a_writer(preference: Preference) -> Preference {
 
 #[test]
 fn bits_from_before_a_fork_go_away() {
-    // Of somebody who has waited for 4 ms.
+    // The turn of a thread that has waited for 4 ms.
     const A_TURN: u64 = TURN / 15 * 3;
     for preference in [Preference::Reader, Preference::Writer] {
         let lock = leaked(preference, Scope::Private);
@@ -320,7 +320,7 @@ fn bits_from_before_a_fork_go_away() {
                 });
                 done.recv_timeout(PATIENCE).unwrap();
             }
-            // A thread that was woken and never looks is forgotten when somebody has waited too long.
+            // A woken thread that never looks is forgotten when another thread has waited too long.
             lock.lock_exclusive();
             let waits = start(lock, |lock| {
                 lock.lock_shared();
@@ -331,7 +331,7 @@ fn bits_from_before_a_fork_go_away() {
             // SAFETY: taken above.
             unsafe { lock.unlock_exclusive() };
             waits.recv_timeout(PATIENCE).unwrap();
-            // Under writer preference that is believed as long as the lock is held.
+            // Under writer preference the bit counts as long as the lock is held.
             let reads = start(lock, |lock| {
                 lock.lock_shared();
                 // SAFETY: taken just now.
@@ -355,13 +355,14 @@ fn a_fast_lock_is_held_by_slots_and_every_way_in_sees_them() {
         assert!(!lock.try_lock_exclusive());
         assert!(lock.state().has(FAST), "an attempt has made it slow");
         assert!(lock.try_lock_upgradable());
-        // SAFETY: the claim was taken just now.
+        // SAFETY: the upgradable lock was acquired just now.
         unsafe {
             assert!(!lock.try_upgrade());
             lock.unlock_upgradable();
         }
         assert!(!lock.state().has(FAST) && lock.state().has(SLOTS));
-        // Slow for newcomers; who holds it by a slot reads again by the word, whoever waits.
+        // Newcomers may not use slots. A thread that holds the lock through a slot can read again
+        // through the word, whichever threads wait.
         let writer = start(lock, |lock| lock.lock_exclusive());
         until(lock, state::CLAIMED);
         lock.lock_shared();
@@ -379,17 +380,18 @@ fn a_fast_lock_is_held_by_slots_and_every_way_in_sees_them() {
     }
 }
 
-/// Found by chance bytes in `ww_rwlock_timedrdlock`: it ran on and on, and never looked at its deadline.
+/// Found by random bytes in `ww_rwlock_timedrdlock`: it looped forever and never checked its
+/// deadline.
 #[test]
 fn a_reader_whose_slots_are_taken_waits_for_the_word() {
     let lock = leaked(Preference::Writer, Scope::Private);
     become_fast(lock);
     assert!(lock.try_lock_upgradable());
-    // As if somebody waited for the claim.
+    // As if a thread waited for the upgradable lock.
     lock.word.fetch_or(WRITERS_WAIT, SeqCst);
     let reader = start(lock, |lock| {
         let mut others = Vec::new();
-        // As many as one thread can hold by slots, and one more.
+        // As many locks as one thread can hold through slots, and one more.
         while others
             .last()
             .is_none_or(|last: &&RawRwLock| last.state().readers() == 0)
@@ -415,7 +417,7 @@ fn a_reader_whose_slots_are_taken_waits_for_the_word() {
     unsafe { lock.unlock_upgradable() };
 }
 
-/// As above: what the word says cannot be, but must not make it run on.
+/// As above: the word is impossible, but must not make the reader loop forever.
 #[test]
 fn a_reader_beside_a_writer_that_cannot_be_looks_at_its_deadline() {
     let lock = leaked(Preference::Reader, Scope::Private);
@@ -448,8 +450,8 @@ fn a_writer_gives_up_on_fast_readers_and_comes_again() {
     assert!(!lock.state().has(FAST | state::CLAIMED) && lock.state().has(SLOTS));
     let writer = start(lock, |lock| lock.lock_exclusive());
     until(lock, state::CLAIMED);
-    // Whoever was waited for in vain has left a mark; this one too.
-    // SAFETY: taken above.
+    // A reader whose slot was waited for in vain keeps the mark in it. So does this one.
+    // SAFETY: acquired above.
     unsafe { lock.unlock_shared() };
     writer.recv_timeout(PATIENCE).unwrap();
     // SAFETY: taken by the thread that has ended.
@@ -486,7 +488,7 @@ fn what_is_counted_in_the_word_stays_in_its_bits() {
         turned = turned.with_turn(turn);
         assert_eq!(turned.turn(), turn.min(15));
         assert_eq!(turned.without(state::TURN), around);
-        // It never falls.
+        // It never decreases.
         assert_eq!(turned.with_turn(0), turned);
     }
     let mut collided = around;

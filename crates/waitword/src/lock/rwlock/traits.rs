@@ -1,4 +1,4 @@
-//! The lock as `lock_api` and programs that use `parking_lot` know it.
+//! The lock behind the interfaces of `lock_api` and `parking_lot`.
 
 use super::state::{Release, Right, WRITER};
 use super::{Preference, RawRwLock};
@@ -8,10 +8,11 @@ use crate::lock::GuardMarker;
 use crate::sys::clock::Deadline;
 use std::time::{Duration, Instant};
 
-/// A lock for many readers or one writer, and the data that it guards: `parking_lot`'s interface, on [`RawRwLock`].
+/// A readers-writer lock and the data that it protects: `parking_lot`'s interface on [`RawRwLock`].
 ///
-/// It prefers readers, and no writer starves ([`Preference`](crate::Preference)); so `read` may be called again by
-/// a thread that reads. A lock that prefers writers, or lies in shared memory: [`RwLockOptions`].
+/// It prefers readers, and no writer starves ([`Preference`](crate::Preference)). So a thread that
+/// holds the lock for reading may call `read` again. Use [`RwLockOptions`] for a lock that prefers
+/// writers or lies in shared memory.
 ///
 /// ```
 /// use waitword::{RwLock, RwLockUpgradableReadGuard};
@@ -30,7 +31,7 @@ use std::time::{Duration, Instant};
 /// ```
 pub type RwLock<T> = lock_api::RwLock<RawRwLock, T>;
 
-/// A reader's hold of a [`RwLock`].
+/// A reader's guard of a [`RwLock`].
 ///
 /// ```
 /// let lock = waitword::RwLock::new((1, 2));
@@ -40,7 +41,7 @@ pub type RwLock<T> = lock_api::RwLock<RawRwLock, T>;
 /// ```
 pub type RwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLock, T>;
 
-/// A writer's hold of a [`RwLock`].
+/// A writer's guard of a [`RwLock`].
 ///
 /// ```
 /// let lock = waitword::RwLock::new(1);
@@ -51,7 +52,8 @@ pub type RwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLock, T>;
 /// ```
 pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
 
-/// An upgradable reader's hold of a [`RwLock`]: beside readers, but no other such.
+/// An upgradable reader's guard of a [`RwLock`]. Readers can share the lock with it, but no other
+/// upgradable reader can.
 ///
 /// ```
 /// let lock = waitword::RwLock::new(1);
@@ -60,7 +62,7 @@ pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
 /// ```
 pub type RwLockUpgradableReadGuard<'a, T> = lock_api::RwLockUpgradableReadGuard<'a, RawRwLock, T>;
 
-/// A reader's hold of a [`RwLock`], seen as part of its data: see [`RwLockReadGuard`].
+/// A reader's guard of part of the data of a [`RwLock`]: see [`RwLockReadGuard`].
 ///
 /// ```
 /// let lock = waitword::RwLock::new((1, 2));
@@ -70,7 +72,7 @@ pub type RwLockUpgradableReadGuard<'a, T> = lock_api::RwLockUpgradableReadGuard<
 /// ```
 pub type MappedRwLockReadGuard<'a, T> = lock_api::MappedRwLockReadGuard<'a, RawRwLock, T>;
 
-/// A writer's hold of a [`RwLock`], seen as part of its data.
+/// A writer's guard of part of the data of a [`RwLock`].
 ///
 /// ```
 /// let lock = waitword::RwLock::new((1, 2));
@@ -80,7 +82,8 @@ pub type MappedRwLockReadGuard<'a, T> = lock_api::MappedRwLockReadGuard<'a, RawR
 /// ```
 pub type MappedRwLockWriteGuard<'a, T> = lock_api::MappedRwLockWriteGuard<'a, RawRwLock, T>;
 
-/// A [`RwLock`] for a `static`, as `parking_lot` calls it; [`RwLock::new`](lock_api::RwLock::new) does the same.
+/// Creates a [`RwLock`] for a `static`, under `parking_lot`'s name.
+/// [`RwLock::new`](lock_api::RwLock::new) does the same.
 ///
 /// ```
 /// static LOCK: waitword::RwLock<u8> = waitword::const_rwlock(1);
@@ -90,7 +93,7 @@ pub const fn const_rwlock<T>(value: T) -> RwLock<T> {
     RwLock::from_raw(RawRwLock::new(), value)
 }
 
-/// What [`RwLock`] to make.
+/// Options for a new [`RwLock`].
 ///
 /// ```
 /// use waitword::{Preference, RwLock, RwLockOptions};
@@ -108,7 +111,7 @@ pub struct RwLockOptions {
 }
 
 impl RwLockOptions {
-    /// For a private lock that prefers readers.
+    /// Options for a private lock that prefers readers.
     pub const fn new() -> Self {
         Self {
             preference: Preference::Reader,
@@ -116,22 +119,22 @@ impl RwLockOptions {
         }
     }
 
-    /// Which class goes first.
+    /// Sets which class of threads the lock prefers.
     pub const fn preference(self, preference: Preference) -> Self {
         Self { preference, ..self }
     }
 
-    /// Whether threads of other processes, in whose memory it lies too, lock it.
+    /// Sets whether threads of other processes lock it too, in memory that they share.
     pub const fn scope(self, scope: Scope) -> Self {
         Self { scope, ..self }
     }
 
-    /// Such a lock, free, without data.
+    /// Creates an unlocked lock with these options, without data.
     pub const fn build_raw(self) -> RawRwLock {
         RawRwLock::with(self.preference, self.scope)
     }
 
-    /// Such a lock, free, around a value.
+    /// Creates an unlocked lock with these options, around a value.
     pub const fn build<T>(self, value: T) -> RwLock<T> {
         RwLock::from_raw(self.build_raw(), value)
     }
@@ -147,21 +150,21 @@ fn at(instant: Instant) -> Deadline {
     Deadline::after(instant.saturating_duration_since(Instant::now()))
 }
 
-/// The calling thread is about to take it so.
+/// Records that the calling thread is about to acquire the lock in this mode.
 #[inline(always)]
 #[cfg_attr(feature = "deadlock_detection", track_caller)]
 fn taking(lock: &RawRwLock, way: Way) -> Taking {
     Taking::of(lock, LockKind::RwLock, way)
 }
 
-// SAFETY: a hold begins with a read-modify-write that finds the word, or the slots, without holds
-// that exclude it (`state.rs`, `slots.rs`, and the models under loom), or is handed over by a
-// release that has left such a word. `lock_shared` tries again until it has one. `lock_exclusive`
-// cannot fail: the errors of a wait are a deadline, and a number of the caller that is not 0.
+// SAFETY: a hold begins with a read-modify-write that finds no excluding hold in the word or the
+// slots (`state.rs`, `slots.rs`, and the loom models), or is handed off by a release that has left
+// such a word. `lock_shared` retries until it has a hold. `lock_exclusive` cannot fail: the errors
+// of a wait are a deadline, and a nonzero number of the caller.
 unsafe impl lock_api::RawRwLock for RawRwLock {
     const INIT: Self = Self::new();
 
-    // Sound either way: a writer says no owner here, and a reader's slot is found by any thread
+    // Sound either way: a writer gives no owner number here, and any thread finds a reader's slot
     // (`slots.rs`, invariant 2).
     type GuardMarker = GuardMarker;
 
@@ -195,7 +198,7 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
         taking.lock(
             || self.enter_exclusive(0).then_some(()),
             || {
-                // Without a deadline and a number for the caller nothing can go wrong.
+                // Cannot fail without a deadline and a number for the caller.
                 let _ = self.acquire_exclusive(0, None);
             },
         );
@@ -223,8 +226,8 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
     }
 }
 
-// SAFETY: each gives back one hold of its kind, exactly as `RawRwLock`'s unlocks do, to a waiter if
-// there is one.
+// SAFETY: each releases one hold of its kind, as `RawRwLock`'s unlocks do, to a waiter if there is
+// one.
 unsafe impl lock_api::RawRwLockFair for RawRwLock {
     unsafe fn unlock_shared_fair(&self) {
         deadlock::give_back(self, Way::Shared);
@@ -237,7 +240,8 @@ unsafe impl lock_api::RawRwLockFair for RawRwLock {
     }
 }
 
-// SAFETY: the step that gives up writing counts the caller as a reader, so no writer comes between.
+// SAFETY: the step that gives up writing counts the caller as a reader, so no writer can come
+// between.
 unsafe impl lock_api::RawRwLockDowngrade for RawRwLock {
     unsafe fn downgrade(&self) {
         deadlock::weaken(self, Way::Exclusive, Way::Shared);
@@ -246,7 +250,7 @@ unsafe impl lock_api::RawRwLockDowngrade for RawRwLock {
 }
 
 // SAFETY: true is returned only if `try_read`, `enter_exclusive` or a wait without an error has
-// taken the lock as `RawRwLock` does.
+// acquired the lock, as `RawRwLock` does.
 unsafe impl lock_api::RawRwLockTimed for RawRwLock {
     type Duration = Duration;
     type Instant = Instant;
@@ -278,8 +282,8 @@ unsafe impl lock_api::RawRwLockTimed for RawRwLock {
     }
 }
 
-// SAFETY: a reader that may be one already still comes in only while no thread writes:
-// `Right::Holder` passes waiters, and no writer.
+// SAFETY: a thread that may be a reader already still enters only while no writer holds the lock:
+// `Right::Holder` passes waiters, but no writer.
 unsafe impl lock_api::RawRwLockRecursive for RawRwLock {
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn lock_shared_recursive(&self) {
@@ -297,7 +301,7 @@ unsafe impl lock_api::RawRwLockRecursive for RawRwLock {
     }
 }
 
-// SAFETY: true is returned only if the wait has taken the lock, as `lock_shared_recursive` does.
+// SAFETY: true is returned only if the wait has acquired the lock, as `lock_shared_recursive` does.
 unsafe impl lock_api::RawRwLockRecursiveTimed for RawRwLock {
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn try_lock_shared_recursive_for(&self, timeout: Duration) -> bool {
@@ -313,10 +317,9 @@ unsafe impl lock_api::RawRwLockRecursiveTimed for RawRwLock {
     }
 }
 
-// SAFETY: the claim is one bit, which a read-modify-write sets where it is not set and no thread
-// writes; readers may be there. `upgrade` goes on to writing with the claim in hand, once no reader
-// is left, and cannot fail: the errors of a wait are a deadline, and a number of the caller that is
-// not 0.
+// SAFETY: `CLAIMED` is one bit. A read-modify-write sets it where it is not set and no writer holds
+// the lock; readers may hold it. `upgrade` goes on to writing with `CLAIMED` held, once no reader
+// is left. It cannot fail: the errors of a wait are a deadline, and a nonzero number of the caller.
 unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
@@ -325,7 +328,7 @@ unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
         taking.lock(
             || self.enter_upgradable().then_some(()),
             || {
-                // Without a deadline nothing can go wrong.
+                // Cannot fail without a deadline.
                 let _ = self.acquire_upgradable(None);
             },
         );
@@ -351,7 +354,7 @@ unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
         taking.lock(
             || self.try_take_over(0).then_some(()),
             || {
-                // Without a deadline nothing can go wrong.
+                // Cannot fail without a deadline.
                 let _ = self.become_writer(0, None);
             },
         );
@@ -364,7 +367,7 @@ unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
     }
 }
 
-// SAFETY: it gives the claim back as `unlock_upgradable` does, to a waiter if there is one.
+// SAFETY: it releases the upgradable lock as `unlock_upgradable` does, to a waiter if there is one.
 unsafe impl lock_api::RawRwLockUpgradeFair for RawRwLock {
     unsafe fn unlock_upgradable_fair(&self) {
         deadlock::give_back(self, Way::Upgradable);
@@ -372,8 +375,8 @@ unsafe impl lock_api::RawRwLockUpgradeFair for RawRwLock {
     }
 }
 
-// SAFETY: the step that gives up the claim counts the caller as a reader, and the one that gives up
-// writing sets the claim: so no writer comes between.
+// SAFETY: the step that gives up the upgradable lock counts the caller as a reader, and the step
+// that gives up writing sets `CLAIMED`. So no writer can come between.
 unsafe impl lock_api::RawRwLockUpgradeDowngrade for RawRwLock {
     unsafe fn downgrade_upgradable(&self) {
         deadlock::weaken(self, Way::Upgradable, Way::Shared);
@@ -386,8 +389,8 @@ unsafe impl lock_api::RawRwLockUpgradeDowngrade for RawRwLock {
     }
 }
 
-// SAFETY: true is returned only if a step or a wait without an error has taken the claim, or gone
-// from it to writing; after false the caller still has what it had.
+// SAFETY: true is returned only if a step or a wait without an error has acquired the upgradable
+// lock, or upgraded it to writing. After false the caller still holds what it held.
 unsafe impl lock_api::RawRwLockUpgradeTimed for RawRwLock {
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn try_lock_upgradable_for(&self, timeout: Duration) -> bool {

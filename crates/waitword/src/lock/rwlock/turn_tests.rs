@@ -1,6 +1,8 @@
-//! How long somebody's turn keeps readers out. Regressions: once alarms were a second apart, each second doubled the turn, so that
-//! a thread that read again while it read, 6 s after a writer had begun to wait, waited 16 s; and a signal handler that ran made
-//! it wait anew.
+//! How long a turn keeps readers out.
+//!
+//! Regressions: once a re-check timer fired every second, each second doubled the turn, so a thread
+//! that read again while it read, 6 s after a writer had begun to wait, waited 16 s. And a signal
+//! handler that ran made it start its wait again.
 
 use super::policy::{Alarms, length_of_turn};
 use super::state::Right;
@@ -26,7 +28,7 @@ fn a_turn_is_never_longer_than_its_owner_has_waited() {
             alarms.ring();
             let length = length_of_turn(State(0).with_turn(alarms.turn()));
             assert!(length <= waited, "{length:?} after {waited:?}");
-            // Nor does it stay behind: the bound that writers are promised needs that.
+            // Nor does it fall behind: the bound that writers are promised depends on that.
             let due = match waited.as_millis() {
                 0 => Duration::from_micros(100),
                 _ => (waited / 4).min(Duration::from_secs(8)),
@@ -41,7 +43,7 @@ fn a_turn_is_never_longer_than_its_owner_has_waited() {
 #[test]
 fn a_reader_that_is_disturbed_does_not_wait_anew() {
     extern "C" fn nothing(_: i32) {}
-    // SAFETY: a handler that does nothing; no other test of this program uses the signal.
+    // SAFETY: the handler does nothing. No other test of this program uses the signal.
     unsafe {
         let mut action: libc::sigaction = core::mem::zeroed();
         action.sa_sigaction = nothing as extern "C" fn(i32) as usize;
@@ -61,7 +63,7 @@ fn read_again_while_disturbed(scope: Scope) {
     lock.word.fetch_or(State(0).with_turn(12).0, SeqCst);
     let (says, hears) = channel();
     let reader = std::thread::spawn(move || {
-        // SAFETY: no arguments, no memory.
+        // SAFETY: the call has no arguments and touches no memory.
         says.send(unsafe { libc::gettid() }).unwrap();
         lock.read(0, None)
     });
@@ -72,7 +74,7 @@ fn read_again_while_disturbed(scope: Scope) {
             began.elapsed() < Duration::from_secs(20),
             "{scope:?}: {lock:?}"
         );
-        // SAFETY: the signal has a handler; a thread that is gone by now is not found.
+        // SAFETY: the signal has a handler. If the thread has ended, the call does not find it.
         unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGWINCH) };
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -80,8 +82,9 @@ fn read_again_while_disturbed(scope: Scope) {
     assert_eq!(lock.state().readers(), 2, "{lock:?}");
 }
 
-/// Regression: who went to sleep in a process-shared lock while somebody wrote was not woken if somebody else had the turn when
-/// that one left, and slept on for as long as the lock was then held upgradably, or read.
+/// Regression: in a process-shared lock, a reader that went to sleep while a writer held the lock
+/// was not woken if another thread had the turn when that writer left. It kept sleeping for as long
+/// as the lock was then held upgradably, or for reading.
 #[test]
 fn readers_come_in_though_another_has_the_turn() {
     let wants_claim = |lock: &RawRwLock| lock.read_upgradably(None);
@@ -122,12 +125,13 @@ fn readers_come_in_though_another_has_the_turn() {
     }
 }
 
-/// Regression: whoever asked as one that may read already, of a process-shared lock that prefers writers, lost that right with its
-/// first alarm, and then waited while a writer did.
+/// Regression: in a process-shared lock that prefers writers, a reader that had asked with the
+/// right of a thread that may already read lost that right when its re-check timer first fired, and
+/// then waited while a writer waited.
 #[test]
 fn who_may_read_already_waits_only_while_somebody_writes() {
     for scope in [Scope::Private, Scope::Shared] {
-        // In some of them it sleeps already, and has not been alarmed yet.
+        // In some rounds it sleeps already, and its timer has not fired yet.
         for round in 0..10 {
             let lock: &'static RawRwLock =
                 Box::leak(Box::new(RawRwLock::with(Preference::Writer, scope)));
@@ -153,14 +157,15 @@ fn who_may_read_already_waits_only_while_somebody_writes() {
     }
 }
 
-/// Regression: from a waiting writer's alarm until it had taken its turn, the word said of it neither that it waits nor that it has
-/// the turn, and a reader came in; as one did that had waited for long itself, until the writer queued again.
+/// Regression: from the moment that a waiting writer's re-check timer fired until it had taken its
+/// turn, the word showed neither that it waited nor that it had the turn, and a reader could enter.
+/// So could a reader that had itself waited long, until the writer queued again.
 #[test]
 fn readers_stay_out_while_a_waiting_writer_is_awake() {
     type Wants = fn(&RawRwLock) -> Result<(), RwLockError>;
     let wants: [(&str, Wants); 2] = [
         ("writes", |lock| lock.write(0, None)),
-        // SAFETY: the caller has taken the claim for it.
+        // SAFETY: the caller has acquired the upgradable lock for it.
         ("upgrades", |lock| unsafe { lock.upgrade_checked(0, None) }),
     ];
     for (case, wants) in wants {
@@ -181,7 +186,7 @@ fn readers_stay_out_while_a_waiting_writer_is_awake() {
             while !lock.state().has(announces) {
                 std::thread::yield_now();
             }
-            // One whose alarms ring too.
+            // A reader whose timer fires too.
             let (says, hears) = channel();
             std::thread::spawn(move || {
                 lock.read(0, None).unwrap();
@@ -189,7 +194,7 @@ fn readers_stay_out_while_a_waiting_writer_is_awake() {
                 // SAFETY: taken above.
                 unsafe { lock_api::RawRwLock::unlock_shared(lock) };
             });
-            // Over the first alarms.
+            // For the duration of the first timers.
             let began = Instant::now();
             while began.elapsed() < Duration::from_millis(20) {
                 let state = lock.state();
@@ -205,16 +210,16 @@ fn readers_stay_out_while_a_waiting_writer_is_awake() {
             // SAFETY: taken above.
             unsafe { lock_api::RawRwLock::unlock_shared(lock) };
             writer.join().unwrap().unwrap();
-            // SAFETY: the writer has it.
+            // SAFETY: the writer holds it, and has ended.
             unsafe { lock_api::RawRwLock::unlock_exclusive(lock) };
             hears.recv_timeout(PATIENCE).unwrap();
         }
     }
 }
 
-/// Regression: in a process-shared lock that prefers readers, each alarm and each wake-up that came
-/// too late put a writer behind all others, and a release woke whichever writer stood first. Among
-/// 512 threads one waited for 10 s while others had 6,500 turns.
+/// Regression: in a process-shared lock that prefers readers, each re-check and each wake-up that
+/// came too late put a writer behind all others, and a release woke the first writer in the
+/// kernel's queue. Among 512 threads, one waited for 10 s while the others had 6,500 turns.
 #[test]
 fn of_writers_in_the_kernel_the_one_that_has_waited_for_longest_is_first() {
     const YOUNG: usize = 16;
@@ -243,7 +248,8 @@ fn of_writers_in_the_kernel_the_one_that_has_waited_for_longest_is_first() {
         };
         let mut writers = vec![write(YOUNG)];
         until(8);
-        // The others come 170 ms before its next alarm, and have one before it.
+        // The other writers come 170 ms before its timer fires next, and their timers fire before
+        // that.
         std::thread::sleep(Duration::from_millis(100));
         writers.extend((0..YOUNG).map(write));
         until(9);
@@ -257,11 +263,11 @@ fn of_writers_in_the_kernel_the_one_that_has_waited_for_longest_is_first() {
             writer.join().unwrap();
         }
     }
-    // On a busy machine it may be late, so that another's alarm ends its turn.
+    // On a loaded machine it may be late, so that another thread's timer ends its turn.
     assert!(firsts >= ROUNDS * 3 / 4, "{firsts} of {ROUNDS}");
 }
 
-/// A process that was killed leaves the turn behind that a thread of it had.
+/// A killed process leaves behind the turn that one of its threads had.
 #[test]
 fn a_turn_in_the_kernel_whose_owner_is_gone_ends() {
     type Wants = fn(&RawRwLock) -> Result<(), RwLockError>;
@@ -274,8 +280,8 @@ fn a_turn_in_the_kernel_whose_owner_is_gone_ends() {
         for (case, wants) in wants {
             let lock: &'static RawRwLock =
                 Box::leak(Box::new(RawRwLock::with(preference, Scope::Shared)));
-            // It had waited for 16 s; readers wait for as long as half of that, under reader
-            // preference.
+            // That thread had waited for 16 s. Under reader preference, readers wait for half as
+            // long.
             let turn = match (case, preference) {
                 ("read", Preference::Reader) => 8,
                 _ => 15,
@@ -300,7 +306,7 @@ fn a_reader_does_not_take_a_free_lock_that_is_kept() {
     let (says, hears) = channel();
     std::thread::spawn(move || says.send(lock.wait_shared_in_kernel(Right::Holder, 0, None)));
     assert_eq!(hears.recv_timeout(PATIENCE), Ok(Ok(())), "{lock:?}");
-    // The reader slept until its alarm, which ended the turn.
+    // The reader slept until its timer fired, which ended the turn.
     assert_eq!(lock.state().turn(), 0, "{lock:?}");
 }
 
@@ -308,7 +314,7 @@ fn a_reader_does_not_take_a_free_lock_that_is_kept() {
 #[test]
 fn a_write_that_times_out_wakes_one_other() {
     const WRITERS: usize = 8;
-    // So many that the switches of alarms, about ten a writer, do not count.
+    // So many that the switches caused by timers, about ten per writer, do not matter.
     const TIMED_OUT: usize = 100;
     let lock: &'static RawRwLock =
         Box::leak(Box::new(RawRwLock::with(Preference::Reader, Scope::Shared)));
@@ -318,9 +324,9 @@ fn a_write_that_times_out_wakes_one_other() {
             lock.write(0, None).unwrap();
             // SAFETY: taken above.
             unsafe { lock_api::RawRwLock::unlock_exclusive(lock) };
-            // SAFETY: all zeroes are a value of this C struct.
+            // SAFETY: all zeros are a valid value of this C struct.
             let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
-            // SAFETY: the struct is there for the whole call.
+            // SAFETY: the struct lives for the whole call.
             let said = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
             assert_eq!(said, 0);
             usage.ru_nvcsw as usize
@@ -338,7 +344,7 @@ fn a_write_that_times_out_wakes_one_other() {
     // SAFETY: taken above.
     unsafe { lock_api::RawRwLock::unlock_shared(lock) };
     let switches: usize = writers.into_iter().map(|w| w.join().unwrap()).sum();
-    // A call that times out wakes one. Each writer has some alarms too.
+    // Each call that times out wakes one writer. Each writer's timer fires a few times too.
     assert!(
         switches < TIMED_OUT * WRITERS / 2,
         "{switches} switches of {WRITERS} writers, while {TIMED_OUT} calls timed out"

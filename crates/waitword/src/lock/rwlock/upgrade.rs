@@ -1,5 +1,6 @@
-//! Holding a lock upgradably, and going from one way of holding it to another, with errors in place of what `lock_api`
-//! leaves undefined. (Boost's `upgrade_mutex` and `parking_lot` have the same steps; pthreads have none of them.)
+//! Upgradable locking and the changes between modes, with errors where `lock_api` has undefined
+//! behaviour. (Boost's `upgrade_mutex` and `parking_lot` have the same operations. pthreads has
+//! none of them.)
 //!
 //! ```text
 //!              upgrade                     downgrade
@@ -10,14 +11,16 @@
 //!                        downgrade_upgradable
 //! ```
 //!
-//! Nobody writes between: what a thread has read upgradably it finds unchanged once it may write.
+//! No other thread writes in between. Once a thread may write, what it has read under the
+//! upgradable lock is unchanged.
 
 use super::state::{CLAIMED, Release, WRITER};
 use super::{RawRwLock, RwLockError};
 use crate::sys::clock::Deadline;
 
 impl RawRwLock {
-    /// Takes it upgradably, beside readers but no other such; waits, until `deadline` if there is one.
+    /// Acquires the upgradable lock, which readers can share but no other upgradable holder.
+    /// Blocks, until `deadline` if there is one.
     ///
     /// # Errors
     /// [`TimedOut`](RwLockError::TimedOut).
@@ -26,7 +29,7 @@ impl RawRwLock {
         self.acquire_upgradable(deadline)
     }
 
-    /// Takes it upgradably if that needs no waiting.
+    /// Acquires the upgradable lock if that needs no waiting.
     ///
     /// # Errors
     /// [`Busy`](RwLockError::Busy).
@@ -35,13 +38,13 @@ impl RawRwLock {
         or_busy(self.enter_upgradable())
     }
 
-    /// Gives back what the caller holds upgradably.
+    /// Releases the upgradable lock.
     ///
     /// # Errors
-    /// [`NotLocked`](RwLockError::NotLocked) if nobody holds it so.
+    /// [`NotLocked`](RwLockError::NotLocked) if no thread holds the upgradable lock.
     ///
     /// # Safety
-    /// If somebody holds it upgradably, it is the caller.
+    /// If any thread holds the upgradable lock, the caller does.
     #[inline]
     pub unsafe fn unlock_upgradable_checked(&self) -> Result<(), RwLockError> {
         self.must_have(CLAIMED)?;
@@ -49,14 +52,16 @@ impl RawRwLock {
         Ok(())
     }
 
-    /// From holding it upgradably to holding it for writing, once the readers have left; waits for that, until `deadline` if
-    /// there is one. `caller` as in [`write`](Self::write). After an error it is held as before.
+    /// Upgrades the upgradable lock to writing, once the readers have left. Blocks, until
+    /// `deadline` if there is one. `caller` is the same as in [`write`](Self::write). After an
+    /// error the lock is held as before.
     ///
     /// # Errors
-    /// [`TimedOut`](RwLockError::TimedOut); [`NotLocked`](RwLockError::NotLocked) if nobody holds it upgradably.
+    /// [`TimedOut`](RwLockError::TimedOut); [`NotLocked`](RwLockError::NotLocked) if no thread
+    /// holds the upgradable lock.
     ///
     /// # Safety
-    /// If somebody holds it upgradably, it is the caller.
+    /// If any thread holds the upgradable lock, the caller does.
     #[inline]
     pub unsafe fn upgrade_checked(
         &self,
@@ -67,26 +72,27 @@ impl RawRwLock {
         self.become_writer(caller, deadline)
     }
 
-    /// The same if nobody reads now.
+    /// The same if there are no readers now. Does not block.
     ///
     /// # Errors
-    /// [`Busy`](RwLockError::Busy); [`NotLocked`](RwLockError::NotLocked) if nobody holds it upgradably.
+    /// [`Busy`](RwLockError::Busy); [`NotLocked`](RwLockError::NotLocked) if no thread holds the
+    /// upgradable lock.
     ///
     /// # Safety
-    /// If somebody holds it upgradably, it is the caller.
+    /// If any thread holds the upgradable lock, the caller does.
     #[inline]
     pub unsafe fn try_upgrade_checked(&self, caller: u32) -> Result<(), RwLockError> {
         self.must_have(CLAIMED)?;
         or_busy(self.try_take_over(caller))
     }
 
-    /// From holding it for writing to holding it for reading: readers come in.
+    /// Downgrades from writing to reading. Readers can enter.
     ///
     /// # Errors
-    /// [`NotLocked`](RwLockError::NotLocked) if nobody holds it for writing.
+    /// [`NotLocked`](RwLockError::NotLocked) if no thread holds the lock for writing.
     ///
     /// # Safety
-    /// If somebody holds it for writing, it is the caller.
+    /// If any thread holds the lock for writing, the caller does.
     #[inline]
     pub unsafe fn downgrade_checked(&self) -> Result<(), RwLockError> {
         self.must_have(WRITER)?;
@@ -94,13 +100,13 @@ impl RawRwLock {
         Ok(())
     }
 
-    /// From holding it for writing to holding it upgradably: readers come in.
+    /// Downgrades from writing to the upgradable lock. Readers can enter.
     ///
     /// # Errors
-    /// [`NotLocked`](RwLockError::NotLocked) if nobody holds it for writing.
+    /// [`NotLocked`](RwLockError::NotLocked) if no thread holds the lock for writing.
     ///
     /// # Safety
-    /// If somebody holds it for writing, it is the caller.
+    /// If any thread holds the lock for writing, the caller does.
     #[inline]
     pub unsafe fn downgrade_to_upgradable_checked(&self) -> Result<(), RwLockError> {
         self.must_have(WRITER)?;
@@ -108,13 +114,14 @@ impl RawRwLock {
         Ok(())
     }
 
-    /// From holding it upgradably to holding it for reading: writers wait for the caller as for any reader.
+    /// Downgrades the upgradable lock to reading. Writers then wait for the caller as for any
+    /// reader.
     ///
     /// # Errors
-    /// [`NotLocked`](RwLockError::NotLocked) if nobody holds it upgradably.
+    /// [`NotLocked`](RwLockError::NotLocked) if no thread holds the upgradable lock.
     ///
     /// # Safety
-    /// If somebody holds it upgradably, it is the caller.
+    /// If any thread holds the upgradable lock, the caller does.
     #[inline]
     pub unsafe fn downgrade_upgradable_checked(&self) -> Result<(), RwLockError> {
         self.must_have(CLAIMED)?;
@@ -122,7 +129,7 @@ impl RawRwLock {
         Ok(())
     }
 
-    /// Whether it is held so, by whomever.
+    /// Checks that the lock is held in this mode, by any thread.
     #[inline]
     fn must_have(&self, held: u64) -> Result<(), RwLockError> {
         if self.state().has(held) {

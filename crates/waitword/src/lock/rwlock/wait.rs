@@ -1,26 +1,32 @@
-//! Waiting for a private lock: spin a little, then queue in the process's table.
+//! Waiting for a private lock: spin for a while, then queue in the process's waiter table.
 //!
-//! Every waiter announces itself in the word under the bucket's lock, in one step with joining the queue; so a bit that says
-//! that somebody waits is set by the time a release must see it, and a waiter that gives up takes its bit back in one step with
-//! leaving (parking_lot #465: cleared outside of that lock, it took a later waiter's bit with it).
+//! Every waiter announces itself in the word under the bucket lock, in one step with joining the
+//! queue. So its waiter bit is set by the time a release must see it. A waiter that gives up clears
+//! its bit in one step with leaving the queue. (In parking_lot #465 the bit was cleared outside
+//! that lock, and a later waiter's bit was lost with it.)
 //!
-//! # Nobody waits for ever
+//! # Anti-starvation
 //!
-//! A waiter has an alarm: after 100 µs to 10 ms (`policy.rs`), and each time it has waited twice as long again, it leaves the
-//! queue and takes a turn (`TURN`): newcomers queue up behind, while it, being awake, spins for the lock once more. So nobody waits for it to wake up. If it still does
-//! not get the lock, since the sections are long, it queues again and leaves the turn standing. Then the next release hands the lock to
-//! whoever stands first in the queue, and after that everybody barges again.
+//! A waiter has a re-check timer (`Alarms`). It first fires after 100 µs to 10 ms (`policy.rs`),
+//! and then each time after twice as long, at most a second. The waiter then leaves the queue and
+//! takes a turn (`TURN`): newcomers queue, while the waiter spins for the lock once more. The
+//! waiter is awake, so no thread waits for its wake-up. If it still does not get the lock, because
+//! the critical sections are long, it queues again and leaves the turn set. The next release then
+//! hands the lock off to the first waiter in the queue. After that, threads barge as before.
 //!
-//! Under reader preference a turn keeps readers out, and one of them may hold the lock already, or be what a holder waits for; the
-//! word cannot say. So a reader waits for a turn no longer than whoever has it has waited (`Patience`) and then comes
-//! in, which ends the turn. The next one, when its owner has waited twice as long, lasts twice as long:
-//! at the latest the one that is longer than the readers' sections brings the writer in. So reading again while one reads never
-//! deadlocks, whatever it costs in time; a thread that holds the lock by a slot, or says that it may hold it
-//! (`Right::Holder`), does not wait at all.
+//! Under reader preference a turn keeps readers out. One of them may hold the lock already, or a
+//! holder may be waiting for it; the word cannot tell. So a reader waits for a turn no longer than
+//! the thread that has the turn has waited (`Patience`). Then the reader enters, and that ends the
+//! turn. The next turn comes when its owner has waited twice as long, and lasts twice as long. At
+//! the latest, the turn that is longer than the readers' critical sections lets the writer in. So a
+//! recursive read never deadlocks, although it may take long. A thread that holds the lock through
+//! a slot, or that says that it may hold the lock (`Right::Holder`), does not wait for a turn at
+//! all.
 //!
-//! Under writer preference readers take turns too: the release after that lets all readers in.
+//! Under writer preference, readers take turns too. The release after that lets all readers in.
 //!
-//! A real-time writer takes its turn as it queues, and stands before everybody of a lower priority (`rank.rs`).
+//! A real-time writer takes its turn as it queues, and is queued before all waiters of a lower
+//! priority (`rank.rs`).
 
 use super::bias::Cost;
 use super::hand_over::{CLAIM_GRANTED, GRANTED};
@@ -41,9 +47,9 @@ use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
 use core::cell::Cell;
 
-/// The sooner of two deadlines.
+/// The earlier of two deadlines.
 ///
-/// What may bring the first forward does so with either.
+/// An interrupter of the first deadline can end the wait whichever deadline is earlier.
 pub(super) fn sooner(one: Option<Deadline>, other: Option<Deadline>) -> Option<Deadline> {
     match (one, other) {
         (Some(one), Some(other)) if one.time_left() > other.time_left() => Some(Deadline {
@@ -54,20 +60,20 @@ pub(super) fn sooner(one: Option<Deadline>, other: Option<Deadline>) -> Option<D
     }
 }
 
-/// One who waits in the queue.
+/// A waiter for a private lock.
 struct Waiter<'a> {
     lock: &'a RawRwLock,
     kind: u64,
     right: Right,
-    /// It was woken, and the word says so (`WOKEN`).
+    /// It was woken, and the word still records that (`WOKEN`).
     was_woken: bool,
-    /// It was queued before: if it must queue again, in front.
+    /// It has been queued before. If it must queue again, it goes to the front.
     has_waited: bool,
-    /// It has found the lock taken, and was counted.
+    /// It has been counted as contended.
     is_counted: bool,
-    /// The lock took readers by slots when it looked last, and it found none.
+    /// At the last look the lock was biased, but the thread had no free slot.
     has_no_slot: bool,
-    /// As it was when it queued last.
+    /// Its rank when it last queued.
     rank: Rank,
     alarms: Alarms,
     patience: Patience,
@@ -76,11 +82,11 @@ struct Waiter<'a> {
 
 /// How a stay in the queue ended.
 enum Queued {
-    /// It holds the lock.
+    /// The waiter holds the lock.
     Granted,
-    /// It holds the claim.
+    /// The waiter holds `CLAIMED`.
     ClaimGranted,
-    /// It is to look again.
+    /// The waiter must look at the word again.
     Looks,
     /// The caller's deadline has passed.
     TimedOut,
@@ -103,16 +109,16 @@ impl<'a> Waiter<'a> {
         }
     }
 
-    /// The lock is taken, and it waits.
+    /// Counts that the lock was taken and the thread has to wait, once per wait.
     fn note_contention(&mut self) {
         if !core::mem::replace(&mut self.is_counted, true) {
             stats::count(Event::Contended);
         }
     }
 
-    /// Whether it need not wait while the word is so.
+    /// Whether the waiter can enter while the word is in this `state`.
     fn is_admitted(&self, state: State) -> bool {
-        // Whoever was woken is not in its own way.
+        // A waiter that was woken does not keep itself out.
         let state = self.without_woken(state);
         match self.kind {
             READ => {
@@ -125,11 +131,11 @@ impl<'a> Waiter<'a> {
         }
     }
 
-    /// `state`, announcing it.
+    /// `state` with the waiter announced.
     fn announced(&self, state: State) -> State {
         let announced = match self.kind {
             READ => state.with(READERS_WAIT),
-            // No reader comes in past a waiting writer unseen.
+            // No reader enters through a slot while a writer waits.
             WRITE => state.with(WRITERS_WAIT).without(FAST),
             CLAIM => state.with(WRITERS_WAIT),
             _ => state.with(CLAIM_WAITS),
@@ -141,17 +147,17 @@ impl<'a> Waiter<'a> {
         self.without_woken(announced)
     }
 
-    /// Whether newcomers are to wait from the moment it queues.
+    /// Whether newcomers must wait from the moment this waiter queues.
     fn takes_its_turn_at_once(&self) -> bool {
         self.kind != READ && self.rank.is_real_time()
     }
 
-    /// `state`, saying no longer that somebody was woken who has not looked, if that is this one.
+    /// Clears `WOKEN` from `state` if it was set for this waiter.
     fn without_woken(&self, state: State) -> State {
         state.having(WOKEN, state.has(WOKEN) && !self.was_woken)
     }
 
-    /// Queues, until it is woken, its alarm rings, or the deadline passes.
+    /// Queues until the waiter is woken, its timer fires, or the deadline passes.
     fn queue(&mut self, state: State, deadline: Option<&Deadline>) -> Queued {
         self.alarms.begin(state);
         self.rank = Rank::mine();
@@ -167,13 +173,15 @@ impl<'a> Waiter<'a> {
             if self.is_admitted(state) {
                 return false;
             }
-            // Release: whoever sees that somebody waits finds the table that it waits in (`look`).
+            // Release: a thread that sees the waiter bit also finds the table that the waiter is in
+            // (`look`).
             if self.lock.replace(state, self.announced(state), Releasing) {
                 return true;
             }
         };
         let keeps_readers_out = self.kind != READ && state.prefers_writers();
-        // It leaves the queue by itself, and waits on: its alarm has rung, or a signal handler ran.
+        // Set if the waiter leaves the queue by itself and keeps waiting: its timer has fired, or a
+        // signal handler ran.
         let waits_on = Cell::new(false);
         let leave = |stay| {
             waits_on.set(!deadline.is_some_and(Deadline::has_passed));
@@ -195,7 +203,7 @@ impl<'a> Waiter<'a> {
             self.was_woken = keeps_readers_out && waits_on.get();
             self.has_waited = true;
             if self.takes_its_turn_at_once() {
-                // The turn may be its own, and does not keep it out.
+                // The turn may be its own, which does not keep it out.
                 self.right = self.right.max(Right::Waited);
             }
             self.spin = Spin::at(self.lock.address());
@@ -206,8 +214,8 @@ impl<'a> Waiter<'a> {
             Parked::Woken(_) => {
                 self.was_woken = self.kind != READ;
                 if self.kind == CLAIM {
-                    // It was its turn in the queue. Those behind it have announced themselves too, and under writer
-                    // preference that would keep it out, and it them.
+                    // It was next in the queue. The waiters behind it are announced too. Under
+                    // writer preference their bits would keep it out, and its bit them.
                     self.right = Right::Holder;
                 }
                 Queued::Looks
@@ -225,8 +233,8 @@ impl<'a> Waiter<'a> {
             }
             Parked::Invalid => Queued::Looks,
             Parked::Interrupted => {
-                // A signal handler ran; or this is one, inside a bucket (it must not lock); or it is a child that was
-                // forked by one.
+                // A signal handler ran. Or this code runs in a handler that interrupted a bucket
+                // section, and must not lock. Or this is a child that such a handler forked.
                 if crate::private::is_inside() {
                     crate::sys::sched::sleep_nanoseconds(50_000);
                 }
@@ -235,18 +243,20 @@ impl<'a> Waiter<'a> {
         }
     }
 
-    /// The alarm has rung: newcomers wait while it tries again.
+    /// The re-check timer has fired: makes newcomers wait while this waiter tries again.
     fn take_turn(&mut self) {
         self.alarms.ring();
         self.right = self.right.max(Right::Waited);
         loop {
             let state = self.lock.state();
             if matches!(self.kind, READ | CLAIM) && state.is_free() {
-                // It waits for writers that do not come: this process was forked, and they are the parent's.
+                // It waits for writers that will not come: this process was forked, and they are
+                // threads of the parent.
                 self.right = Right::Holder;
             }
-            // Whoever else was woken has had time enough; or it is a thread of the parent's. Under writer
-            // preference it keeps readers out, and takes the lock as soon as that is free.
+            // Another waiter that was woken has had enough time by now, or is a thread of the
+            // parent. But under writer preference it still counts while the lock is held: it keeps
+            // readers out, and takes the lock as soon as that is free.
             let believed = state.has(WOKEN) && state.prefers_writers() && !state.is_free();
             let forgotten = state.having(WOKEN, self.was_woken || believed);
             let turn = match self.is_admitted(forgotten) {
@@ -259,8 +269,10 @@ impl<'a> Waiter<'a> {
         }
     }
 
-    /// As the claim's holder: waits until nobody holds the lock by a slot. Meanwhile readers come in by the word, and those in
-    /// slots may have lost their CPUs to them: so here, too, an alarm takes the turn.
+    /// Waits until no thread holds the lock through a slot. The caller holds `CLAIMED`.
+    ///
+    /// Meanwhile readers enter through the word, and the readers in slots may have lost their CPUs
+    /// to them. So here, too, the re-check timer takes the turn.
     fn wait_for_slots(&mut self, deadline: Option<&Deadline>) -> Result<(), RwLockError> {
         loop {
             self.alarms.begin_awake();
@@ -285,10 +297,11 @@ impl<'a> Waiter<'a> {
         }
     }
 
-    /// It waits no longer, and those need not who waited for it alone.
+    /// Cleans up after a wait that timed out, and lets in the waiters that waited only for this
+    /// one.
     fn give_up(&self) -> RwLockError {
         if self.kind != READ && (self.alarms.have_rung() || self.rank.is_real_time()) {
-            // The turn may have been its own. Others who need one take it again.
+            // The turn may have been its own. Other waiters that need a turn take it again.
             self.lock.word.fetch_and(!TURN, Relaxed);
         }
         if self.kind != READ {
@@ -324,7 +337,8 @@ impl RawRwLock {
             }
             let may_hold = state.has(SLOTS) && waiter.right != Right::Holder;
             if may_hold && slots::holds(self.key(state)) {
-                // Nobody writes while it does (but in a word that is none), and who waits to write must wait for it anyway.
+                // No writer can hold the lock while this thread does (unless the word is garbage),
+                // and waiting writers must wait for this thread anyway.
                 waiter.right = Right::Holder;
                 continue;
             }
@@ -340,7 +354,7 @@ impl RawRwLock {
         }
     }
 
-    /// Waits to write, or for the claim.
+    /// Waits to write, or for the upgradable lock.
     #[cold]
     pub(super) fn wait_exclusive(
         &self,
@@ -355,14 +369,14 @@ impl RawRwLock {
         loop {
             let state = self.state();
             if waiter.is_admitted(state) {
-                // `FAST` is left alone by who only wants the claim.
+                // Taking the upgradable lock leaves `FAST` set.
                 let drives_out = kind == WRITE && state.has(SLOTS);
                 let new = match kind {
                     CLAIM => state.with(CLAIMED),
                     _ if drives_out => state.with(CLAIMED).without(FAST),
                     _ => state.with_writer(owner),
                 };
-                // Under writer preference no reader comes in any more.
+                // Under writer preference no further reader may enter.
                 let shut = drives_out && state.prefers_writers();
                 let new = new.having(CLAIM_WAITS, shut || new.has(CLAIM_WAITS));
                 let new = match waiter.right {
@@ -378,7 +392,7 @@ impl RawRwLock {
                 }
                 waiter.spin.won();
                 if kind == CLAIM && new.has(READERS_WAIT) {
-                    // They waited for us.
+                    // Those readers waited for this thread.
                     self.let_in();
                 }
                 return Ok(());
@@ -402,15 +416,15 @@ impl RawRwLock {
         }
     }
 
-    /// Says who the writer is: the caller.
+    /// Records the caller as the writer.
     fn set_owner(&self, owner: u32) {
         if owner != 0 {
-            // Relaxed: only the owner itself asks.
+            // Relaxed: only the owner itself reads it.
             self.word.fetch_add(u64::from(owner) << 32, Relaxed);
         }
     }
 
-    /// From the claim to the lock; without it, if the deadline passes.
+    /// Goes from `CLAIMED` to `WRITER`. Gives up `CLAIMED` if the deadline passes.
     fn drive_out(&self, owner: u32, deadline: Option<&Deadline>) -> Result<(), RwLockError> {
         let result = self.take_over(owner, deadline);
         if result.is_err() {
@@ -419,11 +433,11 @@ impl RawRwLock {
         result
     }
 
-    /// Turns the claim, which the caller holds, into the lock: sends fast readers to the word, waits until those in slots have
-    /// left, and then those in the word.
+    /// Goes from `CLAIMED`, which the caller holds, to `WRITER`. Revokes the reader bias, waits
+    /// until the readers in slots have left, and then waits for the readers in the word.
     ///
     /// # Errors
-    /// The deadline has passed; the caller still holds the claim.
+    /// The deadline has passed. The caller still holds `CLAIMED`.
     #[cold]
     pub(super) fn take_over(
         &self,
@@ -436,8 +450,8 @@ impl RawRwLock {
             let emptied = waiter.wait_for_slots(deadline);
             cost.end(self.address());
             emptied?;
-            // Relaxed: what the readers did was acquired with their slots; and no slot is used again before this thread, or
-            // one after it, gives the claim back.
+            // Relaxed: reading the slots acquired what their readers did. And no slot is used for
+            // this lock again before this thread, or a later one, gives up `CLAIMED`.
             self.word.fetch_and(!(SLOTS | BIAS), Relaxed);
         }
         loop {
@@ -468,19 +482,21 @@ impl RawRwLock {
         }
     }
 
-    /// No reader comes in by a slot any more. Whether some may be there that have.
+    /// Stops readers from entering through slots. Returns whether some may be in slots already.
     fn shut_out_fast_readers(&self) -> bool {
         let state = self.state();
         debug_assert!(state.has(CLAIMED));
         if !state.has(SLOTS) {
             return false;
         }
-        // What was counted for the bias begins anew. AcqRel: the fence behind it is what counts (`slots.rs`).
+        // Resets the counters that lead to a bias. AcqRel: the ordering that matters comes from the
+        // fence that follows (`slots.rs`).
         self.word.fetch_and(!(FAST | COLLISIONS | REPORTED), AcqRel);
         true
     }
 
-    /// The same as [`take_over`](Self::take_over), if that needs no waiting; whether it is done.
+    /// The same as [`take_over`](Self::take_over) if that needs no waiting. Returns whether it
+    /// succeeded.
     pub(super) fn try_take_over(&self, owner: u32) -> bool {
         if self.shut_out_fast_readers() {
             crate::atomic::full_fence();

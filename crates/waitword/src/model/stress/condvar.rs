@@ -1,4 +1,5 @@
-//! A condvar with four who wait, one who is in a hurry, two who signal and one who broadcasts; with an interrupter.
+//! A condvar with four waiters, one waiter with a deadline, two signallers and one broadcaster; and
+//! one with an interrupter.
 
 use super::super::condvar::{Store, spawn};
 use super::super::interrupt;
@@ -8,7 +9,7 @@ use crate::private::waiter_table as process_waiter_table;
 use crate::sys::sched::set_priority;
 use crate::{PosixFlavour, Scope};
 
-/// Adds tokens and tells as many, with the mutex held or after it.
+/// Adds tokens and signals as many waiters, with the mutex held or after the unlock.
 fn put(store: &Store, tokens: u32, broadcast: bool) {
     let tell = || match broadcast {
         true => drop(store.condvar.notify_all()),
@@ -26,12 +27,12 @@ fn put(store: &Store, tokens: u32, broadcast: bool) {
     }
 }
 
-/// Nobody sleeps beside a token, and no signal is spent on who gives up.
+/// No thread sleeps while there is a token, and no signal is spent on a waiter that gives up.
 fn nobody_sleeps_beside_a_token(flavour: PosixFlavour, times: &'static [Time]) {
     nobody_sleeps_in(flavour, times, Scope::Private, Scope::Private, &[0]);
 }
 
-/// `priorities`: of those who wait, one of these each time.
+/// `priorities`: a waiter uses one of these for each wait.
 fn nobody_sleeps_in(
     flavour: PosixFlavour,
     times: &'static [Time],
@@ -71,7 +72,7 @@ fn nobody_sleeps_in(
 }
 
 #[test]
-fn with_an_successor_nobody_sleeps_beside_a_token() {
+fn with_a_successor_nobody_sleeps_beside_a_token() {
     nobody_sleeps_beside_a_token(SUCCESSOR, &[Time::Stands, Time::Passes]);
 }
 
@@ -96,7 +97,7 @@ fn between_processes_nobody_sleeps_beside_a_token() {
     for flavour in [SUCCESSOR, PosixFlavour::WaitWake] {
         const TIMES: &[Time] = &[Time::Stands, Time::Passes];
         nobody_sleeps_in(flavour, TIMES, Scope::Shared, Scope::Shared, &[0]);
-        // Where a signaller may be in another process, and all who wait in this.
+        // A signaller may be in another process; all waiters are in this one.
         nobody_sleeps_in(flavour, TIMES, Scope::Private, Scope::Shared, &[0]);
     }
 }
@@ -110,7 +111,7 @@ fn no_real_time_thread_sleeps_beside_a_token() {
     }
 }
 
-/// As the others are: three who are interrupted, one of them twice, and three who are not.
+/// As above, with two waiters that are interrupted and three that are not.
 #[test]
 fn no_signal_is_spent_on_who_is_interrupted() {
     for flavour in [SUCCESSOR, PosixFlavour::WaitWake] {
@@ -120,7 +121,7 @@ fn no_signal_is_spent_on_who_is_interrupted() {
                 let store = store.clone();
                 thread::spawn(move || work(&store))
             };
-            // All hear the one request.
+            // Both receive the one request.
             let interrupted = [(); 2].map(|()| spawn(|store| store.take_if_signalled().into()));
             let patient = [(); 3].map(|()| {
                 spawn(|store| {
@@ -134,7 +135,7 @@ fn no_signal_is_spent_on_who_is_interrupted() {
             });
             (0..3).for_each(|_| store.put());
             join([interrupter]);
-            // Whoever has not heard it waits for a token.
+            // A waiter that has not received it waits for a token.
             (0..2).for_each(|_| store.put());
             let _ = join(interrupted);
             join(patient);

@@ -1,11 +1,12 @@
-//! wait, wake, requeue and wake_op on five words of a table that begins with four buckets, and grows.
+//! wait, wake, requeue and wake_op on five words of a table that begins with four buckets and
+//! grows.
 
 use super::*;
 use crate::futex::private;
 
 const WORDS: usize = 5;
 
-/// The words, and the table that their waiters stand in.
+/// The words, and the table in which their waiters are queued.
 struct Street {
     waiter_table: Arc<WaiterTable>,
     words: [Arc<TestWord>; WORDS],
@@ -24,7 +25,7 @@ impl Street {
         &self.words[dice(among)]
     }
 
-    /// Some waits, while the words hold 0; how many were woken.
+    /// Some waits, while the words hold 0; returns how many were woken.
     fn wait(&self, among: usize) -> usize {
         let waits = (0..3).map(|_| {
             let word = self.some_word(among);
@@ -37,7 +38,7 @@ impl Street {
         waits.sum()
     }
 
-    /// One operation of those who wake and move; how many it says that it has woken.
+    /// One operation that wakes or moves; returns how many threads it reports as woken.
     fn wake_or_move(&self, among: usize) -> usize {
         let (one, other) = (self.some_word(among), self.some_word(among));
         match dice(4) {
@@ -61,13 +62,13 @@ impl Street {
                     private::requeue(&self.waiter_table, one.key, other.key, woken, moved, || {
                         true
                     });
-                // First it wakes, and what it says is both.
+                // It wakes first, and reports the sum of both.
                 result.unwrap().min(woken)
             }
         }
     }
 
-    /// Nobody waits from now on; how many did.
+    /// From now on no thread can wait; returns how many did.
     fn close(&self) -> usize {
         self.words.iter().for_each(|word| word.set(1));
         let words = self.words.iter();
@@ -83,7 +84,8 @@ impl Street {
     }
 }
 
-/// However they are woken, moved and moved on, or give up: as many waits return as wakes have counted, and all do.
+/// However waiters are woken, moved and moved again, or give up: as many waits return as the wakes
+/// have counted, and all return.
 fn everybody_is_found(among: usize, growers: usize) {
     stress(move || {
         let street = Street::new();
@@ -120,7 +122,7 @@ fn everybody_is_found_while_the_table_grows_twice() {
     everybody_is_found(3, 2);
 }
 
-/// Whoever takes from a heap waits while it is empty: five take, two put, and the table grows beneath them.
+/// Takers wait while a heap is empty: five take, two put, and the table grows at the same time.
 #[test]
 fn nobody_sleeps_beside_a_token() {
     const TAKES: u32 = 2;

@@ -1,7 +1,9 @@
-//! Scenes of five to eight threads with many operations each, which loom cannot explore: shuttle takes schedules of them by chance.
+//! Scenes of five to eight threads with many operations each, too large for loom to explore:
+//! shuttle runs random schedules of them.
 //!
-//! What each thread does is chance as well, and follows from the same seed (`checker/with_shuttle.rs`). A lost wake-up shows as a
-//! deadlock, a livelock as too many steps; and when a scene is over nobody may be queued or counted.
+//! What each thread does is also random, from the same seed (`checker/with_shuttle.rs`). A lost
+//! wake-up shows as a deadlock, a livelock as too many steps. When a scene is over, no thread may
+//! be queued or counted.
 //!
 //! Run: `scripts/shuttle stress`
 
@@ -16,10 +18,11 @@ use super::*;
 use crate::checker::check_schedules;
 use shuttle::rand::{Rng, thread_rng};
 
-/// Schedules of each kind for one scene.
+/// Schedules of each kind per scene.
 const SCHEDULES: usize = 150;
 
-/// Changes of priorities in a schedule: most errors need one or two (PCT's "depth"), those with moves and growth in them some more.
+/// Priority changes in a schedule: most errors need one or two (PCT's "depth"), those that involve
+/// moves and growth a few more.
 const CHANGES: usize = 4;
 
 fn stress(scene: impl Fn() + Send + Sync + 'static) {

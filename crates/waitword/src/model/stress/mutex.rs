@@ -1,11 +1,11 @@
-//! A mutex of each flavour with six threads, some of them in a hurry.
+//! A mutex of each flavour with six threads, some of them with deadlines.
 
 use super::super::mutex::{FLAVOURS, Guarded, SUCCESSOR, Time, spawn};
 use super::*;
 use crate::sys::sched::set_priority;
 use crate::{PosixFlavour, Scope};
 
-/// Some turns of chance kinds; how many were had.
+/// Some turns of random kinds; returns how many succeeded.
 fn turns(guarded: &Guarded) -> u32 {
     let turn = |_| match dice(6) {
         0 => guarded.try_turn(),
@@ -22,7 +22,7 @@ fn turns(guarded: &Guarded) -> u32 {
     (0..3).map(|round| u32::from(turn(round))).sum()
 }
 
-/// One holder at a time; nobody is left asleep, and nothing is left in the word.
+/// One holder at a time; no thread is left asleep, and nothing is left in the word.
 fn six_take_turns(flavour: PosixFlavour, times: &'static [Time], scope: Scope) {
     stress(move || {
         let guarded = Guarded::with_scope(flavour, one_of(times), scope);
@@ -48,8 +48,8 @@ fn six_impatient_threads_take_turns() {
     );
 }
 
-/// As `turns`, each as a thread of another priority; those with a deadline as ordinary ones, since
-/// others may be served once they have given up.
+/// As `turns`, each as a thread of another priority. Turns with a deadline have the ordinary
+/// priority, since lower-priority threads may be served once a waiter has given up.
 fn turns_at_priorities(guarded: &Guarded) -> u32 {
     let turn = |_| {
         set_priority(one_of(&[0, 0, 1, 2]));
@@ -86,7 +86,7 @@ fn six_real_time_threads_and_others_take_turns() {
     }
 }
 
-/// With time that passes they are impatient, and the lock is reserved.
+/// When time passes, waiters are impatient and the lock is reserved for them.
 #[test]
 fn six_processes_take_turns() {
     for flavour in FLAVOURS {

@@ -1,4 +1,4 @@
-//! A robust mutex with five threads, some of which die at a chance step.
+//! A robust mutex with six threads, some of which die at a random step.
 
 use super::super::robust::{Play, join, spawn};
 use super::one_of;

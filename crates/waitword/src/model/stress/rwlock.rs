@@ -1,4 +1,5 @@
-//! A reader/writer lock of each preference and scope, with four readers, two writers, and one who upgrades.
+//! A reader/writer lock of each preference and scope, with four readers, two writers, and one
+//! thread that upgrades.
 
 use super::super::rwlock::{ALARMS_RING, Guarded, KINDS, passed, start, upgrade};
 use super::*;
@@ -6,7 +7,7 @@ use crate::park::spin::let_others_be_busy;
 use crate::{Preference, Scope};
 use std::sync::atomic::AtomicUsize as Count;
 
-/// A lock, and how often was written. (The count is not shuttle's: it is no part of the protocol.)
+/// A lock and the number of writes. (The count is not shuttle's: it is not part of the protocol.)
 struct Scene {
     guarded: Arc<Guarded>,
     writes: Arc<Count>,
@@ -23,7 +24,7 @@ impl Scene {
     }
 }
 
-/// How many writes that were: none.
+/// Returns the number of writes: none.
 fn read(guarded: &Guarded) -> usize {
     match dice(4) {
         0 if guarded.lock.read(0, Some(&passed())).is_ok() => {
@@ -83,7 +84,7 @@ fn seven_share_it(preference: Preference, scope: Scope, fast: bool, alarms: bool
     seven_share_it_beside(false, preference, scope, fast, alarms);
 }
 
-/// `others`: beside other processes that want the CPUs.
+/// `others`: other processes compete for the CPUs.
 fn seven_share_it_beside(
     others: bool,
     preference: Preference,
@@ -91,7 +92,7 @@ fn seven_share_it_beside(
     fast: bool,
     alarms: bool,
 ) {
-    // Shown if it fails.
+    // Shown if the test fails.
     println!(
         "{preference:?}s first, {scope:?}, beside others: {others}, fast: {fast}, alarms: {alarms}"
     );
@@ -147,8 +148,9 @@ fn seven_share_it_with_fast_readers() {
     }
 }
 
-/// Regression: while the one who left looked whom to wake, the other came in, so that nobody was, and left again, counting on the first.
-/// The writer slept on until its alarm. (Loom needs three switches for it, and too long.)
+/// Regression: while the leaving reader looked for a thread to wake, the other reader came in, so
+/// that no thread was woken, and left again, relying on the first. The writer slept until its
+/// re-check timer fired. (loom needs three context switches to find it, which takes too long.)
 #[test]
 fn a_reader_that_comes_and_goes_meanwhile_takes_no_wake_up_along() {
     stress(|| {

@@ -6,7 +6,7 @@ use crate::{AutoEvent, Barrier, Event, Latch, Once, OnceState, Scope, Semaphore}
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicU32 as Count;
 
-/// Six threads, or the main one and some others, and what they have in common.
+/// Starts one of six threads, which share `common`.
 fn spawn<T: 'static, R: 'static>(
     common: &Arc<T>,
     work: impl FnOnce(&T) -> R + 'static,
@@ -15,16 +15,16 @@ fn spawn<T: 'static, R: 'static>(
     thread::spawn(move || work(&common))
 }
 
-/// The scene with a private primitive, and with a process-shared one.
+/// The scene with a private primitive and with a process-shared one.
 fn in_both_scopes(scene: impl Fn(Scope) + Copy + Send + Sync + 'static) {
     for scope in [Scope::Private, Scope::Shared] {
-        // Shown if it fails.
+        // Shown if the test fails.
         println!("{scope:?}");
         stress(move || scene(scope));
     }
 }
 
-/// Three wait, one of those who wait is in a hurry, two post: each post is taken once.
+/// Three patient waiters, one with a deadline, two posters: each post is taken once.
 #[test]
 fn each_post_of_a_semaphore_is_taken_once() {
     in_both_scopes(|scope| {
@@ -54,7 +54,7 @@ fn each_post_of_a_semaphore_is_taken_once() {
     });
 }
 
-/// Six meet three times. Now and then one gives up first, and comes again.
+/// Six threads meet three times. Now and then one gives up first, and comes again.
 #[test]
 fn nobody_passes_a_barrier_before_all_have_come() {
     const MEMBERS: u32 = 6;
@@ -81,7 +81,7 @@ fn nobody_passes_a_barrier_before_all_have_come() {
     });
 }
 
-/// Four wait, and one of them is in a hurry; two set and reset. The last set releases all.
+/// Four threads wait, one of them with a deadline; two set and reset. The last set releases all.
 #[test]
 fn the_last_set_of_an_event_releases_all() {
     in_both_scopes(|scope| {
@@ -102,7 +102,7 @@ fn the_last_set_of_an_event_releases_all() {
     });
 }
 
-/// Each set lets exactly one pass, whoever of the four it is.
+/// Each set lets exactly one of the four threads pass.
 #[test]
 fn each_set_of_an_auto_event_lets_one_pass() {
     in_both_scopes(|scope| {
@@ -160,7 +160,8 @@ fn the_last_count_opens_a_latch() {
     });
 }
 
-/// Six call it, and the first one or two of them unwind: it is done once, and nobody returns before.
+/// Six threads call it, and the first one or two unwind: the work is done once, and no call returns
+/// before.
 #[test]
 fn a_once_is_done_once_after_unwindings() {
     stress(|| {

@@ -1,11 +1,11 @@
-//! What is remembered of how stays awake went ([`SpinRecord`], [`LooksRecord`]): in each parker, for
-//! sleeps, since threads come back to theirs; and for each lock.
+//! How earlier stays awake went ([`SpinRecord`], [`LooksRecord`]). It is remembered in each parker,
+//! for sleeps, since threads return to the parker that they used last; and for each lock.
 //!
-//! Locks have no room for it: it stands in a table of 256 entries, by their address. Two locks that
-//! share an entry are judged together.
+//! Locks have no room for it. Their histories are in a table of 256 entries, indexed by a hash of
+//! the lock's address. Two locks that share an entry are judged together.
 //!
 //! All of it is a guess. Every access is Relaxed and orders nothing, and a lost update does no
-//! harm. What a forked child finds is its parent's experience, or that of a new place.
+//! harm. A forked child inherits its parent's history, or starts with a new one.
 
 #[cfg(not(loom))]
 pub(crate) use real::{History, LockHistory};
@@ -18,8 +18,8 @@ mod real {
     use super::super::policy::{LooksRecord, SpinRecord};
     use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-    /// Each as far as it differs from that of a new place: all zeros is one, as in memory that has
-    /// just been mapped.
+    /// Both fields are stored as the difference from the initial record. So all zeros, as in newly
+    /// mapped memory, is a new history.
     pub(crate) struct History {
         /// A [`SpinRecord`]: bits 0-7 `worth_while`, 8-23 `took`, 24-31 `short`.
         stays: AtomicU32,
@@ -62,8 +62,8 @@ mod real {
             }
         }
 
-        /// What the next waiter may spend on staying awake, in nanoseconds: `longest` at most.
-        /// `adapts`: less of it where stays were in vain lately.
+        /// The time that the next waiter may stay awake, in nanoseconds: `longest` at most. With
+        /// `adapts`, less if recent stays were in vain.
         pub(crate) fn budget(&self, longest: u64, adapts: bool) -> u64 {
             let record = self.record();
             if !adapts {
@@ -74,7 +74,7 @@ mod real {
             budget
         }
 
-        /// Whether stays were seldom worth while lately.
+        /// Whether recent stays were seldom worthwhile.
         pub(crate) fn is_in_vain(&self) -> bool {
             self.record().is_in_vain()
         }
@@ -99,7 +99,7 @@ mod real {
             }
         }
 
-        /// Whether a wait that the first looks have not ended looks for longer.
+        /// Whether a wait that the first looks did not end continues with long looks.
         pub(crate) fn looks_long(&self) -> bool {
             let record = self.looks();
             let (is_long, next) = record.looks_long();
@@ -114,23 +114,25 @@ mod real {
         }
     }
 
-    /// 16 KiB. More locks than this that threads wait for at the same time share entries.
+    /// 16 KiB. If threads wait for more locks than this at the same time, locks share entries.
     const ENTRIES: usize = 256;
 
-    /// For how long a wait for a condvar counts, in nanoseconds: longer than a thread may wait for a CPU.
+    /// How long a wait for a condvar counts, in nanoseconds: longer than a thread may wait for a
+    /// CPU.
     const WAITED_LATELY: u64 = 100_000_000;
 
-    /// That of a lock, on a line of its own.
+    /// The history of a lock, on a line of its own.
     #[repr(align(64))]
     pub(crate) struct LockHistory {
         pub(crate) stays: History,
-        /// When one that was parked had its turn last, in nanoseconds of the monotonic clock.
+        /// When a parked waiter was last given its turn, in nanoseconds of the monotonic clock.
         rotated: AtomicU64,
-        /// When turns were counted last.
+        /// When turns were last counted.
         sampled: AtomicU64,
-        /// What was made of that, by whoever counts them.
+        /// The result of that count, in an encoding that its caller defines.
         counted: AtomicU64,
-        /// When a thread gave it back to wait for a condvar, though others wanted it.
+        /// When a thread last released the lock to wait for a condvar while other threads wanted
+        /// the lock.
         waited: AtomicU64,
     }
 
@@ -147,15 +149,15 @@ mod real {
             }
         }
 
-        /// That of the lock at this address.
+        /// The history of the lock at this address.
         pub(crate) fn at(address: usize) -> &'static Self {
-            // Fibonacci hashing: the upper bits depend on all of the address.
+            // Fibonacci hashing: the upper bits depend on the whole address.
             let hash = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             &ALL[(hash >> (u64::BITS - ENTRIES.ilog2())) as usize]
         }
 
-        /// Whether it is time for one that is parked to have its turn, after so many nanoseconds;
-        /// then it has it.
+        /// Whether a parked waiter's turn is due: at least `every` nanoseconds have passed since
+        /// the last one. If so, notes that it has its turn `now`.
         pub(crate) fn rotates(&self, now: u64, every: u64) -> bool {
             let is_time = now.wrapping_sub(self.rotated.load(Relaxed)) >= every;
             if is_time {
@@ -164,20 +166,21 @@ mod real {
             is_time
         }
 
-        /// Whether turns were last counted so many nanoseconds ago.
+        /// Whether turns were last counted at least `every` nanoseconds ago.
         pub(crate) fn is_sample_due(&self, now: u64, every: u64) -> bool {
             now.wrapping_sub(self.sampled.load(Relaxed)) >= every
         }
 
-        /// Notes that a thread gives it back to wait for a condvar, though others want it.
+        /// Notes that a thread releases the lock to wait for a condvar while other threads want the
+        /// lock.
         pub(crate) fn note_wait(&self, now: u64) {
-            // Seldom, not to take the line from others.
+            // Seldom, so as not to take the line from other threads.
             if !self.has_waited(|| now, WAITED_LATELY / 16) {
                 self.waited.store(now, Relaxed);
             }
         }
 
-        /// Whether one did so lately. Reads the clock only if one ever did.
+        /// Whether a thread did so lately. Reads the clock only if one ever did.
         #[inline]
         pub(crate) fn has_waited_lately(&self, now: impl FnOnce() -> u64) -> bool {
             self.has_waited(now, WAITED_LATELY)
@@ -190,12 +193,12 @@ mod real {
             waited != 0 && now().saturating_sub(waited) < within
         }
 
-        /// What was made of the turns that were counted; 0 if none were.
+        /// The result of the last count of turns; 0 if there was none.
         pub(crate) fn counted(&self) -> u64 {
             self.counted.load(Relaxed)
         }
 
-        /// Notes what it is by now.
+        /// Notes the result of a new count.
         pub(crate) fn note_counted(&self, now: u64, counted: u64) {
             self.sampled.store(now, Relaxed);
             if self.counted() != counted {
@@ -245,7 +248,7 @@ mod real {
             let history = LockHistory::new();
             assert!(!history.has_waited_lately(|| WAITED_LATELY));
             history.note_wait(1000);
-            // It is known already.
+            // Already known: not stored again.
             history.note_wait(2000);
             assert!(history.has_waited_lately(|| 1000 + WAITED_LATELY - 1));
             assert!(!history.has_waited_lately(|| 1000 + WAITED_LATELY));
@@ -272,7 +275,8 @@ mod real {
     }
 }
 
-/// In a model no waiter stays awake for longer than a look, it is always time, and nobody naps.
+/// In a model no waiter stays awake for longer than one look, turns are always due, and no thread
+/// naps.
 #[cfg(loom)]
 mod model {
     pub(crate) struct History;

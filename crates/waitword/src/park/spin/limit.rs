@@ -1,6 +1,6 @@
-//! What is allowed: whether a waiter may stay awake at all, and for how long at most
-//! (`WAITWORD_SPIN_NS`, [`set_budget`]). And how long a pause instruction takes: 10 to 140 cycles,
-//! by CPU. It is measured at first use.
+//! The limits: whether a waiter may stay awake at all, and for how long at most
+//! (`WAITWORD_SPIN_NS`, [`set_budget`]). Also the duration of a pause instruction: 10 to 140
+//! cycles, depending on the CPU. It is measured at first use.
 
 #[cfg(not(loom))]
 pub(crate) use real::{budget, cpus, has_one_cpu, is_allowed, nanoseconds, pauses, set_budget};
@@ -21,25 +21,26 @@ mod real {
     use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
     use core::time::Duration;
 
-    /// A budget beyond this is a mistake, not a wish.
+    /// A larger budget is taken for a mistake and clamped to this.
     const MOST_NANOSECONDS: u64 = 1_000_000_000;
 
     const UNKNOWN: u64 = u64::MAX;
 
-    // Two threads may set these at first use at the same time: they come to the same result. What is
-    // known of one is no condition for using another, so everything is Relaxed.
+    // Two threads may set these at first use at the same time: they reach the same result. The use
+    // of one does not depend on the value of another, so everything is Relaxed.
     static NANOSECONDS: AtomicU64 = AtomicU64::new(UNKNOWN);
     static PAUSES_IN_1024_NS: AtomicU64 = AtomicU64::new(UNKNOWN);
     static CPUS: Cpus = Cpus::new();
 
     /// How many CPUs the process has.
     ///
-    /// The thread that contends first says what it may run on. If that is one CPU, others may still
-    /// be bound to other ones, as where each thread has a CPU of its own: so each waiter looks where it
-    /// runs until one runs elsewhere. Such CPUs count as two.
+    /// The first thread that contends determines the CPUs it may run on. If that is one CPU, other
+    /// threads may still be bound to other CPUs, as in programs that bind each thread to a CPU of
+    /// its own. So each waiter checks which CPU it runs on, until one runs elsewhere. Such CPUs
+    /// count as two.
     struct Cpus {
         count: AtomicU32,
-        /// The one that the first thread was bound to; [`Self::ANY`] if that is not known.
+        /// The CPU that the first thread was bound to; [`Self::ANY`] if that is not known.
         only: AtomicU32,
     }
 
@@ -58,7 +59,7 @@ mod real {
             self.count.store(count, Relaxed);
         }
 
-        /// Whether the calling thread is on another CPU than that one. If so, there are several.
+        /// Whether the calling thread runs on another CPU than that one. If so, there are several.
         fn runs_elsewhere(&self, current: Option<u32>) -> bool {
             let only = self.only.load(Relaxed);
             let is_elsewhere = only != Self::ANY && current.is_some_and(|cpu| cpu != only);
@@ -73,7 +74,7 @@ mod real {
         Duration::from_nanos(nanoseconds())
     }
 
-    /// For how long a waiter may stay awake: 0 if not at all.
+    /// How long a waiter may stay awake, in nanoseconds; 0 if not at all.
     #[inline]
     pub(crate) fn nanoseconds() -> u64 {
         match NANOSECONDS.load(Relaxed) {
@@ -98,21 +99,21 @@ mod real {
         }
     }
 
-    /// Whether a thread may stay awake for another at all: there is a second CPU, and nobody has
-    /// turned it off.
+    /// Whether a thread may stay awake to wait for another at all: there is a second CPU, and
+    /// staying awake has not been turned off.
     #[inline]
     pub(crate) fn is_allowed() -> bool {
         nanoseconds() != 0 && (has_another_cpu() || CPUS.runs_elsewhere(current_cpu()))
     }
 
-    /// Whether no two threads of this process run at once, as far as is known. False, too, where staying awake has been
-    /// turned off: then nobody finds out how many CPUs there are.
+    /// Whether no two threads of this process run at once, as far as is known. Also false if
+    /// staying awake has been turned off: then the number of CPUs is never determined.
     #[inline]
     pub(crate) fn has_one_cpu() -> bool {
         nanoseconds() != 0 && !has_another_cpu()
     }
 
-    /// From now on in this process, for a test.
+    /// From now on in this process. For tests.
     #[cfg(test)]
     pub(crate) fn pretend_to_have_one_cpu() {
         pauses_in_1024_ns();
@@ -131,7 +132,7 @@ mod real {
         CPUS.count.load(Relaxed)
     }
 
-    /// How many pause instructions take about that long; at least 1.
+    /// The number of pause instructions that take about that long; at least 1.
     #[inline]
     pub(crate) fn pauses(time: Duration) -> u32 {
         let nanoseconds = time.as_nanos() as u64;
@@ -188,7 +189,7 @@ mod real {
     }
 }
 
-/// In a model a waiter has nothing to spend: staying awake would only add states.
+/// In a model a waiter has no budget: staying awake would only add states.
 #[cfg(loom)]
 mod model {
     use core::time::Duration;

@@ -1,10 +1,10 @@
-//! Staying awake for a while before a sleep: one way for every lock and for every parker.
+//! Staying awake for a while before a sleep: one mechanism for every lock and every parker.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
-//! | `policy.rs` | for how long, and what a waiter does meanwhile; pure |
-//! | `history.rs` | how it went, at each lock and in each parker |
-//! | `limit.rs` | what is allowed (`WAITWORD_SPIN_NS`, CPUs), and how long a pause instruction takes |
+//! | `policy.rs` | how long a waiter stays awake, and how it spends the time; pure |
+//! | `history.rs` | how earlier stays went, at each lock and in each parker |
+//! | `limit.rs` | the limits (`WAITWORD_SPIN_NS`, CPUs), and the duration of a pause instruction |
 //! | `throttling.rs` | whether the process uses up a CPU quota |
 //! | `yielding.rs` | yielding the CPU, where that gives it to a thread of this process |
 
@@ -41,15 +41,15 @@ fn nanoseconds() -> u64 {
     now(Clock::Monotonic).as_nanos() as u64
 }
 
-/// Whether other processes want the CPUs, going by how long yields took.
+/// Whether other processes compete for the CPUs, judging by how long yields took.
 #[cfg(not(loom))]
 pub(crate) fn is_beside_others() -> bool {
     yielding::have_been_in_vain() && !yielding::is_worth_while(nanoseconds())
 }
 
-/// Whether a thread that waits for this many others stays awake. It does not if it cannot leave a
-/// CPU to each of them and a yield would give its own CPU to another process: while it stays awake,
-/// one of the others waits for that CPU.
+/// Whether a thread that waits for this many other threads stays awake. It does not if it cannot
+/// leave a CPU to each of them and a yield would give its own CPU to another process: while it
+/// stays awake, one of those threads waits for that CPU.
 pub(crate) fn is_worth_while_for(others: u32) -> bool {
     others < limit::cpus() || !is_beside_others()
 }
@@ -57,14 +57,14 @@ pub(crate) fn is_worth_while_for(others: u32) -> bool {
 #[cfg(not(loom))]
 static THROTTLING: throttling::Throttling = throttling::Throttling::new();
 
-/// Whether the process uses up a CPU quota, as far as waiters have noticed.
+/// Whether the process uses up a CPU quota, as far as waiters have detected.
 #[cfg(not(loom))]
 #[inline]
 pub(crate) fn is_throttled() -> bool {
     THROTTLING.is_on()
 }
 
-/// From now on in this process, for a test.
+/// From now on in this process. For tests.
 #[cfg(all(test, not(loom)))]
 pub(crate) fn pretend_to_be_throttled() {
     THROTTLING.pretend_to_be_on();
@@ -87,13 +87,13 @@ fn pause(pauses: u32) {
     }
 }
 
-/// Leaves everything alone for about so long.
+/// Touches no memory for about this long.
 #[cfg(not(loom))]
 pub(crate) fn pause_for(time: core::time::Duration) {
     pause(limit::pauses(time));
 }
 
-/// The looks of a waiter that has just come, ever less often.
+/// The first looks of a new waiter, at growing intervals.
 pub(crate) struct FirstLooks<'a> {
     history: &'a History,
     stage: Stage,
@@ -135,7 +135,7 @@ impl<'a> FirstLooks<'a> {
         true
     }
 
-    /// This stage is over; whether there is another.
+    /// Ends the current stage; returns whether another one follows.
     #[cold]
     fn goes_on(&mut self) -> bool {
         self.stage = match self.stage {
@@ -149,7 +149,7 @@ impl<'a> FirstLooks<'a> {
         self.stage == Stage::Long
     }
 
-    /// What it looked for has come.
+    /// The waiter has what it looked for.
     #[inline]
     pub(crate) fn won(&self) {
         if self.stage == Stage::Long {
@@ -167,8 +167,8 @@ pub(crate) fn begin(began: u64, history: &History, adapts: bool) -> SpinPolicy {
     SpinPolicy::begin(began, history.budget(longest, adapts))
 }
 
-/// Leaves the word alone for a moment, and the CPU to others if there are any and it has not come
-/// to what is `enough`; whether others ran.
+/// Leaves the word alone for a moment. Then yields the CPU, unless `enough` holds after the pause
+/// or the yield would go to another process. Returns whether other threads ran.
 pub(crate) fn linger(policy: &mut SpinPolicy, now: u64, enough: impl Fn() -> bool) -> bool {
     wanted_cpu(policy.looks(now), now);
     if policy.pauses() {
@@ -204,7 +204,7 @@ pub(crate) struct Spin<'a> {
     history: &'a History,
     looks: FirstLooks<'a>,
     policy: Option<SpinPolicy>,
-    /// Of a parker, and not at a lock.
+    /// The stay is at a parker, not at a lock.
     is_of_parker: bool,
 }
 
@@ -223,12 +223,12 @@ impl<'a> Spin<'a> {
         Spin::new(&LockHistory::at(address).stays, false)
     }
 
-    /// Of a parker with this history, before its thread sleeps.
+    /// At a parker with this history, before its thread sleeps.
     pub(crate) fn of_parker(history: &'a History) -> Self {
         Self::new(history, true)
     }
 
-    /// Waits a little; false once that has been enough.
+    /// Waits a little; false once the waiter has waited long enough.
     #[inline]
     pub(crate) fn again(&mut self) -> bool {
         is_allowed() && (self.looks.pause() || self.lingers())
@@ -247,7 +247,7 @@ impl<'a> Spin<'a> {
         true
     }
 
-    /// What it waited for has come.
+    /// The waiter has what it waited for.
     #[inline]
     pub(crate) fn won(&mut self) {
         self.looks.won();
@@ -271,7 +271,7 @@ mod tests {
     fn where_stays_are_in_vain_a_parker_does_not_linger_and_a_waiter_at_a_lock_does() {
         let history = History::new();
         (0..20).for_each(|_| history.stayed(0, false));
-        // The sixteenth stay would be one in full.
+        // Only the sixteenth stay would be a full one.
         for _ in 0..8 {
             assert!(!Spin::of_parker(&history).lingers());
         }
@@ -280,13 +280,13 @@ mod tests {
         assert!(Spin::of_parker(&history).lingers());
     }
 
-    /// In a child, since the whole process counts as throttled then. It has one thread: while that
-    /// sleeps, the process stands still.
+    /// In a child, since the whole process then counts as throttled. The child has one thread:
+    /// while that sleeps, the process stands still.
     #[test]
     fn a_waiter_that_finds_its_process_throttled_shortens_the_stays_of_all() {
         let history = History::new();
         let is_shorter = || {
-            // By what these took, the next may take longer.
+            // The next stay may be longer, judging by what these took.
             (0..80).for_each(|_| history.stayed(30_000, true));
             let now = nanoseconds();
             let is_over = begin(now, &history, false).is_over(now + LONGEST_STAY_IF_THROTTLED);
@@ -294,7 +294,7 @@ mod tests {
         };
         let stands_still = || std::thread::sleep(Duration::from_millis(60));
         let looks_once = || {
-            // The parent's stamp is out of date then.
+            // By then the parent's stamp is out of date.
             stands_still();
             let mut policy = begin(nanoseconds(), &history, false);
             linger(&mut policy, nanoseconds(), || true);

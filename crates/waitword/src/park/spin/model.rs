@@ -1,4 +1,5 @@
-//! Models have no other processes; one says whether there are some. Nor have they a CPU quota.
+//! In models there are no other processes; a model decides whether there seem to be some. Nor is
+//! there a CPU quota.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 

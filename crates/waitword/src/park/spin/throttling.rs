@@ -1,33 +1,33 @@
-//! Whether the process is throttled: stopped with all of its threads, now and then, because it has
+//! Whether the process is throttled: now and then stopped with all of its threads, because it has
 //! used up its CPU quota (cgroups(7), `cpu.max`).
 //!
 //! With a quota, the throughput is the quota divided by the CPU time of an operation. A waiter that
-//! stays awake pays with CPU time that its process then lacks. So waiters stay awake for less
+//! stays awake spends CPU time that its process then lacks. So waiters stay awake for less time
 //! ([`LONGEST_STAY_IF_THROTTLED`](super::policy)), and locks are left to one thread sooner
 //! (`lock/mutex/monopoly.rs`).
 //!
-//! The quota is written in files, which a lock does not open: the drop-in promises so. They also
-//! say nothing of whether the process uses the quota up. A waiter notices that by itself. A long
-//! time between two looks of a waiter that is awake means that it had no CPU. If the process got
-//! hardly any CPU time meanwhile, no other thread had one either:
+//! The quota is in files, and a lock opens no files: the drop-in promises that. The files also do
+//! not show whether the process uses the quota up. A waiter detects that itself. A long time
+//! between two looks of a waiter that is awake means that it had no CPU. If the process got hardly
+//! any CPU time meanwhile, no other thread had one either:
 //!
 //! ```text
-//!   CPU 0   A holds the lock ...| throttled ........................| A goes on
+//!   CPU 0   A holds the lock ...| throttled ........................| A continues
 //!   CPU 1   B looks, B looks ...| throttled ........................| B looks: 75 ms later
 //!   stamp         ^ the process's CPU time is read every READ_EVERY     ^ and now: 1 ms more
 //! ```
 //!
-//! Another process that takes one CPU looks different: the threads on other CPUs go on. Other
-//! processes that take all CPUs for 10 ms look the same, and so does a stop signal. In these cases,
-//! too, the process lacks CPU time.
+//! Another process that takes one CPU looks different: the threads on other CPUs continue to run.
+//! Other processes that take all CPUs for 10 ms look the same, and so does a stop signal. In these
+//! cases, too, the process lacks CPU time.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-// Times are in nanoseconds. A tenfold range of these has not been measured yet
+// Times are in nanoseconds. These constants have not yet been measured over a tenfold range
 // (`docs/constants.md`).
 
-/// Time between two reads of the CPU time, while waiters are awake. A read takes 0.3 µs, and some
-/// more for each thread of the process.
+/// The time between two reads of the CPU time, while waiters are awake. A read takes 0.3 µs, and
+/// some more for each thread of the process.
 const READ_EVERY: u64 = 1_000_000;
 /// A process that stood still for longer was throttled. A slice of another process lasts 3 or 4 ms;
 /// a quota has a period of 100 ms by default.
@@ -35,12 +35,12 @@ const STOOD_STILL: u64 = 10_000_000;
 /// The process counts as throttled for this many times the time it stood still. After that it is
 /// throttled again, or it loses 1 % of its time to the wrong policy.
 const THROTTLED_TIMES: u64 = 100;
-/// The limit of that: a stop signal may have stopped the process for hours.
+/// The upper limit of that: a stop signal may have stopped the process for hours.
 const THROTTLED_AT_MOST: u64 = 10_000_000_000;
 
-/// What waiters have noticed. All of this is a guess, so everything is Relaxed.
+/// What waiters have detected. All of this is a guess, so everything is Relaxed.
 pub(super) struct Throttling {
-    /// When the CPU time was read, and what it was.
+    /// When the CPU time was read, and its value.
     stamp: AtomicU64,
     /// In nanoseconds of the monotonic clock; 0: the process is not throttled.
     until: AtomicU64,
@@ -57,7 +57,7 @@ fn units(nanoseconds: u64) -> u32 {
     (nanoseconds >> 16) as u32
 }
 
-/// How much later than `then` it is `now`; negative, if it is earlier.
+/// How much later `now` is than `then`; negative if it is earlier.
 fn since(then: u32, now: u32) -> i32 {
     now.wrapping_sub(then) as i32
 }
@@ -91,8 +91,8 @@ impl Throttling {
     /// Notes that a thread wanted a CPU from the time `from` on, and has one `now`.
     #[inline]
     pub(super) fn wanted_cpu(&self, from: u64, now: u64, cpu_time: impl FnOnce() -> u64) {
-        // A younger stamp shows nothing: another thread has just noticed what there is to notice. One
-        // of the future is that of a process that has not waited for 39 hours, or never.
+        // A younger stamp shows nothing: another thread has just detected what there is to detect.
+        // A stamp from the future belongs to a process that has not waited for 39 hours, or never.
         let age = since(self.stamp().time, units(now)).unsigned_abs();
         if age >= units(READ_EVERY) {
             self.look(from, now, cpu_time());
@@ -104,8 +104,8 @@ impl Throttling {
         let before = self.stamp();
         let stood_still = now.saturating_sub(from);
         let had = since(before.cpu_time, units(cpu_time));
-        // The process may have had some more in the last moments before, and just now. In the child
-        // of a fork, which begins with none, the stamp is the parent's.
+        // The process may have had some CPU time just before `from` and just now. In the child of a
+        // fork, whose CPU time starts at zero, the stamp is the parent's.
         let is_throttled = stood_still > STOOD_STILL
             && since(before.time, units(from)) >= 0
             && (0..units(stood_still / 4) as i32).contains(&had);
@@ -137,7 +137,7 @@ mod tests {
         fn new() -> Self {
             Self {
                 throttling: Throttling::new(),
-                // 50 hours: half of what a stamp can say.
+                // 50 hours: more than half of the range of a stamp.
                 now: 180_000_000 * MS,
                 cpu_time: 0,
             }
@@ -149,7 +149,7 @@ mod tests {
             self.throttling.is_on()
         }
 
-        /// It looks every 0.1 ms, for so long, while the process uses so many CPUs.
+        /// The waiter looks every 0.1 ms, for this long, while the process uses this many CPUs.
         fn runs(&mut self, milliseconds: u64, cpus: u64) -> bool {
             for _ in 0..milliseconds * 10 {
                 let from = self.now;
@@ -160,7 +160,8 @@ mod tests {
             self.throttling.is_on()
         }
 
-        /// It has no CPU for so long, while the process uses so many others, and looks then.
+        /// The waiter has no CPU for this long, while the process uses this many other CPUs; then
+        /// it looks.
         fn lacks_cpu(&mut self, milliseconds: u64, other_cpus: u64) -> bool {
             let from = self.now;
             self.now += milliseconds * MS;
@@ -205,7 +206,7 @@ mod tests {
         }
     }
 
-    /// It sleeps, as a program without work does, and all of its threads find that at once.
+    /// The process sleeps, as a program without work does. All of its threads find that at once.
     #[test]
     fn time_asleep_does_not_count() {
         let mut process = Process::new();
@@ -224,7 +225,7 @@ mod tests {
         assert!(!process.lacks_cpu(50, 1));
     }
 
-    /// The first of two waiters notices it; what the second sees shows nothing more.
+    /// The first of two waiters detects it; what the second sees shows nothing more.
     #[test]
     fn what_another_has_just_read_is_no_evidence() {
         let mut process = Process::new();

@@ -1,35 +1,37 @@
 //! Yielding the CPU, where that gives it to a thread of this process.
 //!
-//! A waiter that yields lets the threads of its process run, which is what it waits for. But where
-//! another process wants the CPU, the yield gives it away for a whole slice of the scheduler's, 3
-//! ms or so. That cannot be asked beforehand, and a yield that gave the CPU to one of tens of
-//! threads of this process takes as long.
+//! A waiter that yields lets other threads of its process run, and it waits for one of them. But if
+//! another process wants the CPU, the yield gives it away for a whole scheduler slice, 3 ms or so.
+//! A waiter cannot ask beforehand. And a yield that gives the CPU to one of tens of threads of this
+//! process takes as long.
 //!
-//! So after a yield that took long the next ones are *watched*: the CPU time that the process has
-//! had is read before each (which takes 0.3 µs), and behind one that took long. Its CPU was busy all
-//! the while: else it would have returned. If the process had less CPU time than that, another one
-//! had it, and nobody yields for a hundred times as long: that costs 1 or 2 % of the time.
+//! So after a long yield the next ones are *watched*: the CPU time of the process is read before
+//! each (which takes 0.3 µs), and again after one that took long. The CPU was busy during the whole
+//! yield; otherwise the yield would have returned. If the process had less CPU time than the yield
+//! took, another process had the CPU. Then no thread yields for a hundred times as long, so such
+//! yields cost 1 or 2 % of the time.
 //!
-//! (Tried: the CPU time since the last long yield, against three quarters of what all CPUs have. A
-//! process of which one CPU sleeps was taken for one beside others, and so was one whose threads
-//! lost their CPU between two of these steps, for 300 ms each time: with 32 threads nobody yielded
-//! for most of the time.)
+//! (Tried: the CPU time since the last long yield, compared with three quarters of what all CPUs
+//! have. This took a process with one sleeping CPU for one that competes with other processes. It
+//! did the same with a process whose threads lost their CPU between two of these steps, for 300 ms
+//! each time: with 32 threads no thread yielded for most of the time.)
 
 use crate::sys;
 use crate::sys::clock::{Clock, now};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A yield that took longer is one that another thread had a slice in.
+/// In a yield that took longer, another thread had a time slice.
 const LONG: u64 = 500_000;
-/// For how long yields are watched.
+/// How long yields are watched.
 const WATCHED_FOR: u64 = 20_000_000;
-/// For how long nobody yields, by how long a yield took.
+/// How long no thread yields, as a multiple of the time that a yield took.
 const TIMES: u64 = 100;
-/// For how long nobody watches behind a long yield to a thread of this process, by how long it took.
+/// How long yields are not watched after a long yield to a thread of this process, as a multiple of
+/// the time that it took.
 const TRUSTED_TIMES: u64 = 3;
 
-/// What long yields have shown. Times in nanoseconds of the monotonic clock. All of this is a guess,
-/// so everything is Relaxed.
+/// What long yields have shown. Times in nanoseconds of the monotonic clock. All of this is a
+/// guess, so everything is Relaxed.
 struct Yields {
     /// When threads may yield again.
     again_at: AtomicU64,
@@ -39,19 +41,19 @@ struct Yields {
 
 static YIELDS: Yields = Yields::new();
 
-/// Whether a yield is likely to give the CPU to a thread of this process, if to any. `time`: now,
-/// in nanoseconds of the monotonic clock.
+/// Whether a yield that gives the CPU away at all is likely to give it to a thread of this process.
+/// `time`: now, in nanoseconds of the monotonic clock.
 pub(crate) fn is_worth_while(time: u64) -> bool {
     YIELDS.are_worth_while(time)
 }
 
-/// Whether a yield has ever given the CPU to another process: asked first, where the time is not
+/// Whether a yield has ever given the CPU to another process. Checked first, where the time is not
 /// known yet.
 pub(crate) fn have_been_in_vain() -> bool {
     YIELDS.again_at.load(Relaxed) != 0
 }
 
-/// Yields the CPU; what time it is then.
+/// Yields the CPU; returns the time after the yield.
 pub(crate) fn yield_cpu(from: u64) -> u64 {
     let had = YIELDS.are_watched(from).then(cpu_time);
     sys::sched::yield_cpu();
@@ -64,7 +66,7 @@ pub(crate) fn yield_cpu(from: u64) -> u64 {
     to
 }
 
-/// As if a yield had given the CPU away, from now on for so many nanoseconds.
+/// As if a yield had given the CPU away, for this many nanoseconds from now.
 #[cfg(test)]
 pub(crate) fn pretend_to_be_beside_others(for_nanoseconds: u64) {
     let now = now(Clock::Monotonic).as_nanos() as u64;
@@ -92,8 +94,8 @@ impl Yields {
         time < self.watched_until.load(Relaxed)
     }
 
-    /// Notes a long yield, which has just ended. `had`: the CPU time that the process had in it, if
-    /// it was watched.
+    /// Notes a long yield that has just ended. `had`: the CPU time of the process during the yield,
+    /// if it was watched.
     #[cold]
     fn note_long(&self, took: u64, now: u64, had: Option<u64>) {
         match had {
@@ -102,7 +104,7 @@ impl Yields {
             Some(had) if was_given_away(took, had) => {
                 let again_at = now + took * TIMES;
                 self.again_at.store(again_at, Relaxed);
-                // The first ones then are watched.
+                // The first yields after that are watched.
                 self.watched_until.store(again_at + WATCHED_FOR, Relaxed);
             }
             Some(_) => {
@@ -114,10 +116,10 @@ impl Yields {
     }
 }
 
-/// Whether another process had the CPU in a yield that took so long, in which this process `had` so
-/// much time of all CPUs.
+/// Whether another process had the CPU during a yield that took `took`, in which this process `had`
+/// that much time on all CPUs.
 fn was_given_away(took: u64, had: u64) -> bool {
-    // A tenth less: the clocks are read one after the other.
+    // A tenth less: the two clocks are read one after the other.
     had * 10 < took * 9
 }
 
@@ -127,11 +129,11 @@ mod tests {
 
     #[test]
     fn others_are_known_by_what_they_leave() {
-        // One CPU, or two, and this process on them; or one of two sleeps.
+        // One CPU, or two, used by this process only; or one of the two sleeps.
         assert!(!was_given_away(3_000_000, 3_000_000));
         assert!(!was_given_away(3_000_000, 6_000_000));
         assert!(!was_given_away(3_000_000, 2_900_000));
-        // Others on one CPU, or on both for half of the time.
+        // Other processes on one CPU, or on both for half of the time.
         assert!(was_given_away(3_000_000, 0));
         assert!(was_given_away(3_000_000, 1_500_000));
     }
@@ -143,7 +145,7 @@ mod tests {
     fn a_yield_to_another_process_ends_yields_for_a_hundred_times_as_long() {
         let yields = Yields::new();
         assert!(yields.are_worth_while(NOW) && !yields.are_watched(NOW));
-        // The first long one shows nothing yet.
+        // The first long yield shows nothing yet.
         yields.note_long(TOOK, NOW, None);
         assert!(yields.are_worth_while(NOW) && yields.are_watched(NOW));
         yields.note_long(TOOK, NOW, Some(0));

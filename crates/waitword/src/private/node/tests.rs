@@ -20,7 +20,7 @@ fn node(address: usize, priority: u8) -> Node {
 /// All nodes of a word, by taking them out.
 fn drain(chain: &Chain, address: usize) -> Vec<*const Node> {
     let mut order = Vec::new();
-    // SAFETY: one thread, so as good as locked; the nodes outlive the chain.
+    // SAFETY: there is one thread, so the chain is as good as locked; the nodes outlive it.
     unsafe {
         chain.take(key(address), usize::MAX, u64::MAX, |node| {
             order.push(&raw const *node)
@@ -174,7 +174,7 @@ fn who_is_taken_can_join_another_word_in_the_same_bucket() {
         push_all(&chain, &nodes);
         let moved = nodes.iter().filter(|node| node.mask & mask != 0);
         let expected = addresses([&other].into_iter().chain(moved.clone()));
-        // SAFETY: as in `drain`; each is put in behind the others of another key.
+        // SAFETY: as in `drain`; each is added behind the nodes of another key.
         let count = unsafe {
             chain.take(key(4), usize::MAX, mask, |node| {
                 node.set_key(key(8));

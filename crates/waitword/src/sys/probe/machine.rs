@@ -6,28 +6,28 @@ use crate::sys::mem::PAGE;
 use crate::sys::sched;
 use syscalls::{Sysno, syscall1, syscall2, syscall5, syscall6};
 
-/// Restartable sequences: the page in which the kernel tells a thread which CPU it runs on.
+/// Restartable sequences: the memory area in which the kernel tells a thread which CPU it runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rseq {
-    /// How many bytes of `struct rseq` this kernel fills in (`AT_RSEQ_FEATURE_SIZE`); 0 if it does not
-    /// say: before Linux 6.3, or no rseq at all.
+    /// How many bytes of `struct rseq` this kernel fills in (`AT_RSEQ_FEATURE_SIZE`). 0 if the
+    /// kernel does not report it: before Linux 6.3, or if it has no rseq.
     pub feature_size: u32,
-    /// How many bytes the C library has registered for its threads; 0 if it has not.
+    /// How many bytes the C library has registered for its threads; 0 if it has not registered any.
     pub registered_size: u32,
 }
 
 impl Rseq {
-    /// Bytes up to and with the node number.
+    /// Bytes up to and including the node number.
     const NODE: u32 = 24;
-    /// Bytes up to and with the concurrency number.
+    /// Bytes up to and including the concurrency number.
     const CONCURRENCY: u32 = 28;
 
-    /// Whether the threads' own page is there to be read at all.
+    /// Whether the threads have an area that can be read at all.
     pub fn is_registered(&self) -> bool {
         self.registered_size != 0
     }
 
-    /// What can be read in a thread's page, by name.
+    /// The names of the fields that can be read in a thread's area.
     pub fn features(&self) -> Vec<&'static str> {
         let mut features = Vec::new();
         if !self.is_registered() {
@@ -44,7 +44,7 @@ impl Rseq {
     }
 }
 
-/// What there is of restartable sequences in this process.
+/// The support for restartable sequences in this process.
 pub fn rseq() -> Rseq {
     const AT_RSEQ_FEATURE_SIZE: usize = 27;
     let feature_size = std::fs::read("/proc/self/auxv")
@@ -67,8 +67,8 @@ fn auxiliary(vector: &[u8], key: usize) -> Option<usize> {
     })
 }
 
-/// Whether a thread can ask for a little more time before it is preempted (rseq's time-slice extension,
-/// `prctl` 79, Linux 7.0).
+/// Whether a thread can ask for a little more time before it is preempted (rseq's time-slice
+/// extension, `prctl` 79, Linux 7.0).
 pub fn slice_extension() -> Support {
     const PR_RSEQ_SLICE_EXTENSION: usize = 79;
     const GET: usize = 1;
@@ -78,9 +78,9 @@ pub fn slice_extension() -> Support {
     }))
 }
 
-/// Whether a thread may have its own context switches written into a ring that others can read
-/// (`perf_event_open`, software dummy event with `context_switch`, user space only). Opens such a ring for
-/// the calling thread, maps it read-only, and closes it.
+/// Whether a thread may have its own context switches written to a ring that other threads can read
+/// (`perf_event_open`, software dummy event with `context_switch`, user space only). Opens such a
+/// ring for the calling thread, maps it read-only, and closes it.
 pub fn switch_ring() -> Support {
     const SOFTWARE: u32 = 1;
     const DUMMY: u64 = 9;
@@ -102,12 +102,12 @@ pub fn switch_ring() -> Support {
     attribute[5] = EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | SAMPLE_ID_ALL | CONTEXT_SWITCH;
     let ring = 2 * PAGE;
 
-    // SAFETY: `attribute` is as long as it says and outlives the call; the kernel reads it, and in
-    // a size that it does not know it may write into it what it does know: it is not used after.
-    // pid 0, cpu -1, no group: the calling thread.
-    // The mapping goes to an address of the kernel's choice, is read by none and is unmapped again
+    // SAFETY: `attribute` is as long as it states and outlives the call. The kernel reads it; if it
+    // does not know the size, it may write the size that it does know into it, and `attribute` is
+    // not used afterwards. pid 0, cpu -1, no group: the calling thread.
+    // The mapping goes to an address of the kernel's choice, is never read, and is unmapped again
     // with the length that it was mapped with. The descriptor was opened here and is known only
-    // here, so none other is closed.
+    // here, so no other file is closed.
     unsafe {
         let file = match from_raw(syscall5(
             Sysno::perf_event_open,
@@ -137,12 +137,12 @@ pub fn switch_ring() -> Support {
     }
 }
 
-/// The kernel's name, and how it preempts.
+/// The kernel's release, and how it preempts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// As `uname -r` says.
+    /// As `uname -r` prints it.
     pub release: String,
-    /// For instance `full`, `lazy`, `rt`; with a remark where the kernel does not tell exactly.
+    /// For instance `full`, `lazy`, `rt`; with a remark if the kernel does not report it exactly.
     pub preemption: String,
 }
 
@@ -188,7 +188,7 @@ fn preemption_model(debugfs: Option<&str>, command_line: &str, version: &str) ->
     }
 }
 
-/// How many NUMA nodes are on line; at least 1.
+/// How many NUMA nodes are online; at least 1.
 pub fn numa_nodes() -> usize {
     std::fs::read_to_string("/sys/devices/system/node/online")
         .ok()
@@ -197,7 +197,7 @@ pub fn numa_nodes() -> usize {
         .max(1)
 }
 
-/// How many CPUs the calling thread may run on, and how many are on line.
+/// How many CPUs the calling thread may run on, and how many are online.
 pub fn cpus() -> (usize, usize) {
     let allowed = sched::cpus() as usize;
     let online = std::fs::read_to_string("/sys/devices/system/cpu/online")
@@ -207,7 +207,7 @@ pub fn cpus() -> (usize, usize) {
     (allowed, online)
 }
 
-/// How many numbers a list such as `0-3,8,10-11` names; `None` if it is not one.
+/// How many numbers a list such as `0-3,8,10-11` names; `None` if it is not a list.
 fn list_length(list: &str) -> Option<usize> {
     list.trim().split(',').try_fold(0, |sum, part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -216,7 +216,7 @@ fn list_length(list: &str) -> Option<usize> {
     })
 }
 
-/// The sysctl that says who may use performance events; `None` if the kernel has none.
+/// The sysctl that restricts the use of performance events; `None` if the kernel has none.
 pub fn perf_event_paranoid() -> Option<i32> {
     let text = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?;
     text.trim().parse().ok()

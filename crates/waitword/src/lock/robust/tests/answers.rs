@@ -1,4 +1,4 @@
-//! What each operation answers.
+//! What each operation returns.
 
 use super::*;
 use crate::sys::clock::Clock;
@@ -37,7 +37,7 @@ fn soon() -> [Deadline; 2] {
     ]
 }
 
-/// Has a thread end that holds it.
+/// Runs a thread that ends while it holds the mutex.
 fn lose(mutex: &'static RawRobustMutex) {
     let dies = std::thread::spawn(move || lock(mutex));
     assert!(dies.join().unwrap().is_ok());
@@ -126,7 +126,7 @@ fn locked_again_by_its_holder() {
 #[test]
 fn zeros_are_an_unlocked_mutex() {
     let memory = Box::leak(Box::new([0u64; 5]));
-    // SAFETY: as large, as aligned, and documented to be one.
+    // SAFETY: the memory has the size and alignment of a mutex, and zeros are documented to be one.
     let mutex: &'static RawRobustMutex = unsafe { &*(&raw const *memory).cast() };
     assert_eq!(lock(mutex), HAD);
     assert_eq!(unlock(mutex), Ok(()));
@@ -144,9 +144,9 @@ fn a_thread_that_ends_leaves_it_to_the_next() {
             lose(mutex);
             assert!(!mutex.is_locked());
             assert_eq!(takes(mutex), LOST);
-            // The death is not to be reported twice.
+            // The death must not be reported twice.
             assert_eq!(mutex.word().load(SeqCst), crate::sys::tid::tid());
-            // Inconsistent, but locked all the same.
+            // Inconsistent, but locked.
             assert_eq!(takes(mutex), HAD);
             assert_eq!(unlock(mutex), Ok(()));
             assert_eq!(mutex.mark_consistent(), Ok(()));
@@ -189,7 +189,8 @@ fn unlocked_without_recovery_it_is_lost_for_ever() {
     }
 }
 
-/// Who dies in the very attempt to lock a lost mutex does not make it anything else.
+/// A thread that dies while it tries to lock an unrecoverable mutex does not change the mutex's
+/// state.
 #[test]
 fn deaths_do_not_bring_it_back() {
     let _watchdog = watch("deaths_do_not_bring_it_back");
@@ -213,7 +214,8 @@ fn deaths_do_not_bring_it_back() {
     }
 }
 
-/// After a crowd has gone, the word says again that nobody waits: unlock needs no system call.
+/// After many waiters have come and gone, the word records no waiters again: unlock needs no system
+/// call.
 #[test]
 fn the_waiters_bit_heals() {
     let _watchdog = watch("the_waiters_bit_heals");
@@ -232,7 +234,7 @@ fn the_waiters_bit_heals() {
     assert_eq!(shared.mutex.word().load(SeqCst), 0);
 }
 
-/// ... and not while somebody sleeps.
+/// The bit stays set while a thread sleeps.
 #[test]
 fn the_waiters_bit_stays_while_somebody_sleeps() {
     let _watchdog = watch("the_waiters_bit_stays_while_somebody_sleeps");
@@ -262,7 +264,7 @@ fn a_forked_child_holds_nothing() {
                 && unlock(&shared.mutex) == Err(RobustError::NotOwner)
                 && tried == Err(RobustError::Busy)
         });
-        // Its end is not ours.
+        // The child's end is not its parent's.
         assert_eq!(child.ended(), Ended::Exited(FINE));
         assert!(shared.mutex.is_mine());
         unlock(&shared.mutex).unwrap();

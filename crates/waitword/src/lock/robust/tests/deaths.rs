@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Lock and unlock with nobody else there come to these.
+/// Lock and unlock without contention reach these steps.
 const ALONE: [Step; 11] = [
     Step::LockBegun,
     Step::Taken,
@@ -14,11 +14,11 @@ const ALONE: [Step; 11] = [
     Step::Unlinked,
     Step::Released,
     Step::Unlocked,
-    // And one that finds a dead holder, to this.
+    // A lock that finds a dead holder also reaches this one.
     Step::Noted,
 ];
 
-/// With priority inheritance, it is the kernel who announces, wakes and hands over.
+/// With priority inheritance, the kernel records waiters, wakes them and hands off the mutex.
 fn is_come_to(step: Step, protocol: RobustProtocol) -> bool {
     use Step::{Announced, Marked, WokeOne, Woken};
     protocol == RobustProtocol::None || ![Announced, Woken, Marked, WokeOne].contains(&step)
@@ -36,7 +36,7 @@ fn alone_at_each_step() {
                     shared.turn()
                 });
                 assert_eq!(dies_first.ended(), KILLED);
-                // It will not be heard of: the one who takes the mutex next dies too.
+                // This death will not be reported: the next thread to take the mutex dies too.
                 shared.deaths.store(0, SeqCst);
             }
             let dies = fork(|| {
@@ -52,13 +52,13 @@ fn alone_at_each_step() {
     }
 }
 
-/// One dies at the step, after so many times, while three others, in processes of their own, come and go.
+/// One process dies at the step, after so many visits, while three other processes lock and unlock.
 #[test]
 fn in_company_at_each_step() {
     let _watchdog = watch("in_company_at_each_step");
     for protocol in PROTOCOLS {
         for step in Step::ALL {
-            // Only one who finds a dead holder comes to `Noted`; see the test above.
+            // Only a lock that finds a dead holder reaches `Noted`; see the test above.
             if step == Step::Noted || !is_come_to(step, protocol) {
                 continue;
             }
@@ -87,7 +87,7 @@ fn one_dies_in_company(protocol: RobustProtocol, step: Step, times: u32) {
         false
     });
     assert_eq!(dies.ended(), KILLED, "{step:?}, {protocol:?}");
-    // The others go on.
+    // The other processes continue.
     let before = shared.turns.load(SeqCst);
     until(|| shared.turns.load(SeqCst) > before + 100);
     shared.stop.store(1, SeqCst);
@@ -97,7 +97,7 @@ fn one_dies_in_company(protocol: RobustProtocol, step: Step, times: u32) {
     shared.finish();
 }
 
-/// The holder dies somewhere in its unlock, and all others are asleep.
+/// The holder dies somewhere in its unlock while all other processes are asleep.
 #[test]
 fn a_dying_unlock_leaves_no_sleeper_behind() {
     let _watchdog = watch("a_dying_unlock_leaves_no_sleeper_behind");
@@ -139,7 +139,7 @@ fn a_dying_unlock_leaves_no_sleeper_behind() {
     }
 }
 
-/// One is woken and dies, at each step until it holds the mutex, and another is asleep.
+/// One process is woken and dies, at each step until it holds the mutex, while another is asleep.
 #[test]
 fn a_dying_waker_to_be_hands_the_wake_up_on() {
     let _watchdog = watch("a_dying_waker_to_be_hands_the_wake_up_on");
@@ -166,7 +166,8 @@ fn a_dying_waker_to_be_hands_the_wake_up_on() {
             };
             let asleep = match step {
                 Step::Announced => {
-                    // Before it sleeps, and while the mutex is held: afterwards there is nothing to announce.
+                    // It dies before it sleeps, while the mutex is held: later there is nothing to
+                    // announce.
                     assert_died(dies);
                     None
                 }
@@ -186,8 +187,9 @@ fn a_dying_waker_to_be_hands_the_wake_up_on() {
     }
 }
 
-/// The one who is woken dies when somebody else has already taken the mutex, and there is a second sleeper. (Where the
-/// word forgets its sleepers at each unlock, nobody wakes that one any more.)
+/// The woken process dies after another thread has barged in and taken the mutex, and there is a
+/// second sleeper. (Where the word forgets its sleepers at each unlock, no thread ever wakes that
+/// sleeper.)
 #[test]
 fn a_woken_one_dies_behind_a_passer_by() {
     let _watchdog = watch("a_woken_one_dies_behind_a_passer_by");
@@ -207,7 +209,7 @@ fn a_woken_one_dies_behind_a_passer_by() {
     sleeper.until_asleep();
     unlock(&shared.mutex).unwrap();
     shared.hear(0);
-    // The passer-by.
+    // The barging thread.
     assert_eq!(shared.lock(), Ok(RobustLocked::Clean));
     shared.say(1, 1);
     assert_eq!(dies.ended(), KILLED);
@@ -216,7 +218,7 @@ fn a_woken_one_dies_behind_a_passer_by() {
     shared.finish();
 }
 
-/// A sleeper is killed in its sleep, just as it is woken or before.
+/// A sleeper is killed while it sleeps, just before or after it is woken.
 #[test]
 fn a_killed_sleeper_takes_no_wake_up_along() {
     let _watchdog = watch("a_killed_sleeper_takes_no_wake_up_along");
@@ -235,7 +237,7 @@ fn a_killed_sleeper_takes_no_wake_up_along() {
                 unlock(&shared.mutex).unwrap();
                 killed.kill();
             }
-            // It may have been done, or have died inside.
+            // It may have finished its turn, or have died inside.
             let _ = killed.ended();
             assert_eq!(sleeper.ended(), Ended::Exited(FINE));
             assert!(shared.turn());
@@ -244,15 +246,15 @@ fn a_killed_sleeper_takes_no_wake_up_along() {
     }
 }
 
-/// Ends the calling thread, and nothing else, at once.
+/// Ends only the calling thread, at once.
 fn end_thread() {
     note_death();
-    // SAFETY: the thread was made by `dying_thread`, has nothing on its stack that must be dropped, and is joined by
-    // the C library, which the kernel tells.
+    // SAFETY: the thread was created by `dying_thread`, has nothing on its stack that must be
+    // dropped, and is joined by the C library, which the kernel notifies.
     unsafe { libc::syscall(libc::SYS_exit, 0) };
 }
 
-/// Runs `body` in a thread of this process that does not come to the end of it.
+/// Runs `body` in a thread of this process that dies before it finishes.
 fn dying_thread(body: fn()) {
     extern "C" fn run(body: *mut libc::c_void) -> *mut libc::c_void {
         // SAFETY: passed below.
@@ -270,8 +272,8 @@ fn dying_thread(body: fn()) {
     }
 }
 
-/// As [`alone_at_each_step`], but it is a thread that ends, and the process goes on. In a child, whose memory the hooks
-/// have to themselves.
+/// As [`alone_at_each_step`], but only a thread ends and the process continues. Runs in a child, so
+/// that no other test uses the memory of the hooks.
 #[test]
 fn a_thread_ends_at_each_step() {
     let _watchdog = watch("a_thread_ends_at_each_step");
@@ -289,7 +291,7 @@ fn a_thread_ends_at_each_step() {
                         let step = Step::ALL.into_iter().find(|&step| step as u32 == wanted);
                         step::at(step.unwrap(), 0, end_thread);
                         here().turn();
-                        // Not come to.
+                        // Not reached.
                         std::process::abort();
                     });
                     shared.turn()
@@ -302,7 +304,7 @@ fn a_thread_ends_at_each_step() {
     }
 }
 
-/// Each of several deaths is reported, and each to one only.
+/// Each of several deaths is reported, to one thread only.
 #[test]
 fn each_death_is_reported_once() {
     let _watchdog = watch("each_death_is_reported_once");
@@ -313,7 +315,7 @@ fn each_death_is_reported_once() {
                 play_on(shared);
                 if shared.lock() == Ok(RobustLocked::OwnerDied) {
                     shared.reports.fetch_add(1, SeqCst);
-                    // Half of them die before they have recovered it.
+                    // Half of them die before they have repaired the data.
                     if deaths % 2 == 0 {
                         let _ = shared.mutex.mark_consistent();
                     }
@@ -329,7 +331,7 @@ fn each_death_is_reported_once() {
     }
 }
 
-/// A process that dies with several mutexes, one of them several times over, loses them all.
+/// All mutexes of a process that dies are reported, including one that it holds several times.
 #[test]
 fn all_that_the_dead_held_is_reported() {
     let _watchdog = watch("all_that_the_dead_held_is_reported");
@@ -340,7 +342,7 @@ fn all_that_the_dead_held_is_reported() {
             assert_eq!(shared.lock(), Ok(RobustLocked::Clean));
             assert_eq!(shared.lock(), Ok(RobustLocked::Clean));
         }
-        // Not in the order in which they were locked, and once only.
+        // Not in lock order, and only one level.
         unlock(&mutexes[2].mutex).unwrap();
         unlock(&mutexes[3].mutex).unwrap();
         unlock(&mutexes[3].mutex).unwrap();
@@ -355,7 +357,7 @@ fn all_that_the_dead_held_is_reported() {
             RobustLocked::OwnerDied
         };
         assert_eq!(shared.lock(), Ok(expected), "{index}");
-        // Once is enough: the dead one's count is forgotten.
+        // One unlock is enough: the dead holder's depth is forgotten.
         let _ = shared.mutex.mark_consistent();
         unlock(&shared.mutex).unwrap();
         assert_eq!(shared.mutex.holder(), 0);

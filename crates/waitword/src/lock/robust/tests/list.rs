@@ -1,14 +1,15 @@
-//! The thread's list: in company with glibc's own robust mutexes, without a head, with a strange one.
+//! The thread's list: shared with glibc's own robust mutexes, without a head, with a foreign head.
 
 use super::*;
 use std::collections::BTreeSet;
 
-/// glibc's own, in memory that forked children share.
+/// glibc's own mutex, in memory that forked children share.
 struct Glibc(*mut libc::pthread_mutex_t);
 
 impl Glibc {
     fn new(inherits: bool) -> Self {
-        // SAFETY: a new mapping; a mutex that is initialised before it is used, in memory that stays.
+        // SAFETY: a new mapping; the mutex is initialised before it is used, and the memory is
+        // never unmapped.
         unsafe {
             let access = libc::PROT_READ | libc::PROT_WRITE;
             let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
@@ -48,14 +49,14 @@ impl Glibc {
     }
 }
 
-/// One of ours or one of glibc's.
+/// One of our mutexes or one of glibc's.
 enum Either {
     Ours(&'static Shared),
     Glibc(Glibc),
 }
 
 impl Either {
-    /// Four of them: whose, and with priority inheritance or without.
+    /// Four variants: ours or glibc's, with or without priority inheritance.
     fn new(number: usize) -> Self {
         let inherits = number / 2 % 2 == 1;
         if number % 2 == 0 {
@@ -68,7 +69,7 @@ impl Either {
         }
     }
 
-    /// POSIX's number.
+    /// Returns the POSIX error number.
     fn lock(&self) -> i32 {
         match self {
             Self::Ours(shared) => shared
@@ -85,7 +86,7 @@ impl Either {
         }
     }
 
-    /// Where links lead to.
+    /// The address that links point to.
     fn entry(&self) -> usize {
         32 + match self {
             Self::Ours(shared) => (&raw const shared.mutex).addr(),
@@ -103,7 +104,8 @@ impl Either {
     }
 }
 
-/// The entries of the calling thread's list with their marks, after having seen that the way back is the same.
+/// The entries of the calling thread's list with their mark bits. Also checks that the back links
+/// match.
 fn walk() -> BTreeSet<(usize, bool)> {
     let head = crate::sys::robust::list_head().unwrap();
     let read = |address: usize| {
@@ -127,7 +129,7 @@ fn walk() -> BTreeSet<(usize, bool)> {
 #[test]
 fn ours_and_glibcs_share_one_list() {
     let _watchdog = watch("ours_and_glibcs_share_one_list");
-    // A thread of its own: the list of the test's may hold another test's.
+    // Use a separate thread: the list of the test's own thread may hold another test's mutexes.
     let thread = std::thread::spawn(move || {
         let mutexes: Vec<_> = (0..12).map(Either::new).collect();
         let mut held = BTreeSet::new();
@@ -157,7 +159,8 @@ fn ours_and_glibcs_share_one_list() {
     thread.join().unwrap();
 }
 
-/// Those that are held when the process dies are reported by both libraries, the others by none.
+/// Both libraries report the mutexes that are held when the process dies, and neither reports the
+/// others.
 #[test]
 fn a_death_with_a_mixed_list() {
     let _watchdog = watch("a_death_with_a_mixed_list");
@@ -220,12 +223,13 @@ fn a_thread_without_a_head_gets_one() {
     unlock(&shared.mutex).unwrap();
 }
 
-/// A child by the bare system call: the kernel has forgotten the parent's head, and glibc does not know.
+/// A child made by the bare system call: the kernel has forgotten the parent's head, and glibc does
+/// not know.
 #[test]
 fn a_bare_clone_gets_one() {
     let _watchdog = watch("a_bare_clone_gets_one");
     let shared = Shared::new(RobustKind::Normal, RobustProtocol::None);
-    // In a thread, whose head is known already, and which holds something.
+    // The forking thread already has a known head and holds a mutex.
     let other = Shared::new(RobustKind::Normal, RobustProtocol::None);
     assert_eq!(other.lock(), Ok(RobustLocked::Clean));
     // SAFETY: the child locks and kills itself, and allocates nothing.
@@ -301,7 +305,7 @@ fn the_kernel_sees_to_2048() {
         false
     });
     assert_eq!(dies.ended(), KILLED);
-    // The last ones.
+    // The mutexes locked last.
     let seen_to = mutexes
         .iter()
         .rev()

@@ -1,5 +1,5 @@
-//! Robust mutexes on the real kernel: deaths at each step, by SIGKILL and by the end of a thread, the list in company
-//! with glibc's own mutexes, and what each operation answers.
+//! Robust mutexes on the real kernel: deaths at each step, by SIGKILL and by the end of a thread;
+//! the list shared with glibc's own mutexes; and what each operation returns.
 
 mod answers;
 mod deaths;
@@ -14,26 +14,26 @@ use std::time::{Duration, Instant};
 
 const PROTOCOLS: [RobustProtocol; 2] = [RobustProtocol::None, RobustProtocol::Inherit];
 
-/// What the processes of a test share.
+/// Memory that the processes of a test share.
 #[repr(C)]
 struct Shared {
     mutex: RawRobustMutex,
-    /// Who is between lock and unlock: 0 or 1 at a time.
+    /// The number of threads between lock and unlock: 0 or 1 at a time.
     inside: AtomicU32,
-    /// Turns that were taken. Not counted in one step: the mutex makes it one.
+    /// Turns taken. Not incremented in one step: the mutex makes the increment atomic.
     turns: AtomicU32,
-    /// `OwnerDied` that somebody heard.
+    /// How many times a lock returned `OwnerDied`.
     reports: AtomicU32,
-    /// Deaths of those who held the mutex.
+    /// Deaths of threads that held the mutex.
     deaths: AtomicU32,
-    /// Whatever a test says to its children, and they to it.
+    /// Messages between a test and its children.
     stage: [AtomicU32; 4],
-    /// The children are to end.
+    /// Tells the children to end.
     stop: AtomicU32,
 }
 
 impl Shared {
-    /// In memory that forked children share; never unmapped.
+    /// Allocated in memory that forked children share; never unmapped.
     fn new(kind: RobustKind, protocol: RobustProtocol) -> &'static Self {
         // SAFETY: a new mapping, wherever there is room.
         let memory = unsafe {
@@ -50,7 +50,7 @@ impl Shared {
         }
     }
 
-    /// Locks, waiting at most a minute, so that a test which has found a bug still ends.
+    /// Locks the mutex, waiting at most a minute, so that a test that has found a bug still ends.
     fn lock(&self) -> Result<RobustLocked, RobustError> {
         // SAFETY: never unmapped.
         unsafe {
@@ -59,14 +59,14 @@ impl Shared {
         }
     }
 
-    /// One turn: lock, see that nobody else is inside, unlock. False if anything is wrong.
+    /// One turn: lock, check that no other thread is inside, unlock. False if anything is wrong.
     fn turn(&self) -> bool {
         let locked = self.lock();
         match locked {
             Ok(RobustLocked::Clean) => {}
             Ok(RobustLocked::OwnerDied) => {
                 self.reports.fetch_add(1, SeqCst);
-                // The dead may have been inside.
+                // The dead thread may have been inside.
                 self.inside.store(0, SeqCst);
                 if self.mutex.mark_consistent().is_err() {
                     return false;
@@ -82,7 +82,8 @@ impl Shared {
         alone && unlock(&self.mutex).is_ok()
     }
 
-    /// A turn now, in which a death that is due is reported; then all must add up.
+    /// Takes one more turn, which reports any death that is still due, and checks that all counts
+    /// match.
     #[track_caller]
     fn finish(&self) {
         assert!(self.turn());
@@ -90,12 +91,12 @@ impl Shared {
         assert_eq!(self.reports.load(SeqCst), self.deaths.load(SeqCst));
     }
 
-    /// Says something on a stage.
+    /// Sends a message on a stage.
     fn say(&self, stage: usize, what: u32) {
         self.stage[stage].store(what, SeqCst);
     }
 
-    /// Waits until something is said on a stage.
+    /// Waits for a message on a stage.
     fn hear(&self, stage: usize) -> u32 {
         loop {
             match self.stage[stage].load(SeqCst) {
@@ -107,16 +108,16 @@ impl Shared {
 }
 
 fn unlock(mutex: &RawRobustMutex) -> Result<(), RobustError> {
-    // SAFETY: no thread here holds 2048 robust mutexes, and none lies in memory of which a fork has
-    // a copy and unlocks it.
+    // SAFETY: no thread here holds 2048 robust mutexes, and no mutex lies in memory that a forked
+    // child has copied and in which that child unlocks it.
     unsafe { mutex.unlock() }
 }
 
-/// The memory that the hooks of this process look at.
+/// The memory that the hooks of this process use.
 static HERE: AtomicUsize = AtomicUsize::new(0);
 
 fn here() -> &'static Shared {
-    // SAFETY: set by `die_at` or by a test from such a reference.
+    // SAFETY: set from such a reference by `die_at` or by a test.
     unsafe { &*std::ptr::with_exposed_provenance(HERE.load(SeqCst)) }
 }
 
@@ -124,13 +125,13 @@ fn play_on(shared: &'static Shared) {
     HERE.store((&raw const *shared).expose_provenance(), SeqCst);
 }
 
-/// In a child: has it killed where it comes to this step, after so many times.
+/// In a child: kills the process when it reaches this step after `times` earlier visits.
 fn die_at(shared: &'static Shared, step: Step, times: u32) {
     play_on(shared);
     step::at(step, times, note_and_die);
 }
 
-/// Notes whether the mutex is held as its holder dies, which is then to be reported.
+/// Counts a death if the mutex is held as its holder dies; that death must be reported later.
 fn note_death() {
     let shared = here();
     if shared.mutex.is_mine() {
@@ -144,27 +145,27 @@ fn note_and_die() {
     unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
 }
 
-/// Another process; killed and reaped when this goes.
+/// Another process; killed and reaped on drop.
 struct Child {
     id: i32,
     reaped: bool,
 }
 
-/// How a child has ended.
+/// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
     Exited(i32),
     Killed(i32),
 }
 
-/// What a child did as it should: its exit status.
+/// Exit status of a child that did what it should.
 const FINE: i32 = 0;
 const WRONG: i32 = 1;
 
-/// Forks a process that runs `body` and exits with what it returns. `body` must not allocate nor take locks of
-/// the C library: other threads of this process may have held them as it was copied.
+/// Forks a process that runs `body` and exits with its result. `body` must not allocate or take
+/// locks of the C library: other threads of this process may have held them at the fork.
 fn fork(body: impl FnOnce() -> bool) -> Child {
-    // SAFETY: the child calls `body`, restricted as said above, and leaves by `_exit`.
+    // SAFETY: the child calls `body`, restricted as described above, and leaves by `_exit`.
     match unsafe { libc::fork() } {
         -1 => panic!("fork: {}", std::io::Error::last_os_error()),
         0 => {
@@ -175,7 +176,7 @@ fn fork(body: impl FnOnce() -> bool) -> Child {
             }
             let body = std::panic::AssertUnwindSafe(body);
             let fine = std::panic::catch_unwind(body).unwrap_or(false);
-            // SAFETY: nothing of the copied process is run down.
+            // SAFETY: `_exit` runs no cleanup of the copied process.
             unsafe { libc::_exit(if fine { FINE } else { WRONG }) }
         }
         id => Child { id, reaped: false },
@@ -183,7 +184,7 @@ fn fork(body: impl FnOnce() -> bool) -> Child {
 }
 
 impl Child {
-    /// Waits for its end. One that does not end is killed and reported.
+    /// Waits for the child to end. A child that does not end fails the test and is killed on drop.
     #[track_caller]
     fn ended(mut self) -> Ended {
         let begin = Instant::now();
@@ -205,7 +206,7 @@ impl Child {
         }
     }
 
-    /// Kills it, at whatever it is.
+    /// Kills the child, whatever it is doing.
     fn kill(&self) {
         // SAFETY: a child of ours, not yet reaped.
         unsafe { libc::kill(self.id, libc::SIGKILL) };
