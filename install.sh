@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds and installs waitword for C and C++: libwaitword.so, libwaitword.a, waitword.h, waitword.hpp, waitword.pc.
+# Builds and installs waitword for C and C++: libwaitword.so, libwaitword.a, waitword.h,
+# waitword.hpp, waitword.pc.
 set -euo pipefail
 
 usage() {
@@ -13,9 +14,9 @@ Builds the C libraries (cargo, release profile) and installs
     DIR/include/waitword.h
     DIR/include/waitword.hpp, and its parts in DIR/include/waitword/
 
-  --prefix DIR    where the libraries will be used; an absolute path (default /usr/local)
-  --destdir DIR   put everything below DIR instead of /, to make a package of it
-  --uninstall     remove what an installation with the same --prefix and --destdir has put there
+  --prefix DIR    the installation prefix, an absolute path (default /usr/local)
+  --destdir DIR   install below DIR instead of /, to build a package
+  --uninstall     remove the files that an installation with the same --prefix and --destdir created
   --help          print this
 USAGE
 }
@@ -72,7 +73,7 @@ if [[ $action == uninstall ]]; then
         rm -- "$file" || fail "cannot remove $file"
         printf 'removed %s\n' "$file"
     done
-    # Unless somebody has put something else there.
+    # Unless it contains other files.
     [[ ! -d $include/waitword ]] || rmdir -- "$include/waitword" 2>/dev/null || true
     exit 0
 fi
@@ -82,7 +83,7 @@ package=$root/crates/waitword-c
 cargo=${CARGO:-cargo}
 command -v "$cargo" >/dev/null || fail "cargo not found: install Rust first (https://rustup.rs)"
 
-# The last directory that exists must be writable; said before the build, not after it.
+# The deepest existing directory must be writable. Checked before the build, not after it.
 for directory in "$lib" "$include"; do
     while [[ ! -e $directory ]]; do directory=$(dirname -- "$directory"); done
     [[ -d $directory ]] || fail "$directory is not a directory"
@@ -113,12 +114,12 @@ chmod 0644 -- "$lib/pkgconfig/waitword.pc"
 printf 'installed waitword %s in %s\n' "$version" "$destdir${prefix:-/}"
 [[ -z $destdir ]] || exit 0
 
-# The loader finds a library in its own directories once its cache is renewed; elsewhere it has to be
-# told.
+# The loader finds libraries in its own directories once its cache is updated. Other directories
+# need LD_LIBRARY_PATH.
 ldconfig=$(command -v ldconfig || echo /sbin/ldconfig)
 if "$ldconfig" -v -N -X 2>/dev/null | grep -q "^$lib:"; then
-    "$ldconfig" || printf 'run ldconfig as root, so that programs find the library\n'
+    "$ldconfig" || printf 'run ldconfig as root so that programs can find the library\n'
 else
-    printf 'to compile and run with it from there:\n'
+    printf 'to compile and run programs with it, set:\n'
     printf '    export PKG_CONFIG_PATH=%q LD_LIBRARY_PATH=%q\n' "$lib/pkgconfig" "$lib"
 fi

@@ -1,19 +1,25 @@
-/* The condition variable and its mutex: waiters are moved from one queue to the other, and one waiter, the successor, is awake.
+/* The condition variable and its mutex: waiters move from one queue to the other, and one waiter,
+ * the successor, is awake.
  *
- * The code: lock/condvar/table.rs, lock/mutex/after_wait.rs, lock/mutex/throughput.rs, futex/parking.rs (park, unpark_requeue).
+ * The code: lock/condvar/table.rs, lock/mutex/after_wait.rs, lock/mutex/throughput.rs,
+ * futex/parking.rs (park, unpark_requeue).
  *
- * Two threads wait for tokens. A poster puts some and signals, before it unlocks or behind that; with BROADCAST it puts two and
- * signals all. The first waiter may give up (its deadline, or somebody interrupts it). If it does, it goes without a
- * token; if it was signalled, it takes the token, puts it back and signals in its turn.
+ * Two threads wait for tokens. A poster adds some and signals, before or after it unlocks; with
+ * BROADCAST it adds two and signals all. The first waiter may give up (because of its deadline or
+ * an interrupt). If it gives up, it leaves without a token; if it was signalled, it takes the
+ * token, puts it back and signals in its turn.
  *
- * Left out: that a successor reserves the lock (HANDOFF) or steps aside, extras, and how notices are made (wait_wake.pml) and requests heard
- * (interrupt.pml).
+ * Left out: that a successor reserves the lock (HANDOFF) or backs off, batched wake-ups, how
+ * notices are given (wait_wake.pml) and how interrupt requests are seen (interrupt.pml).
  *
  * What is shown:
- *   mutual exclusion           of those who hold the mutex
- *   no signal is lost          nobody sleeps beside a token; who gives up takes no signal along
- *   a successor or an unlock       if somebody is parked and the mutex is free, somebody awake will see to it
- *   nothing is left            at the end the mutex is free, there is no successor, both queues are empty, and the condvar is bound to nothing
+ *   mutual exclusion          one thread at a time holds the mutex
+ *   no signal is lost         no thread sleeps while there is a token; a thread that gives up takes
+ *                             no signal with it
+ *   a successor or an unlock  if a thread is parked and the mutex is free, some awake thread will
+ *                             wake it
+ *   nothing is left           at the end the mutex is free, there is no successor, both queues are
+ *                             empty, and the condvar is bound to no mutex
  */
 #define THREADS 3                       /* 0 gives up, 1 does not, 2 posts */
 #define NOBODY THREADS
@@ -24,17 +30,17 @@ mtype = { LOOK_AGAIN, BE_SUCCESSOR };
 bool locked, parked, successor;
 byte holders;
 
-bool bound;                             /* the condvar's word: some who wait here, with this mutex */
+bool bound;                             /* the condvar's word: it has waiters, with this mutex */
 byte tokens, ended;
 bool patient_has_it;
 
-/* Two buckets, in the order in which they are locked, and the queue in each. */
+/* Two buckets, in locking order, and the queue in each. */
 bool c_locked, m_locked;
 chan at_condvar = [THREADS] of { byte };
 chan at_mutex = [THREADS] of { byte };
 
 bool noticed[THREADS];
-mtype told[THREADS];                    /* by the waker, with the notice */
+mtype told[THREADS];                    /* set by the waker, with the notice */
 
 inline lock_bucket(b) { atomic { !b -> b = true } }
 
@@ -48,12 +54,12 @@ inline notify(who) {
     }
 }
 
-/* Sleeps in the mutex's queue: nobody gives up there. */
+/* Sleeps in the mutex's queue. No thread gives up there. */
 inline sleep() { atomic { noticed[me] -> noticed[me] = false } }
 
 #define has_lock { holders++; assert(holders == 1) }
 
-/* Takes the mutex: as a newcomer, or (BE_SUCCESSOR) as the successor. */
+/* Locks the mutex: as a new arrival, or (BE_SUCCESSOR) as the successor. */
 inline mutex_lock(as) {
     if
     :: as == BE_SUCCESSOR -> goto be_successor
@@ -90,7 +96,7 @@ be_successor:
     lock_bucket(m_locked);              /* parks in front */
     atomic {
         if
-#ifndef SUCCESSOR_DOES_NOT_LOOK_AGAIN        /* MUTANT: it parks, and the mutex is free by now */
+#ifndef SUCCESSOR_DOES_NOT_LOOK_AGAIN        /* MUTANT: parks, but the mutex is free */
         :: !locked -> m_locked = false; goto be_successor
 #endif
         :: else ->
@@ -109,7 +115,7 @@ be_successor:
 have:
 }
 
-/* The last of a queue becomes its first. */
+/* Moves the last element of a queue to the front. */
 inline turn_round(queue) {
     byte others = len(queue) - 1;
     do
@@ -121,13 +127,13 @@ inline turn_round(queue) {
 inline mutex_unlock() {
     holders--;
     if
-    :: locked && !parked && !successor ->    /* nobody waits, for all that can be seen */
+    :: locked && !parked && !successor ->    /* no waiter is visible */
        atomic { locked = false; seen = (parked && !successor) }
-#ifndef DOES_NOT_LOOK_BEHIND            /* MUTANT: who parked between the look and the release */
+#ifndef DOES_NOT_LOOK_BEHIND            /* MUTANT: misses a thread that parked in between */
        if
        :: seen ->
           lock_bucket(m_locked);
-          if                            /* the mutex may be gone: its word is touched only if somebody is found */
+          if                            /* may be gone: touch its word only if a waiter is found */
           :: nempty(at_mutex) -> wake_one()
           :: empty(at_mutex)
           fi;
@@ -155,7 +161,7 @@ inline mutex_unlock() {
     seen = false
 }
 
-/* Under the bucket's lock: takes the oldest of those who are parked, as successor if there is none. */
+/* Under the bucket's lock: removes the oldest parked thread, as successor if there is none. */
 inline wake_one() {
     atomic {
         if
@@ -169,7 +175,7 @@ inline wake_one() {
     }
 }
 
-/* Signals one, or all. */
+/* Signals one waiter, or all. */
 inline signal(all) {
     if
     :: !bound
@@ -180,7 +186,7 @@ inline signal(all) {
            if
            :: at_condvar?[who] ->
               if
-#ifndef MOVES_TO_A_FREE_MUTEX           /* MUTANT: nobody wakes those who are moved */
+#ifndef MOVES_TO_A_FREE_MUTEX           /* MUTANT: no thread wakes the moved waiters */
               :: !locked && !successor ->
                  at_condvar?who;
                  told[who] = BE_SUCCESSOR;
@@ -195,7 +201,7 @@ inline signal(all) {
            :: else -> who = NOBODY
            fi;
 #ifdef FORGETS_THE_OTHERS
-           bound = false                /* MUTANT: some still stand there */
+           bound = false                /* MUTANT: some are still queued */
 #else
            bound = nempty(at_condvar)
 #endif
@@ -210,15 +216,15 @@ inline move() {
     at_condvar?other;
     at_mutex!other;
     other = NOBODY;
-#ifndef IS_NOT_ANNOUNCED                /* MUTANT: the mutex's word does not say that somebody is parked */
+#ifndef IS_NOT_ANNOUNCED                /* MUTANT: the mutex's word does not show a parked thread */
     parked = true
 #endif
 }
 
-/* Gives the mutex back, waits, takes it again. It has given up only if nobody has signalled it. */
+/* Unlocks the mutex, waits, locks it again. A thread gives up only if it was not signalled. */
 inline condvar_wait() {
 #ifdef UNLOCKS_FIRST
-    mutex_unlock();                     /* MUTANT: a signal that comes now finds nobody */
+    mutex_unlock();                     /* MUTANT: a signal that comes now finds no waiter */
 #endif
     lock_bucket(c_locked);
     atomic { at_condvar!me; bound = true }
@@ -243,10 +249,10 @@ inline condvar_wait() {
        c_locked = false;
        if
        :: gave_up
-       :: else ->                       /* signalled, or moved to the mutex: whoever unlocks that wakes it */
+       :: else ->                       /* signalled, or moved: the mutex's unlock wakes it */
           atomic { noticed[me] -> noticed[me] = false; role = told[me] }
 #ifdef GIVES_UP_THOUGH_SIGNALLED
-          gave_up = true                /* MUTANT: its deadline has passed, after all */
+          gave_up = true                /* MUTANT: it times out because its deadline has passed */
 #endif
        fi
     fi;
@@ -264,7 +270,7 @@ proctype taker(byte me) {
     mtype role = LOOK_AGAIN;
     bool seen, may_give_up, gave_up;
     if
-    :: me == 0 -> may_give_up = true       /* it may; or it waits for ever, if nobody signals */
+    :: me == 0 -> may_give_up = true       /* it may; or it waits forever without a signal */
     :: true
     fi;
     mutex_lock(LOOK_AGAIN);
@@ -273,7 +279,7 @@ proctype taker(byte me) {
     :: !gave_up && tokens > 0 ->
 #ifndef BROADCAST
        if
-       :: me == 0 -> signal(false)      /* takes it, puts it back, and signals */
+       :: me == 0 -> signal(false)      /* takes the token, puts it back, and signals */
        :: else -> tokens--; patient_has_it = true
        fi;
 #else
@@ -300,7 +306,7 @@ proctype poster() {
     :: else -> mutex_unlock(); signal(TOKENS == 2)
     fi;
 #ifndef BROADCAST
-    patient_has_it;                     /* then one more for the other, if it still waits */
+    patient_has_it;                     /* then one more for the other taker, if it still waits */
     mutex_lock(LOOK_AGAIN);
     tokens = TOKENS;
     signal(false);
@@ -311,7 +317,7 @@ proctype poster() {
 
 init {
     atomic { run taker(0); run taker(1); run poster() }
-    /* A taker that sleeps beside a token ends the search here: "invalid end state". */
+    /* If a taker sleeps while there is a token, the search ends here with "invalid end state". */
     ended == THREADS;
     assert(!locked && !successor && !bound && empty(at_condvar) && empty(at_mutex) && !c_locked && !m_locked)
 }

@@ -1,30 +1,36 @@
-/* The two fences of every "announce, fence, look": what they are for, with the processor's store buffers in the model.
+/* The two fences of every "announce, fence, check" pair, and why they are needed, with the
+ * processor's store buffers in the model.
  *
- * The code: private/bucket.rs (a waiter's count, and the count at the target of a requeue), park/interrupt.rs (the parker of one who
- * may be interrupted), lock/interrupter.rs (its time), lock/rwlock/slots.rs (a reader's slot).
+ * The code: private/bucket.rs (a waiter's count, and the count at the target of a requeue),
+ * park/interrupt.rs (the parker of a thread that may be interrupted), lock/interrupter.rs (the
+ * end time of its wait), lock/rwlock/slots.rs (a reader's slot).
  *
- * Why: Spin's memory is sequentially consistent; a processor's is not. A store lies in the store buffer of its CPU for a while, where
- * only that CPU sees it. So each of two threads can look at the other's variable before its own store has got out:
+ * Why: Spin's memory is sequentially consistent; a processor's is not. A store stays in the store
+ * buffer of its CPU for a while, where only that CPU sees it. So each of two threads can read the
+ * other's variable before its own store is visible:
  *
  *     waiter                            waker
  *     mine = 1     (count, parker,      theirs = 1   (the word, a request,
- *     fence         slot)               fence         a writer's claim)
- *     theirs == 0? then it sleeps       mine == 0? then there is nobody to wake
+ *                   slot)                             a writer's lock)
+ *     fence                             fence
+ *     theirs == 0? then it sleeps       mine == 0? then there is no waiter to wake
  *
- * Here each thread has a buffer of one store, which is all that either stores before its fence. models/litmus says the same in herd's
- * language, model/fences.rs in the C11 model with loom, and tests/litmus.rs on the processor.
+ * Here each thread has a buffer of one store, because each stores only once before its fence.
+ * models/litmus has the same test in herd's language, model/fences.rs in the C11 model with loom,
+ * and tests/litmus.rs on the processor.
  *
- * What is shown: the waiter does not sleep while the waker goes by. Each fence is needed: without one (the MUTANTS), it does.
+ * What is shown: the waiter does not sleep while the waker leaves without waking it. Both fences
+ * are needed: without either of them (the MUTANTS) it does.
  *
- * In the code the waiter counts itself by a read-modify-write, which on x86-64 is a fence by itself; it is a plain store here, as
- * on other machines.
+ * In the code the waiter counts itself with a read-modify-write, which on x86-64 is itself a fence.
+ * Here it is a plain store, as on other machines.
  */
 #define NOTHING 2
 
 #define WAITER 0
 #define WAKER  1
 
-/* By who writes it: MINE by the waiter, THEIRS by the waker. */
+/* Indexed by the writer: the waiter writes MINE, the waker writes THEIRS. */
 byte memory[2];
 byte buffer[2] = NOTHING;
 
@@ -36,7 +42,7 @@ bool queued, woken, locked;
 inline lock()   { atomic { !locked -> locked = true } }
 inline unlock() { locked = false }
 
-/* The hardware: lets a store out when it likes. */
+/* The hardware: drains a store at any time. */
 active proctype hardware() {
 end:
     do

@@ -1,23 +1,25 @@
-/* A signal handler that wakes, at any instruction of the thread that it has interrupted, also inside a bucket.
+/* A signal handler that wakes, at any instruction of the thread that it interrupts, even inside a
+ * bucket.
  *
  * The code: private/section.rs, futex/private.rs (wake).
  *
- * A thread goes through two sections of a bucket. Two handlers may interrupt it, the second also the first; each posts a token, for
- * which two other threads wait in the same bucket. A handler that finds its thread inside leaves a note; the thread
- * delivers it as it comes out. There is room for one note; if that is not enough, everybody is woken.
+ * A thread goes through two sections of a bucket. Two handlers may interrupt it, and the second may
+ * also interrupt the first. Each posts a token, for which two other threads wait in the same
+ * bucket. A handler that finds its thread inside a section leaves a note, and the thread delivers
+ * it when it leaves the section. There is room for one note; on overflow, all waiters are woken.
  *
  * An interrupted thread does not run until its handler is done: `provided`.
  *
  * What is shown:
- *   no wake-up is lost         both waiters get their token
- *   no deadlock                a handler never waits for a lock that its own thread holds
- *   nothing is left            at the end no note, no count, no waiter
+ *   no wake-up is lost  both waiters get their token
+ *   no deadlock         a handler never waits for a lock that its own thread holds
+ *   nothing is left     at the end there are no notes, no counts and no waiters
  */
 #define ROOM 1
 
 byte tokens, count, notes, ended;
 bool locked, inside, noticed[2];
-byte handling;                          /* which handler runs: 0, 1, or 2 in the middle of 1 or by itself */
+byte handling;                          /* running handler; 0: none; 2: alone or inside 1 */
 chan queue = [2] of { byte };
 
 inline lock()   { atomic { !locked -> locked = true } }
@@ -57,7 +59,7 @@ inline enter() {
 inline leave() {
     unlock();
 #ifdef LOOKS_BEFORE_IT_IS_OUT
-    left = notes;                       /* MUTANT: a note that is left now waits for the next section */
+    left = notes;                       /* MUTANT: a note left now waits for the next section */
     inside = false;
 #else
     inside = false;
@@ -65,7 +67,7 @@ inline leave() {
 #endif
 }
 
-/* What was left meanwhile, by handlers: each wake is a section of its own. */
+/* Delivers what handlers have left meanwhile. Each wake is a section of its own. */
 inline deliver() {
     do
     :: left > 0 ->
@@ -73,7 +75,7 @@ inline deliver() {
 #ifndef FORGETS_WHAT_HAS_NO_ROOM
        :: left > ROOM -> notes = 0; all = true
 #endif
-       :: else -> notes = (left > ROOM -> ROOM : left) - 1; all = false     /* MUTANT: one note, whatever was left */
+       :: else -> notes = (left > ROOM -> ROOM : left) - 1; all = false     /* MUTANT: 1 note */
        fi;
        if
        :: count > 0 ->
@@ -90,7 +92,7 @@ inline deliver() {
     od
 }
 
-/* The interrupted thread. What it does in its sections does not matter here. */
+/* The interrupted thread. The work inside its sections does not matter here. */
 proctype thread() provided (handling == 0) {
     byte node, left, sections;
     bool all;
@@ -114,7 +116,7 @@ inline post() {
        :: else -> enter(); claim(); leave(); deliver()
        fi
 #else
-       lock(); claim(); unlock()        /* MUTANT: waits for the lock, whoever has it */
+       lock(); claim(); unlock()        /* MUTANT: waits for a lock of its own thread */
 #endif
     fi
 }

@@ -1,16 +1,17 @@
-/* A sleep that another thread may end before its notice: what pthread_cancel needs.
+/* A sleep that another thread may end before the notice: needed by pthread_cancel.
  *
  * The code: park/interrupt.rs, park/mod.rs (park), lock/interrupter.rs.
  *
- * A sleeper waits for a notice, in a parker; an interrupter asks it to end and wakes it where it sleeps; a waker gives the notice. Both
- * may come at any time. The sleeper waits twice, in another parker the second time, if it was not asked to end. (A call that comes too late for
- * the first reaches a stranger: wait_wake.pml.)
+ * A sleeper waits for a notice, in a parker. An interrupter requests it to end and wakes it where
+ * it sleeps. A waker gives the notice. Both may come at any time. The sleeper waits twice, the
+ * second time in another parker, if it was not requested to end. (A call that comes too late for
+ * the first wait reaches an unrelated thread: wait_wake.pml.)
  *
  * Memory is sequentially consistent here: the two fences are in fences.pml.
  *
  * What is shown:
- *   a request is always heard  a sleeper that was asked ends, whether or not anybody gives notice
- *   no notice is lost          whoever was not asked ends by its notice
+ *   a request is always seen  a sleeper that was requested to end does so, with or without a notice
+ *   no notice is lost         a sleeper without a request ends by its notice
  */
 mtype = { AWAKE, ASLEEP, GIVEN }
 
@@ -18,8 +19,8 @@ mtype = { AWAKE, ASLEEP, GIVEN }
 
 mtype notice = AWAKE;
 bool requested;
-byte parker = NOBODY;                   /* the one that it sleeps in */
-byte calls;                             /* both parkers are of one group */
+byte parker = NOBODY;                   /* the parker that it sleeps in */
+byte calls;                             /* both parkers are in one group */
 bool sleeps[2];
 
 inline futex_wait(p) {
@@ -44,10 +45,10 @@ active proctype sleeper() {
     byte seen, p, notices;
 again:
 #ifndef ASKS_BEFORE_IT_CAN_BE_FOUND
-    parker = p;                         /* (a fence is behind this) */
+    parker = p;                         /* (followed by a fence) */
 #endif
 #ifdef SEEN_TOO_LATE
-    if                                  /* MUTANT: the look at the request before the one at the calls */
+    if                                  /* MUTANT: checks for the request before it reads `calls` */
     :: requested -> goto asked
     :: else
     fi;
@@ -85,7 +86,7 @@ noticed:
     notices++;
     if
     :: notices == 1 && !requested ->
-       atomic { notice = AWAKE; p = 1 } /* another wait, in the other parker; nobody gives notice of this one */
+       atomic { notice = AWAKE; p = 1 } /* another wait, in the other parker, without a notice */
        goto again
     :: else
     fi;
@@ -104,7 +105,7 @@ active proctype waker() {
 
 active proctype interrupter() {
     byte p;
-    requested = true;                   /* (a fence is behind this) */
+    requested = true;                   /* (followed by a fence) */
     p = parker;
     if
     :: p != NOBODY -> futex_wake(p)

@@ -1,16 +1,21 @@
-/* Passing on: a waiter of many words may be given a wake that was meant for the neighbour of its 8 or 16-bit word.
+/* Forwarding wake-ups: a waiter for many words may receive a wake that was meant for a word next to
+ * its 8 or 16-bit word.
  *
  * The code: shared/passing.rs, futex/wait_any/kernel_words.rs.
  *
- * Two bystanders wait by futex_waitv, three times each, in the queue of the 32 bits where a neighbour waits, with a bitset, for another word.
- * A waker wakes one who waits for that word, twice. No word ever changes, so only wakes end a wait, and nothing speaks for a pass.
- * With TWO_PROCESSES the bystanders are not of one process; with SAME_WORD one of them waits for the neighbour's word, too.
+ * Two bystanders wait with futex_waitv, three times each, in the queue of 32 bits where a neighbour
+ * waits, with a bitset, for another word. A waker wakes one thread that waits for that word, twice.
+ * No word ever changes, so only wakes end a wait, and nothing shows that a wake must be forwarded
+ * at once. With TWO_PROCESSES the bystanders are in different processes; with SAME_WORD one of them
+ * waits for the neighbour's word too.
  *
- * Left out: changes (they end a wait sooner), and that a place serves several words and outlives a fork (what is found there that is not
- * this word's and this process's is relied on by nobody). Whether a pass is due is left open.
+ * Left out: changes of the word (they end a wait sooner), that a place serves several words, and
+ * that it survives a fork (no thread relies on entries that are not of this word and this process).
+ * Whether a forwarded wake is due is left open.
  *
  * What is shown:
- *   no wake is lost            a wake that was given to a bystander of another word reaches the neighbour, if that was queued then
+ *   no wake is lost  a wake that was given to a bystander of another word reaches the neighbour, if
+ *                    the neighbour was queued at that time
  */
 #define NEIGHBOUR 2                     /* 0 and 1 are the bystanders */
 #define WAITERS 3
@@ -32,9 +37,9 @@
 chan queue = [WAITERS] of { byte };
 bool queued[WAITERS], woken[WAITERS];
 
-bool owed;                              /* a wake that was meant for the neighbour was given to another */
+bool owed;                              /* a bystander got a wake meant for the neighbour */
 
-bool taken[2];                          /* the place, in each process: somebody puts off a pass */
+bool taken[2];                          /* the place, in each process: a thread defers forwarding */
 #define place taken[PROCESS(me)]
 
 inline take_out(who) {
@@ -46,7 +51,7 @@ inline take_out(who) {
     fi
 }
 
-/* The kernel's wake of all. */
+/* The kernel's wake of all waiters. */
 inline wake_all() {
     d_step {
         who = 0;
@@ -80,13 +85,13 @@ end_asleep:
         fi
     };
     if
-    :: puts_off -> goto sleep                   /* for a while yet */
-    :: puts_off -> goto due                     /* as if something spoke for it */
+    :: puts_off -> goto sleep                   /* not due yet */
+    :: puts_off -> goto due                     /* as if something showed that it must */
     :: !puts_off -> goto pass                   /* it is due */
     :: !puts_off ->
         atomic {
             if
-            :: place -> goto over               /* left to another */
+            :: place -> goto over               /* leaves it to the other thread */
             :: else ->
                 place = true;
                 puts_off = true
@@ -139,7 +144,8 @@ active proctype waker() {
     :: wakes == WAKES -> break
     :: else ->
         wakes++;
-        /* The kernel's wake of one: of the oldest, since the neighbour's bitset matches, and bystanders match always. */
+        /* The kernel's wake of one: it takes the oldest. The neighbour's bitset matches, and
+         * bystanders always match. */
         atomic {
             if
             :: nempty(queue) ->
@@ -157,7 +163,7 @@ active proctype waker() {
     od
 }
 
-/* When nobody can do anything any more. */
+/* Runs when no other process can take a step. */
 active proctype judge() {
 end_judge:
     timeout -> assert(!owed)

@@ -1,24 +1,29 @@
-/* Requeue and wake_op: waiters move to another word, in another bucket, while they are woken and their deadlines pass.
+/* Requeue and wake_op: waiters move to another word, in another bucket, while they are woken and
+ * their deadlines pass.
  *
- * The code: private/mod.rs (lock_pair, Pair::move_over, withdraw, may_have_waiters), futex/private.rs (requeue, wake_op).
+ * The code: private/mod.rs (lock_pair, Pair::move_over, withdraw, may_have_waiters),
+ * futex/private.rs (requeue, wake_op).
  *
- * Two words, A and B, each in a bucket of its own, and two waiters, who wait while their word is 1. Two scenes:
+ * Two words, A and B, each in its own bucket, and two waiters, which wait while their word is 1.
+ * Two scenes:
  *
- *   requeue    They wait on A. A requeuer wakes one and moves the other to B, but only while B is 1 (as a condvar does with
- *              a mutex that is held). A releaser sets B to 0 and wakes who waits there. Somebody else moves
- *              waiters of B back to A, and wakes them there.
- *   WAKE_OP    They wait on B. A releaser sets B to 0 and wakes the waiters of both words, by wake_op, which has a way past
- *              both locks. Meanwhile somebody moves waiters of B to A, and does not wake them.
+ *   requeue  They wait on A. A requeuer wakes one and moves the other to B, but only while B is 1
+ *            (as a condvar does with a mutex that is held). A releaser sets B to 0 and wakes its
+ *            waiters. Another thread moves waiters of B back to A, and wakes them there.
+ *   WAKE_OP  They wait on B. A releaser sets B to 0 and wakes the waiters of both words, by
+ *            wake_op, which has a fast path that takes neither lock. Meanwhile another thread moves
+ *            waiters of B to A, and does not wake them.
  *
- * A waiter may have a deadline, which passes wherever it stands by then. Notices are one step here: wait_wake.pml has what they are
- * made of.
+ * A waiter may have a deadline, which passes wherever the waiter is queued by then. Notices are one
+ * step here; wait_wake.pml models them in detail.
  *
  * What is shown:
- *   no wake-up is lost         who stands on a word whose wakers have come is woken
- *   exact counts               as many return as woken as the wakers say
- *   the queue of one's key     a node is unlinked only under the lock of the bucket in which it stands
- *   no deadlock                two buckets are locked in one order
- *   nothing is left            at the end both buckets are empty and both counts 0
+ *   no wake-up is lost      a waiter on a word whose wakers have run is woken
+ *   exact counts            as many waiters return as woken as the wakers report
+ *   the queue of one's key  a node is unlinked only under the lock of the bucket that it is queued
+ *                           in
+ *   no deadlock             two buckets are always locked in the same order
+ *   nothing is left         at the end both buckets are empty and both counts are 0
  */
 #define W 2
 #define A 0
@@ -39,9 +44,9 @@ byte said_woken, were_woken, ended;
 inline lock(b)   { atomic { !locked[b] -> locked[b] = true } }
 inline unlock(b) { locked[b] = false }
 
-/* Locks both: counts a waiter in at the target first. */
+/* Locks both. Before that, counts a waiter at the target. */
 inline lock_pair(from, to) {
-#ifndef NOT_COUNTED_AT_THE_TARGET       /* MUTANT: only once it is there */
+#ifndef NOT_COUNTED_AT_THE_TARGET       /* MUTANT: counts it only after the move */
     count[to]++;
 #endif
 #ifdef LOCKS_IN_ITS_OWN_ORDER
@@ -58,7 +63,7 @@ inline unlock_pair(from, to) {
     unlock(from); unlock(to)
 }
 
-/* Moves all from one to the other. */
+/* Moves all waiters from one queue to the other. */
 inline move_over(from, to) {
     byte node, n;
     atomic {
@@ -70,7 +75,7 @@ inline move_over(from, to) {
     if
     :: n > 0 ->
        count[to] = count[to] + n;
-#ifndef MOVES_ARE_NOT_NOTED             /* MUTANT: a wake_op reads two counts, and the waiter is at neither */
+#ifndef MOVES_ARE_NOT_NOTED             /* MUTANT: a wake_op sees the waiter in neither count */
        moves[from]++;
 #endif
        count[from] = count[from] - n
@@ -79,7 +84,7 @@ inline move_over(from, to) {
     n = 0
 }
 
-/* Under the lock of b: takes the first of its queue, if there is one; W if there is not. */
+/* Under the lock of b: removes the first waiter of its queue; W if it is empty. */
 inline claim(b, node) {
     d_step {
         if
@@ -103,7 +108,7 @@ inline notify(node) {
 
 proctype waiter(byte me) {
     byte at;
-    bool has_deadline;                  /* or it waits for ever, if nobody wakes it */
+    bool has_deadline;                  /* or it waits forever, if no thread wakes it */
     if
     :: has_deadline = true
     :: has_deadline = false
@@ -118,38 +123,38 @@ proctype waiter(byte me) {
     unlock(START);
     if
     :: noticed[me] -> were_woken++; goto done
-    :: has_deadline                     /* it passes */
+    :: has_deadline                     /* the deadline passes */
     fi;
     do
     ::
 #ifdef OLD_KEY
-       at = START;                      /* MUTANT: where it began to wait */
+       at = START;                      /* MUTANT: where it started to wait */
 #else
        at = key[me];
 #endif
        lock(at);
        if
 #if !defined(NO_SECOND_LOOK_AT_THE_KEY) && !defined(OLD_KEY)
-       :: key[me] != at -> unlock(at)   /* moved while we waited for the lock; MUTANT */
+       :: key[me] != at -> unlock(at)   /* moved while we waited (MUTANT: not checked) */
 #endif
        :: else -> break
        fi
     od;
     if
     :: queued[me] ->
-       assert(queue[at]??[eval(me)]);   /* it stands where we hold the lock */
+       assert(queue[at]??[eval(me)]);   /* it is queued where we hold the lock */
        d_step { queue[at]??eval(me); queued[me] = false; count[at]-- }
        unlock(at)
     :: else ->
        unlock(at);
-       noticed[me];                     /* claimed: notice comes */
+       noticed[me];                     /* claimed: the notice will come */
        were_woken++
     fi;
 done:
     atomic { key[me] = A; at = 0; has_deadline = false; noticed[me] = false; ended++ }
 }
 
-/* Wakes one of A and moves the others to B while that is held; wakes all if it is free. */
+/* Wakes one waiter of A and moves the others to B while B is held; wakes all if B is free. */
 proctype requeuer() {
     byte first = W, second = W;
     word[A] = 0;
@@ -191,7 +196,8 @@ done:
     ended++
 }
 
-/* Whether anybody may wait on A or B: two counts, read one after the other, and no waiter moved meanwhile. */
+/* Whether A and B have no waiters: two counts, read one after the other, and no waiter moved in
+ * between. */
 inline look(nobody) {
     moved = moves[A];
     moved = moved + moves[B];
@@ -202,7 +208,7 @@ inline look(nobody) {
     d_step { nobody = nobody && (moved == 0); moved = 0 }
 }
 
-/* Lets go of B, and wakes. */
+/* Releases B, and wakes. */
 proctype releaser() {
     byte first = W, second = W, third = W, fourth = W;
 #ifdef WAKE_OP
@@ -214,7 +220,7 @@ proctype releaser() {
 #ifdef NO_SECOND_LOOK
        goto done;                       /* MUTANT */
 #endif
-       look(nobody);                    /* behind the change (and a fence), once more */
+       look(nobody);                    /* again, after the change (and a fence) */
        if
        :: nobody -> goto done
        :: else
@@ -255,7 +261,7 @@ init {
         run requeuer()
 #endif
     }
-    /* A waiter that nobody wakes ends the search here: "invalid end state". */
+    /* If no thread wakes a waiter, the search ends here with "invalid end state". */
     ended == W + 3;
     assert(count[A] == 0 && count[B] == 0 && empty(queue[A]) && empty(queue[B]) && !locked[A] && !locked[B]);
     assert(said_woken == were_woken)

@@ -1,20 +1,25 @@
 /* A wait and a wake: counting, check, queue, notice, sleep, and the deadline that ends a wait.
  *
- * The code: futex/private.rs (wait, wake), private/bucket.rs, private/node.rs, park/mod.rs, park/notice.rs.
+ * The code: futex/private.rs (wait, wake), private/bucket.rs, private/node.rs, park/mod.rs,
+ * park/notice.rs.
  *
- * Why: a wake-up that is lost shows once in 10^9. Here every interleaving of these steps is looked at.
+ * Why: a lost wake-up shows once in 10^9 runs. Here every interleaving of these steps is explored.
  *
- * W waiters take a token each; as many posters put one each and wake one waiter. A waiter may time out once, and then
- * begins anew: its node, which lies on the stack, is another one from there on. Parkers are taken from a pool for one
- * wait, so a late wake call may reach a stranger.
+ * W waiters take one token each; as many posters add one token each and wake one waiter. A waiter
+ * may time out once, and then starts over: its node, which lies on the stack, is a different one
+ * from then on. Parkers are taken from a pool for one wait, so a late wake call may reach an
+ * unrelated thread.
  *
- * Step for step as in the code, with sequentially consistent memory: fences.pml is about what the fences are for.
+ * Step for step as in the code, with sequentially consistent memory. The fences are modelled in
+ * fences.pml.
  *
  * What is shown:
- *   no wake-up is lost         nobody sleeps for ever: an end of the program other than the end of all is an error
- *   nodes                      a waker touches a node only from its claim to its notice, on a stack that is still there
- *   exact counts               what the wakes say they woke is what returned as woken
- *   nothing is left            at the end the bucket is empty, its count is 0 and all parkers are free
+ *   no wake-up is lost  no thread sleeps forever: an end state in which not all have ended is an
+ *                       error
+ *   nodes               a waker touches a node only from its claim to its notice, on a stack that
+ *                       still exists
+ *   exact counts        the wakes report as many woken waiters as return as woken
+ *   nothing is left     at the end the bucket is empty, its count is 0, and all parkers are free
  *
  * Mutants (scripts/models defines one at a time, and expects an error): see each #ifdef.
  */
@@ -25,11 +30,11 @@
 
 mtype = { AWAKE, ASLEEP, GIVEN }        /* a notice */
 
-byte tokens;                            /* the word that is waited on: while it is 0 */
+byte tokens;                            /* the word: threads wait while it is 0 */
 
 /* The bucket. */
 bool locked;
-byte count;                             /* waiters, counted before they come */
+byte count;                             /* waiters, counted before they lock the bucket */
 chan queue = [W] of { byte };
 
 /* The node of each waiter. */
@@ -65,7 +70,7 @@ inline futex_wait(p, until) {
     }
 }
 
-/* Sleeps until the notice is given; or, if it may time out, until then. */
+/* Sleeps until the notice is given or, if it may time out, until it does. */
 inline park(p, until) {
 #ifndef SEEN_TOO_LATE
     seen = calls;
@@ -80,12 +85,12 @@ inline park(p, until) {
     do
     ::
 #ifdef SEEN_TOO_LATE
-       seen = calls;                    /* MUTANT: the call between the announcement and this is not seen */
+       seen = calls;                    /* MUTANT: misses a call since the announcement */
 #endif
        futex_wait(p, until);
        if
 #ifdef BELIEVES_THE_KERNEL
-       :: true -> break                 /* MUTANT: woken, so it must have been for us */
+       :: true -> break                 /* MUTANT: takes any wake-up for its own */
 #endif
        :: notice[me] == GIVEN -> timed_out = false; break
        :: notice[me] != GIVEN && timed_out -> break
@@ -103,7 +108,7 @@ parked:
 proctype waiter(byte me) {
     byte p, seen;
     bool may_time_out, timed_out;
-    if                                  /* once; or it waits for ever, if nobody wakes it */
+    if                                  /* once; or it waits forever, if no thread wakes it */
     :: may_time_out = true
     :: may_time_out = false
     fi;
@@ -127,7 +132,7 @@ again:
         alive[me] = true; claimed[me] = false; notice[me] = AWAKE; parker[me] = p
     }
 #ifdef CHECKS_FIRST
-    if                                  /* MUTANT: the check outside of the bucket */
+    if                                  /* MUTANT: the check outside the bucket's lock */
     :: tokens > 0 -> goto left
     :: else
     fi;
@@ -153,14 +158,14 @@ again:
        if
        :: queue??[eval(me)] -> queue??eval(me); count--; unlock()
        :: else ->
-          /* Claimed: the waker has counted it, and gives notice in a moment. */
+          /* Claimed: the waker has counted it, and gives notice soon. */
           unlock();
 #ifndef DOES_NOT_WAIT_FOR_NOTICE
           park(p, false);
 #endif
           were_woken++
        fi
-#endif                                  /* MUTANTS: it returns while it is queued, or while it is claimed */
+#endif                                  /* MUTANTS: it returns while it is queued, or claimed */
     fi;
 left:
     atomic { alive[me] = false; notice[me] = 0; taken[p] = false; p = 0 }
@@ -169,14 +174,14 @@ done:
     ended++
 }
 
-/* The last touches of a node by its waker. */
+/* The last accesses to a node by its waker. */
 #define touch(node) assert(alive[node] && claimed[node] && notice[node] != GIVEN)
 
 proctype poster() {
     byte node, p;
     bool was_asleep;
     tokens++;
-    if                                  /* (fence,) anybody counted? */
+    if                                  /* (fence,) any waiter counted? */
     :: count == 0 -> goto done
     :: else
     fi;
@@ -188,20 +193,20 @@ proctype poster() {
     unlock();
     said_woken++;
     atomic { touch(node); p = parker[node] }
-    atomic {                            /* one swap; the last touch */
+    atomic {                            /* one swap; the last access */
         touch(node);
         was_asleep = (notice[node] == ASLEEP);
         notice[node] = GIVEN
     }
 #ifdef TOUCHES_AFTER_NOTICE
-    assert(alive[node] && claimed[node]);   /* MUTANT: the parker is read from the node now */
+    assert(alive[node] && claimed[node]);   /* MUTANT: reads the parker from the node only now */
 #endif
     if
     :: was_asleep ->
 #ifndef CALL_IS_NOT_COUNTED
-       calls++;                         /* MUTANT: who is about to sleep does not notice the call */
+       calls++;                         /* MUTANT: a thread about to sleep misses the call */
 #endif
-       sleeps[p] = false                /* FUTEX_WAKE, perhaps of a stranger by now */
+       sleeps[p] = false                /* FUTEX_WAKE, perhaps of an unrelated thread by now */
     :: else
     fi;
 done:
@@ -214,7 +219,8 @@ init {
         for (i : 0 .. W - 1) { run waiter(i) }
         for (i : 1 .. POSTS) { run poster() }
     }
-    /* A waiter that sleeps beside a token, or for ever, ends the search here: "invalid end state". */
+    /* If a waiter sleeps while there is a token, or forever, the search ends here with "invalid end
+     * state". */
     ended == W + POSTS;
     assert(tokens == 0 && count == 0 && len(queue) == 0 && !locked);
     assert(!taken[0] && !taken[1] && said_woken == were_woken)

@@ -1,23 +1,24 @@
-//! Finds the peers that are written in C and C++, and builds the shims of the C++ ones.
+//! Finds the peers that are written in C and C++, and builds the shims for the C++ ones.
 //!
-//! A peer is there if a program that uses it compiles *and links*. One that is not there is no error: the build goes
-//! on without it (`cfg(has_nsync)`, `cfg(has_cpp)`, `cfg(has_absl)`, `cfg(has_tbb)` say which there are), and the benchmark's
-//! report names it and the package that has it.
+//! A peer is present if a program that uses it compiles *and links*. A missing peer is not an
+//! error: the build continues without it (`cfg(has_nsync)`, `cfg(has_cpp)`, `cfg(has_absl)` and
+//! `cfg(has_tbb)` record which ones were found), and the benchmark's report names it and the
+//! package to install.
 //!
 //! | peer | its shim | its library |
 //! |---|---|---|
 //! | nsync | none: C | linked, as a static library if there is one |
 //! | the C++ library, absl | linked | linked, as static libraries |
-//! | oneTBB | a shared object, which the program carries inside | the shim's: loaded with it, if the benchmark runs |
+//! | oneTBB | a shared object embedded in the program | loaded with the shim, for a benchmark run |
 //!
-//! The command is also what starts programs on the drop-in: twenty shared libraries and C++'s would cost each of
-//! those starts 3 ms.
+//! The same command also starts programs on the drop-in, and linking twenty shared libraries plus
+//! the C++ library would add 3 ms to each start.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What shows that a peer is there: below a directory that compilers search for headers.
+/// Headers that show that a peer is installed, relative to a directory that compilers search.
 const HEADERS: [&str; 4] = [
     "nsync.h",
     "c++",
@@ -29,8 +30,8 @@ const ABSL_SHIM: &str = "src/locks/absl.cc";
 const ABSL_LIBRARY: &str = "libabsl_synchronization.a";
 const TBB_SHIM: &str = "src/locks/tbb.cc";
 
-/// What absl's `Mutex` needs, in an order in which a linker finds all of it: as `pkg-config --static --libs
-/// absl_synchronization` of Debian 12 has it.
+/// What absl's `Mutex` needs, in link order, as printed by `pkg-config --static --libs
+/// absl_synchronization` on Debian 12.
 const ABSL: &[&str] = &[
     "absl_synchronization",
     "absl_graphcycles_internal",
@@ -86,7 +87,7 @@ fn main() {
     }
     if absl || cpp {
         let libraries = if absl { ABSL } else { &[] };
-        // Who uses others comes first.
+        // A library comes before those that it depends on.
         link_cpp(&[libraries, &["stdc++"]].concat());
     }
     if tbb() {
@@ -94,7 +95,7 @@ fn main() {
     }
 }
 
-/// Where compilers look for headers that are not their own.
+/// The directories, besides their own, in which compilers look for headers.
 fn include_directories() -> impl Iterator<Item = PathBuf> {
     let path = env::var_os("CPATH").unwrap_or_default();
     let named: Vec<PathBuf> = env::split_paths(&path).collect();
@@ -104,25 +105,25 @@ fn include_directories() -> impl Iterator<Item = PathBuf> {
         .filter(|directory| directory.is_dir())
 }
 
-/// Has this script run again when this header appears, changes or goes away.
+/// Reruns this script when the header appears, changes or disappears.
 ///
-/// For cargo, a file that is missing has changed, at every build. So for a missing header, watch
-/// the innermost directory on the way to it that exists: a new entry changes the directory's own
-/// time. (The header's time proves nothing: a package manager sets it to the time at which the
+/// Cargo treats a missing file as changed on every build. So for a missing header, watch its
+/// innermost parent directory that exists: a new entry updates that directory's modification time.
+/// (The header's own time proves nothing: a package manager sets it to the time at which the
 /// package was built.)
 ///
-/// The price: cargo looks at everything below such a directory, and a script that runs again makes
-/// cargo compile the crate and its dependents again, whatever the script prints. So each package
-/// that puts any header there costs one such build.
+/// The price: cargo checks everything below such a directory, and rerunning the script makes cargo
+/// recompile the crate and its dependents, whatever the script prints. So each package that
+/// installs any header there costs one such build.
 fn watch(directory: &Path, header: &str) {
     let path = directory.join(header);
-    // The directory itself exists, so the search ends there.
+    // The include directory itself exists, so the search ends there at the latest.
     if let Some(path) = path.ancestors().find(|path| path.exists()) {
         println!("cargo::rerun-if-changed={}", path.display());
     }
 }
 
-/// For the table of costs: another compiler's code has other numbers of instructions.
+/// For the table of costs: a different compiler generates different instruction counts.
 fn compiler_version() -> String {
     let rustc = env::var("RUSTC").expect("cargo sets it for build scripts");
     let output = Command::new(rustc).arg("--version").output();
@@ -135,8 +136,8 @@ fn compiler_version() -> String {
     )
 }
 
-/// The peers' versions, for the report: `name=version;name=version`. One that nobody can tell is
-/// left out.
+/// The peers' versions for the report, as `name=version;name=version`. A version that cannot be
+/// determined is omitted.
 fn versions() -> String {
     let mut all: Vec<(&str, String)> = vec![("std", compiler_version())];
     for name in ["parking_lot", "parking_lot_core"] {
@@ -163,7 +164,7 @@ fn versions() -> String {
     texts.join(";")
 }
 
-/// As the lock file has it.
+/// The version recorded in the lock file.
 fn locked_version(package: &str) -> Option<String> {
     let text = std::fs::read_to_string("../../Cargo.lock").ok()?;
     let start = text.find(&format!("name = \"{package}\"\n"))?;
@@ -171,7 +172,7 @@ fn locked_version(package: &str) -> Option<String> {
     Some(version.trim_matches('"').to_owned())
 }
 
-/// As the package manager has it.
+/// The version recorded by the package manager.
 fn debian_version(package: &str) -> Option<String> {
     let output = Command::new("dpkg-query")
         .args(["-W", "-f", "${Version}", package])
@@ -181,7 +182,7 @@ fn debian_version(package: &str) -> Option<String> {
     (output.status.success() && !version.is_empty()).then_some(version)
 }
 
-/// Debian has it as a shared library only; a static one, where there is one, is taken.
+/// Debian ships nsync only as a shared library; a static one is used if present.
 fn nsync() -> bool {
     let program =
         "#include <nsync.h>\nint main(void) { nsync_mu mu = NSYNC_MU_INIT; nsync_mu_lock(&mu); }\n";
@@ -189,7 +190,7 @@ fn nsync() -> bool {
     if std::fs::write(&source, program).is_err() || !links(&c(), &[&source], &["-lnsync"]) {
         return false;
     }
-    // No warning if it is the shared one: that is what there is, and it stands on nothing but the C library.
+    // No warning if it is shared: Debian has nothing else, and it depends only on the C library.
     match directory_of("libnsync.a") {
         Some(directory) => link_statically("nsync", &directory),
         None => println!("cargo::rustc-link-lib=dylib=nsync"),
@@ -197,19 +198,20 @@ fn nsync() -> bool {
     true
 }
 
-/// The C++ library itself; C++20, for the atomics' waiting.
+/// The C++ library itself, compiled as C++20 for the atomics' wait functions.
 fn cpp() -> bool {
     let program = "extern \"C\" void waitword_cpp_atomic_new(void *);\nint main() { int mutex; waitword_cpp_atomic_new(&mutex); }\n";
     shim("cpp", &cpp_as("c++20"), CPP_SHIM, program, &[])
 }
 
-/// Debian has it both ways.
+/// Debian ships absl both ways.
 fn absl() -> bool {
     let program = "extern \"C\" void waitword_absl_mu_lock(void *);\nint main() { long mu = 0; waitword_absl_mu_lock(&mu); }\n";
     shim("absl", &cpp_as("c++17"), ABSL_SHIM, program, ABSL)
 }
 
-/// Compiles the shim of a peer into a static library, which is linked, if `program` links with it and the peer's libraries.
+/// Compiles a peer's shim into a static library and links it, provided that `program` links with
+/// the shim and the peer's libraries.
 fn shim(peer: &str, compiler: &cc::Build, shim: &str, program: &str, libraries: &[&str]) -> bool {
     let main = out(&format!("{peer}.cc"));
     let libraries: Vec<String> = libraries.iter().map(|name| format!("-l{name}")).collect();
@@ -223,8 +225,8 @@ fn shim(peer: &str, compiler: &cc::Build, shim: &str, program: &str, libraries: 
             .is_ok()
 }
 
-/// Debian has it as a shared library only. Not linked to the program: a shared object that needs it is made, which
-/// `locks/tbb/library.rs` loads.
+/// Debian ships oneTBB only as a shared library. It is not linked into the program: the shim
+/// becomes a shared object that depends on it, which `locks/tbb/library.rs` loads.
 fn tbb() -> bool {
     let Ok(tool) = cpp_as("c++17").try_get_compiler() else {
         return false;
@@ -236,7 +238,7 @@ fn tbb() -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
 
-/// Static libraries, if all are there.
+/// Links static libraries if all are present, and shared ones otherwise.
 fn link_cpp(libraries: &[&str]) {
     let directories: Vec<Option<PathBuf>> = libraries
         .iter()
@@ -251,11 +253,11 @@ fn link_cpp(libraries: &[&str]) {
         for (name, directory) in libraries.iter().zip(directories.iter().flatten()) {
             link_statically(name, directory);
         }
-        // What libstdc++ stands on.
+        // libstdc++ depends on libm.
         println!("cargo::rustc-link-lib=dylib=m");
     } else {
         println!(
-            "cargo::warning=no static library of {}: C++ is linked dynamically, which makes `waitword run` slower to start",
+            "cargo::warning=no static library for {}: C++ is linked dynamically, and `waitword run` starts more slowly",
             missing.join(", ")
         );
         for name in libraries {
@@ -264,19 +266,19 @@ fn link_cpp(libraries: &[&str]) {
     }
 }
 
-/// Where the compiler finds this file; `None` if it does not.
+/// The directory in which the compiler finds this file, or `None`.
 fn directory_of(library: &str) -> Option<PathBuf> {
     let tool = cpp_as("c++17").try_get_compiler().ok()?;
     let argument = format!("-print-file-name={library}");
     let output = tool.to_command().arg(argument).output().ok()?;
     let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
-    // The bare name is its way to say that there is none.
+    // The compiler prints the bare name if it finds no such file.
     let path = (path.is_absolute() && path.exists()).then_some(path)?;
     Some(path.canonicalize().ok()?.parent()?.to_owned())
 }
 
-/// Whether a static library was built with its assertions: it then calls what reports one that
-/// fails. One that cannot be read may have been.
+/// Whether a static library was built with assertions: if so, it references the function that
+/// reports a failed one. A library that cannot be read counts as built with them.
 fn has_assertions(library: &str) -> bool {
     const REPORTS: &[u8] = b"__assert_fail";
     let bytes = directory_of(library)
@@ -285,7 +287,7 @@ fn has_assertions(library: &str) -> bool {
     bytes.windows(REPORTS.len()).any(|part| part == REPORTS)
 }
 
-/// Not bundled into the crate: the program that is linked in the end takes of it what it needs.
+/// Not bundled into the crate: the final program takes what it needs from the library.
 fn link_statically(name: &str, directory: &Path) {
     println!("cargo::rustc-link-search=native={}", directory.display());
     println!("cargo::rustc-link-lib=static:-bundle={name}");
@@ -301,7 +303,8 @@ fn c() -> cc::Build {
     build
 }
 
-/// Optimized whatever the profile is: much of these peers is in their headers, and their libraries are built so.
+/// Optimized whatever the profile: much of these peers' code is in headers, and their libraries are
+/// optimized too.
 fn cpp_as(standard: &str) -> cc::Build {
     let mut build = c();
     build.cpp(true).cpp_link_stdlib(None).std(standard);
@@ -309,7 +312,8 @@ fn cpp_as(standard: &str) -> cc::Build {
     build
 }
 
-/// Whether these files make a program with these libraries. Says nothing: that a peer is missing is for the report.
+/// Whether these files and libraries make a program. Prints nothing: reporting a missing peer is
+/// the report's job.
 fn links(compiler: &cc::Build, sources: &[&Path], libraries: &[&str]) -> bool {
     let Ok(tool) = compiler.try_get_compiler() else {
         return false;

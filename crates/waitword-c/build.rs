@@ -1,4 +1,4 @@
-//! What the shared library says of itself to the linker.
+//! Linker arguments for the shared library: its soname, and that it stays loaded.
 
 use std::env;
 
@@ -6,7 +6,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let major = env::var("CARGO_PKG_VERSION_MAJOR").expect("cargo sets it for build scripts");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libwaitword.so.{major}");
-    // Threads may be asleep inside the library, and a waiter's memory outlives its last call:
-    // `dlclose` must not take the code away.
+    // Threads may be asleep inside the library, and a waiter's memory outlives its last call, so
+    // `dlclose` must not unload the code.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
 }

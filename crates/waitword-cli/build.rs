@@ -1,5 +1,5 @@
-//! Builds the pthread drop-in, which the command carries inside itself: so `cargo run -- run PROGRAM` needs nothing else.
-//! (A cargo package cannot depend on the shared library of another one.)
+//! Builds the pthread drop-in and embeds it in the command, so that `cargo run -- run PROGRAM` needs
+//! nothing else. (A cargo package cannot depend on the shared library of another package.)
 
 use std::env;
 use std::fs;
@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What is compiled into it.
+/// The sources of the drop-in.
 const SOURCES: [&str; 5] = [
     "../waitword",
     "../waitword-abi",
@@ -30,7 +30,8 @@ fn main() {
         .arg("--target-dir")
         .arg(&target_directory)
         .current_dir(variable("CARGO_MANIFEST_DIR"));
-    // What the outer build is told is not for this one: lints and models have flags and compilers of their own.
+    // Settings of the outer build do not apply to this one: lints and models have their own flags
+    // and compilers.
     for (name, _) in env::vars_os() {
         let name = name.to_string_lossy();
         let is_about_rustc = name.contains("RUSTFLAGS") || name.contains("RUSTC_W");
@@ -44,7 +45,7 @@ fn main() {
         .join(target)
         .join("drop-in/libwaitword_pthread.so");
     println!("cargo::rustc-env=WAITWORD_DROP_IN={}", library.display());
-    // The file's name, wherever it will lie, tells its contents apart from those of any other version.
+    // The file's name identifies its contents, so that versions do not collide.
     let mut hasher = DefaultHasher::new();
     fs::read(&library)
         .expect("it was just built")

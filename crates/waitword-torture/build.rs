@@ -1,10 +1,10 @@
-//! Tells the program which source it was built from: the record of a run says what was tortured, and not what the source has become
-//! since.
+//! Tells the program which source it was built from. The record of a run thus names the source that
+//! was tortured, not the source as it is now.
 
 use std::path::Path;
 use std::process::Command;
 
-/// What a run tortures, or is tortured with.
+/// The sources that a run tortures, or that it is built from.
 const SOURCES: [&str; 4] = [
     "src",
     "../waitword/src",
@@ -17,7 +17,7 @@ fn main() {
     for source in SOURCES {
         println!("cargo::rerun-if-changed={source}");
     }
-    // It grows with every commit, merge and checkout.
+    // The log grows with every commit, merge and checkout.
     if let Some(log) =
         git(&["rev-parse", "--git-path", "logs/HEAD"]).filter(|log| Path::new(log).exists())
     {
@@ -29,14 +29,15 @@ fn main() {
     );
 }
 
-/// With a `+` if the source was changed since. `None`: it is in no repository.
+/// The commit, with a `+` if the source was changed since. `None`: the source is not in a
+/// repository.
 fn commit() -> Option<String> {
     let commit = git(&["rev-parse", "--short", "HEAD"])?;
     let same = git(&[&["diff", "--quiet", "HEAD", "--"], &SOURCES[..]].concat()).is_some();
     Some(if same { commit } else { commit + "+" })
 }
 
-/// What git says, if it has nothing to complain about.
+/// The output of git, if the command succeeded.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

@@ -1,8 +1,9 @@
-//! What the C functions of the C ABI and of the pthread drop-in share: pthread's way to answer,
-//! clocks, times, a once that any end of its routine ends ([`once`]).
+//! Code shared by the C functions of the C ABI and of the pthread drop-in: pthreads' way of
+//! returning errors, clocks, times, and a once whose routine may be left in any way ([`once`]).
 //!
-//! A lock's function returns 0 or an error number and leaves `errno` alone. Each is one expression: [`answer`] around
-//! a closure in which `?` ends it with the number of whatever went wrong, whichever error type it came in.
+//! A lock function returns 0 or an error number and leaves `errno` alone. Each one is a single
+//! expression: [`answer`] around a closure in which `?` returns the number of the error, whatever
+//! its type.
 
 pub mod once;
 
@@ -21,7 +22,7 @@ pub const INVALID: Number = Number(libc::EINVAL);
 macro_rules! numbers_of {
     ($($error:ty),*) => {$(
         impl From<$error> for Number {
-            // Out of the way of the calls that succeed.
+            // Keeps the error path out of successful calls.
             #[cold]
             #[inline(never)]
             fn from(error: $error) -> Self {
@@ -33,7 +34,7 @@ macro_rules! numbers_of {
 
 numbers_of!(CountError, Error, LockError, RobustError, RwLockError);
 
-/// 0, or the error's number. Inlined, so that what looks like a closure is the function's own code.
+/// 0, or the error's number. Inlined, so that the closure becomes the function's own code.
 #[inline(always)]
 pub fn answer(call: impl FnOnce() -> Result<(), Number>) -> c_int {
     match call() {
@@ -42,10 +43,10 @@ pub fn answer(call: impl FnOnce() -> Result<(), Number>) -> c_int {
     }
 }
 
-/// The clock that C's number means.
+/// The clock with this C number.
 ///
 /// # Errors
-/// `EINVAL`: not a clock to wait by.
+/// `EINVAL`: not a clock that can be waited on.
 #[inline]
 pub fn clock(clock: c_int) -> Result<Clock, Number> {
     match clock {
@@ -55,19 +56,19 @@ pub fn clock(clock: c_int) -> Result<Clock, Number> {
     }
 }
 
-/// The time that C's pointer leads to. One before the clock's zero has passed (so glibc, too).
+/// The time behind a C pointer. A time before the clock's zero has passed (as in glibc).
 ///
 /// # Errors
-/// `EINVAL`: NULL, or nanoseconds that are not below 10^9.
+/// `EINVAL`: NULL, or nanoseconds outside 0 to 10^9 - 1.
 ///
 /// # Safety
-/// NULL, or a time.
+/// The pointer is NULL or points to a time.
 pub unsafe fn deadline(clock: Clock, time: *const timespec) -> Result<Deadline, Number> {
     if time.is_null() {
         return Err(INVALID);
     }
-    // SAFETY: not NULL, so a time, by this function's contract. It may be misaligned, and is read
-    // so.
+    // SAFETY: not NULL, so by this function's contract a time. It may be misaligned, hence the
+    // unaligned read.
     let time = unsafe { time.read_unaligned() };
     let nanoseconds = u32::try_from(time.tv_nsec).map_err(|_| INVALID)?;
     if nanoseconds >= 1_000_000_000 {

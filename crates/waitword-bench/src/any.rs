@@ -1,27 +1,31 @@
-//! `any`: loads that nobody has chosen.
+//! `any`: randomly drawn loads, which were not picked to suit any lock.
 //!
-//! **Work.** A generator draws *cells* from a seed: how many threads, how long their sections and the gaps between them are and how
-//! they scatter, what holders do, what else runs on the machine. All contenders do each cell's work, each in a process of its
-//! own, in rounds whose order is drawn anew. Work is computation, and each thread counts its own operations.
+//! **Work.** A generator draws *cells* from a seed: the number of threads, the length and the
+//! distribution of the sections and of the gaps between them, what holders do, and what else runs
+//! on the machine. Every contender does the work of every cell, each in its own process, in rounds
+//! whose order is drawn again each time. Work is computation, and each thread counts its own
+//! operations.
 //!
-//! **Figures.** Of each cell: throughput, CPU for an operation, waits, spread between threads, switches. Of all cells of a family:
-//! the geometric mean of our ratio to each peer, and to the *best* peer of each cell; the tenth percentile; the worst.
+//! **Figures.** For each cell: throughput, CPU per operation, waits, spread between threads,
+//! context switches. For all cells of a family: the geometric mean, the tenth percentile and the
+//! worst of our ratios to each peer, and to the *best* peer of each cell.
 //!
-//! Seeds below 1000 are for tuning. What is published comes from greater ones that nobody has looked at before.
+//! Seeds below 1000 are for tuning. Published figures come from larger seeds that had not been run
+//! before.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
-//! | [`cell`], [`durations`] | what a cell is |
+//! | [`cell`], [`durations`] | definition of a cell |
 //! | [`draw`] | the generator |
 //! | `work`, `interlude` | what the threads do |
-//! | `crowd` | the threads, and their accounts |
+//! | `crowd` | the threads and their accounts |
 //! | `families` | the work of each family, generic over the lock |
-//! | [`contender`] | who is measured |
-//! | [`child`] | one measurement, in a process of its own |
+//! | [`contender`] | the locks under test |
+//! | [`child`] | one measurement, in its own process |
 //! | `surroundings`, [`quota`] | busy processes, one CPU; half of a CPU |
-//! | [`rounds`] | all contenders, again and again |
+//! | [`rounds`] | all contenders, round after round |
 //! | [`summary`] | ratios over many cells |
-//! | [`replay`], [`timeline`] | one cell, run long: who held, and who waited |
+//! | [`replay`], [`timeline`] | one long run of a cell: which thread held and which waited |
 
 pub mod cell;
 pub mod child;
@@ -50,77 +54,77 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What is measured.
+/// What to measure.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Loads of these kinds.
+    /// Load families.
     pub families: Vec<Family>,
-    /// Each of them beside each of these.
+    /// Surroundings; each family runs in each of them.
     pub beside: Vec<Beside>,
-    /// Drawn from these seeds.
+    /// Seeds to draw from.
     pub seeds: Vec<u64>,
-    /// So many of each seed, in each family and beside each.
+    /// Cells per seed, family and surroundings.
     pub cells: u32,
-    /// By these.
+    /// Contenders to measure.
     pub contenders: Vec<Contender>,
-    /// How.
+    /// Rounds, length of a window, and the drop-in.
     pub method: Method,
 }
 
 /// What was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AnyReport {
-    /// Of this form.
+    /// Version of the JSON schema.
     pub schema: u32,
-    /// The version of waitword.
+    /// Version of waitword.
     pub version: String,
-    /// Seconds since 1970.
+    /// Start time, in seconds since 1970.
     pub started: u64,
-    /// By which command it was made, of which source, with which peers.
+    /// The command, the source and the peers that produced this report.
     pub origin: Origin,
-    /// What the order of the contenders was drawn from.
+    /// Seed for the order of the contenders.
     pub order_seed: u64,
     /// The machine.
     pub machine: Machine,
-    /// Times each contender was measured in a cell.
+    /// How often each contender was measured in a cell.
     pub rounds: usize,
-    /// How long.
+    /// Length of one measurement, in milliseconds.
     pub milliseconds: u64,
-    /// Cell after cell.
+    /// One report per cell.
     pub cells: Vec<CellReport>,
-    /// Those that were not measured: others used the machine all the while.
+    /// Cells that were not measured because other processes used the machine all the time.
     pub disturbed: Vec<String>,
 }
 
-/// The version of the JSON's form.
+/// Version of the JSON schema.
 pub const SCHEMA: u32 = 2;
 
 impl AnyReport {
-    /// The one in this JSON.
+    /// Reads a report from JSON.
     ///
     /// # Errors
-    /// A text for the user: it is none, or one of another form.
+    /// A text for the user: the JSON is not such a report, or has another schema version.
     pub fn of(any: serde_json::Value) -> Result<Self, String> {
         match any.get("schema").and_then(serde_json::Value::as_u64) {
             Some(schema) if schema == u64::from(SCHEMA) => {}
             other => {
                 return Err(format!(
-                    "form {other:?} of random loads; this waitword reads {SCHEMA}"
+                    "random loads of schema {other:?}; this waitword reads schema {SCHEMA}"
                 ));
             }
         }
         serde_json::from_value(any).map_err(|error| error.to_string())
     }
 
-    /// The seeds of its cells, ascending.
+    /// The seeds of the cells, in ascending order.
     pub fn seeds(&self) -> Vec<u64> {
         let seeds = self.cells.iter().map(|report| report.cell.id.seed);
         let seeds: BTreeSet<u64> = seeds.collect();
         seeds.into_iter().collect()
     }
 
-    /// How many loads it lacks: each family has as many loads in each of the surroundings, unless the run
-    /// ended early or other load kept some from being measured.
+    /// How many cells are missing. Each family has equally many cells in each of the surroundings,
+    /// unless the run ended early or other processes prevented some measurements.
     pub fn missing(&self) -> usize {
         let mut counts = BTreeMap::new();
         for CellReport { cell, .. } in &self.cells {
@@ -132,7 +136,7 @@ impl AnyReport {
         families.len() * surroundings.len() * most - self.cells.len()
     }
 
-    /// What this contender is called in tables: with a star, if it was not as its users have it.
+    /// The contender's name in tables, with a star if it was not built the way its users get it.
     pub fn shown(&self, who: Contender) -> String {
         match self.remark(who) {
             Some(_) => format!("{who}*"),
@@ -140,20 +144,20 @@ impl AnyReport {
         }
     }
 
-    /// What of the peers was not as their users have them.
+    /// Remarks on peers that were not built the way their users get them.
     pub fn remarks(&self) -> Vec<String> {
         let remark = |who: Contender| Some(format!("{who}*: {}", self.remark(who)?));
         self.peers().into_iter().filter_map(remark).collect()
     }
 
     fn remark(&self, who: Contender) -> Option<&str> {
-        // `absl, Debian's` is absl; C++'s is not glibc's, though it stands on that.
+        // `absl, Debian's` is absl. C++'s mutex is not glibc's, though it is built on it.
         let first = |name: &str| name.split(", ").next() == Some(who.name());
         let is_it = |peer: &&Peer| first(&peer.name) && peer.remark.is_some();
         self.origin.peers.iter().find(is_it)?.remark.as_deref()
     }
 
-    /// The peers that were measured in any cell.
+    /// The peers that were measured in at least one cell.
     pub fn peers(&self) -> Vec<Contender> {
         let measured = |who: &Contender| {
             let mut all = self.cells.iter().flat_map(|cell| &cell.contenders);
@@ -164,10 +168,11 @@ impl AnyReport {
     }
 }
 
-/// Measures all that is planned; `done` is told each cell that is.
+/// Measures everything in the plan. `done` is called after each cell.
 ///
 /// # Errors
-/// With the report so far, if a contender did wrong or the user stops.
+/// Returns the report so far with the failure if a contender misbehaved or the user stopped the
+/// run.
 pub fn measure(
     plan: &Plan,
     context: &Context,

@@ -1,9 +1,9 @@
-//! What must be reached, and whether it was.
+//! The goals, and whether they were reached.
 //!
-//! A bar takes in one or more cells of the report (a case's variant, in one metric), all of which must be met.
-//! The one furthest from it is shown first. Nothing is averaged away, and a bar of which nothing was
-//! measured says so. A bar is *met* only if the whole interval of each cell is within the limit,
-//! and *not met* only if that of a cell lies beyond it.
+//! A bar covers one or more cells of the report (a variant of a case, in one metric), and all of
+//! them must meet its limit. The worst cell is shown first. Nothing is averaged away, and a bar
+//! without any measurement is reported as such. A bar is *met* only if the whole interval of every
+//! cell is within the limit, and *not met* only if the whole interval of some cell is beyond it.
 
 mod list;
 
@@ -15,19 +15,19 @@ use core::cmp::Ordering;
 use list::{BARS, Bar, Figure};
 use serde::{Deserialize, Serialize};
 
-/// How a bar stands.
+/// Result of a bar or of one of its cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// Every cell is within the limit.
     #[serde(rename = "met")]
     Met,
-    /// At least one is beyond it.
+    /// At least one cell is beyond the limit.
     #[serde(rename = "not met")]
     NotMet,
-    /// None is beyond it for sure, and not all are within it for sure.
+    /// No cell is certainly beyond the limit, but not all are certainly within it.
     #[serde(rename = "undecided")]
     Undecided,
-    /// There are too few rounds to say.
+    /// There were too few rounds to decide.
     #[serde(rename = "too few rounds")]
     TooFewRounds,
     /// There is no figure to judge by.
@@ -36,7 +36,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Each of them.
+    /// All verdicts.
     pub const ALL: [Self; 5] = [
         Self::Met,
         Self::NotMet,
@@ -45,7 +45,7 @@ impl Verdict {
         Self::NotMeasured,
     ];
 
-    /// As reports call it.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Met => "met",
@@ -60,32 +60,34 @@ impl Verdict {
 /// One cell of a bar.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellReport {
-    /// Which one.
+    /// Name of the cell.
     pub label: String,
     /// The ratio, or the value, over the rounds.
     pub figure: Summary,
-    /// Where the median lies; `None` of too few rounds, and of what must hold in every round.
+    /// Interval of the median. `None` if there were too few rounds, or if every round must meet the
+    /// limit.
     pub interval: Option<Interval>,
-    /// Whether that, or what must hold in every round the greatest, is within the limit.
+    /// Whether the interval is within the limit. If every round must meet the limit, the greatest
+    /// value decides.
     pub verdict: Verdict,
 }
 
 /// One bar, judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BarReport {
-    /// What must be reached.
+    /// Name of the bar.
     pub what: String,
-    /// At most this, or at least.
+    /// The upper or lower limit.
     pub limit: f64,
-    /// Whether it is a least.
+    /// Whether it is a lower limit.
     pub at_least: bool,
-    /// Whether it was.
+    /// Whether the bar was met.
     pub verdict: Verdict,
-    /// By which figures, the worst first.
+    /// The cells, worst first.
     pub cells: Vec<CellReport>,
 }
 
-/// How many bars stand how: `3 met, 1 undecided`.
+/// Counts the bars by verdict, as in `3 met, 1 undecided`.
 pub fn counted(bars: &[BarReport]) -> String {
     let count = |verdict: Verdict| {
         let count = bars.iter().filter(|bar| bar.verdict == verdict).count();
@@ -95,7 +97,7 @@ pub fn counted(bars: &[BarReport]) -> String {
     counts.join(", ")
 }
 
-/// Holds these figures against all bars. Bars of workloads that are not among them are left out.
+/// Judges these workloads by all bars. Bars of other workloads are left out.
 pub fn judge(workloads: &[WorkloadReport]) -> Vec<BarReport> {
     let reported = |bar: &&Bar| workloads.iter().any(|report| report.name == bar.workload);
     BARS.iter()
@@ -232,7 +234,7 @@ impl Bar {
     }
 }
 
-/// Of something that is at worst this and at best that, and may be at most the limit.
+/// The verdict on a quantity between `best` and `worst` that may be at most `limit`.
 fn within(worst: f64, best: f64, limit: f64) -> Verdict {
     if worst <= limit {
         Verdict::Met
@@ -243,7 +245,7 @@ fn within(worst: f64, best: f64, limit: f64) -> Verdict {
     }
 }
 
-/// Everybody else's lock of today, also those that do more.
+/// Any lock of other projects that is in use today, including those that do more than ours.
 fn is_any_peer(name: &str) -> bool {
     is_peer(name) || name.ends_with("PI") && !is_ours(name)
 }
@@ -271,13 +273,14 @@ fn metric_of<'a>(variant: &'a VariantReport, name: &str) -> Option<&'a MetricRep
     variant.metrics.iter().find(|metric| metric.name == name)
 }
 
-/// Each round's value to the other's, of as many rounds as both have.
+/// The values of one metric divided by those of the other, for the rounds that both have.
 fn same_rounds(metric: &MetricReport, other: &MetricReport) -> Vec<f64> {
     let both = metric.values.len().min(other.values.len());
     ratios(&metric.values[..both], &other.values[..both])
 }
 
-/// Of each round's value to the least or the most that one of these variants has in that round.
+/// Each round's value divided by the extreme value that one of the `wanted` variants has in that
+/// round.
 fn to_extreme(
     case: &CaseReport,
     metric: &MetricReport,

@@ -1,52 +1,52 @@
-//! What has changed since an older run: `waitword bench --compare OLD.json`.
+//! Changes since an older run: `waitword bench --compare OLD.json`.
 //!
-//! Two runs are never of the same moment, and a machine is not as fast today as it was yesterday. So what is compared is not how
-//! long something took but *how long by the baseline*, which was measured in the same rounds: a machine that has become
-//! slower has made both slower. Of the baselines themselves the figures are compared as they are, and that is said: a change there is
-//! one of the machine, the kernel or the C library.
+//! Two runs are made at different times, and a machine is not equally fast every day. So the
+//! comparison uses not the time itself but *the ratio to the baseline*, which was measured in the
+//! same rounds: a slower machine slows both down. The baselines' own figures are compared directly,
+//! and the output says so: a change there is a change of the machine, the kernel or the C library.
 //!
-//! A change is told if the interval of the quotient new / old ([`interval_of_quotient`], 99 %) does
-//! not have 1 in it, and does not lie within 5 % of it. Of a thousand
-//! figures that have not changed, some are told all the same; so a change is believed if the next run has it, too.
+//! A change is reported if the interval of the quotient new / old ([`interval_of_quotient`], 99 %)
+//! does not include 1 and does not lie within 5 % of it. Of a thousand unchanged figures, expect
+//! some false positives; so believe a change only if the next run shows it, too.
 
 use crate::harness::Better;
 use crate::report::{CaseReport, MetricReport, Report, VariantReport};
 use crate::stats::{Interval, Verdict, interval_of_quotient, median, ratios};
 use std::collections::BTreeMap;
 
-/// How one figure stands to that of the older run.
+/// One figure, compared with the older run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// Of which workload.
+    /// Workload.
     pub workload: String,
-    /// Of which case.
+    /// Case.
     pub case: String,
-    /// Whose figure.
+    /// Variant.
     pub variant: String,
-    /// Which figure; empty if the case has but one.
+    /// Metric; empty if the case has only one.
     pub metric: String,
-    /// What both figures are ratios to; `None`: they are as measured.
+    /// The variant that both figures are ratios to; `None` if they are absolute.
     pub baseline: Option<String>,
-    /// The older one: a median.
+    /// Median of the older run.
     pub old: f64,
-    /// The newer one.
+    /// Median of the newer run.
     pub new: f64,
-    /// Of new / old; `None`: too few rounds in one of the runs.
+    /// Interval of new / old; `None` if one of the runs has too few rounds.
     pub interval: Option<Interval>,
-    /// Which way is the better one.
+    /// Which direction is better.
     pub better: Better,
 }
 
-/// Which way a figure has gone.
+/// The direction of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// For the better.
+    /// Better.
     Better,
-    /// For the worse.
+    /// Worse.
     Worse,
-    /// Nowhere: by less than 5 %.
+    /// Changed by less than 5 %.
     Same,
-    /// That cannot be told.
+    /// No conclusion is possible.
     Undecided,
 }
 
@@ -56,7 +56,8 @@ impl Change {
         self.new / self.old
     }
 
-    /// Which way it has gone. A figure of which neither way is better has not gone anywhere.
+    /// The direction of the change. A figure of which neither direction is better counts as the
+    /// same.
     pub fn direction(&self) -> Direction {
         let verdict = self.interval.map(Interval::verdict);
         match (verdict, self.better) {
@@ -75,15 +76,15 @@ impl Change {
 /// Two runs, figure by figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// Figures that both have, those that have changed most first.
+    /// Figures that both runs have, the largest changes first.
     pub changes: Vec<Change>,
-    /// Figures that only one of them has.
+    /// Number of figures that only one run has.
     pub alone: usize,
-    /// In what the machines differ: which line of the header, then and now.
+    /// Differences between the machines: the line of the header, its old and its new value.
     pub machine: Vec<(&'static str, String, String)>,
 }
 
-/// Sets a run beside an older one.
+/// Compares a run with an older one.
 pub fn compare(old: &Report, new: &Report) -> Comparison {
     let (was, is) = (figures(old), figures(new));
     let alone = was.keys().filter(|key| !is.contains_key(*key)).count()
@@ -98,7 +99,7 @@ pub fn compare(old: &Report, new: &Report) -> Comparison {
     changes.sort_by(|one, other| size(other).total_cmp(&size(one)));
     let mut machine = Vec::new();
     for ((what, then), (_, now)) in old.machine.lines().into_iter().zip(new.machine.lines()) {
-        // How fast it runs is measured anew each time, and a table of the kernel grows as it is used.
+        // Speeds are measured again each time, and the kernel's table grows as it is used.
         let moves = [
             "pause instruction",
             "time-stamp counter",
@@ -129,7 +130,7 @@ struct Rounds {
     better: Better,
 }
 
-/// All figures of a run: as ratios where there is something to compare with.
+/// All figures of a run, as ratios if there is a baseline.
 fn figures(report: &Report) -> BTreeMap<Key<'_>, Rounds> {
     let mut figures = BTreeMap::new();
     for workload in &report.workloads {
@@ -171,7 +172,7 @@ fn relative(
 }
 
 impl Key<'_> {
-    /// `None` if there is nothing to divide by or to divide.
+    /// `None` if the quotient is undefined.
     fn change(&self, old: &Rounds, new: &Rounds) -> Option<Change> {
         if old.values.is_empty() || new.values.is_empty() {
             return None;

@@ -1,48 +1,60 @@
-//! What each operation costs, in numbers that noise cannot touch: instructions, atomic operations, system calls, context
-//! switches, cache lines written. Counted, not timed.
+//! What each operation costs, in numbers that noise cannot affect: instructions, atomic operations,
+//! system calls, context switches, cache lines written. They are counted, not timed.
 //!
-//! A time is never the same twice, and two cores hide contention. But what a lock costs on 64 cores follows from what it
-//! does: each atomic operation takes its line away from all other CPUs, each fence drains the store buffer, each system
-//! call costs a hundred times that. So an operation is single-stepped, and its instructions are read:
+//! A time is never the same twice, and two cores hide contention. But the cost of a lock on 64
+//! cores follows from what it does: each atomic operation takes its cache line away from all other
+//! CPUs, each fence drains the store buffer, each system call costs a hundred times as much. So an
+//! operation is single-stepped, and its instructions are decoded:
 //!
 //! ```text
 //!   this process (tracer)                    forked child (subject)
 //!   ─────────────────────                    ──────────────────────
-//!   fork                                     prepare: threads that sleep on the lock, and the like
-//!   wait                                     "trace me"; int3
-//!   read the instruction, count it           the operation, an instruction at a time
-//!   step; and so on until the second int3
+//!   fork                                     prepare: put threads to sleep on the lock, etc.
+//!   wait                                     PTRACE_TRACEME; int3
+//!   decode the instruction, count it         the operation, one instruction at a time
+//!   step; repeat until the second int3
 //!   kill                                     int3
 //! ```
 //!
-//! | column | counts, of the thread that does the operation |
+//! | column | counts, for the thread that does the operation |
 //! |--------|--------|
-//! | instructions | all that it executes outside the kernel and its vDSO; one that repeats itself (`rep`) once |
-//! | atomic | instructions with a LOCK prefix, `xchg` with memory (locked by itself), `mfence` |
+//! | instructions | executed outside the kernel and its vDSO; a repeated one (`rep`) counts once |
+//! | atomic | instructions with a LOCK prefix, `xchg` with memory (implicitly locked), `mfence` |
 //! | calls | system calls |
-//! | switches | how often it sleeps; that it is preempted is not counted |
-//! | own | cache lines of the lock itself that are written, an attempt to (a compare-and-swap that fails) included |
-//! | other | other cache lines written, but for the thread's stack and thread-local storage, which no other CPU wants |
+//! | switches | how often the thread sleeps; preemptions are not counted |
+//! | own | cache lines of the lock that are written, also by a failed compare-and-swap |
+//! | other | other cache lines written, without the thread's stack and thread-local storage |
 //!
-//! The numbers are checked in (`docs/costs.md`, [`Table`]), and whoever makes an operation dearer is told by the next
-//! test run, on any machine; who makes it cheaper has to say so.
+//! The stack and thread-local storage are left out because no other CPU wants those lines.
 //!
-//! # What makes the numbers the same each time
+//! The numbers are checked in (`docs/costs.md`, [`Table`]). If a change makes an operation more
+//! expensive, the next test run fails, on any machine. If a change makes an operation cheaper, the
+//! table must be updated.
 //!
-//! 1. Every row has a process of its own, so each starts with the same statics and an empty table of waiters. No two words
-//!    meet in a bucket: our table is large, and where the drop-in's locks lie is the same in each run.
-//! 2. The subject runs on one CPU and all other threads on another: some paths ask who ran where.
-//! 3. Others sleep before the count begins, and are held there: what is woken does not get on, and no alarm rings.
-//! 4. Ours do not spin: the budget is zero. Peers do as they do.
-//! 5. What is done once only (memory of a thread's first wait, the binding of a function) is done before.
+//! # What makes the numbers reproducible
 //!
-//! What still depends on the moment is the arithmetic of clocks (which of two branches it takes) and how long others have waited, if the
-//! machine keeps them from their CPU. It changes the instructions of some rows by up to 3 in a hundred, seldom 7; the other columns are
-//! the same in every run. So what differs from a table is counted again. The kernel's code that reads the clock without a call (vDSO) is not counted: it repeats itself as it likes.
+//! 1. Every row has its own process, so each starts with the same statics and an empty waiter
+//!    table. No two words meet in a bucket: our table is large, and the drop-in's locks lie at the
+//!    same address in each run.
+//! 2. The subject runs on one CPU and all other threads on another, because some paths depend on
+//!    which thread ran where.
+//! 3. Other threads are put to sleep before the count begins and are held there: a woken thread
+//!    makes no progress, and no re-check timer fires.
+//! 4. Our locks do not spin: the budget is zero. Peers spin as they always do.
+//! 5. One-time work (memory for a thread's first wait, the binding of a function) is done
+//!    beforehand.
 //!
-//! # Another's count
+//! Two things still vary: the arithmetic of clocks (which of two branches it takes), and how long
+//! other threads have waited, if the machine keeps them from their CPU. They change the
+//! instructions of some rows by up to 3 %, rarely 7 %. The other columns are the same in every run.
+//! Therefore a row that differs from the table is counted again. The kernel's vDSO code, which
+//! reads the clock without a system call, is not counted, because it loops an arbitrary number of
+//! times.
 //!
-//! Callgrind counts the same. Of a whole benchmark run under it, a function's instructions by its calls:
+//! # Comparison with Callgrind
+//!
+//! Callgrind counts the same. The instructions per call of a function, from a whole benchmark run
+//! under Callgrind:
 //!
 //! ```text
 //!   valgrind --tool=callgrind target/release/waitword bench uncontended --rounds 1
@@ -53,19 +65,21 @@
 //!   parking_lot, read and give back      12 + 6                         24
 //! ```
 //!
-//! The 6 that each row here has more are those of the operation around: two arguments, two calls, a frame.
+//! The 6 extra instructions in each row here belong to the surrounding operation: two arguments,
+//! two calls, a stack frame.
 //!
-//! # What is where
+//! # Files
 //!
-//! | file | |
+//! | file | contents |
 //! |---|---|
 //! | `trace` | the tracer, and the forked subject |
-//! | `scene` | what the operations act on; the other threads |
-//! | `ours` | our operations, by the library's own interface |
-//! | `peers` | the same operations of every lock there is, through the benchmark's traits |
-//! | [`table`] | the table as Markdown, and how two of them differ |
+//! | `scene` | the objects that the operations act on; the other threads |
+//! | `ours` | our operations, through the library's own interface |
+//! | `peers` | the same operations of every lock, through the benchmark's traits |
+//! | [`table`] | the table as Markdown, and the comparison of two tables |
 //!
-//! Where ptrace is refused, on one CPU, and on other processors than x86-64, nothing is counted, and that is said.
+//! If ptrace is refused, if there is only one CPU, or if the processor is not x86-64, nothing is
+//! counted, and the result says so.
 
 pub mod table;
 
@@ -83,24 +97,25 @@ pub use table::{Costs, Row, Table};
 /// Which operations to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// Ours, and those of every peer.
+    /// Ours and every peer's.
     All,
-    /// Ours only: those that are compared with an older table.
+    /// Only ours. These are the ones that are compared with an older table.
     Ours,
 }
 
-/// What came of it.
+/// The result of a count.
 #[derive(Clone, Debug)]
 pub struct Counted {
-    /// All that could be counted.
+    /// The rows that could be counted.
     pub table: Table,
-    /// Operations that could not be, each with the reason.
+    /// Operations that could not be counted, each with the reason.
     pub left_out: Vec<(String, String)>,
-    /// Why this machine does not let us count, if it does not.
+    /// The reason if this machine does not allow counting at all.
     pub refused: Option<String>,
 }
 
-/// Counts the operations whose chapter and name are `wanted`; `progress` hears how many of how many are done.
+/// Counts the operations whose chapter and name are `wanted`. `progress` gets the number of
+/// operations done and the total.
 #[cfg(target_arch = "x86_64")]
 pub fn count(
     which: Which,
@@ -123,10 +138,10 @@ fn count_each(operations: Vec<Operation>, mut progress: impl FnMut(usize, usize)
         refused: None,
     };
     if crate::workload::allowed_cpus().len() < 2 {
-        counted.refused = Some("the threads of an operation need two CPUs".to_owned());
+        counted.refused = Some("operations with several threads need two CPUs".to_owned());
         return counted;
     }
-    // The call of an operation and its return are not its own.
+    // The call of an operation and its return do not belong to it.
     let around = match trace::watch(|| (), || ()) {
         Ok(costs) => costs.instructions,
         Err(failure) => {
@@ -157,20 +172,20 @@ fn count_each(operations: Vec<Operation>, mut progress: impl FnMut(usize, usize)
     counted
 }
 
-/// Counts nothing: this processor's instructions are not known here.
+/// Counts nothing: only x86-64 instructions can be decoded.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn count(_: Which, _: impl Fn(&str, &str) -> bool, _: impl FnMut(usize, usize)) -> Counted {
     Counted {
         table: Table::new(),
         left_out: Vec::new(),
-        refused: Some("instructions are read on x86-64 only".to_owned()),
+        refused: Some("only x86-64 instructions can be decoded".to_owned()),
     }
 }
 
-/// One operation to be counted.
+/// An operation to count.
 #[cfg(target_arch = "x86_64")]
 struct Operation {
-    /// What it stands under.
+    /// The chapter of the table.
     chapter: &'static str,
     /// Unique in its chapter.
     what: String,
@@ -187,8 +202,9 @@ mod tests {
     use crate::watchdog::Watchdog;
     use std::sync::Arc;
 
-    /// In a debug build, too, where only the instructions are others. The rows beside the peers' are for the command: it has the
-    /// drop-in inside, and a debug build takes long over them.
+    /// Also runs in debug builds, where only the instruction counts differ. The chapters that
+    /// compare with peers are left to the `costs` command, because it contains the drop-in and a
+    /// debug build takes too long on them.
     #[test]
     fn operations_cost_what_the_checked_in_table_says() {
         let context = Context::new(Settings::default(), Arc::default());

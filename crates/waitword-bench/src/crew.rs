@@ -1,11 +1,12 @@
-//! Many threads that do a job together, again and again, and that are *seen* asleep.
+//! Many threads that repeatedly do a job together, and that are *seen* asleep.
 //!
-//! Between jobs the crew sleeps at a gate: the kernel's futex, process-shared, so that a sleeper at the gate
-//! stands in the kernel's global table and in nobody's way, whichever futex is being measured. Threads are
-//! kept from job to job, since starting and ending one costs more than waking it.
+//! Between jobs the crew sleeps at a gate. The gate is the kernel's futex, process-shared: its
+//! sleepers are queued in the kernel's global table, where they disturb no futex under test.
+//! Threads are kept from job to job, since starting and ending a thread costs more than waking one.
 //!
-//! A thread counts as asleep when the kernel says so (`/proc/self/task/TID/stat`, state S). That it sleeps
-//! where it should, the workload knows: it counts arrivals, and asks our table where we have one.
+//! A thread counts as asleep when the kernel reports it so (state S in `/proc/self/task/TID/stat`).
+//! The workload itself checks that the thread sleeps in the right place: it counts arrivals, and
+//! asks our table if there is one.
 
 use crate::harness::{Context, Failure};
 use crate::ops::{Futexes, Kernel, Waited};
@@ -15,7 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Enough for a waiter and its signal frames; ten thousand of them are 640 MiB of address space only.
+/// Enough for a waiter and its signal frames. Ten thousand stacks take 640 MiB of address space
+/// only.
 const STACK_BYTES: usize = 64 * 1024;
 
 const GATE: Kernel<false> = Kernel;
@@ -23,18 +25,18 @@ const GATE: Kernel<false> = Kernel;
 type Job = Arc<dyn Fn(usize) + Send + Sync>;
 
 struct Shared {
-    /// Goes up by one with each job.
+    /// Incremented with each job.
     gate: AtomicU32,
-    /// `None`: go home.
+    /// `None` tells the threads to exit.
     job: RwLock<Option<Job>>,
-    /// How many have not ended the job yet.
+    /// Threads that have not finished the job yet.
     busy: AtomicUsize,
     tids: Vec<AtomicU32>,
-    /// What a thread's panic said.
+    /// Message of a thread that panicked.
     failure: Mutex<Option<String>>,
 }
 
-/// Some threads, each with a number from 0.
+/// Some threads, numbered from 0.
 pub struct Crew {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -44,12 +46,12 @@ impl Crew {
     /// Starts `size` threads and waits until all sleep at the gate.
     ///
     /// # Errors
-    /// If the system does not grant so many threads.
+    /// The system does not allow that many threads.
     pub fn new(size: usize, context: &Context) -> Result<Self, Failure> {
         Self::with_stacks(size, STACK_BYTES, context)
     }
 
-    /// As [`Crew::new`], with stacks of this size; the system may make them somewhat larger.
+    /// As [`Crew::new`], with stacks of this size. The system may make them somewhat larger.
     ///
     /// # Errors
     /// As [`Crew::new`].
@@ -81,12 +83,12 @@ impl Crew {
         Ok(crew)
     }
 
-    /// How many threads there are.
+    /// Number of threads.
     pub fn size(&self) -> usize {
         self.threads.len()
     }
 
-    /// Lets every thread do `job`, which is told the thread's number; does not wait for any.
+    /// Makes every thread do `job`, which gets the thread's number. Does not wait.
     pub fn start(&self, job: impl Fn(usize) + Send + Sync + 'static) {
         self.open(Some(Arc::new(job)));
     }
@@ -99,19 +101,19 @@ impl Crew {
         GATE.wake(&shared.gate, usize::MAX);
     }
 
-    /// Waits until all have ended the job and sleep at the gate.
+    /// Waits until all threads have finished the job and sleep at the gate.
     ///
     /// # Errors
-    /// If a thread panicked, or the user wants to stop.
+    /// A thread panicked, or the user wants to stop.
     pub fn finish(&self, context: &Context) -> Result<(), Failure> {
         self.until(context, || self.shared.busy.load(SeqCst) == 0)?;
         self.until_all_sleep(self.size(), context)
     }
 
-    /// Waits until `condition` holds, looking now and then.
+    /// Waits until `condition` holds, polling it.
     ///
     /// # Errors
-    /// If a thread panicked. Stopping is not for this place: a job that was started must end.
+    /// A thread panicked. A request to stop is ignored here: a job that was started must end.
     pub fn until(&self, context: &Context, condition: impl Fn() -> bool) -> Result<(), Failure> {
         let mut pause = Duration::from_micros(20);
         while !condition() {
@@ -126,7 +128,7 @@ impl Crew {
         Ok(())
     }
 
-    /// Waits until the threads below `count` are asleep, as the kernel sees them.
+    /// Waits until the threads below `count` are asleep according to the kernel.
     ///
     /// # Errors
     /// As [`Crew::until`].
@@ -134,7 +136,7 @@ impl Crew {
         self.until_all_sleep_or(count, context, || false)
     }
 
-    /// As [`Crew::until_all_sleep`], but not beyond the moment at which it is `enough`.
+    /// As [`Crew::until_all_sleep`], but returns as soon as `enough` is true.
     ///
     /// # Errors
     /// As [`Crew::until`].
@@ -151,7 +153,7 @@ impl Crew {
         Ok(())
     }
 
-    /// For how long this thread has had a CPU so far; `None` if the kernel does not say.
+    /// CPU time of this thread so far; `None` if the kernel does not provide it.
     pub fn ran_for(&self, number: usize) -> Option<Duration> {
         let text = std::fs::read_to_string(self.path_of(number, "schedstat")).ok()?;
         let nanoseconds = text.split_whitespace().next()?.parse().ok()?;
@@ -170,7 +172,7 @@ impl Drop for Crew {
         if failed.unwrap_or_else(PoisonError::into_inner).is_some()
             || self.shared.busy.load(SeqCst) != 0
         {
-            // Some may sleep on a word that nobody will wake: leave them, the run is over.
+            // Some may sleep on a word that will never be woken. Leave them; the run is over.
             return;
         }
         self.open(None);
@@ -203,13 +205,13 @@ fn member(shared: &Shared, number: usize) {
             let failure = shared.failure.lock();
             *failure.unwrap_or_else(PoisonError::into_inner) =
                 Some(message.unwrap_or_else(|| "a thread panicked".to_owned()));
-            // It does not report the end of the job: the crew is not used again.
+            // Do not report the end of the job: the crew is not used again.
             return;
         }
     }
 }
 
-/// Ctrl-C is for the main thread: no waiter is to be interrupted by it.
+/// Ctrl-C is for the main thread; it must not interrupt a waiter.
 fn block_signals() {
     // SAFETY: both are plain data that the calls fill in; the mask is the calling thread's own.
     unsafe {
@@ -225,22 +227,23 @@ fn is_asleep(stat_path: &str) -> bool {
     std::fs::read_to_string(stat_path).is_ok_and(|stat| state(&stat) == Some('S'))
 }
 
-/// The state in a line of `/proc/PID/stat`. The name before it, in brackets, may hold brackets.
+/// The state in a line of `/proc/PID/stat`. The name before it is in brackets and may itself
+/// contain brackets.
 pub(crate) fn state(stat: &str) -> Option<char> {
     stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
-/// Sleeps until woken, once: a waiter that must be woken by somebody's wake, and by one only.
+/// Sleeps until woken, exactly once: for a waiter that needs one wake and must get only one.
 ///
 /// # Panics
-/// If the word does not hold `expected`: nobody changes it in such a workload.
+/// If the word does not hold `expected`. Such workloads never change the word.
 #[inline(always)]
 pub fn wait_to_be_woken<F: Futexes>(futex: F, word: &F::Word, expected: u64) {
     loop {
         match futex.wait(word, expected) {
             Waited::Woken => return,
             Waited::Interrupted => {}
-            Waited::Mismatch => panic!("a wait found another value in a word that nobody changes"),
+            Waited::Mismatch => panic!("a wait found another value in a word that never changes"),
         }
     }
 }
@@ -277,7 +280,7 @@ mod tests {
         let context = context();
         let crew = Crew::new(2, &context).unwrap();
         if crew.ran_for(0).is_none() {
-            // A kernel without CONFIG_SCHED_INFO.
+            // This kernel has no CONFIG_SCHED_INFO.
             return;
         }
         let ran = || [0, 1].map(|number| crew.ran_for(number).unwrap());

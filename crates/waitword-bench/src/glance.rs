@@ -1,9 +1,9 @@
-//! A report at a glance: for what each of the patches was about, ours beside the best peer and the
-//! baseline; and the rows of README.
+//! A report at a glance: for the topic of each patch, ours, the best peer and the baseline;
+//! also the rows of README.
 //!
-//! Which cases stand in it was chosen before anything was measured: of each patch those that its
-//! mail measured, at the least and the greatest number of threads of a usual run. Wins and losses
-//! alike: a case is shown if it was measured.
+//! The cases were chosen before anything was measured. For each patch they are those that its mail
+//! measured, with the smallest and the greatest number of threads of a usual run. Wins and losses
+//! are shown alike: a case is shown if it was measured.
 
 use crate::harness::Better;
 use crate::locks::{is_ours, is_peer};
@@ -12,8 +12,7 @@ use crate::standing::is_as_shipped;
 use crate::stats::Ratio;
 use crate::workload::Patch;
 
-/// What of a patch is shown: what it is called, the workload, parts of the case's name, and which
-/// figure.
+/// A case to show: its label, the workload, parts of the case's name, and the metric.
 type Chosen = (
     &'static str,
     &'static str,
@@ -106,8 +105,8 @@ const PRIVATE: &[Chosen] = &[
         &["wait, wrong value, shared, one word"],
         "",
     ),
-    ("hand-over, one CPU", "ping-pong", &["one CPU"], ""),
-    ("hand-over, two CPUs", "ping-pong", &["two CPUs"], ""),
+    ("hand-off, one CPU", "ping-pong", &["one CPU"], ""),
+    ("hand-off, two CPUs", "ping-pong", &["two CPUs"], ""),
 ];
 const WIDE: &[Chosen] = &[
     ("2 threads read", "rwlock", &["t = 2, no writes"], "time"),
@@ -131,7 +130,7 @@ const WIDE: &[Chosen] = &[
         "time",
     ),
     (
-        "writes beside 9 readers",
+        "writes with 9 readers",
         "rwlock",
         &["9 readers, 1 writer"],
         "writes",
@@ -163,10 +162,10 @@ const THROUGHPUT: &[Chosen] = &[
         &["worst case"],
         "average thread",
     ),
-    ("a load that shifts", "shifting", &["ramp"], "whole"),
+    ("shifting load", "shifting", &["ramp"], "whole"),
 ];
 
-/// What README shows of the locks, and of the futex itself.
+/// The locks' rows in README.
 const OF_LOCKS: &[Chosen] = &[
     ("mutex, uncontended", "uncontended", &["mutex"], ""),
     (
@@ -219,7 +218,7 @@ const OF_LOCKS: &[Chosen] = &[
         "time",
     ),
     (
-        "writes beside 9 readers",
+        "writes with 9 readers",
         "rwlock",
         &["9 readers, 1 writer"],
         "writes",
@@ -281,11 +280,11 @@ const OF_FUTEXES: &[Chosen] = &[
         &["t = 512", "all at once"],
         "all run",
     ),
-    ("hand-over, two CPUs", "ping-pong", &["two CPUs"], ""),
-    ("hand-over, one CPU", "ping-pong", &["one CPU"], ""),
+    ("hand-off, two CPUs", "ping-pong", &["two CPUs"], ""),
+    ("hand-off, one CPU", "ping-pong", &["one CPU"], ""),
 ];
 
-/// What stands for ours where a case has several: the first of these that it has.
+/// Our variant in a case that has several: the first of these that it has.
 const OURS: &[&str] = &[
     "waitword",
     "waitword, readers first",
@@ -293,35 +292,35 @@ const OURS: &[&str] = &[
     "waitword 32",
 ];
 
-/// One patch's rows.
+/// The rows of one patch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Glance<'a> {
-    /// Which.
+    /// The patch.
     pub patch: Patch,
-    /// Case by case.
+    /// One row per case.
     pub rows: Vec<Row<'a>>,
 }
 
 /// One case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row<'a> {
-    /// What it is called: in a few words.
+    /// A short label.
     pub label: &'static str,
-    /// Of which workload.
+    /// Workload.
     pub workload: &'a str,
-    /// Which.
+    /// Case.
     pub case: &'a str,
-    /// In what it is measured.
+    /// Unit of the metric.
     pub unit: &'a str,
-    /// Which of two figures is the better one.
+    /// Which of two values is better.
     pub better: Better,
-    /// Ours, as a user gets it who chooses nothing.
+    /// Our default variant.
     pub ours: Entry<'a>,
-    /// All others' of today, and ours, the best first.
+    /// All peers in use today and ours, best first.
     pub ranking: Vec<Entry<'a>>,
     /// glibc, or the kernel's futex.
     pub baseline: Option<Entry<'a>>,
-    /// Ours to the best of the others.
+    /// The ratio of ours to the best peer.
     pub to_best: Option<Ratio>,
 }
 
@@ -339,7 +338,7 @@ impl<'a> Entry<'a> {
         is_number.then_some(Self { variant, metric })
     }
 
-    /// Who.
+    /// Name of the variant.
     pub fn name(&self) -> &'a str {
         &self.variant.name
     }
@@ -349,32 +348,32 @@ impl<'a> Entry<'a> {
         self.metric.summary.median
     }
 
-    /// CPU time for an operation.
+    /// CPU time per operation.
     pub fn cpu(&self) -> Option<f64> {
         self.variant.cpu().map(|metric| metric.summary.median)
     }
 
-    /// The wait that one operation in a thousand exceeds.
+    /// 99.9th percentile of the wait.
     pub fn tail(&self) -> Option<f64> {
         self.variant.tail().map(|metric| metric.summary.median)
     }
 }
 
 impl<'a> Row<'a> {
-    /// The best of the others.
+    /// The best peer.
     pub fn best(&self) -> Option<Entry<'a>> {
         let others = |entry: &&Entry<'_>| !is_ours(entry.name());
         self.ranking.iter().find(others).copied()
     }
 
-    /// Which place ours has, from 1.
+    /// The rank of ours, from 1.
     pub fn place(&self) -> usize {
         let before = |entry: &&Entry<'_>| entry.name() != self.ours.name();
         1 + self.ranking.iter().take_while(before).count()
     }
 }
 
-/// The glances of all patches of which anything was measured.
+/// The glances of all patches with at least one measured case.
 pub fn glances(report: &Report) -> Vec<Glance<'_>> {
     let all = Patch::ALL.into_iter().map(|patch| Glance {
         patch,
@@ -386,7 +385,7 @@ pub fn glances(report: &Report) -> Vec<Glance<'_>> {
     all.filter(|glance| !glance.rows.is_empty()).collect()
 }
 
-/// The rows that README shows of the locks.
+/// The locks' rows in README.
 pub fn of_locks(report: &Report) -> Vec<Row<'_>> {
     OF_LOCKS
         .iter()
@@ -394,7 +393,7 @@ pub fn of_locks(report: &Report) -> Vec<Row<'_>> {
         .collect()
 }
 
-/// The rows that README shows of the futex itself.
+/// The futexes' rows in README.
 pub fn of_futexes(report: &Report) -> Vec<Row<'_>> {
     OF_FUTEXES
         .iter()
@@ -456,7 +455,7 @@ mod tests {
     use super::*;
     use crate::run::{Settings, workloads};
 
-    /// A row whose names do not fit the workload's would never be shown.
+    /// A row whose names match no case of its workload would never be shown.
     #[test]
     fn every_row_has_a_case_and_its_figure() {
         let patches = Patch::ALL.map(chosen);

@@ -1,6 +1,6 @@
-//! What is measured: a [`Case`] is some work, in which several [`Contender`]s are measured, each a [`Variant`].
+//! A [`Case`] is a piece of work in which several [`Contender`]s are measured, each a [`Variant`].
 //!
-//! How they are measured, interleaved and over several rounds, is in [`run_case`].
+//! [`run_case`] measures them, interleaved and over several rounds.
 
 mod contender;
 mod rounds;
@@ -17,21 +17,21 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Why a measurement came to nothing.
+/// Why a measurement failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The workload's own check failed, or it could not be set up.
+    /// The workload's own check failed, or the workload could not be set up.
     Failed(String),
-    /// What it needs is not installed: what, and how to install it.
+    /// Something is not installed: what is missing, and how to install it.
     Missing(String),
-    /// Somebody else used the machine all the while.
+    /// Other processes used the machine all the time.
     Disturbed(String),
     /// The user wants to stop.
     Stopped,
 }
 
 impl Failure {
-    /// With this message.
+    /// A [`Failure::Failed`] with this message.
     pub fn new(message: impl fmt::Display) -> Self {
         Self::Failed(message.to_string())
     }
@@ -48,10 +48,10 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Fails unless `condition` holds: how a workload checks its own work.
+/// Fails unless `condition` holds. Workloads use this to check their own work.
 ///
 /// # Errors
-/// [`Failure::Failed`], with the message, if it does not hold.
+/// [`Failure::Failed`] with the message if the condition does not hold.
 pub fn check(condition: bool, message: impl FnOnce() -> String) -> Result<(), Failure> {
     if condition {
         Ok(())
@@ -60,10 +60,10 @@ pub fn check(condition: bool, message: impl FnOnce() -> String) -> Result<(), Fa
     }
 }
 
-/// What a measurement knows of the run that it is part of.
+/// What a measurement knows about the run that it belongs to.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// What the user asked for.
+    /// The user's settings.
     pub settings: Settings,
     stop: Arc<AtomicBool>,
     progress: Arc<AtomicU64>,
@@ -81,23 +81,23 @@ impl Context {
         }
     }
 
-    /// Tells the watchdog what is measured from now on: a case, and which of its contenders.
+    /// Tells the watchdog what is being measured from now on: a case, and one of its contenders.
     pub fn measures(&self, what: String) {
         *self.measured.lock().unwrap_or_else(PoisonError::into_inner) = what;
     }
 
-    /// What is measured just now; empty before the first.
+    /// What is being measured; empty before the first measurement.
     pub fn measured(&self) -> String {
         let measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
         measured.clone()
     }
 
-    /// Tells the watchdog that something has got done.
+    /// Tells the watchdog that there was progress.
     pub fn progressed(&self) {
         self.progress.fetch_add(1, Relaxed);
     }
 
-    /// How often something got done so far.
+    /// How often there was progress so far.
     pub fn progress(&self) -> u64 {
         self.progress.load(Relaxed)
     }
@@ -108,18 +108,18 @@ impl Context {
     }
 }
 
-/// What a variant's figures are called.
+/// One of the figures of a variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// Short; empty if the case has but one.
+    /// A short name; empty if the case has only one metric.
     pub name: &'static str,
-    /// For instance `ns`.
+    /// For example `ns`.
     pub unit: &'static str,
-    /// Which of two figures is the better one.
+    /// Which of two values is better.
     pub better: Better,
 }
 
-/// Which of two figures is the better one.
+/// Which of two values is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
@@ -127,24 +127,24 @@ pub enum Better {
     Less,
     /// The greater: a rate.
     More,
-    /// Neither: it is there to be looked at.
+    /// Neither: the figure is only informative.
     Neither,
 }
 
 impl Metric {
-    /// Of which less is better.
+    /// A metric of which less is better.
     pub const fn less(name: &'static str, unit: &'static str) -> Self {
         let better = Better::Less;
         Self { name, unit, better }
     }
 
-    /// Of which more is better.
+    /// A metric of which more is better.
     pub const fn more(name: &'static str, unit: &'static str) -> Self {
         let better = Better::More;
         Self { name, unit, better }
     }
 
-    /// Of which neither is better.
+    /// A metric of which neither is better.
     pub const fn neither(name: &'static str, unit: &'static str) -> Self {
         let better = Better::Neither;
         Self { name, unit, better }
@@ -156,28 +156,28 @@ impl Metric {
 pub struct Measured {
     /// One value for each metric of the case.
     pub values: Vec<f64>,
-    /// How many operations the usage below is for.
+    /// The number of operations that `usage` covers.
     pub operations: u64,
-    /// What they cost the process.
+    /// The resources that they cost the process.
     pub usage: Usage,
 }
 
 type Prepare = dyn FnOnce(&Context) -> Result<Vec<Contender>, Failure>;
 
-/// Some variants doing the same work.
+/// Several variants doing the same work.
 pub struct Case {
-    /// Which work.
+    /// Name of the work.
     pub name: String,
-    /// In what it is measured.
+    /// The metrics.
     pub metrics: Vec<Metric>,
-    /// How many variants there will be.
+    /// Number of variants.
     pub contenders: usize,
-    /// Sets them up: threads and memory are made only when the case's turn has come.
+    /// Sets the variants up. Threads and memory are created only when the case is about to run.
     pub prepare: Box<Prepare>,
 }
 
 impl Case {
-    /// A case of this name, whose `contenders` variants are set up by `prepare`.
+    /// A case with this name, whose `contenders` variants are set up by `prepare`.
     pub fn new(
         name: impl Into<String>,
         metrics: &[Metric],
@@ -192,7 +192,7 @@ impl Case {
         }
     }
 
-    /// Everybody of this case beside a twin, made anew by the same case once more.
+    /// Pairs every contender of this case with a twin, created by the same case a second time.
     pub(crate) fn twice(self, again: Self) -> Self {
         let (first, second) = (self.prepare, again.prepare);
         Self {

@@ -1,28 +1,29 @@
-//! The benchmark behind `waitword bench`: how the futexes of this project compare with the kernel's.
+//! The benchmark behind `waitword bench`: compares this project's futexes and locks with the
+//! kernel's futex and with other locks.
 //!
-//! One run compares all: the variants of a case are *interleaved* over several rounds, each in an
-//! order drawn anew, so that whatever the machine does meanwhile happens to all of them, and each
-//! ratio to the baseline is taken within a round. The baseline is futex(2) itself, called without
-//! the C library. A cell in which we lose is printed like any other.
+//! A run compares all variants of a case at once. They are *interleaved* over several rounds, each
+//! in a newly drawn order, so that a disturbance of the machine affects all of them. Each ratio to
+//! the baseline is taken within a round. The baseline is futex(2) itself, called without the C
+//! library. A cell in which we lose is printed like any other.
 //!
-//! | room | what lives there |
+//! | module | contents |
 //! |---|---|
-//! | [`ops`] | what a peer must offer ([`ops::Futexes`]); the kernel's futex and ours |
-//! | [`locks`] | what a lock must offer; the C library's, Rust's, C++'s, oneTBB's, nsync's and absl's locks, and the old ways |
-//! | [`workload`] | one file an idea: what is done, and what its figures mean |
-//! | [`any`] | loads drawn at random, and how ours stand on them |
-//! | [`harness`] | rounds, order, disturbed rounds, what a case and a variant are |
-//! | [`costs`] | instructions, atomic operations and system calls of each operation, counted by single-stepping |
-//! | `programs` | whole programs of others, plain and on the pthread drop-in |
+//! | [`ops`] | the futex interface ([`ops::Futexes`]); the kernel's futex and ours |
+//! | [`locks`] | the lock interface; locks of C, Rust, C++, oneTBB, nsync, absl; old locks |
+//! | [`workload`] | one file per workload: what is done, and what its figures mean |
+//! | [`any`] | randomly drawn loads, and how our locks do on them |
+//! | [`harness`] | rounds, order, disturbed rounds; cases and variants |
+//! | [`costs`] | counts each operation's instructions, atomic operations and system calls |
+//! | `programs` | whole third-party programs, plain and on the pthread drop-in |
 //! | [`crew`] | many threads that are put to sleep and are *seen* asleep |
-//! | [`stats`], [`report`], [`bars`] | medians and ratios; the report and its JSON; what must be reached |
-//! | [`standing`] | where ours wins and where it loses |
-//! | [`glance`] | for each patch, ours beside the best peer |
-//! | [`compare`] | what has changed since an older run |
-//! | [`usage`], [`machine`], [`syscall_count`] | CPU time and switches; the header; system calls made |
-//! | [`origin`] | by which command, from which source, with which peers a report was made |
+//! | [`stats`], [`report`], [`bars`] | medians and ratios; the report and its JSON; the goals |
+//! | [`standing`] | where we win and where we lose |
+//! | [`glance`] | for each patch, ours and the best peer |
+//! | [`compare`] | changes since an older run |
+//! | [`usage`], [`machine`], [`syscall_count`] | CPU time and switches; the header; system calls |
+//! | [`origin`] | the command, source and peers that produced a report |
 //! | [`ticks`] | a clock that is cheap enough to time every lock call |
-//! | [`watchdog`] | a hang ends with a message |
+//! | [`watchdog`] | ends a hang with a message |
 
 pub mod any;
 pub mod bars;

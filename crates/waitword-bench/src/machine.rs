@@ -1,4 +1,5 @@
-//! The header of every report: on what it was measured. A figure without it says nothing.
+//! The header of every report: the machine on which it was measured. A figure without it is
+//! meaningless.
 
 use crate::ticks;
 use crate::workload::pause;
@@ -6,41 +7,41 @@ use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
 use waitword::probe;
 
-/// The machine, and the settings of it that move the figures.
+/// The machine, and its settings that affect the figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// The CPU's name.
+    /// Name of the CPU.
     pub cpu: String,
     /// CPUs that this process may run on.
     pub cpus_allowed: usize,
-    /// CPUs that the machine has on line.
+    /// CPUs of the machine that are online.
     pub cpus_online: usize,
     /// NUMA nodes.
     pub numa_nodes: usize,
-    /// Its release.
+    /// Release of the kernel.
     pub kernel: String,
-    /// How it preempts.
+    /// Preemption model of the kernel.
     pub preemption: String,
-    /// The C library's version.
+    /// Version of the C library.
     pub glibc: String,
-    /// Which policy puts an idle CPU to sleep: a deep sleeper wakes late.
+    /// The policy that puts an idle CPU to sleep. A CPU in a deep sleep wakes late.
     pub idle_governor: Option<String>,
-    /// How long one pause instruction takes: the unit of the sections under a lock.
+    /// Length of one pause instruction, the unit of the sections under a lock.
     pub pause_nanoseconds: f64,
-    /// Ticks of the time-stamp counter in a nanosecond, to set figures beside those that were published in cycles; 1 where
-    /// there is none.
+    /// Ticks of the time-stamp counter per nanosecond, for comparison with published figures in
+    /// cycles; 1 if there is no such counter.
     pub ticks_per_nanosecond: f64,
-    /// Who may use performance events.
+    /// The kernel's restriction of performance events.
     pub perf_event_paranoid: Option<i32>,
-    /// Buckets of the process's hash table in the kernel, at the run's start and at its end; our table asks
-    /// for more as it grows, which helps the baseline too.
+    /// Buckets of the process's hash table in the kernel, at the start and at the end of the run.
+    /// Our table asks for more as it grows, which helps the baseline too.
     pub private_hash_slots: [Option<usize>; 2],
 }
 
 impl Machine {
-    /// This one, now.
+    /// The current machine.
     pub fn this() -> Self {
-        // The kernel makes the process's own hash table with the first thread.
+        // The kernel creates the process's own hash table with the first thread.
         let _ = std::thread::spawn(|| ()).join();
         let kernel = probe::kernel();
         let (cpus_allowed, cpus_online) = probe::cpus();
@@ -68,7 +69,7 @@ impl Machine {
         self.private_hash_slots[1] = probe::private_hash_slots().ok();
     }
 
-    /// Line by line: what, and its value.
+    /// Name and value of each line.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let or_none = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
         let slots = self
@@ -78,7 +79,7 @@ impl Machine {
             ("CPU", self.cpu.clone()),
             (
                 "CPUs",
-                format!("{} of {} on line", self.cpus_allowed, self.cpus_online),
+                format!("{} of {} online", self.cpus_allowed, self.cpus_online),
             ),
             ("NUMA nodes", self.numa_nodes.to_string()),
             ("kernel", self.kernel.clone()),
@@ -90,7 +91,7 @@ impl Machine {
             ),
             (
                 "time-stamp counter",
-                format!("{:.3} ticks a ns", self.ticks_per_nanosecond),
+                format!("{:.3} ticks per ns", self.ticks_per_nanosecond),
             ),
             ("idle governor", or_none(self.idle_governor.clone())),
             (
@@ -122,7 +123,7 @@ fn cpu_name(cpuinfo: &str) -> Option<&str> {
 
 #[cfg(target_env = "gnu")]
 pub(crate) fn glibc_version() -> String {
-    // SAFETY: returns a constant, zero-terminated string.
+    // SAFETY: the function returns a constant, zero-terminated string.
     let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
     format!("glibc {}", version.to_string_lossy())
 }

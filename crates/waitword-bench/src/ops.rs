@@ -1,10 +1,9 @@
-//! What a peer must offer to be measured, and those that are: the kernel's futex, by itself and
-//! behind a spin; ours;
-//! `parking_lot_core`, and C++'s atomics.
+//! The interface through which futexes are measured, and its implementations: the kernel's futex,
+//! by itself and behind a spin; ours; `parking_lot_core`; and C++'s atomics.
 //!
-//! [`Futexes`] is the whole interface. The loops are the same for every peer, and in every peer each operation
-//! is one function call ([`Called`]), so that what differs between two figures is what the peers do. Another
-//! peer (a library with a table of its own, say) is one more `impl`.
+//! [`Futexes`] is the whole interface. The loops are the same for every peer, and in every peer
+//! each operation is one function call ([`Called`]). So two figures differ only in what the peers
+//! do. A further peer (a library with its own table, for example) needs only one more `impl`.
 
 mod called;
 #[cfg(has_cpp)]
@@ -27,7 +26,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Seq
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// Somebody woke us (or it is a spurious wake-up, which nobody can tell).
+    /// Woken. This includes spurious wake-ups, which cannot be distinguished.
     Woken,
     /// The word did not hold the expected value.
     Mismatch,
@@ -35,15 +34,15 @@ pub enum Waited {
     Interrupted,
 }
 
-/// A futex word of some width, its value as a `u64`.
+/// A futex word of some width, with its value as a `u64`.
 pub trait BenchWord: waitword::FutexWord + Default + Send {
-    /// How wide it is.
+    /// Width in bits.
     const BITS: u32;
-    /// Sequentially consistent, as all that the workloads do.
+    /// Sequentially consistent, like everything that the workloads do.
     fn load(&self) -> u64;
-    /// Sequentially consistent; the value is cut to the width.
+    /// Sequentially consistent; the value is truncated to the width.
     fn store(&self, value: u64);
-    /// The value, cut to the width.
+    /// The value, truncated to the width.
     fn value(value: u64) -> Self::Value;
 }
 
@@ -76,29 +75,32 @@ bench_words! {
 
 /// One implementation of the futex operations, on words of one width.
 ///
-/// Every method panics with the implementation's error where it fails in a way that no workload
-/// provokes: a failed measurement must not look like a fast one.
+/// A method panics with the implementation's error if it fails in a way that no workload provokes:
+/// a failed measurement must not look like a fast one.
 pub trait Futexes: Copy + Send + Sync + 'static {
     /// The words it works on.
     type Word: BenchWord;
 
-    /// As the report calls it.
+    /// The name in reports.
     fn name(self) -> String;
 
     /// Sleeps while `word` holds `expected`.
     fn wait(self, word: &Self::Word, expected: u64) -> Waited;
 
-    /// Wakes up to `count` (at least 1); how many were.
+    /// Wakes up to `count` waiters (at least 1), and returns how many were woken.
     fn wake(self, word: &Self::Word, count: usize) -> usize;
 
-    /// Wakes up to `wake` of `from`, moves up to `moved` of the others to `to`; woken plus moved.
+    /// Wakes up to `wake` waiters of `from`, moves up to `moved` of the remaining ones to `to`, and
+    /// returns the number woken plus moved.
     fn requeue(self, from: &Self::Word, to: &Self::Word, wake: usize, moved: usize) -> usize;
 
-    /// Sets `second` to 0; wakes one of `first`, and one of `second` if that held more than 1; the sum.
+    /// Sets `second` to 0; wakes one waiter of `first`, and one of `second` if that held more than
+    /// 1. Returns the number woken.
     fn wake_op(self, first: &Self::Word, second: &Self::Word) -> usize;
 
-    /// How many waiters stand in its own table, if it has one that can be asked. Only what stands there
-    /// can be woken: a sleeping thread may as well sleep on the way to it.
+    /// The number of waiters in the implementation's own table, if there is one that can be
+    /// queried. Only a waiter that is queued there can be woken; a thread that merely sleeps may
+    /// still be on its way to it.
     fn queued(self) -> Option<usize> {
         None
     }

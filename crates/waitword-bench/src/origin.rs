@@ -1,38 +1,38 @@
-//! Where a report comes from: the command, the source, the compiler, the peers' versions. A
-//! published figure without them cannot be made again.
+//! Where a report comes from: the command, the source, the compiler, the peers' versions. Without
+//! them a published figure cannot be reproduced.
 
 use crate::locks;
 use serde::{Deserialize, Serialize};
 use std::process::Command;
 
-/// By which command a report was made, of which source, with which peers.
+/// The command, source and peers that produced a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// As it was typed, without the path of the program.
+    /// The command line as typed, without the path of the program.
     pub command: String,
-    /// The repository's, if the program was built in one that is still there.
+    /// The commit of the repository, if the program was built in one that still exists.
     pub commit: Option<String>,
     /// Whether the sources differed from that commit.
     pub changed: bool,
-    /// That built the program, and with it the peers that are written in Rust.
+    /// The compiler that built the program and the peers written in Rust.
     pub compiler: String,
-    /// With which others it was compared.
+    /// The peers in the comparison.
     pub peers: Vec<Peer>,
 }
 
-/// Somebody else's library.
+/// A library of another project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
-    /// As the report calls it.
+    /// The name in reports.
     pub name: String,
-    /// As its distributor calls it.
+    /// The distributor's version.
     pub version: String,
-    /// What is not as its users have it.
+    /// Differences from what its users get.
     pub remark: Option<String>,
 }
 
 impl Origin {
-    /// Of this process.
+    /// The origin of this process.
     pub fn this() -> Self {
         let commit = git(&["rev-parse", "HEAD"]);
         let changes = git(&[
@@ -52,10 +52,10 @@ impl Origin {
         }
     }
 
-    /// Line by line: what, and its value.
+    /// Name and value of each line.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let changes = if self.changed {
-            ", with changes that are not committed"
+            ", with uncommitted changes"
         } else {
             ""
         };
@@ -74,7 +74,7 @@ impl Origin {
     }
 }
 
-/// What git says of the directory that this was built in.
+/// Runs git in the directory that this was built in.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git")
         .args(["-C", concat!(env!("CARGO_MANIFEST_DIR"), "/../..")])
@@ -100,8 +100,8 @@ fn command(arguments: impl Iterator<Item = String>) -> String {
     words.join(" ")
 }
 
-/// A command without the files that it wrote: their paths are of the machine that it ran on, and another
-/// one may not have them.
+/// The command without its output files: their paths belong to the machine it ran on, and need not
+/// exist on another one.
 fn without_files(command: &str) -> String {
     let mut words = command.split(' ');
     let mut kept = vec![];
@@ -112,14 +112,14 @@ fn without_files(command: &str) -> String {
         }
         let path = words.next().unwrap_or_default();
         if path.starts_with('\'') && !path.ends_with('\'') {
-            // It has spaces.
+            // The path contains spaces.
             words.find(|word| word.ends_with('\''));
         }
     }
     kept.join(" ")
 }
 
-/// `name=version;name=version`, as the build script says it.
+/// Parses the build script's `name=version;name=version`.
 fn peers(text: &str) -> Vec<Peer> {
     let one = |part: &str| {
         let (name, version) = part.split_once('=')?;

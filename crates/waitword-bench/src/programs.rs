@@ -1,16 +1,21 @@
-//! Whole programs of others, plain and under the pthread drop-in: the same output, and what it cost.
+//! Whole third-party programs, plain and under the pthread drop-in: they must produce the same
+//! output, and their cost is measured.
 //!
-//! | room | what lives there |
+//! | item | contents |
 //! |---|---|
-//! | [`Program`] | one of them: what must be installed, how it is set up, how one run of it is made |
-//! | `list`, `tools`, `servers`, `databases`, `written` | which there are: benchmarks and tools, servers with a loader, small programs written for this |
-//! | `place` | a directory of its own, input made for it, ports |
-//! | `child` | a child process: started plain or on the drop-in, its output, its time limit, what it used |
-//! | `hang` | who waits where in a process that does not end |
+//! | [`Program`] | a program: what it needs, how it is set up, how it is run once |
+//! | `list`, `tools`, `servers`, `databases`, `written` | the programs themselves |
+//! | `place` | a working directory, generated input, ports |
+//! | `child` | a child process: its start, output, time limit and resource usage |
+//! | `hang` | which thread waits where in a process that does not end |
 //!
-//! A run is [`Done`]: how many operations in how many seconds, what the program (for a server: the server, not
-//! its loader) used, and *what must be the same in every run*, byte by byte: an encoded file, results that were
-//! printed. Programs whose every word of output is a measurement have nothing to compare but that they ended well.
+//! The result of a run is [`Done`]: how many operations in how many seconds, the resources that the
+//! program used (for a server: the server, not its load generator), and *the bytes that must be the
+//! same in every run*, such as an encoded file or printed results. Programs that print nothing but
+//! measurements only have to end successfully.
+//!
+//! The programs are benchmarks and tools, servers with a load generator, databases, and small
+//! programs written for this purpose.
 
 mod child;
 mod databases;
@@ -29,7 +34,7 @@ use crate::harness::Failure;
 use crate::usage::Usage;
 use std::path::PathBuf;
 
-/// How much work a run is.
+/// Amount of work in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
     /// About a second.
@@ -39,7 +44,7 @@ pub(crate) enum Size {
 }
 
 impl Size {
-    /// So many, and eight times as many.
+    /// `short`, or eight times as much.
     fn of(self, short: u64) -> u64 {
         match self {
             Self::Short => short,
@@ -48,7 +53,7 @@ impl Size {
     }
 }
 
-/// A command, and Debian's package that has it.
+/// A command, and the Debian package that contains it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Need {
     command: &'static str,
@@ -59,37 +64,39 @@ const fn need(command: &'static str, package: &'static str) -> Need {
     Need { command, package }
 }
 
-/// One program.
+/// A program.
 pub(crate) struct Program {
-    /// As the report calls it.
+    /// The name in reports.
     pub(crate) name: &'static str,
-    /// What its throughput counts.
+    /// The unit of its throughput.
     pub(crate) unit: &'static str,
-    /// What it runs.
+    /// The commands it needs.
     needs: &'static [Need],
-    /// Makes files and input, once, and says how one run is made.
+    /// Creates files and input, once, and returns the job that makes one run.
     prepare: fn(Place, Size) -> Result<Job, Failure>,
 }
 
-/// Makes one run, on what the launcher says.
+/// Makes one run with the given launcher.
 pub(crate) type Job = Box<dyn FnMut(&Launcher) -> Result<Done, Failure>>;
 
-/// What a run was.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Done {
-    /// How much got done.
+    /// Operations done.
     pub(crate) operations: u64,
-    /// In this time, by the program's own clock if it has one.
+    /// Time they took, by the program's own clock if it has one.
     pub(crate) seconds: f64,
-    /// By the program and its children.
+    /// Resources used by the program and its children.
     pub(crate) usage: Usage,
-    /// The same in every run; empty if nothing is.
+    /// Output that must be the same in every run; empty if there is none.
     pub(crate) same: Vec<u8>,
 }
 
 impl Program {
+    /// Checks that all needed commands are installed.
+    ///
     /// # Errors
-    /// What it needs and what is not installed, as [`Failure::Missing`].
+    /// The commands that are not installed, as [`Failure::Missing`].
     pub(crate) fn is_installed(&self) -> Result<(), Failure> {
         let missing: Vec<&Need> = self
             .needs
@@ -111,6 +118,8 @@ impl Program {
         )))
     }
 
+    /// Sets the program up.
+    ///
     /// # Errors
     /// What could not be set up.
     pub(crate) fn prepare(&self, size: Size) -> Result<Job, Failure> {
@@ -118,7 +127,8 @@ impl Program {
     }
 }
 
-/// Debian's packages of those of these programs that are not installed, each once.
+/// The Debian packages of all commands that these programs need and that are not installed, each
+/// once.
 pub(crate) fn missing_packages<'a>(
     programs: impl Iterator<Item = &'a Program>,
 ) -> Vec<&'static str> {
@@ -132,8 +142,8 @@ pub(crate) fn missing_packages<'a>(
     packages
 }
 
-/// Where a command is. Debian's own directories first: a shim before them may be a script, or another version. PostgreSQL's are in
-/// one of each version.
+/// The path of a command. Debian's own directories come first: a shim earlier in `PATH` may be a
+/// script or another version. PostgreSQL has one directory per version.
 fn find(command: &str) -> Option<PathBuf> {
     let usual = ["/usr/bin", "/usr/sbin"].map(PathBuf::from);
     let versions = std::fs::read_dir("/usr/lib/postgresql");
@@ -150,7 +160,7 @@ fn find(command: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The number that follows `before` in a text; spaces between them do not count.
+/// Parses the number that follows `before` in a text, skipping spaces between them.
 fn number_after(text: &str, before: &str) -> Result<f64, Failure> {
     let found = text.split_once(before).and_then(|(_, rest)| {
         let rest = rest.trim_start();
@@ -161,7 +171,7 @@ fn number_after(text: &str, before: &str) -> Result<f64, Failure> {
     });
     found.ok_or_else(|| {
         Failure::new(format!(
-            "no number after {before:?} in what it said:\n{text}"
+            "no number after {before:?} in the program's output:\n{text}"
         ))
     })
 }

@@ -2,55 +2,66 @@
 //!
 //! # The JSON schema, version 3
 //!
-//! One object. Every *summary* is `{"median": x, "min": x, "max": x}` over the rounds. A *ratio* has these too, and
-//! `"interval": {"low": x, "high": x}` (some 99 %: [`coverage`](crate::stats::coverage); `null` of too few rounds), `"chance": x`
-//! (of such rounds if neither is better: a sign test) and `"verdict": "less"|"same"|"more"|"undecided"|"too few rounds"`. Fields
-//! may be added under the same version; the meaning of one that is there changes only with the version.
+//! The JSON is one object. Every *summary* is `{"median": x, "min": x, "max": x}` over the rounds.
+//! A *ratio* has these, too, and also `"interval": {"low": x, "high": x}` (some 99 %, see
+//! [`coverage`](crate::stats::coverage); `null` if there were too few rounds), `"chance": x` (the
+//! probability of such rounds if neither is better: a sign test) and `"verdict"`, which is
+//! `"less"`, `"same"`, `"more"`, `"undecided"` or `"too few rounds"`. Fields may be added without
+//! changing the version. The meaning of an existing field changes only with the version.
 //!
 //! ```text
 //! {
 //!   "schema": 3,
 //!   "version": "0.1.0",                  of waitword
 //!   "started": 1767225600,               seconds since 1970
-//!   "seconds": 71.5,                     how long the run took
+//!   "seconds": 71.5,                     length of the run
 //!   "complete": true,                    false: stopped, or a workload failed
-//!   "rounds": 7,                         rounds asked for
-//!   "seed": 1234,                        what the order of the contenders is drawn from
-//!   "window_milliseconds": 300,          how long a run for a time lasted, in the workloads on locks
+//!   "rounds": 7,                         rounds requested
+//!   "seed": 1234,                        seed for the order of the contenders
+//!   "window_milliseconds": 300,          length of a timed measurement, in the workloads on locks
 //!   "origin": { "command": "waitword bench ...", "commit": "..."|null, "changed": false,
-//!               "compiler": "rustc ...", "peers": [ { "name": "nsync", "version": "1.26.0", "remark": null|"..." } ] },
-//!   "machine": { "cpu": "...", "cpus_allowed": 2, "cpus_online": 2, "numa_nodes": 1, "kernel": "6.18.0",
-//!                "preemption": "full", "glibc": "2.36", "idle_governor": "menu"|null,
-//!                "pause_nanoseconds": 20.1, "ticks_per_nanosecond": 2.6, "perf_event_paranoid": 2|null,
+//!               "compiler": "rustc ...",
+//!               "peers": [ { "name": "nsync", "version": "1.26.0", "remark": null|"..." } ] },
+//!   "machine": { "cpu": "...", "cpus_allowed": 2, "cpus_online": 2, "numa_nodes": 1,
+//!                "kernel": "6.18.0", "preemption": "full", "glibc": "2.36",
+//!                "idle_governor": "menu"|null, "pause_nanoseconds": 20.1,
+//!                "ticks_per_nanosecond": 2.6, "perf_event_paranoid": 2|null,
 //!                "private_hash_slots": [at start|null, at end|null] },
-//!   "missing_peers": [ { "name": "nsync", "install": "apt-get install ..." } ],     not in this build
+//!   "missing_peers": [                   not in this build
+//!     { "name": "nsync", "install": "apt-get install ..." } ],
 //!   "workloads": [ {
 //!     "name": "calls", "about": "...", "error": null|"...",
-//!     "patch": "requeue"|"wake_op"|"private"|"wide"|"throughput_optimized"|null,    whose table it redraws
-//!     "missing": [ "x264 (no x264; apt-get install x264)" ],         not measured: not installed
+//!     "patch":                           the patch whose table it reproduces
+//!       "requeue"|"wake_op"|"private"|"wide"|"throughput_optimized"|null,
+//!     "missing": [ "x264 (no x264; apt-get install x264)" ],         not installed
 //!     "disturbed": [ "n = 200: 3 of 21 rounds were quiet, ..." ],    not measured: other load
 //!     "cases": [ {
 //!       "name": "wait, wrong value, private, one word",
-//!       "seconds": 2.5,                  how long it took, all in all
-//!       "rounds": 7,                     rounds that the figures are of
-//!       "repeated": 0,                   rounds thrown away and repeated: other load was seen
-//!       "disturbed": 0,                  rounds kept although other load was seen: on request only
+//!       "seconds": 2.5,                  total time of the case
+//!       "rounds": 7,                     rounds that the figures are based on
+//!       "repeated": 0,                   rounds discarded and repeated because of other load
+//!       "disturbed": 0,                  rounds kept despite other load: only on request
 //!       "variants": [ {
 //!         "name": "waitword 32",
-//!         "baseline": "futex(2)"|null,   what the ratios are to
-//!         "operations": 123,             that the usage is of, all rounds together
+//!         "baseline": "futex(2)"|null,   the variant that the ratios refer to
+//!         "operations": 123,             operations that the usage covers, all rounds together
 //!         "usage": { "cpu_seconds": x, "voluntary_switches": n, "involuntary_switches": n },
-//!         "cpu": metric|null,                CPU ns/op, round by round, if the case has no such metric
-//!         "metrics": [ { "name": "", "unit": "ns", "better": "less"|"more"|"neither", "values": [x, ...],
-//!                        "summary": summary, "ratio": ratio|null } ]       of each round's pair: this / baseline
+//!         "cpu": metric|null,            CPU ns/op per round, if the case has no such metric
+//!         "metrics": [ {
+//!           "name": "", "unit": "ns", "better": "less"|"more"|"neither", "values": [x, ...],
+//!           "summary": summary,
+//!           "ratio": ratio|null          of each round's pair: this / baseline
+//!         } ]
 //!       } ]
 //!     } ]
 //!   } ],
-//!   "any": null|{ ... },                 loads drawn at random, as `bench any --json` has them
+//!   "any": null|{ ... },                 randomly drawn loads, as in `bench any --json`
 //!   "bars": [ {
 //!     "what": "private wait, wrong value", "limit": 0.05, "at_least": false,
 //!     "verdict": "met"|"not met"|"undecided"|"too few rounds"|"not measured",
-//!     "cells": [ { "label": "...", "figure": summary, "interval": interval|null, "verdict": "met"|... } ]      worst first
+//!     "cells": [ {                       worst first
+//!       "label": "...", "figure": summary, "interval": interval|null, "verdict": "met"|...
+//!     } ]
 //!   } ]
 //! }
 //! ```
@@ -69,52 +80,53 @@ use crate::workload::Patch;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// The version of the JSON's schema.
+/// Version of the JSON schema.
 pub const SCHEMA: u32 = 3;
 
-/// All of a run.
+/// A whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// Of waitword.
+    /// Version of waitword.
     pub version: String,
-    /// Seconds since 1970.
+    /// Start time, in seconds since 1970.
     pub started: u64,
-    /// How long it took.
+    /// Length of the run.
     pub seconds: f64,
-    /// Whether all that was asked for was measured.
+    /// Whether everything that was requested was measured.
     pub complete: bool,
-    /// Rounds asked for.
+    /// Rounds requested.
     pub rounds: usize,
-    /// What the order of the contenders was drawn from.
+    /// Seed for the order of the contenders.
     pub seed: u64,
-    /// How long a run for a time lasted.
+    /// Length of a timed measurement.
     pub window_milliseconds: u64,
-    /// By which command it was made, of which source, with which peers.
+    /// The command, source and peers that produced the report.
     pub origin: Origin,
-    /// Where it ran.
+    /// The machine.
     pub machine: Machine,
-    /// Peers that this build does not have.
+    /// Peers that this build does not include.
     pub missing_peers: Vec<MissingPeer>,
-    /// What was measured.
+    /// The results.
     pub workloads: Vec<WorkloadReport>,
-    /// Loads drawn at random, a few.
+    /// Some randomly drawn loads.
     pub any: Option<AnyReport>,
-    /// How that stands to what must be reached.
+    /// The results compared with the goals.
     pub bars: Vec<BarReport>,
 }
 
 impl Report {
-    /// The one in this file, as `--json` wrote it.
+    /// Reads a report from a file that `--json` wrote.
     ///
     /// # Errors
-    /// A text for the user: it cannot be read, is no report, or is one of another version of the schema.
+    /// A text for the user: the file cannot be read, is not a report, or has another schema
+    /// version.
     pub fn read(file: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(file)
             .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
         let any: serde_json::Value = serde_json::from_str(&text)
-            .map_err(|error| format!("{} is no report: {error}", file.display()))?;
+            .map_err(|error| format!("no report in {}: {error}", file.display()))?;
         match any.get("schema").and_then(serde_json::Value::as_u64) {
             Some(schema) if schema == u64::from(SCHEMA) => {}
             Some(schema) => {
@@ -123,13 +135,13 @@ impl Report {
                     file.display()
                 ));
             }
-            None => return Err(format!("{} is no report of this benchmark", file.display())),
+            None => return Err(format!("no report of this benchmark in {}", file.display())),
         }
         serde_json::from_value(any)
-            .map_err(|error| format!("{} is no report: {error}", file.display()))
+            .map_err(|error| format!("no report in {}: {error}", file.display()))
     }
 
-    /// How many rounds it needs to be published. Fewer are a trial.
+    /// Rounds required for publication. With fewer rounds, a run is only a trial.
     pub fn rounds_to_publish(&self) -> usize {
         if self.workloads.iter().all(|of| of.name == "programs") {
             ROUNDS_OF_PROGRAMS
@@ -139,12 +151,12 @@ impl Report {
     }
 }
 
-/// A peer that a build does not have.
+/// A peer that a build does not include.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingPeer {
-    /// As the report would call it.
+    /// The name in reports.
     pub name: String,
-    /// The command that installs it on Debian; the next build has it.
+    /// The command that installs it on Debian. The next build then includes it.
     pub install: String,
 }
 
@@ -157,71 +169,71 @@ impl From<&Missing> for MissingPeer {
     }
 }
 
-/// One workload's cases.
+/// The results of one workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadReport {
     /// Its name.
     pub name: String,
-    /// What it is, in a sentence.
+    /// One-sentence description.
     pub about: String,
-    /// Which patch's table it redraws.
+    /// The patch whose table it reproduces.
     pub patch: Option<Patch>,
-    /// What was measured.
+    /// The results.
     pub cases: Vec<CaseReport>,
-    /// What was not measured because something is not installed, and how to install it.
+    /// Cases that were not measured because something is not installed, and how to install it.
     pub missing: Vec<String>,
-    /// What was not measured because others used the machine.
+    /// Cases that were not measured because other processes used the machine.
     pub disturbed: Vec<String>,
-    /// Why it did not get to its end.
+    /// The error if the workload failed.
     pub error: Option<String>,
 }
 
-/// One case's variants.
+/// The results of one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CaseReport {
-    /// Which work was done.
+    /// Name of the case.
     pub name: String,
-    /// How long it took, all in all.
+    /// Total time of the case.
     pub seconds: f64,
-    /// How many rounds the figures are of.
+    /// Rounds that the figures are based on.
     pub rounds: usize,
-    /// Rounds thrown away, and repeated, because other load was seen.
+    /// Rounds discarded and repeated because other load was seen.
     pub repeated: usize,
-    /// Rounds kept although other load was seen, on request.
+    /// Rounds kept on request although other load was seen.
     pub disturbed: usize,
-    /// Who did it.
+    /// The variants.
     pub variants: Vec<VariantReport>,
 }
 
-/// One variant's figures.
+/// The figures of one variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VariantReport {
     /// Its name.
     pub name: String,
-    /// What the ratios are to.
+    /// The variant that the ratios refer to.
     pub baseline: Option<String>,
     /// One for each metric of the case.
     pub metrics: Vec<MetricReport>,
-    /// CPU time for an operation, round by round, where the case has no such metric of its own and the
-    /// usage is of operations.
+    /// CPU time per operation, round by round. Present if the case has no such metric of its own
+    /// and the usage covers operations.
     pub cpu: Option<MetricReport>,
-    /// What the usage is of, all rounds together.
+    /// Operations that the usage covers, all rounds together.
     pub operations: u64,
     /// CPU time and switches, all rounds together.
     pub usage: Usage,
 }
 
-/// What the metric of CPU time is called.
+/// Name of the metric for CPU time.
 pub const CPU: &str = "CPU";
 
 impl VariantReport {
-    /// CPU time for an operation: the case's own metric, or what was made of the usage.
+    /// CPU time per operation: the case's own metric, or the one computed from the usage.
     pub fn cpu(&self) -> Option<&MetricReport> {
         let own = self.metrics.iter().find(|metric| metric.name == CPU);
         own.or(self.cpu.as_ref())
     }
 
-    /// The wait that one operation in a thousand exceeds, or as far out as was measured.
+    /// The 99.9th percentile of the wait.
     pub fn tail(&self) -> Option<&MetricReport> {
         let tails = ["wait p99.9", "write p99.9", "read p99.9"];
         tails
@@ -229,8 +241,8 @@ impl VariantReport {
             .find_map(|tail| self.metrics.iter().find(|metric| metric.name == *tail))
     }
 
-    /// CPU nanoseconds, voluntary and involuntary context switches, each per operation; `None` if the usage
-    /// is of no operations in particular.
+    /// CPU nanoseconds, voluntary and involuntary context switches, each per operation; `None` if
+    /// the usage does not cover any operations.
     pub fn per_operation(&self) -> Option<[f64; 3]> {
         let usage = self.usage;
         let operations = self.operations as f64;
@@ -247,17 +259,17 @@ impl VariantReport {
 /// One metric of one variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetricReport {
-    /// Empty if the case has but one.
+    /// Name; empty if the case has only one metric.
     pub name: String,
-    /// For instance `ns`.
+    /// For example `ns`.
     pub unit: String,
-    /// Which of two figures is the better one.
+    /// Which of two values is better.
     pub better: Better,
-    /// Round by round.
+    /// One value per round.
     #[serde(deserialize_with = "all_infinite")]
     pub values: Vec<f64>,
-    /// Of the values.
+    /// Summary of the values.
     pub summary: Summary,
-    /// Of each round's value to the baseline's.
+    /// The ratio of each round's value to the baseline's.
     pub ratio: Option<Ratio>,
 }

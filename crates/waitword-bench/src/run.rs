@@ -1,4 +1,4 @@
-//! A run: the workloads asked for, one after the other, into one report.
+//! A run: executes the requested workloads one after the other, and collects one report.
 
 use crate::harness::{Case, Context, Failure, run_case};
 use crate::machine::Machine;
@@ -9,43 +9,44 @@ use crate::workload::Patch;
 use crate::{bars, locks, workload};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// What is published was measured in runs of at least this length.
+/// Published figures come from measurements of at least this length.
 pub const WINDOW: Duration = Duration::from_millis(300);
 
-/// What the user asked for.
+/// The user's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How often every variant is measured.
     pub rounds: usize,
-    /// How many threads wait, in the workloads where many do; one case each.
+    /// Numbers of waiting threads in the workloads that have many; one case each.
     pub threads: Vec<usize>,
-    /// Of each 1024 sections under a lock, so many sleep for 1 µs with the lock held, in the workloads where
-    /// many threads want one lock.
+    /// Of each 1024 sections under a lock, this many sleep for 1 µs with the lock held, in the
+    /// workloads where many threads want one lock.
     pub naps: u32,
-    /// Also the cases that take long or very many threads.
+    /// Also run the cases that take long or very many threads.
     pub full: bool,
-    /// Of the whole programs, those whose names have one of these in them; all if there are none.
+    /// Only programs whose names contain one of these; if empty, all programs.
     pub programs: Vec<String>,
-    /// Of the peers, those whose names have one of these in them, beside ours and what they are compared with; all if it is `None`.
+    /// Only peers whose names contain one of these, together with ours and their baselines; if
+    /// `None`, all peers.
     pub peers: Option<Vec<String>>,
-    /// Every variant beside a twin that differs in nothing.
+    /// Also measure an identical twin of every variant.
     pub twice: bool,
-    /// What the order of the contenders is drawn from, round by round.
+    /// Seed for the order of the contenders in each round.
     pub seed: u64,
-    /// How long a run for a time lasts in the workloads on locks: it must be many turns of the
-    /// scheduler, which with 16 threads on two CPUs takes some 30 ms for one.
+    /// Length of a timed measurement in the workloads on locks. It must cover many rounds of the
+    /// scheduler; with 16 threads on two CPUs, one such round takes some 30 ms.
     pub window: Duration,
-    /// Rounds beside which others used the machine count, too: for a look, never to be published.
+    /// Also count rounds during which other processes used the machine. Never publish such figures.
     pub keep_disturbed: bool,
 }
 
 impl Settings {
-    /// Whether the program of this name is among those asked for.
+    /// Whether the program with this name was requested.
     pub fn wants_program(&self, name: &str) -> bool {
         self.programs.is_empty() || self.programs.iter().any(|part| has(name, part))
     }
 
-    /// Whether the variant of this name is to be measured for its own sake. Ours always is.
+    /// Whether the variant with this name is to be measured for its own sake. Ours always are.
     pub fn wants_variant(&self, name: &str) -> bool {
         let Some(peers) = &self.peers else {
             return true;
@@ -54,7 +55,7 @@ impl Settings {
     }
 }
 
-/// Whether the one is part of the other, but for upper and lower case: how names are asked for.
+/// Whether `part` occurs in `name`, ignoring case. This is how users select names.
 pub fn has(name: &str, part: &str) -> bool {
     name.to_lowercase().contains(&part.to_lowercase())
 }
@@ -75,28 +76,29 @@ impl Default for Settings {
             } else {
                 WINDOW
             },
-            // This crate's own tests, here and above, ask whether work is done, beside other work.
+            // The tests of this crate and of those above check whether work is done, while other
+            // work runs.
             keep_disturbed: cfg!(test),
         }
     }
 }
 
-/// A kind of work, with the cases that it comes in.
+/// A kind of work, with its cases.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {
-    /// What the user calls it by.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it is, in a sentence.
+    /// One-sentence description.
     pub about: &'static str,
-    /// Which patch's table it redraws, if one's.
+    /// The patch whose table it reproduces, if any.
     pub patch: Option<Patch>,
-    /// How long one variant's measurement takes, roughly.
+    /// Approximate length of one variant's measurement.
     pub milliseconds: u32,
     /// Its cases.
     pub cases: fn(&Settings) -> Vec<Case>,
 }
 
-/// All workloads, in the order in which they are run.
+/// All workloads, in the order in which they run.
 pub fn workloads() -> &'static [Workload] {
     &[
         workload::calls::WORKLOAD,
@@ -126,7 +128,8 @@ pub fn workloads() -> &'static [Workload] {
 }
 
 impl Workload {
-    /// Whether it is run when none is asked for by name: what the mails of the five patches measured, or everything.
+    /// Whether it runs if no workload is requested by name: those that the mails of the five
+    /// patches measured, or with `full` all.
     pub fn is_usual(&self, full: bool) -> bool {
         const OF_THE_MAILS: [&str; 6] = [
             workload::calls::WORKLOAD.name,
@@ -140,18 +143,19 @@ impl Workload {
     }
 }
 
-/// Somebody who watches the run.
+/// Observes a run.
 pub trait Observer {
-    /// This case begins.
+    /// A case begins.
     fn case(&mut self, workload: &str, case: &str);
-    /// This part of the run, of 1, has been done, as far as can be told beforehand.
+    /// This fraction of the run is done, as far as it can be estimated.
     fn progress(&mut self, part: f64);
-    /// This workload has come to its end, or failed.
+    /// A workload has ended or failed.
     fn workload(&mut self, report: &WorkloadReport);
 }
 
-/// Runs these workloads. A case that fails is reported with its error, one that needs what is not installed is named, and the
-/// others still run; when the user stops, the report holds what there is.
+/// Runs these workloads. A case that fails is reported with its error, and one that needs something
+/// that is not installed is named; the remaining cases still run. When the user stops, the report
+/// contains the results so far.
 pub fn run(chosen: &[Workload], context: &Context, observer: &mut dyn Observer) -> Report {
     let settings = &context.settings;
     let began = Instant::now();
@@ -186,7 +190,7 @@ pub fn run(chosen: &[Workload], context: &Context, observer: &mut dyn Observer) 
         origin: Origin::this(),
         machine,
         missing_peers: locks::missing().iter().map(MissingPeer::from).collect(),
-        // Twins are named otherwise, and compared with each other only.
+        // Twins have other names, and are compared only with each other.
         bars: if settings.twice {
             Vec::new()
         } else {
@@ -213,7 +217,7 @@ fn run_workload(
         error: None,
     };
     let failure = match Watchdog::start(workload.name, context) {
-        Err(error) => Some(Failure::new(format!("no thread for the watchdog: {error}"))),
+        Err(error) => Some(Failure::new(format!("cannot start the watchdog: {error}"))),
         Ok(_watchdog) => run_cases(workload, context, progress, observer, &mut report),
     };
     if let Some(Failure::Failed(message)) = &failure {
@@ -222,7 +226,8 @@ fn run_workload(
     (report, failure)
 }
 
-/// Runs all cases; the failures together, if there are any. A case that cannot be set up or fails does not stop those after it.
+/// Runs all cases, and returns all failures together, if there are any. A case that cannot be set
+/// up or fails does not stop the following ones.
 fn run_cases(
     workload: &Workload,
     context: &Context,
@@ -249,7 +254,7 @@ fn run_cases(
     (!failures.is_empty()).then(|| Failure::Failed(failures.join("\n")))
 }
 
-/// The workload's cases; each variant twice, if the user wants that.
+/// The workload's cases; if the user wants that, with every variant twice.
 fn cases_of(workload: &Workload, settings: &Settings) -> Vec<Case> {
     let cases = (workload.cases)(settings);
     if !settings.twice {
@@ -260,7 +265,7 @@ fn cases_of(workload: &Workload, settings: &Settings) -> Vec<Case> {
     both.map(|(case, again)| case.twice(again)).collect()
 }
 
-/// How much of the run has been done.
+/// How much of the run is done.
 struct Progress {
     done: f64,
     all: f64,
@@ -278,13 +283,13 @@ impl Progress {
         }
     }
 
-    /// The part that has been done, with this in addition.
+    /// The fraction that is done, including this additional weight.
     fn with(&self, weight: f64) -> f64 {
         (self.done + weight) / self.all
     }
 }
 
-/// How long a round of it takes, roughly: for the time left.
+/// Approximate time for one round, to estimate the remaining time.
 fn weight(workload: &Workload, case: &Case) -> f64 {
     case.contenders as f64 * f64::from(workload.milliseconds)
 }

@@ -1,25 +1,28 @@
-//! Where ours wins and where it loses: each figure of ours against each peer's, in the same case and the
-//! same rounds.
+//! Where our locks win and where they lose: each of our figures against each peer's, in the same
+//! case and the same rounds.
 //!
 //! # One vote
 //!
-//! A case has one vote for each figure and each *independent* peer. Whoever has more variants in a case
-//! has no more votes:
+//! A case has one vote for each figure and each *independent* peer. Additional variants in a case
+//! do not add votes:
 //!
-//! - Ours are what a user has who chooses nothing ([`is_as_shipped`]): the library, and the
-//!   drop-in, which stands against the C library alone, whose place it takes. Where a case has
-//!   several of these (a futex of each width), the worst of them stands for all.
-//! - Peers are others' locks of today, and the kernel's futex ([`is_peer`]). All that are the same library
-//!   beneath ([`owner`]) are one peer, and the best of them stands for it: glibc's rwlock in the
-//!   better of its preferences, and not C++'s besides.
-//! - The figures are the case's first ([`Figure::Speed`]), CPU for an operation, and the 99.9th percentile of
-//!   the waits. Others ([`Figure::Other`]) are listed where they are lost, and have no vote.
+//! - Ours are the variants that a user gets by default ([`is_as_shipped`]): the library, and the
+//!   drop-in, which is compared only with the C library that it replaces. If a case has several of
+//!   them (a futex of each width), the worst one counts.
+//! - Peers are other projects' locks that are in use today, and the kernel's futex ([`is_peer`]).
+//!   All variants that use the same library underneath ([`owner`]) are one peer, and the best one
+//!   counts. For example, glibc's rwlock counts once, with the better of its preferences, and C++'s
+//!   does not count in addition.
+//! - The figures are the first one of the case ([`Figure::Speed`]), CPU per operation, and the
+//!   99.9th percentile of the waits. Other figures ([`Figure::Other`]) are listed where we lose,
+//!   but have no vote.
 //!
 //! # Won and lost
 //!
-//! A ratio is *same* if its interval lies within 5 % of 1. It is won or lost if the interval excludes 1 *and* the
-//! sign test stands up to the number of comparisons in the report ([`greatest_that_counts`]): of those that are told
-//! as won or lost, one in a hundred is expected to be noise. All others are *undecided*.
+//! A ratio is *same* if its interval lies within 5 % of 1. It is won or lost if the interval
+//! excludes 1 *and* the sign test remains significant given the number of comparisons in the report
+//! ([`greatest_that_counts`]). One in a hundred of the comparisons reported as won or lost is
+//! expected to be noise. All other ratios are *undecided*.
 
 mod reasons;
 
@@ -31,42 +34,42 @@ use crate::report::{CPU, CaseReport, MetricReport, Report, VariantReport};
 use crate::stats::{Ratio, Verdict, greatest_that_counts};
 use crate::workload::programs;
 
-/// How a figure of ours stands to a peer's.
+/// How one of our figures compares with a peer's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// Ours is better.
     Win,
     /// They differ by less than 5 %.
     Same,
-    /// It cannot be told.
+    /// No conclusion is possible.
     Undecided,
     /// The peer's is better.
     Loss,
 }
 
 impl Outcome {
-    /// Each of them.
+    /// All outcomes.
     pub const ALL: [Self; 4] = [Self::Win, Self::Same, Self::Undecided, Self::Loss];
 }
 
-/// What a figure is about.
+/// The kind of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Figure {
     /// The case's time or rate.
     Speed,
-    /// CPU time for an operation.
+    /// CPU time per operation.
     Cpu,
-    /// The wait that one operation in a thousand exceeds.
+    /// 99.9th percentile of the wait.
     Tail,
-    /// Another one, which has no vote.
+    /// Any other figure; it has no vote.
     Other,
 }
 
 impl Figure {
-    /// Those that have a vote.
+    /// The kinds that have a vote.
     pub const VOTES: [Self; 3] = [Self::Speed, Self::Cpu, Self::Tail];
 
-    /// As the report calls it.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Speed => "time or rate",
@@ -79,7 +82,7 @@ impl Figure {
     fn of(number: usize, metric: &str) -> Self {
         match metric {
             CPU => Self::Cpu,
-            // Of readers against writers: what the one class does more, the other does less.
+            // For readers against writers: the more one class does, the less the other does.
             "writes" => Self::Speed,
             _ if metric.ends_with("p99.9") => Self::Tail,
             _ if number == 0 => Self::Speed,
@@ -88,7 +91,7 @@ impl Figure {
     }
 }
 
-/// Which of ours.
+/// Which of our products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ours {
     /// The library.
@@ -102,7 +105,7 @@ impl Ours {
     pub const ALL: [Self; 2] = [Self::Library, Self::DropIn];
 
     fn of(workload: &str, name: &str) -> Self {
-        // A whole program is on the drop-in.
+        // Whole programs run on the drop-in.
         if name.starts_with(DROP_IN) || workload == programs::WORKLOAD.name {
             Self::DropIn
         } else {
@@ -111,32 +114,32 @@ impl Ours {
     }
 }
 
-/// One figure of ours against one peer's.
+/// One of our figures against one peer's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
-    /// Of which workload.
+    /// Workload.
     pub workload: String,
-    /// In which case; with the setting, if variants of the case differ by one.
+    /// Case, including the setting if the case has variants that differ only by one.
     pub case: String,
-    /// Which figure; empty if the case has but one.
+    /// Metric; empty if the case has only one.
     pub metric: String,
-    /// What it is about.
+    /// Kind of the figure.
     pub figure: Figure,
-    /// Which of ours.
+    /// Which of our products.
     pub whose: Ours,
-    /// Its name.
+    /// Name of our variant.
     pub ours: String,
-    /// Whose else.
+    /// Name of the peer's variant.
     pub peer: String,
-    /// Ours / the peer's.
+    /// Our value divided by the peer's.
     pub ratio: Ratio,
-    /// Who is better.
+    /// Which one is better.
     pub outcome: Outcome,
-    /// How many times better the better one is; at least 1, if only by the medians.
+    /// How many times better the better one is, by the medians; at least 1.
     pub factor: f64,
 }
 
-/// All standings, in the report's order. There are none if the rounds were too few.
+/// All standings, in the report's order. Comparisons with too few rounds are left out.
 pub fn standings(report: &Report) -> Vec<Standing> {
     let mut all = Vec::new();
     for workload in &report.workloads {
@@ -153,7 +156,8 @@ pub fn standings(report: &Report) -> Vec<Standing> {
     all
 }
 
-/// Won and lost, if that stands up to the number of all.
+/// Changes wins and losses to undecided unless they are significant given the number of
+/// comparisons.
 fn decide(all: &mut [Standing]) {
     let limit = greatest_that_counts(all.iter().map(|one| one.ratio.chance));
     for one in all {
@@ -164,7 +168,8 @@ fn decide(all: &mut [Standing]) {
     }
 }
 
-/// Whether it is what a user has who chooses nothing: of ours, all but what has to be asked for.
+/// Whether a user gets this variant by default. True for all of ours except those that must be
+/// requested.
 pub fn is_as_shipped(name: &str) -> bool {
     const ASKED_FOR: &[&str] = &[
         "waitword TO",
@@ -177,7 +182,7 @@ pub fn is_as_shipped(name: &str) -> bool {
         && !without_setting(name).ends_with(", spin off")
 }
 
-/// How variants of one case are told apart that do the same beside different things.
+/// Separates the setting in the name of variants that do the same work under different conditions.
 const SETTING: &str = ", N = ";
 
 fn setting(name: &str) -> Option<&str> {
@@ -188,7 +193,7 @@ fn without_setting(name: &str) -> &str {
     name.find(SETTING).map_or(name, |end| &name[..end])
 }
 
-/// The settings in a case, in its order; `None` where there is none.
+/// The settings in a case, in its order; `None` for variants without one.
 fn settings(case: &CaseReport) -> Vec<Option<&str>> {
     let mut all = Vec::new();
     for variant in &case.variants {
@@ -200,7 +205,7 @@ fn settings(case: &CaseReport) -> Vec<Option<&str>> {
     all
 }
 
-/// Ours of one kind, in one case and setting, and who stands against it.
+/// Our variants of one product, in one case and setting, with the peers they are compared with.
 struct Side<'a> {
     workload: &'a str,
     case: &'a CaseReport,
@@ -235,7 +240,8 @@ impl<'a> Side<'a> {
         let setting_wanted = self.setting;
         self.case.variants.iter().filter(move |other| {
             let stands = match ours.name.strip_prefix(DROP_IN) {
-                // What it takes the place of: `glibc, prefer writer` of `drop-in, prefer writer`.
+                // The variant that it replaces: `glibc, prefer writer` for `drop-in, prefer
+                // writer`.
                 Some(kind) => other.name.strip_prefix("glibc") == Some(kind),
                 None => is_peer(&other.name),
             };
@@ -243,7 +249,7 @@ impl<'a> Side<'a> {
         })
     }
 
-    /// One for each figure and each owner: the worst of ours against the best of theirs.
+    /// One standing for each figure and owner: our worst variant against the owner's best.
     fn standings(&self) -> Vec<Standing> {
         let mut all: Vec<Standing> = Vec::new();
         for ours in &self.ours {
@@ -304,12 +310,12 @@ impl<'a> Side<'a> {
     }
 }
 
-/// The case's metrics, and CPU time if that is none of them.
+/// The case's metrics, and CPU time if it is not among them.
 fn figures(variant: &VariantReport) -> impl Iterator<Item = &MetricReport> {
     variant.metrics.iter().chain(&variant.cpu)
 }
 
-/// Whether we stand worse there than here.
+/// Whether our result is worse in `there` than in `here`.
 fn is_worse(there: &Standing, here: &Standing, better: Better) -> bool {
     let [there, here] = [there, here].map(|one| one.ratio.summary.median);
     match better {

@@ -1,9 +1,9 @@
-//! Median, least and greatest; and ratios taken pair by pair.
+//! Median, minimum and maximum, and ratios taken pair by pair.
 //!
-//! The median, because one preempted measurement must not move the figure; least and greatest beside
-//! it, because a figure without its spread is a rumour. A ratio is taken within each round, between two
-//! measurements that followed each other, and only then summarized: the ratio of two medians would
-//! compare moments that never met.
+//! We use the median because one preempted measurement must not move the figure, and add minimum
+//! and maximum because a figure is meaningless without its spread. A ratio is taken within each
+//! round, between two measurements that followed each other, and only then summarized. The ratio of
+//! two medians would compare different moments.
 
 mod interval;
 mod many;
@@ -20,21 +20,21 @@ pub use ratio::{Ratio, Verdict, ratios};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Median, least and greatest of some measurements.
+/// Median, minimum and maximum of some measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// The middle one; the mean of the two middle ones of an even number.
+    /// The middle value; for an even number of values, the mean of the two middle ones.
     #[serde(deserialize_with = "infinite")]
     pub median: f64,
-    /// The least.
+    /// The minimum.
     #[serde(deserialize_with = "infinite")]
     pub min: f64,
-    /// The greatest.
+    /// The maximum.
     #[serde(deserialize_with = "infinite")]
     pub max: f64,
 }
 
-/// Numbers, or the `null`s that JSON has for infinity.
+/// Reads numbers; JSON's `null` stands for infinity.
 pub(crate) fn all_infinite<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
     let values = Vec::<Option<f64>>::deserialize(from)?;
     Ok(values
@@ -43,13 +43,13 @@ pub(crate) fn all_infinite<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64
         .collect())
 }
 
-/// A number, or the `null` that JSON has for infinity.
+/// Reads a number; JSON's `null` stands for infinity.
 pub(crate) fn infinite<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or(f64::INFINITY))
 }
 
 impl Summary {
-    /// Of these values; `None` if there are none.
+    /// Summarizes these values; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -67,12 +67,12 @@ impl Summary {
 /// The median of some values.
 ///
 /// # Panics
-/// If there are none.
+/// If there are no values.
 pub fn median(values: &[f64]) -> f64 {
-    Summary::of(values).expect("the median of nothing").median
+    Summary::of(values).expect("the median of no values").median
 }
 
-/// A number from 0 to 1 from a seed that it moves on (splitmix64).
+/// A number from 0 to 1, drawn from a seed that is advanced (splitmix64).
 #[cfg(test)]
 pub(crate) fn random(seed: &mut u64) -> f64 {
     *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);

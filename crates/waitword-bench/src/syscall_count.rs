@@ -1,14 +1,16 @@
-//! Counts the system calls that one thread makes, all of them, without privileges.
+//! Counts all system calls that one thread makes, without privileges.
 //!
-//! Linux can hand every system call of a thread back to it as a signal (*syscall user dispatch*, made for
-//! emulators; Linux 5.11). Our handler counts the call, makes it, and returns its result as if nothing had
-//! happened. That costs microseconds a call: count in one pass, take the time in another.
+//! Linux can return every system call of a thread to it as a signal (*syscall user dispatch*, made
+//! for emulators; Linux 5.11). Our handler counts the call, makes it, and returns its result as if
+//! nothing had happened. This costs microseconds per call: count in one pass and measure the time
+//! in another.
 //!
-//! Only on x86-64; elsewhere, and on kernels without it, [`count`] says that it can't.
+//! Only on x86-64. On other architectures, and on kernels without the feature, [`count`] returns
+//! `None` for the number.
 
 #[cfg(not(target_arch = "x86_64"))]
-/// Does `work`, and counts the system calls that this thread made meanwhile: `None`, since that is not
-/// known on this architecture.
+/// Does `work`. The number of system calls that this thread made meanwhile is `None`, since it
+/// cannot be determined on this architecture.
 pub fn count<R>(work: impl FnOnce() -> R) -> (R, Option<u64>) {
     (work(), None)
 }
@@ -32,14 +34,15 @@ mod x86_64 {
     /// The C library's return path from a handler is one short function.
     const RESTORER_BYTES: usize = 16;
 
-    /// Read by the kernel at each system call of the thread that is being counted.
+    /// Read by the kernel at each system call of the thread whose calls are counted.
     static SELECTOR: AtomicU8 = AtomicU8::new(ALLOW);
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    /// Handler, selector and count are the process's: one counts at a time.
+    /// Handler, selector and count are global to the process, so only one thread may count at a
+    /// time.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-    /// Does `work`, and counts the system calls that this thread made meanwhile; `None` if the kernel
-    /// can't tell.
+    /// Does `work`, and counts the system calls that this thread made meanwhile; `None` if the
+    /// kernel cannot do that.
     pub fn count<R>(work: impl FnOnce() -> R) -> (R, Option<u64>) {
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(old) = install() else {
@@ -57,14 +60,14 @@ mod x86_64 {
         SELECTOR.store(ALLOW, SeqCst);
         let counted = dispatching.is_ok().then(|| COUNT.load(SeqCst));
         let _ = dispatch(OFF, 0, 0, 0);
-        // SAFETY: puts back the action that was there.
+        // SAFETY: restores the previous action.
         unsafe { libc::sigaction(libc::SIGSYS, &old, core::ptr::null_mut()) };
         (result, counted)
     }
 
     fn dispatch(mode: usize, from: usize, length: usize, selector: usize) -> Result<usize, Errno> {
-        // SAFETY: the selector is a static byte, or null when switched off; with the handler installed
-        // every call that is handed back is made all the same.
+        // SAFETY: the selector is a static byte, or null when switching off. With the handler
+        // installed, every call that is dispatched to us is still made.
         unsafe {
             syscall5(
                 Sysno::prctl,
@@ -77,10 +80,10 @@ mod x86_64 {
         }
     }
 
-    /// Installs the handler; the action that was there before.
+    /// Installs the handler, and returns the previous action.
     fn install() -> Option<libc::sigaction> {
         let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = counted_call;
-        // SAFETY: plain data, filled in; the handler has the signature that SA_SIGINFO calls for.
+        // SAFETY: plain data, filled in; the handler has the signature that SA_SIGINFO requires.
         unsafe {
             let mut action: libc::sigaction = core::mem::zeroed();
             let mut old: libc::sigaction = core::mem::zeroed();
@@ -91,8 +94,9 @@ mod x86_64 {
         }
     }
 
-    /// Where the handler returns to: the one place whose system call, the return from the signal, must
-    /// not be handed back. The C library chose it; the kernel tells.
+    /// The address that the handler returns to. It is the only place whose system call, the return
+    /// from the signal, must not be dispatched. The C library chose the address, and the kernel
+    /// reports it.
     fn restorer() -> Result<usize, Errno> {
         /// The kernel's `struct sigaction`.
         #[repr(C)]
@@ -104,7 +108,8 @@ mod x86_64 {
             mask: u64,
         }
         let mut action = KernelAction::default();
-        // SAFETY: the kernel writes one `struct sigaction` of its own form, with a mask of 8 bytes.
+        // SAFETY: the kernel writes one `struct sigaction` of its own layout, with a mask of 8
+        // bytes.
         unsafe {
             syscall4(
                 Sysno::rt_sigaction,
@@ -117,14 +122,14 @@ mod x86_64 {
         Ok(action.restorer)
     }
 
-    /// Counts the interrupted system call and makes it. Touches nothing but the statics, its own stack and the
-    /// interrupted registers.
+    /// Counts the interrupted system call and makes it. Touches only the statics, its own stack and
+    /// the interrupted registers.
     extern "C" fn counted_call(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
         SELECTOR.store(ALLOW, SeqCst);
         COUNT.fetch_add(1, SeqCst);
-        // SAFETY: the kernel passes the interrupted thread's context; its registers are those of the call:
-        // number in rax, arguments in rdi, rsi, rdx, r10, r8, r9, result to rax. Making the call here is
-        // what the thread was about to do.
+        // SAFETY: the kernel passes the interrupted thread's context. Its registers are those of
+        // the call: number in rax, arguments in rdi, rsi, rdx, r10, r8, r9, result to rax. Making
+        // the call here is what the thread was about to do.
         unsafe {
             let registers = &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs;
             let argument = |register: c_int| registers[register as usize];
@@ -154,7 +159,7 @@ mod x86_64 {
         use syscalls::syscall0;
 
         fn getppid() -> usize {
-            // SAFETY: asks for a number.
+            // SAFETY: the call only returns a number.
             unsafe { syscall0(Sysno::getppid) }.expect("getppid never fails")
         }
 

@@ -1,29 +1,32 @@
-//! The cheapest clock there is: for the time of *every* lock call, which is itself no longer than two readings
+//! A very cheap clock, for timing *every* lock call. A lock call takes no longer than two readings
 //! of the usual clock.
 //!
-//! On x86-64 the time-stamp counter, read after an `lfence` (else the CPU reads it while the call before it is still
-//! under way), where the kernel itself takes the time from it: only then does it run at one pace and alike on all
-//! CPUs. Elsewhere, the monotonic clock. A tick is calibrated against the monotonic clock once.
+//! On x86-64 this is the time-stamp counter, read after an `lfence`; otherwise the CPU reads it
+//! while the preceding call is still in progress. The counter runs at a constant rate and in step
+//! on all CPUs only where the kernel itself takes the time from it. This is not checked. On other
+//! architectures it is the monotonic clock. A tick is calibrated once against the monotonic clock.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// How long the calibration takes. Both clocks are read within 100 ns of each other: five digits.
+/// Length of the calibration. Both clocks are read within 100 ns of each other, which gives five
+/// digits.
 const CALIBRATION: Duration = Duration::from_millis(10);
 
-/// The time, in ticks since some moment. No system call on x86-64; never goes back within a thread.
+/// The time, in ticks since some moment. Makes no system call on x86-64. Never goes backwards
+/// within a thread.
 #[inline(always)]
 #[cfg(target_arch = "x86_64")]
 pub fn now() -> u64 {
     use core::arch::x86_64::{_mm_lfence, _rdtsc};
-    // SAFETY: both instructions are part of x86-64, and touch no memory.
+    // SAFETY: both instructions are part of x86-64 and touch no memory.
     unsafe {
         _mm_lfence();
         _rdtsc()
     }
 }
 
-/// The time, in ticks since some moment: nanoseconds, here.
+/// The time, in ticks since some moment; a tick is a nanosecond here.
 #[inline(always)]
 #[cfg(not(target_arch = "x86_64"))]
 pub fn now() -> u64 {
@@ -31,18 +34,18 @@ pub fn now() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// The same, read while the instructions before and after are under way: cheaper, and some nanoseconds wrong. For times
-/// that are long, or seldom looked at one by one.
+/// Like [`now`], but may be reordered with surrounding instructions: cheaper, and some nanoseconds
+/// inaccurate. For long times, or for times that are rarely looked at individually.
 #[inline(always)]
 pub fn now_unordered() -> u64 {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the instruction is part of x86-64, and touches no memory.
+    // SAFETY: the instruction is part of x86-64 and touches no memory.
     return unsafe { core::arch::x86_64::_rdtsc() };
     #[cfg(not(target_arch = "x86_64"))]
     now()
 }
 
-/// How many nanoseconds a tick is. Takes 10 ms the first time.
+/// Nanoseconds per tick. The first call takes 10 ms.
 pub fn nanoseconds_per_tick() -> f64 {
     static NANOSECONDS: OnceLock<f64> = OnceLock::new();
     *NANOSECONDS.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! What the process has used, and whether somebody else used the machine meanwhile.
+//! The resources that the process has used, and whether other processes used the machine meanwhile.
 
 use core::ops::{AddAssign, Sub};
 use serde::{Deserialize, Serialize};
@@ -9,24 +9,24 @@ use std::time::{Duration, Instant};
 pub struct Usage {
     /// User and system time.
     pub cpu_seconds: f64,
-    /// Times a thread gave up the CPU, to sleep.
+    /// How often a thread gave up the CPU to sleep.
     pub voluntary_switches: u64,
-    /// Times a thread was preempted.
+    /// How often a thread was preempted.
     pub involuntary_switches: u64,
 }
 
 impl Usage {
-    /// So far, by all threads, living and gone.
+    /// Usage so far of all threads, including those that have ended.
     pub fn now() -> Self {
         Self::of(libc::RUSAGE_SELF)
     }
 
-    /// So far, by child processes that have ended.
+    /// Usage so far of child processes that have ended.
     pub fn of_children() -> Self {
         Self::of(libc::RUSAGE_CHILDREN)
     }
 
-    /// So far, by the calling thread. Two system calls.
+    /// Usage so far of the calling thread. Makes two system calls.
     pub fn of_this_thread() -> Self {
         // SAFETY: plain data, which the call fills in.
         let time = unsafe {
@@ -38,13 +38,13 @@ impl Usage {
             time
         };
         Self {
-            // The other call's time is as of the last tick of the kernel's clock.
+            // The other call's time is only as recent as the last tick of the kernel's clock.
             cpu_seconds: time.tv_sec as f64 + time.tv_nsec as f64 / 1e9,
             ..Self::of(libc::RUSAGE_THREAD)
         }
     }
 
-    /// Both kinds.
+    /// Voluntary and involuntary switches together.
     pub fn switches(&self) -> u64 {
         self.voluntary_switches + self.involuntary_switches
     }
@@ -58,7 +58,7 @@ impl Usage {
         })
     }
 
-    /// As the kernel says it.
+    /// Converts the kernel's structure.
     pub(crate) fn from_rusage(usage: &libc::rusage) -> Self {
         let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
         Self {
@@ -88,8 +88,8 @@ impl AddAssign for Usage {
     }
 }
 
-/// Watches for load that is not ours: the machine's busy time (`/proc/stat`, with the time that a
-/// hypervisor gave to others) less our own CPU time.
+/// Detects load that is not ours: the machine's busy time (`/proc/stat`, including the time that a
+/// hypervisor gave to other guests) minus our own CPU time.
 #[derive(Debug)]
 pub struct LoadWatch {
     started: Instant,
@@ -103,7 +103,7 @@ pub struct LoadWatch {
 impl LoadWatch {
     /// Starts watching.
     pub fn start() -> Self {
-        // SAFETY: asks for numbers of the system; touches no memory.
+        // SAFETY: the calls return numbers of the system and touch no memory.
         let (ticks, cpus) = unsafe {
             (
                 libc::sysconf(libc::_SC_CLK_TCK),
@@ -120,14 +120,14 @@ impl LoadWatch {
         }
     }
 
-    /// Whether it has been watching for long enough to see what others use.
+    /// Whether the observation is long enough to detect other load.
     pub fn can_tell(&self) -> bool {
-        // What is forgiven is then a tenth.
+        // The tolerance is then a tenth.
         self.started.elapsed().as_secs_f64() >= 20.0 * self.tick
     }
 
-    /// Whether others used more than a tenth of the machine since [`LoadWatch::start`]. Two ticks a CPU
-    /// are forgiven: the kernel counts in whole ticks.
+    /// Whether other processes used more than a tenth of the machine since [`LoadWatch::start`].
+    /// Two ticks per CPU are tolerated, because the kernel counts in whole ticks.
     pub fn was_disturbed(&self) -> bool {
         let Some((before, after)) = self.busy.zip(busy_seconds(self.tick)) else {
             return false;
@@ -156,7 +156,7 @@ fn busy_seconds(tick: f64) -> Option<f64> {
     Some(busy_ticks(&stat)? as f64 * tick)
 }
 
-/// All time of the line `cpu` that was not idle: user, nice, system, interrupts, stolen.
+/// All time in the line `cpu` that was not idle: user, nice, system, interrupts, stolen.
 fn busy_ticks(stat: &str) -> Option<u64> {
     let line = stat.lines().find(|line| line.starts_with("cpu "))?;
     let fields: Vec<u64> = line

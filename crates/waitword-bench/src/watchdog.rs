@@ -1,8 +1,9 @@
-//! A hang ends with a message: who waits on what, and the process is over.
+//! Ends a hang with a message that shows which thread waits on what.
 //!
-//! A lost wake-up does not fail, it stays silent for ever. So a thread of its own looks whether anything gets
-//! done; if nothing does for a minute it prints which contender it is, the waiters in our table and all threads
-//! as the kernel sees them, and ends the process without waiting for anybody.
+//! A lost wake-up does not fail; it hangs silently forever. So a separate thread checks whether
+//! there is any progress. If there is none for a minute, it prints the contender under test, the
+//! waiters in our table, and all threads as the kernel sees them. Then it ends the process without
+//! waiting for any thread.
 
 use crate::harness::Context;
 use std::fmt::Write as _;
@@ -11,13 +12,13 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 use waitword::table::{self, Waiter};
 
-/// How long nothing may get done.
+/// How long there may be no progress.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often the progress is looked at, at least.
+/// Progress is checked at least this often.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// The exit status of a process that hung.
 pub const HUNG: i32 = 70;
-/// So many waiters and threads are named; of the others only the number is.
+/// Number of waiters and of threads that are listed. For waiters, the total is printed as well.
 const NAMED: usize = 32;
 
 /// Watches until it is dropped.
@@ -26,15 +27,15 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Watches over `context`'s progress, in the workload called `name`.
+    /// Watches `context`'s progress, in the workload called `name`.
     ///
     /// # Errors
-    /// If no thread can be started.
+    /// No thread can be started.
     pub fn start(name: &str, context: &Context) -> std::io::Result<Self> {
         Self::with_patience(PATIENCE, name, context)
     }
 
-    /// The same, for a process that may do nothing for so long.
+    /// The same with another time limit.
     pub(crate) fn with_patience(
         patience: Duration,
         name: &str,
@@ -68,7 +69,7 @@ fn give_up(name: &str, patience: Duration, context: &Context) -> ! {
     let mut stderr = std::io::stderr().lock();
     let _ = stderr.write_all(message.as_bytes());
     let _ = stderr.flush();
-    // SAFETY: ends the process at once; no handler, which could wait for a thread that hangs.
+    // SAFETY: ends the process at once. No exit handler runs, which could wait for a hung thread.
     unsafe { libc::_exit(HUNG) }
 }
 
@@ -78,7 +79,7 @@ fn who_hangs(name: &str, patience: Duration, context: &Context) -> String {
         nothing if nothing.is_empty() => String::new(),
         measured => format!(" in \"{measured}\""),
     };
-    format!("`{name}` hangs{measured}: nothing got done for {patience} s.")
+    format!("`{name}` hangs{measured}: no progress for {patience} s.")
 }
 
 /// The waiters in our table, and the threads of the process as the kernel sees them, as text.
@@ -108,7 +109,7 @@ pub fn who_waits_on_what() -> String {
     text
 }
 
-/// For tests: ends the process, with a message, unless dropped within a minute.
+/// For tests: ends the process with a message unless dropped within a minute.
 #[cfg(test)]
 pub(crate) fn guard(test: &str) -> Watchdog {
     let context = Context::new(crate::run::Settings::default(), std::sync::Arc::default());
@@ -123,7 +124,7 @@ mod tests {
     fn the_message_names_the_contender() {
         let context = Context::new(crate::run::Settings::default(), std::sync::Arc::default());
         let before = who_hangs("signal", PATIENCE, &context);
-        assert!(before.starts_with("`signal` hangs: nothing"), "{before}");
+        assert!(before.starts_with("`signal` hangs: no progress"), "{before}");
         context.measures("one CPU: some lock".to_owned());
         let message = who_hangs("signal", PATIENCE, &context);
         assert!(message.contains("in \"one CPU: some lock\""), "{message}");

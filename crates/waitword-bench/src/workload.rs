@@ -1,8 +1,8 @@
 //! The kinds of work that are measured, one file each, and what they share.
 //!
-//! Each file opens with the definition of the work, which public benchmark it redraws, and what its figures
-//! mean. The definitions are ours where the original program is lost or counts on something that no futex
-//! promises.
+//! Each file begins with the definition of the work, the public benchmark that it reproduces, and
+//! the meaning of its figures. The definition is ours if the original program is lost, or if it
+//! relies on something that no futex guarantees.
 
 pub mod barrier;
 pub mod calls;
@@ -51,7 +51,7 @@ use rustix::thread::CpuSet;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Instant;
 
-/// One contender for the kernel's futex and for ours at each width: calls `$build` with each.
+/// Calls `$build` with the kernel's futex and with ours at each width, and collects the contenders.
 macro_rules! kernel_and_all_widths {
     ($private:ident, $build:expr) => {{
         use crate::ops::{Called, Kernel, Ours};
@@ -67,11 +67,11 @@ macro_rules! kernel_and_all_widths {
 }
 pub(crate) use kernel_and_all_widths;
 
-/// The kernel's futex on private words: the baseline of most.
+/// The kernel's futex on private words: the baseline of most workloads.
 pub(crate) const KERNEL: Called<Kernel<true>> = Called(Kernel);
-/// Ours, on private words as wide as the kernel's.
+/// Our futex on private words of the same width as the kernel's.
 pub(crate) const OURS: Called<Ours<AtomicU32, true>> = Called(Ours::new());
-/// Ours, on private words of 64 bits.
+/// Our futex on private words of 64 bits.
 pub(crate) const OURS_WIDE: Called<Ours<AtomicU64, true>> = Called(Ours::new());
 
 /// Nanoseconds between two moments.
@@ -79,8 +79,8 @@ pub(crate) fn nanoseconds(from: Instant, to: Instant) -> f64 {
     to.duration_since(from).as_nanos() as f64
 }
 
-/// How many repetitions make `target` nanoseconds, found by doing ever more of them. `batch` does as many
-/// as it is told and returns how many nanoseconds they took.
+/// Finds how many repetitions take `target` nanoseconds, by doing more and more of them. `batch`
+/// does as many as it is told and returns how many nanoseconds they took.
 pub(crate) fn calibrate(
     target: f64,
     first: u64,
@@ -99,7 +99,7 @@ pub(crate) fn calibrate(
     }
 }
 
-/// The CPUs that this process was given, in ascending order.
+/// The CPUs that this process may use, in ascending order.
 pub(crate) fn allowed_cpus() -> Vec<usize> {
     let Ok(set) = rustix::thread::sched_getaffinity(None) else {
         return vec![0];
@@ -112,11 +112,11 @@ pub(crate) fn allowed_cpus() -> Vec<usize> {
 /// Binds the calling thread to these CPUs.
 ///
 /// # Panics
-/// If the system refuses: the figures would be of something else.
+/// If the system refuses, because the figures would then mean something else.
 pub(crate) fn run_on(cpus: &[usize]) {
     let mut set = CpuSet::new();
     for &cpu in cpus {
         set.set(cpu);
     }
-    rustix::thread::sched_setaffinity(None, &set).expect("binding a thread to CPUs it may run on");
+    rustix::thread::sched_setaffinity(None, &set).expect("binding a thread to CPUs it may use");
 }

@@ -1,5 +1,5 @@
 /*
- * A one-shot event in a single byte: many threads wait for it, one call wakes them all.
+ * A one-shot event in a single byte: many threads wait for it, and one call wakes them all.
  *
  *     cc event.c $(pkg-config --cflags --libs waitword) -pthread && ./a.out
  */
@@ -17,19 +17,20 @@
 
 enum { THREADS = 8 };
 
-/* A byte is enough: 0 until it happens, 1 ever after. No word of its own for the sleepers, no init. */
+/* A byte is enough: 0 before the event, 1 after it. The sleepers need no word of their own, and the
+ * event needs no init. */
 struct event {
     _Atomic uint8_t happened;
 };
 
 static const unsigned byte = WW_SIZE_U8 | WW_PRIVATE;
 
-/* Waits until the event has happened, or the deadline (CLOCK_MONOTONIC; NULL: none) has come. */
+/* Waits until the event has happened or the deadline (CLOCK_MONOTONIC; NULL: none) has passed. */
 static bool event_wait(struct event *event, const struct timespec *deadline)
 {
     while (!atomic_load_explicit(&event->happened, memory_order_acquire)) {
-        /* Sleeps only while the byte still holds 0. EAGAIN (it no longer does), EINTR and a spurious
-         * wake-up all mean the same: look again. */
+        /* Sleeps only while the byte still holds 0. EAGAIN (it no longer does), EINTR and a
+         * spurious wake-up all mean the same: check again. */
         if (ww_futex_wait(&event->happened, 0, WW_MASK_U8, byte, deadline, CLOCK_MONOTONIC) == 0)
             continue;
         if (errno == ETIMEDOUT)
@@ -42,7 +43,7 @@ static bool event_wait(struct event *event, const struct timespec *deadline)
     return true;
 }
 
-/* Lets it happen. First the byte, then the wake: a thread that comes in between does not sleep. */
+/* Sets the event: first the byte, then the wake. A thread that comes in between does not sleep. */
 static void event_set(struct event *event)
 {
     atomic_store_explicit(&event->happened, 1, memory_order_release);

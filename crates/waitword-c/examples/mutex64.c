@@ -1,14 +1,14 @@
 /*
- * A mutex and a condition variable, a 64-bit word each, and a broadcast that starts no herd.
+ * A mutex and a condition variable, a 64-bit word each, and a broadcast without a thundering herd.
  *
- * Waking all waiters of a condition at once makes every one of them fight for the mutex, and all but one
- * go back to sleep. This broadcast wakes one and moves the others onto the mutex's word, where each
- * unlock wakes the next.
+ * If a broadcast wakes all waiters at once, all of them compete for the mutex, and all but one go
+ * back to sleep. This broadcast wakes one waiter and moves the others to the mutex's word, where
+ * each unlock wakes the next one.
  *
- * Why 64 bits: the condition's word counts broadcasts. A 32-bit count can go once around between a
- * waiter's look at it and its sleep, and the waiter would then sleep through the broadcast; a 64-bit
- * count does not in any program's lifetime. The mutex keeps a count of its own beside its state: how
- * often it was found locked.
+ * Why 64 bits: the condition's word counts broadcasts. A 32-bit count can wrap around between a
+ * waiter's check and its sleep, and the waiter would then sleep through the broadcast. A 64-bit
+ * count does not wrap in any program's lifetime. The mutex also keeps a count next to its state:
+ * how often it was found locked.
  *
  *     cc mutex64.c $(pkg-config --cflags --libs waitword) -pthread && ./a.out
  */
@@ -31,7 +31,7 @@ static void fatal(const char *what)
     exit(1);
 }
 
-/* Sleeps while *word holds value. Every way to come back means: look again. */
+/* Sleeps while *word holds value. However it returns, the caller must check again. */
 static void sleep_while(_Atomic uint64_t *word, uint64_t value)
 {
     if (ww_futex_wait(word, value, WW_MASK_U64, word64, NULL, 0) < 0 && errno != EAGAIN &&
@@ -39,11 +39,11 @@ static void sleep_while(_Atomic uint64_t *word, uint64_t value)
         fatal("ww_futex_wait");
 }
 
-/* The mutex: its state in the low two bits, the count of contended locks above them. */
+/* The mutex: its state in the low two bits, the number of contended locks above them. */
 typedef _Atomic uint64_t mutex;
 static const uint64_t STATE = 3, FREE = 0, HELD = 1, CONTENDED = 2, ONE_CONTENDED_LOCK = 4;
 
-/* Takes the mutex and marks it contended: somebody else may be asleep on it. */
+/* Locks the mutex and marks it contended: another thread may be asleep on it. */
 static void mutex_lock_contended(mutex *m)
 {
     uint64_t now = atomic_load(m);
@@ -75,7 +75,7 @@ static void mutex_unlock(mutex *m)
         fatal("ww_futex_wake");
 }
 
-/* The condition: how many broadcasts there were. */
+/* The condition: the number of broadcasts so far. */
 typedef _Atomic uint64_t condition;
 
 static void condition_wait(condition *c, mutex *m)
@@ -83,11 +83,11 @@ static void condition_wait(condition *c, mutex *m)
     uint64_t seen = atomic_load(c);
     mutex_unlock(m);
     sleep_while(c, seen);
-    /* Others may have been moved onto the mutex by the broadcast: our unlock must wake the next. */
+    /* The broadcast may have moved other threads to the mutex: our unlock must wake one of them. */
     mutex_lock_contended(m);
 }
 
-/* Returns how many threads were woken or moved. */
+/* Returns the number of threads woken or moved. */
 static long condition_broadcast(condition *c, mutex *m)
 {
     for (;;) {
@@ -98,7 +98,7 @@ static long condition_broadcast(condition *c, mutex *m)
         long count = ww_futex_requeue(pair, 0, 1, INT_MAX);
         if (count >= 0)
             return count;
-        if (errno != EAGAIN) /* EAGAIN: another broadcast came in between; once more. */
+        if (errno != EAGAIN) /* EAGAIN: another broadcast came in between; retry. */
             fatal("ww_futex_requeue");
     }
 }
@@ -127,7 +127,8 @@ int main(void)
         if (pthread_create(&threads[i], NULL, pass_gate, NULL) != 0)
             return 1;
 
-    /* Until all have counted themselves: each is then asleep on the condition, or about to be. */
+    /* Wait until all threads have counted themselves: each is then asleep on the condition, or
+     * about to be. */
     int ready;
     do {
         mutex_lock(&lock);

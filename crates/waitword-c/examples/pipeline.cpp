@@ -1,7 +1,8 @@
-// Waitword's locks in C++: those of the standard library, by another namespace.
+// waitword's locks in C++: those of the standard library, in another namespace.
 //
-// Workers count words. They begin together (latch), take pieces of text from a queue (mutex, condition_variable), keep what they have
-// learnt in a dictionary that is read far more often than it is written (shared_mutex), and meet after each round (barrier).
+// Workers count words. They start together (latch), take pieces of text from a queue (mutex,
+// condition_variable), record the words in a dictionary that is read far more often than it is
+// written (shared_mutex), and meet after each round (barrier).
 //
 //     c++ -std=c++17 pipeline.cpp $(pkg-config --cflags --libs waitword) -pthread && ./a.out
 
@@ -21,7 +22,7 @@ namespace {
 
 constexpr int workers = 4, rounds = 3, pieces = 200;
 
-// A queue that can be closed: pop waits until there is something, or will never be again.
+// A queue that can be closed: pop waits until there is a value, or until the queue is closed.
 template <class T> class queue {
 public:
     void push(T value)
@@ -60,7 +61,7 @@ private:
     bool closed_ = false;
 };
 
-// A number for each word, given when it is first seen.
+// Assigns each word a number when it is first seen.
 class dictionary {
 public:
     std::size_t number_of(const std::string &word)
@@ -95,7 +96,7 @@ int main()
     long counted = 0; // guarded by the mutex below
     locks::mutex counted_mutex;
     std::vector<long> after_round;
-    // Run by one of them when all have arrived, before any goes on.
+    // One thread runs this when all have arrived, before any continues.
     const auto end_of_round = [&]() noexcept {
         after_round.push_back(counted);
         texts.set_closed(false);

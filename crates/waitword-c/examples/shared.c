@@ -1,7 +1,8 @@
 /*
- * A 64-bit word in memory that two processes share: the child reports progress, the parent waits for it.
+ * A 64-bit word in memory that two processes share: the child reports progress, the parent waits
+ * for it.
  *
- * Linux has no 64-bit futex; the library puts this one together from what Linux has.
+ * Linux has no 64-bit futex; the library builds this one from 32-bit futexes.
  *
  *     cc shared.c $(pkg-config --cflags --libs waitword) && ./a.out
  */
@@ -17,10 +18,11 @@
 #include <unistd.h>
 #include <waitword.h>
 
-/* Without WW_PRIVATE: the waiters stand in the kernel, and every process that maps the word finds them. */
+/* Without WW_PRIVATE the waiters are queued in the kernel, where every process that maps the word
+ * finds them. */
 static const unsigned shared64 = WW_SIZE_U64;
 
-/* More than 32 bits hold, so that the upper half counts too. */
+/* The total exceeds 32 bits, so that the upper half matters too. */
 static const uint64_t STEP = UINT64_C(1) << 31;
 enum { STEPS = 6 };
 

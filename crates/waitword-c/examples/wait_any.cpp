@@ -1,5 +1,5 @@
-// One thread that waits for several words at once, of different sizes: a 64-bit count of jobs and a
-// one-byte request to stop.
+// One thread waits for several words of different sizes at once: a 64-bit count of jobs and a
+// one-byte stop request.
 //
 //     c++ -std=c++17 wait_any.cpp $(pkg-config --cflags --libs waitword) -pthread && ./a.out
 
@@ -15,7 +15,7 @@
 
 namespace {
 
-// The flags for a word: its size follows from its type.
+// The flags for a word. Its size follows from its type.
 template <typename T> constexpr unsigned private_word()
 {
     static_assert(sizeof(std::atomic<T>) == sizeof(T) && std::atomic<T>::is_always_lock_free);
@@ -27,7 +27,7 @@ template <typename T> constexpr unsigned private_word()
     }
 }
 
-// A word, and the value it is expected to hold.
+// A word, and the value that it is expected to hold.
 template <typename T> struct ww_futex_waitv expecting(const std::atomic<T> &word, T value)
 {
     return {value, reinterpret_cast<std::uintptr_t>(&word), private_word<T>(), 0};
@@ -40,7 +40,7 @@ template <typename T> void wake_all(std::atomic<T> &word)
         throw std::system_error(errno, std::generic_category(), "ww_futex_wake");
 }
 
-// Sleeps while all words hold the values given. Every way to come back means: look again.
+// Sleeps while all words hold the given values. However it returns, the caller must check again.
 template <std::size_t N> void wait_any(const std::array<struct ww_futex_waitv, N> &words)
 {
     if (ww_futex_waitv(words.data(), N, 0, nullptr, 0) < 0 && errno != EAGAIN && errno != EINTR)
@@ -50,7 +50,7 @@ template <std::size_t N> void wait_any(const std::array<struct ww_futex_waitv, N
 std::atomic<std::uint64_t> jobs{0};
 std::atomic<std::uint8_t> stop{0};
 
-// Takes jobs until it is told to stop, and then the ones that are left.
+// Takes jobs until it is asked to stop, and then the remaining ones.
 std::uint64_t work()
 {
     std::uint64_t done = 0;

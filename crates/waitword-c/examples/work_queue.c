@@ -1,9 +1,10 @@
 /*
- * A queue of work with a bounded length: producers wait while it is full, consumers while it is empty. One mutex, two
- * condition variables, 40 bytes of locks in all, and no call to make or to destroy them.
+ * A bounded work queue: producers wait while it is full, consumers while it is empty. It has one
+ * mutex and two condition variables, 40 bytes of locks in all, and needs no call to initialise or
+ * destroy them.
  *
- * The calls are pthread's under other names, and so is the way they answer: 0, or the error number. The consumers
- * here also give up if nothing has come for a while, by the monotonic clock.
+ * The calls are those of pthreads under other names, and return 0 or an error number as they do.
+ * The consumers here also give up if nothing has arrived for a while, on the monotonic clock.
  *
  *     cc work_queue.c $(pkg-config --cflags --libs waitword) -pthread && ./a.out
  */
@@ -21,7 +22,7 @@
 enum { LENGTH = 16, PRODUCERS = 3, CONSUMERS = 3, JOBS_EACH = 1000 };
 
 struct queue {
-    ww_mutex_t mutex; /* guards all below */
+    ww_mutex_t mutex; /* guards everything below */
     ww_cond_t not_empty, not_full;
     long jobs[LENGTH];
     unsigned first, count;
@@ -34,7 +35,7 @@ static struct queue queue = {
     .not_full = WW_COND_INITIALIZER,
 };
 
-/* What must not fail: the mutex is a plain one, and this program has no bugs. */
+/* For calls that must not fail: the mutex is a plain one, and this program has no bugs. */
 static void must(int error)
 {
     if (error) {
@@ -53,7 +54,8 @@ static void queue_push(struct queue *q, long job)
     must(ww_cond_signal(&q->not_empty));
 }
 
-/* The next job: 0. ECANCELED: the queue is closed, and no job is left. ETIMEDOUT: none came in time. */
+/* Returns 0 and the next job; ECANCELED if the queue is closed and no job is left; ETIMEDOUT if no
+ * job arrived in time. */
 static int queue_pop(struct queue *q, long *job, const struct timespec *deadline)
 {
     int error = 0;
@@ -63,7 +65,7 @@ static int queue_pop(struct queue *q, long *job, const struct timespec *deadline
         if (error != ETIMEDOUT)
             must(error);
     }
-    /* Whatever ended the wait: what is there now decides. */
+    /* The state of the queue decides, whatever ended the wait. */
     if (q->count > 0) {
         *job = q->jobs[q->first];
         q->first = (q->first + 1) % LENGTH;
@@ -82,7 +84,7 @@ static void queue_close(struct queue *q)
 {
     must(ww_mutex_lock(&q->mutex));
     q->closed = true;
-    /* With the mutex held: nobody is woken in vain, each goes on as it gets the mutex. */
+    /* With the mutex held, no thread wakes in vain: each continues once it gets the mutex. */
     must(ww_cond_broadcast(&q->not_empty));
     must(ww_mutex_unlock(&q->mutex));
 }

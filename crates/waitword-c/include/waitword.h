@@ -1,61 +1,68 @@
 /*
- * waitword: futexes of 8, 16, 32 and 64 bits in user space, and the locks that stand on them: mutexes,
- * condition variables, semaphores and more; private and process-shared.
+ * waitword: futexes of 8, 16, 32 and 64 bits in user space, and the locks built on them: mutexes,
+ * condition variables, semaphores and more, for one process or shared between processes.
  *
  * THE FUTEXES
  *
- * A futex is a word in a program's memory. A thread that finds the word in the wrong state asks to sleep
- * until somebody changes it (ww_futex_wait); whoever changes it asks to wake sleepers (ww_futex_wake).
- * Names, arguments, order and answers are those of Linux's futex2 calls; where they differ, the function
- * says so. The words are ordinary atomics of the program's: uint64_t with the compiler's atomic
- * builtins, _Atomic uint64_t, std::atomic<std::uint64_t>.
+ * A futex is a word in a program's memory. A thread that finds the word in the wrong state asks to
+ * sleep until it changes (ww_futex_wait). A thread that changes the word asks to wake the sleepers
+ * (ww_futex_wake). Names, arguments, their order and return values are those of Linux's futex2
+ * calls; each function documents where it differs. The words are ordinary atomics of the program:
+ * uint64_t with the compiler's atomic builtins, _Atomic uint64_t, std::atomic<std::uint64_t>.
  *
- * Errors. A function that returns long returns -1 on failure, with errno set; errno is left alone
- * otherwise. Values above a word's width are refused, not cut off.
+ * Errors. A function that returns long returns -1 on failure and sets errno; otherwise it leaves
+ * errno alone. Values wider than the word are refused, not truncated.
  *
- * Words. A word is private (WW_PRIVATE) or shared, and all calls on it must say the same: a private wake
- * does not find a shared waiter, nor the other way round. All calls on one word also name one size.
+ * Words. A word is private (WW_PRIVATE) or shared, and all calls on it must agree: a private wake
+ * does not find a shared waiter, nor the reverse. All calls on one word must also pass the same
+ * size.
  *
- * Ordering. What a thread did before it woke another is visible to the one it woke. A wait that fails
- * with EAGAIN orders nothing.
+ * Ordering. What a thread did before it woke another thread is visible to the woken thread. A wait
+ * that fails with EAGAIN orders nothing.
  *
- * Threads. Every function may be called by any thread at any time. No function uses the heap: an
- * allocator may stand on these calls. One exception is glibc's: in a library that was brought in by dlopen, a
- * thread's first call takes the thread's local memory from malloc.
+ * Threads. Any thread may call any function at any time. No function allocates memory, so an
+ * allocator may be built on these calls. The one exception comes from glibc: if the library was
+ * loaded by dlopen, a thread's first call takes its thread-local storage from malloc.
  *
- * Signal handlers. Wakes, requeues and wake_ops may be made from any handler (after dlopen, not as the
- * thread's first call). Waits are not for handlers: one that has interrupted this library gets EINTR.
+ * Signal handlers. Any handler may make wakes, requeues and wake_ops (after dlopen, not as the
+ * thread's first call). Handlers must not wait: a wait in a handler that has interrupted this
+ * library fails with EINTR.
  *
- * fork. The child starts with an empty table of waiters, whatever the other threads were doing, and may
- * use every function, also in a process with many threads. vfork: as little as in any other library.
+ * fork. The child starts with an empty waiter table, whatever the other threads were doing, and may
+ * use every function, even if the process has many threads. After vfork it may do as little as with
+ * any other library.
  *
- * Bad addresses. Of a word that is read, an address in the first page or in the kernel's half is EFAULT; any
- * other address that is not mapped is a fault of the program's, as it would be for memcpy.
+ * Bad addresses. A call that reads the word fails with EFAULT if the address is in the first page
+ * or in the kernel's half of the address space. Any other unmapped address makes the program fault,
+ * as it would in memcpy.
  *
  * THE LOCKS
  *
- * ww_mutex_t and the other types that end in _t have pthread's functions, arguments and error numbers, under
- * other names, and in a fraction of the size. Where they differ, the function says so.
+ * ww_mutex_t and the other types that end in _t have the functions, arguments and error numbers of
+ * pthreads, under other names and in a fraction of the size. Each function documents where it
+ * differs.
  *
- * Making one. By a static initialiser (WW_MUTEX_INITIALIZER), or by init, which takes flags where pthread's
- * takes an attribute object: ww_mutex_init(&mutex, WW_MUTEX_RECURSIVE | WW_PROCESS_SHARED). The static
- * initialiser of a default object is all zeros, so one in calloc'ed memory is made already (barriers apart). An object
- * may not be copied or moved once it is in use. Nothing is allocated, and nothing has to be freed.
+ * Initialisation. Use a static initialiser (WW_MUTEX_INITIALIZER) or an init function. Init
+ * functions take flags where pthreads take an attribute object: ww_mutex_init(&mutex,
+ * WW_MUTEX_RECURSIVE | WW_PROCESS_SHARED). The static initialiser of a default object is all zeros,
+ * so an object in calloc'ed memory is already initialised (except a barrier). Do not copy or move
+ * an object once it is in use. Nothing is allocated, and nothing has to be freed.
  *
- * Errors. A lock's function returns 0, or the error number, and leaves errno alone. NULL and misaligned
- * pointers to locks are EINVAL. Unknown flags are EINVAL. Signal handlers end no wait but those of ww_sem_t, with
- * EINTR, as POSIX has it.
+ * Errors. A lock function returns 0 or an error number, and leaves errno alone. NULL and misaligned
+ * pointers to locks give EINVAL, and so do unknown flags. Signal handlers end no wait except those
+ * of ww_sem_t, which then return EINTR as POSIX specifies.
  *
- * Times are absolute, struct timespec: by CLOCK_REALTIME in the timed functions, by CLOCK_REALTIME or
- * CLOCK_MONOTONIC in the clock functions; any other clock is EINVAL. Seconds below 0 have passed (ETIMEDOUT).
- * Nanoseconds that are not below 10^9 are EINVAL; but of a call that need not wait the time is not looked
- * at (of ww_cond and ww_barrier it always is). No wait ends early on account of its time.
+ * Times are absolute, in a struct timespec: on CLOCK_REALTIME in the timed functions, on
+ * CLOCK_REALTIME or CLOCK_MONOTONIC in the clock functions. Any other clock gives EINVAL. A time
+ * with negative seconds has passed (ETIMEDOUT). Nanoseconds outside [0, 10^9) give EINVAL. A call
+ * that does not need to wait does not check the time (those of ww_cond and ww_barrier always do).
+ * No wait times out early.
  *
- * Scope. An object is private unless it was made with WW_PROCESS_SHARED. (Of futex words it is the other
- * way round: they are shared unless the call says WW_PRIVATE.)
+ * Scope. An object is private unless it was initialised with WW_PROCESS_SHARED. (For futex words it
+ * is the reverse: they are shared unless the call passes WW_PRIVATE.)
  *
- * No lock's function is a cancellation point, and no thread may be cancelled asynchronously, or leave a signal
- * handler by siglongjmp, in one.
+ * Cancellation. No lock function is a cancellation point. A thread inside one must not be cancelled
+ * asynchronously, and must not leave a signal handler by siglongjmp.
  *
  * Generated from the Rust sources: do not edit.
  */
@@ -67,7 +74,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* The version of this header; ww_version() is that of the library. Compare it in #if as
+/* The version of this header (ww_version() returns the library's). Compare it in #if as
  * WW_VERSION >= major * 1000000 + minor * 1000 + patch. */
 #define WW_VERSION_MAJOR 0
 #define WW_VERSION_MINOR 1
@@ -75,13 +82,13 @@
 #define WW_VERSION (WW_VERSION_MAJOR * 1000000 + WW_VERSION_MINOR * 1000 + WW_VERSION_PATCH)
 #define WW_VERSION_STRING "0.1.0"
 
-/* In place of a timeout, the number that some operations of ww_futex take there (futex(2)'s val2). */
+/* The number that some operations of ww_futex take in place of a timeout (futex(2)'s val2). */
 #define WW_VAL2(number) ((const struct timespec *)(uintptr_t)(number))
 
-/* The C library's own; named here for C99, whose <time.h> does not have it. */
+/* The C library's type; declared here for C99, whose <time.h> does not have it. */
 struct timespec;
 
-/* The flags of the locks, for debuggers; they are macros too, below. */
+/* The lock flags as enumerations, for debuggers. Also macros, below. */
 enum ww_scope_flag {
     WW_PROCESS_PRIVATE = 0,
     WW_PROCESS_SHARED = 256
@@ -103,8 +110,8 @@ enum ww_event_flag {
     WW_EVENT_SET = 1
 };
 
-/* Static initialisers, the same as the init functions with the same flags. flags, value and count are not checked:
- * those that init refuses make an object that does not work. */
+/* Static initialisers. Each is equivalent to the init function with the same flags. flags, value
+ * and count are not checked: values that init refuses make an object that does not work. */
 #define WW_MUTEX_INITIALIZER { { 0, 0 } }
 #define WW_RECURSIVE_MUTEX_INITIALIZER WW_MUTEX_INITIALIZER_WITH(WW_MUTEX_RECURSIVE)
 #define WW_ERRORCHECK_MUTEX_INITIALIZER WW_MUTEX_INITIALIZER_WITH(WW_MUTEX_ERRORCHECK)
@@ -124,7 +131,7 @@ enum ww_event_flag {
 #define WW_AUTO_EVENT_INITIALIZER { 0 }
 #define WW_ONCE_INIT { 0 }
 
-/* Of the macros above; not for you. */
+/* Used by the macros above. Private to the library. */
 #define WW_MUTEX_INHERITS_(flags) (((flags) & 0x30u) == WW_MUTEX_PRIO_INHERIT)
 #define WW_MUTEX_OWNED_(flags) (((flags) & 0xfu) != 0 || WW_MUTEX_INHERITS_(flags))
 #define WW_MUTEX_WORD_(flags)                                                                            \
@@ -157,26 +164,29 @@ enum ww_event_flag {
 #define WW_SIZE_U64 3
 
 /**
- * Flag: the word is followed by a node word of the same size, which names the NUMA node that its
- * waiters stand on; -1 (all bits set) is replaced by the caller's node. The pair is aligned to its own
- * size. A shared word with this flag goes to the kernel as it is, which knows 32 bits only (Linux 6.16).
+ * Flag: the word is followed by a node word of the same size, which holds the number of the NUMA
+ * node that its waiters are queued on; -1 (all bits set) is replaced by the caller's node. The
+ * pair is aligned to its own size. A shared word with this flag is passed to the kernel as it is,
+ * and the kernel supports 32-bit words only (Linux 6.16).
  */
 #define WW_NUMA 4
 
 /**
- * Flag: the waiters stand where the memory policy of the word's page says. Without effect on a private
- * word; a shared one goes to the kernel as it is, which knows 32 bits only (Linux 6.16).
+ * Flag: the waiters are queued on the node given by the memory policy of the word's page. Has no
+ * effect on a private word. A shared word is passed to the kernel as it is, and the kernel
+ * supports 32-bit words only (Linux 6.16).
  */
 #define WW_MPOL 8
 
 /**
- * Flag: only threads of this process use the word. Its waiters then stand in the process's own table,
- * and a call that need not sleep or wake anybody makes no system call.
+ * Flag: only threads of this process use the word. Its waiters are queued in the process's own
+ * table, and a call that need not sleep or wake a thread makes no system call.
  */
 #define WW_PRIVATE 128
 
 /**
- * Mask of all bits of an 8-bit word: found by every wake, finds every waiter.
+ * Mask of all bits of an 8-bit word. A wait with it is found by every wake; a wake with it finds
+ * every waiter.
  */
 #define WW_MASK_U8 255
 
@@ -196,7 +206,7 @@ enum ww_event_flag {
 #define WW_MASK_U64 18446744073709551615ull
 
 /**
- * How many words `ww_futex_waitv` waits for at most.
+ * The maximum number of words that `ww_futex_waitv` waits for.
  */
 #define WW_WAITV_MAX 128
 
@@ -226,12 +236,13 @@ enum ww_event_flag {
 #define WW_OP_XOR 4
 
 /**
- * Added to an operation: the operand is `1 << oparg`, `oparg` taken modulo the word's width.
+ * Added to an operation: the operand is `1 << oparg`, with `oparg` taken modulo the word's width.
  */
 #define WW_OP_ARG_SHIFT 8
 
 /**
- * Comparison of `ww_futex_wake_op`: `old == cmparg`. All comparisons are signed, at the word's width.
+ * Comparison of `ww_futex_wake_op`: `old == cmparg`. All comparisons are signed, in the word's
+ * width.
  */
 #define WW_OP_CMP_EQ 0
 
@@ -261,71 +272,76 @@ enum ww_event_flag {
 #define WW_OP_CMP_GE 5
 
 /**
- * Flag for the `init` of every lock: only threads of this process use the object. (0, the default.)
+ * Flag for the `init` function of every lock: only threads of this process use the object. (0, the
+ * default.)
  */
 #define WW_PROCESS_PRIVATE 0
 
 /**
- * Flag for the `init` of every lock: the object lies in memory that several processes map, and threads of all of them
- * use it.
+ * Flag for the `init` function of every lock: the object lies in memory that several processes
+ * map, and threads of all of them use it.
  */
 #define WW_PROCESS_SHARED 256
 
 /**
- * Kind of a mutex, for `ww_mutex_init`: a second lock by its holder waits for ever; who unlocks is not checked. (0, the
- * default.)
+ * Kind of a mutex, for `ww_mutex_init`: a second lock by its holder deadlocks, and an unlock does
+ * not check which thread calls it. (0, the default.)
  */
 #define WW_MUTEX_NORMAL 0
 
 /**
- * Kind of a mutex: a second lock by its holder succeeds, and as many unlocks are needed; an unlock by another thread is
- * `EPERM`.
+ * Kind of a mutex: a second lock by its holder succeeds, and as many unlocks are needed. An unlock
+ * by another thread returns `EPERM`.
  */
 #define WW_MUTEX_RECURSIVE 1
 
 /**
- * Kind of a mutex: a second lock by its holder is `EDEADLK`, an unlock by another thread `EPERM`.
+ * Kind of a mutex: a second lock by its holder returns `EDEADLK`, an unlock by another thread
+ * `EPERM`.
  */
 #define WW_MUTEX_ERRORCHECK 2
 
 /**
- * Flavour of a mutex, for `ww_mutex_init`: chooses for itself, from what it observes, whether to spin, to sleep, and to
- * hand over. (0, the default, and the one to use unless a measurement says otherwise.)
+ * Flavour of a mutex, for `ww_mutex_init`: it chooses from what it observes whether to spin, to
+ * sleep, and to hand off. (0, the default, and the one to use unless a measurement favours
+ * another.)
  */
 #define WW_MUTEX_ADAPTIVE 0
 
 /**
- * Flavour of a mutex: a running thread may take it past sleepers, waiters stay awake for some µs, and a thread
- * that has waited long is handed it.
+ * Flavour of a mutex: a running thread may barge past sleeping waiters. Waiters stay awake for
+ * some µs before they sleep, and a thread that has waited long is handed the mutex.
  */
 #define WW_MUTEX_THROUGHPUT 16
 
 /**
- * Flavour of a mutex: waiters sleep at once. For sections that are long or sleep. A waiter may be passed over without
- * bound.
+ * Flavour of a mutex: waiters sleep at once. For critical sections that are long or sleep. There
+ * is no bound on how often other threads may overtake a waiter.
  */
 #define WW_MUTEX_WAIT_WAKE 32
 
 /**
- * Flavour of a mutex: whoever holds it runs with the priority of whoever waits for it, and it is handed over in the order
- * of priorities, by the kernel. For real-time threads; slow for all others.
+ * Flavour of a mutex: the holder runs with the priority of the threads that wait for it, and the
+ * kernel hands the mutex off in the order of priorities. For real-time threads; slow for all
+ * others.
  */
 #define WW_MUTEX_PRIO_INHERIT 48
 
 /**
- * Preference of a reader/writer lock, for `ww_rwlock_init`: a reader waits only while somebody writes, so a thread may
- * read several times at once. (0, the default.) After glibc's `PTHREAD_RWLOCK_PREFER_READER_NP`.
+ * Preference of a reader/writer lock, for `ww_rwlock_init`: a reader waits only while a writer
+ * holds the lock, so a thread may hold several read locks at once. (0, the default.) Modelled on
+ * glibc's `PTHREAD_RWLOCK_PREFER_READER_NP`.
  */
 #define WW_RWLOCK_PREFER_READER 0
 
 /**
- * Preference of a reader/writer lock: a reader waits also while a writer waits. After glibc's
- * `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`.
+ * Preference of a reader/writer lock: a reader also waits while a writer waits. Modelled on
+ * glibc's `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`.
  */
 #define WW_RWLOCK_PREFER_WRITER 1
 
 /**
- * Flag for `ww_event_init` and `ww_auto_event_init`: the event is set to begin with.
+ * Flag for `ww_event_init` and `ww_auto_event_init`: the event is initially set.
  */
 #define WW_EVENT_SET 1
 
@@ -335,28 +351,28 @@ enum ww_event_flag {
 #define WW_BARRIER_SERIAL_THREAD -1
 
 /**
- * The highest value of a semaphore.
+ * The maximum value of a semaphore.
  */
 #define WW_SEM_VALUE_MAX 2147483647
 
 /**
- * The highest count of a barrier.
+ * The maximum count of a barrier.
  */
 #define WW_BARRIER_COUNT_MAX 2147483647
 
 /**
- * The highest count of a latch.
+ * The maximum count of a latch.
  */
 #define WW_LATCH_COUNT_MAX 1073741823
 
 /**
- * A word and the value it is expected to hold: `struct futex_waitv` of futex2.
+ * A word and the value that it is expected to hold: `struct futex_waitv` of futex2.
  *
  * `reserved` must be 0.
  */
 struct ww_futex_waitv {
     /**
-     * The expected value; the bits above the word's width must be 0.
+     * The expected value. The bits above the word's width must be 0.
      */
     uint64_t val;
     /**
@@ -374,17 +390,19 @@ struct ww_futex_waitv {
 };
 
 /**
- * A mutex: 8 bytes, all zero when it is free, private, normal and adaptive. `WW_MUTEX_INITIALIZER`, or `ww_mutex_init`.
+ * A mutex: 8 bytes, all zero when it is unlocked, private, normal and adaptive. Initialise it with
+ * `WW_MUTEX_INITIALIZER` or `ww_mutex_init`.
  *
- * It may be destroyed, freed or unmapped by whoever locked and unlocked it last, also while the unlock before that is
- * still returning. None of its functions is for signal handlers. After `fork` the child's copy is held if the
- * parent's was; the child may unlock what the forking thread held, unless it keeps its owner (recursive, error-checking,
- * priority-inheriting), since the child's thread is another one. If a process is killed while it holds a shared one, it stays held;
- * a `ww_robust_mutex_t` does not.
+ * The thread that locked and unlocked it last may destroy, free or unmap it, even while the
+ * previous unlock is still returning. None of its functions may be called from a signal handler.
+ * After `fork`, the child's copy is locked if the parent's was. The child may unlock what the
+ * forking thread held, unless the mutex records its owner (recursive, error-checking,
+ * priority-inheriting), because the child's thread is a different thread. If a process is killed
+ * while it holds a shared mutex, the mutex stays locked; use a `ww_robust_mutex_t` to avoid that.
  */
 struct ww_mutex {
     /**
-     * Not for you.
+     * Private to the library.
      */
     uint32_t words_[2];
 };
@@ -395,20 +413,23 @@ struct ww_mutex {
 typedef struct ww_mutex ww_mutex_t;
 
 /**
- * A condition variable: 16 bytes, all zero when it is private and nobody waits. `WW_COND_INITIALIZER`, or `ww_cond_init`.
+ * A condition variable: 16 bytes, all zero when it is private and has no waiters. Initialise it
+ * with `WW_COND_INITIALIZER` or `ww_cond_init`.
  *
- * It works with any `ww_mutex_t`, of the same scope; all who wait at one time do so with the same
- * mutex. Threads are signalled in the order in which they came. A signal or broadcast that finds
- * the mutex held wakes nobody: it moves the waiters to the mutex, whose unlocks wake them one by
- * one. (Of shared ones the kernel does the moving, as far as it can. With a priority-inheriting
- * mutex each signal wakes, the highest priority first.)
+ * It works with any `ww_mutex_t` of the same scope. All threads that wait at one time must use the
+ * same mutex. Threads are signalled in order of arrival. A signal or broadcast that finds the
+ * mutex held wakes no thread: it moves the waiters to the mutex, and the mutex's unlocks wake them
+ * one by one. (For shared condition variables the kernel moves the waiters, as far as it can. With
+ * a priority-inheriting mutex each signal wakes a thread, the one with the highest priority
+ * first.)
  *
- * A private one may be freed as soon as everybody has been signalled; a shared one only after `ww_cond_destroy`. None of its
- * functions is for signal handlers. In a child of `fork` nobody waits.
+ * A private one may be freed as soon as all waiters have been signalled; a shared one only after
+ * `ww_cond_destroy`. None of its functions may be called from a signal handler. The copy in a
+ * child of `fork` has no waiters.
  */
 struct ww_cond {
     /**
-     * Not for you.
+     * Private to the library.
      */
     uint64_t words_[2];
 };
@@ -419,19 +440,23 @@ struct ww_cond {
 typedef struct ww_cond ww_cond_t;
 
 /**
- * A robust mutex: 40 bytes, all zero when it is free and normal. `WW_ROBUST_MUTEX_INITIALIZER`, or `ww_robust_mutex_init`.
+ * A robust mutex: 40 bytes, all zero when it is unlocked and normal. Initialise it with
+ * `WW_ROBUST_MUTEX_INITIALIZER` or `ww_robust_mutex_init`.
  *
- * Whoever holds one may die: its process is killed, or its thread ends without unlocking. Then the next to lock it is told
- * `EOWNERDEAD`, holds it, repairs what it protects, and says so by `ww_robust_mutex_consistent`. If it unlocks without that,
- * nobody can lock it any more (`ENOTRECOVERABLE`).
+ * The holder may die: its process is killed, or its thread ends without unlocking. The next lock
+ * then returns `EOWNERDEAD`, and its caller holds the mutex. It must repair the protected data and
+ * then call `ww_robust_mutex_consistent`. If it unlocks without that call, the mutex can never be
+ * locked again (`ENOTRECOVERABLE`).
  *
- * It may lie in memory that several processes map, or not; there is no difference. It stays where it is, mapped, while
- * anybody holds it: the thread that does is known to the kernel by a list that leads through it. It works with a process-shared
- * `ww_cond_t` (`ww_cond_wait_robust`). None of its functions is for signal handlers. A forked child holds none of its parent's.
+ * It may lie in private or in shared memory; there is no difference. While a thread holds it, it
+ * must stay mapped at its address, because the kernel finds the mutexes of a dead thread through a
+ * list that leads through each of them. It works with a process-shared `ww_cond_t`
+ * (`ww_cond_wait_robust`). None of its functions may be called from a signal handler. A forked
+ * child holds none of its parent's robust mutexes.
  */
 struct ww_robust_mutex {
     /**
-     * Not for you.
+     * Private to the library.
      */
     uint64_t words_[5];
 };
@@ -442,19 +467,20 @@ struct ww_robust_mutex {
 typedef struct ww_robust_mutex ww_robust_mutex_t;
 
 /**
- * A reader/writer lock: 8 bytes, all zero when it is free, private, and prefers readers. `WW_RWLOCK_INITIALIZER`,
- * `WW_WRITER_RWLOCK_INITIALIZER`, or `ww_rwlock_init`.
+ * A reader/writer lock: 8 bytes, all zero when it is unlocked, private, and prefers readers.
+ * Initialise it with `WW_RWLOCK_INITIALIZER`, `WW_WRITER_RWLOCK_INITIALIZER` or `ww_rwlock_init`.
  *
- * Neither readers nor writers starve under either preference: whoever has waited for about a millisecond asks for a turn. Many
- * readers on many CPUs do not hinder each other: a lock that is mostly read becomes one whose readers do not touch it.
+ * Neither readers nor writers starve under either preference: a thread that has waited for about a
+ * millisecond requests its turn. Many readers on many CPUs do not slow each other down: a lock
+ * that is mostly read becomes biased, and its readers then no longer touch it.
  *
- * It may be destroyed, freed or unmapped by whoever locked and unlocked it last. None of its functions is for signal
- * handlers. After `fork` the child's copy is held as the parent's was. If a process is killed while it holds a shared one, it stays
- * held.
+ * The thread that locked and unlocked it last may destroy, free or unmap it. None of its functions
+ * may be called from a signal handler. After `fork`, the child's copy is held as the parent's was.
+ * If a process is killed while it holds a shared lock, the lock stays held.
  */
 struct ww_rwlock {
     /**
-     * Not for you.
+     * Private to the library.
      */
     uint64_t word_;
 };
@@ -465,16 +491,18 @@ struct ww_rwlock {
 typedef struct ww_rwlock ww_rwlock_t;
 
 /**
- * A semaphore: 8 bytes, all zero when it is private and its value 0. `WW_SEM_INITIALIZER(value)`, or `ww_sem_init`.
+ * A semaphore: 8 bytes, all zero when it is private and its value is 0. Initialise it with
+ * `WW_SEM_INITIALIZER(value)` or `ww_sem_init`.
  *
- * Once a wait has returned the semaphore may be freed, also while the post that it took is still returning. Posts and trywaits
- * may be made from signal handlers. A forked child has a copy with the same value, and nobody waits there.
+ * Once a wait has returned, the semaphore may be freed, even while the post that ended the wait is
+ * still returning. Signal handlers may call the post and trywait functions. A forked child has a
+ * copy with the same value and no waiters.
  *
- * All its functions return 0 or an error number, where `sem_t`'s return -1 and set `errno`.
+ * All its functions return 0 or an error number, where those of `sem_t` return -1 and set `errno`.
  */
 struct ww_sem {
     /**
-     * Not for you.
+     * Private to the library.
      */
     uint64_t word_;
 };
@@ -485,19 +513,20 @@ struct ww_sem {
 typedef struct ww_sem ww_sem_t;
 
 /**
- * A barrier: 16 bytes. `WW_BARRIER_INITIALIZER(count)`, or `ww_barrier_init`.
+ * A barrier: 16 bytes. Initialise it with `WW_BARRIER_INITIALIZER(count)` or `ww_barrier_init`.
  *
- * What any of the threads did before the barrier is visible to all of them after it. A private one may be freed as soon as any thread has
- * come back from the last round; a shared one only after `ww_barrier_destroy`. None of its functions is for signal handlers. A forked
- * child's copy of a private one begins its round anew.
+ * What any of the threads did before the barrier is visible to all of them after it. A private
+ * barrier may be freed as soon as one thread has returned from the last round; a shared one only
+ * after `ww_barrier_destroy`. None of its functions may be called from a signal handler. In a
+ * forked child, the copy of a private barrier starts its round again.
  */
 struct ww_barrier {
     /**
-     * Not for you.
+     * Private to the library.
      */
     uint64_t state_;
     /**
-     * Not for you.
+     * Private to the library.
      */
     uint32_t words_[2];
 };
@@ -508,15 +537,17 @@ struct ww_barrier {
 typedef struct ww_barrier ww_barrier_t;
 
 /**
- * A latch: 4 bytes, all zero when it is private and open. `WW_LATCH_INITIALIZER(count)`, or `ww_latch_init`.
+ * A latch: 4 bytes, all zero when it is private and open. Initialise it with
+ * `WW_LATCH_INITIALIZER(count)` or `ww_latch_init`.
  *
- * What a thread did before it counted down is visible to all whose wait has returned. Once all waits have returned the latch may be
- * freed, also while a `ww_latch_count_down` is still returning. Counting down and `ww_latch_trywait` may be done from signal
- * handlers. After C++20's `std::latch`.
+ * What a thread did before it counted down is visible to every thread whose wait has returned.
+ * Once all waits have returned, the latch may be freed, even while a `ww_latch_count_down` is
+ * still returning. Signal handlers may call `ww_latch_count_down` and `ww_latch_trywait`. Modelled
+ * on C++20's `std::latch`.
  */
 struct ww_latch {
     /**
-     * Not for you.
+     * Private to the library.
      */
     uint32_t word_;
 };
@@ -527,15 +558,16 @@ struct ww_latch {
 typedef struct ww_latch ww_latch_t;
 
 /**
- * An event that stays set until it is reset: 8 bytes, all zero when it is private and not set. `WW_EVENT_INITIALIZER`, or
- * `ww_event_init`.
+ * An event that stays set until it is reset: 8 bytes, all zero when it is private and not set.
+ * Initialise it with `WW_EVENT_INITIALIZER` or `ww_event_init`.
  *
- * What a thread did before a set is visible to whoever passes. Once all waits have returned the event may be freed, also while a set is
- * still returning. After Windows' manual-reset event.
+ * What a thread did before a set is visible to every thread that passes. Once all waits have
+ * returned, the event may be freed, even while a set is still returning. Modelled on Windows'
+ * manual-reset event.
  */
 struct ww_event {
     /**
-     * Not for you.
+     * Private to the library.
      */
     uint64_t word_;
 };
@@ -546,15 +578,16 @@ struct ww_event {
 typedef struct ww_event ww_event_t;
 
 /**
- * An event that resets itself, with each set letting one thread pass: 8 bytes, all zero when it is private and not set.
- * `WW_AUTO_EVENT_INITIALIZER`, or `ww_auto_event_init`.
+ * An event that resets itself: each set lets one thread pass. 8 bytes, all zero when it is private
+ * and not set. Initialise it with `WW_AUTO_EVENT_INITIALIZER` or `ww_auto_event_init`.
  *
- * What a thread did before a set is visible to whoever passes next. Once all waits have returned the event may be freed, also while a set
- * is still returning. After Windows' auto-reset event.
+ * What a thread did before a set is visible to the thread that passes next. Once all waits have
+ * returned, the event may be freed, even while a set is still returning. Modelled on Windows'
+ * auto-reset event.
  */
 struct ww_auto_event {
     /**
-     * Not for you.
+     * Private to the library.
      */
     uint64_t word_;
 };
@@ -565,19 +598,21 @@ struct ww_auto_event {
 typedef struct ww_auto_event ww_auto_event_t;
 
 /**
- * Something that is done once: 4 bytes, all zero before it has been done. `WW_ONCE_INIT`.
+ * A one-time initialisation: 4 bytes, all zero before it has run. Initialise it with
+ * `WW_ONCE_INIT`.
  *
- * For the threads of one process. If a process forks while another of its threads is at it, the child's next call does it anew.
+ * For the threads of one process. If a process forks while another of its threads runs the
+ * routine, the child's next call runs it again.
  */
 struct ww_once_flag {
     /**
-     * Not for you.
+     * Private to the library.
      */
     uint32_t word_;
 };
 
 /**
- * Something that is done once.
+ * A one-time initialisation.
  */
 typedef struct ww_once_flag ww_once_t;
 
@@ -588,29 +623,32 @@ extern "C" {
 /**
  * Sleeps while the word holds `val`, until a wake whose mask shares a bit with `mask`.
  *
- * The check of the value and going to sleep are one step: a wake that comes after the word was changed
- * is never missed. Returns 0 once woken. A wake-up may be spurious: look at the word again.
+ * The check of the value and the start of the sleep are one atomic step: a wake that comes after
+ * the word was changed is never missed. Returns 0 once woken. A wake-up may be spurious: check the
+ * word again.
  *
- * `mask` is usually `WW_MASK_U8` to `WW_MASK_U64`. `abs_timeout` is an absolute time, in seconds and
- * nanoseconds, on `clock` (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`); NULL waits without end, and `clock`
- * is then not looked at. Never ends early on account of the timeout.
+ * `mask` is usually one of `WW_MASK_U8` to `WW_MASK_U64`. `abs_timeout` is an absolute time, in
+ * seconds and nanoseconds, on `clock` (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). NULL waits without
+ * a timeout, and `clock` is then ignored. The wait never times out early.
  *
  * Errors:
  * - `EAGAIN`: the word did not hold `val`.
- * - `ETIMEDOUT`: the time came first.
- * - `EINTR`: a signal handler ran (without a timeout, only one installed without `SA_RESTART`), or the
- *   call was made from a handler that had interrupted this library.
- * - `EINVAL`: unknown flags; `clock` or `abs_timeout` not valid; `mask` 0; `val` or `mask` wider than
- *   the word; `uaddr` misaligned; with `WW_NUMA`, a node that does not exist.
+ * - `ETIMEDOUT`: the timeout expired.
+ * - `EINTR`: a signal handler ran (without a timeout, only one installed without `SA_RESTART`), or
+ *   the call was made from a handler that had interrupted this library.
+ * - `EINVAL`: unknown flags; `clock` or `abs_timeout` is not valid; `mask` is 0; `val` or `mask`
+ *   is wider than the word; `uaddr` is misaligned; with `WW_NUMA`, the node does not exist.
  * - `EFAULT`: `uaddr` is NULL.
- * - `ENOSYS`: a shared 64-bit word, and either a `mask` other than `WW_MASK_U64` or a kernel before 5.16.
+ * - `ENOSYS`: the word is shared and has 64 bits, and either `mask` is not `WW_MASK_U64` or the
+ *   kernel is older than 5.16.
  *
- * Blocks. Not a cancellation point. After futex2's futex_wait (Linux 6.7) and FUTEX_WAIT_BITSET.
+ * Blocks. Not a cancellation point. Modelled on futex2's futex_wait (Linux 6.7) and
+ * FUTEX_WAIT_BITSET.
  *
  * # Safety
- * `uaddr` is NULL or a mapped word of the size in `flags` (with `WW_NUMA`, a pair of them) that stays
- * mapped while this runs, and is changed by atomic operations only. `abs_timeout` is NULL or points to
- * a time.
+ * `uaddr` must be NULL or a mapped word of the size in `flags` (with `WW_NUMA`, a pair of them)
+ * that stays mapped during the call and is changed by atomic operations only. `abs_timeout` must
+ * be NULL or point to a time.
  */
 long ww_futex_wait(void *uaddr,
                    uint64_t val,
@@ -622,22 +660,25 @@ long ww_futex_wait(void *uaddr,
 /**
  * Wakes up to `nr` of the threads that wait on the word with a mask that shares a bit with `mask`.
  *
- * Returns how many were woken. Order of arrival; real-time threads first, by priority. `INT_MAX` wakes
- * all, 0 nobody (FUTEX_WAKE differs: one), a negative number one, as in the kernel. With `WW_PRIVATE` and
- * nobody waiting, no system call is made. The word itself is not read. The waiters of a shared 64-bit word
- * are found by every mask.
+ * Returns the number of threads woken. They are woken in order of arrival, real-time threads
+ * first, by priority. `INT_MAX` wakes all, 0 wakes none (unlike FUTEX_WAKE, which wakes one), and
+ * a negative number wakes one, as in the kernel. With `WW_PRIVATE` and no waiters, the call makes
+ * no system call. The word itself is not read. The waiters of a shared 64-bit word are found by
+ * every mask.
  *
  * Errors:
- * - `EINVAL`: unknown flags; `mask` 0 or wider than the word; `uaddr` misaligned; with `WW_NUMA`, a
- *   node that does not exist.
- * - `EFAULT`: `uaddr` is NULL and the word is shared, or has a node word.
+ * - `EINVAL`: unknown flags; `mask` is 0 or wider than the word; `uaddr` is misaligned; with
+ *   `WW_NUMA`, the node does not exist.
+ * - `EFAULT`: `uaddr` is NULL, and the word is shared or has a node word.
  *
- * Does not block. Async-signal-safe: from a handler that has interrupted this library inside one of
- * its own short critical sections, the wake is delivered as that section ends, and the call returns 0,
- * since the number is not yet known. After futex2's futex_wake (Linux 6.7) and FUTEX_WAKE_BITSET.
+ * Does not block. Async-signal-safe. If the call is made from a handler that has interrupted this
+ * library inside one of its own short critical sections, the wake is delivered when that section
+ * ends, and the call returns 0, because the number is not known yet. Modelled on futex2's
+ * futex_wake (Linux 6.7) and FUTEX_WAKE_BITSET.
  *
  * # Safety
- * A shared word is mapped while this runs; a private one need not be, unless `WW_NUMA` is given.
+ * A shared word must be mapped during the call. A private word need not be, unless `WW_NUMA` is
+ * given.
  */
 long ww_futex_wake(void *uaddr,
                    uint64_t mask,
@@ -646,32 +687,33 @@ long ww_futex_wake(void *uaddr,
 
 /**
  * If the first word still holds its value: wakes up to `nr_wake` of its waiters, and moves up to
- * `nr_requeue` others onto the second word without waking them.
+ * `nr_requeue` more of them to the second word without waking them.
  *
- * `pair` is an array of two; the first's `val` is compared, the second's is not looked at. The words
- * may differ in size. Returns how many were woken and moved, together. A moved waiter keeps its mask
- * and its timeout, and is from then on woken through the second word. Moving private waiters makes no
- * system call.
+ * `pair` is an array of two entries. The first entry's `val` is compared; the second's is ignored.
+ * The words may differ in size. Returns the number of waiters woken plus the number moved. A moved
+ * waiter keeps its mask and its timeout, and from then on it is woken through the second word.
+ * Moving private waiters makes no system call.
  *
- * The comparison and the move are one step for private words and for shared ones of 32 bits. Of a shared
- * 64-bit word, the low half is compared in one step with the move, the high half just before. Waiters of
- * shared 8 and 16-bit words cannot be moved, neither from nor to such a word: they are woken instead.
- * A moved waiter of a shared word goes back to the first word, and looks at its value again, if anything
- * but a futex wakes its thread meanwhile: so the kernel does it.
+ * The comparison and the move are one atomic step for private words and for shared words of 32
+ * bits. For a shared 64-bit word, the low half is compared in one step with the move, and the high
+ * half just before. Waiters of shared 8 and 16-bit words cannot be moved, neither from nor to such
+ * a word: they are woken instead. If anything other than a futex wakes the thread of a moved
+ * waiter on a shared word, the waiter goes back to the first word and checks its value again. This
+ * is the kernel's behaviour.
  *
  * Errors:
  * - `EAGAIN`: the first word did not hold its value.
- * - `EINVAL`: `flags` not 0; `pair` NULL; a negative count; unknown flags, a `reserved` that is not 0, a
- *   value wider than its word, or a misaligned address in an entry; one word private and the other
- *   shared; with `WW_NUMA`, a node that does not exist.
- * - `EFAULT`: the first address is NULL; or the second is, and the words are shared.
+ * - `EINVAL`: `flags` is not 0; `pair` is NULL; a count is negative; an entry has unknown flags, a
+ *   `reserved` field that is not 0, a value wider than its word, or a misaligned address; one word
+ *   is private and the other shared; with `WW_NUMA`, a node does not exist.
+ * - `EFAULT`: the first address is NULL; or the second is NULL, and the words are shared.
  *
- * Does not block. Async-signal-safe, as `ww_futex_wake`. After futex2's futex_requeue (Linux 6.7) and
- * FUTEX_CMP_REQUEUE.
+ * Does not block. Async-signal-safe, as `ww_futex_wake`. Modelled on futex2's futex_requeue (Linux
+ * 6.7) and FUTEX_CMP_REQUEUE.
  *
  * # Safety
- * `pair` is NULL or points to two entries, whose addresses are those of words as `ww_futex_wait` wants
- * them.
+ * `pair` must be NULL or point to two entries, whose addresses are those of words as
+ * `ww_futex_wait` requires them.
  */
 long ww_futex_requeue(const struct ww_futex_waitv *pair,
                       unsigned int flags,
@@ -679,34 +721,39 @@ long ww_futex_requeue(const struct ww_futex_waitv *pair,
                       int nr_requeue);
 
 /**
- * Sleeps while each of `nr` words (at most `WW_WAITV_MAX`) holds its value, until one of them is woken.
+ * Sleeps while each of `nr` words (at most `WW_WAITV_MAX`) holds its value, until one of them is
+ * woken.
  *
- * Returns the index of a word that was woken: a hint, others may have been woken too. Sizes may be
- * mixed, and private with shared words. `flags` must be 0; the flags of each word are in its entry.
- * `abs_timeout` and `clock` are those of `ww_futex_wait`.
+ * Returns the index of a word that was woken. This is a hint: other words may have been woken too.
+ * Words of different sizes, and private and shared words, may be mixed. `flags` must be 0; each
+ * entry holds the flags of its word. `abs_timeout` and `clock` are those of `ww_futex_wait`.
  *
- * The kernel takes 128 shared words: one of 64 bits counts as two, and if there are private words too, they
- * count as one together. A waiter for a shared 8 or 16-bit word may take a wake that was meant for a
- * neighbour in the same 32 bits. So that none is lost it wakes all who wait there: their waits may end for no reason. Where nothing says
- * that the wake was its own, and such wakes come thick and fast, its wait may go on for some milliseconds before it does,
- * 100 at most; if its process is killed meanwhile, the neighbour's wake is lost. Several who wait so in loops for words in the same
- * 32 bits may be woken some thousand times a second once one of them was, though nothing happens.
+ * The kernel accepts 128 shared words. A word of 64 bits counts as two of them, and all private
+ * words together count as one.
+ *
+ * A waiter for a shared 8 or 16-bit word may receive a wake that was meant for a neighbouring word
+ * in the same 32 bits. To lose no wake, it forwards the wake: it wakes all threads that wait on
+ * those 32 bits, whose waits may therefore end spuriously. If nothing shows that the wake was its
+ * own, and such wakes follow each other quickly, the wait may go on for some milliseconds, 100 at
+ * most, before it forwards the wake. If its process is killed during that time, the neighbour's
+ * wake is lost. Several threads that wait in loops for words in the same 32 bits may be woken some
+ * thousand times a second after one of them was woken, although nothing happens.
  *
  * Errors:
- * - `EAGAIN`: some word did not hold its value.
+ * - `EAGAIN`: a word did not hold its value.
  * - `ETIMEDOUT`, `EINTR`: as `ww_futex_wait`.
- * - `ENOSYS`: a shared word, and a kernel before 5.16.
- * - `ENOMEM`: private words with shared ones, and memory is short.
- * - `EINVAL`: `nr` 0, or too many words; `waiters` NULL; `flags` not 0; `clock` or `abs_timeout`
- *   not valid; unknown flags, a `reserved` that is not 0, a value wider than its word, or a misaligned
- *   address in an entry.
+ * - `ENOSYS`: a word is shared, and the kernel is older than 5.16.
+ * - `ENOMEM`: private and shared words are mixed, and memory is short.
+ * - `EINVAL`: `nr` is 0, or there are too many words; `waiters` is NULL; `flags` is not 0; `clock`
+ *   or `abs_timeout` is not valid; an entry has unknown flags, a `reserved` field that is not 0, a
+ *   value wider than its word, or a misaligned address.
  * - `EFAULT`: an address is NULL.
  *
- * Blocks. Not a cancellation point. After futex_waitv (Linux 5.16).
+ * Blocks. Not a cancellation point. Modelled on futex_waitv (Linux 5.16).
  *
  * # Safety
- * `waiters` is NULL or points to `nr` entries, whose addresses are those of words as `ww_futex_wait`
- * wants them. `abs_timeout` is NULL or points to a time.
+ * `waiters` must be NULL or point to `nr` entries, whose addresses are those of words as
+ * `ww_futex_wait` requires them. `abs_timeout` must be NULL or point to a time.
  */
 long ww_futex_waitv(const struct ww_futex_waitv *waiters,
                     unsigned int nr,
@@ -715,27 +762,29 @@ long ww_futex_waitv(const struct ww_futex_waitv *waiters,
                     int clock);
 
 /**
- * Changes the second word, wakes up to `nr` waiters of the first, and, if the second's old value
- * compares as asked, up to `nr2` waiters of the second.
+ * Changes the second word and wakes up to `nr` waiters of the first word. If the comparison holds
+ * for the second word's old value, also wakes up to `nr2` waiters of the second word.
  *
- * That is: `old = *uaddr2; *uaddr2 = old OP oparg; wake uaddr; if (old CMP cmparg) wake uaddr2`. The change
- * is one atomic step; whoever waited before it is found by the wakes. `op` is `WW_OP_SET` and so on,
- * `WW_OP_ARG_SHIFT` added if `oparg` is a shift; `cmp` is `WW_OP_CMP_EQ` and so on. Both words have the size
- * and scope that `flags` say; `oparg` and `cmparg` are as wide as the word, or such a number sign-extended
- * (-1 is all bits). A count of 0 wakes nobody, a negative one wakes one. Returns the sum of both wakes.
+ * That is: `old = *uaddr2; *uaddr2 = old OP oparg; wake uaddr; if (old CMP cmparg) wake uaddr2`.
+ * The change is one atomic step. The wakes find every thread that waited before it. `op` is
+ * `WW_OP_SET` and so on, plus `WW_OP_ARG_SHIFT` if `oparg` is a shift; `cmp` is `WW_OP_CMP_EQ` and
+ * so on. Both words have the size and scope given in `flags`. `oparg` and `cmparg` are as wide as
+ * the word, or are such a number sign-extended (-1 is all bits). A count of 0 wakes no thread, a
+ * negative one wakes one. Returns the sum of both wakes.
  *
  * Errors:
- * - `ENOSYS`: unknown `op` or `cmp`; in both cases the word is unchanged (the kernel has changed it
- *   before it finds an unknown comparison). Or: shared words with `WW_NUMA` or `WW_MPOL`.
- * - `EINVAL`: unknown flags; `oparg` or `cmparg` wider than the word; a misaligned address; with `WW_NUMA`,
- *   a node that does not exist.
- * - `EFAULT`: `uaddr2` is NULL, or `uaddr` is and the words are shared.
+ * - `ENOSYS`: unknown `op` or `cmp`. In both cases the word is unchanged (the kernel changes it
+ *   before it detects an unknown comparison). Or: shared words with `WW_NUMA` or `WW_MPOL`.
+ * - `EINVAL`: unknown flags; `oparg` or `cmparg` is wider than the word; an address is misaligned;
+ *   with `WW_NUMA`, a node does not exist.
+ * - `EFAULT`: `uaddr2` is NULL; or `uaddr` is NULL, and the words are shared.
  *
- * Does not block. Async-signal-safe, as `ww_futex_wake`. After FUTEX_WAKE_OP (Linux 2.6.14), with
- * operands as wide as the word.
+ * Does not block. Async-signal-safe, as `ww_futex_wake`. Modelled on FUTEX_WAKE_OP (Linux 2.6.14),
+ * with operands as wide as the word.
  *
  * # Safety
- * `uaddr2` is NULL or a word as `ww_futex_wait` wants it, and `uaddr` as `ww_futex_wake` does.
+ * `uaddr2` must be NULL or a word as `ww_futex_wait` requires it, and `uaddr` as `ww_futex_wake`
+ * requires it.
  */
 long ww_futex_wake_op(void *uaddr,
                       int nr,
@@ -748,28 +797,31 @@ long ww_futex_wake_op(void *uaddr,
                       unsigned int flags);
 
 /**
- * futex(2) with its own arguments and answers, on 32-bit words.
+ * futex(2) with its own arguments and return values, on 32-bit words.
  *
- * `op` is one of linux/futex.h's `FUTEX_*`. With `FUTEX_PRIVATE_FLAG`, WAIT, WAKE, REQUEUE,
- * CMP_REQUEUE, WAKE_OP, WAIT_BITSET and WAKE_BITSET work on this process's own table, where they
- * meet the waiters of `ww_futex_wait` with `WW_SIZE_U32 | WW_PRIVATE`. All else, shared words and
- * priority inheritance, goes to the kernel. On a private word an operation of one kind that finds
- * a waiter of the other is `EINVAL`, as in the kernel.
+ * `op` is one of the `FUTEX_*` operations of linux/futex.h. With `FUTEX_PRIVATE_FLAG`, WAIT, WAKE,
+ * REQUEUE, CMP_REQUEUE, WAKE_OP, WAIT_BITSET and WAKE_BITSET work on this process's own table,
+ * together with the waiters of `ww_futex_wait` with `WW_SIZE_U32 | WW_PRIVATE`. Everything else,
+ * that is, shared words and priority inheritance, goes to the kernel. A plain operation that finds
+ * a priority-inheriting waiter on a private word fails with `EINVAL`, and so does the reverse, as
+ * in the kernel.
  *
- * As futex(2) has it, `timeout` is relative for FUTEX_WAIT and absolute for FUTEX_WAIT_BITSET, and is a
- * number, `val2`, for REQUEUE, CMP_REQUEUE and WAKE_OP: write `WW_VAL2(n)`. FUTEX_WAKE with count 0
- * wakes one.
+ * As in futex(2), `timeout` is relative for FUTEX_WAIT and absolute for FUTEX_WAIT_BITSET. For
+ * REQUEUE, CMP_REQUEUE and WAKE_OP it is a number, `val2`: pass `WW_VAL2(n)`. FUTEX_WAKE with a
+ * count of 0 wakes one thread.
  *
- * Returns what futex(2) returns, or -1 with futex(2)'s errno: `EAGAIN`, `ETIMEDOUT`, `EINTR`, `EINVAL`,
- * `EFAULT`, `ENOSYS`, and for priority inheritance whatever the kernel says. FUTEX_WAKE_OP with an
- * unknown comparison is `ENOSYS` before the word is changed, not after.
+ * Returns what futex(2) returns, or -1 with futex(2)'s errno: `EAGAIN`, `ETIMEDOUT`, `EINTR`,
+ * `EINVAL`, `EFAULT`, `ENOSYS`, and for priority inheritance any error of the kernel.
+ * FUTEX_WAKE_OP with an unknown comparison fails with `ENOSYS` before it changes the word, not
+ * after.
  *
- * WAIT and WAIT_BITSET block (and the kernel's own LOCK_PI and WAIT_REQUEUE_PI); none is a cancellation
- * point. The others do not block, and are async-signal-safe as `ww_futex_wake` is.
+ * WAIT and WAIT_BITSET block (and so do the kernel's own LOCK_PI and WAIT_REQUEUE_PI). No
+ * operation is a cancellation point. The others do not block, and are async-signal-safe in the way
+ * of `ww_futex_wake`.
  *
  * # Safety
- * As for futex(2): `uaddr`, `timeout` and `uaddr2` are what `op` takes them for, or NULL where it
- * allows that; the words are changed by atomic operations only.
+ * As for futex(2): `uaddr`, `timeout` and `uaddr2` must be what `op` expects, or NULL where it
+ * allows that. The words must be changed by atomic operations only.
  */
 long ww_futex(void *uaddr,
               int op,
@@ -779,93 +831,99 @@ long ww_futex(void *uaddr,
               uint32_t val3);
 
 /**
- * Makes a free mutex. `flags`: a kind, a flavour and a scope, each 0 if left out: `WW_MUTEX_RECURSIVE` or
- * `WW_MUTEX_ERRORCHECK`, with `WW_MUTEX_THROUGHPUT`, `WW_MUTEX_WAIT_WAKE` or `WW_MUTEX_PRIO_INHERIT`, with
- * `WW_PROCESS_SHARED`.
+ * Initialises an unlocked mutex. `flags` is a kind, a flavour and a scope, each 0 if left out:
+ * `WW_MUTEX_RECURSIVE` or `WW_MUTEX_ERRORCHECK`, with `WW_MUTEX_THROUGHPUT`, `WW_MUTEX_WAIT_WAKE`
+ * or `WW_MUTEX_PRIO_INHERIT`, with `WW_PROCESS_SHARED`.
  *
- * A static one needs no call: `WW_MUTEX_INITIALIZER`, or `WW_MUTEX_INITIALIZER_WITH(flags)`.
+ * A static mutex needs no call: use `WW_MUTEX_INITIALIZER` or `WW_MUTEX_INITIALIZER_WITH(flags)`.
  *
  * Errors:
  * - `EINVAL`: `mutex` is NULL or misaligned; unknown flags.
  *
- * Does not block. Nothing is allocated. After `pthread_mutex_init`, with flags in place of attribute objects.
+ * Does not block. Nothing is allocated. Modelled on `pthread_mutex_init`, with flags in place of
+ * attribute objects.
  *
  * # Safety
- * `mutex` is NULL or memory for a mutex that nobody uses.
+ * `mutex` must be NULL or point to memory for a mutex that is not in use.
  */
 int ww_mutex_init(ww_mutex_t *mutex,
                   unsigned int flags);
 
 /**
- * Says that the mutex will not be used any more: later calls give `EINVAL`, where that can be seen, until it is made
- * anew. Nothing else needs to be done for a mutex, and its memory may as well be freed without this.
+ * Marks the mutex as no longer in use: later calls return `EINVAL`, where the library can detect
+ * this, until it is initialised again. A mutex needs no other clean-up, and its memory may also be
+ * freed without this call.
  *
  * Errors:
- * - `EBUSY`: somebody holds it or waits for it.
- * - `EINVAL`: NULL or misaligned; destroyed already.
+ * - `EBUSY`: a thread holds it or waits for it.
+ * - `EINVAL`: `mutex` is NULL or misaligned; already destroyed.
  *
- * Does not block. After `pthread_mutex_destroy`.
+ * Does not block. Modelled on `pthread_mutex_destroy`.
  *
  * # Safety
- * `mutex` is NULL or a mutex.
+ * `mutex` must be NULL or point to a mutex.
  */
 int ww_mutex_destroy(ww_mutex_t *mutex);
 
 /**
- * Locks the mutex, and waits for that as long as it takes. Signal handlers do not end the wait.
+ * Locks the mutex, waiting as long as necessary. Signal handlers do not end the wait.
  *
  * Errors:
- * - `EDEADLK`: error-checking or priority-inheriting, and the caller holds it; priority-inheriting, and holders would wait for each
- *   other in a ring.
+ * - `EDEADLK`: error-checking or priority-inheriting, and the caller holds it; or
+ *   priority-inheriting, and a cycle of holders waiting for each other would form.
  * - `EAGAIN`: recursive, and locked 65,536 times.
- * - `EINVAL`: NULL or misaligned; destroyed.
- * - Priority-inheriting only: `ESRCH`, its holder has ended without unlocking it; `ENOMEM`; `ENOSYS`.
+ * - `EINVAL`: `mutex` is NULL or misaligned; destroyed.
+ * - Priority-inheriting only: `ESRCH`, its holder has ended without unlocking it; `ENOMEM`;
+ *   `ENOSYS`.
  *
- * Blocks. Not a cancellation point. After `pthread_mutex_lock`.
+ * Blocks. Not a cancellation point. Modelled on `pthread_mutex_lock`.
  *
  * # Safety
- * `mutex` is NULL or a mutex.
+ * `mutex` must be NULL or point to a mutex.
  */
 int ww_mutex_lock(ww_mutex_t *mutex);
 
 /**
- * Locks the mutex if that needs no waiting.
+ * Locks the mutex if it can do so without waiting.
  *
  * Errors:
- * - `EBUSY`: somebody holds it, or one that is not recursive is the caller's own.
- * - `EAGAIN`, `EINVAL` and what the kernel says: as `ww_mutex_lock`.
+ * - `EBUSY`: a thread holds it; if it is not recursive, also if that thread is the caller.
+ * - `EAGAIN`, `EINVAL` and the kernel's errors: as `ww_mutex_lock`.
  *
- * Does not block. After `pthread_mutex_trylock`.
+ * Does not block. Modelled on `pthread_mutex_trylock`.
  *
  * # Safety
- * `mutex` is NULL or a mutex.
+ * `mutex` must be NULL or point to a mutex.
  */
 int ww_mutex_trylock(ww_mutex_t *mutex);
 
 /**
- * Locks the mutex, and waits for that no longer than to `abs_timeout`, an absolute time on `CLOCK_REALTIME`.
+ * Locks the mutex, waiting until `abs_timeout` at the latest, an absolute time on
+ * `CLOCK_REALTIME`.
  *
- * `ww_mutex_clocklock` with that clock, in all else.
+ * Otherwise the same as `ww_mutex_clocklock` with that clock.
  *
  * # Safety
- * `mutex` is NULL or a mutex, `abs_timeout` NULL or a time.
+ * `mutex` must be NULL or point to a mutex, `abs_timeout` NULL or point to a time.
  */
 int ww_mutex_timedlock(ww_mutex_t *mutex,
                        const struct timespec *abs_timeout);
 
 /**
- * Locks the mutex, and waits for that no longer than to `abs_timeout`, an absolute time on `clock` (`CLOCK_MONOTONIC` or
- * `CLOCK_REALTIME`). The time is looked at only if the call must wait: what can be had at once is had, late or not.
+ * Locks the mutex, waiting until `abs_timeout` at the latest, an absolute time on `clock`
+ * (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). The time is checked only if the call must wait: an
+ * available mutex is locked even if the time has passed.
  *
  * Errors:
- * - `ETIMEDOUT`: the time came first.
- * - `EINVAL`: another clock; the call would wait and `abs_timeout` is NULL or its nanoseconds are not below 10^9.
- * - as `ww_mutex_lock`.
+ * - `ETIMEDOUT`: the timeout expired.
+ * - `EINVAL`: `clock` is another clock; the call would wait, and `abs_timeout` is NULL or its
+ *   nanoseconds are not in [0, 10^9).
+ * - Those of `ww_mutex_lock`.
  *
- * Blocks. Not a cancellation point. After `pthread_mutex_clocklock` (POSIX 2024).
+ * Blocks. Not a cancellation point. Modelled on `pthread_mutex_clocklock` (POSIX 2024).
  *
  * # Safety
- * `mutex` is NULL or a mutex, `abs_timeout` NULL or a time.
+ * `mutex` must be NULL or point to a mutex, `abs_timeout` NULL or point to a time.
  */
 int ww_mutex_clocklock(ww_mutex_t *mutex,
                        int clock,
@@ -875,25 +933,28 @@ int ww_mutex_clocklock(ww_mutex_t *mutex,
  * Unlocks the mutex.
  *
  * Errors:
- * - `EPERM`: recursive, error-checking or priority-inheriting, and the caller does not hold it. (Of others the caller must
- *   hold it, or have agreed with the thread that does; that is not checked.)
- * - `EINVAL`: NULL or misaligned; destroyed.
+ * - `EPERM`: recursive, error-checking or priority-inheriting, and the caller does not hold it.
+ *   (For other mutexes the caller must hold it, or have agreed with the thread that does. This is
+ *   not checked.)
+ * - `EINVAL`: `mutex` is NULL or misaligned; destroyed.
  *
- * Does not block. After `pthread_mutex_unlock`.
+ * Does not block. Modelled on `pthread_mutex_unlock`.
  *
  * # Safety
- * `mutex` is NULL or a mutex; a normal one is held, and the holder has no more to do with it.
+ * `mutex` must be NULL or point to a mutex. A normal mutex must be locked, and its holder must no
+ * longer rely on holding it.
  */
 int ww_mutex_unlock(ww_mutex_t *mutex);
 
 /**
- * Unlocks the mutex and gives it to the thread that has waited longest, if any waits, instead of letting a running one take it
- * first. Nobody has it while that thread wakes up, so this is for rare use. A priority-inheriting one is always
- * given so (by priority), a process-shared one never: there it is `ww_mutex_unlock`.
+ * Unlocks the mutex. If threads wait, hands it off to the one that has waited longest, instead of
+ * letting a running thread barge. No thread can use the mutex while that waiter wakes up, so use
+ * this rarely. A priority-inheriting mutex is always handed off (by priority). A process-shared
+ * one never is: for it, the call is `ww_mutex_unlock`.
  *
- * Errors: as `ww_mutex_unlock`.
+ * Errors: those of `ww_mutex_unlock`.
  *
- * Does not block. After WebKit's `Lock::unlockFairly`.
+ * Does not block. Modelled on WebKit's `Lock::unlockFairly`.
  *
  * # Safety
  * As for `ww_mutex_unlock`.
@@ -901,69 +962,77 @@ int ww_mutex_unlock(ww_mutex_t *mutex);
 int ww_mutex_unlock_fair(ww_mutex_t *mutex);
 
 /**
- * Gives the mutex to the thread that has waited longest, and takes it again behind that; does nothing if nobody waits. For a
- * holder that has held it for long and will go on. What it protects may have changed when this returns. A mutex that is
- * recursive, error-checking or priority-inheriting keeps its owner, and nothing is done.
+ * Hands the mutex off to the thread that has waited longest, then locks it again after that
+ * thread. Does nothing if no thread waits. For a holder that has held the mutex for a long time
+ * and will go on. The protected data may have changed when this returns. A recursive,
+ * error-checking or priority-inheriting mutex stays with its holder, and the call does nothing.
  *
  * Errors:
- * - `EINVAL`: NULL or misaligned.
+ * - `EINVAL`: `mutex` is NULL or misaligned.
  *
  * Blocks. Not a cancellation point.
  *
  * # Safety
- * `mutex` is NULL or a mutex that the caller holds.
+ * `mutex` must be NULL or point to a mutex that the caller holds.
  */
 int ww_mutex_bump(ww_mutex_t *mutex);
 
 /**
- * Makes a condition variable. `flags`: 0 or `WW_PROCESS_SHARED`. A static one needs no call: `WW_COND_INITIALIZER`.
+ * Initialises a condition variable. `flags`: 0 or `WW_PROCESS_SHARED`. A static one needs no call:
+ * use `WW_COND_INITIALIZER`.
  *
- * There is no attribute for a clock: `ww_cond_timedwait` is by `CLOCK_REALTIME`, `ww_cond_clockwait` by either.
+ * There is no clock attribute: `ww_cond_timedwait` uses `CLOCK_REALTIME`, `ww_cond_clockwait`
+ * either clock.
  *
  * Errors:
  * - `EINVAL`: `cond` is NULL or misaligned; unknown flags.
  *
- * Does not block. Nothing is allocated. After `pthread_cond_init`.
+ * Does not block. Nothing is allocated. Modelled on `pthread_cond_init`.
  *
  * # Safety
- * `cond` is NULL or memory for a condition variable that nobody uses.
+ * `cond` must be NULL or point to memory for a condition variable that is not in use.
  */
 int ww_cond_init(ww_cond_t *cond,
                  unsigned int flags);
 
 /**
- * Makes sure that nobody uses the condition variable any more. A private one that nobody waits on needs no such call; of a shared
- * one this waits until all who have been signalled are gone.
+ * Waits until no thread uses the condition variable. A private one without waiters does not need
+ * this call. For a shared one, the call waits until all signalled threads have left it.
  *
  * Errors:
- * - `EBUSY`: somebody waits on a private one.
- * - `EINVAL`: NULL or misaligned.
+ * - `EBUSY`: it is private, and threads wait on it.
+ * - `EINVAL`: `cond` is NULL or misaligned.
  *
- * Blocks, if it is shared, until those who were signalled are gone. Not a cancellation point. After `pthread_cond_destroy`.
+ * Blocks, if it is shared, until the signalled threads have left. Not a cancellation point.
+ * Modelled on `pthread_cond_destroy`.
  *
  * # Safety
- * `cond` is NULL or a condition variable.
+ * `cond` must be NULL or point to a condition variable.
  */
 int ww_cond_destroy(ww_cond_t *cond);
 
 /**
- * Unlocks `mutex`, waits to be signalled, and locks `mutex` again. It may also return for no reason: look at what you wait for
- * again. All who wait when a signal or broadcast is sent are found by it.
+ * Unlocks `mutex`, waits to be signalled, and locks `mutex` again. Wake-ups may be spurious: check
+ * the condition that you wait for again. A signal or broadcast finds every thread that is waiting
+ * when it is sent.
  *
- * Of a recursive mutex that is locked more than once, one level is given back: it stays locked. Signal handlers do not end the wait, or
- * end it for no reason (never with `EINTR`).
+ * If a recursive mutex is locked more than once, the wait releases only one level, so the mutex
+ * stays locked. A signal handler either does not end the wait or ends it spuriously; the call
+ * never returns `EINTR`.
  *
  * Errors:
- * - `EPERM`: the mutex is recursive, error-checking or priority-inheriting, and the caller does not hold it.
- * - `EINVAL`: NULL or misaligned; others wait here with another mutex. The mutex is still locked then.
- * - `EDEADLK`, `ESRCH`, `ENOMEM` and what else `ww_mutex_lock` returns: the mutex is
- *   priority-inheriting, and could not be locked again. The caller does **not** hold it.
+ * - `EPERM`: the mutex is recursive, error-checking or priority-inheriting, and the caller does
+ *   not hold it.
+ * - `EINVAL`: `cond` or `mutex` is NULL or misaligned; other threads wait here with another mutex.
+ *   The mutex is still locked.
+ * - `EDEADLK`, `ESRCH`, `ENOMEM` and the other errors of `ww_mutex_lock`: the mutex is
+ *   priority-inheriting and could not be locked again. The caller does **not** hold it.
  *
- * Blocks. Not a cancellation point. After `pthread_cond_wait`.
+ * Blocks. Not a cancellation point. Modelled on `pthread_cond_wait`.
  *
  * # Safety
- * `cond` is NULL or a condition variable, `mutex` NULL or a mutex that the caller holds. Both live until everybody has come
- * back from here.
+ * `cond` must be NULL or point to a condition variable, `mutex` NULL or point to a mutex that the
+ * caller holds. Both must live until all threads have returned from this call.
  */
 int ww_cond_wait(ww_cond_t *cond,
                  ww_mutex_t *mutex);
@@ -971,28 +1040,30 @@ int ww_cond_wait(ww_cond_t *cond,
 /**
  * `ww_cond_wait` until `abs_timeout` at the latest, an absolute time on `CLOCK_REALTIME`.
  *
- * `ww_cond_clockwait` with that clock, in all else.
+ * Otherwise the same as `ww_cond_clockwait` with that clock.
  *
  * # Safety
- * As for `ww_cond_wait`; `abs_timeout` is NULL or a time.
+ * As for `ww_cond_wait`. `abs_timeout` must be NULL or point to a time.
  */
 int ww_cond_timedwait(ww_cond_t *cond,
                       ww_mutex_t *mutex,
                       const struct timespec *abs_timeout);
 
 /**
- * `ww_cond_wait` until `abs_timeout` at the latest, an absolute time on `clock` (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`).
+ * `ww_cond_wait` until `abs_timeout` at the latest, an absolute time on `clock` (`CLOCK_MONOTONIC`
+ * or `CLOCK_REALTIME`).
  *
  * Errors:
- * - `ETIMEDOUT`: the time came first. The mutex is locked again, and no signal was spent on the caller (of a private condition
- *   variable; of a shared one, one may have been).
- * - `EINVAL`: another clock; `abs_timeout` is NULL or its nanoseconds are not below 10^9. Nothing has been done then.
- * - as `ww_cond_wait`.
+ * - `ETIMEDOUT`: the timeout expired. The mutex is locked again. If the condition variable is
+ *   private, the caller has consumed no signal; if it is shared, the caller may have consumed one.
+ * - `EINVAL`: `clock` is another clock; `abs_timeout` is NULL or its nanoseconds are not in [0,
+ *   10^9). Nothing has been done.
+ * - Those of `ww_cond_wait`.
  *
- * Blocks. Not a cancellation point. After `pthread_cond_clockwait` (POSIX 2024).
+ * Blocks. Not a cancellation point. Modelled on `pthread_cond_clockwait` (POSIX 2024).
  *
  * # Safety
- * As for `ww_cond_wait`; `abs_timeout` is NULL or a time.
+ * As for `ww_cond_wait`. `abs_timeout` must be NULL or point to a time.
  */
 int ww_cond_clockwait(ww_cond_t *cond,
                       ww_mutex_t *mutex,
@@ -1000,36 +1071,42 @@ int ww_cond_clockwait(ww_cond_t *cond,
                       const struct timespec *abs_timeout);
 
 /**
- * `ww_cond_wait` with a robust mutex, on a condition variable of `WW_PROCESS_SHARED`. A broadcast wakes all who wait so.
+ * `ww_cond_wait` with a robust mutex, on a condition variable with `WW_PROCESS_SHARED`. A
+ * broadcast wakes all threads that wait this way.
  *
  * Errors:
- * - `EOWNERDEAD`: **the mutex is locked again**, and the caller is the first to hold it since a holder has died.
- * - `ENOTRECOVERABLE`: the mutex can never be locked again, and is not.
+ * - `EOWNERDEAD`: **the mutex is locked again**, and the caller is the first to hold it since a
+ *   holder died.
+ * - `ENOTRECOVERABLE`: the mutex can never be locked again, and is not locked.
  * - `EPERM`: the caller does not hold the mutex.
- * - `ENOTSUP`: the condition variable is private. The mutex is still locked then.
- * - `EINVAL`: NULL or misaligned.
+ * - `ENOTSUP`: the condition variable is private. The mutex is still locked.
+ * - `EINVAL`: `cond` or `mutex` is NULL or misaligned.
  *
- * Blocks. Not a cancellation point. After `pthread_cond_wait`. Do not destroy the condition variable, but make a new one, once a
- * process has been killed that waited on it.
+ * Blocks. Not a cancellation point. Modelled on `pthread_cond_wait`. If a process was killed while
+ * it waited on the condition variable, do not destroy the condition variable; initialise a new
+ * one.
  *
  * # Safety
- * `cond` is NULL or a condition variable, `mutex` NULL or a robust mutex. Both live until everybody has come back from here.
+ * `cond` must be NULL or point to a condition variable, `mutex` NULL or point to a robust mutex.
+ * Both must live until all threads have returned from this call.
  */
 int ww_cond_wait_robust(ww_cond_t *cond,
                         ww_robust_mutex_t *mutex);
 
 /**
- * `ww_cond_wait_robust` until `abs_timeout` at the latest, an absolute time on `clock` (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`).
+ * `ww_cond_wait_robust` until `abs_timeout` at the latest, an absolute time on `clock`
+ * (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`).
  *
  * Errors:
- * - `ETIMEDOUT`: the time came first. The mutex is locked again. (`EOWNERDEAD` goes first.)
- * - `EINVAL`: another clock; `abs_timeout` is NULL or its nanoseconds are not below 10^9. Nothing has been done then.
- * - as `ww_cond_wait_robust`.
+ * - `ETIMEDOUT`: the timeout expired. The mutex is locked again. (`EOWNERDEAD` takes precedence.)
+ * - `EINVAL`: `clock` is another clock; `abs_timeout` is NULL or its nanoseconds are not in [0,
+ *   10^9). Nothing has been done.
+ * - Those of `ww_cond_wait_robust`.
  *
- * Blocks. Not a cancellation point. After `pthread_cond_clockwait` (POSIX 2024).
+ * Blocks. Not a cancellation point. Modelled on `pthread_cond_clockwait` (POSIX 2024).
  *
  * # Safety
- * As for `ww_cond_wait_robust`; `abs_timeout` is NULL or a time.
+ * As for `ww_cond_wait_robust`. `abs_timeout` must be NULL or point to a time.
  */
 int ww_cond_clockwait_robust(ww_cond_t *cond,
                              ww_robust_mutex_t *mutex,
@@ -1037,88 +1114,91 @@ int ww_cond_clockwait_robust(ww_cond_t *cond,
                              const struct timespec *abs_timeout);
 
 /**
- * Signals the thread that has waited longest, if any waits. The caller may hold the mutex or not.
+ * Signals the thread that has waited longest, if any. The caller need not hold the mutex.
  *
  * Errors:
- * - `EINVAL`: NULL or misaligned.
+ * - `EINVAL`: `cond` is NULL or misaligned.
  *
- * Does not block. After `pthread_cond_signal`.
+ * Does not block. Modelled on `pthread_cond_signal`.
  *
  * # Safety
- * `cond` is NULL or a condition variable.
+ * `cond` must be NULL or point to a condition variable.
  */
 int ww_cond_signal(ww_cond_t *cond);
 
 /**
- * Signals all threads that wait; each goes on as it gets the mutex. The caller may hold the mutex or not.
+ * Signals all waiting threads. Each of them continues once it gets the mutex. The caller need not
+ * hold the mutex.
  *
  * Errors:
- * - `EINVAL`: NULL or misaligned.
+ * - `EINVAL`: `cond` is NULL or misaligned.
  *
- * Does not block. After `pthread_cond_broadcast`.
+ * Does not block. Modelled on `pthread_cond_broadcast`.
  *
  * # Safety
- * `cond` is NULL or a condition variable.
+ * `cond` must be NULL or point to a condition variable.
  */
 int ww_cond_broadcast(ww_cond_t *cond);
 
 /**
- * Makes a free robust mutex. `flags`: `WW_MUTEX_RECURSIVE` or `WW_MUTEX_ERRORCHECK`, and `WW_MUTEX_PRIO_INHERIT`; `WW_PROCESS_SHARED` is
- * taken, and makes no difference.
+ * Initialises an unlocked robust mutex. `flags`: `WW_MUTEX_RECURSIVE` or `WW_MUTEX_ERRORCHECK`,
+ * and `WW_MUTEX_PRIO_INHERIT`. `WW_PROCESS_SHARED` is accepted and makes no difference.
  *
  * Errors:
  * - `EINVAL`: `mutex` is NULL or misaligned; unknown flags, or another flavour.
  *
- * Does not block. Nothing is allocated. After `pthread_mutex_init` with `PTHREAD_MUTEX_ROBUST`.
+ * Does not block. Nothing is allocated. Modelled on `pthread_mutex_init` with
+ * `PTHREAD_MUTEX_ROBUST`.
  *
  * # Safety
- * `mutex` is NULL or memory for a robust mutex that nobody uses.
+ * `mutex` must be NULL or point to memory for a robust mutex that is not in use.
  */
 int ww_robust_mutex_init(ww_robust_mutex_t *mutex,
                          unsigned int flags);
 
 /**
- * Says whether the mutex may be freed. Nothing else needs to be done for it.
+ * Checks that the mutex may be freed. It needs no other clean-up.
  *
  * Errors:
- * - `EBUSY`: somebody holds it.
- * - `EINVAL`: NULL or misaligned.
+ * - `EBUSY`: a thread holds it.
+ * - `EINVAL`: `mutex` is NULL or misaligned.
  *
- * Does not block. After `pthread_mutex_destroy`.
+ * Does not block. Modelled on `pthread_mutex_destroy`.
  *
  * # Safety
- * `mutex` is NULL or a robust mutex.
+ * `mutex` must be NULL or point to a robust mutex.
  */
 int ww_robust_mutex_destroy(ww_robust_mutex_t *mutex);
 
 /**
- * Locks the mutex, and waits for that as long as it takes. Signal handlers do not end the wait.
+ * Locks the mutex, waiting as long as necessary. Signal handlers do not end the wait.
  *
  * Errors:
- * - `EOWNERDEAD`: **the caller holds it**, and is the first to do so since a holder has died.
- * - `ENOTRECOVERABLE`: somebody who was told that has unlocked it without `ww_robust_mutex_consistent`.
- * - `EDEADLK`: error-checking, and the caller holds it; priority-inheriting, and it does, or holders would wait for each
- *   other in a ring.
- * - `EAGAIN`: recursive, and locked as many times as can be counted, 2^32 - 1.
- * - `ENOTSUP`: this C library or kernel has no place for it.
- * - `EINVAL`: NULL or misaligned.
- * - Priority-inheriting only: `ENOMEM`, and what the kernel says.
+ * - `EOWNERDEAD`: **the caller holds it**, and is the first to do so since a holder died.
+ * - `ENOTRECOVERABLE`: a caller that got `EOWNERDEAD` has unlocked it without
+ *   `ww_robust_mutex_consistent`.
+ * - `EDEADLK`: error-checking, and the caller holds it; or priority-inheriting, and the caller
+ *   holds it or a cycle of holders waiting for each other would form.
+ * - `EAGAIN`: recursive, and locked the maximum number of times, 2^32 - 1.
+ * - `ENOTSUP`: not possible with this C library or kernel.
+ * - `EINVAL`: `mutex` is NULL or misaligned.
+ * - Priority-inheriting only: `ENOMEM`, and the kernel's errors.
  *
- * Blocks. Not a cancellation point. After `pthread_mutex_lock` of a robust mutex.
+ * Blocks. Not a cancellation point. Modelled on `pthread_mutex_lock` of a robust mutex.
  *
  * # Safety
- * `mutex` is NULL or a robust mutex, which stays where it is until it is unlocked.
+ * `mutex` must be NULL or point to a robust mutex that stays at its address until it is unlocked.
  */
 int ww_robust_mutex_lock(ww_robust_mutex_t *mutex);
 
 /**
- * Locks the mutex if that needs no waiting.
+ * Locks the mutex if it can do so without waiting.
  *
  * Errors:
- * - `EBUSY`: somebody holds it, or one that is not recursive is the caller's own.
- * - `EOWNERDEAD` (the caller holds it) and the others but `EDEADLK`: as `ww_robust_mutex_lock`.
+ * - `EBUSY`: a thread holds it; if it is not recursive, also if that thread is the caller.
+ * - `EOWNERDEAD` (the caller holds it) and the others except `EDEADLK`: as `ww_robust_mutex_lock`.
  *
- * Does not block. After `pthread_mutex_trylock` of a robust mutex.
+ * Does not block. Modelled on `pthread_mutex_trylock` of a robust mutex.
  *
  * # Safety
  * As for `ww_robust_mutex_lock`.
@@ -1126,311 +1206,327 @@ int ww_robust_mutex_lock(ww_robust_mutex_t *mutex);
 int ww_robust_mutex_trylock(ww_robust_mutex_t *mutex);
 
 /**
- * Locks the mutex, and waits for that no longer than to `abs_timeout`, an absolute time on `CLOCK_REALTIME`.
+ * Locks the mutex, waiting until `abs_timeout` at the latest, an absolute time on
+ * `CLOCK_REALTIME`.
  *
- * `ww_robust_mutex_clocklock` with that clock, in all else.
+ * Otherwise the same as `ww_robust_mutex_clocklock` with that clock.
  *
  * # Safety
- * As for `ww_robust_mutex_lock`; `abs_timeout` is NULL or a time.
+ * As for `ww_robust_mutex_lock`. `abs_timeout` must be NULL or point to a time.
  */
 int ww_robust_mutex_timedlock(ww_robust_mutex_t *mutex,
                               const struct timespec *abs_timeout);
 
 /**
- * Locks the mutex, and waits for that no longer than to `abs_timeout`, an absolute time on `clock` (`CLOCK_MONOTONIC` or
- * `CLOCK_REALTIME`). The time is looked at only if the call must wait.
+ * Locks the mutex, waiting until `abs_timeout` at the latest, an absolute time on `clock`
+ * (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). The time is checked only if the call must wait.
  *
  * Errors:
- * - `ETIMEDOUT`: the time came first.
- * - `EINVAL`: another clock; the call would wait and `abs_timeout` is NULL or its nanoseconds are not below 10^9.
+ * - `ETIMEDOUT`: the timeout expired.
+ * - `EINVAL`: `clock` is another clock; the call would wait, and `abs_timeout` is NULL or its
+ *   nanoseconds are not in [0, 10^9).
  * - `EOWNERDEAD` (the caller holds it) and the others: as `ww_robust_mutex_lock`.
  *
- * Blocks. Not a cancellation point. After `pthread_mutex_clocklock` of a robust mutex.
+ * Blocks. Not a cancellation point. Modelled on `pthread_mutex_clocklock` of a robust mutex.
  *
  * # Safety
- * As for `ww_robust_mutex_lock`; `abs_timeout` is NULL or a time.
+ * As for `ww_robust_mutex_lock`. `abs_timeout` must be NULL or point to a time.
  */
 int ww_robust_mutex_clocklock(ww_robust_mutex_t *mutex,
                               int clock,
                               const struct timespec *abs_timeout);
 
 /**
- * Unlocks the mutex. If the caller was told that a holder had died, and has not said since that what was left behind is repaired, nobody
- * can lock it any more.
+ * Unlocks the mutex. If the caller's lock returned `EOWNERDEAD` and it has not called
+ * `ww_robust_mutex_consistent` since, the mutex can never be locked again.
  *
  * Errors:
  * - `EPERM`: the caller does not hold it.
- * - `EINVAL`: NULL or misaligned.
+ * - `EINVAL`: `mutex` is NULL or misaligned.
  *
- * Does not block. After `pthread_mutex_unlock` of a robust mutex.
+ * Does not block. Modelled on `pthread_mutex_unlock` of a robust mutex.
  *
  * # Safety
- * `mutex` is NULL or a robust mutex. If the caller's thread number stands in it, the caller has
- * locked it. (A thread that has ended may have had that number, and left the mutex locked: it held
- * more than 2048 robust mutexes, or held this one in a process of which this one is a fork.)
+ * `mutex` must be NULL or point to a robust mutex. If the mutex records the caller's thread number
+ * as its owner, the caller must have locked it. (A thread that has ended may have had that number
+ * and left the mutex locked: it held more than 2048 robust mutexes, or it held this one in a
+ * process of which this one is a fork.)
  */
 int ww_robust_mutex_unlock(ww_robust_mutex_t *mutex);
 
 /**
- * Says that what the mutex protects has been repaired after a holder's death. The caller goes on to hold it.
+ * Declares that the protected data has been repaired after a holder's death. The caller still
+ * holds the mutex.
  *
  * Errors:
- * - `EINVAL`: NULL or misaligned; the caller does not hold it, or there was no death.
+ * - `EINVAL`: `mutex` is NULL or misaligned; the caller does not hold it, or no holder has died.
  *
- * Does not block. After `pthread_mutex_consistent`.
+ * Does not block. Modelled on `pthread_mutex_consistent`.
  *
  * # Safety
- * `mutex` is NULL or a robust mutex.
+ * `mutex` must be NULL or point to a robust mutex.
  */
 int ww_robust_mutex_consistent(ww_robust_mutex_t *mutex);
 
 /**
- * Makes a free lock. `flags`: `WW_RWLOCK_PREFER_WRITER` if it is to prefer writers, `WW_PROCESS_SHARED`. A static one needs no
- * call: `WW_RWLOCK_INITIALIZER`, `WW_WRITER_RWLOCK_INITIALIZER`.
+ * Initialises an unlocked lock. `flags`: `WW_RWLOCK_PREFER_WRITER` to prefer writers,
+ * `WW_PROCESS_SHARED`. A static one needs no call: use `WW_RWLOCK_INITIALIZER` or
+ * `WW_WRITER_RWLOCK_INITIALIZER`.
  *
  * Errors:
  * - `EINVAL`: `rwlock` is NULL or misaligned; unknown flags.
  *
- * Does not block. Nothing is allocated. After `pthread_rwlock_init`.
+ * Does not block. Nothing is allocated. Modelled on `pthread_rwlock_init`.
  *
  * # Safety
- * `rwlock` is NULL or memory for a lock that nobody uses.
+ * `rwlock` must be NULL or point to memory for a lock that is not in use.
  */
 int ww_rwlock_init(ww_rwlock_t *rwlock,
                    unsigned int flags);
 
 /**
- * Says whether the lock may be freed. Nothing else needs to be done for it.
+ * Checks that the lock may be freed. It needs no other clean-up.
  *
  * Errors:
- * - `EBUSY`: somebody holds it or waits for it.
- * - `EINVAL`: NULL or misaligned.
+ * - `EBUSY`: a thread holds it or waits for it.
+ * - `EINVAL`: `rwlock` is NULL or misaligned.
  *
- * Does not block. After `pthread_rwlock_destroy`.
+ * Does not block. Modelled on `pthread_rwlock_destroy`.
  *
  * # Safety
- * `rwlock` is NULL or a lock.
+ * `rwlock` must be NULL or point to a lock.
  */
 int ww_rwlock_destroy(ww_rwlock_t *rwlock);
 
 /**
- * Locks it for reading, and waits for that as long as it takes: while somebody writes; with `WW_RWLOCK_PREFER_WRITER` also
- * while a writer waits. Signal handlers do not end the wait.
+ * Locks for reading, waiting as long as necessary: while a writer holds the lock; with
+ * `WW_RWLOCK_PREFER_WRITER` also while a writer waits. Signal handlers do not end the wait.
  *
- * A thread may read several times at once, and unlocks as often. With `WW_RWLOCK_PREFER_WRITER` it must not: it would wait
- * for ever if a writer had begun to wait in between.
+ * A thread may hold several read locks at once, and must unlock as often. With
+ * `WW_RWLOCK_PREFER_WRITER` it must not: it would deadlock if a writer had started to wait in
+ * between.
  *
  * Errors:
  * - `EDEADLK`: the caller holds it for writing.
- * - `EAGAIN`: as many readers hold it as can be counted, 2^31 - 1.
- * - `EINVAL`: NULL or misaligned.
+ * - `EAGAIN`: it has the maximum number of readers, 2^31 - 1.
+ * - `EINVAL`: `rwlock` is NULL or misaligned.
  *
- * Blocks. Not a cancellation point. After `pthread_rwlock_rdlock`.
+ * Blocks. Not a cancellation point. Modelled on `pthread_rwlock_rdlock`.
  *
  * # Safety
- * `rwlock` is NULL or a lock.
+ * `rwlock` must be NULL or point to a lock.
  */
 int ww_rwlock_rdlock(ww_rwlock_t *rwlock);
 
 /**
- * Locks it for reading if that needs no waiting.
+ * Locks for reading if it can do so without waiting.
  *
  * Errors:
- * - `EBUSY`: it would have to wait.
- * - `EAGAIN`: as many readers hold it as can be counted.
- * - `EINVAL`: NULL or misaligned.
+ * - `EBUSY`: the call would have to wait.
+ * - `EAGAIN`: it has the maximum number of readers.
+ * - `EINVAL`: `rwlock` is NULL or misaligned.
  *
- * Does not block. After `pthread_rwlock_tryrdlock`.
+ * Does not block. Modelled on `pthread_rwlock_tryrdlock`.
  *
  * # Safety
- * `rwlock` is NULL or a lock.
+ * `rwlock` must be NULL or point to a lock.
  */
 int ww_rwlock_tryrdlock(ww_rwlock_t *rwlock);
 
 /**
- * Locks it for reading, and waits for that no longer than to `abs_timeout`, an absolute time on `CLOCK_REALTIME`.
+ * Locks for reading, waiting until `abs_timeout` at the latest, an absolute time on
+ * `CLOCK_REALTIME`.
  *
- * `ww_rwlock_clockrdlock` with that clock, in all else.
+ * Otherwise the same as `ww_rwlock_clockrdlock` with that clock.
  *
  * # Safety
- * `rwlock` is NULL or a lock, `abs_timeout` NULL or a time.
+ * `rwlock` must be NULL or point to a lock, `abs_timeout` NULL or point to a time.
  */
 int ww_rwlock_timedrdlock(ww_rwlock_t *rwlock,
                           const struct timespec *abs_timeout);
 
 /**
- * Locks it for reading, and waits for that no longer than to `abs_timeout`, an absolute time on `clock` (`CLOCK_MONOTONIC` or
- * `CLOCK_REALTIME`). The time is looked at only if the call must wait.
+ * Locks for reading, waiting until `abs_timeout` at the latest, an absolute time on `clock`
+ * (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). The time is checked only if the call must wait.
  *
  * Errors:
- * - `ETIMEDOUT`: the time came first.
- * - `EINVAL`: another clock; the call would wait and `abs_timeout` is NULL or its nanoseconds are not below 10^9.
- * - as `ww_rwlock_rdlock`.
+ * - `ETIMEDOUT`: the timeout expired.
+ * - `EINVAL`: `clock` is another clock; the call would wait, and `abs_timeout` is NULL or its
+ *   nanoseconds are not in [0, 10^9).
+ * - Those of `ww_rwlock_rdlock`.
  *
- * Blocks. Not a cancellation point. After `pthread_rwlock_clockrdlock` (POSIX 2024).
+ * Blocks. Not a cancellation point. Modelled on `pthread_rwlock_clockrdlock` (POSIX 2024).
  *
  * # Safety
- * `rwlock` is NULL or a lock, `abs_timeout` NULL or a time.
+ * `rwlock` must be NULL or point to a lock, `abs_timeout` NULL or point to a time.
  */
 int ww_rwlock_clockrdlock(ww_rwlock_t *rwlock,
                           int clock,
                           const struct timespec *abs_timeout);
 
 /**
- * Locks it for writing, and waits for that as long as it takes. Signal handlers do not end the wait.
+ * Locks for writing, waiting as long as necessary. Signal handlers do not end the wait.
  *
  * Errors:
- * - `EDEADLK`: the caller holds it for writing. (If it reads, it waits for itself for ever.)
- * - `EINVAL`: NULL or misaligned.
+ * - `EDEADLK`: the caller holds it for writing. (A caller that holds it for reading deadlocks.)
+ * - `EINVAL`: `rwlock` is NULL or misaligned.
  *
- * Blocks. Not a cancellation point. After `pthread_rwlock_wrlock`.
+ * Blocks. Not a cancellation point. Modelled on `pthread_rwlock_wrlock`.
  *
  * # Safety
- * `rwlock` is NULL or a lock.
+ * `rwlock` must be NULL or point to a lock.
  */
 int ww_rwlock_wrlock(ww_rwlock_t *rwlock);
 
 /**
- * Locks it for writing if that needs no waiting.
+ * Locks for writing if it can do so without waiting.
  *
  * Errors:
- * - `EBUSY`: somebody holds it.
- * - `EINVAL`: NULL or misaligned.
+ * - `EBUSY`: a thread holds it.
+ * - `EINVAL`: `rwlock` is NULL or misaligned.
  *
- * Does not block, but may wait for a moment for readers on other CPUs to notice. After `pthread_rwlock_trywrlock`.
+ * Does not block, but may wait for a moment until readers on other CPUs notice. Modelled on
+ * `pthread_rwlock_trywrlock`.
  *
  * # Safety
- * `rwlock` is NULL or a lock.
+ * `rwlock` must be NULL or point to a lock.
  */
 int ww_rwlock_trywrlock(ww_rwlock_t *rwlock);
 
 /**
- * Locks it for writing, and waits for that no longer than to `abs_timeout`, an absolute time on `CLOCK_REALTIME`.
+ * Locks for writing, waiting until `abs_timeout` at the latest, an absolute time on
+ * `CLOCK_REALTIME`.
  *
- * `ww_rwlock_clockwrlock` with that clock, in all else.
+ * Otherwise the same as `ww_rwlock_clockwrlock` with that clock.
  *
  * # Safety
- * `rwlock` is NULL or a lock, `abs_timeout` NULL or a time.
+ * `rwlock` must be NULL or point to a lock, `abs_timeout` NULL or point to a time.
  */
 int ww_rwlock_timedwrlock(ww_rwlock_t *rwlock,
                           const struct timespec *abs_timeout);
 
 /**
- * Locks it for writing, and waits for that no longer than to `abs_timeout`, an absolute time on `clock` (`CLOCK_MONOTONIC` or
- * `CLOCK_REALTIME`). The time is looked at only if the call must wait.
+ * Locks for writing, waiting until `abs_timeout` at the latest, an absolute time on `clock`
+ * (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). The time is checked only if the call must wait.
  *
  * Errors:
- * - `ETIMEDOUT`: the time came first.
- * - `EINVAL`: another clock; the call would wait and `abs_timeout` is NULL or its nanoseconds are not below 10^9.
- * - as `ww_rwlock_wrlock`.
+ * - `ETIMEDOUT`: the timeout expired.
+ * - `EINVAL`: `clock` is another clock; the call would wait, and `abs_timeout` is NULL or its
+ *   nanoseconds are not in [0, 10^9).
+ * - Those of `ww_rwlock_wrlock`.
  *
- * Blocks. Not a cancellation point. After `pthread_rwlock_clockwrlock` (POSIX 2024).
+ * Blocks. Not a cancellation point. Modelled on `pthread_rwlock_clockwrlock` (POSIX 2024).
  *
  * # Safety
- * `rwlock` is NULL or a lock, `abs_timeout` NULL or a time.
+ * `rwlock` must be NULL or point to a lock, `abs_timeout` NULL or point to a time.
  */
 int ww_rwlock_clockwrlock(ww_rwlock_t *rwlock,
                           int clock,
                           const struct timespec *abs_timeout);
 
 /**
- * Gives back what the caller holds, for reading or for writing.
+ * Unlocks what the caller holds for reading or for writing.
  *
  * Errors:
- * - `EPERM`: nobody holds it. (That it is the caller who does is not checked.)
- * - `EINVAL`: NULL or misaligned.
+ * - `EPERM`: no thread holds it. (Whether the caller does is not checked.)
+ * - `EINVAL`: `rwlock` is NULL or misaligned.
  *
- * Does not block. After `pthread_rwlock_unlock`.
+ * Does not block. Modelled on `pthread_rwlock_unlock`.
  *
  * # Safety
- * `rwlock` is NULL or a lock that the caller holds, or nobody.
+ * `rwlock` must be NULL or point to a lock. If the lock is held, the caller must hold it.
  */
 int ww_rwlock_unlock(ww_rwlock_t *rwlock);
 
 /**
- * Locks it upgradably: readers may hold it at the same time, but no writer and nobody else upgradably. For a thread that reads
- * and may then want to write without anybody's writing in between (`ww_rwlock_upgrade`). Waits as long as it takes; signal
- * handlers do not end the wait.
+ * Locks upgradably: readers may hold the lock at the same time, but no writer and no second
+ * upgradable holder. For a thread that reads and may then want to write, with no other writer in
+ * between (`ww_rwlock_upgrade`). Waits as long as necessary; signal handlers do not end the wait.
  *
  * Errors:
- * - `EINVAL`: NULL or misaligned.
+ * - `EINVAL`: `rwlock` is NULL or misaligned.
  *
- * Blocks. Not a cancellation point. A thread that holds the lock upgradably or for writing waits for itself for ever.
+ * Blocks. Not a cancellation point. A caller that holds the lock upgradably or for writing
+ * deadlocks.
  *
  * # Safety
- * `rwlock` is NULL or a lock.
+ * `rwlock` must be NULL or point to a lock.
  */
 int ww_rwlock_upgradable_lock(ww_rwlock_t *rwlock);
 
 /**
- * Locks it upgradably if that needs no waiting.
+ * Locks upgradably if it can do so without waiting.
  *
  * Errors:
- * - `EBUSY`: it would have to wait.
- * - `EINVAL`: NULL or misaligned.
+ * - `EBUSY`: the call would have to wait.
+ * - `EINVAL`: `rwlock` is NULL or misaligned.
  *
  * Does not block.
  *
  * # Safety
- * `rwlock` is NULL or a lock.
+ * `rwlock` must be NULL or point to a lock.
  */
 int ww_rwlock_upgradable_trylock(ww_rwlock_t *rwlock);
 
 /**
- * Locks it upgradably, and waits for that no longer than to `abs_timeout`, an absolute time on `clock` (`CLOCK_MONOTONIC` or
- * `CLOCK_REALTIME`). The time is looked at only if the call must wait.
+ * Locks upgradably, waiting until `abs_timeout` at the latest, an absolute time on `clock`
+ * (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). The time is checked only if the call must wait.
  *
  * Errors:
- * - `ETIMEDOUT`: the time came first.
- * - `EINVAL`: another clock; NULL or misaligned; the call would wait and `abs_timeout` is NULL or its nanoseconds are not
- *   below 10^9.
+ * - `ETIMEDOUT`: the timeout expired.
+ * - `EINVAL`: `clock` is another clock; `rwlock` is NULL or misaligned; the call would wait, and
+ *   `abs_timeout` is NULL or its nanoseconds are not in [0, 10^9).
  *
  * Blocks. Not a cancellation point.
  *
  * # Safety
- * `rwlock` is NULL or a lock, `abs_timeout` NULL or a time.
+ * `rwlock` must be NULL or point to a lock, `abs_timeout` NULL or point to a time.
  */
 int ww_rwlock_upgradable_clocklock(ww_rwlock_t *rwlock,
                                    int clock,
                                    const struct timespec *abs_timeout);
 
 /**
- * Gives back what the caller holds upgradably. (`ww_rwlock_unlock` is for what is held for reading or for writing.)
+ * Unlocks what the caller holds upgradably. (`ww_rwlock_unlock` unlocks what is held for reading
+ * or for writing.)
  *
  * Errors:
- * - `EPERM`: nobody holds it upgradably. (That it is the caller who does is not checked.)
- * - `EINVAL`: NULL or misaligned.
+ * - `EPERM`: no thread holds it upgradably. (Whether the caller does is not checked.)
+ * - `EINVAL`: `rwlock` is NULL or misaligned.
  *
  * Does not block.
  *
  * # Safety
- * `rwlock` is NULL or a lock; if it is held upgradably, the caller does.
+ * `rwlock` must be NULL or point to a lock. If the lock is held upgradably, the caller must hold
+ * it.
  */
 int ww_rwlock_upgradable_unlock(ww_rwlock_t *rwlock);
 
 /**
- * From holding it upgradably to holding it for writing, once the readers have left; waits for that as long as it takes. Nobody
- * writes in between.
+ * Turns an upgradable lock into a write lock once the readers have left, waiting as long as
+ * necessary. No other writer gets the lock in between.
  *
  * Errors:
- * - `EPERM`: nobody holds it upgradably. (That it is the caller who does is not checked.)
- * - `EINVAL`: NULL or misaligned.
+ * - `EPERM`: no thread holds it upgradably. (Whether the caller does is not checked.)
+ * - `EINVAL`: `rwlock` is NULL or misaligned.
  *
  * Blocks. Not a cancellation point.
  *
  * # Safety
- * `rwlock` is NULL or a lock; if it is held upgradably, the caller does.
+ * `rwlock` must be NULL or point to a lock. If the lock is held upgradably, the caller must hold
+ * it.
  */
 int ww_rwlock_upgrade(ww_rwlock_t *rwlock);
 
 /**
- * The same if nobody reads now. After an error it is held as before.
+ * `ww_rwlock_upgrade` if no thread holds the lock for reading. After an error, the lock is held as
+ * before.
  *
  * Errors:
- * - `EBUSY`: somebody reads.
+ * - `EBUSY`: a thread holds it for reading.
  * - `EPERM`, `EINVAL`: as `ww_rwlock_upgrade`.
  *
- * Does not block, but may wait for a moment for readers on other CPUs to notice.
+ * Does not block, but may wait for a moment until readers on other CPUs notice.
  *
  * # Safety
  * As for `ww_rwlock_upgrade`.
@@ -1438,43 +1534,46 @@ int ww_rwlock_upgrade(ww_rwlock_t *rwlock);
 int ww_rwlock_tryupgrade(ww_rwlock_t *rwlock);
 
 /**
- * The same, and waits no longer than to `abs_timeout`, an absolute time on `clock` (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). The
- * time is looked at only if the call must wait. After an error it is held as before.
+ * `ww_rwlock_upgrade` until `abs_timeout` at the latest, an absolute time on `clock`
+ * (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). The time is checked only if the call must wait. After
+ * an error, the lock is held as before.
  *
  * Errors:
- * - `ETIMEDOUT`: the time came first.
- * - `EINVAL`: another clock; NULL or misaligned; the call would wait and `abs_timeout` is NULL or its nanoseconds are not
- *   below 10^9.
+ * - `ETIMEDOUT`: the timeout expired.
+ * - `EINVAL`: `clock` is another clock; `rwlock` is NULL or misaligned; the call would wait, and
+ *   `abs_timeout` is NULL or its nanoseconds are not in [0, 10^9).
  * - `EPERM`: as `ww_rwlock_upgrade`.
  *
  * Blocks. Not a cancellation point.
  *
  * # Safety
- * As for `ww_rwlock_upgrade`; `abs_timeout` is NULL or a time.
+ * As for `ww_rwlock_upgrade`. `abs_timeout` must be NULL or point to a time.
  */
 int ww_rwlock_clockupgrade(ww_rwlock_t *rwlock,
                            int clock,
                            const struct timespec *abs_timeout);
 
 /**
- * From holding it for writing to holding it for reading. Readers come in, and nobody writes in between.
+ * Turns a write lock into a read lock. Readers may enter, and no writer gets the lock in between.
  *
  * Errors:
- * - `EPERM`: nobody holds it for writing. (That it is the caller who does is not checked.)
- * - `EINVAL`: NULL or misaligned.
+ * - `EPERM`: no thread holds it for writing. (Whether the caller does is not checked.)
+ * - `EINVAL`: `rwlock` is NULL or misaligned.
  *
  * Does not block.
  *
  * # Safety
- * `rwlock` is NULL or a lock; if it is held for writing, the caller does.
+ * `rwlock` must be NULL or point to a lock. If the lock is held for writing, the caller must hold
+ * it.
  */
 int ww_rwlock_downgrade(ww_rwlock_t *rwlock);
 
 /**
- * From holding it for writing to holding it upgradably. Readers come in, and nobody writes in between.
+ * Turns a write lock into an upgradable lock. Readers may enter, and no writer gets the lock in
+ * between.
  *
  * Errors:
- * - as `ww_rwlock_downgrade`.
+ * - Those of `ww_rwlock_downgrade`.
  *
  * Does not block.
  *
@@ -1484,278 +1583,289 @@ int ww_rwlock_downgrade(ww_rwlock_t *rwlock);
 int ww_rwlock_downgrade_to_upgradable(ww_rwlock_t *rwlock);
 
 /**
- * From holding it upgradably to holding it for reading: others may have it upgradably.
+ * Turns an upgradable lock into a read lock. Another thread may then hold it upgradably.
  *
  * Errors:
- * - `EPERM`: nobody holds it upgradably. (That it is the caller who does is not checked.)
- * - `EINVAL`: NULL or misaligned.
+ * - `EPERM`: no thread holds it upgradably. (Whether the caller does is not checked.)
+ * - `EINVAL`: `rwlock` is NULL or misaligned.
  *
  * Does not block.
  *
  * # Safety
- * `rwlock` is NULL or a lock; if it is held upgradably, the caller does.
+ * `rwlock` must be NULL or point to a lock. If the lock is held upgradably, the caller must hold
+ * it.
  */
 int ww_rwlock_upgradable_downgrade(ww_rwlock_t *rwlock);
 
 /**
- * Makes a semaphore of this value. `flags`: 0 or `WW_PROCESS_SHARED`. A static one needs no call: `WW_SEM_INITIALIZER(value)`.
+ * Initialises a semaphore with this value. `flags`: 0 or `WW_PROCESS_SHARED`. A static one needs
+ * no call: use `WW_SEM_INITIALIZER(value)`.
  *
  * Errors:
  * - `EINVAL`: `sem` is NULL or misaligned; unknown flags; the value is above `WW_SEM_VALUE_MAX`.
  *
- * Does not block. Nothing is allocated. After `sem_init`.
+ * Does not block. Nothing is allocated. Modelled on `sem_init`.
  *
  * # Safety
- * `sem` is NULL or memory for a semaphore that nobody uses.
+ * `sem` must be NULL or point to memory for a semaphore that is not in use.
  */
 int ww_sem_init(ww_sem_t *sem,
                 unsigned int flags,
                 unsigned int value);
 
 /**
- * Does nothing, since nothing needs to be done for a semaphore. Here for symmetry.
+ * Does nothing, because a semaphore needs no clean-up. Provided for symmetry.
  *
  * Errors:
- * - `EINVAL`: NULL or misaligned.
+ * - `EINVAL`: `sem` is NULL or misaligned.
  *
- * Does not block. After `sem_destroy`.
+ * Does not block. Modelled on `sem_destroy`.
  *
  * # Safety
- * `sem` is NULL or a semaphore.
+ * `sem` must be NULL or point to a semaphore.
  */
 int ww_sem_destroy(ww_sem_t *sem);
 
 /**
- * Counts down by one, and waits until that can be done.
+ * Decrements the value by one, waiting until that is possible.
  *
  * Errors:
- * - `EINTR`: a signal handler ran that was installed without `SA_RESTART`. Nothing has been counted; call again, unless that is what you
- *   waited for.
- * - `EINVAL`: NULL or misaligned.
+ * - `EINTR`: a signal handler ran that was installed without `SA_RESTART`. The value is unchanged.
+ *   Call again, unless the signal is what you waited for.
+ * - `EINVAL`: `sem` is NULL or misaligned.
  *
- * Blocks. Not a cancellation point. After `sem_wait`. If a process is killed that was just woken for a semaphore with `pshared`, others
- * look again within a second; before Linux 5.16 they sleep until the next post.
+ * Blocks. Not a cancellation point. Modelled on `sem_wait`. If the semaphore is process-shared and
+ * a process is killed that was just woken for it, the other waiters check the value again within a
+ * second; before Linux 5.16 they sleep until the next post.
  *
  * # Safety
- * `sem` is NULL or a semaphore.
+ * `sem` must be NULL or point to a semaphore.
  */
 int ww_sem_wait(ww_sem_t *sem);
 
 /**
- * Counts down by one, if that needs no waiting.
+ * Decrements the value by one if it can do so without waiting.
  *
  * Errors:
  * - `EAGAIN`: the value is 0.
- * - `EINVAL`: NULL or misaligned.
+ * - `EINVAL`: `sem` is NULL or misaligned.
  *
- * Does not block. Async-signal-safe. After `sem_trywait`.
+ * Does not block. Async-signal-safe. Modelled on `sem_trywait`.
  *
  * # Safety
- * `sem` is NULL or a semaphore.
+ * `sem` must be NULL or point to a semaphore.
  */
 int ww_sem_trywait(ww_sem_t *sem);
 
 /**
  * `ww_sem_wait` until `abs_timeout` at the latest, an absolute time on `CLOCK_REALTIME`.
  *
- * `ww_sem_clockwait` with that clock, in all else.
+ * Otherwise the same as `ww_sem_clockwait` with that clock.
  *
  * # Safety
- * `sem` is NULL or a semaphore, `abs_timeout` NULL or a time.
+ * `sem` must be NULL or point to a semaphore, `abs_timeout` NULL or point to a time.
  */
 int ww_sem_timedwait(ww_sem_t *sem,
                      const struct timespec *abs_timeout);
 
 /**
- * `ww_sem_wait` until `abs_timeout` at the latest, an absolute time on `clock` (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). The time is looked
- * at only if the call must wait.
+ * `ww_sem_wait` until `abs_timeout` at the latest, an absolute time on `clock` (`CLOCK_MONOTONIC`
+ * or `CLOCK_REALTIME`). The time is checked only if the call must wait.
  *
  * Errors:
- * - `ETIMEDOUT`: the time came first. Nothing has been counted.
+ * - `ETIMEDOUT`: the timeout expired. The value is unchanged.
  * - `EINTR`: a signal handler ran; in most cases also one that was installed with `SA_RESTART`.
- * - `EINVAL`: NULL or misaligned; another clock; the call would wait and `abs_timeout` is NULL or its nanoseconds are not below
- *   10^9.
+ * - `EINVAL`: `sem` is NULL or misaligned; `clock` is another clock; the call would wait, and
+ *   `abs_timeout` is NULL or its nanoseconds are not in [0, 10^9).
  *
- * Blocks. Not a cancellation point. After `sem_clockwait` (POSIX 2024).
+ * Blocks. Not a cancellation point. Modelled on `sem_clockwait` (POSIX 2024).
  *
  * # Safety
- * `sem` is NULL or a semaphore, `abs_timeout` NULL or a time.
+ * `sem` must be NULL or point to a semaphore, `abs_timeout` NULL or point to a time.
  */
 int ww_sem_clockwait(ww_sem_t *sem,
                      int clock,
                      const struct timespec *abs_timeout);
 
 /**
- * Counts up by one, and wakes a waiter if there is any.
+ * Increments the value by one, and wakes a waiter if there is one.
  *
  * Errors:
  * - `EOVERFLOW`: the value is `WW_SEM_VALUE_MAX`.
- * - `EINVAL`: NULL or misaligned.
+ * - `EINVAL`: `sem` is NULL or misaligned.
  *
- * Does not block. Async-signal-safe. After `sem_post`.
+ * Does not block. Async-signal-safe. Modelled on `sem_post`.
  *
  * # Safety
- * `sem` is NULL or a semaphore.
+ * `sem` must be NULL or point to a semaphore.
  */
 int ww_sem_post(ww_sem_t *sem);
 
 /**
- * Counts up by `count` in one step, and wakes as many waiters, if there are so many.
+ * Increments the value by `count` in one step, and wakes up to that many waiters.
  *
  * Errors:
- * - `EOVERFLOW`: the value would rise above `WW_SEM_VALUE_MAX`. It is as it was.
- * - `EINVAL`: NULL or misaligned.
+ * - `EOVERFLOW`: the value would rise above `WW_SEM_VALUE_MAX`. It is unchanged.
+ * - `EINVAL`: `sem` is NULL or misaligned.
  *
- * Does not block. Async-signal-safe. After C++20's `std::counting_semaphore::release`.
+ * Does not block. Async-signal-safe. Modelled on C++20's `std::counting_semaphore::release`.
  *
  * # Safety
- * `sem` is NULL or a semaphore.
+ * `sem` must be NULL or point to a semaphore.
  */
 int ww_sem_post_many(ww_sem_t *sem,
                      unsigned int count);
 
 /**
- * Writes the value at some moment during the call to `value`: 0 if anybody waits. It may have changed before the caller sees it.
+ * Stores in `*value` the semaphore's value at some moment during the call; 0 if threads wait. It
+ * may have changed before the caller sees it.
  *
  * Errors:
- * - `EINVAL`: `sem` is NULL or misaligned, or `value` is.
+ * - `EINVAL`: `sem` or `value` is NULL or misaligned.
  *
- * Does not block. Async-signal-safe. After `sem_getvalue`.
+ * Does not block. Async-signal-safe. Modelled on `sem_getvalue`.
  *
  * # Safety
- * `sem` is NULL or a semaphore, `value` NULL or an `int` that can be written.
+ * `sem` must be NULL or point to a semaphore, `value` NULL or point to a writable `int`.
  */
 int ww_sem_getvalue(ww_sem_t *sem,
                     int *value);
 
 /**
- * Makes a barrier for so many threads. `flags`: 0 or `WW_PROCESS_SHARED`. A static one needs no call:
- * `WW_BARRIER_INITIALIZER(count)`.
+ * Initialises a barrier for `count` threads. `flags`: 0 or `WW_PROCESS_SHARED`. A static one needs
+ * no call: use `WW_BARRIER_INITIALIZER(count)`.
  *
  * Errors:
- * - `EINVAL`: `barrier` is NULL or misaligned; unknown flags; the count is 0 or above `WW_BARRIER_COUNT_MAX`.
+ * - `EINVAL`: `barrier` is NULL or misaligned; unknown flags; the count is 0 or above
+ *   `WW_BARRIER_COUNT_MAX`.
  *
- * Does not block. Nothing is allocated. After `pthread_barrier_init`.
+ * Does not block. Nothing is allocated. Modelled on `pthread_barrier_init`.
  *
  * # Safety
- * `barrier` is NULL or memory for a barrier that nobody uses.
+ * `barrier` must be NULL or point to memory for a barrier that is not in use.
  */
 int ww_barrier_init(ww_barrier_t *barrier,
                     unsigned int flags,
                     unsigned int count);
 
 /**
- * Waits until no thread touches the barrier any more. A private one needs no such call, and has nothing to wait for.
+ * Waits until no thread touches the barrier any more. A private barrier does not need this call,
+ * and the call does not wait for it.
  *
  * Errors:
  * - `EBUSY`: threads have arrived in a round that is not complete.
- * - `EINVAL`: NULL or misaligned; all zeros.
+ * - `EINVAL`: `barrier` is NULL, misaligned, or all zeros.
  *
- * Blocks, if it is shared, until the others have come back from their last round. Not a cancellation point. After
- * `pthread_barrier_destroy`.
+ * Blocks, if it is shared, until the other threads have returned from their last round. Not a
+ * cancellation point. Modelled on `pthread_barrier_destroy`.
  *
  * # Safety
- * `barrier` is NULL or a barrier.
+ * `barrier` must be NULL or point to a barrier.
  */
 int ww_barrier_destroy(ww_barrier_t *barrier);
 
 /**
- * Waits until as many threads have arrived as the barrier is for. Then all go on, and the barrier is ready for the next round.
+ * Waits until the barrier's number of threads have arrived. Then all of them continue, and the
+ * barrier is ready for the next round.
  *
- * Returns `WW_BARRIER_SERIAL_THREAD`, which is negative, to the last thread of each round, and 0 to the others. Signal handlers do not end the
- * wait.
+ * Returns `WW_BARRIER_SERIAL_THREAD`, which is negative, to the last thread of each round, and 0
+ * to the others. Signal handlers do not end the wait.
  *
  * Errors:
- * - `EINVAL`: NULL or misaligned; all zeros.
+ * - `EINVAL`: `barrier` is NULL, misaligned, or all zeros.
  *
- * Blocks. Not a cancellation point. After `pthread_barrier_wait`.
+ * Blocks. Not a cancellation point. Modelled on `pthread_barrier_wait`.
  *
  * # Safety
- * `barrier` is NULL or a barrier.
+ * `barrier` must be NULL or point to a barrier.
  */
 int ww_barrier_wait(ww_barrier_t *barrier);
 
 /**
  * `ww_barrier_wait` until `abs_timeout` at the latest, an absolute time on `CLOCK_REALTIME`.
  *
- * `ww_barrier_clockwait` with that clock, in all else.
+ * Otherwise the same as `ww_barrier_clockwait` with that clock.
  *
  * # Safety
- * `barrier` is NULL or a barrier, `abs_timeout` NULL or a time.
+ * `barrier` must be NULL or point to a barrier, `abs_timeout` NULL or point to a time.
  */
 int ww_barrier_timedwait(ww_barrier_t *barrier,
                          const struct timespec *abs_timeout);
 
 /**
- * `ww_barrier_wait` until `abs_timeout` at the latest, an absolute time on `clock` (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). POSIX has no such
- * call.
+ * `ww_barrier_wait` until `abs_timeout` at the latest, an absolute time on `clock`
+ * (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). POSIX has no such function.
  *
  * Errors:
- * - `ETIMEDOUT`: the time came before the last thread. The caller does not count as having arrived any more.
- * - `EINVAL`: NULL or misaligned; all zeros; another clock; `abs_timeout` is NULL or its nanoseconds are not below 10^9.
+ * - `ETIMEDOUT`: the timeout expired before the last thread arrived. The caller no longer counts
+ *   as having arrived.
+ * - `EINVAL`: `barrier` is NULL, misaligned, or all zeros; `clock` is another clock; `abs_timeout`
+ *   is NULL or its nanoseconds are not in [0, 10^9).
  *
  * Blocks. Not a cancellation point.
  *
  * # Safety
- * `barrier` is NULL or a barrier, `abs_timeout` NULL or a time.
+ * `barrier` must be NULL or point to a barrier, `abs_timeout` NULL or point to a time.
  */
 int ww_barrier_clockwait(ww_barrier_t *barrier,
                          int clock,
                          const struct timespec *abs_timeout);
 
 /**
- * Makes a latch that is to be counted down so often; 0 is open. `flags`: 0 or `WW_PROCESS_SHARED`. A static one needs no call:
- * `WW_LATCH_INITIALIZER(count)`.
+ * Initialises a latch that is open after `count` counts; with 0 it is open at once. `flags`: 0 or
+ * `WW_PROCESS_SHARED`. A static one needs no call: use `WW_LATCH_INITIALIZER(count)`.
  *
  * Errors:
- * - `EINVAL`: `latch` is NULL or misaligned; unknown flags; the count is above `WW_LATCH_COUNT_MAX`.
+ * - `EINVAL`: `latch` is NULL or misaligned; unknown flags; the count is above
+ *   `WW_LATCH_COUNT_MAX`.
  *
  * Does not block. Nothing is allocated.
  *
  * # Safety
- * `latch` is NULL or memory for a latch that nobody uses.
+ * `latch` must be NULL or point to memory for a latch that is not in use.
  */
 int ww_latch_init(ww_latch_t *latch,
                   unsigned int flags,
                   unsigned int count);
 
 /**
- * Does nothing, since nothing needs to be done for a latch. Here for symmetry.
+ * Does nothing, because a latch needs no clean-up. Provided for symmetry.
  *
  * Errors:
- * - `EINVAL`: NULL or misaligned.
+ * - `EINVAL`: `latch` is NULL or misaligned.
  *
  * Does not block.
  *
  * # Safety
- * `latch` is NULL or a latch.
+ * `latch` must be NULL or point to a latch.
  */
 int ww_latch_destroy(ww_latch_t *latch);
 
 /**
- * Counts `count` off, and lets all go on who wait if nothing is left.
+ * Decrements the latch by `count`, and releases all waiting threads if it reaches 0.
  *
  * Errors:
- * - `EINVAL`: NULL or misaligned; less is left than `count`. The latch is as it was.
+ * - `EINVAL`: `latch` is NULL or misaligned; `count` is larger than what is left. The latch is
+ *   unchanged.
  *
  * Does not block. Async-signal-safe.
  *
  * # Safety
- * `latch` is NULL or a latch.
+ * `latch` must be NULL or point to a latch.
  */
 int ww_latch_count_down(ww_latch_t *latch,
                         unsigned int count);
 
 /**
- * Counts one off and waits until the latch is open.
+ * Decrements the latch by one, and waits until it is open.
  *
  * Errors:
- * - `EINVAL`: NULL or misaligned; the latch was open already. It does not wait.
+ * - `EINVAL`: `latch` is NULL or misaligned; the latch was already open. The call does not wait.
  *
  * Blocks. Not a cancellation point.
  *
  * # Safety
- * `latch` is NULL or a latch.
+ * `latch` must be NULL or point to a latch.
  */
 int ww_latch_arrive_and_wait(ww_latch_t *latch);
 
@@ -1763,61 +1873,61 @@ int ww_latch_arrive_and_wait(ww_latch_t *latch);
  * Waits until the latch is open. Signal handlers do not end the wait.
  *
  * Errors:
- * - `EINVAL`: NULL or misaligned.
+ * - `EINVAL`: `latch` is NULL or misaligned.
  *
  * Blocks. Not a cancellation point.
  *
  * # Safety
- * `latch` is NULL or a latch.
+ * `latch` must be NULL or point to a latch.
  */
 int ww_latch_wait(ww_latch_t *latch);
 
 /**
- * 0 if the latch is open.
+ * Returns 0 if the latch is open.
  *
  * Errors:
- * - `EAGAIN`: it is not.
- * - `EINVAL`: NULL or misaligned.
+ * - `EAGAIN`: it is not open.
+ * - `EINVAL`: `latch` is NULL or misaligned.
  *
  * Does not block. Async-signal-safe.
  *
  * # Safety
- * `latch` is NULL or a latch.
+ * `latch` must be NULL or point to a latch.
  */
 int ww_latch_trywait(ww_latch_t *latch);
 
 /**
  * `ww_latch_wait` until `abs_timeout` at the latest, an absolute time on `CLOCK_REALTIME`.
  *
- * `ww_latch_clockwait` with that clock, in all else.
+ * Otherwise the same as `ww_latch_clockwait` with that clock.
  *
  * # Safety
- * `latch` is NULL or a latch, `abs_timeout` NULL or a time.
+ * `latch` must be NULL or point to a latch, `abs_timeout` NULL or point to a time.
  */
 int ww_latch_timedwait(ww_latch_t *latch,
                        const struct timespec *abs_timeout);
 
 /**
- * `ww_latch_wait` until `abs_timeout` at the latest, an absolute time on `clock` (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). The time is
- * looked at only if the call must wait.
+ * `ww_latch_wait` until `abs_timeout` at the latest, an absolute time on `clock`
+ * (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). The time is checked only if the call must wait.
  *
  * Errors:
- * - `ETIMEDOUT`: the time came first.
- * - `EINVAL`: NULL or misaligned; another clock; the call would wait and `abs_timeout` is NULL or its nanoseconds are not below
- *   10^9.
+ * - `ETIMEDOUT`: the timeout expired.
+ * - `EINVAL`: `latch` is NULL or misaligned; `clock` is another clock; the call would wait, and
+ *   `abs_timeout` is NULL or its nanoseconds are not in [0, 10^9).
  *
  * Blocks. Not a cancellation point.
  *
  * # Safety
- * `latch` is NULL or a latch, `abs_timeout` NULL or a time.
+ * `latch` must be NULL or point to a latch, `abs_timeout` NULL or point to a time.
  */
 int ww_latch_clockwait(ww_latch_t *latch,
                        int clock,
                        const struct timespec *abs_timeout);
 
 /**
- * Makes an event. `flags`: `WW_EVENT_SET` if it is to be set, `WW_PROCESS_SHARED`. A static one needs no call:
- * `WW_EVENT_INITIALIZER`.
+ * Initialises an event. `flags`: `WW_EVENT_SET` if it is initially set, `WW_PROCESS_SHARED`. A
+ * static one needs no call: use `WW_EVENT_INITIALIZER`.
  *
  * Errors:
  * - `EINVAL`: `event` is NULL or misaligned; unknown flags.
@@ -1825,109 +1935,110 @@ int ww_latch_clockwait(ww_latch_t *latch,
  * Does not block. Nothing is allocated.
  *
  * # Safety
- * `event` is NULL or memory for an event that nobody uses.
+ * `event` must be NULL or point to memory for an event that is not in use.
  */
 int ww_event_init(ww_event_t *event,
                   unsigned int flags);
 
 /**
- * Does nothing, since nothing needs to be done for an event. Here for symmetry.
+ * Does nothing, because an event needs no clean-up. Provided for symmetry.
  *
  * Errors:
- * - `EINVAL`: NULL or misaligned.
+ * - `EINVAL`: `event` is NULL or misaligned.
  *
  * Does not block.
  *
  * # Safety
- * `event` is NULL or an event.
+ * `event` must be NULL or point to an event.
  */
 int ww_event_destroy(ww_event_t *event);
 
 /**
- * Sets the event: all who wait at this moment go on, even if it is reset at once, and so does whoever comes while it is set.
+ * Sets the event. All threads that wait at this moment pass, even if the event is reset at once,
+ * and so does every thread that arrives while it is set.
  *
  * Errors:
- * - `EINVAL`: NULL or misaligned.
+ * - `EINVAL`: `event` is NULL or misaligned.
  *
  * Does not block. Async-signal-safe.
  *
  * # Safety
- * `event` is NULL or an event.
+ * `event` must be NULL or point to an event.
  */
 int ww_event_set(ww_event_t *event);
 
 /**
- * Makes those who come from now on wait.
+ * Resets the event: threads that arrive from now on wait.
  *
  * Errors:
- * - `EINVAL`: NULL or misaligned.
+ * - `EINVAL`: `event` is NULL or misaligned.
  *
  * Does not block. Async-signal-safe.
  *
  * # Safety
- * `event` is NULL or an event.
+ * `event` must be NULL or point to an event.
  */
 int ww_event_reset(ww_event_t *event);
 
 /**
- * Waits until the event is set, or was for a moment. Signal handlers do not end the wait.
+ * Waits until the event is set, if only for a moment. Signal handlers do not end the wait.
  *
  * Errors:
- * - `EINVAL`: NULL or misaligned.
+ * - `EINVAL`: `event` is NULL or misaligned.
  *
  * Blocks. Not a cancellation point.
  *
  * # Safety
- * `event` is NULL or an event.
+ * `event` must be NULL or point to an event.
  */
 int ww_event_wait(ww_event_t *event);
 
 /**
- * 0 if the event is set.
+ * Returns 0 if the event is set.
  *
  * Errors:
- * - `EAGAIN`: it is not.
- * - `EINVAL`: NULL or misaligned.
+ * - `EAGAIN`: it is not set.
+ * - `EINVAL`: `event` is NULL or misaligned.
  *
  * Does not block. Async-signal-safe.
  *
  * # Safety
- * `event` is NULL or an event.
+ * `event` must be NULL or point to an event.
  */
 int ww_event_trywait(ww_event_t *event);
 
 /**
  * `ww_event_wait` until `abs_timeout` at the latest, an absolute time on `CLOCK_REALTIME`.
  *
- * `ww_event_clockwait` with that clock, in all else.
+ * Otherwise the same as `ww_event_clockwait` with that clock.
  *
  * # Safety
- * `event` is NULL or an event, `abs_timeout` NULL or a time.
+ * `event` must be NULL or point to an event, `abs_timeout` NULL or point to a time.
  */
 int ww_event_timedwait(ww_event_t *event,
                        const struct timespec *abs_timeout);
 
 /**
- * `ww_event_wait` until `abs_timeout` at the latest, an absolute time on `clock` (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). The time is
- * looked at only if the call must wait.
+ * `ww_event_wait` until `abs_timeout` at the latest, an absolute time on `clock`
+ * (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). The time is checked only if the call must wait.
  *
  * Errors:
- * - `ETIMEDOUT`: the time came first.
- * - `EINVAL`: NULL or misaligned; another clock; the call would wait and `abs_timeout` is NULL or its nanoseconds are not below
- *   10^9.
+ * - `ETIMEDOUT`: the timeout expired.
+ * - `EINVAL`: `event` is NULL or misaligned; `clock` is another clock; the call would wait, and
+ *   `abs_timeout` is NULL or its nanoseconds are not in [0, 10^9).
  *
  * Blocks. Not a cancellation point.
  *
  * # Safety
- * `event` is NULL or an event, `abs_timeout` NULL or a time.
+ * `event` must be NULL or point to an event, `abs_timeout` NULL or point to a time.
  */
 int ww_event_clockwait(ww_event_t *event,
                        int clock,
                        const struct timespec *abs_timeout);
 
 /**
- * Makes an event that resets itself. `flags`: `WW_EVENT_SET` if it is to be set, `WW_PROCESS_SHARED`. A static one needs no
- * call: `WW_AUTO_EVENT_INITIALIZER`.
+ * Initialises an event that resets itself. `flags`: `WW_EVENT_SET` if it is initially set,
+ * `WW_PROCESS_SHARED`. A static one needs no call: use `WW_AUTO_EVENT_INITIALIZER`.
  *
  * Errors:
  * - `EINVAL`: `event` is NULL or misaligned; unknown flags.
@@ -1935,187 +2046,194 @@ int ww_event_clockwait(ww_event_t *event,
  * Does not block. Nothing is allocated.
  *
  * # Safety
- * `event` is NULL or memory for an event that nobody uses.
+ * `event` must be NULL or point to memory for an event that is not in use.
  */
 int ww_auto_event_init(ww_auto_event_t *event,
                        unsigned int flags);
 
 /**
- * Does nothing, since nothing needs to be done for an event. Here for symmetry.
+ * Does nothing, because an event needs no clean-up. Provided for symmetry.
  *
  * Errors:
- * - `EINVAL`: NULL or misaligned.
+ * - `EINVAL`: `event` is NULL or misaligned.
  *
  * Does not block.
  *
  * # Safety
- * `event` is NULL or an event.
+ * `event` must be NULL or point to an event.
  */
 int ww_auto_event_destroy(ww_auto_event_t *event);
 
 /**
- * Lets one thread pass: one that waits, and each further set another; if nobody waits, the next to come. While nobody waits, further
- * sets change nothing.
+ * Lets one thread pass. While threads wait, each set lets another one of them pass. If no thread
+ * waits, the next thread to arrive passes, and further sets have no effect.
  *
  * Errors:
- * - `EINVAL`: NULL or misaligned.
+ * - `EINVAL`: `event` is NULL or misaligned.
  *
  * Does not block. Async-signal-safe.
  *
  * # Safety
- * `event` is NULL or an event.
+ * `event` must be NULL or point to an event.
  */
 int ww_auto_event_set(ww_auto_event_t *event);
 
 /**
- * Takes a set back that nobody has passed by.
+ * Cancels a set that has not let a thread pass yet.
  *
  * Errors:
- * - `EINVAL`: NULL or misaligned.
+ * - `EINVAL`: `event` is NULL or misaligned.
  *
  * Does not block. Async-signal-safe.
  *
  * # Safety
- * `event` is NULL or an event.
+ * `event` must be NULL or point to an event.
  */
 int ww_auto_event_reset(ww_auto_event_t *event);
 
 /**
- * Waits until the event is set, passes, and has thereby reset it. Signal handlers do not end the wait.
+ * Waits until the event is set, and resets it. Signal handlers do not end the wait.
  *
  * Errors:
- * - `EINVAL`: NULL or misaligned.
+ * - `EINVAL`: `event` is NULL or misaligned.
  *
  * Blocks. Not a cancellation point.
  *
  * # Safety
- * `event` is NULL or an event.
+ * `event` must be NULL or point to an event.
  */
 int ww_auto_event_wait(ww_auto_event_t *event);
 
 /**
- * Passes and resets the event, if it is set.
+ * Resets the event and returns 0, if it is set.
  *
  * Errors:
- * - `EAGAIN`: it is not.
- * - `EINVAL`: NULL or misaligned.
+ * - `EAGAIN`: it is not set.
+ * - `EINVAL`: `event` is NULL or misaligned.
  *
  * Does not block. Async-signal-safe.
  *
  * # Safety
- * `event` is NULL or an event.
+ * `event` must be NULL or point to an event.
  */
 int ww_auto_event_trywait(ww_auto_event_t *event);
 
 /**
  * `ww_auto_event_wait` until `abs_timeout` at the latest, an absolute time on `CLOCK_REALTIME`.
  *
- * `ww_auto_event_clockwait` with that clock, in all else.
+ * Otherwise the same as `ww_auto_event_clockwait` with that clock.
  *
  * # Safety
- * `event` is NULL or an event, `abs_timeout` NULL or a time.
+ * `event` must be NULL or point to an event, `abs_timeout` NULL or point to a time.
  */
 int ww_auto_event_timedwait(ww_auto_event_t *event,
                             const struct timespec *abs_timeout);
 
 /**
- * `ww_auto_event_wait` until `abs_timeout` at the latest, an absolute time on `clock` (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). The
- * time is looked at only if the call must wait.
+ * `ww_auto_event_wait` until `abs_timeout` at the latest, an absolute time on `clock`
+ * (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). The time is checked only if the call must wait.
  *
  * Errors:
- * - `ETIMEDOUT`: the time came first.
- * - `EINVAL`: NULL or misaligned; another clock; the call would wait and `abs_timeout` is NULL or its nanoseconds are not below
- *   10^9.
+ * - `ETIMEDOUT`: the timeout expired.
+ * - `EINVAL`: `event` is NULL or misaligned; `clock` is another clock; the call would wait, and
+ *   `abs_timeout` is NULL or its nanoseconds are not in [0, 10^9).
  *
  * Blocks. Not a cancellation point.
  *
  * # Safety
- * `event` is NULL or an event, `abs_timeout` NULL or a time.
+ * `event` must be NULL or point to an event, `abs_timeout` NULL or point to a time.
  */
 int ww_auto_event_clockwait(ww_auto_event_t *event,
                             int clock,
                             const struct timespec *abs_timeout);
 
 /**
- * Calls `routine` if nobody has with this `once`, or waits for whoever is at it. When this returns, what was done is visible to the
- * caller. If it is done already this is one load.
+ * Calls `routine` unless one has completed with this `once`; if another thread is running one,
+ * waits for it. When this returns, the routine's effects are visible to the caller. If the routine
+ * has completed before, the call costs one load.
  *
- * If `routine` is left in another way than by return (a C++ exception, `pthread_exit`) it counts as not called, and one of those
- * who wait calls its own. A `routine` that calls `ww_once` with the same `once` waits for itself for ever.
+ * If `routine` is left other than by a return (a C++ exception, `pthread_exit`), it counts as not
+ * called, and one of the waiting threads calls its own. A `routine` that calls `ww_once` with the
+ * same `once` deadlocks.
  *
  * Errors:
  * - `EINVAL`: `once` is NULL or misaligned; `routine` is NULL.
  *
- * Blocks. Not a cancellation point. Not for signal handlers. After `pthread_once`.
+ * Blocks. Not a cancellation point. Must not be called from a signal handler. Modelled on
+ * `pthread_once`.
  *
  * # Safety
- * `once` is NULL or a once; `routine` is NULL or a function that may be called.
+ * `once` must be NULL or point to a `ww_once_t`. `routine` must be NULL or a function that may be
+ * called.
  */
 int ww_once(ww_once_t *once,
             void (*routine)(void));
 
 /**
- * `ww_once` for a function that takes an argument. With which of several arguments, and which of several functions, it was done, is
- * decided by who came first.
+ * `ww_once` for a function that takes an argument. If calls differ in their function or argument,
+ * those of the first caller are used.
  *
  * Errors:
  * - `EINVAL`: `once` is NULL or misaligned; `routine` is NULL.
  *
- * Blocks. Not a cancellation point. Not for signal handlers. After C++11's `std::call_once`.
+ * Blocks. Not a cancellation point. Must not be called from a signal handler. Modelled on C++11's
+ * `std::call_once`.
  *
  * # Safety
- * As for `ww_once`; `argument` is what `routine` takes it for.
+ * As for `ww_once`. `argument` must be what `routine` expects.
  */
 int ww_once_call(ww_once_t *once,
                  void (*routine)(void *argument),
                  void *argument);
 
 /**
- * How many buckets the process's table of private waiters has now; 0 before the first wait.
+ * Returns the current number of buckets in the process's table of private waiters; 0 before the
+ * first wait.
  *
  * Does not block. Async-signal-safe.
  */
 size_t ww_table_buckets(void);
 
 /**
- * Sees to it that the table has at least this many buckets, so that no thread has to make it grow later.
+ * Grows the waiter table to at least `buckets` buckets, so that no thread has to grow it later.
  *
- * Returns how many there are then. About one for each thread that waits at the same time is right, and the
- * table grows towards that by itself; it never shrinks. The environment variable `WAITWORD_BUCKETS` says
- * how many it starts with.
+ * Returns the resulting number of buckets. About one for each thread that waits at the same time
+ * is right. The table grows towards that by itself and never shrinks. The environment variable
+ * `WAITWORD_BUCKETS` sets the initial number.
  *
  * Errors:
- * - `ENOMEM`: memory is short; the table stays as it was, and goes on working.
+ * - `ENOMEM`: out of memory. The table is unchanged and still works.
  *
  * May block for a moment while another thread changes the table. Not async-signal-safe.
  */
 long ww_table_reserve(size_t buckets);
 
 /**
- * How many bytes of address space the table, the smaller ones that it has replaced, and the memory that
- * threads sleep on take.
+ * Returns how many bytes of address space are used by the waiter table, the smaller tables that it
+ * has replaced, and the memory that threads sleep on.
  *
  * Does not block. Async-signal-safe.
  */
 size_t ww_table_mapped_bytes(void);
 
 /**
- * How long a private wait spins before it sleeps, in nanoseconds; 0 if it sleeps at once.
+ * Returns how long a private wait spins before it sleeps, in nanoseconds; 0 if it sleeps at once.
  *
- * By default about as long as a sleep and a wake-up cost. Set by the environment variable
- * `WAITWORD_SPIN_NS` or by `ww_set_spin_budget_ns`. Does not block.
+ * The default is about as long as a sleep and a wake-up take. The environment variable
+ * `WAITWORD_SPIN_NS` or `ww_set_spin_budget_ns` sets it. Does not block.
  */
 uint64_t ww_spin_budget_ns(void);
 
 /**
- * Sets how long a private wait spins before it sleeps, in nanoseconds, for all threads of this process
- * from their next wait on; 0 sleeps at once. More than a second is taken as a second. Does not block.
+ * Sets how long a private wait spins before it sleeps, in nanoseconds, for all threads of this
+ * process from their next wait on; 0 means to sleep at once. A value above one second is taken as
+ * one second. Does not block.
  */
 void ww_set_spin_budget_ns(uint64_t nanoseconds);
 
 /**
- * The version of the library that the program runs with, in the form of `WW_VERSION` (that of the
- * header it was compiled with): major * 1000000 + minor * 1000 + patch.
+ * Returns the version of the library that the program runs with, in the format of `WW_VERSION`
+ * (the version of the header that it was compiled with): major * 1000000 + minor * 1000 + patch.
  */
 unsigned int ww_version(void);
 

@@ -1,4 +1,4 @@
-//! `ww_barrier_t`: `pthread_barrier_t`'s functions, in sixteen bytes.
+//! `ww_barrier_t`: the functions of `pthread_barrier_t`, in sixteen bytes.
 
 use crate::call::{Number, answer, clock, deadline, object, put, scope_alone};
 use crate::lock_flags::WW_BARRIER_SERIAL_THREAD;
@@ -6,18 +6,19 @@ use core::ffi::{c_int, c_uint};
 use libc::timespec;
 use waitword_core::{Barrier, BarrierWaitResult};
 
-/// A barrier: 16 bytes. `WW_BARRIER_INITIALIZER(count)`, or `ww_barrier_init`.
+/// A barrier: 16 bytes. Initialise it with `WW_BARRIER_INITIALIZER(count)` or `ww_barrier_init`.
 ///
-/// What any of the threads did before the barrier is visible to all of them after it. A private one may be freed as soon as any thread has
-/// come back from the last round; a shared one only after `ww_barrier_destroy`. None of its functions is for signal handlers. A forked
-/// child's copy of a private one begins its round anew.
+/// What any of the threads did before the barrier is visible to all of them after it. A private
+/// barrier may be freed as soon as one thread has returned from the last round; a shared one only
+/// after `ww_barrier_destroy`. None of its functions may be called from a signal handler. In a
+/// forked child, the copy of a private barrier starts its round again.
 #[allow(non_camel_case_types)] // C's name.
 #[derive(Debug)]
 #[repr(C)]
 pub struct ww_barrier {
-    /// Not for you.
+    /// Private to the library.
     pub state_: u64,
-    /// Not for you.
+    /// Private to the library.
     pub words_: [u32; 2],
 }
 
@@ -25,7 +26,8 @@ pub struct ww_barrier {
 #[allow(non_camel_case_types)] // C's name.
 pub type ww_barrier_t = ww_barrier;
 
-/// Of one that its caller has not made, the count is 0, and nobody could ever be the last.
+/// The barrier behind a pointer, if it has been initialised. An uninitialised one has a count of 0,
+/// so that no thread could ever be the last.
 ///
 /// # Safety
 /// As [`object`].
@@ -45,16 +47,17 @@ fn passed(result: BarrierWaitResult) -> Result<(), Number> {
     }
 }
 
-/// Makes a barrier for so many threads. `flags`: 0 or `WW_PROCESS_SHARED`. A static one needs no call:
-/// `WW_BARRIER_INITIALIZER(count)`.
+/// Initialises a barrier for `count` threads. `flags`: 0 or `WW_PROCESS_SHARED`. A static one needs
+/// no call: use `WW_BARRIER_INITIALIZER(count)`.
 ///
 /// Errors:
-/// - `EINVAL`: `barrier` is NULL or misaligned; unknown flags; the count is 0 or above `WW_BARRIER_COUNT_MAX`.
+/// - `EINVAL`: `barrier` is NULL or misaligned; unknown flags; the count is 0 or above
+///   `WW_BARRIER_COUNT_MAX`.
 ///
-/// Does not block. Nothing is allocated. After `pthread_barrier_init`.
+/// Does not block. Nothing is allocated. Modelled on `pthread_barrier_init`.
 ///
 /// # Safety
-/// `barrier` is NULL or memory for a barrier that nobody uses.
+/// `barrier` must be NULL or point to memory for a barrier that is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_barrier_init(
     barrier: *mut ww_barrier_t,
@@ -63,56 +66,58 @@ pub unsafe extern "C" fn ww_barrier_init(
 ) -> c_int {
     answer(|| {
         let made = Barrier::try_with_scope(count, scope_alone(flags)?)?;
-        // SAFETY: NULL, or memory for a barrier that is not in use, by this function's contract:
-        // what `put` asks.
+        // SAFETY: by this function's contract, NULL or memory for a barrier that is not in use, as
+        // `put` requires.
         unsafe { put(barrier, made) }
     })
 }
 
-/// Waits until no thread touches the barrier any more. A private one needs no such call, and has nothing to wait for.
+/// Waits until no thread touches the barrier any more. A private barrier does not need this call,
+/// and the call does not wait for it.
 ///
 /// Errors:
 /// - `EBUSY`: threads have arrived in a round that is not complete.
-/// - `EINVAL`: NULL or misaligned; all zeros.
+/// - `EINVAL`: `barrier` is NULL, misaligned, or all zeros.
 ///
-/// Blocks, if it is shared, until the others have come back from their last round. Not a cancellation point. After
-/// `pthread_barrier_destroy`.
+/// Blocks, if it is shared, until the other threads have returned from their last round. Not a
+/// cancellation point. Modelled on `pthread_barrier_destroy`.
 ///
 /// # Safety
-/// `barrier` is NULL or a barrier.
+/// `barrier` must be NULL or point to a barrier.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_barrier_destroy(barrier: *mut ww_barrier_t) -> c_int {
-    // SAFETY: NULL or a barrier, by this function's contract: what `barrier` asks.
+    // SAFETY: by this function's contract, NULL or a barrier, as `barrier` requires.
     answer(|| match unsafe { self::barrier(barrier) }?.destroy() {
         true => Ok(()),
         false => Err(Number(libc::EBUSY)),
     })
 }
 
-/// Waits until as many threads have arrived as the barrier is for. Then all go on, and the barrier is ready for the next round.
+/// Waits until the barrier's number of threads have arrived. Then all of them continue, and the
+/// barrier is ready for the next round.
 ///
-/// Returns `WW_BARRIER_SERIAL_THREAD`, which is negative, to the last thread of each round, and 0 to the others. Signal handlers do not end the
-/// wait.
+/// Returns `WW_BARRIER_SERIAL_THREAD`, which is negative, to the last thread of each round, and 0
+/// to the others. Signal handlers do not end the wait.
 ///
 /// Errors:
-/// - `EINVAL`: NULL or misaligned; all zeros.
+/// - `EINVAL`: `barrier` is NULL, misaligned, or all zeros.
 ///
-/// Blocks. Not a cancellation point. After `pthread_barrier_wait`.
+/// Blocks. Not a cancellation point. Modelled on `pthread_barrier_wait`.
 ///
 /// # Safety
-/// `barrier` is NULL or a barrier.
+/// `barrier` must be NULL or point to a barrier.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_barrier_wait(barrier: *mut ww_barrier_t) -> c_int {
-    // SAFETY: NULL or a barrier, by this function's contract: what `barrier` asks.
+    // SAFETY: by this function's contract, NULL or a barrier, as `barrier` requires.
     answer(|| passed(unsafe { self::barrier(barrier) }?.wait()))
 }
 
 /// `ww_barrier_wait` until `abs_timeout` at the latest, an absolute time on `CLOCK_REALTIME`.
 ///
-/// `ww_barrier_clockwait` with that clock, in all else.
+/// Otherwise the same as `ww_barrier_clockwait` with that clock.
 ///
 /// # Safety
-/// `barrier` is NULL or a barrier, `abs_timeout` NULL or a time.
+/// `barrier` must be NULL or point to a barrier, `abs_timeout` NULL or point to a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_barrier_timedwait(
     barrier: *mut ww_barrier_t,
@@ -122,17 +127,19 @@ pub unsafe extern "C" fn ww_barrier_timedwait(
     unsafe { ww_barrier_clockwait(barrier, libc::CLOCK_REALTIME, abs_timeout) }
 }
 
-/// `ww_barrier_wait` until `abs_timeout` at the latest, an absolute time on `clock` (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). POSIX has no such
-/// call.
+/// `ww_barrier_wait` until `abs_timeout` at the latest, an absolute time on `clock`
+/// (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). POSIX has no such function.
 ///
 /// Errors:
-/// - `ETIMEDOUT`: the time came before the last thread. The caller does not count as having arrived any more.
-/// - `EINVAL`: NULL or misaligned; all zeros; another clock; `abs_timeout` is NULL or its nanoseconds are not below 10^9.
+/// - `ETIMEDOUT`: the timeout expired before the last thread arrived. The caller no longer counts
+///   as having arrived.
+/// - `EINVAL`: `barrier` is NULL, misaligned, or all zeros; `clock` is another clock; `abs_timeout`
+///   is NULL or its nanoseconds are not in [0, 10^9).
 ///
 /// Blocks. Not a cancellation point.
 ///
 /// # Safety
-/// `barrier` is NULL or a barrier, `abs_timeout` NULL or a time.
+/// `barrier` must be NULL or point to a barrier, `abs_timeout` NULL or point to a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_barrier_clockwait(
     barrier: *mut ww_barrier_t,
@@ -140,8 +147,8 @@ pub unsafe extern "C" fn ww_barrier_clockwait(
     abs_timeout: *const timespec,
 ) -> c_int {
     answer(|| {
-        // SAFETY: NULL or a barrier, and NULL or a time, by this function's contract: what
-        // `barrier` and `deadline` ask.
+        // SAFETY: by this function's contract, NULL or a barrier, and NULL or a time, as `barrier`
+        // and `deadline` require.
         let (barrier, deadline) = unsafe {
             (
                 self::barrier(barrier)?,

@@ -1,4 +1,4 @@
-//! `ww_cond_t`: `pthread_cond_t`'s functions, in sixteen bytes.
+//! `ww_cond_t`: the functions of `pthread_cond_t`, in sixteen bytes.
 
 use crate::call::{Number, answer, clock, deadline, object, put, scope_alone};
 use crate::mutex::ww_mutex_t;
@@ -7,21 +7,24 @@ use core::ffi::{c_int, c_uint};
 use libc::timespec;
 use waitword_core::{Deadline, RawCondvar, RawPosixMutex, RawRobustMutex, RobustLocked};
 
-/// A condition variable: 16 bytes, all zero when it is private and nobody waits. `WW_COND_INITIALIZER`, or `ww_cond_init`.
+/// A condition variable: 16 bytes, all zero when it is private and has no waiters. Initialise it
+/// with `WW_COND_INITIALIZER` or `ww_cond_init`.
 ///
-/// It works with any `ww_mutex_t`, of the same scope; all who wait at one time do so with the same
-/// mutex. Threads are signalled in the order in which they came. A signal or broadcast that finds
-/// the mutex held wakes nobody: it moves the waiters to the mutex, whose unlocks wake them one by
-/// one. (Of shared ones the kernel does the moving, as far as it can. With a priority-inheriting
-/// mutex each signal wakes, the highest priority first.)
+/// It works with any `ww_mutex_t` of the same scope. All threads that wait at one time must use the
+/// same mutex. Threads are signalled in order of arrival. A signal or broadcast that finds the
+/// mutex held wakes no thread: it moves the waiters to the mutex, and the mutex's unlocks wake them
+/// one by one. (For shared condition variables the kernel moves the waiters, as far as it can. With
+/// a priority-inheriting mutex each signal wakes a thread, the one with the highest priority
+/// first.)
 ///
-/// A private one may be freed as soon as everybody has been signalled; a shared one only after `ww_cond_destroy`. None of its
-/// functions is for signal handlers. In a child of `fork` nobody waits.
+/// A private one may be freed as soon as all waiters have been signalled; a shared one only after
+/// `ww_cond_destroy`. None of its functions may be called from a signal handler. The copy in a
+/// child of `fork` has no waiters.
 #[allow(non_camel_case_types)] // C's name.
 #[derive(Debug)]
 #[repr(C)]
 pub struct ww_cond {
-    /// Not for you.
+    /// Private to the library.
     pub words_: [u64; 2],
 }
 
@@ -29,63 +32,70 @@ pub struct ww_cond {
 #[allow(non_camel_case_types)] // C's name.
 pub type ww_cond_t = ww_cond;
 
-/// Makes a condition variable. `flags`: 0 or `WW_PROCESS_SHARED`. A static one needs no call: `WW_COND_INITIALIZER`.
+/// Initialises a condition variable. `flags`: 0 or `WW_PROCESS_SHARED`. A static one needs no call:
+/// use `WW_COND_INITIALIZER`.
 ///
-/// There is no attribute for a clock: `ww_cond_timedwait` is by `CLOCK_REALTIME`, `ww_cond_clockwait` by either.
+/// There is no clock attribute: `ww_cond_timedwait` uses `CLOCK_REALTIME`, `ww_cond_clockwait`
+/// either clock.
 ///
 /// Errors:
 /// - `EINVAL`: `cond` is NULL or misaligned; unknown flags.
 ///
-/// Does not block. Nothing is allocated. After `pthread_cond_init`.
+/// Does not block. Nothing is allocated. Modelled on `pthread_cond_init`.
 ///
 /// # Safety
-/// `cond` is NULL or memory for a condition variable that nobody uses.
+/// `cond` must be NULL or point to memory for a condition variable that is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_cond_init(cond: *mut ww_cond_t, flags: c_uint) -> c_int {
-    // SAFETY: NULL, or memory for a condition variable that is not in use, by this function's
-    // contract: what `put` asks.
+    // SAFETY: by this function's contract, NULL or memory for a condition variable that is not in
+    // use, as `put` requires.
     answer(|| unsafe { put(cond, RawCondvar::with_scope(scope_alone(flags)?)) })
 }
 
-/// Makes sure that nobody uses the condition variable any more. A private one that nobody waits on needs no such call; of a shared
-/// one this waits until all who have been signalled are gone.
+/// Waits until no thread uses the condition variable. A private one without waiters does not need
+/// this call. For a shared one, the call waits until all signalled threads have left it.
 ///
 /// Errors:
-/// - `EBUSY`: somebody waits on a private one.
-/// - `EINVAL`: NULL or misaligned.
+/// - `EBUSY`: it is private, and threads wait on it.
+/// - `EINVAL`: `cond` is NULL or misaligned.
 ///
-/// Blocks, if it is shared, until those who were signalled are gone. Not a cancellation point. After `pthread_cond_destroy`.
+/// Blocks, if it is shared, until the signalled threads have left. Not a cancellation point.
+/// Modelled on `pthread_cond_destroy`.
 ///
 /// # Safety
-/// `cond` is NULL or a condition variable.
+/// `cond` must be NULL or point to a condition variable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_cond_destroy(cond: *mut ww_cond_t) -> c_int {
-    // SAFETY: NULL or a condition variable, by this function's contract: what `object` asks.
+    // SAFETY: by this function's contract, NULL or a condition variable, as `object` requires.
     answer(|| Ok(unsafe { object::<_, RawCondvar>(cond) }?.destroy()?))
 }
 
-/// Unlocks `mutex`, waits to be signalled, and locks `mutex` again. It may also return for no reason: look at what you wait for
-/// again. All who wait when a signal or broadcast is sent are found by it.
+/// Unlocks `mutex`, waits to be signalled, and locks `mutex` again. Wake-ups may be spurious: check
+/// the condition that you wait for again. A signal or broadcast finds every thread that is waiting
+/// when it is sent.
 ///
-/// Of a recursive mutex that is locked more than once, one level is given back: it stays locked. Signal handlers do not end the wait, or
-/// end it for no reason (never with `EINTR`).
+/// If a recursive mutex is locked more than once, the wait releases only one level, so the mutex
+/// stays locked. A signal handler either does not end the wait or ends it spuriously; the call
+/// never returns `EINTR`.
 ///
 /// Errors:
-/// - `EPERM`: the mutex is recursive, error-checking or priority-inheriting, and the caller does not hold it.
-/// - `EINVAL`: NULL or misaligned; others wait here with another mutex. The mutex is still locked then.
-/// - `EDEADLK`, `ESRCH`, `ENOMEM` and what else `ww_mutex_lock` returns: the mutex is
-///   priority-inheriting, and could not be locked again. The caller does **not** hold it.
+/// - `EPERM`: the mutex is recursive, error-checking or priority-inheriting, and the caller does
+///   not hold it.
+/// - `EINVAL`: `cond` or `mutex` is NULL or misaligned; other threads wait here with another mutex.
+///   The mutex is still locked.
+/// - `EDEADLK`, `ESRCH`, `ENOMEM` and the other errors of `ww_mutex_lock`: the mutex is
+///   priority-inheriting and could not be locked again. The caller does **not** hold it.
 ///
-/// Blocks. Not a cancellation point. After `pthread_cond_wait`.
+/// Blocks. Not a cancellation point. Modelled on `pthread_cond_wait`.
 ///
 /// # Safety
-/// `cond` is NULL or a condition variable, `mutex` NULL or a mutex that the caller holds. Both live until everybody has come
-/// back from here.
+/// `cond` must be NULL or point to a condition variable, `mutex` NULL or point to a mutex that the
+/// caller holds. Both must live until all threads have returned from this call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_cond_wait(cond: *mut ww_cond_t, mutex: *mut ww_mutex_t) -> c_int {
-    // SAFETY: NULL or a condition variable, and NULL or a mutex that the caller holds, by this
-    // function's contract. It does not say that all who wait use one mutex: a wait with a second
-    // one is refused, or signals of one or the other wake too few.
+    // SAFETY: by this function's contract, NULL or a condition variable, and NULL or a mutex that
+    // the caller holds. The contract does not require that all waiters use one mutex: a wait with a
+    // second one is refused, or else the signals for one or the other wake too few threads.
     answer(|| unsafe {
         let mutex = object::<_, RawPosixMutex>(mutex)?;
         Ok(object::<_, RawCondvar>(cond)?.wait(mutex, None)?)
@@ -94,10 +104,10 @@ pub unsafe extern "C" fn ww_cond_wait(cond: *mut ww_cond_t, mutex: *mut ww_mutex
 
 /// `ww_cond_wait` until `abs_timeout` at the latest, an absolute time on `CLOCK_REALTIME`.
 ///
-/// `ww_cond_clockwait` with that clock, in all else.
+/// Otherwise the same as `ww_cond_clockwait` with that clock.
 ///
 /// # Safety
-/// As for `ww_cond_wait`; `abs_timeout` is NULL or a time.
+/// As for `ww_cond_wait`. `abs_timeout` must be NULL or point to a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_cond_timedwait(
     cond: *mut ww_cond_t,
@@ -108,18 +118,20 @@ pub unsafe extern "C" fn ww_cond_timedwait(
     unsafe { ww_cond_clockwait(cond, mutex, libc::CLOCK_REALTIME, abs_timeout) }
 }
 
-/// `ww_cond_wait` until `abs_timeout` at the latest, an absolute time on `clock` (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`).
+/// `ww_cond_wait` until `abs_timeout` at the latest, an absolute time on `clock` (`CLOCK_MONOTONIC`
+/// or `CLOCK_REALTIME`).
 ///
 /// Errors:
-/// - `ETIMEDOUT`: the time came first. The mutex is locked again, and no signal was spent on the caller (of a private condition
-///   variable; of a shared one, one may have been).
-/// - `EINVAL`: another clock; `abs_timeout` is NULL or its nanoseconds are not below 10^9. Nothing has been done then.
-/// - as `ww_cond_wait`.
+/// - `ETIMEDOUT`: the timeout expired. The mutex is locked again. If the condition variable is
+///   private, the caller has consumed no signal; if it is shared, the caller may have consumed one.
+/// - `EINVAL`: `clock` is another clock; `abs_timeout` is NULL or its nanoseconds are not in [0,
+///   10^9). Nothing has been done.
+/// - Those of `ww_cond_wait`.
 ///
-/// Blocks. Not a cancellation point. After `pthread_cond_clockwait` (POSIX 2024).
+/// Blocks. Not a cancellation point. Modelled on `pthread_cond_clockwait` (POSIX 2024).
 ///
 /// # Safety
-/// As for `ww_cond_wait`; `abs_timeout` is NULL or a time.
+/// As for `ww_cond_wait`. `abs_timeout` must be NULL or point to a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_cond_clockwait(
     cond: *mut ww_cond_t,
@@ -127,8 +139,9 @@ pub unsafe extern "C" fn ww_cond_clockwait(
     clock: c_int,
     abs_timeout: *const timespec,
 ) -> c_int {
-    // SAFETY: what `ww_cond_wait` says, and NULL or a time, by this function's contract. A wait
-    // with a second mutex is refused, or signals of one or the other wake too few.
+    // SAFETY: by this function's contract, what `ww_cond_wait` requires, and NULL or a time. A wait
+    // with a second mutex is refused, or else the signals for one or the other wake too few
+    // threads.
     answer(|| unsafe {
         let deadline = deadline(self::clock(clock)?, abs_timeout)?;
         let mutex = object::<_, RawPosixMutex>(mutex)?;
@@ -136,20 +149,24 @@ pub unsafe extern "C" fn ww_cond_clockwait(
     })
 }
 
-/// `ww_cond_wait` with a robust mutex, on a condition variable of `WW_PROCESS_SHARED`. A broadcast wakes all who wait so.
+/// `ww_cond_wait` with a robust mutex, on a condition variable with `WW_PROCESS_SHARED`. A
+/// broadcast wakes all threads that wait this way.
 ///
 /// Errors:
-/// - `EOWNERDEAD`: **the mutex is locked again**, and the caller is the first to hold it since a holder has died.
-/// - `ENOTRECOVERABLE`: the mutex can never be locked again, and is not.
+/// - `EOWNERDEAD`: **the mutex is locked again**, and the caller is the first to hold it since a
+///   holder died.
+/// - `ENOTRECOVERABLE`: the mutex can never be locked again, and is not locked.
 /// - `EPERM`: the caller does not hold the mutex.
-/// - `ENOTSUP`: the condition variable is private. The mutex is still locked then.
-/// - `EINVAL`: NULL or misaligned.
+/// - `ENOTSUP`: the condition variable is private. The mutex is still locked.
+/// - `EINVAL`: `cond` or `mutex` is NULL or misaligned.
 ///
-/// Blocks. Not a cancellation point. After `pthread_cond_wait`. Do not destroy the condition variable, but make a new one, once a
-/// process has been killed that waited on it.
+/// Blocks. Not a cancellation point. Modelled on `pthread_cond_wait`. If a process was killed while
+/// it waited on the condition variable, do not destroy the condition variable; initialise a new
+/// one.
 ///
 /// # Safety
-/// `cond` is NULL or a condition variable, `mutex` NULL or a robust mutex. Both live until everybody has come back from here.
+/// `cond` must be NULL or point to a condition variable, `mutex` NULL or point to a robust mutex.
+/// Both must live until all threads have returned from this call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_cond_wait_robust(
     cond: *mut ww_cond_t,
@@ -159,17 +176,19 @@ pub unsafe extern "C" fn ww_cond_wait_robust(
     answer(|| unsafe { wait_robust(cond, mutex, None) })
 }
 
-/// `ww_cond_wait_robust` until `abs_timeout` at the latest, an absolute time on `clock` (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`).
+/// `ww_cond_wait_robust` until `abs_timeout` at the latest, an absolute time on `clock`
+/// (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`).
 ///
 /// Errors:
-/// - `ETIMEDOUT`: the time came first. The mutex is locked again. (`EOWNERDEAD` goes first.)
-/// - `EINVAL`: another clock; `abs_timeout` is NULL or its nanoseconds are not below 10^9. Nothing has been done then.
-/// - as `ww_cond_wait_robust`.
+/// - `ETIMEDOUT`: the timeout expired. The mutex is locked again. (`EOWNERDEAD` takes precedence.)
+/// - `EINVAL`: `clock` is another clock; `abs_timeout` is NULL or its nanoseconds are not in [0,
+///   10^9). Nothing has been done.
+/// - Those of `ww_cond_wait_robust`.
 ///
-/// Blocks. Not a cancellation point. After `pthread_cond_clockwait` (POSIX 2024).
+/// Blocks. Not a cancellation point. Modelled on `pthread_cond_clockwait` (POSIX 2024).
 ///
 /// # Safety
-/// As for `ww_cond_wait_robust`; `abs_timeout` is NULL or a time.
+/// As for `ww_cond_wait_robust`. `abs_timeout` must be NULL or point to a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_cond_clockwait_robust(
     cond: *mut ww_cond_t,
@@ -177,7 +196,7 @@ pub unsafe extern "C" fn ww_cond_clockwait_robust(
     clock: c_int,
     abs_timeout: *const timespec,
 ) -> c_int {
-    // SAFETY: NULL or a time, by this function's contract; the rest it forwards.
+    // SAFETY: by this function's contract, NULL or a time; the rest of the contract is forwarded.
     answer(|| unsafe {
         let deadline = deadline(self::clock(clock)?, abs_timeout)?;
         wait_robust(cond, mutex, Some(&deadline))
@@ -191,11 +210,11 @@ unsafe fn wait_robust(
     mutex: *mut ww_robust_mutex_t,
     deadline: Option<&Deadline>,
 ) -> Result<(), Number> {
-    // SAFETY: NULL or a robust mutex, and NULL or a condition variable, by this function's
-    // contract: what `object` asks.
+    // SAFETY: by this function's contract, NULL or a robust mutex, and NULL or a condition
+    // variable, as `object` requires.
     let (mutex, cond): (&RawRobustMutex, &RawCondvar) = unsafe { (object(mutex)?, object(cond)?) };
-    // SAFETY: the mutex stays where it is while it is held, by this function's contract and its
-    // type's. If the caller does not hold it, the call says so.
+    // SAFETY: the mutex stays at its address while it is held, by this function's contract and the
+    // contract of its type. If the caller does not hold it, the call returns an error.
     let (locked, timeout) = unsafe { cond.wait_raw_robust(mutex, deadline) }?;
     match (locked, timeout.timed_out()) {
         (RobustLocked::OwnerDied, _) => Err(Number(libc::EOWNERDEAD)),
@@ -204,37 +223,38 @@ unsafe fn wait_robust(
     }
 }
 
-/// Signals the thread that has waited longest, if any waits. The caller may hold the mutex or not.
+/// Signals the thread that has waited longest, if any. The caller need not hold the mutex.
 ///
 /// Errors:
-/// - `EINVAL`: NULL or misaligned.
+/// - `EINVAL`: `cond` is NULL or misaligned.
 ///
-/// Does not block. After `pthread_cond_signal`.
+/// Does not block. Modelled on `pthread_cond_signal`.
 ///
 /// # Safety
-/// `cond` is NULL or a condition variable.
+/// `cond` must be NULL or point to a condition variable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_cond_signal(cond: *mut ww_cond_t) -> c_int {
     answer(|| {
-        // SAFETY: NULL or a condition variable, by this function's contract: what `object` asks.
+        // SAFETY: by this function's contract, NULL or a condition variable, as `object` requires.
         unsafe { object::<_, RawCondvar>(cond) }?.notify_one();
         Ok(())
     })
 }
 
-/// Signals all threads that wait; each goes on as it gets the mutex. The caller may hold the mutex or not.
+/// Signals all waiting threads. Each of them continues once it gets the mutex. The caller need not
+/// hold the mutex.
 ///
 /// Errors:
-/// - `EINVAL`: NULL or misaligned.
+/// - `EINVAL`: `cond` is NULL or misaligned.
 ///
-/// Does not block. After `pthread_cond_broadcast`.
+/// Does not block. Modelled on `pthread_cond_broadcast`.
 ///
 /// # Safety
-/// `cond` is NULL or a condition variable.
+/// `cond` must be NULL or point to a condition variable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_cond_broadcast(cond: *mut ww_cond_t) -> c_int {
     answer(|| {
-        // SAFETY: NULL or a condition variable, by this function's contract: what `object` asks.
+        // SAFETY: by this function's contract, NULL or a condition variable, as `object` requires.
         unsafe { object::<_, RawCondvar>(cond) }?.notify_all();
         Ok(())
     })

@@ -1,22 +1,25 @@
-//! The C ABI of waitword: thin wrappers. The futex calls stand on `waitword::door`, which speaks futex(2)'s and
-//! futex2's own arguments already; the locks on the crate's raw locks, which say all that POSIX asks for.
+//! The C ABI of waitword: thin wrappers. The futex calls wrap `waitword::door`, which already takes
+//! the arguments of futex(2) and futex2. The locks wrap the crate's raw locks, which report
+//! everything that POSIX asks for.
 //!
 //! | file | what it wraps |
 //! |------|---------------|
-//! | `futex2.rs`, `classic.rs`, `settings.rs` | the futex calls; the table and the spin |
-//! | `mutex.rs`, `cond.rs`, `rwlock.rs`, `sem.rs`, `barrier.rs`, `once.rs`, `event.rs`, `latch.rs`, `robust.rs` | a lock each |
-//! | `constants.rs`, `lock_flags.rs` | what the preprocessor sees |
-//! | `call.rs` | what the locks' functions share |
+//! | `futex2.rs`, `classic.rs` | the futex calls |
+//! | `settings.rs` | the waiter table's size, the spin budget, the version |
+//! | `constants.rs`, `lock_flags.rs` | the constants for the preprocessor |
+//! | `call.rs` | code shared by the lock functions |
+//! | the others | one lock each |
 //!
-//! What is added here is C: `-1` and `errno`, the C library's `struct timespec`, and constants that a
-//! preprocessor can see. `include/waitword.h` is generated from this crate (see `tests/header.rs`), so
-//! **every doc comment below is also the C programmer's manual**: it speaks of C, and links nowhere.
+//! This crate adds what is specific to C: `-1` and `errno`, the C library's `struct timespec`, and
+//! constants that a preprocessor can see. `include/waitword.h` is generated from this crate (see
+//! `tests/header.rs`), so **every doc comment below is also the C programmer's manual**: it talks
+//! about C, and contains no links.
 //!
-//! No panic crosses into C. None is expected, since the calls below reach no code that panics on any
-//! input; and if one came from a defect all the same, an `extern "C"` function does not unwind: the
+//! No panic crosses into C. None is expected, because the calls below reach no code that panics on
+//! any input. If a defect caused one nevertheless, an `extern "C"` function does not unwind: the
 //! process aborts with the message.
 
-// In the order of the header, which follows this one.
+// This order determines the order of the header.
 pub mod constants;
 
 pub mod lock_flags;
@@ -54,7 +57,7 @@ use core::mem::{align_of, offset_of, size_of};
 use libc::timespec;
 use waitword_core::door::{Errno, Timespec};
 
-/// A result in C's way: the count, or -1 with `errno` set. `errno` is left alone on success.
+/// A result as C expects it: the count, or -1 with `errno` set. Leaves `errno` alone on success.
 fn answer(result: Result<usize, Errno>) -> c_long {
     match result {
         Ok(count) => count as c_long,
@@ -62,14 +65,15 @@ fn answer(result: Result<usize, Errno>) -> c_long {
     }
 }
 
-/// Sets `errno` and gives the -1 that goes with it.
+/// Sets `errno` and returns the matching -1.
 fn fail(error: i32) -> c_long {
     // SAFETY: the calling thread's own `errno`, which lives as long as the thread.
     unsafe { *libc::__errno_location() = error };
     -1
 }
 
-/// The C library's time as the door reads it: the same bytes, on every machine this compiles for.
+/// The C library's time as the raw futex interface reads it: the same bytes on every machine that
+/// this compiles for.
 fn time(timeout: *const timespec) -> *const Timespec {
     const {
         assert!(size_of::<timespec>() == size_of::<Timespec>());

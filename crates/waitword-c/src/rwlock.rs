@@ -1,4 +1,4 @@
-//! `ww_rwlock_t`: `pthread_rwlock_t`'s functions, in eight bytes.
+//! `ww_rwlock_t`: the functions of `pthread_rwlock_t`, in eight bytes.
 
 use crate::call::{INVALID, Number, answer, clock, deadline, object, put, scope};
 use crate::lock_flags::{WW_PROCESS_SHARED, WW_RWLOCK_PREFER_READER, WW_RWLOCK_PREFER_WRITER};
@@ -6,20 +6,21 @@ use core::ffi::{c_int, c_uint};
 use libc::timespec;
 use waitword_core::{Preference, RawRwLock, RwLockError, Scope, thread_number};
 
-/// A reader/writer lock: 8 bytes, all zero when it is free, private, and prefers readers. `WW_RWLOCK_INITIALIZER`,
-/// `WW_WRITER_RWLOCK_INITIALIZER`, or `ww_rwlock_init`.
+/// A reader/writer lock: 8 bytes, all zero when it is unlocked, private, and prefers readers.
+/// Initialise it with `WW_RWLOCK_INITIALIZER`, `WW_WRITER_RWLOCK_INITIALIZER` or `ww_rwlock_init`.
 ///
-/// Neither readers nor writers starve under either preference: whoever has waited for about a millisecond asks for a turn. Many
-/// readers on many CPUs do not hinder each other: a lock that is mostly read becomes one whose readers do not touch it.
+/// Neither readers nor writers starve under either preference: a thread that has waited for about a
+/// millisecond requests its turn. Many readers on many CPUs do not slow each other down: a lock
+/// that is mostly read becomes biased, and its readers then no longer touch it.
 ///
-/// It may be destroyed, freed or unmapped by whoever locked and unlocked it last. None of its functions is for signal
-/// handlers. After `fork` the child's copy is held as the parent's was. If a process is killed while it holds a shared one, it stays
-/// held.
+/// The thread that locked and unlocked it last may destroy, free or unmap it. None of its functions
+/// may be called from a signal handler. After `fork`, the child's copy is held as the parent's was.
+/// If a process is killed while it holds a shared lock, the lock stays held.
 #[allow(non_camel_case_types)] // C's name.
 #[derive(Debug)]
 #[repr(C)]
 pub struct ww_rwlock {
-    /// Not for you.
+    /// Private to the library.
     pub word_: u64,
 }
 
@@ -27,16 +28,17 @@ pub struct ww_rwlock {
 #[allow(non_camel_case_types)] // C's name.
 pub type ww_rwlock_t = ww_rwlock;
 
-/// Makes a free lock. `flags`: `WW_RWLOCK_PREFER_WRITER` if it is to prefer writers, `WW_PROCESS_SHARED`. A static one needs no
-/// call: `WW_RWLOCK_INITIALIZER`, `WW_WRITER_RWLOCK_INITIALIZER`.
+/// Initialises an unlocked lock. `flags`: `WW_RWLOCK_PREFER_WRITER` to prefer writers,
+/// `WW_PROCESS_SHARED`. A static one needs no call: use `WW_RWLOCK_INITIALIZER` or
+/// `WW_WRITER_RWLOCK_INITIALIZER`.
 ///
 /// Errors:
 /// - `EINVAL`: `rwlock` is NULL or misaligned; unknown flags.
 ///
-/// Does not block. Nothing is allocated. After `pthread_rwlock_init`.
+/// Does not block. Nothing is allocated. Modelled on `pthread_rwlock_init`.
 ///
 /// # Safety
-/// `rwlock` is NULL or memory for a lock that nobody uses.
+/// `rwlock` must be NULL or point to memory for a lock that is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_init(rwlock: *mut ww_rwlock_t, flags: c_uint) -> c_int {
     answer(|| {
@@ -45,25 +47,25 @@ pub unsafe extern "C" fn ww_rwlock_init(rwlock: *mut ww_rwlock_t, flags: c_uint)
             WW_RWLOCK_PREFER_WRITER => Preference::Writer,
             _ => return Err(INVALID),
         };
-        // SAFETY: NULL, or memory for a lock that is not in use, by this function's contract: what
-        // `put` asks.
+        // SAFETY: by this function's contract, NULL or memory for a lock that is not in use, as
+        // `put` requires.
         unsafe { put(rwlock, RawRwLock::with(preference, scope(flags))) }
     })
 }
 
-/// Says whether the lock may be freed. Nothing else needs to be done for it.
+/// Checks that the lock may be freed. It needs no other clean-up.
 ///
 /// Errors:
-/// - `EBUSY`: somebody holds it or waits for it.
-/// - `EINVAL`: NULL or misaligned.
+/// - `EBUSY`: a thread holds it or waits for it.
+/// - `EINVAL`: `rwlock` is NULL or misaligned.
 ///
-/// Does not block. After `pthread_rwlock_destroy`.
+/// Does not block. Modelled on `pthread_rwlock_destroy`.
 ///
 /// # Safety
-/// `rwlock` is NULL or a lock.
+/// `rwlock` must be NULL or point to a lock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_destroy(rwlock: *mut ww_rwlock_t) -> c_int {
-    // SAFETY: NULL or a lock, by this function's contract: what `object` asks.
+    // SAFETY: by this function's contract, NULL or a lock, as `object` requires.
     answer(
         || match is_left(unsafe { object::<_, RawRwLock>(rwlock) }?) {
             true => Ok(()),
@@ -72,68 +74,70 @@ pub unsafe extern "C" fn ww_rwlock_destroy(rwlock: *mut ww_rwlock_t) -> c_int {
     )
 }
 
-/// Whether nobody holds it or waits for it. The word of a process-shared one may speak of readers and writers who have given up, until it
-/// is unlocked again, once for each of the two.
+/// Whether no thread holds the lock or waits for it. The word of a process-shared lock may still
+/// record readers and writers that have given up. One unlock removes each of the two classes.
 fn is_left(lock: &RawRwLock) -> bool {
     let forget_a_class = || {
-        // SAFETY: held for writing by this thread: `try_write` has just taken it.
+        // SAFETY: this thread holds it for writing: `try_write` has just succeeded.
         lock.try_write(0).is_ok() && unsafe { lock.unlock() }.is_ok()
     };
     let shared = lock.scope() == Scope::Shared;
     lock.is_idle() || shared && (0..2).any(|_| forget_a_class() && lock.is_idle())
 }
 
-/// Locks it for reading, and waits for that as long as it takes: while somebody writes; with `WW_RWLOCK_PREFER_WRITER` also
-/// while a writer waits. Signal handlers do not end the wait.
+/// Locks for reading, waiting as long as necessary: while a writer holds the lock; with
+/// `WW_RWLOCK_PREFER_WRITER` also while a writer waits. Signal handlers do not end the wait.
 ///
-/// A thread may read several times at once, and unlocks as often. With `WW_RWLOCK_PREFER_WRITER` it must not: it would wait
-/// for ever if a writer had begun to wait in between.
+/// A thread may hold several read locks at once, and must unlock as often. With
+/// `WW_RWLOCK_PREFER_WRITER` it must not: it would deadlock if a writer had started to wait in
+/// between.
 ///
 /// Errors:
 /// - `EDEADLK`: the caller holds it for writing.
-/// - `EAGAIN`: as many readers hold it as can be counted, 2^31 - 1.
-/// - `EINVAL`: NULL or misaligned.
+/// - `EAGAIN`: it has the maximum number of readers, 2^31 - 1.
+/// - `EINVAL`: `rwlock` is NULL or misaligned.
 ///
-/// Blocks. Not a cancellation point. After `pthread_rwlock_rdlock`.
+/// Blocks. Not a cancellation point. Modelled on `pthread_rwlock_rdlock`.
 ///
 /// # Safety
-/// `rwlock` is NULL or a lock.
+/// `rwlock` must be NULL or point to a lock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_rdlock(rwlock: *mut ww_rwlock_t) -> c_int {
     answer(|| {
-        // SAFETY: NULL or a lock, by this function's contract: what `object` asks.
+        // SAFETY: by this function's contract, NULL or a lock, as `object` requires.
         let lock: &RawRwLock = unsafe { object(rwlock) }?;
         match lock.try_read() {
-            // Only now does it matter who calls.
+            // Only the slow path needs the caller's thread number.
             Err(RwLockError::Busy) => Ok(lock.read(thread_number(), None)?),
             done => Ok(done?),
         }
     })
 }
 
-/// Locks it for reading if that needs no waiting.
+/// Locks for reading if it can do so without waiting.
 ///
 /// Errors:
-/// - `EBUSY`: it would have to wait.
-/// - `EAGAIN`: as many readers hold it as can be counted.
-/// - `EINVAL`: NULL or misaligned.
+/// - `EBUSY`: the call would have to wait.
+/// - `EAGAIN`: it has the maximum number of readers.
+/// - `EINVAL`: `rwlock` is NULL or misaligned.
 ///
-/// Does not block. After `pthread_rwlock_tryrdlock`.
+/// Does not block. Modelled on `pthread_rwlock_tryrdlock`.
 ///
 /// # Safety
-/// `rwlock` is NULL or a lock.
+/// `rwlock` must be NULL or point to a lock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_tryrdlock(rwlock: *mut ww_rwlock_t) -> c_int {
-    // SAFETY: NULL or a lock, by this function's contract: what `object` asks.
+    // SAFETY: by this function's contract, NULL or a lock, as `object` requires.
     answer(|| Ok(unsafe { object::<_, RawRwLock>(rwlock) }?.try_read()?))
 }
 
-/// Locks it for reading, and waits for that no longer than to `abs_timeout`, an absolute time on `CLOCK_REALTIME`.
+/// Locks for reading, waiting until `abs_timeout` at the latest, an absolute time on
+/// `CLOCK_REALTIME`.
 ///
-/// `ww_rwlock_clockrdlock` with that clock, in all else.
+/// Otherwise the same as `ww_rwlock_clockrdlock` with that clock.
 ///
 /// # Safety
-/// `rwlock` is NULL or a lock, `abs_timeout` NULL or a time.
+/// `rwlock` must be NULL or point to a lock, `abs_timeout` NULL or point to a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_timedrdlock(
     rwlock: *mut ww_rwlock_t,
@@ -143,18 +147,19 @@ pub unsafe extern "C" fn ww_rwlock_timedrdlock(
     unsafe { ww_rwlock_clockrdlock(rwlock, libc::CLOCK_REALTIME, abs_timeout) }
 }
 
-/// Locks it for reading, and waits for that no longer than to `abs_timeout`, an absolute time on `clock` (`CLOCK_MONOTONIC` or
-/// `CLOCK_REALTIME`). The time is looked at only if the call must wait.
+/// Locks for reading, waiting until `abs_timeout` at the latest, an absolute time on `clock`
+/// (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). The time is checked only if the call must wait.
 ///
 /// Errors:
-/// - `ETIMEDOUT`: the time came first.
-/// - `EINVAL`: another clock; the call would wait and `abs_timeout` is NULL or its nanoseconds are not below 10^9.
-/// - as `ww_rwlock_rdlock`.
+/// - `ETIMEDOUT`: the timeout expired.
+/// - `EINVAL`: `clock` is another clock; the call would wait, and `abs_timeout` is NULL or its
+///   nanoseconds are not in [0, 10^9).
+/// - Those of `ww_rwlock_rdlock`.
 ///
-/// Blocks. Not a cancellation point. After `pthread_rwlock_clockrdlock` (POSIX 2024).
+/// Blocks. Not a cancellation point. Modelled on `pthread_rwlock_clockrdlock` (POSIX 2024).
 ///
 /// # Safety
-/// `rwlock` is NULL or a lock, `abs_timeout` NULL or a time.
+/// `rwlock` must be NULL or point to a lock, `abs_timeout` NULL or point to a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_clockrdlock(
     rwlock: *mut ww_rwlock_t,
@@ -163,11 +168,11 @@ pub unsafe extern "C" fn ww_rwlock_clockrdlock(
 ) -> c_int {
     answer(|| {
         let clock = self::clock(clock)?;
-        // SAFETY: NULL or a lock, by this function's contract: what `object` asks.
+        // SAFETY: by this function's contract, NULL or a lock, as `object` requires.
         let lock: &RawRwLock = unsafe { object(rwlock) }?;
         match lock.try_read() {
             Err(RwLockError::Busy) => {
-                // SAFETY: NULL or a time, by this function's contract.
+                // SAFETY: by this function's contract, NULL or a time, as `deadline` requires.
                 let deadline = unsafe { deadline(clock, abs_timeout) }?;
                 Ok(lock.read(thread_number(), Some(&deadline))?)
             }
@@ -176,44 +181,46 @@ pub unsafe extern "C" fn ww_rwlock_clockrdlock(
     })
 }
 
-/// Locks it for writing, and waits for that as long as it takes. Signal handlers do not end the wait.
+/// Locks for writing, waiting as long as necessary. Signal handlers do not end the wait.
 ///
 /// Errors:
-/// - `EDEADLK`: the caller holds it for writing. (If it reads, it waits for itself for ever.)
-/// - `EINVAL`: NULL or misaligned.
+/// - `EDEADLK`: the caller holds it for writing. (A caller that holds it for reading deadlocks.)
+/// - `EINVAL`: `rwlock` is NULL or misaligned.
 ///
-/// Blocks. Not a cancellation point. After `pthread_rwlock_wrlock`.
+/// Blocks. Not a cancellation point. Modelled on `pthread_rwlock_wrlock`.
 ///
 /// # Safety
-/// `rwlock` is NULL or a lock.
+/// `rwlock` must be NULL or point to a lock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_wrlock(rwlock: *mut ww_rwlock_t) -> c_int {
-    // SAFETY: NULL or a lock, by this function's contract: what `object` asks.
+    // SAFETY: by this function's contract, NULL or a lock, as `object` requires.
     answer(|| Ok(unsafe { object::<_, RawRwLock>(rwlock) }?.write(thread_number(), None)?))
 }
 
-/// Locks it for writing if that needs no waiting.
+/// Locks for writing if it can do so without waiting.
 ///
 /// Errors:
-/// - `EBUSY`: somebody holds it.
-/// - `EINVAL`: NULL or misaligned.
+/// - `EBUSY`: a thread holds it.
+/// - `EINVAL`: `rwlock` is NULL or misaligned.
 ///
-/// Does not block, but may wait for a moment for readers on other CPUs to notice. After `pthread_rwlock_trywrlock`.
+/// Does not block, but may wait for a moment until readers on other CPUs notice. Modelled on
+/// `pthread_rwlock_trywrlock`.
 ///
 /// # Safety
-/// `rwlock` is NULL or a lock.
+/// `rwlock` must be NULL or point to a lock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_trywrlock(rwlock: *mut ww_rwlock_t) -> c_int {
-    // SAFETY: NULL or a lock, by this function's contract: what `object` asks.
+    // SAFETY: by this function's contract, NULL or a lock, as `object` requires.
     answer(|| Ok(unsafe { object::<_, RawRwLock>(rwlock) }?.try_write(thread_number())?))
 }
 
-/// Locks it for writing, and waits for that no longer than to `abs_timeout`, an absolute time on `CLOCK_REALTIME`.
+/// Locks for writing, waiting until `abs_timeout` at the latest, an absolute time on
+/// `CLOCK_REALTIME`.
 ///
-/// `ww_rwlock_clockwrlock` with that clock, in all else.
+/// Otherwise the same as `ww_rwlock_clockwrlock` with that clock.
 ///
 /// # Safety
-/// `rwlock` is NULL or a lock, `abs_timeout` NULL or a time.
+/// `rwlock` must be NULL or point to a lock, `abs_timeout` NULL or point to a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_timedwrlock(
     rwlock: *mut ww_rwlock_t,
@@ -223,18 +230,19 @@ pub unsafe extern "C" fn ww_rwlock_timedwrlock(
     unsafe { ww_rwlock_clockwrlock(rwlock, libc::CLOCK_REALTIME, abs_timeout) }
 }
 
-/// Locks it for writing, and waits for that no longer than to `abs_timeout`, an absolute time on `clock` (`CLOCK_MONOTONIC` or
-/// `CLOCK_REALTIME`). The time is looked at only if the call must wait.
+/// Locks for writing, waiting until `abs_timeout` at the latest, an absolute time on `clock`
+/// (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). The time is checked only if the call must wait.
 ///
 /// Errors:
-/// - `ETIMEDOUT`: the time came first.
-/// - `EINVAL`: another clock; the call would wait and `abs_timeout` is NULL or its nanoseconds are not below 10^9.
-/// - as `ww_rwlock_wrlock`.
+/// - `ETIMEDOUT`: the timeout expired.
+/// - `EINVAL`: `clock` is another clock; the call would wait, and `abs_timeout` is NULL or its
+///   nanoseconds are not in [0, 10^9).
+/// - Those of `ww_rwlock_wrlock`.
 ///
-/// Blocks. Not a cancellation point. After `pthread_rwlock_clockwrlock` (POSIX 2024).
+/// Blocks. Not a cancellation point. Modelled on `pthread_rwlock_clockwrlock` (POSIX 2024).
 ///
 /// # Safety
-/// `rwlock` is NULL or a lock, `abs_timeout` NULL or a time.
+/// `rwlock` must be NULL or point to a lock, `abs_timeout` NULL or point to a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_clockwrlock(
     rwlock: *mut ww_rwlock_t,
@@ -243,11 +251,11 @@ pub unsafe extern "C" fn ww_rwlock_clockwrlock(
 ) -> c_int {
     answer(|| {
         let clock = self::clock(clock)?;
-        // SAFETY: NULL or a lock, by this function's contract: what `object` asks.
+        // SAFETY: by this function's contract, NULL or a lock, as `object` requires.
         let lock: &RawRwLock = unsafe { object(rwlock) }?;
         match lock.try_write(thread_number()) {
             Err(RwLockError::Busy) => {
-                // SAFETY: NULL or a time, by this function's contract.
+                // SAFETY: by this function's contract, NULL or a time, as `deadline` requires.
                 let deadline = unsafe { deadline(clock, abs_timeout) }?;
                 Ok(lock.write(thread_number(), Some(&deadline))?)
             }
@@ -256,18 +264,18 @@ pub unsafe extern "C" fn ww_rwlock_clockwrlock(
     })
 }
 
-/// Gives back what the caller holds, for reading or for writing.
+/// Unlocks what the caller holds for reading or for writing.
 ///
 /// Errors:
-/// - `EPERM`: nobody holds it. (That it is the caller who does is not checked.)
-/// - `EINVAL`: NULL or misaligned.
+/// - `EPERM`: no thread holds it. (Whether the caller does is not checked.)
+/// - `EINVAL`: `rwlock` is NULL or misaligned.
 ///
-/// Does not block. After `pthread_rwlock_unlock`.
+/// Does not block. Modelled on `pthread_rwlock_unlock`.
 ///
 /// # Safety
-/// `rwlock` is NULL or a lock that the caller holds, or nobody.
+/// `rwlock` must be NULL or point to a lock. If the lock is held, the caller must hold it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_unlock(rwlock: *mut ww_rwlock_t) -> c_int {
-    // SAFETY: NULL or a lock, which the caller holds if it is held, by this function's contract.
+    // SAFETY: by this function's contract, NULL or a lock; if it is held, the caller holds it.
     answer(|| Ok(unsafe { object::<_, RawRwLock>(rwlock)?.unlock() }?))
 }

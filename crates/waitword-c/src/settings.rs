@@ -1,11 +1,13 @@
-//! What can be asked of and told to the library itself: the table's size, the spin, the version.
+//! Queries and settings of the library itself: the waiter table's size, the spin budget, the
+//! version.
 
 use crate::fail;
 use core::ffi::{c_long, c_uint};
 use core::time::Duration;
 use waitword_core::{spin, table};
 
-/// How many buckets the process's table of private waiters has now; 0 before the first wait.
+/// Returns the current number of buckets in the process's table of private waiters; 0 before the
+/// first wait.
 ///
 /// Does not block. Async-signal-safe.
 #[unsafe(no_mangle)]
@@ -13,14 +15,14 @@ pub extern "C" fn ww_table_buckets() -> usize {
     table::buckets()
 }
 
-/// Sees to it that the table has at least this many buckets, so that no thread has to make it grow later.
+/// Grows the waiter table to at least `buckets` buckets, so that no thread has to grow it later.
 ///
-/// Returns how many there are then. About one for each thread that waits at the same time is right, and the
-/// table grows towards that by itself; it never shrinks. The environment variable `WAITWORD_BUCKETS` says
-/// how many it starts with.
+/// Returns the resulting number of buckets. About one for each thread that waits at the same time
+/// is right. The table grows towards that by itself and never shrinks. The environment variable
+/// `WAITWORD_BUCKETS` sets the initial number.
 ///
 /// Errors:
-/// - `ENOMEM`: memory is short; the table stays as it was, and goes on working.
+/// - `ENOMEM`: out of memory. The table is unchanged and still works.
 ///
 /// May block for a moment while another thread changes the table. Not async-signal-safe.
 #[unsafe(no_mangle)]
@@ -31,8 +33,8 @@ pub extern "C" fn ww_table_reserve(buckets: usize) -> c_long {
     }
 }
 
-/// How many bytes of address space the table, the smaller ones that it has replaced, and the memory that
-/// threads sleep on take.
+/// Returns how many bytes of address space are used by the waiter table, the smaller tables that it
+/// has replaced, and the memory that threads sleep on.
 ///
 /// Does not block. Async-signal-safe.
 #[unsafe(no_mangle)]
@@ -40,24 +42,25 @@ pub extern "C" fn ww_table_mapped_bytes() -> usize {
     table::mapped_bytes()
 }
 
-/// How long a private wait spins before it sleeps, in nanoseconds; 0 if it sleeps at once.
+/// Returns how long a private wait spins before it sleeps, in nanoseconds; 0 if it sleeps at once.
 ///
-/// By default about as long as a sleep and a wake-up cost. Set by the environment variable
-/// `WAITWORD_SPIN_NS` or by `ww_set_spin_budget_ns`. Does not block.
+/// The default is about as long as a sleep and a wake-up take. The environment variable
+/// `WAITWORD_SPIN_NS` or `ww_set_spin_budget_ns` sets it. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn ww_spin_budget_ns() -> u64 {
     u64::try_from(spin::budget().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Sets how long a private wait spins before it sleeps, in nanoseconds, for all threads of this process
-/// from their next wait on; 0 sleeps at once. More than a second is taken as a second. Does not block.
+/// Sets how long a private wait spins before it sleeps, in nanoseconds, for all threads of this
+/// process from their next wait on; 0 means to sleep at once. A value above one second is taken as
+/// one second. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn ww_set_spin_budget_ns(nanoseconds: u64) {
     spin::set_budget(Duration::from_nanos(nanoseconds));
 }
 
-/// The version of the library that the program runs with, in the form of `WW_VERSION` (that of the
-/// header it was compiled with): major * 1000000 + minor * 1000 + patch.
+/// Returns the version of the library that the program runs with, in the format of `WW_VERSION`
+/// (the version of the header that it was compiled with): major * 1000000 + minor * 1000 + patch.
 #[unsafe(no_mangle)]
 pub extern "C" fn ww_version() -> c_uint {
     const fn number(text: &str) -> c_uint {

@@ -1,4 +1,4 @@
-//! `include/waitword.h` is generated from `src/`, and must be current.
+//! `include/waitword.h` is generated from `src/`, and must be up to date.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const RENEW: &str = "WW_UPDATE_HEADER=1 cargo test -p waitword-c --test header";
 
-/// The version macros: cbindgen cannot see the version, which cargo knows.
+/// The version macros. cargo knows the version; cbindgen cannot see it.
 fn version_macros() -> String {
     let [major, minor, patch] = [
         env!("CARGO_PKG_VERSION_MAJOR"),
@@ -15,7 +15,7 @@ fn version_macros() -> String {
     ];
     format!(
         "\n\
-         /* The version of this header; ww_version() is that of the library. Compare it in #if as\n \
+         /* The version of this header (ww_version() returns the library's). Compare it in #if as\n \
          * WW_VERSION >= major * 1000000 + minor * 1000 + patch. */\n\
          #define WW_VERSION_MAJOR {major}\n\
          #define WW_VERSION_MINOR {minor}\n\
@@ -25,9 +25,9 @@ fn version_macros() -> String {
     )
 }
 
-/// The flags of the locks, by their prefixes, and the enumeration that has the same names and values: debuggers know
-/// enumerations, and the preprocessor macros. (cbindgen writes the macros; the enumeration must come first, since its
-/// names are then macros.)
+/// For each prefix of lock flags, the enumeration with the same names and values: debuggers know
+/// enumerations, the preprocessor knows macros. (cbindgen writes the macros. The enumeration must
+/// come first, because its names are macros after that.)
 const ENUMS: [(&str, &str); 4] = [
     ("ww_scope_flag", "WW_PROCESS_"),
     ("ww_mutex_flag", "WW_MUTEX_"),
@@ -42,7 +42,7 @@ fn enumerations(header: &str) -> String {
         .filter(|(_, value)| value.parse::<u32>().is_ok())
         .collect();
     let mut text =
-        String::from("/* The flags of the locks, for debuggers; they are macros too, below. */");
+        String::from("/* The lock flags as enumerations, for debuggers. Also macros, below. */");
     for (name, prefix) in ENUMS {
         let members: Vec<String> = flags
             .iter()
@@ -71,7 +71,8 @@ fn generate(package: &Path) -> String {
     text.replace("@ENUMS@", &enumerations(&text))
 }
 
-/// [`generate`], which runs cargo for the names of the sources, and cargo may wait for another one.
+/// [`generate`] with a time limit: it runs cargo for the names of the sources, and cargo may
+/// wait for another cargo.
 fn generate_in_time(package: &'static Path) -> String {
     let (result, results) = mpsc::channel();
     std::thread::spawn(move || result.send(generate(package)));

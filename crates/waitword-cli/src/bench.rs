@@ -1,4 +1,4 @@
-//! `waitword bench`: arguments, progress bar, Ctrl-C; the tables are in [`tables`].
+//! `waitword bench`: arguments, progress bar, Ctrl-C. The tables are in [`tables`].
 
 mod any;
 mod publish;
@@ -22,110 +22,111 @@ use waitword_bench::{Observer, Settings, WINDOW, Workload, has, locks, workloads
 const STOPPED: u8 = 130;
 const MOST_THREADS: u32 = 30_000;
 
-/// What the user can ask for.
+/// The arguments of `waitword bench`.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// Which workloads to run (default: all but `programs`, and that with --full); see --list
+    /// The workloads to run; --list shows their names. Default: all but `programs`, which --full
+    /// adds
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
-    /// Show the workloads' names and end
+    /// List the workloads and exit
     #[arg(long)]
     list: bool,
 
-    /// How often every variant is measured
+    /// Measure every variant N times
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = at_least_one)]
     rounds: usize,
 
-    /// How many threads wait, in the workloads where many do; one case each
+    /// Numbers of threads, for the workloads in which many threads wait; each number is a case
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = [2, 16, 64, 512],
           value_parser = thread_count)]
     threads: Vec<usize>,
 
-    /// Of each 1024 sections under a lock, let N sleep for 1 µs with the lock held
+    /// Let N of 1024 critical sections sleep for 1 µs with the lock held
     #[arg(long, value_name = "N", default_value_t = 0,
           value_parser = clap::value_parser!(u32).range(0..=1024))]
     naps: u32,
 
-    /// Also the cases that take long: 10,000 threads, every length of sections
+    /// Also run the cases that take long: 10,000 threads, critical sections of every length
     #[arg(long)]
     full: bool,
 
-    /// Of the whole programs (workload `programs`), those with one of these in their names
+    /// In the workload `programs`, run only the programs whose names contain one of these texts
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     programs: Vec<String>,
 
-    /// Beside ours and what it is compared with, only the peers with one of these in their names (`none`: no peers)
+    /// Measure only the peers whose names contain one of these texts (`none`: no peers). waitword
+    /// and the baselines are always measured
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     peers: Option<Vec<String>>,
 
-    /// Measure every variant beside a twin that differs in nothing: how often is noise taken for a difference?
+    /// Measure every variant beside an identical twin, to show how often noise looks like a
+    /// difference
     #[arg(long)]
     twice: bool,
 
-    /// Draw the order of the contenders, which is another one in each round, from this number
-    /// (default: any)
+    /// Seed for the order of the contenders, which is drawn afresh for each round (default: random)
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// In the workloads on locks, how many milliseconds a run for a time lasts; less than 300 is
+    /// Milliseconds that each timed run lasts in the workloads on locks; less than 300 is good only
     /// for a quick look
     #[arg(long, value_name = "MS", default_value_t = WINDOW.as_millis() as u64,
           value_parser = clap::value_parser!(u64).range(1..=60_000))]
     window: u64,
 
-    /// Keep rounds beside which others used the machine: for a look at a machine that is never
-    /// quiet
+    /// Keep rounds during which other processes used the CPUs, for a look on a machine that is
+    /// never quiet
     #[arg(long)]
     keep_disturbed: bool,
 
-    /// Name the Debian packages of the whole programs that are not installed, one a line, and end
+    /// List the Debian packages that the workload `programs` needs and that are not installed, one
+    /// per line, and exit
     #[arg(long)]
     missing_packages: bool,
 
-    /// Print every row, not only the small tables at the end; for workloads that are asked for by
-    /// name, it does
+    /// Print every row, not only the small tables at the end; the default if you name workloads
     #[arg(long)]
     all: bool,
 
-    /// Without the loads drawn at random, of which a few are measured at the end where no workloads
-    /// are named
+    /// Skip the random loads, a few of which are measured at the end if you name no workloads
     #[arg(long)]
     no_any: bool,
 
-    /// Write the report to FILE, too
+    /// Also write the report to FILE as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
-    /// Say what has changed since the run whose report (of --json) this is
+    /// Print what has changed since the run of this older report (written by --json)
     #[arg(long, value_name = "OLD.json")]
     compare: Option<PathBuf>,
 
-    /// Write it as a page for a browser, too: the published tables beside today's, plots, every figure
+    /// Also write an HTML page: the published tables beside today's, plots, every figure
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
-    /// Write what is won and what is lost, and why, as Markdown
+    /// Also write a summary as Markdown: what is won, what is lost, and why
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 }
 
-/// What is measured otherwise.
+/// The subcommands.
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Loads drawn at random from a seed: all contenders, in many cells
+    /// Measure all contenders under loads drawn at random from a seed
     Any(any::Args),
-    /// Make RESULTS.md, and the tables of README and the docs, of the stored reports
+    /// Generate RESULTS.md and the tables in README and the docs from the stored reports
     Publish(publish::Args),
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) | Err(_) => Err("a whole number of at least 1 is needed".to_owned()),
+        Ok(0) | Err(_) => Err("expected a whole number of at least 1".to_owned()),
         Ok(number) => Ok(number),
     }
 }
@@ -134,7 +135,7 @@ fn thread_count(text: &str) -> Result<usize, String> {
     match text.trim().parse::<u32>() {
         Ok(number) if (1..=MOST_THREADS).contains(&number) => Ok(number as usize),
         _ => Err(format!(
-            "a list of numbers from 1 to {MOST_THREADS} is needed, such as 2,16,64"
+            "expected a list of numbers from 1 to {MOST_THREADS}, such as 2,16,64"
         )),
     }
 }
@@ -184,7 +185,7 @@ fn settings(args: &Args) -> Settings {
 fn measure(args: &Args) -> Result<ExitCode, String> {
     let chosen = choose(&args.names, args.full)?;
     check_peers(args.peers.as_deref().unwrap_or_default())?;
-    // Before the run, so that a mistyped path does not cost minutes.
+    // Opened before the run, so that a mistyped path fails at once.
     let old = args.compare.as_deref().map(Report::read).transpose()?;
     let json = args.json.as_deref().map(OutFile::open).transpose()?;
     let html = args.html.as_deref().map(OutFile::open).transpose()?;
@@ -193,7 +194,7 @@ fn measure(args: &Args) -> Result<ExitCode, String> {
     let context = Context::new(settings(args), stop.clone());
     let all = args.all || !args.names.is_empty();
     let mut screen = Screen::new(all);
-    // Where it cannot be written or loaded, the rest is measured without it.
+    // If the drop-in cannot be written or loaded, everything else is measured without it.
     if let Err(error) = crate::drop_in::library::load_beside_the_c_library() {
         eprintln!("waitword: the drop-in is not measured: {error:#}");
     }
@@ -230,7 +231,7 @@ fn measure(args: &Args) -> Result<ExitCode, String> {
         markdown.write(&waitword_report::markdown(&report))?;
     }
     Ok(if stop.load(Relaxed) {
-        println!("Stopped before the end: this is what there is.");
+        println!("Stopped before the end: these are the results so far.");
         ExitCode::from(STOPPED)
     } else if report.complete {
         ExitCode::SUCCESS
@@ -239,14 +240,14 @@ fn measure(args: &Args) -> Result<ExitCode, String> {
     })
 }
 
-/// The workloads of these names, in the benchmark's order; the usual ones if there are no names.
+/// The workloads with these names, in the benchmark's order; the default ones if `names` is empty.
 fn choose(names: &[String], full: bool) -> Result<Vec<Workload>, String> {
     let known = |name: &str| workloads().iter().any(|workload| workload.name == name);
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
         let known: Vec<_> = workloads().iter().map(|workload| workload.name).collect();
         let known = known.join(", ");
         return Err(format!(
-            "no workload is called '{unknown}'; there are: {known}"
+            "no workload is called '{unknown}'; the workloads are: {known}"
         ));
     }
     let wanted = |workload: &&Workload| match names {
@@ -256,7 +257,7 @@ fn choose(names: &[String], full: bool) -> Result<Vec<Workload>, String> {
     Ok(workloads().iter().filter(wanted).copied().collect())
 }
 
-/// Every part of a name must be in some name.
+/// Checks that each text is part of some peer's name.
 fn check_peers(parts: &[String]) -> Result<(), String> {
     let names = locks::names();
     let known = |part: &str| names.iter().any(|name| has(name, part));
@@ -266,12 +267,14 @@ fn check_peers(parts: &[String]) -> Result<(), String> {
             let ours = |name: &&String| !locks::is_ours(name);
             let names: Vec<&str> = names.iter().filter(ours).map(String::as_str).collect();
             let names = names.join("; ");
-            Err(format!("no peer is called '{unknown}'; there are: {names}"))
+            Err(format!(
+                "no peer is called '{unknown}'; the peers are: {names}"
+            ))
         }
     }
 }
 
-/// The first Ctrl-C asks the run to stop, the second ends the process.
+/// The first Ctrl-C asks the run to stop. The second ends the process.
 fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -281,18 +284,18 @@ fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// The progress bar below, the tables above it as they come.
+/// The progress bar. Tables are printed above it as workloads finish.
 struct Screen {
     bar: ProgressBar,
-    /// Whether every row is printed.
+    /// Whether to print every row.
     all: bool,
     began: Instant,
 }
 
-/// In so many parts the progress bar counts.
+/// The resolution of the progress bar.
 const PARTS: f64 = 1000.0;
 
-/// What has been done tells what is left; but not at once.
+/// The estimated time left, as text; empty while too little is done for an estimate.
 fn time_left(part: f64, left: Duration) -> String {
     let seconds = left.as_secs();
     match seconds {
@@ -307,7 +310,7 @@ impl Screen {
         let bar = ProgressBar::with_draw_target(Some(PARTS as u64), ProgressDrawTarget::stderr());
         let style =
             ProgressStyle::with_template("{bar:30} {percent:>3} %  {elapsed}  {prefix}  {msg}");
-        // No thread draws it: a measurement is not to be disturbed by its own progress bar.
+        // No background thread draws the bar: it would disturb the measurement.
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         Self {
             bar,

@@ -1,4 +1,4 @@
-//! `waitword costs`: what each operation costs, counted; and whether it still costs what a table says.
+//! `waitword costs`: counts what each operation costs, and compares the counts with a stored table.
 
 use anyhow::{Context as _, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget};
@@ -8,18 +8,19 @@ use std::process::ExitCode;
 use waitword_bench::costs::table::{Change, Difference};
 use waitword_bench::costs::{Counted, Table, Which, count};
 
-/// What the user can ask for.
+/// The arguments of `waitword costs`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Write the table to FILE
     #[arg(long, value_name = "FILE", conflicts_with = "check")]
     write: Option<PathBuf>,
 
-    /// Count our own operations again and say where they differ from the table in FILE; exit status 1 if they do
+    /// Count waitword's own operations again and compare them with the table in FILE; exit with
+    /// status 1 if they differ
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
 
-    /// Only the operations with TEXT in their names
+    /// Count only the operations whose names contain TEXT
     #[arg(
         long,
         value_name = "TEXT",
@@ -28,15 +29,16 @@ pub(crate) struct Args {
     )]
     only: String,
 
-    /// Write the rows to FILE as JSON, too
+    /// Also write the rows to FILE as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-/// Without optimization the instructions say nothing, and are not compared; the rest is the same.
+/// Instruction counts of an unoptimized build mean nothing and are not compared. The other counts
+/// do not depend on optimization.
 const IS_OPTIMIZED: bool = !cfg!(debug_assertions);
 
-/// How often what differs is counted again.
+/// How often operations that differ from the table are counted again.
 const AGAIN: usize = 4;
 
 pub(crate) fn run(args: &Args) -> ExitCode {
@@ -50,11 +52,11 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     })
 }
 
-/// Counts everything; the table goes to a file, or to the screen.
+/// Counts everything and writes the table to a file or to stdout.
 fn show(write: Option<&Path>, only: &str, json: Option<&Path>) -> Result<ExitCode> {
     if write.is_some() && !IS_OPTIMIZED {
         bail!(
-            "the table is written by an optimized build: cargo run --release -- costs --write FILE"
+            "only an optimized build may write the table: cargo run --release -- costs --write FILE"
         );
     }
     load_drop_in();
@@ -88,7 +90,8 @@ fn check(path: &Path, only: &str, json: Option<&Path>) -> Result<ExitCode> {
     say_what_is_missing(&counted);
     write_json(json, &counted.table)?;
     let mut differences = differences_from(&old, &counted);
-    // A machine that stops a thread at a bad moment can send it another way; not each time.
+    // If the machine interrupts a thread at a bad moment, the thread may take another path. That
+    // does not happen every time.
     for _ in 0..AGAIN {
         let differs = |chapter: &str, what: &str| {
             let mut differences = differences.iter();
@@ -104,7 +107,7 @@ fn check(path: &Path, only: &str, json: Option<&Path>) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if differences.is_empty() {
-        println!("as {file} says: {} rows", counted.table.rows.len());
+        println!("{} rows, all as in {file}", counted.table.rows.len());
         return Ok(ExitCode::SUCCESS);
     }
     println!("{} differences from {file}:", differences.len());
@@ -113,18 +116,18 @@ fn check(path: &Path, only: &str, json: Option<&Path>) -> Result<ExitCode> {
     }
     if old.counted_with != counted.table.counted_with {
         println!(
-            "the table was counted with {}, this with {}",
+            "the table was counted with {}, this run with {}",
             old.counted_with, counted.table.counted_with
         );
     }
-    println!("if this is meant to be so: cargo run --release -- costs --write {file}");
+    println!("if the change is intended: cargo run --release -- costs --write {file}");
     Ok(ExitCode::FAILURE)
 }
 
 fn differences_from(old: &Table, counted: &Counted) -> Vec<Difference> {
     let mut differences = counted.table.differences_from(old, IS_OPTIMIZED);
     if counted.refused.is_some() {
-        // What this machine does not let us count is no difference.
+        // A row that this machine does not let us count is not a difference.
         differences.retain(|difference| difference.change != Change::Gone);
     }
     differences
@@ -148,7 +151,7 @@ fn count_named(which: Which, only: &str) -> Result<Counted> {
     );
     bar.finish_and_clear();
     if counted.refused.is_none() && counted.table.rows.is_empty() {
-        bail!("no operation that could be counted has '{only}' in its name");
+        bail!("no operation that can be counted here has '{only}' in its name");
     }
     Ok(counted)
 }

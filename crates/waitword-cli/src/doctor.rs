@@ -1,4 +1,4 @@
-//! `waitword doctor`: what this machine offers, and what waitword does with each.
+//! `waitword doctor`: shows what this machine supports and how waitword uses it.
 
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
@@ -8,22 +8,22 @@ use waitword::probe::{self, Support};
 /// Longer lines are hard to read.
 const WIDEST: u16 = 130;
 
-/// What the user can ask for.
+/// The arguments of `waitword doctor`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// As JSON: a list of objects with `what`, `here` and `so`
+    /// Print JSON: a list of objects with the fields `what`, `here` and `so`
     #[arg(long)]
     json: bool,
 }
 
-/// One thing that a machine may offer.
+/// One feature that a machine may have.
 #[derive(Debug, Serialize)]
 struct Finding {
-    /// What it is.
+    /// The feature's name.
     what: &'static str,
-    /// Whether, or how, it is here.
+    /// Whether this machine has it, or its value here.
     here: String,
-    /// What waitword does with it.
+    /// How waitword uses it.
     so: &'static str,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     table
         .load_style(presets::UTF8_HORIZONTAL_ONLY)
         .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_header(["what", "here", "what waitword does with it"]);
+        .set_header(["feature", "here", "how waitword uses it"]);
     for finding in &findings {
         table.add_row([finding.what, &finding.here, finding.so]);
     }
@@ -69,7 +69,7 @@ fn finding(what: &'static str, here: impl ToString, so: &'static str) -> Finding
     }
 }
 
-/// One of two sentences, by whether it is there.
+/// The sentence that applies to this support.
 fn either(support: Support, there: &'static str, missing: &'static str) -> &'static str {
     if support.is_there() { there } else { missing }
 }
@@ -82,24 +82,24 @@ fn machine() -> Vec<Finding> {
         finding(
             "kernel",
             kernel.release,
-            "Every call is tried, none is inferred from the version.",
+            "waitword tries each call; it infers nothing from the version.",
         ),
         finding(
             "CPUs",
-            format!("{allowed} of {online} on line"),
+            format!("{allowed} of {online} online"),
             if allowed > 1 {
-                "Waiters spin shortly before they sleep, never more at once than CPUs less one."
+                "Waiters spin briefly before they sleep. At most CPUs - 1 waiters spin at once."
             } else {
-                "Waiters sleep at once: with one CPU, whoever spins keeps the waker from running."
+                "Waiters sleep at once: on one CPU, a spinning waiter keeps the waker from running."
             },
         ),
         finding(
             "NUMA nodes",
             nodes,
             if nodes > 1 {
-                "Each node has buckets of its own; a word can name the node its waiters stand on."
+                "Each node has its own buckets. A word can name the node that queues its waiters."
             } else {
-                "One node holds all buckets; a word that names node 0, or -1, is accepted."
+                "One node holds all buckets. A word may name node 0, or -1."
             },
         ),
     ]
@@ -112,8 +112,8 @@ fn futexes() -> Vec<Finding> {
         classic,
         either(
             classic,
-            "Threads that wait on private words sleep on it, up to 32 to a kernel word; shared words of 32, 16 and 8 bits are on it.",
-            "Nothing works without it.",
+            "Waiters on private words sleep in it, up to 32 per kernel word. Shared words of 8, 16 and 32 bits use it.",
+            "Required: nothing works without it.",
         ),
     )];
     let sizes = [
@@ -131,8 +131,8 @@ fn futexes() -> Vec<Finding> {
         waitv,
         either(
             waitv,
-            "Waiting on shared 64-bit words (on both halves at once), and on several words some of which are shared.",
-            "Waiting on shared 64-bit words, or on many words some of which are shared, fails with ENOSYS.",
+            "Used to wait on a shared 64-bit word (both halves at once), or on several words if some are shared.",
+            "Waiting on a shared 64-bit word, or on several words if some are shared, fails with ENOSYS.",
         ),
     ));
     for (what, support) in [
@@ -140,7 +140,7 @@ fn futexes() -> Vec<Finding> {
         ("futex_wake (futex2)", probe::futex2_wake_call()),
         ("futex_requeue (futex2)", probe::futex2_requeue_call()),
     ] {
-        let so = "Not called: futex(2) does the same for 32-bit words and is there on older kernels. waitword's own calls take the same arguments.";
+        let so = "Not used: futex(2) does the same for 32-bit words and exists on older kernels. waitword's own calls take the same arguments.";
         findings.push(finding(what, support, so));
     }
     findings.extend(placement());
@@ -150,29 +150,29 @@ fn futexes() -> Vec<Finding> {
 fn size(bits: u32, what: &'static str) -> Finding {
     let support = probe::futex2_size(bits);
     let so = match bits {
-        32 => "Private words stand in waitword's own table; shared ones are the kernel's.",
-        64 => "waitword's own at this size, private and shared; a kernel that has it is not asked.",
-        _ => "waitword's own at this size: private in its table, shared on the 32 bits around.",
+        32 => "Private words use waitword's own table; shared words use the kernel.",
+        64 => "waitword's own at this size, private and shared, even if the kernel has it.",
+        _ => "waitword's own at this size: private in its table, shared on the 32 bits around it.",
     };
     finding(what, support, so)
 }
 
 fn placement() -> Vec<Finding> {
-    let numa = "Private words: waitword's own table follows the same contract. Shared words: passed on by the calls with futex2's arguments.";
-    // The kernel makes the table when a process starts its first thread.
+    let numa = "Private words: waitword's own table follows the same contract. Shared words: the calls with futex2's arguments pass the flag to the kernel.";
+    // The kernel creates the table when a process starts its first thread.
     let _ = std::thread::spawn(|| ()).join();
     let (hash, so) = match probe::private_hash_slots() {
         Err(error) => (
             Support::No(error).to_string(),
-            "Sleepers stand in the kernel's global table.",
+            "Sleepers use the kernel's global table.",
         ),
         Ok(0) => (
-            "none: this process is on the global table".to_owned(),
-            "Left as it is: sleepers stand in the kernel's global table, 32 to a word.",
+            "none: this process uses the global table".to_owned(),
+            "waitword does not change this: sleepers use the global table, 32 per word.",
         ),
         Ok(slots) => (
             slots.to_string(),
-            "waitword's sleepers stand there, 32 to a word; it is enlarged where more than 512 wait at once.",
+            "waitword's sleepers use this table, 32 per word. It is enlarged if more than 512 threads wait at once.",
         ),
     };
     let wipe = probe::wipe_on_fork();
@@ -181,7 +181,7 @@ fn placement() -> Vec<Finding> {
         finding(
             "FUTEX2_MPOL",
             probe::futex2_mpol(),
-            "Private words: accepted, without effect. Shared words: passed on by the calls with futex2's arguments.",
+            "Private words: accepted, no effect. Shared words: the calls with futex2's arguments pass the flag to the kernel.",
         ),
         finding("kernel's private hash slots", hash, so),
         finding(
@@ -189,8 +189,8 @@ fn placement() -> Vec<Finding> {
             wipe,
             either(
                 wipe,
-                "Table and parkers are wiped by the kernel in every forked child.",
-                "A pthread_atfork handler clears the table in the child; a bare clone is not seen.",
+                "The kernel wipes the table and the parkers in every forked child.",
+                "A pthread_atfork handler clears the table in the child. It misses a bare clone.",
             ),
         ),
     ]
@@ -213,27 +213,27 @@ fn scheduler() -> Vec<Finding> {
         finding(
             "preemption model",
             probe::kernel().preemption,
-            "Reported with every measurement; nothing depends on it.",
+            "Reported with every measurement. Nothing depends on it.",
         ),
         finding(
             "rseq",
             features,
-            "Not used by waiting and waking. Tells a lock whether its owner runs, without a system call.",
+            "Gives a thread its CPU number without a system call. Locks use it to choose which waiter to wake.",
         ),
         finding(
             "rseq slice extension",
             probe::slice_extension(),
-            "Not used yet. Would keep a thread from being preempted inside a bucket's lock.",
+            "Not used yet. It could keep a thread from being preempted while it holds a bucket.",
         ),
         finding(
             "perf switch ring",
             probe::switch_ring(),
-            "Not used by waiting and waking. Tells almost exactly whether a thread runs, at a cost a switch.",
+            "Not used to wait or wake. It shows almost exactly whether a thread runs, at a cost per switch.",
         ),
         finding(
             "perf_event_paranoid",
             paranoid,
-            "Above 2, a process without privileges has no switch ring.",
+            "Above 2, an unprivileged process has no switch ring.",
         ),
     ]
 }

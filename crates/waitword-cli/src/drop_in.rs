@@ -1,4 +1,4 @@
-//! Programs on the pthread drop-in: `waitword run`, `waitword preload`.
+//! `waitword run` and `waitword preload`: programs on the pthread drop-in.
 
 mod check;
 #[cfg(target_arch = "x86_64")]
@@ -14,19 +14,19 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-/// What `waitword run` is told.
+/// The arguments of `waitword run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
-    /// Leave raw futexes, those called through the C library's `syscall`, to the kernel
+    /// Leave raw futex calls (those made through the C library's `syscall`) to the kernel
     #[arg(long)]
     no_futex: bool,
     /// How threads wait for mutexes
     #[arg(long, value_name = "FLAVOUR", value_enum)]
     mutex: Option<Flavour>,
-    /// For how many nanoseconds a thread spins before it sleeps; 0 is not at all
+    /// Longest time in nanoseconds that a thread spins before it sleeps; 0: it sleeps at once
     #[arg(long, value_name = "NS")]
     spin: Option<u64>,
-    /// At exit write a line on what the locks had to do: to stderr, or to the end of a file
+    /// At exit, write a line of lock statistics to stderr, or append it to FILE
     #[arg(
         long,
         value_name = "FILE",
@@ -34,10 +34,11 @@ pub(crate) struct RunArgs {
         require_equals = true,
     )]
     summary: Option<Option<PathBuf>>,
-    /// Run nothing; only say whether the program can be served, and which futex calls of it and its libraries will not be seen
+    /// Do not run the program; report whether it can be served, and which futex calls of the
+    /// program and its libraries waitword will not see
     #[arg(long)]
     check: bool,
-    /// The program, and what it is to be told
+    /// The program and its arguments
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -47,19 +48,19 @@ pub(crate) struct RunArgs {
     command: Vec<OsString>,
 }
 
-/// The flavours that `WAITWORD_MUTEX` knows, under its names for them.
+/// The flavours, under the names that `WAITWORD_MUTEX` accepts.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Flavour {
-    /// Chooses for itself whether to spin, to sleep and to hand over
+    /// The lock chooses whether to spin, to sleep and to hand off
     Adaptive,
-    /// Running threads take the lock past sleepers, waiters stay awake for some µs
+    /// Running threads may take the lock ahead of sleepers; waiters stay awake for some µs
     Throughput,
-    /// A thread that finds it taken sleeps at once
+    /// A thread that finds the lock taken sleeps at once
     WaitWake,
 }
 
 impl RunArgs {
-    /// What the options mean to the drop-in (`mode.rs` there).
+    /// The options as environment variables for the drop-in (see its `mode.rs`).
     fn environment(&self) -> Result<Vec<(&'static str, OsString)>> {
         let mut variables = Vec::new();
         if self.no_futex {
@@ -75,7 +76,7 @@ impl RunArgs {
             None => {}
             Some(None) => variables.push(("WAITWORD_SUMMARY", "1".into())),
             Some(Some(file)) => {
-                // Wherever the program goes.
+                // Absolute: the program may change its working directory.
                 let path = std::path::absolute(file)?;
                 File::options()
                     .append(true)
@@ -89,11 +90,11 @@ impl RunArgs {
     }
 }
 
-/// As a shell: the program was found and cannot be run; it was not found.
+/// Exit statuses, as in a shell: the program cannot be run; it was not found.
 const CANNOT_RUN: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
-/// Becomes the program. Returns only if that fails.
+/// Executes the program in this process. Returns only if that fails, or for `--check`.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
     let [name, arguments @ ..] = args.command.as_slice() else {
         unreachable!("clap asks for a program");
@@ -127,7 +128,8 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
     ExitCode::from(CANNOT_RUN)
 }
 
-/// `LD_PRELOAD` with ours in front of what is there: the first one defines a name. Once, if it is there already.
+/// The value of `LD_PRELOAD` with our library in front: the first library that defines a name wins.
+/// If the library is in the list already, it is not repeated.
 fn before_others(library: &OsStr) -> OsString {
     let mut list = library.to_owned();
     let others = std::env::var_os("LD_PRELOAD").unwrap_or_default();
@@ -141,9 +143,9 @@ fn before_others(library: &OsStr) -> OsString {
     list
 }
 
-/// Prints where the library is, for those who set `LD_PRELOAD` themselves.
+/// Prints the path of the library, for users who set `LD_PRELOAD` themselves.
 pub(crate) fn preload() -> ExitCode {
-    match library::put_in_place().context("the drop-in has no place") {
+    match library::put_in_place().context("cannot install the drop-in") {
         Ok(library) => {
             println!("{}", library.display());
             ExitCode::SUCCESS

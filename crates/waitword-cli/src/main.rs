@@ -1,4 +1,4 @@
-//! The command `waitword`.
+//! The `waitword` command.
 
 mod bench;
 mod costs;
@@ -11,7 +11,8 @@ mod report;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Futexes of 8 to 64 bits and the locks on them, in user space: run a program on them, measure them, torture them.
+/// Futexes of 8 to 64 bits in user space, and locks built on them: run a program on them, measure
+/// them, stress them.
 #[derive(Debug, Parser)]
 #[command(name = "waitword", version)]
 struct Cli {
@@ -21,24 +22,24 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a program, unchanged, with its pthread locks on waitword
+    /// Run an unmodified program with its pthread locks on waitword
     Run(drop_in::RunArgs),
-    /// Print the path of the library that `run` loads, for those who set LD_PRELOAD themselves
+    /// Print the path of the library that `run` preloads, for use in your own LD_PRELOAD
     Preload,
-    /// Measure waitword against the kernel's futex, both in one interleaved run
+    /// Measure waitword against the kernel's futex and other lock libraries, in one interleaved run
     Bench(Box<bench::Args>),
-    /// Show a report that `bench --json` wrote: as a page with plots, as Markdown, or beside an older one
+    /// Show a report of `bench --json` as an HTML page or Markdown, or compare it with an older one
     Report(report::Args),
-    /// Count what each operation costs: instructions, atomic operations, system calls
+    /// Count the instructions, atomic operations and system calls of each operation
     Costs(costs::Args),
-    /// Show what this machine offers, and what waitword does with it
+    /// Show what this machine supports and how waitword uses it
     Doctor(doctor::Args),
-    /// Try to make a wake-up get lost, and see that none is
+    /// Stress futexes and locks under injected faults, and check that no wake-up is lost
     Torture(waitword_torture::Args),
-    /// A part of the benchmark that needs a process of its own
+    /// Internal: measure memory use in a fresh process
     #[command(name = waitword_bench::workload::memory::CHILD, hide = true)]
     MemoryChild(memory_child::Args),
-    /// The same
+    /// Internal: run one random load in its own process
     #[command(name = waitword_bench::any::child::CHILD, hide = true)]
     AnyChild,
 }

@@ -1,4 +1,5 @@
-//! `waitword memory-child N`: what the benchmark starts to measure memory in a process whose table is new.
+//! `waitword memory-child N`: started by the benchmark, to measure memory use in a process whose
+//! waiter table is new.
 
 use std::process::ExitCode;
 use waitword_bench::workload::memory;

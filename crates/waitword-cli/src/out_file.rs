@@ -1,10 +1,11 @@
-//! A file for a report, opened before the work and written after it: a mistyped path must not cost minutes.
+//! An output file that is opened before the work and written after it. A mistyped path thus fails
+//! at once, and not after minutes of measuring.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
-/// The file, still as it was found.
+/// The open file. Its old contents are kept until [`OutFile::write`].
 #[derive(Debug)]
 pub(crate) struct OutFile<'a> {
     path: &'a Path,
@@ -12,7 +13,7 @@ pub(crate) struct OutFile<'a> {
 }
 
 impl<'a> OutFile<'a> {
-    /// Opens it, or makes it. What is there stays until there is something better.
+    /// Opens the file, or creates it, without truncating it.
     pub(crate) fn open(path: &'a Path) -> Result<Self, String> {
         let file = OpenOptions::new()
             .create(true)
@@ -23,10 +24,10 @@ impl<'a> OutFile<'a> {
         Ok(Self { path, file })
     }
 
-    /// Puts this in place of what is there.
+    /// Replaces the file's contents with `text`.
     pub(crate) fn write(mut self, text: &str) -> Result<(), String> {
         let mut write = || -> std::io::Result<()> {
-            // A device or a pipe cannot be cut.
+            // A device or a pipe cannot be truncated.
             if self.file.metadata()?.is_file() {
                 self.file.set_len(0)?;
             }

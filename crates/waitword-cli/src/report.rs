@@ -1,4 +1,4 @@
-//! `waitword report`: a report that was stored as JSON, shown anew.
+//! `waitword report`: shows a report that was stored as JSON.
 
 use crate::bench::tables;
 use crate::out_file::OutFile;
@@ -8,7 +8,7 @@ use waitword_bench::any::AnyReport;
 use waitword_bench::compare::compare;
 use waitword_bench::report::Report;
 
-/// What the user can ask for.
+/// The arguments of `waitword report`.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
 pub(crate) struct Args {
@@ -16,15 +16,15 @@ pub(crate) struct Args {
     #[arg(value_name = "JSON")]
     report: PathBuf,
 
-    /// Write it as a page for a browser
+    /// Write the report as an HTML page
     #[arg(long, value_name = "FILE", group = "what")]
     html: Option<PathBuf>,
 
-    /// Write what is won and what is lost, and why, as Markdown
+    /// Write a summary as Markdown: what is won, what is lost, and why
     #[arg(long, value_name = "FILE", group = "what")]
     markdown: Option<PathBuf>,
 
-    /// Say what has changed since the run whose report this is
+    /// Print what has changed since the run of this older report
     #[arg(long, value_name = "OLD.json", group = "what")]
     compare: Option<PathBuf>,
 }
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// The file's, if it has random loads and nothing else.
+/// The random loads in the file; `None` if it is not a report of random loads alone.
 fn random_loads(file: &Path) -> Result<Option<AnyReport>, String> {
     let Ok(text) = std::fs::read_to_string(file) else {
         return Ok(None);
@@ -56,7 +56,7 @@ fn show(args: &Args) -> Result<(), String> {
             (Some(file), None, None) => {
                 OutFile::open(file)?.write(&waitword_report::any_html(&report))
             }
-            _ => Err("random loads can be shown as a page only: --html".to_owned()),
+            _ => Err("random loads can only be shown as a page: use --html".to_owned()),
         };
     }
     let report = Report::read(&args.report)?;

@@ -1,18 +1,18 @@
-//! The command as a user calls it: short runs, and answers to bad input.
+//! The command as a user runs it: short runs, and errors for bad input.
 
 use std::io::Read;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// No call below takes more than a few seconds, even on a busy machine.
+/// No call below takes more than a few seconds, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs `waitword` with these arguments; kills it, and fails, if it does not end.
+/// Runs `waitword` with these arguments. If it does not end, kills it and fails.
 fn waitword(arguments: &[&str]) -> Output {
     waitword_while(arguments, |_| ())
 }
 
-/// The same; `meanwhile` is called once it has started.
+/// The same, and calls `meanwhile` with the process number once the command has started.
 fn waitword_while(arguments: &[&str], meanwhile: impl FnOnce(u32)) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_waitword"))
         .args(arguments)
@@ -96,7 +96,8 @@ fn a_short_run_measures_and_writes_its_report() {
     assert_eq!(report["workloads"][1]["cases"][0]["rounds"], 1);
 }
 
-/// Whoever just types it must see the end of it, wins and losses alike, with a few random loads.
+/// A plain `waitword bench` must end with one screen of results: wins and losses alike, and a few
+/// random loads.
 #[test]
 fn a_usual_run_ends_with_a_screen_of_tables() {
     let output = waitword(&[
@@ -122,7 +123,7 @@ fn a_usual_run_ends_with_a_screen_of_tables() {
     assert!(stdout.contains("Every row: --all"), "{stdout}");
 }
 
-/// What is published is what was stored, and nothing else.
+/// The published texts come from the stored reports, and from nothing else.
 #[test]
 fn what_is_published_is_made_of_stored_reports_and_checked() {
     let place = std::env::temp_dir().join(format!("waitword-publish-{}", std::process::id()));
@@ -145,7 +146,8 @@ fn what_is_published_is_made_of_stored_reports_and_checked() {
         let output = waitword(&[&["bench"], more, &usual].concat());
         assert!(output.status.success(), "{}", text(&output.stderr));
     };
-    // A report beside other load is refused; on a busy machine there may be no other.
+    // A report with rounds under other load is refused. On a loaded machine the run above may have
+    // produced only such rounds, so they are marked by hand.
     measure(
         "calls.json",
         &["calls", "--peers", "none", "--keep-disturbed"],
@@ -158,7 +160,7 @@ fn what_is_published_is_made_of_stored_reports_and_checked() {
     std::fs::write(&json, report.to_string()).unwrap();
     let refused = publish(&[]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("beside other load"));
+    assert!(text(&refused.stderr).contains("despite other load"));
     let cases = report["workloads"][0]["cases"].as_array_mut().unwrap();
     cases
         .iter_mut()
@@ -167,11 +169,11 @@ fn what_is_published_is_made_of_stored_reports_and_checked() {
 
     let fails = publish(&["--check"]);
     assert_eq!(fails.status.code(), Some(1), "{}", text(&fails.stdout));
-    assert!(text(&fails.stderr).contains("README.md: not what the reports say"));
+    assert!(text(&fails.stderr).contains("README.md: does not match the reports"));
     assert!(publish(&[]).status.success());
     assert!(
         publish(&["--check"]).status.success(),
-        "made again, it is the same"
+        "generated again, it is the same"
     );
     let shown = std::fs::read_to_string(&readme).unwrap();
     assert!(
@@ -197,7 +199,7 @@ fn what_is_published_is_made_of_stored_reports_and_checked() {
             .unwrap()
             .contains("Nothing was measured.")
     );
-    // A figure that somebody has changed is found.
+    // A text that was changed by hand is found.
     std::fs::write(
         &readme,
         shown.replace("| wait, wrong value |", "| wait, any value |"),
@@ -207,7 +209,8 @@ fn what_is_published_is_made_of_stored_reports_and_checked() {
     std::fs::remove_dir_all(&place).unwrap();
 }
 
-/// A contender that fails to show that it does its work (a futex at any width, the drop-in) ends the run with an error.
+/// A contender (a futex of any width, the drop-in) that fails to prove that it does its work ends the
+/// run with an error.
 #[test]
 fn every_contender_is_shown_to_do_its_work() {
     let workloads = ["calls", "hash", "shared", "semaphore", "barrier", "event"];
@@ -225,7 +228,7 @@ fn every_contender_is_shown_to_do_its_work() {
     }
 }
 
-/// Waits until it has handlers for Ctrl-C, and sends it one.
+/// Waits until the process handles Ctrl-C, and sends it one.
 fn interrupt(process: u32) {
     let started = Instant::now();
     let has_handler = || {
@@ -240,7 +243,7 @@ fn interrupt(process: u32) {
     }
     // Time for some rounds.
     std::thread::sleep(Duration::from_secs(2));
-    // SAFETY: a signal to our own child, which is not reaped before this returns.
+    // SAFETY: the signal goes to our own child, which is not reaped before this returns.
     let sent = unsafe { libc::kill(process as libc::pid_t, libc::SIGINT) };
     assert_eq!(sent, 0);
 }
@@ -248,7 +251,8 @@ fn interrupt(process: u32) {
 #[test]
 fn ctrl_c_ends_the_run_with_what_there_is() {
     let file = std::env::temp_dir().join(format!("waitword-stopped-{}.json", std::process::id()));
-    // So many cases that it does not end by itself, of rounds so few that some are whole, however busy the machine.
+    // So many cases that the run does not end by itself, and so few rounds that some cases are
+    // complete, however loaded the machine is.
     let arguments = [
         "bench",
         "--full",
@@ -309,7 +313,8 @@ fn a_run_is_compared_with_an_older_one_and_a_variant_with_its_twin() {
     );
 }
 
-/// Each family, with every contender that has a lock for it; beside what takes no right.
+/// Measures each family with every contender that has a lock for it, in the surroundings that need
+/// no privileges.
 #[test]
 fn random_loads_are_measured_and_replayed() {
     let drawn = [
@@ -372,9 +377,9 @@ fn bad_input_is_answered_before_anything_is_measured() {
         (&["bench", "--threads", "2,x"], "numbers from 1"),
         (&["bench", "--json", "/no/such/folder/x"], "cannot write"),
         (&["bench", "--compare", "/no/such/x"], "cannot read"),
-        (&["bench", "--compare", "/dev/null"], "is no report"),
-        (&["bench", "any", "--family", "lock"], "there are mutex, "),
-        (&["bench", "any", "--beside", "noise"], "there are quiet, "),
+        (&["bench", "--compare", "/dev/null"], "no report in"),
+        (&["bench", "any", "--family", "lock"], "known: mutex, "),
+        (&["bench", "any", "--beside", "noise"], "known: quiet, "),
         (&["bench", "any", "--replay", "mutex/7"], "mutex/quiet/7/12"),
         (
             &[
@@ -398,7 +403,7 @@ fn bad_input_is_answered_before_anything_is_measured() {
         ),
         (
             &["report", "/dev/null", "--html", "/dev/null"],
-            "is no report",
+            "no report in",
         ),
         (&["costs", "--check", "/no/such/file"], "cannot read"),
         (&["costs", "--check", "/dev/null"], "not a table of costs"),
@@ -420,9 +425,9 @@ fn a_cost_that_differs_from_the_table_is_named() {
     if stdout.contains("not counted") {
         return;
     }
-    assert!(stdout.contains("says: 1 rows"), "{stdout}");
+    assert!(stdout.contains("1 rows, all as in"), "{stdout}");
 
-    // Name, instructions, atomic operations.
+    // The columns: name, instructions, atomic operations.
     let planted = |line: &str| {
         let mut cells: Vec<&str> = line.split('|').collect();
         cells[3] = " 1 ";

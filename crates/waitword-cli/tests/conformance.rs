@@ -1,8 +1,10 @@
-//! The conformance suite: C and C++ programs written from POSIX and the man pages (`crates/waitword-pthread/conformance`), run twice,
-//! on glibc alone and under `waitword run`, and their answers compared case by case.
+//! The conformance suite: C and C++ programs written from POSIX and the man pages
+//! (`crates/waitword-pthread/conformance`). Each program is run on glibc alone and under
+//! `waitword run`, and the answers are compared case by case.
 //!
-//! Every check of every case holds on both. What POSIX leaves open is printed as an answer: it has to be the same, or listed in
-//! `conformance/better.txt` with the reason why ours may differ. A listed answer that does not differ any more fails too.
+//! Every check of every case must hold in both runs. A result that POSIX leaves open is printed as
+//! an answer. It must be the same in both runs, or be listed in `conformance/better.txt` with the
+//! reason why ours may differ. A listed answer that no longer differs fails the test, too.
 
 #[path = "conformance/better.rs"]
 mod better;
@@ -18,7 +20,7 @@ use programs::{Program, Under};
 use report::Report;
 use std::path::Path;
 
-/// Runs a program both ways, and fails with everything that is not as it should be.
+/// Runs a program both ways, and fails with a list of everything that is wrong.
 fn conforms(program: &Program) {
     let built = program.build();
     let plain = Report::of(program, &built.run(Under::Glibc));
@@ -44,7 +46,7 @@ macro_rules! programs {
             }
         )*
 
-        /// What the list of better answers may speak of.
+        /// The programs that the list of better answers may name.
         const NAMES: &[&str] = &[$(stringify!($name)),*];
     };
 }
@@ -72,7 +74,8 @@ programs! {
     exceptions: Program::new("exceptions.cpp");
     inheritance: Program::new("inheritance.c").with_real_time_threads();
     real_time: Program::new("real_time.c").with_real_time_threads();
-    // Whoever spins instruction by instruction does so for long. The long run, below, has it all.
+    // A thread that is stepped instruction by instruction spins for very long, so spinning is off
+    // here. The long run below includes it.
     lost_wakeup: Program::new("lost_wakeup.c").with_variables(&[("WAITWORD_SPIN_NS", "0")]);
     stepped: Program::new("stepped.c").with_variables(&[("WAITWORD_SPIN_NS", "0")]);
     leaving_stepped: Program::new("leaving_stepped.cpp")
@@ -90,7 +93,8 @@ fn the_list_speaks_of_programs_that_there_are() {
     }
 }
 
-/// Two allocators that lock while they allocate, put before the C library's: programs that load libraries, fork and throw.
+/// Runs programs that load libraries, fork and throw, with two allocators that take locks while they
+/// allocate, in front of the C library's.
 #[test]
 fn other_allocators_work_under_the_drop_in() {
     for allocator in ["libjemalloc.so.2", "libtcmalloc_minimal.so.4"] {
@@ -119,7 +123,8 @@ fn other_allocators_work_under_the_drop_in() {
             let mut ours = Report::of(&program, &built.run(Under::DropInAnd(&path)));
             ours.forgive(&plain);
             if allocator.contains("tcmalloc") {
-                // It does not bear a main thread that ends before the others: on glibc alone two of three such runs crash.
+                // It cannot handle a main thread that ends before other threads: on glibc alone two
+                // of three such runs crash.
                 ours.leave_out("after_the_main_thread");
             }
             let wrong = ours.wrong(allocator);
@@ -128,7 +133,7 @@ fn other_allocators_work_under_the_drop_in() {
     }
 }
 
-/// Told to keep out, it does: every answer is glibc's.
+/// When the drop-in is switched off, every answer is glibc's.
 #[test]
 fn switched_off_it_answers_as_glibc() {
     for source in ["mutex.c", "rwlock.c", "c11.c"] {
@@ -142,7 +147,7 @@ fn switched_off_it_answers_as_glibc() {
     }
 }
 
-/// However threads wait for mutexes, the checks hold.
+/// The checks hold with every way of waiting for mutexes.
 #[test]
 fn every_setting_conforms() {
     for program in [
@@ -163,7 +168,8 @@ fn every_setting_conforms() {
     }
 }
 
-/// Minutes of threads that may be held up at every instruction. `cargo test -p waitword-cli --test conformance -- --ignored`
+/// Holds threads up at every instruction, for minutes.
+/// `cargo test -p waitword-cli --test conformance -- --ignored`
 #[test]
 #[ignore = "takes minutes"]
 fn held_up_at_every_instruction_for_minutes() {
@@ -197,7 +203,8 @@ fn held_up_at_every_instruction_for_minutes() {
     }
 }
 
-/// The runner finds what it is there to find: a case that fails, one that hangs, one that a signal ends.
+/// The runner detects a case that fails, one that hangs, one that a signal ends, and one that says
+/// nothing.
 #[test]
 fn what_goes_wrong_is_seen() {
     let program = Program::new("wrong.c");

@@ -1,4 +1,4 @@
-//! The drop-in's settings: the environment, and the options of `waitword run` that set it.
+//! The drop-in's settings: environment variables, and the options of `waitword run` that set them.
 
 #[path = "raw_futex/support.rs"]
 mod support;
@@ -6,14 +6,14 @@ mod support;
 use std::process::{Command, Output};
 use support::{C, Program, compile, number, run, texts, under};
 
-/// On a busy machine what a test waits for may not happen in one run.
+/// On a loaded machine, what a test waits for may not happen in a single run.
 const RUNS: usize = 40;
 
 fn locks() -> Program {
     compile(C, "locks.c")
 }
 
-/// Under the drop-in, with these variables and no options.
+/// Runs the program under the drop-in, with these variables and no options.
 fn with(variables: &[(&str, &str)], program: &Program, arguments: &[&str]) -> Output {
     let mut command = under(&[], program.path(), arguments);
     command.envs(variables.iter().copied());
@@ -35,13 +35,14 @@ fn a_summary_counts_what_the_locks_had_to_do() {
         summary.starts_with(&format!("waitword: {name}[")),
         "{summary}"
     );
-    // Four threads, 20,000 sections each, and one lock that is held while another thread comes and sleeps.
+    // Four threads with 20,000 sections each, and one lock that is held while another thread
+    // sleeps for it.
     let counted = number(&summary, "locks");
     assert!((80_002..80_100).contains(&counted), "{summary}");
     assert!(number(&summary, "contended") >= 1, "{summary}");
     assert!(number(&summary, "sleeps") >= 1, "{summary}");
     assert!(number(&summary, "wakes") >= 1, "{summary}");
-    // Nobody asked: nothing is said.
+    // Not requested: nothing is printed.
     let (_, nothing) = texts(run(&mut under(&[], program.path(), &["contend"])));
     assert_eq!(nothing, "");
     for none in ["", "0", "off"] {
@@ -50,7 +51,7 @@ fn a_summary_counts_what_the_locks_had_to_do() {
     }
 }
 
-/// They sleep in the kernel.
+/// Their waiters sleep in the kernel, but are counted.
 #[test]
 fn waits_with_priority_inheriting_mutexes_are_counted() {
     let program = locks();
@@ -61,7 +62,7 @@ fn waits_with_priority_inheriting_mutexes_are_counted() {
     )));
     assert!(number(&summary, "locks") >= 4, "{summary}");
     assert!(number(&summary, "contended") >= 1, "{summary}");
-    // For the mutex, and on the condition variable.
+    // One sleep for the mutex, and one on the condition variable.
     assert!(number(&summary, "sleeps") >= 2, "{summary}");
     assert!(number(&summary, "wakes") >= 1, "{summary}");
 }
@@ -70,11 +71,11 @@ fn waits_with_priority_inheriting_mutexes_are_counted() {
 fn rwlocks_are_counted_and_answer_as_if_they_were_not() {
     let program = locks();
     let (said, _) = texts(run(&mut under(&[], program.path(), &["rwlock"])));
-    // (glibc lets everybody unlock what nobody holds.)
+    // (glibc lets any thread unlock a rwlock that is not held.)
     assert_eq!(said, "0 errors\n");
     let (said, summary) = texts(run(&mut under(&["--summary"], program.path(), &["rwlock"])));
     assert_eq!(said, "0 errors\n");
-    // 30 that succeed, and ten that find that they hold it.
+    // 30 calls that succeed, and ten that fail because the caller already holds the lock.
     assert_eq!(number(&summary, "locks"), 40, "{summary}");
 }
 
@@ -94,7 +95,7 @@ fn a_summary_goes_to_the_end_of_a_file_whatever_the_program_does_to_its_environm
         assert!(number(&text, "locks") >= 1);
     }
     std::fs::remove_dir_all(&directory).unwrap();
-    // One that cannot be written to is told before the program runs.
+    // A file that cannot be written to is reported before the program runs ...
     let output = run(&mut under(
         &["--summary=/no/such/folder/x"],
         program.path(),
@@ -103,7 +104,7 @@ fn a_summary_goes_to_the_end_of_a_file_whatever_the_program_does_to_its_environm
     assert_eq!(output.status.code(), Some(126));
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.contains("/no/such/folder/x"), "{stderr}");
-    // ... or, where it is the environment that says so, at its end.
+    // ... or at its end, if the environment names the file.
     let (_, stderr) = texts(with(
         &[("WAITWORD_SUMMARY", "/no/such/x")],
         &program,
@@ -119,7 +120,8 @@ fn a_summary_goes_to_the_end_of_a_file_whatever_the_program_does_to_its_environm
 fn a_forked_child_has_a_summary_of_its_own() {
     let program = locks();
     let (_, summary) = texts(run(&mut under(&["--summary"], program.path(), &["fork"])));
-    // The parent locks 1000 times and forks; one child locks 7 times and exits, another one 9 times and does not tell (`_exit`).
+    // The parent locks 1000 times and forks. One child locks 7 times and exits. Another one locks 9
+    // times and leaves by `_exit`, so it writes no summary.
     let lines: Vec<_> = summary.lines().collect();
     assert_eq!(lines.len(), 2, "{summary}");
     assert_eq!(number(lines[0], "locks"), 7, "{summary}");
@@ -129,8 +131,8 @@ fn a_forked_child_has_a_summary_of_its_own() {
     );
 }
 
-/// Only waiters that spin have a lock reserved for them, and those of a wait-wake mutex do not. On a busy machine the others
-/// may find no occasion for it, in one run.
+/// A lock is reserved only for waiters that spin, and those of a wait-wake mutex do not spin. With the
+/// other flavours, no lock may be reserved in a single run on a loaded machine.
 #[test]
 fn the_flavour_of_plain_mutexes_can_be_chosen() {
     let program = locks();
@@ -163,9 +165,9 @@ fn a_waiter_stays_awake_for_no_longer_than_it_is_told() {
         let (_, summary) = texts(run(&mut under(&options, program.path(), &[what])));
         number(&summary, "sleeps")
     };
-    // Raw futexes that are woken 1 ms after the wait began.
+    // Raw futexes, woken 1 ms after the wait begins.
     assert_eq!(sleeps("0", "wait"), 3);
-    // After some 10 µs: most of these waits need no sleep, if the CPUs are not taken.
+    // Woken after some 10 µs: if the CPUs are free, most of these waits need no sleep.
     let halves = || sleeps("60000", "wait-often") * 2 < sleeps("0", "wait-often");
     assert!((0..RUNS).any(|_| halves()));
     let (_, summary) = texts(with(
@@ -184,9 +186,9 @@ fn off_is_off() {
         &program,
         &["contend"],
     ));
-    // Nobody counts, and nobody tells.
+    // Nothing is counted and nothing is printed.
     assert_eq!((said.as_str(), summary.as_str()), ("counted 80000\n", ""));
-    // A mutex of the C library's has its owner in the third word, one of ours has not.
+    // A mutex of the C library holds its owner in the third word. Ours does not.
     let owner = |variables: &[(&str, &str)]| texts(with(variables, &program, &["owner"])).0;
     assert_eq!(owner(&[("WAITWORD", "off")]), "the C library's\n");
     assert_eq!(owner(&[]), "ours\n");
@@ -220,13 +222,15 @@ fn what_means_nothing_is_answered_once_and_left_out() {
     assert_eq!(output.status.code(), Some(2));
 }
 
-/// A library whose constructor locks before any of ours has run finds everything set.
+/// A library's constructor may lock before any of our constructors has run. By then all settings
+/// apply.
 #[test]
 fn a_constructor_that_locks_first_finds_it_decided() {
     let library = compile(&[C, &["-shared", "-fPIC"]].concat(), "early.c");
     let program = locks();
     let preloaded = format!("LD_PRELOAD={}", library.path());
-    // `waitword run` puts itself before what is there, so this one is initialised first.
+    // `waitword run` puts the drop-in in front of the existing list, so this library is initialised
+    // first.
     let mut command = Command::new("env");
     command.args([
         &preloaded,

@@ -1,13 +1,13 @@
-//! Names that a link can point at.
+//! Names for the targets of links.
 
 use std::collections::HashSet;
 
-/// The anchors given so far on the page: no two are the same.
+/// The anchors used so far on the page. All are different.
 #[derive(Default)]
 pub(crate) struct Anchors(HashSet<String>);
 
 impl Anchors {
-    /// One for this name: its letters and digits; with a number, if another one has the same.
+    /// A new anchor for this name: its letters and digits, with a number if that anchor is taken.
     pub(crate) fn of(&mut self, name: &str) -> String {
         let mut words = String::new();
         for letter in name.chars().flat_map(char::to_lowercase) {

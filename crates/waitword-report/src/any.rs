@@ -1,5 +1,4 @@
-//! Loads drawn at random: how ours stands to the best peer of each, family by family, the bad tail
-//! first.
+//! Random loads: ours relative to the best peer of each load, family by family, worst loads first.
 
 use crate::looks::Looks;
 use crate::number::{interval, range};
@@ -15,27 +14,27 @@ use waitword_bench::any::summary::{self, Of, Ratios, To, Which, ratios, sorted};
 use waitword_bench::locks::remarks;
 use waitword_bench::stats::Summary;
 
-/// Those of ours that are drawn.
+/// Those of our contenders that are drawn.
 const OURS: [Contender; 2] = [Contender::Waitword, Contender::DropIn];
-/// Numbers along an axis of cells.
+/// The greatest number of labels along an axis of cells.
 const MOST_TICKS: usize = 10;
 
-/// The names that have a look.
+/// The names that need a look ([`Looks`]).
 pub(crate) fn names(report: &AnyReport) -> impl Iterator<Item = &str> {
     OURS.into_iter()
         .chain(report.peers())
         .map(|contender| contender.name())
 }
 
-/// All of it.
+/// The whole section.
 pub(crate) fn section(report: &AnyReport, looks: &Looks) -> Markup {
     let seeds: Vec<String> = report.seeds().iter().map(u64::to_string).collect();
     html! {
         p {
-            "Nobody has chosen these loads: threads, sections, gaps, and what else the machine does are drawn from a "
-            "seed (" (seeds.join(", ")) "). " (report.cells.len()) " loads, " (report.rounds) " rounds of "
-            (report.milliseconds) " ms each. A ratio is ours to that of the peer with the best throughput in that load, "
-            "for CPU and waits, too."
+            "These loads were not chosen by hand. Threads, critical sections, gaps, and what else the machine does "
+            "are drawn from a seed (" (seeds.join(", ")) "). " (report.cells.len()) " loads, " (report.rounds)
+            " rounds of " (report.milliseconds) " ms each. A ratio is ours divided by that of the peer with the best "
+            "throughput in the load, also for CPU and waits."
         }
         @for note in notes(report) { p.note { (note) } }
         div.figures {
@@ -44,9 +43,9 @@ pub(crate) fn section(report: &AnyReport, looks: &Looks) -> Markup {
             }
         }
         @for ours in OURS {
-            h3 { (ours.name()) ", to the best peer of each load" }
+            h3 { (ours.name()) ", relative to the best peer of each load" }
             (to_best(report, ours, To::Best).markup())
-            h3 { (ours.name()) ", to each peer: geometric means" }
+            h3 { (ours.name()) ", relative to each peer: geometric means" }
             (to_peers(report, ours).markup())
             @for remark in more_remarks(report) { p.s { (remark) } }
         }
@@ -54,16 +53,16 @@ pub(crate) fn section(report: &AnyReport, looks: &Looks) -> Markup {
         (worst(report).markup())
         @let flavours = to_best(report, Contender::Waitword, To::BestFlavour);
         @if !flavours.rows.is_empty() {
-            h3 { "waitword, adaptive, to the best of its own flavours in each load" }
+            h3 { "waitword, adaptive, relative to the best of its own flavours in each load" }
             (flavours.markup())
         }
         @if !report.disturbed.is_empty() {
-            p.note role="note" { "Not measured, other load: " (report.disturbed.join(", ")) }
+            p.note role="note" { "Not measured (other load): " (report.disturbed.join(", ")) }
         }
     }
 }
 
-/// What the report says of its peers beyond what a table says by their names alone.
+/// The report's remarks on its peers, without those that the table adds by itself.
 fn more_remarks(report: &AnyReport) -> Vec<String> {
     let names = report.peers().into_iter().map(Contender::name);
     let said = remarks(names);
@@ -72,7 +71,7 @@ fn more_remarks(report: &AnyReport) -> Vec<String> {
     more
 }
 
-/// The ratios of throughput, sorted: the worst stand at the left.
+/// The ratios of throughput, sorted, with the worst at the left.
 fn figure(report: &AnyReport, family: Family, looks: &Looks) -> Option<Figure> {
     let which = Which {
         family: Some(family),
@@ -107,8 +106,8 @@ fn figure(report: &AnyReport, family: Family, looks: &Looks) -> Option<Figure> {
     let cells = lines.iter().map(|line| line.points.len()).max()?;
     Lines {
         caption: Caption::new(
-            format!("{family}: throughput to the best peer's, load by load"),
-            "the worst first; logarithmic; 1 is as good as the best peer; median, and its interval (of few rounds: the range)",
+            format!("{family}: throughput relative to the best peer, load by load"),
+            "worst load first; logarithmic; 1: as good as the best peer; median and interval (with few rounds: range)",
         ),
         across: "load",
         x: Axis::of_places(cells, MOST_TICKS),
@@ -121,7 +120,7 @@ fn number(value: Option<f64>) -> Cell {
     value.map_or(Cell::Empty, |value| Cell::Numbers(format!("{value:.2}")))
 }
 
-/// Mean, tenth percentile and worst of each figure.
+/// Mean, tenth percentile and worst load of each figure.
 pub(crate) fn to_best(report: &AnyReport, ours: Contender, to: To) -> Table {
     let mut table = Table::new(&["", "", "mean", INTERVAL, "tenth", "worst"]);
     table.heads[0].extend(
@@ -131,7 +130,7 @@ pub(crate) fn to_best(report: &AnyReport, ours: Contender, to: To) -> Table {
         0,
         vec![
             Head::over(1, "loads"),
-            Head::over(1, "how many"),
+            Head::over(1, "count"),
             Head::over(4, "throughput"),
             Head::over(3, "CPU"),
             Head::over(3, "p99.9"),
@@ -160,15 +159,15 @@ pub(crate) fn to_best(report: &AnyReport, ours: Contender, to: To) -> Table {
     table
 }
 
-/// What stands over [`worst`].
+/// The title of the table [`worst`].
 pub(crate) const WORST_TITLE: &str = "The ten worst loads";
 
-/// The loads in which ours have the least of the best peer's throughput, with what they consist of.
+/// The loads in which our throughput is lowest relative to the best peer's, with their descriptions.
 pub(crate) fn worst(report: &AnyReport) -> Table {
     let mut table = Table::new(&["load", "what", "ours", "best peer", "throughput", INTERVAL]);
     for (ours, ratio, cell) in summary::worst(&report.cells, &OURS, 10) {
         let best = cell.other(To::Best).map(|best| report.shown(best));
-        // Of few rounds there is no interval, but the least and the greatest.
+        // With few rounds there is no interval: show the range.
         let spread = match ratio.interval {
             Some(of) => interval(Some(of)),
             None => range(ratio.summary),

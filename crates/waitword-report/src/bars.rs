@@ -1,28 +1,28 @@
-//! What must be reached, and whether it was: a row for each bar, by its worst figure.
+//! The goals and whether they are met: a row for each goal, with its worst figure.
 
 use crate::number::{figure, interval, range};
 use crate::table::INTERVAL;
 use maud::{Markup, html};
 use waitword_bench::bars::{BarReport, CellReport, Verdict, counted};
 
-/// All bars.
+/// All goals.
 pub(crate) fn section(bars: &[BarReport]) -> Markup {
     html! {
         @if bars.is_empty() {
-            p { "Nothing that was measured has a bar." }
+            p { "No goal applies to this run." }
         } @else {
             p {
-                "Of " (bars.len()) ": " (counted(bars)) ". "
-                "Each is judged by the worst of its figures, which is shown: met if the whole interval is within the limit, "
-                "not met if all of it lies beyond."
+                "Of " (bars.len()) " goals: " (counted(bars)) ". "
+                "Each goal is judged by its worst figure, which is shown. It is met if the whole interval is within the limit, "
+                "and not met if the whole interval lies beyond the limit."
             }
             div.wide tabindex="0" {
                 table.bars {
                     thead { tr {
-                        th scope="col" { "what" }
+                        th scope="col" { "goal" }
                         th scope="col" {}
                         @for head in ["limit", "median", INTERVAL, "min–max", "of"] { th.n scope="col" { (head) } }
-                        th scope="col" { "where it is worst" }
+                        th scope="col" { "worst case" }
                     } }
                     tbody { @for bar in bars { (row(bar)) } }
                 }
@@ -58,7 +58,7 @@ fn row(bar: &BarReport) -> Markup {
                 @if let Some(worst) = worst { (worst.label) }
                 @if !others.is_empty() {
                     details {
-                        summary { (others.len()) " more not met for sure" }
+                        summary { (others.len()) " more not certainly met" }
                         ul { @for cell in others {
                             li { (cell.label) ": " (figure(cell.figure.median)) " (" (range(cell.figure)) ")" }
                         } }

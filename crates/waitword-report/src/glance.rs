@@ -1,5 +1,5 @@
-//! What a visitor wants to know: which lock is best at what on this machine, and how ours stands to
-//! it.
+//! What a visitor wants to know: the best lock for each case on this machine, and how ours compares
+//! with it.
 
 use crate::number::{figure, ratio_told};
 use crate::table::{Cell, Table};
@@ -7,19 +7,19 @@ use maud::{Markup, html};
 use waitword_bench::glance::{Entry, Row, glances};
 use waitword_bench::report::Report;
 
-/// So many of a ranking are named.
+/// How many places of a ranking are shown.
 const NAMED: usize = 3;
 
-/// A table for each patch: the first places, and ours.
+/// A table for each patch: the first places and ours.
 pub(crate) fn section(report: &Report) -> Markup {
     let glances = glances(report);
     html! {
         @if glances.is_empty() {
-            p { "Nothing that is shown here was measured." }
+            p { "This run measured none of these cases." }
         } @else {
             p {
-                "The first three of all that were measured, and waitword as it comes, with its place among them; "
-                "medians. Ratio, CPU time and the 99.9th percentile of the waits are waitword's to the best of the others."
+                "Medians: the three best contenders, and waitword's default with its place among all contenders. "
+                "Ratio, CPU time and the 99.9th percentile of the waits are waitword's divided by the best peer's."
             }
         }
         @for glance in &glances {
@@ -32,7 +32,7 @@ pub(crate) fn section(report: &Report) -> Markup {
 /// A row for each case.
 pub(crate) fn table(rows: &[Row<'_>]) -> Table {
     let mut table = Table::new(&[
-        "what", "unit", "best", "second", "third", "waitword", "place", "ratio", "CPU", "p99.9",
+        "case", "unit", "best", "second", "third", "waitword", "place", "ratio", "CPU", "p99.9",
     ]);
     table.rows = rows.iter().map(cells).collect();
     table

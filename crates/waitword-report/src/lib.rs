@@ -1,28 +1,30 @@
 //! A report of `waitword bench` as one HTML page, and its summary as Markdown.
 //!
-//! The terminal's tables are for whoever runs the benchmark. The page is for whoever doubts it: what was published for
-//! each of the five patches stands beside what this machine says today, every plot has its data beneath, every variant is
-//! in every table, whoever wins. One file, no script and nothing from the network: it can be sent by mail, printed, and read in ten years.
+//! The terminal's tables are for the user who runs the benchmark. The page is for the reader who
+//! doubts it. It shows the published figures of the five patches beside this machine's, the data of
+//! every plot below the plot, and every variant in every table, whichever wins. The page is one
+//! file, without scripts or network access: it can be mailed, printed, and read in ten years.
 //!
-//! | room | what lives there |
+//! | module | contents |
 //! |---|---|
-//! | [`html`] | the page: head, contents, the order of things |
-//! | `glance` | which lock is best at what |
-//! | `any` | loads drawn at random |
-//! | `machine`, `bars` | on what it was measured; what must be reached |
+//! | [`html`] | the page: head, table of contents, order of the sections |
+//! | `glance` | the best locks of each case |
+//! | `any` | random loads |
+//! | `machine`, `bars` | the machine and the conditions; the goals |
 //! | [`markdown`] | the summary: won, lost and why |
-//! | [`Results`] | stored reports, as what is published of them |
+//! | [`Results`] | the texts that are published from stored reports |
 //! | `published`, `patches` | the mails' figures; today's for the same rows |
-//! | `workload` | each workload, case by case: tables, and which plots fit |
+//! | `workload` | each workload, case by case: tables, and the plots that fit |
 //! | `plot` | the plots, as SVG |
-//! | `looks` | each variant's colour, marker and dashes, the same all over the page |
+//! | `looks` | each variant's colour, marker and dashes, the same on the whole page |
 //! | `table`, `number` | tables; numbers with three digits |
 //!
 //! # Colours
 //!
-//! A plot is drawn once and shown in light, in dark and on paper. So it is drawn in *placeholders*, colours that stand for a
-//! role ("the grid", "the line of variant 7"), and the style sheet gives each role its colour, width and dashes by what the
-//! attribute says: `[stroke="#020007"] { stroke: var(--c3) }`.
+//! A plot is drawn once and shown on a light screen, on a dark screen and on paper. It is therefore
+//! drawn in *placeholders*: colours that represent a role ("the grid", "the line of variant 7"). The
+//! style sheet maps each placeholder to a colour, width and dashes with attribute selectors:
+//! `[stroke="#020007"] { stroke: var(--c3) }`.
 
 mod anchor;
 mod any;

@@ -1,9 +1,10 @@
-//! How each variant is drawn: the same all over the page, and never told by its colour alone.
+//! How each variant is drawn: the same on the whole page, and never distinguished by colour alone.
 //!
-//! The colours are Okabe's and Ito's, which the colour-blind can tell apart. There are more variants than colours, so each has a marker and
-//! dashes besides. Ours have three colours of their own, drawn thick and without dashes; the others have the other
-//! five. The numbers of colours, markers and dashes have no common factor: counting through all of them at once gives every
-//! combination before one comes again.
+//! The colours are those of Okabe and Ito, which colour-blind readers can distinguish. There are
+//! more variants than colours, so each variant also has a marker and dashes. Our variants have three
+//! colours of their own and thick lines without dashes; other variants have the other five colours.
+//! The numbers of colours, markers and dashes have no common factor, so stepping through all three
+//! at once gives every combination before one repeats.
 
 use crate::any;
 use std::collections::HashMap;
@@ -11,7 +12,7 @@ use std::fmt::Write;
 use waitword_bench::locks::is_ours;
 use waitword_bench::report::Report;
 
-/// What stands at each point of a line.
+/// The mark at each point of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Marker {
     Circle,
@@ -32,7 +33,7 @@ const MARKERS: [Marker; 7] = [
     Marker::Cross,
     Marker::Plus,
 ];
-/// Of the style sheet's `--c0` and so on.
+/// Indices of the style sheet's colours, `--c0` and so on.
 const OURS: [usize; 3] = [0, 1, 2];
 const OTHERS: [usize; 5] = [3, 4, 5, 6, 7];
 const DASHES: [&str; 4] = ["none", "12 6", "4 6", "16 6 4 6"];
@@ -40,11 +41,11 @@ const DASHES: [&str; 4] = ["none", "12 6", "4 6", "16 6 4 6"];
 /// How one variant is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Look {
-    /// Which variant of the page it is.
+    /// The variant's number on the page.
     pub(crate) number: usize,
-    /// Whether it is waitword's.
+    /// Whether the variant is waitword's.
     pub(crate) is_ours: bool,
-    /// What stands at its points.
+    /// The mark at its points.
     pub(crate) marker: Marker,
     colour: usize,
     dashes: &'static str,
@@ -61,7 +62,7 @@ impl Looks {
         Self::of_names(names.chain(report.any.iter().flat_map(any::names)))
     }
 
-    /// How these are drawn.
+    /// Assigns looks to these names, in this order.
     pub(crate) fn of_names<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let mut looks = HashMap::new();
         let mut counts = [0, 0];
@@ -77,15 +78,15 @@ impl Looks {
         Self(looks)
     }
 
-    /// The variant's of this name.
+    /// The look of the variant with this name.
     ///
     /// # Panics
-    /// If it is not the report's.
+    /// If the report has no such variant.
     pub(crate) fn get(&self, name: &str) -> Look {
         self.0[name]
     }
 
-    /// In the order in which they come in the report.
+    /// All looks, in the order of the report.
     pub(crate) fn all(&self) -> Vec<Look> {
         let mut all: Vec<_> = self.0.values().copied().collect();
         all.sort_by_key(|look| look.number);
@@ -106,7 +107,7 @@ impl Looks {
                 ),
                 format!("[stroke=\"{mark}\"]{{stroke:var(--c{colour})}}"),
                 format!("[fill=\"{mark}\"]{{fill:var(--c{colour})}}"),
-                // The line whose key the pointer is on stands out.
+                // While the pointer is on a line's key, other lines fade.
                 format!(
                     "figure:has([data-key=\"{number}\"]:hover) svg.plot :is([stroke^=\"#02\"],[stroke^=\"#03\"],[fill^=\"#03\"])\
                      :not([stroke=\"{line}\"],[stroke=\"{mark}\"],[fill=\"{mark}\"]){{opacity:.1}}"
@@ -125,7 +126,7 @@ pub(crate) fn line_placeholder(number: usize) -> (u8, u8, u8) {
     (2, (number >> 8) as u8, number as u8)
 }
 
-/// The placeholder of what else is drawn of a variant: its marks, bars, whiskers.
+/// The placeholder of a variant's marks, bars and whiskers.
 pub(crate) fn mark_placeholder(number: usize) -> (u8, u8, u8) {
     (3, (number >> 8) as u8, number as u8)
 }

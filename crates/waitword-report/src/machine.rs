@@ -1,4 +1,4 @@
-//! On what it was measured, how long, and what of it does not count.
+//! The machine and the conditions of a run, and warnings about figures that do not count.
 
 use crate::number::{figure, how_sure};
 use jiff::Timestamp;
@@ -12,21 +12,21 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
     let mut notes = Vec::new();
     if report.rounds < ROUNDS_TO_TELL {
         notes.push(format!(
-            "Too few rounds ({}): nothing is told of so few. A ratio has an interval, and a verdict, \
-             from {ROUNDS_TO_TELL} rounds on (bench --rounds {ROUNDS_TO_TELL}).",
+            "Too few rounds ({}): a ratio has an interval and a verdict only with {ROUNDS_TO_TELL} rounds \
+             or more (bench --rounds {ROUNDS_TO_TELL}).",
             report.rounds
         ));
     }
     let enough = report.rounds_to_publish();
     if report.rounds >= ROUNDS_TO_TELL && report.rounds < enough {
         notes.push(format!(
-            "Few rounds ({}): a trial. What is published has at least {enough} (bench --rounds {enough}).",
+            "Few rounds ({}): a trial. Published results have at least {enough} (bench --rounds {enough}).",
             report.rounds
         ));
     }
     if u128::from(report.window_milliseconds) < WINDOW.as_millis() {
         notes.push(format!(
-            "Short runs ({} ms): the scheduler hardly turns. What is published has {} ms.",
+            "Short runs ({} ms): few scheduler time slices. Published results have runs of {} ms.",
             report.window_milliseconds,
             WINDOW.as_millis()
         ));
@@ -34,14 +34,14 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
     let cases = || report.workloads.iter().flat_map(|workload| &workload.cases);
     if cases().any(|case| case.disturbed > 0) {
         notes.push(
-            "Not on a quiet machine: rounds beside other load were kept, as was asked for. \
-             Nothing of it is to be published."
+            "Not on a quiet machine: rounds were kept despite other load, as requested. \
+             Do not publish these results."
                 .to_owned(),
         );
     }
     if !report.complete {
         notes.push(
-            "Not complete: the run was stopped, or a workload failed. This is what there is."
+            "Incomplete: the run was stopped, or a workload failed. These are the results so far."
                 .to_owned(),
         );
     }
@@ -56,7 +56,7 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
     notes
 }
 
-/// Line by line: what, and its value.
+/// The lines of the header: each a label and its value.
 pub(crate) fn lines(report: &Report) -> Vec<(&'static str, String)> {
     let cases = || report.workloads.iter().flat_map(|workload| &workload.cases);
     let repeated: usize = cases().map(|case| case.repeated).sum();
@@ -67,11 +67,11 @@ pub(crate) fn lines(report: &Report) -> Vec<(&'static str, String)> {
         figure(report.seconds.round())
     );
     let rounds = format!(
-        "{}; {repeated} thrown away because other load was seen{}",
+        "{}; {repeated} discarded because of other load{}",
         report.rounds,
         match disturbed {
             0 => String::new(),
-            _ => format!(", {disturbed} beside other load kept on request"),
+            _ => format!(", {disturbed} kept despite it on request"),
         }
     );
     let mut lines = report.machine.lines();
@@ -79,10 +79,10 @@ pub(crate) fn lines(report: &Report) -> Vec<(&'static str, String)> {
     lines.extend(report.origin.lines());
     lines.push(("measured", took));
     lines.push(("rounds", rounds));
-    lines.push(("how sure", how_sure(report.rounds)));
+    lines.push(("confidence", how_sure(report.rounds)));
     lines.push((
         "order",
-        format!("drawn in each round, from the seed {}", report.seed),
+        format!("drawn for each round, from the seed {}", report.seed),
     ));
     lines.push(("runs", format!("of {} ms", report.window_milliseconds)));
     lines
@@ -95,7 +95,7 @@ pub(crate) fn section(report: &Report) -> Markup {
             @for (what, value) in lines(report) { dt { (what) } dd { (value) } }
             @for peer in &report.missing_peers {
                 dt { "peer missing" }
-                dd { (peer.name) ": not to be had; " code { (peer.install) } ", and build again" }
+                dd { (peer.name) ": not available; run " code { (peer.install) } " and rebuild" }
             }
         }
     }

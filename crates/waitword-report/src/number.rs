@@ -3,14 +3,14 @@
 use waitword_bench::harness::Better;
 use waitword_bench::stats::{Interval, Ratio, Summary, Verdict, coverage};
 
-/// A number with three significant digits, millions as such. What is no number, or infinite, is a dash.
+/// A number with three significant digits, and an `M` for millions. NaN and infinities are a dash.
 pub fn figure(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() {
         return "–".to_owned();
     }
     match size {
-        // A count.
+        // A whole number.
         0.0..1e6 if value.fract() == 0.0 => format!("{value:.0}"),
         1e6.. => format!("{}M", figure(value / 1e6)),
         100.0.. => format!("{value:.0}"),
@@ -22,7 +22,7 @@ pub fn figure(value: f64) -> String {
     }
 }
 
-/// The same for an axis: without zeros at its end.
+/// The same for an axis, without trailing zeros.
 pub(crate) fn tick(value: f64) -> String {
     let text = figure(value);
     let (digits, millions) = text
@@ -36,22 +36,22 @@ pub(crate) fn tick(value: f64) -> String {
     format!("{digits}{millions}")
 }
 
-/// From the least to the greatest.
+/// The least and the greatest value.
 pub fn range(summary: Summary) -> String {
     format!("{}–{}", figure(summary.min), figure(summary.max))
 }
 
-/// From one end to the other.
+/// The two ends of an interval; empty if there is none.
 pub fn interval(interval: Option<Interval>) -> String {
     interval.map_or_else(String::new, |of| {
         format!("{}–{}", figure(of.low), figure(of.high))
     })
 }
 
-/// How sure an interval of so many rounds is.
+/// How reliable an interval over so many rounds is.
 pub fn how_sure(rounds: usize) -> String {
     match coverage(rounds) {
-        None => format!("Of {rounds} rounds no interval is told, and no verdict."),
+        None => format!("{rounds} rounds are too few for an interval and a verdict."),
         Some(part) => format!(
             "An interval of {rounds} rounds holds the true median in {:.1} % of runs.",
             100.0 * part
@@ -59,12 +59,12 @@ pub fn how_sure(rounds: usize) -> String {
     }
 }
 
-/// The ratio, and what it says.
+/// The ratio and its verdict.
 pub fn ratio_told(ratio: &Ratio, better: Better) -> String {
     format!("{} {}", figure(ratio.summary.median), told(ratio, better))
 }
 
-/// What a ratio says of the variant that it is of.
+/// The verdict of a ratio on its variant.
 pub fn told(ratio: &Ratio, better: Better) -> &'static str {
     match (ratio.verdict, better) {
         (Verdict::TooFewRounds, _) => "too few rounds",
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn how_sure_an_interval_is_depends_on_the_rounds() {
         assert!(how_sure(7).contains("98.4 %") && how_sure(21).contains("99.3 %"));
-        assert!(how_sure(3).contains("no interval"));
+        assert!(how_sure(3).contains("too few"));
     }
 
     #[test]

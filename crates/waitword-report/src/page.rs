@@ -1,4 +1,4 @@
-//! The page: its head, its contents, and the order of things.
+//! The page: its head, its table of contents, and the order of the sections.
 
 use crate::anchor::Anchors;
 use crate::looks::Looks;
@@ -9,11 +9,12 @@ use waitword_bench::any::AnyReport;
 use waitword_bench::report::Report;
 use waitword_bench::workload::Patch;
 
-const ABOUT: &str = "Futexes and locks: the kernel's, other libraries' and waitword's, measured in one interleaved run. A ratio is the median of \
-     the rounds' ratios. “Same”: the interval in which it lies is within 5 % of 1. “Better”, “worse”: it is on one side of 1. “Undecided”: neither.";
+const ABOUT: &str = "Futexes and locks of the kernel, other libraries and waitword, measured in one interleaved run. A ratio is \
+     the median of the rounds' ratios. “Same”: its interval lies within 5 % of 1. “Better”, “worse”: its interval lies on \
+     one side of 1. “Undecided”: neither.";
 const STYLE: &str = include_str!("style.css");
 
-/// The report as a page, complete in itself.
+/// The report as a self-contained page.
 pub fn html(report: &Report) -> String {
     let looks = Looks::of(report);
     let mut anchors = Anchors::default();
@@ -35,12 +36,12 @@ pub fn html(report: &Report) -> String {
                     h1 { "waitword bench" }
                     p { (ABOUT) }
                     @for note in machine::notes(report) { p.note role="note" { (note) } }
-                    section id=(glance) { h2 { "Which lock is best at what" } (glance::section(report)) }
+                    section id=(glance) { h2 { "Best lock for each case" } (glance::section(report)) }
                     @if let Some(loads) = &report.any {
                         section id=(any) { h2 { "Loads drawn at random" } (any::section(loads, &looks)) }
                     }
                     section id=(machine) { h2 { "Measured on" } (machine::section(report)) }
-                    section id=(bars) { h2 { "Our own goals" } (bars::section(&report.bars)) }
+                    section id=(bars) { h2 { "Goals" } (bars::section(&report.bars)) }
                     @for (patch, anchor) in &patches { (patches::section(*patch, anchor, report)) }
                     @for workload in &workloads { (workload.section(&looks)) }
                 }
@@ -50,7 +51,7 @@ pub fn html(report: &Report) -> String {
     page.into_string()
 }
 
-/// Random loads alone, as a page.
+/// A report of random loads alone, as a self-contained page.
 pub fn any_html(report: &AnyReport) -> String {
     let looks = Looks::of_names(any::names(report));
     let page = html! {
@@ -90,10 +91,10 @@ fn head(cpu: &str, looks: &Looks) -> Markup {
 
 fn first_links<'a>(report: &Report, anchors: &'a [String; 4]) -> Vec<(&'a String, &'static str)> {
     let titles = [
-        "Which lock is best at what",
+        "Best lock for each case",
         "Loads drawn at random",
         "Measured on",
-        "Our own goals",
+        "Goals",
     ];
     let mut links: Vec<_> = anchors.iter().zip(titles).collect();
     if report.any.is_none() {
@@ -113,7 +114,7 @@ fn contents(
             ul { @for (anchor, text) in first { li { (link(anchor, text)) } } }
             p { "The five patches, then and now" }
             ul { @for (patch, anchor) in patches { li { (link(anchor, patch.title())) } } }
-            p { "Every workload" }
+            p { "All workloads" }
             ul { @for placed in workloads {
                 li {
                     details {

@@ -1,7 +1,9 @@
-//! The five patches: what each mail published, and beside it what this machine says today of the same rows.
+//! The five patches: the figures that each mail published, and beside them this machine's figures
+//! for the same rows.
 //!
-//! Absolute figures of two machines, two decades apart, say nothing to each other. What can be compared is what stands in one table: the old
-//! way and the new. So each of today's figures has its ratio to today's baseline beside it.
+//! Absolute figures of two machines, two decades apart, cannot be compared. Within one table, the
+//! old way and the new way can. So each of today's figures has its ratio to today's baseline beside
+//! it.
 
 mod rwlock;
 mod today;
@@ -15,15 +17,15 @@ use maud::{Markup, html};
 use waitword_bench::report::Report;
 use waitword_bench::workload::Patch;
 
-/// Today's table, and what is to be said of it.
+/// Today's table, with its notes.
 pub(crate) struct Today {
     pub(crate) table: Table,
     pub(crate) notes: Vec<String>,
-    /// How the rows that are missing can be had.
+    /// The rows that are missing, and how to measure them.
     pub(crate) missing: Vec<String>,
 }
 
-/// Then and now.
+/// The published figures and today's.
 pub(crate) fn both(patch: Patch, report: &Report) -> (Shown, Today) {
     let published = Published::load();
     let today = match patch {
@@ -70,10 +72,10 @@ pub(crate) fn section(patch: Patch, anchor: &str, report: &Report) -> Markup {
     }
 }
 
-/// What the mail says in its text, beside today's.
+/// The claims in the mail's text, beside today's figures.
 fn claims(published: &Published, report: &Report) -> Markup {
     html! {
-        h3 { "And in the mail's text" }
+        h3 { "Claims in the mail's text" }
         (wanted::claims(&published.throughput_optimized.claims, report).markup())
     }
 }

@@ -1,6 +1,7 @@
-//! The plots, each with its data as a table beneath.
+//! The plots, each with its data in a table below.
 //!
-//! They are drawn by `plotters`, twice as large as shown: it places everything on whole pixels.
+//! They are drawn with `plotters`, which places everything on whole pixels. So they are drawn twice
+//! as large as they are shown.
 
 pub(crate) mod axis;
 mod lines;
@@ -16,11 +17,11 @@ use marks::{Area, Broken};
 use maud::{Markup, PreEscaped, html};
 use plotters::prelude::{IntoDrawingArea, SVGBackend};
 
-/// What stands above a plot.
+/// The text above a plot.
 pub(crate) struct Caption {
-    /// What it shows.
+    /// What the plot shows.
     pub(crate) what: String,
-    /// In what units, and what the marks mean.
+    /// Its units, and what the marks mean.
     pub(crate) how: String,
 }
 
@@ -38,9 +39,9 @@ pub(crate) struct Figure {
     pub(crate) caption: Caption,
     /// The picture.
     svg: String,
-    /// The variants whose keys stand beside it; none where the picture names them.
+    /// The variants whose keys are shown below it; empty if the picture itself names them.
     keys: Vec<String>,
-    /// What is drawn, in numbers.
+    /// The drawn values.
     pub(crate) data: Table,
 }
 
@@ -68,7 +69,7 @@ fn key(name: &str, look: Look) -> Markup {
     }
 }
 
-/// The keys of all variants, once for the page: each plot refers to them.
+/// The keys of all variants, once per page; each plot refers to them.
 pub(crate) fn keys(looks: &Looks) -> Markup {
     html! {
         div.hidden aria-hidden="true" {
@@ -81,10 +82,10 @@ pub(crate) fn keys(looks: &Looks) -> Markup {
     }
 }
 
-/// A picture of this size.
+/// Draws a picture of this size.
 ///
 /// # Panics
-/// If it is too small for its margins.
+/// If the size is too small for its margins.
 fn draw(size: (u32, u32), paint: impl FnOnce(&Area<'_>) -> Result<(), Broken>) -> String {
     let mut svg = String::new();
     let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();

@@ -1,4 +1,4 @@
-//! What the five mails published, as data: their rows, in their units, none left out.
+//! The published figures of the five mails: all their rows, in their units.
 
 use crate::table::{Cell, Head, Table};
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use waitword_bench::workload::Patch;
 
 const DATA: &str = include_str!("published.json");
 
-/// The figures of all five.
+/// The figures of all five mails.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Published {
     pub(crate) requeue: Mail<Grouped>,
@@ -16,35 +16,35 @@ pub(crate) struct Published {
     pub(crate) throughput_optimized: Mail<Grouped>,
 }
 
-/// One mail: who, on what, and its table.
+/// One mail: its author and year, its machine, and its table.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Mail<Row> {
     mail: String,
-    /// Not every mail says it.
+    /// Not every mail states it.
     machine: Option<String>,
     unit: String,
     #[serde(default)]
     columns: Vec<String>,
     pub(crate) rows: Vec<Row>,
     note: Option<String>,
-    /// What the text says besides: what, how much, and its unit.
+    /// Further claims in the mail's text: the subject, the figure, and its unit.
     #[serde(default)]
     pub(crate) claims: Vec<(String, f64, String)>,
 }
 
-/// What was run, how, and a figure for each column; `None` of what did not come to its end.
+/// The program, the variant, and a figure for each column; `None` for a run that did not finish.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Grouped(String, String, Vec<Option<f64>>);
 
-/// Which call, how, and its cycles.
+/// The call, the variant, and its cycles.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Call(String, String, f64);
 
-/// How many threads, the old lock's time, the new one's, and the gain in percent.
+/// The number of threads, the old lock's time, the new lock's time, and the gain in percent.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Threads(pub(crate) u32, f64, f64, f64);
 
-/// As it is shown: where it is from, its table, its note.
+/// A mail as it is shown: its source, table and note.
 pub(crate) struct Shown {
     pub(crate) source: String,
     pub(crate) table: Table,
@@ -52,15 +52,15 @@ pub(crate) struct Shown {
 }
 
 impl Published {
-    /// As it is in this crate.
+    /// Reads the figures that are compiled into this crate.
     ///
     /// # Panics
-    /// Never: a test reads it.
+    /// Never: a test reads them.
     pub(crate) fn load() -> Self {
         serde_json::from_str(DATA).expect("the published figures are part of this crate")
     }
 
-    /// This patch's mail.
+    /// The mail of this patch.
     pub(crate) fn of(&self, patch: Patch) -> Shown {
         match patch {
             Patch::Requeue => self.requeue.show(&["", ""], Grouped::cells),
@@ -80,7 +80,7 @@ impl<Row> Mail<Row> {
             source: format!(
                 "{}; {}; {}",
                 self.mail,
-                self.machine.as_deref().unwrap_or("machine not told"),
+                self.machine.as_deref().unwrap_or("machine not stated"),
                 self.unit
             ),
             table: Table {
@@ -127,7 +127,7 @@ impl Threads {
     }
 }
 
-/// A whole number with its thousands apart.
+/// A whole number with thousands separators.
 fn thousands(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();

@@ -1,4 +1,5 @@
-//! Tables: numbers to the right, names to the left, each in a box of its own in which it can be moved sideways.
+//! Tables: numbers right-aligned, names left-aligned. On the page, each is in a box of its own that
+//! scrolls sideways.
 
 use crate::number::{figure, interval, range, told};
 use maud::{Markup, html};
@@ -7,7 +8,7 @@ use waitword_bench::locks::{is_ours, marked, remark, remarks};
 use waitword_bench::report::MetricReport;
 use waitword_bench::stats::{Ratio, Summary};
 
-/// What stands in one cell.
+/// The contents of one cell.
 #[derive(Clone, Debug)]
 pub(crate) enum Cell {
     /// Nothing.
@@ -16,13 +17,13 @@ pub(crate) enum Cell {
     Text(String),
     /// A variant's name.
     Variant(String),
-    /// A variant, and its figure.
+    /// A variant and its figure.
     Ranked(String, String),
-    /// A number, of which three digits are shown, and all are in the page.
+    /// A number. Three digits are shown; the page's source has all of them.
     Number(f64),
-    /// A text of numbers.
+    /// A text that consists of numbers.
     Numbers(String),
-    /// How a ratio is judged.
+    /// The verdict of a ratio.
     Told(&'static str),
 }
 
@@ -35,7 +36,7 @@ impl Cell {
         match self {
             Self::Empty => String::new(),
             Self::Variant(name) if is_ours(name) => format!("**{name}**"),
-            // A star begins emphasis.
+            // In Markdown, a star begins emphasis.
             Self::Variant(name) => marked(name).replace('*', "\\*"),
             Self::Ranked(name, figure) if is_ours(name) => format!("**{name}** {figure}"),
             Self::Ranked(name, figure) => {
@@ -72,7 +73,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Over so many columns.
+    /// A heading over so many columns.
     pub(crate) fn over(columns: usize, text: impl Into<String>) -> Self {
         let text = text.into();
         Self { text, columns }
@@ -87,7 +88,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// With one row of headings.
+    /// An empty table with one row of headings.
     pub(crate) fn new(head: &[&str]) -> Self {
         let head = head.iter().map(|text| Head::over(1, *text)).collect();
         Self {
@@ -120,7 +121,8 @@ impl Table {
             .any(|cell| matches!(cell, Cell::Number(_) | Cell::Numbers(_)))
     }
 
-    /// As Markdown, which has one row of headings: what stands over several columns stands before each of these.
+    /// The table as Markdown, which allows only one row of headings. A heading over several columns
+    /// is repeated in front of each of their headings.
     pub(crate) fn markdown(&self) -> String {
         let width = self
             .heads
@@ -162,7 +164,7 @@ impl Table {
         text
     }
 
-    /// What is not as its users have it, of those that are in it.
+    /// Remarks on the table's peers that differ from what their users get.
     fn remarks(&self) -> Vec<String> {
         let heads = self
             .heads
@@ -194,10 +196,10 @@ impl Table {
 /// The headings of [`figures`].
 pub(crate) const FIGURES: [&str; 6] = ["median", "min–max", "ratio", INTERVAL, "min–max", ""];
 
-/// The heading of where a median lies with some 99 % certainty.
+/// The heading of the interval that contains the median with some 99 % certainty.
 pub(crate) const INTERVAL: &str = "interval";
 
-/// All figures of a metric: its median and range; its ratio with the interval and the range; how it is judged.
+/// All figures of a metric: its median and range; its ratio with interval, range and verdict.
 pub(crate) fn figures(metric: &MetricReport) -> Vec<Cell> {
     let mut cells = median_and_range(metric.summary).to_vec();
     cells.extend(ratio(metric.ratio.as_ref(), metric.better));
@@ -209,7 +211,7 @@ pub(crate) fn median_and_range(summary: Summary) -> [Cell; 2] {
     [Cell::Number(summary.median), Cell::Numbers(range(summary))]
 }
 
-/// Its median, interval and range; how it is judged.
+/// The median, interval, range and verdict of a ratio.
 pub(crate) fn ratio(ratio: Option<&Ratio>, better: Better) -> [Cell; 4] {
     let Some(ratio) = ratio else {
         return [const { Cell::Empty }; 4];

@@ -1,4 +1,4 @@
-//! A workload: which cases differ by their number of threads only, and each case with its plots and its table.
+//! A workload: curves over the number of threads, and each case with its plots and its table.
 
 mod case;
 mod curves;
@@ -15,7 +15,7 @@ use waitword_bench::report::{CaseReport, WorkloadReport};
 
 const PROGRAMS: &str = waitword_bench::workload::programs::WORKLOAD.name;
 
-/// A workload, and where on the page it and its cases are.
+/// A workload, with the anchors of itself and its cases on the page.
 pub(crate) struct Placed<'a> {
     pub(crate) workload: &'a WorkloadReport,
     pub(crate) anchor: String,
@@ -46,10 +46,10 @@ impl<'a> Placed<'a> {
             section.workload id=(self.anchor) {
                 h2 { (workload.name) a.self href=(format!("#{}", self.anchor)) aria-label="link" { "#" } }
                 p { (workload.about) "." }
-                @if let Some(patch) = workload.patch { p.s { "Of the patch: " (patch.title()) "." } }
+                @if let Some(patch) = workload.patch { p.s { "Patch: " (patch.title()) "." } }
                 @if let Some(error) = &workload.error { p.note role="note" { "Failed: " (error) } }
-                @for what in &workload.disturbed { p.note role="note" { "Not measured, other load: " (what) } }
-                @for what in &workload.missing { p.note role="note" { "Not measured, not installed: " (what) } }
+                @for what in &workload.disturbed { p.note role="note" { "Not measured (other load): " (what) } }
+                @for what in &workload.missing { p.note role="note" { "Not measured (not installed): " (what) } }
                 @if !curves.is_empty() {
                     div.figures { @for curve in &curves { (curve.markup(looks)) } }
                 }

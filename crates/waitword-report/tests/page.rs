@@ -181,7 +181,7 @@ fn what_a_reader_must_know_stands_first() {
     assert!(page.contains(
         "3 thrown away because other load was seen, 1 beside other load kept on request"
     ));
-    assert!(page.contains("0123456789abcdef, with changes that are not committed"));
+    assert!(page.contains("0123456789abcdef, with uncommitted changes"));
     assert!(page.contains("Not measured, not installed: x264 (apt-get install x264)"));
 }
 

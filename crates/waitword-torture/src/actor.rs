@@ -1,4 +1,5 @@
-//! A thread of a scenario: does the waits and wakes, counts them, and says on the board what it is about.
+//! A thread of a scenario: it waits and wakes, counts its operations, and records on the board what
+//! it is doing.
 
 use crate::args::Sabotage;
 use crate::board::{Doing, Place};
@@ -10,33 +11,34 @@ use std::cell::Cell;
 use std::time::{Duration, SystemTime};
 use waitword::{Cmp, Deadline, Error, Op, wait_any};
 
-/// What a scenario says in the end: what was violated, if anything.
+/// The result of a scenario. An error describes what was violated.
 pub(crate) type Verdict = Result<(), String>;
 
-/// See the module above.
+/// See the module documentation.
 pub(crate) struct Actor {
     context: &'static Context,
     place: &'static Place,
     /// The thread's own random choices.
     pub(crate) dice: fastrand::Rng,
-    /// Those of sabotage: apart, so that a run makes the same choices with and without.
+    /// The choices of sabotage. They are separate, so that a run makes the same other choices with
+    /// and without sabotage.
     sabotage_dice: fastrand::Rng,
     /// How many signals the thread had handled when its last wait began.
     handled_before: Cell<u64>,
 }
 
 thread_local! {
-    /// For signal handlers, and where there is no actor at hand.
+    /// For signal handlers, and for code that has no actor at hand.
     static HERE: Cell<Option<&'static Place>> = const { Cell::new(None) };
     static HANDLED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The place of the calling thread; in a signal handler, of the one that was interrupted.
+/// The place of the calling thread; in a signal handler, that of the interrupted thread.
 pub(crate) fn own_place() -> Option<&'static Place> {
     HERE.with(Cell::get)
 }
 
-/// To be called by every signal handler: the thread has handled one more.
+/// Every signal handler must call this: the thread has handled one more signal.
 pub(crate) fn count_signal() {
     HANDLED.with(|handled| handled.set(handled.get() + 1));
     if let Some(place) = own_place() {
@@ -45,7 +47,7 @@ pub(crate) fn count_signal() {
 }
 
 impl Actor {
-    /// Takes a place on the board for the calling thread. `dice` is the seed of its choices.
+    /// Takes a place on the board for the calling thread. `dice` seeds its choices.
     pub(crate) fn new(context: &'static Context, name: &str, dice: u64) -> Self {
         let place = context.board.join(name);
         place.count(Count::Threads, 1);
@@ -64,7 +66,7 @@ impl Actor {
         HANDLED.with(Cell::get) != self.handled_before.get()
     }
 
-    /// Whether futexes are to be called as programs call them, by `syscall`: with the drop-in.
+    /// Whether to call futexes through `syscall`, as programs do: with the drop-in.
     pub(crate) fn calls(&self) -> bool {
         self.context.slice.drop_in.is_some()
     }
@@ -73,12 +75,12 @@ impl Actor {
         self.context
     }
 
-    /// Whether such faults are injected.
+    /// Whether `fault` is injected.
     pub(crate) fn has(&self, fault: Fault) -> bool {
         self.context.has(fault)
     }
 
-    /// Something has got done.
+    /// Records one step of progress.
     pub(crate) fn step(&self) {
         self.count(Count::Operations, 1);
         stutter::pause_with_all(self.context.board);
@@ -98,17 +100,17 @@ impl Actor {
         }
     }
 
-    /// Says, for the report, that the thread has the lock whose word is `spot`.
+    /// Records, for the report, that the thread holds the lock whose word is `spot`.
     pub(crate) fn holds(&self, spot: Spot) {
         self.place.hold(spot.number);
     }
 
-    /// That it will give it back now.
+    /// Records that the thread is about to release it.
     pub(crate) fn releases(&self, spot: Spot) {
         self.place.release(spot.number);
     }
 
-    /// Lets others run for a moment, now and then; often with a lock in hand.
+    /// Lets other threads run for a moment, now and then; often called with a lock held.
     pub(crate) fn dawdle(&mut self) {
         stutter::pause_with_all(self.context.board);
         if self.context.has(Fault::Hold)
@@ -137,7 +139,7 @@ impl Actor {
         self.count_wait(ended)
     }
 
-    /// Waits on all of `spots` at once, each with the value it is expected to hold.
+    /// Waits on all of `spots` at once, each with the value that it is expected to hold.
     pub(crate) fn wait_any(
         &self,
         spots: &[(Spot, u64)],
@@ -176,12 +178,13 @@ impl Actor {
         self.place.set(Doing::Other, 0, 0);
         let woken = self.count_woken("wake", woken)?;
         if woken > count {
-            return Err(format!("wake({count}) has woken {woken}"));
+            return Err(format!("wake({count}) woke {woken}"));
         }
         Ok(woken)
     }
 
-    /// As [`Spot::requeue`]; woken and moved apart. `None`: the value was not the expected one.
+    /// Like [`Spot::requeue`], but returns the woken and the moved waiters separately. `None`: the
+    /// value was not the expected one.
     pub(crate) fn requeue(
         &mut self,
         from: Spot,
@@ -198,12 +201,12 @@ impl Actor {
         if both == Err(Error::Mismatch) && expected.is_some() {
             return Ok(None);
         }
-        // Wakes go first: what goes beyond them was moved.
+        // Wakes come first: any count beyond them is of moved waiters.
         let woken = both.map(|both| both.min(wake));
         let over = both.map_or(0, |both| both.saturating_sub(wake));
         let woken = self.count_woken("requeue", woken)?;
         if over > moved {
-            return Err(format!("requeue({wake}, {moved}) has moved {over}"));
+            return Err(format!("requeue({wake}, {moved}) moved {over}"));
         }
         self.count(Count::Requeues, over);
         Ok(Some((woken, over)))
@@ -231,7 +234,7 @@ impl Actor {
         Ok(woken)
     }
 
-    /// Does `what`, which may wait for an object with this word, with a deadline or without.
+    /// Runs `what`, which may wait for an object with this word, with or without a deadline.
     pub(crate) fn wait_at<R>(&self, spot: Spot, until: bool, what: impl FnOnce() -> R) -> R {
         self.is_at(spot, until);
         self.handled_before.set(HANDLED.with(Cell::get));
@@ -241,7 +244,8 @@ impl Actor {
         result
     }
 
-    /// Says that the thread may wait for an object with this word, where a closure cannot be given.
+    /// Records that the thread may wait for an object with this word, for callers that cannot pass
+    /// a closure.
     pub(crate) fn is_at(&self, spot: Spot, until: bool) {
         let doing = match until {
             true => Doing::EnteringUntil,
@@ -250,12 +254,13 @@ impl Actor {
         self.place.set(doing, spot.number, spot.word.load());
     }
 
-    /// That it does not any more.
+    /// Records that the thread no longer waits there.
     pub(crate) fn is_elsewhere(&self) {
         self.place.set(Doing::Other, 0, 0);
     }
 
-    /// Sabotage: goes nowhere, with what it holds. (It must not end: whoever finds a lock that it has itself would be told so.)
+    /// Sabotage: never continues, and keeps what it holds. (It must not return: the thread could
+    /// come to a lock that it holds itself, and would get an error there instead of hanging.)
     pub(crate) fn keeps(&self, spot: Spot) -> ! {
         self.place
             .set(Doing::Keeping, spot.number, spot.word.load());
@@ -264,9 +269,10 @@ impl Actor {
         }
     }
 
-    /// Goes on on one CPU, or wherever the scheduler likes.
+    /// Moves the thread to one CPU, or lets the scheduler place it anywhere.
     pub(crate) fn move_to_some_cpu(&mut self) {
-        // The main thread's, which is never moved: a thread that has been may have one left only.
+        // The main thread's CPUs, because it is never moved. A thread that was moved may have only
+        // one CPU left.
         let Some(allowed) = Cpus::of(std::process::id() as i32) else {
             return;
         };
@@ -276,25 +282,25 @@ impl Actor {
         }
     }
 
-    /// Sabotage: whether what would wake another is to be left out.
+    /// Sabotage: whether to leave out a call that would wake another thread.
     pub(crate) fn leaves_out(&mut self) -> bool {
         self.context.slice.sabotage == Some(Sabotage::SkipWake)
             && self.sabotage_dice.u32(0..200) == 0
     }
 
-    /// Sabotage: whether one is to be passed over by another that came later.
+    /// Sabotage: whether to let a later waiter overtake an earlier one.
     pub(crate) fn overtakes(&mut self) -> bool {
         self.context.slice.sabotage == Some(Sabotage::Overtake)
             && self.sabotage_dice.u32(0..20) == 0
     }
 
-    /// Sabotage: whether one is to wait for so long that it counts as starved.
+    /// Sabotage: whether to make a wait so long that it counts as starved.
     pub(crate) fn starves(&mut self) -> bool {
         self.context.slice.sabotage == Some(Sabotage::Starve)
             && self.sabotage_dice.u32(0..1000) == 0
     }
 
-    /// Sabotage: whether something is to be counted that was not.
+    /// Sabotage: whether to count something that did not happen.
     pub(crate) fn miscounts(&mut self) -> bool {
         self.context.slice.sabotage == Some(Sabotage::Miscount)
             && self.sabotage_dice.u32(0..200) == 0
@@ -303,7 +309,8 @@ impl Actor {
 
 impl Drop for Actor {
     fn drop(&mut self) {
-        // Of a thread that was cancelled another sees to this.
+        // The actor of a cancelled thread is dropped by the thread that joins it, whose own place
+        // must stay.
         HERE.with(|here| {
             if here
                 .get()
@@ -317,9 +324,9 @@ impl Drop for Actor {
 }
 
 /// Lets other threads run, whatever their priority. For loops that wait for another thread: a
-/// real-time thread that only yields keeps its CPU, and two of them keep both.
+/// real-time thread that only yields keeps its CPU, and two of them keep both CPUs.
 pub(crate) fn let_others_run() {
-    // SAFETY: asks for a number.
+    // SAFETY: takes no pointers.
     let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
     match policy {
         libc::SCHED_FIFO | libc::SCHED_RR => nap(50),
@@ -327,8 +334,9 @@ pub(crate) fn let_others_run() {
     }
 }
 
-/// Sleeps so many microseconds at most: a signal ends it. Sleeping on for the rest, as the standard
-/// library does, never ends in a storm of signals: the kernel adds its slack of 50 µs to the rest each time.
+/// Sleeps for at most this many microseconds: a signal ends the sleep. The standard library instead
+/// sleeps again for the rest, which never ends in a storm of signals: the kernel adds its slack of
+/// 50 µs to the rest each time.
 pub(crate) fn nap(microseconds: u64) {
     let time = libc::timespec {
         tv_sec: 0,
@@ -356,8 +364,9 @@ mod tests {
         }
     }
 
-    /// A real-time thread waits for an ordinary one on the same CPU. Yielding, it looks millions of
-    /// times, until the kernel lets ordinary threads have their twentieth of the second.
+    /// A real-time thread waits for an ordinary one on the same CPU. If it only yielded, it would
+    /// look millions of times, until the kernel grants ordinary threads their twentieth of the
+    /// second.
     #[test]
     fn a_real_time_thread_lets_ordinary_ones_run() {
         let (is_set, looks) = (&AtomicBool::new(false), 10_000);
@@ -374,7 +383,7 @@ mod tests {
                     eprintln!("not tried: real-time threads are not permitted");
                     return;
                 }
-                // It inherits the CPU, and not the policy.
+                // It inherits the CPU, but not the policy.
                 threads.spawn(|| is_set.store(true, SeqCst));
                 let waited = (0..looks).find(|_| {
                     let_others_run();

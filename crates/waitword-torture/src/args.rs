@@ -1,4 +1,4 @@
-//! What the torture is told on the command line.
+//! The command line of the torture.
 
 use crate::drop_in::DropIn;
 use crate::fault::{Fault, Wanted};
@@ -11,11 +11,11 @@ use std::str::FromStr;
 /// Torture the futexes: no wake-up may be lost, whatever else goes on.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// How long to run, shared out among the scenarios
+    /// How long to run in total; the scenarios share this time
     #[arg(long, value_name = "N", default_value_t = 30.0, value_parser = seconds::<0>)]
     pub seconds: f64,
 
-    /// Where all random choices come from; a random one, printed, if not given
+    /// Seed of all random choices; if not given, a random one is chosen and printed
     #[arg(long, value_name = "S")]
     pub seed: Option<u64>,
 
@@ -23,12 +23,12 @@ pub struct Args {
     #[arg(long, value_name = "LIST|MAX", default_value = "512")]
     pub threads: Threads,
 
-    /// Only these scenarios, separated by commas
+    /// Run only these scenarios, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = scenario_name())]
     pub only: Vec<String>,
 
-    /// Torture the pthread functions and the raw futexes of the drop-in; `off`: those of the C library and the kernel, to
-    /// compare with
+    /// Torture the pthread functions and the raw futexes of the drop-in; `off`: those of the C
+    /// library and the kernel, for comparison
     #[arg(
         long,
         value_name = "on|off",
@@ -39,29 +39,30 @@ pub struct Args {
     )]
     pub drop_in: Option<DropIn>,
 
-    /// Another drop-in than the one that the command carries
+    /// Use this drop-in instead of the one that the command carries
     #[arg(long, value_name = "FILE", hide = true)]
     pub drop_in_library: Option<PathBuf>,
 
-    /// Which faults to inject meanwhile: `auto` (in each slice those that the seed chooses), `none`, `all`, or
-    /// names, separated by commas
+    /// Which faults to inject meanwhile: `auto` (the seed chooses them for each slice), `none`,
+    /// `all`, or names, separated by commas
     #[arg(long, value_name = "LIST", default_value = "auto")]
     pub faults: Faults,
 
-    /// Also set the system's clock up to 3 seconds forwards and back, for the whole machine; it is set right in
-    /// the end
+    /// Also set the system clock forwards and back by up to 3 seconds, for the whole machine; it is
+    /// corrected at the end
     #[arg(long)]
     pub clock_steps: bool,
 
-    /// Run only this slice of each scenario: with the same seed, threads and faults, it makes the same choices
+    /// Run only this slice of each scenario: with the same seed, threads and faults, it makes the
+    /// same choices
     #[arg(long, value_name = "K", requires = "seed")]
     pub slice: Option<u64>,
 
-    /// Append what the run has come to, as a line of JSON, to this file
+    /// Append the results of the run to this file, as a line of JSON
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 
-    /// Print the runs recorded in this file as a table in Markdown
+    /// Print the runs recorded in this file as a Markdown table
     #[arg(long, value_name = "FILE")]
     pub records: Option<PathBuf>,
 
@@ -69,27 +70,27 @@ pub struct Args {
     #[arg(long)]
     pub list: bool,
 
-    /// After how many seconds without progress a scenario counts as hung
+    /// Number of seconds without progress after which a scenario counts as hung
     #[arg(long, value_name = "N", default_value_t = 20.0, value_parser = seconds::<1>)]
     pub patience: f64,
 
-    /// End each slice after so many rounds, whatever the time; 0: when its time is up
+    /// End each slice after this many rounds, whatever the time; 0: when its time is up
     #[arg(long, value_name = "N", default_value_t = 0, hide = true)]
     pub rounds: u64,
 
-    /// Write down every choice that comes from the seed alone
+    /// Write every choice that comes from the seed alone to this file
     #[arg(long, value_name = "FILE", hide = true)]
     pub choices: Option<PathBuf>,
 
-    /// Break the scenarios on purpose, to see that the torture notices
+    /// Break the scenarios on purpose, to check that the torture notices
     #[arg(long, value_name = "NAME", hide = true)]
     pub sabotage: Option<Sabotage>,
 }
 
-/// More than nothing, and at least so many. (Nobody gets anything done within a patience of less than a second on a machine with
-/// other work.)
+/// A positive number of seconds, and at least `LEAST`. (With a patience of less than a second, a
+/// scenario on a loaded machine would seem to hang.)
 fn seconds<const LEAST: u64>(text: &str) -> Result<f64, String> {
-    /// Some months.
+    /// Almost four months.
     const MOST: f64 = 1e7;
     match text.parse() {
         Ok(seconds) if seconds > 0.0 && seconds >= LEAST as f64 && seconds <= MOST => Ok(seconds),
@@ -103,17 +104,17 @@ fn scenario_name() -> clap::builder::PossibleValuesParser {
     clap::builder::PossibleValuesParser::new(all.map(|scenario| scenario.name))
 }
 
-/// How the scenarios can be broken on purpose. The library is left alone: it is the torture that is
-/// tested so.
+/// How the scenarios can be broken on purpose. The library itself is left unchanged: this tests the
+/// torture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum Sabotage {
-    /// Now and then a wake is left out: somebody sleeps for ever
+    /// Leave out a wake now and then, so that a thread sleeps forever
     SkipWake,
-    /// Now and then one more waiter is counted as woken than was
+    /// Now and then, count one more waiter as woken than was
     Miscount,
-    /// Now and then a waiter does not come to its turn for as long as it counts as starved
+    /// Now and then, keep a waiter from its turn for so long that it counts as starved
     Starve,
-    /// Now and then a waiter is passed over by one that came later
+    /// Now and then, let a waiter be overtaken by one that came later
     Overtake,
 }
 
@@ -144,11 +145,11 @@ impl FromStr for Faults {
     }
 }
 
-/// The numbers of threads that rounds go through in turn.
+/// The thread counts that rounds use in turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Threads(pub Vec<usize>);
 
-/// No scenario works with fewer.
+/// No scenario works with fewer threads.
 const LEAST: usize = 4;
 /// The board has a place for each thread of a scenario.
 const MOST: usize = 2048;

@@ -1,8 +1,8 @@
-//! The board: what each thread of a scenario is about, and how much it has done.
+//! The board: what each thread of a scenario is doing, and how much it has done.
 //!
-//! It lies in memory shared with forked processes, so that one watchdog sees all, and a killed process leaves
-//! its last entry behind. A thread writes its own place only; nothing here waits or locks, so a signal handler
-//! may write too.
+//! It lies in memory shared with forked processes, so that one watchdog sees all of them, and a
+//! killed process leaves its last entry behind. A thread writes only its own place. Nothing here
+//! waits or locks, so a signal handler may write too.
 
 use crate::count::{COUNTS, Count, Totals};
 use crate::process;
@@ -27,14 +27,14 @@ pub(crate) enum Doing {
     /// In a call that may wait for an object.
     Entering,
     EnteringUntil,
-    /// Never giving back what it holds: sabotage.
+    /// Never releases what it holds: sabotage.
     Keeping,
 }
 
 const NAME: usize = 32;
-/// So many locks of one thread are noted; the report shows no more.
+/// How many locks of one thread are recorded. The report shows no more.
 const HELD: usize = 6;
-/// So many words of a wait on several, beside the first.
+/// How many words of a wait on several are recorded, besides the first.
 const OTHERS: usize = 15;
 
 /// One thread's place. All zeros: free.
@@ -45,13 +45,13 @@ pub(crate) struct Place {
     doing: AtomicU8,
     /// The number of the word.
     word: AtomicU32,
-    /// Those of the others, if it waits on several; 0: none.
+    /// The numbers of the other words, if it waits on several; 0: none.
     others: [AtomicU32; OTHERS],
     /// `pthread_self()`.
     handle: AtomicUsize,
-    /// The kernel's number of the thread.
+    /// The kernel's ID of the thread.
     thread: AtomicU32,
-    /// What a wait expects there, or what was there when a call began.
+    /// The value that a wait expects there, or that was there when a call began.
     seen: AtomicU64,
     /// The numbers of the words of locks that it holds; 0: none.
     held: [AtomicU32; HELD],
@@ -68,24 +68,25 @@ pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) doing: Doing,
     pub(crate) word: u32,
-    /// The others that it waits on.
+    /// The other words that it waits on.
     pub(crate) others: Vec<u32>,
     pub(crate) seen: u64,
     /// The words of the locks that it holds.
     pub(crate) held: Vec<u32>,
 }
 
-/// See the module above.
+/// See the module documentation.
 pub(crate) struct Board {
     places: [Place; PLACES],
     cursor: AtomicUsize,
-    /// Some thread has found something wrong; others may now wait for it for ever.
+    /// A thread has found a violation. Other threads may now wait for it forever.
     violated: AtomicBool,
-    /// Counted by nobody who has a place.
+    /// The counts of threads that have no place.
     apart: [AtomicU64; COUNTS],
-    /// For how long the scenario's process has run so far, in milliseconds: without the time that it was stopped.
+    /// How long the scenario's process has run so far, in milliseconds, without the time that it
+    /// was stopped.
     pub(crate) ran: AtomicU64,
-    /// Not 0: everybody pauses (see [`crate::fault::stutter`]).
+    /// Not 0: all threads pause (see [`crate::fault::stutter`]).
     pub(crate) pause: AtomicU32,
 }
 
@@ -95,15 +96,16 @@ impl Board {
         process::file_in_memory(size_of::<Self>())
     }
 
-    /// The board in this file, shared with all processes that map it, and with those forked from now on.
+    /// The board in this file, shared with all processes that map it, and with those forked from
+    /// now on.
     pub(crate) fn of_file(file: i32) -> &'static Self {
         let memory = process::map_file(file, size_of::<Self>());
-        // SAFETY: page-aligned, large enough and never unmapped; the zeros of a new file are an empty board, and
-        // everything in it is atomic.
+        // SAFETY: page-aligned, large enough and never unmapped. The zeros of a new file are an
+        // empty board, and everything in it is atomic.
         unsafe { &*memory.cast::<Self>() }
     }
 
-    /// A free place for the calling thread.
+    /// Takes a free place for the calling thread.
     pub(crate) fn join(&'static self, name: &str) -> &'static Place {
         let start = self.cursor.fetch_add(1, Relaxed);
         let process = std::process::id();
@@ -115,7 +117,7 @@ impl Board {
                     .compare_exchange(0, process, Relaxed, Relaxed)
                     .is_ok()
             })
-            .expect("the board has a place for every thread");
+            .expect("the board has a place forevery thread");
         let padded = name.bytes().chain(std::iter::repeat(0));
         for (to, from) in place.name.iter().zip(padded) {
             to.store(from, Relaxed);
@@ -129,7 +131,7 @@ impl Board {
         place
     }
 
-    /// Says that the thread has found something wrong.
+    /// Records that the thread has found a violation.
     pub(crate) fn violate(&self) {
         self.violated.store(true, Relaxed);
     }
@@ -138,15 +140,15 @@ impl Board {
         self.violated.load(Relaxed)
     }
 
-    /// Frees the places of a process that is gone.
+    /// Frees the places of a process that has ended.
     pub(crate) fn forget(&self, process: u32) {
         for place in &self.places {
-            // A failure: another's place.
+            // A failure means that the place is another process's.
             let _ = place.process.compare_exchange(process, 0, Relaxed, Relaxed);
         }
     }
 
-    /// Everything counted so far, by those who have left too.
+    /// Everything counted so far, also by threads that have left.
     pub(crate) fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         let places = self.places.iter().map(|place| &place.counts);
@@ -158,7 +160,7 @@ impl Board {
         totals
     }
 
-    /// Who of those that are there has done most.
+    /// The thread that has done most, of those that have a place now.
     pub(crate) fn busiest(&self) -> (String, u64) {
         let steps = |place: &&Place| place.counts[Count::Operations as usize].load(Relaxed);
         let there = self
@@ -171,7 +173,7 @@ impl Board {
         })
     }
 
-    /// Counts for one who has no place. Async-signal-safe.
+    /// Counts for a thread that has no place. Async-signal-safe.
     pub(crate) fn count(&self, what: Count, by: usize) {
         self.apart[what as usize].fetch_add(by as u64, Relaxed);
     }
@@ -195,7 +197,7 @@ impl Place {
         self.doing.store(doing as u8, Relaxed);
     }
 
-    /// As a wait on several words.
+    /// Like `set`, for a wait on several words.
     pub(crate) fn set_several(&self, first: u32, seen: u64, others: impl Iterator<Item = u32>) {
         let others = others.chain(std::iter::repeat(0));
         for (place, other) in self.others.iter().zip(others) {
@@ -204,7 +206,7 @@ impl Place {
         self.set(Doing::WaitingAny, first, seen);
     }
 
-    /// Notes that the thread has got the lock with this word.
+    /// Records that the thread has taken the lock with this word.
     pub(crate) fn hold(&self, word: u32) {
         self.change_held(0, word);
     }
@@ -214,14 +216,16 @@ impl Place {
     }
 
     fn change_held(&self, from: u32, to: u32) {
-        // Only the thread itself writes here; no place free: not noted, and then not found.
+        // Only the thread itself writes here. With no slot free, the lock is not recorded, and then
+        // not found.
         if let Some(held) = self.held.iter().find(|held| held.load(Relaxed) == from) {
             held.store(to, Relaxed);
         }
     }
 
     pub(crate) fn count(&self, what: Count, by: usize) {
-        // One step: a signal handler counts here too. Counts stay when the place changes hands.
+        // One atomic step, because a signal handler counts here too. Counts stay when the place
+        // changes hands.
         self.counts[what as usize].fetch_add(by as u64, Relaxed);
     }
 
@@ -242,7 +246,7 @@ impl Place {
     }
 }
 
-/// Those that are not 0.
+/// The numbers that are not 0.
 fn numbers(places: &[AtomicU32]) -> Vec<u32> {
     let all = places.iter().map(|place| place.load(Relaxed));
     all.filter(|&number| number != 0).collect()

@@ -1,7 +1,8 @@
 //! The process in which one scenario runs.
 //!
-//! The supervisor starts this very program again, with the same arguments and what to run in the environment.
-//! So a scenario begins with a table that nobody has used, and with the environment that it asks for.
+//! The supervisor starts this same program again, with the same arguments, and passes in the
+//! environment what to run. So a scenario begins with an unused table, and with the environment
+//! that it asks for.
 
 use crate::board::Board;
 use crate::choices::Choices;
@@ -17,17 +18,18 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicU64};
 use std::time::{Duration, Instant};
 
-/// The environment variable that makes a process a scenario's.
+/// The environment variable that marks a process as a scenario's.
 pub(crate) const VARIABLE: &str = "WAITWORD_TORTURE_SCENARIO";
 
-/// The environment variable with the name of the file in which choices are written down.
+/// The environment variable with the name of the file to which choices are written.
 pub(crate) const CHOICES: &str = "WAITWORD_TORTURE_CHOICES";
 
 /// The exit status of a scenario that found something wrong.
 pub(crate) const VIOLATED: u8 = 71;
 
-/// Runs a scenario, if this process has been started to do that; its exit status then. To be called first
-/// thing by a program that calls [`run`](crate::run) but whose arguments alone do not lead there.
+/// Runs a scenario, if this process was started for one, and returns its exit status. A program
+/// that calls [`run`](crate::run), but does not always get there from its arguments alone, must
+/// call this first.
 pub fn run_if_child() -> Option<ExitCode> {
     let slice = std::env::var(VARIABLE).ok()?;
     let Some(slice) = Slice::from_text(&slice) else {
@@ -63,7 +65,7 @@ fn run_scenario(slice: Slice) -> ExitCode {
         children: [const { AtomicI32::new(0) }; 64],
     }));
     if let Some(passed) = passed {
-        // The process that was forked for the scenario is watched by another one.
+        // Another process watches the one that was forked for the scenario.
         return ExitCode::from(scenario::exec::go_on(context, &passed));
     }
     if context.has(Fault::Memory) {

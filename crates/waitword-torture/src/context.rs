@@ -1,4 +1,4 @@
-//! What all threads of a scenario have in common: seed, time, board, the names of words, the crew.
+//! What all threads of a scenario share: seed, time, board, the names of words, the crew.
 
 use crate::actor::{Actor, Verdict};
 use crate::board::Board;
@@ -15,39 +15,39 @@ use std::thread::{Builder, Scope as ThreadScope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 use waitword::Scope;
 
-/// Of a thread under torture, in bytes.
+/// The stack size of a thread under torture, in bytes.
 pub(crate) const STACK: usize = 192 << 10;
 
-/// See the module above. One for each process that runs a scenario; never freed.
+/// See the module documentation. One for each process that runs a scenario; never freed.
 pub(crate) struct Context {
     pub(crate) slice: Slice,
-    /// What all choices come from.
+    /// The seed that all choices derive from.
     pub(crate) seed: u64,
     pub(crate) choices: Choices,
     pub(crate) ends: Instant,
     pub(crate) board: &'static Board,
-    /// The file that it lies in.
+    /// The file that the board lies in.
     pub(crate) board_file: i32,
-    /// The round under way.
+    /// How many rounds have begun.
     pub(crate) round: AtomicU64,
-    /// By number; 0 stands for none.
+    /// A word's number is its index plus 1; number 0 means no word.
     pub(crate) words: Mutex<Vec<(String, Spot)>>,
-    /// The words that are the first of an object of the C library's.
+    /// The words that are the first of an object of the C library.
     pub(crate) objects: Mutex<Vec<NamedObject>>,
-    /// Forked processes that live: killed on the way out.
+    /// Live forked processes. They are killed on the way out.
     pub(crate) children: [AtomicI32; 64],
 }
 
-/// An object of the C library's, for the report.
+/// An object of the C library, for the report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NamedObject {
-    /// That of its first word.
+    /// The number of its first word.
     pub(crate) number: u32,
     pub(crate) address: usize,
     pub(crate) bytes: usize,
 }
 
-/// A fraction of a second of torture; at its end the books are balanced.
+/// A fraction of a second of torture. At its end, threads are joined and counters checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Round {
     pub(crate) number: u64,
@@ -67,7 +67,7 @@ impl Round {
     }
 }
 
-/// The finaliser of splitmix64: every bit of the input changes half of the output's.
+/// The finaliser of splitmix64: every bit of the input changes half of the output bits.
 pub(crate) fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -75,14 +75,14 @@ pub(crate) fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// A seed and a name.
+/// Mixes a name into a seed.
 pub(crate) fn mix_with(seed: u64, name: &str) -> u64 {
     name.bytes()
         .fold(seed, |mixed, byte| mix(mixed ^ u64::from(byte)))
 }
 
 impl Context {
-    /// Without progress for so long, it counts as hung.
+    /// How long a scenario may be without progress before it counts as hung.
     pub(crate) fn patience(&self) -> Duration {
         Duration::from_secs_f64(self.slice.patience)
     }
@@ -91,8 +91,8 @@ impl Context {
         self.slice.faults.contains(&fault)
     }
 
-    /// The next round, until time is up. There is always a first one. How long waiters spin is one of the
-    /// round's choices.
+    /// The next round, until time is up. There is always a first one. One of the round's choices is
+    /// how long waiters spin.
     pub(crate) fn next_round(&self) -> Option<Round> {
         let number = self.round.fetch_add(1, SeqCst);
         let is_last = match self.slice.rounds {
@@ -113,7 +113,7 @@ impl Context {
             threads: threads[number as usize % threads.len()],
             seed: mix(self.seed ^ name ^ number.rotate_left(32)),
         };
-        // Asleep at once, after a short spin, after one that outlasts most waits.
+        // Asleep at once, after a short spin, or after a spin that outlasts most waits.
         let spin = [0, 10, 10, 100][round.dice().usize(0..4)];
         waitword::spin::set_budget(Duration::from_micros(spin));
         self.choices
@@ -121,7 +121,7 @@ impl Context {
         Some(round)
     }
 
-    /// How many threads the round under way is for.
+    /// How many threads the current round has.
     pub(crate) fn crowd(&self) -> usize {
         let number = self.round.load(SeqCst).saturating_sub(1) as usize;
         self.slice.threads[number % self.slice.threads.len()]
@@ -132,19 +132,20 @@ impl Context {
         self.name_word(name, Self::new_word(bits), Scope::Private)
     }
 
-    /// A word of `bits` bits, in a line of its own.
+    /// A word of `bits` bits, with 64 bytes to itself.
     pub(crate) fn new_word(bits: u32) -> Word {
         let memory: &'static mut [u64; 8] = Box::leak(Box::new([0; 8]));
         // SAFETY: leaked, aligned for all sizes, and used as this word only.
         unsafe { Word::at(memory.as_mut_ptr().cast(), bits) }
     }
 
-    /// Private words of these sizes that stand in one bucket of the table.
+    /// Private words of these sizes that hash to the same bucket of the table.
     ///
-    /// This knows the table's hash (the upper bits of the address times 2^64 over the golden ratio). Should
-    /// that change, the words no longer share a bucket: less pressure, nothing wrong.
+    /// This knows the table's hash (the upper bits of the address times 2^64 over the golden
+    /// ratio). If that changes, the words no longer share a bucket: there is less pressure, but
+    /// nothing goes wrong.
     pub(crate) fn colliding_words(&self, name: &str, sizes: &[u32]) -> Vec<Spot> {
-        /// As long as the table has no more than 2^12 buckets.
+        /// Holds as long as the table has at most 2^12 buckets.
         const BITS: u32 = 12;
         const LINES: usize = 1 << 17;
         let slab: &'static mut [u64] = Box::leak(vec![0; LINES].into_boxed_slice());
@@ -170,7 +171,7 @@ impl Context {
 
     /// Gives a word a number and a name.
     pub(crate) fn name_word(&self, name: &str, word: Word, scope: Scope) -> Spot {
-        let mut words = self.words.lock().expect("nobody panics with it");
+        let mut words = self.words.lock().expect("no thread panics while it holds it");
         let number = words.len() as u32 + 1;
         let spot = Spot {
             number,
@@ -181,18 +182,18 @@ impl Context {
         spot
     }
 
-    /// Says of a word that it is the first of an object.
+    /// Records that a word is the first of an object.
     pub(crate) fn name_object(&self, number: u32, address: *const u8, bytes: usize) {
         let object = NamedObject {
             number,
             address: address.expose_provenance(),
             bytes,
         };
-        let mut objects = self.objects.lock().expect("nobody panics with it");
+        let mut objects = self.objects.lock().expect("no thread panics while it holds it");
         objects.push(object);
     }
 
-    /// Runs a crew of threads to their end; the first complaint of any.
+    /// Runs a crew of threads until all have ended. Returns the first complaint of any.
     pub(crate) fn crew<'env>(
         &'static self,
         round: Round,
@@ -209,14 +210,14 @@ impl Context {
             for handle in crew.handles {
                 let said = handle
                     .join()
-                    .unwrap_or_else(|_| Err("a thread has panicked".to_owned()));
+                    .unwrap_or_else(|_| Err("a thread panicked".to_owned()));
                 verdict = verdict.and(said);
             }
             verdict
         })
     }
 
-    /// Says that something is wrong, and has the watchdog end it all.
+    /// Reports a violation, and makes the watchdog end the process.
     pub(crate) fn complain(&self, complaint: &str) {
         process::complain(&format!("torture: {}: {complaint}\n", self.slice.scenario));
         self.board.violate();
@@ -226,7 +227,7 @@ impl Context {
         self.board.totals()
     }
 
-    /// That exactly as many waits returned Ok since `before` as waiters were counted by wakes.
+    /// Checks that, since `before`, exactly as many waits returned Ok as wakes counted waiters.
     pub(crate) fn balance(&self, before: &Totals) -> Verdict {
         let change = self.totals().since(before);
         let (woken, counted) = (change.of(Count::Woken), change.of(Count::Wakes));
@@ -234,7 +235,7 @@ impl Context {
             return Ok(());
         }
         Err(format!(
-            "{woken} waits returned Ok, but the wakes have counted {counted}"
+            "{woken} waits returned Ok, but wakes counted {counted}"
         ))
     }
 }

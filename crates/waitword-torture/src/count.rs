@@ -1,4 +1,4 @@
-//! What is counted, and how it travels from a scenario's process to the supervisor.
+//! What is counted, and how the counts travel from a scenario's process to the supervisor.
 
 use crate::slice::name_of;
 use clap::ValueEnum;
@@ -7,16 +7,17 @@ use clap::ValueEnum;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[repr(usize)]
 pub(crate) enum Count {
-    /// Steps that prove progress: a token taken, a wait over. A wait that only timed out is none.
+    /// Steps that prove progress: a token taken, a wait finished. A wait that only timed out is
+    /// none.
     Operations,
     /// Waits begun.
     Waits,
     /// Waits that returned Ok.
     Woken,
-    /// The sum of what wakes returned.
+    /// The sum of the counts that wakes returned.
     Wakes,
     Timeouts,
-    /// Waits that a signal ended.
+    /// Waits ended by a signal.
     Interrupted,
     /// Waiters moved.
     Requeues,
@@ -27,9 +28,9 @@ pub(crate) enum Count {
     /// Threads started.
     Threads,
     Rounds,
-    /// Holders of a robust mutex whose death was announced.
+    /// Deaths of robust-mutex holders that were announced.
     Deaths,
-    /// Processes that have gone on as another program.
+    /// Processes that executed another program.
     Execs,
     /// Faults injected, see [`crate::fault`].
     Holds,
@@ -53,7 +54,7 @@ impl Totals {
         self.0[what as usize]
     }
 
-    /// What has been added since `before`.
+    /// The change since `before`.
     pub(crate) fn since(&self, before: &Self) -> Self {
         let mut change = *self;
         for (now, before) in change.0.iter_mut().zip(before.0) {
@@ -68,7 +69,7 @@ impl Totals {
         }
     }
 
-    /// As a line for the supervisor.
+    /// Formats the counts as a line for the supervisor.
     pub(crate) fn to_line(self) -> String {
         self.0.map(|count| count.to_string()).join(" ")
     }

@@ -1,7 +1,8 @@
-//! Which pthread functions a scenario's process has: the drop-in's, loaded before the C library, or the C library's own.
+//! Which pthread functions a scenario's process has: those of the drop-in, loaded before the C
+//! library, or those of the C library itself.
 //!
-//! The drop-in reads its settings once in a process, so each process (of a scenario's several, one after the other) has
-//! some chosen by the seed.
+//! The drop-in reads its settings once per process. So each of the processes that a scenario runs
+//! in, one after another, gets settings chosen by the seed.
 
 use crate::context::{mix, mix_with};
 use crate::slice::Slice;
@@ -10,19 +11,19 @@ use std::ffi::{CStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// The variable that names libraries to be loaded before others.
+/// The variable that names libraries to load before all others.
 pub(crate) const PRELOAD: &str = "LD_PRELOAD";
 
-/// Whose pthread functions are tortured.
+/// Which pthread functions are tortured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 pub enum DropIn {
-    /// The drop-in's
+    /// Those of the drop-in
     On,
-    /// The C library's
+    /// Those of the C library
     Off,
 }
 
-/// What a scenario's process finds in its environment: the drop-in, and settings of the seed's choice.
+/// The environment of a scenario's process: the drop-in, and settings chosen by the seed.
 pub(crate) fn environment(slice: &Slice) -> Vec<(&'static str, OsString)> {
     let Some(library) = &slice.preload else {
         return Vec::new();
@@ -42,19 +43,20 @@ pub(crate) fn environment(slice: &Slice) -> Vec<(&'static str, OsString)> {
     if dice.u32(0..4) == 0 {
         variables.push(("WAITWORD_SUMMARY", "/dev/null".into()));
     }
-    // A table that starts small grows while it is used.
+    // A table that starts small grows while it is in use.
     if dice.u32(0..4) == 0 {
         variables.push(("WAITWORD_BUCKETS", "1".into()));
     }
     variables
 }
 
-/// That this process has the functions that it is meant to have.
+/// Checks that this process has the functions that it should have.
 pub(crate) fn verify(slice: &Slice) -> Result<(), String> {
     let Some(drop_in) = slice.drop_in else {
         return Ok(());
     };
-    // One of each file of the drop-in: a library that is loaded before it could define some of them.
+    // One function from each file of the drop-in: a library loaded before it could define some of
+    // them.
     for name in [
         c"pthread_mutex_lock",
         c"pthread_cond_wait",
@@ -66,12 +68,12 @@ pub(crate) fn verify(slice: &Slice) -> Result<(), String> {
         let home = home_of(name).ok_or_else(|| format!("no {}", name.to_string_lossy()))?;
         let is_right = match (drop_in, &slice.preload) {
             (DropIn::On, Some(library)) => same_file(&home, library),
-            // No library but the C library itself has all of these.
+            // No library except the C library itself has all of these.
             _ => home_of(c"gnu_get_libc_version").as_ref() == Some(&home),
         };
         if !is_right {
             return Err(format!(
-                "{} is that of {}, and should be that of {}",
+                "{} comes from {}, and should come from {}",
                 name.to_string_lossy(),
                 home.display(),
                 match (drop_in, &slice.preload) {
@@ -90,7 +92,8 @@ fn same_file(one: &Path, other: &Path) -> bool {
 
 /// The file of the library in which a name is found first.
 fn home_of(name: &CStr) -> Option<std::path::PathBuf> {
-    // SAFETY: a name that ends with a zero; a place for what is found, whose name of a file lives as long as the library is loaded.
+    // SAFETY: a NUL-terminated name, and room for the result. The file name in the result lives as
+    // long as the library stays loaded.
     unsafe {
         let address = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
         let mut found: libc::Dl_info = std::mem::zeroed();

@@ -1,34 +1,37 @@
-//! Torture of waitword: a wake-up is never lost, whatever else goes on.
+//! Torture tests for waitword: no wake-up is ever lost, whatever else goes on.
 //!
-//! In the manner of the kernel's locktorture: scenarios drive the futex operations with
-//! random choices, each checks an invariant that a lost wake-up, a wrong count or a broken queue
-//! would violate, and a watchdog watches that something gets done. If nothing does for a while, it
-//! prints who waits for what and ends the run with a failure.
+//! Modelled on the kernel's locktorture. Scenarios drive the futex operations with random choices.
+//! Each checks an invariant that a lost wake-up, a wrong count or a broken queue would violate. A
+//! watchdog checks for progress. If there is none for a while, it prints which thread waits for
+//! what and ends the run with a failure.
 //!
 //! ```text
-//!   run ── supervisor: draws progress, adds up, knows when a scenario's process is beyond help
-//!            │ one process for each scenario: it starts with a fresh table, and may crash
+//!   run ── supervisor: draws progress, adds up counts, detects a process that no longer responds
+//!            │ one process per scenario: it starts with a fresh table, and may crash
 //!            ▼
 //!          child: context, watchdog, rounds
-//!            │ rounds of a fraction of a second: all threads end, then the books are balanced
+//!            │ rounds of a fraction of a second: threads are joined and counters checked
 //!            ▼
-//!          scenario ── crew of threads (or processes), each an Actor that does the waits and wakes,
-//!                      counts them, and writes on the Board what it is about
+//!          scenario ── crew of threads (or processes). Each is an Actor: it waits and wakes,
+//!                      counts its operations, and writes to the Board what it is doing
 //! ```
 //!
-//! Meanwhile faults are injected ([`Fault`]): threads are shuffled among CPUs, get other priorities, hold locks for
-//! long, are stopped, get no memory. No invariant depends on their absence.
+//! Meanwhile faults are injected ([`Fault`]): threads are moved between CPUs, change priority, hold
+//! locks for a long time, are stopped, and are refused memory. No invariant depends on the absence
+//! of faults.
 //!
-//! All random choices come from the seed: the same seed makes the same choices in each thread, and the same faults
-//! in each slice of a scenario. What the scheduler makes of them is not repeatable; a slice that fails says by
-//! which command it is run again with the same choices.
+//! All random choices come from the seed. The same seed makes the same choices in each thread, and
+//! injects the same faults in each slice of a scenario. How the scheduler interleaves the threads
+//! is not repeatable. A slice that fails prints the command that runs it again with the same
+//! choices.
 //!
-//! What several scenarios are made of (books that betray two holders, turns with locks one inside another, a store for tokens, teams of
-//! processes, storms of signals) is in `parts`. The scenarios of `pthread` call the C library's functions, and with `--drop-in` so torture the pthread drop-in, which the
-//! supervisor has loaded into their processes (`drop_in.rs`).
+//! `parts` holds what several scenarios share: books that reveal two simultaneous holders, turns
+//! with nested locks, a store for tokens, teams of processes, storms of signals. The scenarios of
+//! `pthread` call the C library's functions. With `--drop-in` they torture the pthread drop-in,
+//! which the supervisor loads into their processes (`drop_in.rs`).
 //!
-//! A tool that cannot fail proves nothing: [`Sabotage`] makes the scenarios themselves leave out a wake or
-//! misstate a count now and then, and the tests see to it that this is caught.
+//! A test tool that cannot fail proves nothing. [`Sabotage`] makes the scenarios themselves leave
+//! out a wake or misstate a count now and then, and the tests check that this is caught.
 
 mod actor;
 mod args;

@@ -1,4 +1,4 @@
-//! Looks before the run whether it can be run as asked: an error belongs there, and not an hour later.
+//! Checks before the run whether it can be run as asked: an error belongs there, not an hour later.
 
 use crate::args::Args;
 use crate::context::STACK;
@@ -12,13 +12,14 @@ use std::ptr::null_mut;
 use std::sync::RwLock;
 use std::thread::{Builder, scope};
 
-/// What may be there beside the threads that are asked for: visitors, storms, those who watch and inject.
+/// Threads that may exist besides those asked for: visitors, storms, the watchdog and the
+/// injectors.
 const MORE_THREADS: usize = 64;
 
-/// The scenarios that are asked for, if nothing speaks against the run.
+/// The scenarios that were asked for, if they can be run.
 ///
 /// # Errors
-/// What does.
+/// What prevents the run.
 pub(crate) fn check(args: &Args) -> Result<Vec<&'static Scenario>, String> {
     let scenarios = scenarios(args)?;
     if args.faults.0 == Wanted::These(vec![Fault::Clock]) && !args.clock_steps {
@@ -29,7 +30,7 @@ pub(crate) fn check(args: &Args) -> Result<Vec<&'static Scenario>, String> {
     }
     if args.clock_steps {
         Clock::may_be_set()
-            .map_err(|error| format!("--clock-steps: the clock may not be set: {error}"))?;
+            .map_err(|error| format!("--clock-steps: the clock cannot be set: {error}"))?;
     }
     if let Some(file) = &args.record {
         record::check(file)?;
@@ -43,7 +44,7 @@ pub(crate) fn check(args: &Args) -> Result<Vec<&'static Scenario>, String> {
     let most = args.threads.0.iter().max().copied().unwrap_or(0);
     // Each may have a visitor.
     can_be_there(2 * most + MORE_THREADS).map_err(|error| {
-        format!("{most} threads and their visitors cannot be there at once: {error}. Give a smaller --threads, or raise the limit (ulimit -u, ulimit -v, pids.max)")
+        format!("{most} threads and their visitors cannot exist at once: {error}. Give a smaller --threads, or raise the limit (ulimit -u, ulimit -v, pids.max)")
     })?;
     Ok(scenarios)
 }
@@ -55,7 +56,7 @@ fn scenarios(args: &Args) -> Result<Vec<&'static Scenario>, String> {
         return Err(match args.drop_in {
             None => format!("`{name}` is a scenario of --drop-in, which is not given"),
             Some(DropIn::On | DropIn::Off) => {
-                format!("`{name}` is a scenario of the library, and none of --drop-in")
+                format!("`{name}` is a scenario of the library, not of --drop-in")
             }
         });
     }
@@ -65,10 +66,10 @@ fn scenarios(args: &Args) -> Result<Vec<&'static Scenario>, String> {
     Ok(all.iter().filter(is_wanted).collect())
 }
 
-/// Makes it, if it is not there.
+/// Creates the file if it does not exist.
 ///
 /// # Errors
-/// With the file's name.
+/// The error, with the file's name.
 pub(crate) fn can_be_written(file: &Path) -> Result<(), String> {
     let opened = OpenOptions::new().create(true).append(true).open(file);
     opened
@@ -76,11 +77,12 @@ pub(crate) fn can_be_written(file: &Path) -> Result<(), String> {
         .map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// Starts so many threads, of which none goes before the last has come.
+/// Starts `threads` threads, none of which ends before the last one has started.
 fn can_be_there(threads: usize) -> Result<(), String> {
-    /// Of its own memory, beside the stack: the signal stack that Rust gives it, guard pages.
+    /// Memory of a thread besides its stack: the signal stack that Rust allocates for it, guard
+    /// pages.
     const BESIDE: usize = 64 << 10;
-    // First, since a thread whose signal stack cannot be had ends the process.
+    // Checked first, because a thread that cannot allocate its signal stack aborts the process.
     has_room(threads * (STACK + BESIDE))
         .map_err(|error| format!("there is no room for their stacks ({error})"))?;
     let gate = RwLock::new(());
@@ -97,10 +99,10 @@ fn can_be_there(threads: usize) -> Result<(), String> {
     })
 }
 
-/// Whether so many bytes of the address space can be had.
+/// Whether this many bytes of address space are available.
 fn has_room(bytes: usize) -> std::io::Result<()> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: new memory, that nobody uses.
+    // SAFETY: a new mapping, at an address that the kernel chooses.
     let memory = unsafe { libc::mmap(null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
     if memory == libc::MAP_FAILED {
         return Err(std::io::Error::last_os_error());

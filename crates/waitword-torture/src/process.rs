@@ -1,4 +1,4 @@
-//! Forked processes of a scenario: each dies with the scenario, whatever way that ends.
+//! Forked processes of a scenario. Each dies with the scenario, however that ends.
 
 use crate::context::Context;
 use crate::count::Count;
@@ -6,42 +6,43 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-/// The exit status of a scenario that the machine did not let go on.
+/// The exit status of a scenario that could not go on because the machine refused it something.
 pub(crate) const CANNOT: i32 = 72;
 
-/// A file in memory, of so many zeros, that ends with the last process that has it open.
+/// A file in memory with this many zeros, which goes away with the last process that has it open.
 pub(crate) fn file_in_memory(bytes: usize) -> i32 {
-    // SAFETY: a new file, which nobody else knows.
+    // SAFETY: a new file, which only this process knows.
     unsafe {
         let file = libc::memfd_create(c"waitword-torture".as_ptr(), libc::MFD_CLOEXEC);
-        assert!(file >= 0, "no file in memory");
+        assert!(file >= 0, "cannot make a file in memory");
         let sized = libc::ftruncate(file, bytes as i64);
-        assert_eq!(sized, 0, "no memory for a file");
+        assert_eq!(sized, 0, "cannot size a file in memory");
         file
     }
 }
 
-/// Memory of such a file, at a new address; never unmapped.
+/// Maps such a file at a new address. It is never unmapped.
 pub(crate) fn map_file(file: i32, bytes: usize) -> *mut u8 {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let anywhere = std::ptr::null_mut();
-    // SAFETY: a new mapping of our file, wherever the kernel likes.
+    // SAFETY: a new mapping of our file, at an address that the kernel chooses.
     let memory = unsafe { libc::mmap(anywhere, bytes, access, libc::MAP_SHARED, file, 0) };
     assert_ne!(memory, libc::MAP_FAILED, "cannot map shared memory");
     memory.cast()
 }
 
-/// The same file under another number, which stays open in a program that this process runs in its place.
+/// The same file under another descriptor, which stays open in a program that this process
+/// executes.
 pub(crate) fn keep_open(file: i32) -> i32 {
-    // SAFETY: passes a number.
+    // SAFETY: passes only a number.
     let kept = unsafe { libc::dup(file) };
-    assert!(kept >= 0, "no number for a file");
+    assert!(kept >= 0, "cannot duplicate a descriptor");
     kept
 }
 
 /// Zeroed memory that forked processes share with this one; never unmapped.
 pub(crate) fn shared_memory(bytes: usize) -> *mut u8 {
-    // SAFETY: a new mapping, wherever the kernel likes.
+    // SAFETY: a new mapping, at an address that the kernel chooses.
     let memory = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -56,34 +57,37 @@ pub(crate) fn shared_memory(bytes: usize) -> *mut u8 {
     memory.cast()
 }
 
-/// The kernel's number of the calling thread.
+/// The kernel's ID of the calling thread.
 pub(crate) fn thread_number() -> u32 {
-    // SAFETY: asks for a number.
+    // SAFETY: takes no pointers.
     (unsafe { libc::syscall(libc::SYS_gettid) }) as u32
 }
 
-/// Has this process killed when the thread that started it ends. Async-signal-safe.
+/// Makes the kernel kill this process when the thread that started it ends. Async-signal-safe.
 pub(crate) fn die_with_parent() {
     // SAFETY: sets a property of the process.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
 
-/// Forks by libc's fork. In the child `work` runs, and the process ends with what it returns.
+/// Forks with libc's fork. The child runs `work`, and ends with the status that it returns.
 pub(crate) fn fork(context: &Context, work: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: the child runs `work`, which uses what libc's fork has made usable, and ends by _exit.
+    // SAFETY: the child runs `work`, which uses only what libc's fork has made usable, and ends
+    // with _exit.
     let child = unsafe { libc::fork() };
     go_on(context, child, "fork", work)
 }
 
-/// Forks by the bare system call: none of libc's handlers run, and in the child libc's own locks may be taken
-/// for ever. `work` must not allocate, and calls nothing of libc but system calls.
+/// Forks with the bare system call. None of libc's handlers run, and in the child libc's own locks
+/// may stay locked forever. `work` must not allocate, and may use nothing of libc but system
+/// calls.
 pub(crate) fn raw_clone(context: &Context, work: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: like fork; the child runs `work`, which keeps to what is said above, and ends by the system call.
+    // SAFETY: like fork. The child runs `work`, which keeps to the rules above, and ends with a
+    // system call.
     let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } as i32;
     go_on(context, child, "clone", work)
 }
 
-/// After a fork that has answered `child`: on both sides.
+/// Continues after a fork that returned `child`, on both sides.
 fn go_on(context: &Context, child: i32, what: &str, work: impl FnOnce() -> i32) -> i32 {
     if child == 0 {
         die_with_parent();
@@ -102,20 +106,21 @@ fn go_on(context: &Context, child: i32, what: &str, work: impl FnOnce() -> i32) 
     child
 }
 
-/// Kills one child; it must still be waited for.
+/// Kills one child, which must still be waited for.
 pub(crate) fn kill(child: i32) {
     // SAFETY: a child that has not been waited for, so the number is its own.
     unsafe { libc::kill(child, libc::SIGKILL) };
 }
 
-/// Waits for a child's end. If that takes longer than the watchdog would let it, it is killed.
+/// Waits for a child to end. If that takes longer than the watchdog would allow, the child is
+/// killed.
 ///
 /// # Errors
-/// It hung.
+/// The child hung.
 pub(crate) fn reap(context: &Context, child: i32) -> Result<Ended, String> {
     let since = Instant::now();
     let mut hung = false;
-    // Longer than the watchdog's patience, whose report says more.
+    // Longer than the watchdog's patience, because its report says more.
     let longest = context.patience() + context.patience() / 2;
     while !has_ended(child) {
         if !hung && since.elapsed() > longest {
@@ -125,12 +130,13 @@ pub(crate) fn reap(context: &Context, child: i32) -> Result<Ended, String> {
         std::thread::sleep(Duration::from_micros(200));
     }
     for place in &context.children {
-        // A failure: another child's.
+        // A failure means that the place is another child's.
         let _ = place.compare_exchange(child, 0, SeqCst, SeqCst);
     }
-    // Only now may its number become another's: whoever finds it in `children` still means this one.
+    // Only now may another process get its number. Until here, a thread that finds the number in
+    // `children` still means this child.
     let mut status = 0;
-    // SAFETY: writes the status of a child of ours, which has ended.
+    // SAFETY: writes the status of our own child, which has ended.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
     context.board.forget(child as u32);
     if hung {
@@ -145,7 +151,7 @@ pub(crate) fn reap(context: &Context, child: i32) -> Result<Ended, String> {
 
 /// Whether a child has ended; it must still be waited for.
 fn has_ended(child: i32) -> bool {
-    // SAFETY: zeros are overwritten; a child of ours that has not been waited for.
+    // SAFETY: zeros are overwritten; our own child, which has not been waited for.
     unsafe {
         let mut about: libc::siginfo_t = std::mem::zeroed();
         let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
@@ -160,7 +166,7 @@ pub(crate) enum Ended {
     Killed(i32),
 }
 
-/// Kills all children, on the way out. Not to be waited for: this process ends too.
+/// Kills all children, on the way out. They are not waited for, because this process ends too.
 pub(crate) fn kill_all(context: &Context) {
     for place in &context.children {
         let child = place.swap(0, SeqCst);
@@ -170,8 +176,8 @@ pub(crate) fn kill_all(context: &Context) {
     }
 }
 
-/// Ends the process, since the machine refuses it something that has nothing to do with what is tortured; the error is the
-/// last one of a system call.
+/// Ends the process because the machine refuses it something that has nothing to do with what is
+/// tortured. Reports the error of the last system call.
 pub(crate) fn cannot(context: &Context, what: &str) -> ! {
     let error = std::io::Error::last_os_error();
     complain(&format!(
@@ -183,9 +189,9 @@ pub(crate) fn cannot(context: &Context, what: &str) -> ! {
     unsafe { libc::_exit(CANNOT) }
 }
 
-/// Prints a complaint from a forked process, without the parent's locks.
+/// Prints a complaint without the locks that a forked process shares with its parent.
 pub(crate) fn complain(message: &str) {
-    // SAFETY: writes bytes that are there.
+    // SAFETY: `message` is that long, and is only read.
     unsafe { libc::write(2, message.as_ptr().cast(), message.len()) };
 }
 
@@ -196,8 +202,9 @@ pub(crate) fn count_fork() {
     }
 }
 
-/// A thread that libc alone has started. In a forked child, std's threads could wait for ever: std has a lock
-/// of its own at the start and end of each thread, which another thread of the parent may have held.
+/// A thread started by libc alone. In a forked child, std's threads could wait forever: std has a
+/// lock of its own, taken at the start and end of each thread, which another thread of the parent
+/// may have held.
 pub(crate) struct BareThread {
     thread: libc::pthread_t,
     status: Arc<AtomicI32>,
@@ -227,7 +234,7 @@ impl BareThread {
         Self { thread, status }
     }
 
-    /// Waits for its end; what its work returned.
+    /// Waits for the thread to end. Returns what its work returned.
     pub(crate) fn join(self) -> i32 {
         // SAFETY: started by `start`, joined once.
         unsafe { libc::pthread_join(self.thread, std::ptr::null_mut()) };

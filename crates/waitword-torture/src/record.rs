@@ -1,4 +1,5 @@
-//! What runs have come to, for the table in the documentation: a line of JSON for each, appended to a file.
+//! The results of runs, for the table in the documentation: one line of JSON per run, appended to a
+//! file.
 
 use crate::count::{Count, Totals};
 use crate::drop_in::DropIn;
@@ -18,7 +19,8 @@ pub(crate) struct Record {
     /// UTC, to the minute.
     pub(crate) date: String,
     pub(crate) version: String,
-    /// Of the source that the program was built from, if that was in a repository; with a `+` if it had been changed since.
+    /// The commit of the source that the program was built from, if that was in a repository; with
+    /// a `+` if the source had been changed since.
     pub(crate) commit: String,
     /// What was tortured: "library", "drop-in", or "C library".
     pub(crate) tortured: String,
@@ -26,9 +28,9 @@ pub(crate) struct Record {
     pub(crate) seconds: f64,
     pub(crate) scenarios: usize,
     pub(crate) operations: u64,
-    /// How many of each kind were injected.
+    /// How many faults of each kind were injected.
     pub(crate) faults: BTreeMap<String, u64>,
-    /// The scenarios that failed, and why; hopefully none.
+    /// The scenarios that failed, and why; hopefully empty.
     pub(crate) found: Vec<String>,
 }
 
@@ -60,7 +62,8 @@ impl Record {
     }
 
     /// # Errors
-    /// The file cannot be written any more: then the record is in the error, so that it is not lost.
+    /// The file can no longer be written. Then the error contains the record, so that it is not
+    /// lost.
     pub(crate) fn append_to(&self, file: &Path) -> Result<(), String> {
         let line = serde_json::to_string(self).map_err(|error| error.to_string())?;
         let opened = OpenOptions::new().create(true).append(true).open(file);
@@ -69,19 +72,19 @@ impl Record {
     }
 }
 
-/// Looks whether runs can be appended to this file: it is made now if it is not there.
+/// Checks that runs can be appended to this file, and creates it if it does not exist.
 ///
 /// # Errors
-/// It cannot be written, or holds something else.
+/// The file cannot be written, or holds something else.
 pub(crate) fn check(file: &Path) -> Result<(), String> {
     can_be_written(file)?;
     records_of(file).map(drop)
 }
 
-/// The records of a file as a table in Markdown, with a sum.
+/// The records of a file as a Markdown table, with totals.
 ///
 /// # Errors
-/// The file cannot be read, or a line of it is no record.
+/// The file cannot be read, or one of its lines is not a record.
 pub(crate) fn table_of(file: &Path) -> Result<String, String> {
     records_of(file).map(|records| table(&records))
 }
@@ -168,7 +171,7 @@ fn now() -> String {
 mod tests {
     use super::*;
 
-    /// As the first ones were written.
+    /// A record in the first format.
     const OLD: &str = r#"{"date":"2026-11-22 06:25","version":"0.1.0","commit":"5ae7954","tortured":"library","seed":6001,"seconds":9.5,"scenarios":26,"operations":7,"faults":{"stop":1},"found":[]}"#;
 
     #[test]

@@ -1,5 +1,5 @@
-//! Who waits for what, as text: each thread, what the kernel says that it does, the word or object that it waits for, what that holds,
-//! and who has it.
+//! Which thread waits for what, as text: each thread, what the kernel says that it is doing, the
+//! word or object that it waits for, what that holds, and which threads hold it.
 
 use crate::board::{Doing, Entry};
 use crate::child::VARIABLE;
@@ -13,14 +13,14 @@ use std::sync::atomic::{
 };
 use waitword::table::{self, Waiter};
 
-/// The report of the watchdog, headed by what has happened.
+/// The report of the watchdog. Its first line is `head`: what has happened.
 pub(crate) fn who_waits_for_what(context: &Context, head: &str) -> String {
     let mut report = Report::new(context, head);
     report.write_threads();
     report.write_words();
     match context.slice.drop_in {
         None => report.write_table(),
-        Some(_) => report.line("the table of the drop-in cannot be looked into from here"),
+        Some(_) => report.line("the drop-in's table cannot be inspected from here"),
     }
     report.write_settings();
     report.line(&format!("counts: {}", context.totals()));
@@ -29,7 +29,7 @@ pub(crate) fn who_waits_for_what(context: &Context, head: &str) -> String {
 
 struct Report {
     text: String,
-    /// Those that wait first.
+    /// Waiting threads come first.
     entries: Vec<Entry>,
     words: Vec<(String, Spot)>,
     objects: Vec<NamedObject>,
@@ -49,7 +49,7 @@ impl Report {
             let name = &entry.name;
             (entry.doing == Doing::Other, name.len(), name.clone())
         });
-        // Some thread may be about to name one, and never come to its end.
+        // A thread may be naming one right now, and never finish.
         let words = context.words.try_lock().map(|words| words.clone());
         let objects = context.objects.try_lock().map(|objects| objects.clone());
         Self {
@@ -83,7 +83,7 @@ impl Report {
             })
     }
 
-    /// Those who have it.
+    /// The threads that hold it.
     fn holders(&self, word: u32) -> Option<String> {
         let holders = self
             .entries
@@ -95,7 +95,7 @@ impl Report {
         (!names.is_empty()).then(|| format!("held by {}", names.join(" and ")))
     }
 
-    /// Each thread, what it is about, and what it holds.
+    /// Each thread, what it is doing, and what it holds.
     fn write_threads(&mut self) {
         let lines: Vec<_> = self
             .entries
@@ -112,7 +112,7 @@ impl Report {
         let word = self.described(entry.word);
         let seen = entry.seen;
         let about = match entry.doing {
-            Doing::Other => "does something else".to_owned(),
+            Doing::Other => "is doing something else".to_owned(),
             Doing::Waiting => format!("waits on {word}, expecting {seen:#x}"),
             Doing::WaitingUntil => {
                 format!("waits, with a deadline, on {word}, expecting {seen:#x}")
@@ -124,11 +124,11 @@ impl Report {
             }
             Doing::Waking => format!("is in a wake of {word}"),
             Doing::Requeueing => format!("is in a requeue from {word}"),
-            Doing::Entering => format!("waits for {word} ({seen:#x} when it came)"),
+            Doing::Entering => format!("waits for {word} ({seen:#x} when called)"),
             Doing::EnteringUntil => {
-                format!("waits, with a deadline, for {word} ({seen:#x} when it came)")
+                format!("waits, with a deadline, for {word} ({seen:#x} when called)")
             }
-            Doing::Keeping => "keeps what it has, for ever (sabotage)".to_owned(),
+            Doing::Keeping => "keeps what it holds, forever (sabotage)".to_owned(),
         };
         let waits_for_holder = matches!(entry.doing, Doing::Entering | Doing::EnteringUntil);
         let holders = self.holders(entry.word).filter(|_| waits_for_holder);
@@ -149,7 +149,8 @@ impl Report {
         )
     }
 
-    /// The words and objects that threads are about, or hold. For one of the C library's, with its bytes.
+    /// The words and objects that threads use or hold. For an object of the C library, also its
+    /// bytes.
     fn write_words(&mut self) {
         self.line("words and objects:");
         let mut lines = Vec::new();
@@ -169,17 +170,18 @@ impl Report {
             let bytes = object.map_or(String::new(), |object| format!("; {}", hex(object)));
             let (address, value) = (spot.word.address(), spot.word.load());
             let line = format!(
-                "  {name}, at {address:#x}, holds {value:#x}; threads about it: {threads}{holders}{bytes}"
+                "  {name}, at {address:#x}, holds {value:#x}; threads that use it: {threads}{holders}{bytes}"
             );
             lines.push((threads, line));
         }
         lines.sort_by_key(|(threads, _)| std::cmp::Reverse(*threads));
         lines.iter().for_each(|(_, line)| self.line(line));
         let rest = self.words.len() - lines.len();
-        self.line(&format!("  (and {rest} that nobody is about)"));
+        self.line(&format!("  (and {rest} that no thread uses)"));
     }
 
-    /// The library's own table: where each waiter of this process stands. Those for process-shared objects stand in the kernel.
+    /// The library's own table: where each waiter of this process is queued. Waiters for
+    /// process-shared objects are queued in the kernel.
     fn write_table(&mut self) {
         let mut waiters = vec![Waiter::default(); 1 << 14];
         let snapshot = table::snapshot(&mut waiters);
@@ -204,7 +206,7 @@ impl Report {
             .collect();
         let line = |waiter: &Waiter| {
             format!(
-                "  {} stands at {} ({:#x}), mask {:#x}",
+                "  {} is queued at {} ({:#x}), mask {:#x}",
                 threads.get(&waiter.thread).unwrap_or(&"an unknown thread"),
                 names.get(&waiter.address).unwrap_or(&"an unnamed word"),
                 waiter.address,
@@ -215,7 +217,7 @@ impl Report {
         lines.iter().for_each(|line| self.line(line));
     }
 
-    /// What this process was told about waitword in its environment.
+    /// The environment variables of this process that concern waitword.
     fn write_settings(&mut self) {
         let settings = std::env::vars().filter(|(name, _)| {
             name == crate::drop_in::PRELOAD || name.starts_with("WAITWORD") && name != VARIABLE
@@ -226,7 +228,7 @@ impl Report {
     }
 }
 
-/// The kernel's word for what a thread is doing, and where in the kernel it does that, if it may be read.
+/// What the kernel says that a thread is doing, and where in the kernel, if that can be read.
 fn in_kernel(entry: &Entry) -> String {
     let read = |name| {
         let path = format!("/proc/{}/task/{}/{name}", entry.process, entry.thread);
@@ -247,7 +249,7 @@ fn in_kernel(entry: &Entry) -> String {
 fn hex(object: &NamedObject) -> String {
     let words = object.bytes.min(48) / size_of::<u32>();
     let first = std::ptr::with_exposed_provenance::<AtomicU32>(object.address);
-    // SAFETY: objects are never freed; whatever lies there, it may be looked at by atomics.
+    // SAFETY: objects are never freed. Whatever is in one, it may be read by atomics.
     let words = unsafe { std::slice::from_raw_parts(first, words) };
     let words: Vec<_> = words
         .iter()

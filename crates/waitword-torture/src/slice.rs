@@ -1,5 +1,5 @@
-//! A slice: one of the processes that a scenario is run in, one after the other, each with faults of its own. What it is told, and by
-//! which command it is run again.
+//! A slice: one of the processes that a scenario runs in, one after another, each with its own
+//! faults. It defines what the process is given, and the command that runs it again.
 
 use crate::args::Sabotage;
 use crate::context::mix;
@@ -9,24 +9,24 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// See the module above.
+/// See the module documentation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Slice {
     pub(crate) scenario: String,
-    /// From 0 on.
+    /// Counted from 0.
     pub(crate) number: u64,
     pub(crate) seconds: f64,
-    /// That of the run.
+    /// The seed of the run.
     pub(crate) seed: u64,
     pub(crate) threads: Vec<usize>,
     /// In seconds.
     pub(crate) patience: f64,
     pub(crate) sabotage: Option<Sabotage>,
     pub(crate) faults: Vec<Fault>,
-    /// How many rounds at most; 0: as many as there is time for.
+    /// The maximum number of rounds; 0: as many as there is time for.
     pub(crate) rounds: u64,
     pub(crate) drop_in: Option<DropIn>,
-    /// The drop-in, if that is tortured.
+    /// The drop-in, if it is tortured.
     pub(crate) preload: Option<PathBuf>,
 }
 
@@ -41,7 +41,7 @@ impl Slice {
         serde_json::from_str(text).ok()
     }
 
-    /// What all its choices come from.
+    /// The seed that all choices of this slice derive from.
     pub(crate) fn seed_of_choices(&self) -> u64 {
         match self.number {
             0 => self.seed,
@@ -49,12 +49,12 @@ impl Slice {
         }
     }
 
-    /// The largest number of threads that it goes through.
+    /// The largest thread count of the slice.
     pub(crate) fn most_threads(&self) -> usize {
         self.threads.iter().max().copied().unwrap_or(0)
     }
 
-    /// The command that runs it again, with the same choices.
+    /// The command that runs the slice again with the same choices.
     pub(crate) fn command(&self) -> String {
         let threads: Vec<_> = self.threads.iter().map(usize::to_string).collect();
         let faults: Vec<_> = self.faults.iter().map(name_of).collect();
@@ -87,7 +87,7 @@ impl Slice {
     }
 }
 
-/// As it is called on the command line.
+/// The name on the command line.
 pub(crate) fn name_of(value: &impl ValueEnum) -> String {
     let value = value.to_possible_value();
     value.map_or(String::new(), |value| value.get_name().to_owned())

@@ -1,12 +1,12 @@
-//! A word to be tortured: of any size, private or shared, all handled alike.
+//! A word to torture, of any size, private or shared, with one interface for all.
 //!
-//! The library's types keep sizes apart, as they should. A scenario wants to pick any word at random, so here
-//! values travel as `u64` and the size is looked up at each call.
+//! The library's types keep sizes apart, as they should. A scenario wants to pick any word at
+//! random. So here values are `u64`, and each call looks up the size.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst};
 use waitword::{Cmp, Deadline, Error, Expecting, Futex, Mask, Op, Scope, WaitOptions, WakeOp};
 
-/// A word by reference. Words of a scenario live as long as its process.
+/// A reference to a word. Words of a scenario live as long as its process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Word {
     U8(&'static AtomicU8),
@@ -18,7 +18,7 @@ pub(crate) enum Word {
 /// The word sizes, in bits.
 pub(crate) const SIZES: [u32; 4] = [8, 16, 32, 64];
 
-/// A word with the number under which the context knows its name.
+/// A word, with the number under which the context knows its name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spot {
     pub(crate) number: u32,
@@ -26,7 +26,7 @@ pub(crate) struct Spot {
     pub(crate) scope: Scope,
 }
 
-/// How to wait: all bits and no deadline, unless said otherwise.
+/// How to wait: all mask bits and no deadline, unless stated otherwise.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
     pub(crate) mask: u64,
@@ -47,7 +47,7 @@ impl How {
     }
 }
 
-/// Runs an expression for the word's own type: `$w` is the atomic, `$v` its value type.
+/// Evaluates an expression for the word's own type: `$w` is the atomic, `$v` its value type.
 macro_rules! with {
     ($word:expr, |$w:ident, $v:ident| $body:expr) => {
         match $word {
@@ -75,7 +75,7 @@ macro_rules! with {
     };
 }
 
-/// Runs an expression with the word's futex, of its own type.
+/// Evaluates an expression with the word's futex, of its own type.
 macro_rules! with_futex {
     ($spot:expr, |$f:ident, $v:ident| $body:expr) => {
         with!($spot.word, |word, $v| {
@@ -88,13 +88,14 @@ macro_rules! with_futex {
     };
 }
 
-// Widening is needed for three of the four sizes.
+// The conversion widens for three of the four sizes.
 #[allow(clippy::useless_conversion)]
 impl Word {
     /// The word of `bits` bits at `address`.
     ///
     /// # Safety
-    /// Mapped as long as the process lives, aligned, and accessed by atomics of this size only.
+    /// `address` is mapped as long as the process lives, aligned, and accessed only by atomics of
+    /// this size.
     pub(crate) unsafe fn at(address: *mut u8, bits: u32) -> Self {
         // SAFETY: the caller's promise.
         unsafe {
@@ -181,7 +182,8 @@ impl Spot {
         }))
     }
 
-    /// Changes `second`; wakes there only if its old value compares so, `when` given.
+    /// Changes `second`. Wakes waiters there only if its old value compares as `when` demands;
+    /// always, if there is none.
     pub(crate) fn wake_op(
         self,
         count: usize,

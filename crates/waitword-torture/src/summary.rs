@@ -1,4 +1,4 @@
-//! What a run comes to, as a table.
+//! The results of a run, as a table.
 
 use crate::count::{Count, Totals};
 use crate::drop_in::DropIn;
@@ -30,7 +30,7 @@ const COLUMNS: [(&str, Count); 10] = [
     ("kills", Count::Kills),
 ];
 
-/// All scenarios, with a sum.
+/// All scenarios, with totals.
 pub(crate) fn table(lines: &[Line]) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_HORIZONTAL_ONLY);
@@ -68,7 +68,7 @@ fn row(name: &str, totals: &Totals, took: Duration, result: &str) -> Vec<Cell> {
     row
 }
 
-/// One scenario in one line, for where no progress bar can be drawn.
+/// One scenario on one line, where no progress bar can be drawn.
 pub(crate) fn one(line: &Line) -> String {
     let result = line.failure.as_deref().unwrap_or("ok");
     let seconds = line.took.as_secs_f64();
@@ -79,7 +79,7 @@ pub(crate) fn one(line: &Line) -> String {
     )
 }
 
-/// The scenarios and what each checks.
+/// The scenarios, and what each checks.
 pub(crate) fn list(drop_in: Option<DropIn>) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_HORIZONTAL_ONLY);
@@ -101,7 +101,7 @@ pub(crate) fn list_of_faults() -> Table {
     table
 }
 
-/// How many faults there were of each kind, in one line.
+/// How many faults of each kind were injected, on one line.
 pub(crate) fn faults(lines: &[Line]) -> String {
     let of = |fault: &Fault| {
         let count = |line: &Line| line.totals.of(fault.count());
@@ -111,7 +111,7 @@ pub(crate) fn faults(lines: &[Line]) -> String {
     let each: Vec<_> = Fault::all().iter().map(of).collect();
     let sum = |what| (lines.iter().map(|line| line.totals.of(what))).sum::<u64>();
     format!(
-        "faults injected: {}; {} owners died, {} processes went on as another program",
+        "faults injected: {}; {} owners died, {} processes executed another program",
         each.join(", "),
         HumanCount(sum(Count::Deaths)),
         HumanCount(sum(Count::Execs)),

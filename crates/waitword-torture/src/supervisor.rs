@@ -1,4 +1,4 @@
-//! Runs the scenarios, each in a process of its own; shows how far they are; adds up.
+//! Runs the scenarios, each in a process of its own; shows their progress; adds up the counts.
 
 use crate::args::Args;
 use crate::child::{self, CHOICES, VARIABLE, VIOLATED};
@@ -20,16 +20,18 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How much longer than its own watchdog's patience a scenario's process may be silent: that watchdog, too,
-/// could hang.
+/// How much longer than its own watchdog's patience a scenario's process may be silent. That
+/// watchdog could hang too.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Seconds of a slice: it has one round, whatever its time, and can be asked for on the command line.
+/// The least time of a slice, in seconds: it has one round in any case, and the value can be given
+/// on the command line.
 const LEAST: f64 = 0.001;
 
-/// Runs the torture; success if no scenario has failed.
+/// Runs the torture. Success means that no scenario has failed.
 ///
-/// `drop_in` says where the drop-in lies as a file, and is asked if it is that which is tortured.
+/// `drop_in` returns the path of the drop-in as a file. It is called only if the drop-in is
+/// tortured.
 pub fn run(args: &Args, drop_in: &dyn Fn() -> Result<PathBuf, String>) -> ExitCode {
     if let Some(code) = child::run_if_child() {
         return code;
@@ -59,7 +61,7 @@ pub fn run(args: &Args, drop_in: &dyn Fn() -> Result<PathBuf, String>) -> ExitCo
     }
 }
 
-/// Whether no scenario has failed.
+/// Returns whether no scenario has failed.
 fn run_and_report(
     args: &Args,
     drop_in: &dyn Fn() -> Result<PathBuf, String>,
@@ -136,7 +138,8 @@ fn run_all(args: &Args, chosen: Vec<&Scenario>, seed: u64, preload: Option<&Path
     lines
 }
 
-/// Runs one scenario for its time, in several processes one after the other, each with its own faults.
+/// Runs one scenario for its time, in several processes one after another, each with its own
+/// faults.
 fn run_scenario(
     scenario: &Scenario,
     first: Slice,
@@ -177,7 +180,7 @@ fn run_scenario(
             show(started.elapsed().as_secs_f64() / first.seconds, &all);
         };
         let ran = run_process(scenario, &slice, args.choices.as_deref(), &show);
-        // What has been found until then must not be lost.
+        // What was found until then must not be lost.
         let (totals, failure) = ran.unwrap_or_else(|error| {
             let failure = format!("its process could not be run: {error}");
             (Totals::default(), Some(failure))
@@ -215,12 +218,13 @@ fn run_process(
     let has = |fault| slice.faults.contains(&fault);
     let clock = has(Fault::Clock).then(|| Clock::start(seed)).transpose();
     let clock = clock.inspect_err(|_| {
-        // It must not go on alone. Should it be gone already, so much the better.
+        // The process must not go on alone. If it is gone already, that is fine too.
         let _ = child.kill().and_then(|()| child.wait());
     })?;
     let outside = has(Fault::Stop).then(|| Outside::start(child.id(), seed));
     let (totals, silent) = listen(&mut child, slice, show);
-    // Before the child is waited for: it must still have its number. And it must not stay stopped.
+    // Before the child is waited for, because it must still have its number, and must not stay
+    // stopped.
     let mut counted = Totals::default();
     counted.0[Count::Stops as usize] = outside.map_or(0, Outside::end);
     counted.0[Count::ClockSteps as usize] = clock.map_or(0, Clock::end);
@@ -228,13 +232,13 @@ fn run_process(
     if silent {
         child.kill()?;
         child.wait()?;
-        let failure = "its process fell silent, watchdog and all, and was killed";
+        let failure = "its process and its watchdog fell silent, and it was killed";
         return Ok((counted, Some(failure.to_owned())));
     }
     Ok((counted, failure_of(child.wait()?)))
 }
 
-/// Hears what a scenario's process has to say, to its end; whether it fell silent instead.
+/// Reads the output of a scenario's process to its end. Returns whether it fell silent instead.
 fn listen(child: &mut Child, slice: &Slice, show: &dyn Fn(&Totals)) -> (Totals, bool) {
     let lines = lines_of(child);
     let silence = Duration::from_secs_f64(slice.patience) + GRACE;
@@ -271,12 +275,12 @@ fn lines_of(child: &mut Child) -> Receiver<String> {
 fn failure_of(status: ExitStatus) -> Option<String> {
     match (status.code(), status.signal()) {
         (Some(0), _) => None,
-        (Some(HUNG), _) => Some("hung; who waits for what is printed above".to_owned()),
+        (Some(HUNG), _) => Some("hung; which thread waits for what is printed above".to_owned()),
         (Some(code), _) if code == i32::from(VIOLATED) => {
             Some("an invariant was violated, as printed above".to_owned())
         }
         (Some(code), _) if code == CANNOT => {
-            Some("the machine did not let it go on, as printed above: this says nothing of what is tortured".to_owned())
+            Some("the machine did not let it continue, as printed above: this says nothing about what is tortured".to_owned())
         }
         (Some(code), _) => Some(format!("its process ended with status {code}")),
         (None, signal) => Some(format!(

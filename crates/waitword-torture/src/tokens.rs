@@ -5,9 +5,9 @@
 //!   closing
 //! ```
 //!
-//! A taker of a colour sleeps only while the word holds a value without tokens of that colour, so there is
-//! no value that means different things at different times (a counter of 8 bits soon would). Takers wait
-//! with their colour as the mask, givers wake with it.
+//! A taker of a colour sleeps only while the word holds a value without tokens of that colour. So
+//! no value means different things at different times (the value of an 8-bit counter soon would).
+//! Takers wait with their colour as the mask, and givers wake with it.
 
 use crate::actor::{Actor, let_others_run};
 use crate::spot::{How, Spot};
@@ -16,18 +16,18 @@ use waitword::{Error, Scope};
 /// The most colours that a word has.
 pub(crate) const COLOURS: u32 = 3;
 
-/// See the module above.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tokens {
     pub(crate) spot: Spot,
     pub(crate) colours: u32,
 }
 
-/// What became of a try to take a token.
+/// The result of an attempt to take a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     Token,
-    /// The word is closing, and holds none of this colour.
+    /// The word is closing, and holds no token of this colour.
     Closed,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum Patience {
 }
 
 impl Tokens {
-    /// As many colours as the word can keep apart.
+    /// As many colours as the word can distinguish.
     pub(crate) fn new(spot: Spot) -> Self {
         // A waiter on a shared 64-bit word has no mask.
         let masks = spot.scope == Scope::Private || spot.word.bits() != 64;
@@ -51,7 +51,7 @@ impl Tokens {
         }
     }
 
-    /// One colour only, and so no masks.
+    /// With one colour only, and so without masks.
     pub(crate) fn plain(spot: Spot) -> Self {
         Self { spot, colours: 1 }
     }
@@ -69,7 +69,7 @@ impl Tokens {
         (1 << self.lane_bits()) - 1
     }
 
-    /// How many tokens of `colour` a value of the word stands for.
+    /// How many tokens of `colour` a value of the word contains.
     pub(crate) fn held(self, value: u64, colour: u32) -> u64 {
         value >> (colour * self.lane_bits()) & self.room()
     }
@@ -78,7 +78,7 @@ impl Tokens {
         1 << (self.spot.word.bits() - 1)
     }
 
-    /// The bits that mean nothing: always zero.
+    /// Whether the bits without a meaning are zero, as they must always be.
     pub(crate) fn is_sound(self, value: u64) -> bool {
         let lanes = (1 << (self.lane_bits() * self.colours)) - 1;
         let meaning = lanes | self.closing_bit();
@@ -93,7 +93,8 @@ impl Tokens {
         }
     }
 
-    /// Puts a token in, without waking anybody. False if there is no room. Async-signal-safe.
+    /// Adds a token, without waking any thread. Returns false if there is no room.
+    /// Async-signal-safe.
     pub(crate) fn try_put(self, colour: u32) -> bool {
         loop {
             let value = self.spot.word.load();
@@ -106,7 +107,7 @@ impl Tokens {
         }
     }
 
-    /// Puts a token in, when there is room.
+    /// Adds a token as soon as there is room.
     pub(crate) fn put(self, colour: u32) {
         while !self.try_put(colour) {
             let_others_run();
@@ -151,7 +152,7 @@ impl Tokens {
         }
     }
 
-    /// Takes a token, waiting for one.
+    /// Takes a token, and waits for one if necessary.
     pub(crate) fn take(
         self,
         actor: &mut Actor,
@@ -160,11 +161,11 @@ impl Tokens {
     ) -> Result<Taken, String> {
         self.take_unless(actor, colour, patience, |_, error, _| match error {
             Error::Mismatch | Error::TimedOut => Ok(()),
-            other => Err(format!("a wait on {self:?} has failed: {other}")),
+            other => Err(format!("a wait on {self:?} failed: {other}")),
         })
     }
 
-    /// The same; `judge` says whether an error of a wait is as it should be, given whether the wait had a
+    /// The same. `judge` checks that an error of a wait is legitimate, given whether the wait had a
     /// deadline.
     pub(crate) fn take_unless(
         self,
@@ -196,21 +197,21 @@ impl Tokens {
             };
             if let Err(error) = actor.wait(self.spot, value, how) {
                 if error == Error::TimedOut && deadline.is_none() {
-                    return Err("a wait without a deadline has timed out".to_owned());
+                    return Err("a wait without a deadline timed out".to_owned());
                 }
                 judge(actor, error, deadline.is_some())?;
             }
         }
     }
 
-    /// Says that no more tokens will come, and wakes everybody, once.
+    /// Marks the word as closing, so that no more tokens come, and wakes all waiters, once.
     pub(crate) fn close(self, actor: &mut Actor) -> Result<(), String> {
         self.spot.word.set_bits(self.closing_bit());
         actor.wake(self.spot, usize::MAX, u64::MAX)?;
         Ok(())
     }
 
-    /// Without tokens, and open again.
+    /// Empties the word, and opens it again.
     pub(crate) fn reset(self) {
         self.spot.word.store(0);
     }

@@ -1,9 +1,12 @@
-//! Sees whether anything gets done; if nothing does, says who waits for what, and ends the process.
+//! Watches for progress. If there is none, it reports which thread waits for what, and ends the
+//! process.
 //!
-//! A lost wake-up does not fail, it is silent for ever. What counts as progress is `Operations`: steps that
-//! a scenario's protocol has completed. Waits that time out and are begun again are none.
+//! A lost wake-up does not fail: the waiter just sleeps forever. Progress is measured by
+//! `Operations`: steps of a scenario's protocol that were completed. Waits that time out and begin
+//! again do not count.
 //!
-//! It also ends the process once a thread has found something wrong, since others may wait for that thread.
+//! It also ends the process once a thread has found a violation, because other threads may wait for
+//! that thread.
 
 use crate::child::VIOLATED;
 use crate::context::Context;
@@ -18,13 +21,13 @@ use std::time::{Duration, Instant};
 /// The exit status of a scenario that hung.
 pub(crate) const HUNG: i32 = 70;
 
-/// What begins a line of counts on the way to the supervisor.
+/// The prefix of a line of counts for the supervisor.
 pub(crate) const COUNTS_LINE: &str = "counts ";
 
-/// How often the supervisor hears from us.
+/// How often the watchdog looks, and sends counts to the supervisor.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// Watches until it is told to stop.
+/// Watches until it is stopped.
 pub(crate) struct Watchdog {
     stop: Sender<()>,
     thread: JoinHandle<()>,
@@ -36,14 +39,16 @@ impl Watchdog {
         let watch = move || {
             block_signals();
             if context.has(Fault::Priority) {
-                // Where it is not permitted, no thread under torture is above us either.
+                // Where this is not permitted, no thread under torture is above the watchdog
+                // either.
                 stay_above();
             }
             let mut seen = Totals::default();
             let mut looked = Instant::now();
             let mut idle = Duration::ZERO;
             while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-                // While the process is stopped nobody can do anything, so that does not count.
+                // While the process is stopped no thread can make progress, so that time does not
+                // count.
                 let ran = looked.elapsed().min(4 * PERIOD);
                 idle += ran;
                 (context.board.ran).fetch_add(ran.as_millis() as u64, Relaxed);
@@ -59,7 +64,7 @@ impl Watchdog {
                     idle = Duration::ZERO;
                 } else if idle > context.patience() {
                     let seconds = context.patience().as_secs_f32();
-                    give_up(context, &format!("nothing got done for {seconds} s"), HUNG);
+                    give_up(context, &format!("no progress for {seconds} s"), HUNG);
                 }
             }
             tell(&context.totals());
@@ -71,10 +76,10 @@ impl Watchdog {
         Self { stop, thread }
     }
 
-    /// Stops; the supervisor has been told the last counts.
+    /// Stops the watchdog, which first sends the last counts to the supervisor.
     pub(crate) fn stop(self) {
         drop(self.stop);
-        // It may have failed only if nobody reads what it says.
+        // It can only have failed because its output pipe was closed.
         let _ = self.thread.join();
     }
 }
@@ -87,10 +92,10 @@ fn tell(totals: &Totals) {
     println!("{COUNTS_LINE}{}", totals.to_line());
 }
 
-/// The signals of a storm are for those whom it is meant for. (SIGSYS cannot be blocked: it answers the thread's own
-/// call.)
+/// Leaves the signals of a storm to the threads that they are meant for. (SIGSYS cannot be blocked:
+/// it answers the thread's own call.)
 pub(crate) fn block_signals() {
-    // SAFETY: fills a set, and changes this thread's mask.
+    // SAFETY: fills a local set, and changes only this thread's mask.
     unsafe {
         let mut all = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
@@ -102,6 +107,6 @@ pub(crate) fn block_signals() {
 fn give_up(context: &'static Context, head: &str, status: i32) -> ! {
     process::complain(&report::who_waits_for_what(context, head));
     process::kill_all(context);
-    // SAFETY: ends the process at once; exit handlers could wait for a thread that hangs.
+    // SAFETY: ends the process at once. Exit handlers could wait for a thread that hangs.
     unsafe { libc::_exit(status) }
 }

@@ -144,6 +144,7 @@ cfg_if! {
         mod atomic;
         #[cfg(loom)]
         mod checker;
+        mod error;
         mod futex;
         mod lock;
         mod oncpu;
@@ -176,7 +177,8 @@ cfg_if! {
 
         pub use word::{Cmp, FutexWord, Mask, NumaWord, Op, WakeOp, Word};
 
-        pub use futex::{Error, Scope};
+        pub use error::Error;
+        pub use futex::Scope;
         #[cfg(not(loom))]
         pub use futex::{Expecting, Futex, WAIT_ANY_MAX, WaitOptions, wait_any};
         pub use lock::*;

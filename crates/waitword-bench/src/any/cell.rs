@@ -1,4 +1,4 @@
-//! What a cell is: a load that was drawn, and what goes on beside it.
+//! Definition of a cell: a randomly drawn load, and what runs beside it.
 
 use super::durations::Durations;
 use core::fmt;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Family {
     /// One mutex.
     Mutex,
-    /// Several mutexes, of which a thread takes one, or two, one inside the other.
+    /// Several mutexes. A thread takes one, or two nested.
     ManyMutexes,
     /// One reader/writer lock.
     RwLock,
@@ -21,12 +21,12 @@ pub enum Family {
     Pool,
     /// Parts of a job, between two barriers.
     ForkJoin,
-    /// One mutex that is left alone for a while, and then wanted by all at once.
+    /// One mutex that is idle for a while and then wanted by all threads at once.
     Burst,
 }
 
 impl Family {
-    /// Each of them.
+    /// All families.
     pub const ALL: [Self; 7] = [
         Self::Mutex,
         Self::ManyMutexes,
@@ -37,7 +37,7 @@ impl Family {
         Self::Burst,
     ];
 
-    /// As the user calls it.
+    /// The name in commands and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mutex => "mutex",
@@ -51,26 +51,26 @@ impl Family {
     }
 }
 
-/// What else the machine does, and what the process may use of it.
+/// What else the machine does, and how much of it the process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Beside {
-    /// Nothing; the threads run where the kernel puts them.
+    /// Nothing. The threads run where the kernel puts them.
     Quiet,
-    /// Nothing; each thread is bound to a CPU.
+    /// Nothing. Each thread is bound to a CPU.
     Pinned,
-    /// Nothing; all threads are on one CPU, and the process is given no other.
+    /// Nothing. The process may use only one CPU.
     OneCpu,
     /// A busy process on one CPU.
     BusyOne,
     /// A busy process on each CPU.
     BusyAll,
-    /// The process gets half of a CPU's time: of each 100 ms, 50 ms.
+    /// The process gets half of a CPU's time: 50 ms of every 100 ms.
     HalfQuota,
 }
 
 impl Beside {
-    /// Each of them.
+    /// All surroundings.
     pub const ALL: [Self; 6] = [
         Self::Quiet,
         Self::Pinned,
@@ -80,7 +80,7 @@ impl Beside {
         Self::HalfQuota,
     ];
 
-    /// As the user calls it.
+    /// The name in commands and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Quiet => "quiet",
@@ -102,7 +102,7 @@ macro_rules! by_name {
                 let found = Self::ALL.into_iter().find(|each| each.name() == text);
                 found.ok_or_else(|| {
                     let names = Self::ALL.map(Self::name).join(", ");
-                    format!("`{text}` is no {}: there are {names}", $what)
+                    format!("unknown {}: `{text}`; known: {names}", $what)
                 })
             }
         }
@@ -118,16 +118,16 @@ macro_rules! by_name {
 by_name!(Family, "family");
 by_name!(Beside, "surroundings");
 
-/// Which cell: it is drawn anew from this.
+/// Identifies a cell; drawing from it always gives the same cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CellId {
-    /// Of which family.
+    /// Family.
     pub family: Family,
-    /// What the user gave.
+    /// The seed the user gave.
     pub seed: u64,
-    /// Which of that seed's, from 0.
+    /// Index among the cells of that seed, from 0.
     pub number: u32,
-    /// Beside what.
+    /// Surroundings.
     pub beside: Beside,
 }
 
@@ -150,7 +150,7 @@ impl FromStr for CellId {
         let parts: Vec<&str> = text.split('/').collect();
         let [family, beside, seed, number] = parts[..] else {
             return Err(format!(
-                "`{text}` is no cell: a cell is FAMILY/SURROUNDINGS/SEED/NUMBER, such as mutex/quiet/7/12"
+                "`{text}` is not a cell; use FAMILY/SURROUNDINGS/SEED/NUMBER, such as mutex/quiet/7/12"
             ));
         };
         let number_of = |text: &str| {
@@ -166,7 +166,7 @@ impl FromStr for CellId {
     }
 }
 
-/// What a holder does now and then in place of the section's work.
+/// What a holder occasionally does instead of the section's work.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interlude {
@@ -178,7 +178,7 @@ pub enum Interlude {
     Io,
 }
 
-/// How the one who has put something into a queue, or taken something out, tells the others.
+/// How a thread that has put an item into a queue, or taken one out, notifies the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Signal {
@@ -190,7 +190,7 @@ pub enum Signal {
     Broadcast,
 }
 
-/// What is particular to the family.
+/// Parameters that only one family has.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Load {
@@ -198,61 +198,63 @@ pub enum Load {
     Mutex,
     /// See [`Family::ManyMutexes`].
     ManyMutexes {
-        /// How many.
+        /// Number of mutexes.
         locks: u32,
-        /// The exponent of the zipf distribution by which they are chosen; 0: uniformly.
+        /// Exponent of the Zipf distribution by which mutexes are chosen; 0 means uniform.
         skew: f64,
-        /// Whether a section takes a second one inside the first.
+        /// Whether a section takes a second mutex inside the first.
         nested: bool,
     },
     /// See [`Family::RwLock`].
     RwLock {
-        /// The part of the operations that write.
+        /// Fraction of the operations that write.
         writes: f64,
-        /// Whether some threads do nothing but write, and the others nothing but read.
+        /// Whether some threads only write and all the others only read.
         dedicated: bool,
     },
-    /// See [`Family::Queue`]. Sections are of the lengths inside; the work on an item, of those outside.
+    /// See [`Family::Queue`]. `inside` is the length of the sections, `outside` that of the work on
+    /// an item.
     Queue {
-        /// Threads that put in.
+        /// Threads that put items in.
         producers: u32,
-        /// Threads that take out.
+        /// Threads that take items out.
         consumers: u32,
-        /// Items there is room for.
+        /// Capacity, in items.
         capacity: u32,
-        /// How they tell each other.
+        /// How the two sides notify each other.
         signal: Signal,
     },
     /// See [`Family::Pool`].
     Pool {
-        /// How many may be inside at a time.
+        /// How many threads may be inside at a time.
         permits: u32,
     },
-    /// See [`Family::ForkJoin`]. A part is as long as inside; what one thread does between two rounds, as outside.
+    /// See [`Family::ForkJoin`]. `inside` is the length of a part, `outside` that of the work which
+    /// one thread does between two rounds.
     ForkJoin,
     /// See [`Family::Burst`].
     Burst {
-        /// Sections of each thread in a burst.
+        /// Sections per thread in a burst.
         sections: u32,
         /// Microseconds between two bursts.
         idle: f64,
     },
 }
 
-/// A load, all of it.
+/// A complete load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// Which.
+    /// Identity.
     pub id: CellId,
-    /// How many threads.
+    /// Number of threads.
     pub threads: u32,
     /// How long a section takes.
     pub inside: Durations,
     /// How long a thread works between two sections.
     pub outside: Durations,
-    /// What holders do now and then, and in which part of the sections.
+    /// What holders occasionally do, and in which fraction of the sections.
     pub interlude: Option<(Interlude, f64)>,
-    /// The family's own.
+    /// Parameters of the family.
     pub load: Load,
 }
 
@@ -272,7 +274,7 @@ impl fmt::Display for Cell {
                 signal,
             } => write!(
                 f,
-                "{producers} to {consumers}, room for {capacity}, {}",
+                "{producers} producers, {consumers} consumers, capacity {capacity}, {}",
                 match signal {
                     Signal::Held => "signal with the mutex held",
                     Signal::Unlocked => "signal after unlocking",
@@ -290,7 +292,7 @@ impl fmt::Display for Cell {
             } => {
                 write!(f, ", {locks} mutexes")?;
                 if skew > 0.0 {
-                    write!(f, " by zipf {skew:.1}")?;
+                    write!(f, " (Zipf {skew:.1})")?;
                 }
                 if nested {
                     write!(f, ", nested")?;
@@ -299,7 +301,7 @@ impl fmt::Display for Cell {
             Load::RwLock { writes, dedicated } => {
                 write!(f, ", {:.1} % writes", writes * 100.0)?;
                 if dedicated {
-                    write!(f, " by writers")?;
+                    write!(f, " by dedicated writers")?;
                 }
             }
             Load::Pool { permits } => write!(f, ", {permits} permits")?,

@@ -1,5 +1,6 @@
-//! One measurement, in a process of its own: each contender begins with nothing learned and nothing in its caches, is preloaded as
-//! its users preload it, and can be kept to some of the CPUs or of the time from outside.
+//! One measurement, in its own process. Each contender starts with nothing learned and cold caches,
+//! is preloaded the way its users preload it, and can be restricted to some CPUs or to a fraction
+//! of the time from outside.
 
 use super::cell::Cell;
 use super::contender::Contender;
@@ -13,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use std::io::Read as _;
 use std::time::Duration;
 
-/// The hidden command that does an [`Order`].
+/// The hidden command that carries out an [`Order`].
 pub const CHILD: &str = "bench-any-child";
 
-/// What a child is to do: as JSON on its standard input.
+/// What the child must do; passed as JSON on its standard input.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Order {
     pub(super) cell: Cell,
@@ -25,7 +26,7 @@ pub struct Order {
     pub(super) is_traced: bool,
 }
 
-/// What came of it: as JSON on its standard output.
+/// The result; passed as JSON on the child's standard output.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Answer {
     pub(super) figures: Figures,
@@ -36,21 +37,21 @@ pub(super) struct Answer {
 /// The figures of one measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Operations a second, of all threads.
+    /// Operations per second, all threads together.
     pub throughput: f64,
-    /// Nanoseconds of CPU for an operation.
+    /// Nanoseconds of CPU time per operation.
     pub cpu: f64,
-    /// Nanoseconds of waiting, which half of the operations do not exceed.
+    /// Median wait, in nanoseconds.
     pub p50: f64,
-    /// The same of 99 in 100.
+    /// 99th percentile of the wait, in nanoseconds.
     pub p99: f64,
-    /// The same of 999 in 1000.
+    /// 99.9th percentile of the wait, in nanoseconds.
     pub p999: f64,
-    /// The longest.
+    /// Longest wait, in nanoseconds.
     pub longest: f64,
-    /// Operations of the thread that did least, to those of the one that did most.
+    /// Operations of the least active thread divided by those of the most active one.
     pub spread: f64,
-    /// Context switches for an operation.
+    /// Context switches per operation.
     pub switches: f64,
 }
 
@@ -58,7 +59,7 @@ impl Figures {
     fn of(outcome: &Outcome) -> Result<Self, Failure> {
         let operations: u64 = outcome.operations.iter().sum();
         if operations == 0 {
-            return Err(Failure::new("nothing was done in all the time"));
+            return Err(Failure::new("no operation was completed"));
         }
         let all = operations as f64;
         let quantile =
@@ -79,17 +80,17 @@ impl Figures {
     }
 }
 
-/// Does what standard input says, and answers on standard output.
+/// Carries out the order on standard input, and answers on standard output.
 ///
 /// # Errors
-/// The order cannot be read, or the contender did wrong.
+/// The order cannot be read, or the contender misbehaved.
 pub fn child() -> Result<(), Failure> {
     let mut text = String::new();
     std::io::stdin()
         .read_to_string(&mut text)
         .map_err(Failure::new)?;
     let order: Order = serde_json::from_str(&text).map_err(Failure::new)?;
-    // Both take some milliseconds the first time.
+    // The first call of each takes some milliseconds.
     let nanoseconds_per_tick = ticks::nanoseconds_per_tick();
     super::work::lasting(0.0);
     let outcome = order.contender.run(Job {

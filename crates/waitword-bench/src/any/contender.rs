@@ -1,4 +1,4 @@
-//! Who is measured, each as its users get it: and which lock of its own a family asks for.
+//! The contenders, each as its users get it, and which of its locks each family uses.
 
 use super::cell::Family;
 use super::crowd::Outcome;
@@ -9,32 +9,32 @@ use core::fmt;
 use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 
-/// Whose locks.
+/// The source of the locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contender {
-    /// The C library's.
+    /// The C library.
     Glibc,
-    /// The Rust standard library's.
+    /// The Rust standard library.
     Std,
-    /// The crate of that name.
+    /// The `parking_lot` crate.
     ParkingLot,
-    /// Google's, in C.
+    /// Google's nsync, in C.
     Nsync,
-    /// Google's, in C++.
+    /// Google's Abseil, in C++.
     Absl,
-    /// Ours, as a library.
+    /// waitword, used as a library.
     Waitword,
-    /// The same, with another flavour of the mutex.
+    /// The same, with the throughput flavour of the mutex.
     WaitwordThroughput,
     /// The same, with the flavour that sleeps at once.
     WaitwordWaitWake,
-    /// Ours, preloaded: the program uses the C library's.
+    /// waitword's drop-in, preloaded; the program uses the C library's locks.
     DropIn,
 }
 
 impl Contender {
-    /// Each of them.
+    /// All contenders.
     pub const ALL: [Self; 9] = [
         Self::Glibc,
         Self::Std,
@@ -47,7 +47,7 @@ impl Contender {
         Self::DropIn,
     ];
 
-    /// As the report calls it.
+    /// The name in commands and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Glibc => "glibc",
@@ -62,7 +62,7 @@ impl Contender {
         }
     }
 
-    /// Whether it is one of ours.
+    /// Whether this is waitword in any form.
     pub fn is_ours(self) -> bool {
         matches!(
             self,
@@ -70,12 +70,13 @@ impl Contender {
         )
     }
 
-    /// Whether it is another flavour of ours.
+    /// Whether this is a flavour of waitword other than the default.
     pub fn is_flavour(self) -> bool {
         matches!(self, Self::WaitwordThroughput | Self::WaitwordWaitWake)
     }
 
-    /// Whether this build has it, and it has a lock of its own for the family.
+    /// Whether this build includes the contender, and the contender has its own lock for the
+    /// family.
     pub fn is_there_for(self, family: Family) -> bool {
         let is_built = match self {
             Self::Nsync => cfg!(has_nsync),
@@ -86,7 +87,7 @@ impl Contender {
         is_built && (mutexes || !self.is_flavour() || family == Family::Queue)
     }
 
-    /// Does the job with its locks.
+    /// Runs the job with this contender's locks.
     pub(super) fn run(self, job: Job<'_>) -> Result<Outcome, Failure> {
         match job.cell.id.family {
             Family::Mutex => with_mutex!(self, mutex::run, job),
@@ -163,7 +164,7 @@ impl Contender {
     }
 }
 
-/// Calls a function that is generic over a mutex with a contender's own.
+/// Calls a function that is generic over a mutex with the contender's mutex.
 macro_rules! with_mutex {
     ($contender:expr, $run:path, $job:expr) => {{
         use $run as run;
@@ -198,7 +199,7 @@ impl FromStr for Contender {
         let found = Self::ALL.into_iter().find(|each| each.name() == text);
         found.ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
-            format!("`{text}` is no contender: there are {names}")
+            format!("unknown contender: `{text}`; known: {names}")
         })
     }
 }

@@ -1,17 +1,17 @@
-//! Threads that do a cell's work for a time, each with its own account of it.
+//! Threads that do a cell's work for some time, each with its own account.
 //!
 //! ```text
-//! main                                  a member
-//! ----                                  --------
-//! until all are ready                   its tables of times; bound, if the cell says so; ready
-//! sleep                                 read the clock; its CPU time so far; until it is over:
-//! it is over; read the clock                wait for the lock: how long?
-//!                                           work, give it back, work
-//!                                       its CPU time, its account
+//! main                               member
+//! ----                               ------
+//! wait until all are ready           bind to a CPU if the cell says so; draw its times; ready
+//! sleep                              read the clock and its CPU time; until the time is over:
+//! set the flag; read the clock           wait for the lock, and record how long it took
+//!                                        work, release the lock, work
+//!                                    read its CPU time; return its account
 //! ```
 //!
-//! The time begins when the first member does. `main` itself may get a CPU only after the members
-//! have had theirs, which takes 100 ms and more with tens of threads on two CPUs.
+//! The window begins when the first member starts. `main` itself may get a CPU only after the
+//! members have had theirs, which takes 100 ms and more with tens of threads on two CPUs.
 
 use super::cell::{Beside, Cell};
 use super::draw::rng_of;
@@ -27,28 +27,28 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Instant;
 
-/// Times that a thread draws beforehand, and goes through again and again.
+/// Number of times that a thread draws in advance and then cycles through.
 const TABLE: usize = 1 << 10;
-/// Ticks that a wait may take and still be told from others: a quarter of an hour at 1 GHz.
+/// The longest wait, in ticks, that the histogram can record: a quarter of an hour at 1 GHz.
 const LONGEST: u64 = 1 << 40;
 const DIGITS: u8 = 2;
 
-/// What all have done.
+/// What all threads did.
 pub(super) struct Outcome {
     /// Seconds from the start to the end.
     pub(super) seconds: f64,
-    /// Of each thread.
+    /// Operations of each thread.
     pub(super) operations: Vec<u64>,
-    /// The threads' own.
+    /// Resource usage of the threads.
     pub(super) usage: Usage,
-    /// Ticks that each wait took.
+    /// Length of the waits, in ticks.
     pub(super) waits: Histogram<u32>,
-    /// Of each thread, if they were asked for.
+    /// One timeline per thread, if requested.
     pub(super) timelines: Vec<Timeline>,
 }
 
 impl Outcome {
-    /// Each operation was counted by two.
+    /// Corrects the counts when two threads counted each operation.
     pub(super) fn halve(&mut self) {
         for operations in &mut self.operations {
             *operations /= 2;
@@ -63,7 +63,7 @@ impl Over {
     /// Whether the time is over.
     #[inline(always)]
     pub(super) fn is_over(&self) -> bool {
-        // Relaxed: nothing is read that the flag would have to come before.
+        // Relaxed: no other data is ordered by the flag.
         self.0.load(Relaxed)
     }
 }
@@ -100,13 +100,13 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Whether it has to stop.
+    /// Whether the thread has to stop.
     #[inline(always)]
     pub(super) fn is_over(&self) -> bool {
         self.over.is_over()
     }
 
-    /// Waits for something, and notes how long that took.
+    /// Waits for something, and records how long that took.
     #[inline(always)]
     pub(super) fn wait<T>(&mut self, wait: impl FnOnce() -> T) -> T {
         let from = ticks::now_unordered();
@@ -120,7 +120,7 @@ impl<'a> Member<'a> {
         result
     }
 
-    /// The work of a section, or what its holder does in its place; one operation more.
+    /// Does the work of a section, or the interlude that replaces it, and counts one operation.
     #[inline(always)]
     pub(super) fn work_inside(&mut self) {
         let at = self.at & (TABLE - 1);
@@ -131,7 +131,7 @@ impl<'a> Member<'a> {
         self.operations += 1;
     }
 
-    /// It has given back what it had: the work until the next section.
+    /// Does the work until the next section. The lock has been released.
     #[inline(always)]
     pub(super) fn work_outside(&mut self) {
         if let Some(timeline) = &mut self.timeline {
@@ -142,8 +142,9 @@ impl<'a> Member<'a> {
     }
 }
 
-/// Has the cell's threads call `body`, which returns soon after it was [told](Member::is_over) to. `end` wakes those who
-/// would wait for ever, now that the time is over: it is called until all have ended.
+/// Runs `body` on each of the cell's threads. `body` must return soon after [`Member::is_over`]
+/// returns true. `end` wakes threads that would otherwise wait forever once the time is over; it is
+/// called repeatedly until all threads have ended.
 pub(super) fn run(
     cell: &Cell,
     time: Duration,

@@ -1,22 +1,22 @@
-//! Draws cells. A cell depends on its family, its seed and its number, and on nothing else: what it is beside does not change the
-//! load, and neither does how many others are drawn.
+//! Draws cells. A cell depends only on its family, its seed and its number. Neither the
+//! surroundings nor the number of other cells drawn changes the load.
 
 use super::cell::{Beside, Cell, CellId, Family, Interlude, Load, Signal};
 use super::durations::{Durations, Shape};
 use fastrand::Rng;
 
-/// From 2 to this many threads.
+/// The number of threads ranges from 2 to this.
 const MOST_THREADS: f64 = 64.0;
-/// Nanoseconds of a section.
+/// Length of a section, in nanoseconds.
 const INSIDE: [f64; 2] = [20.0, 100_000.0];
-/// Sections that the gap between two of them is as long as.
+/// Length of the gap between two sections, as a multiple of the section's length.
 const GAP: [f64; 2] = [0.1, 20.0];
-/// Nanoseconds of the work on an item of a queue.
+/// Length of the work on a queue's item, in nanoseconds.
 const ITEM: [f64; 2] = [100.0, 20_000.0];
-/// The part of the cells whose holders do something else now and then.
+/// Fraction of the cells whose holders have interludes.
 const INTERLUDES: f64 = 0.25;
 
-/// The first so many cells of a seed.
+/// The first `count` cells of a seed.
 pub fn cells(family: Family, beside: Beside, seed: u64, count: u32) -> Vec<Cell> {
     let id = |number| CellId {
         family,
@@ -27,7 +27,7 @@ pub fn cells(family: Family, beside: Beside, seed: u64, count: u32) -> Vec<Cell>
     (0..count).map(|number| cell(id(number))).collect()
 }
 
-/// This cell.
+/// Draws one cell.
 pub fn cell(id: CellId) -> Cell {
     let mut rng = rng_of(id, 0);
     let draw = &mut rng;
@@ -73,7 +73,7 @@ pub fn cell(id: CellId) -> Cell {
             idle: between(draw, [50.0, 5000.0]),
         },
     };
-    // A queue's sections are short: it is the items that take time.
+    // A queue's sections are short; the work on the items takes the time.
     let inside = match id.family {
         Family::Queue => Durations {
             mean: inside.mean.min(500.0),
@@ -91,7 +91,7 @@ pub fn cell(id: CellId) -> Cell {
     }
 }
 
-/// What chance a cell has for itself: `part` 0 to be drawn, others for what its threads draw.
+/// A cell's random generator: `part` 0 draws the cell itself, other parts serve its threads.
 pub(super) fn rng_of(id: CellId, part: u64) -> Rng {
     let mut rng = Rng::with_seed(id.seed);
     for number in [id.family as u64, u64::from(id.number), part] {
@@ -100,7 +100,7 @@ pub(super) fn rng_of(id: CellId, part: u64) -> Rng {
     rng
 }
 
-/// Evenly by the logarithm.
+/// Uniform in the logarithm.
 fn between(rng: &mut Rng, [least, most]: [f64; 2]) -> f64 {
     least * (most / least).powf(rng.f64())
 }

@@ -1,37 +1,38 @@
-//! How long work takes: a mean, and how single times lie about it.
+//! How long work takes: a mean, and a distribution about it.
 
 use super::work;
 use core::fmt;
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
-/// How times lie about their mean.
+/// Distribution of the times about their mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
-    /// All are the mean.
+    /// Every time equals the mean.
     Fixed,
-    /// Exponentially.
+    /// Exponential.
     Exponential,
-    /// Nine of ten are half as long, one is 5.5 times as long.
+    /// Nine of ten are half as long as the mean, one is 5.5 times as long.
     Bimodal,
-    /// By a Pareto distribution of exponent 1.5, cut off at 50 times the mean.
+    /// Pareto with exponent 1.5, capped at about 50 times the mean.
     Pareto,
 }
 
-/// Times of work.
+/// Lengths of work.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Durations {
-    /// In nanoseconds.
+    /// Mean, in nanoseconds.
     pub mean: f64,
-    /// How they lie about it.
+    /// Distribution about the mean.
     pub shape: Shape,
 }
 
 impl Durations {
-    /// One of them, in nanoseconds.
+    /// Draws one length, in nanoseconds.
     fn sample(&self, rng: &mut Rng) -> f64 {
-        /// The mean of a Pareto distribution of exponent 1.5 and least value 1, cut off at 50 times 3.
+        /// Mean of a Pareto distribution with exponent 1.5 and minimum 1, capped at 50 times 3 (3
+        /// is its mean without the cap).
         const PARETO_MEAN: f64 = 3.0 - 2.0 * 0.081_649_658;
         let mean = self.mean;
         match self.shape {
@@ -46,7 +47,7 @@ impl Durations {
         }
     }
 
-    /// So many of them, as amounts of work. Their mean is the mean, whatever was drawn.
+    /// Draws `length` of them, as amounts of work, scaled so that their mean is exactly `mean`.
     pub(super) fn table(&self, length: usize, rng: &mut Rng) -> Vec<u32> {
         let times: Vec<f64> = (0..length).map(|_| self.sample(rng)).collect();
         let drawn = times.iter().sum::<f64>() / length as f64;

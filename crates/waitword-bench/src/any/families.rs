@@ -1,4 +1,5 @@
-//! The work of each family, generic over the lock. Each checks its lock: what it guards is in the end what was counted.
+//! The work of each family, generic over the lock. Each family checks its lock: in the end the
+//! guarded count must equal what the threads counted.
 
 pub(super) mod burst;
 pub(super) mod fork_join;
@@ -14,7 +15,7 @@ use crate::harness::{Failure, check};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// What is run.
+/// What to run.
 #[derive(Clone, Copy)]
 pub(super) struct Job<'a> {
     pub(super) cell: &'a Cell,
@@ -22,29 +23,30 @@ pub(super) struct Job<'a> {
     pub(super) is_traced: bool,
 }
 
-/// A number that only the holder of a lock writes, on a line of its own.
+/// A counter that only the lock's holder writes, on a cache line of its own.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Tally(AtomicU64);
 
 impl Tally {
-    /// One more; by the lock's holder. A load and a store, and not one atomic step: of two threads that hold the lock at
-    /// once, one's is lost. Relaxed, since the lock has to bring the order.
+    /// Adds one; called by the lock's holder. This is a load and a store, not one atomic step: if
+    /// two threads hold the lock at once, an increment is lost. Relaxed, because the lock must
+    /// provide the ordering.
     #[inline(always)]
     pub(super) fn count(&self) {
         self.0.store(self.0.load(Relaxed) + 1, Relaxed);
     }
 
-    /// So far.
+    /// The count so far.
     pub(super) fn so_far(&self) -> u64 {
         self.0.load(Relaxed)
     }
 }
 
-/// The sections that were counted under the lock are those that the threads have counted.
+/// Checks that the sections counted under the lock equal those the threads counted.
 pub(super) fn check_counted(counted: u64, outcome: &Outcome) -> Result<(), Failure> {
     let done: u64 = outcome.operations.iter().sum();
     check(counted == done, || {
-        format!("{done} sections were done, of which the lock has let {counted} count")
+        format!("{done} sections were done, but {counted} were counted under the lock")
     })
 }

@@ -1,4 +1,4 @@
-//! What a holder does now and then in place of the section's work.
+//! What a holder occasionally does instead of the section's work.
 
 use super::cell::Interlude;
 use fastrand::Rng;
@@ -8,10 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 const PAGE: usize = 4096;
-/// How long one sleeps. It takes longer: the kernel gives a timer 50 µs of slack.
+/// How long a holder sleeps. In practice longer: the kernel gives a timer 50 µs of slack.
 const SLEEP: Duration = Duration::from_micros(50);
 
-/// When they are due, and what is done.
+/// Which interlude to do, and in which sections.
 pub(super) struct Interludes {
     which: Interlude,
     due: Vec<bool>,
@@ -19,7 +19,7 @@ pub(super) struct Interludes {
 }
 
 impl Interludes {
-    /// In this part of the sections.
+    /// Interludes in this fraction of the sections.
     pub(super) fn new(which: Interlude, part: f64, rng: &mut Rng) -> Self {
         let due = (0..1 << 10).map(|_| rng.f64() < part).collect();
         let file = matches!(which, Interlude::Io).then(file);
@@ -48,7 +48,7 @@ impl Interludes {
     }
 }
 
-/// A file without a name, on a disk if there is one.
+/// An unnamed temporary file, on a disk if there is one.
 fn file() -> File {
     tempfile::tempfile().expect("a temporary file can be made")
 }

@@ -1,4 +1,4 @@
-//! Half of a CPU: the kernel's quota where this process may have it, and else one by stop signals.
+//! Half of a CPU: the kernel's quota if this process may set one, otherwise stop signals.
 
 use super::cell::Beside;
 use super::surroundings::cpu_time;
@@ -14,26 +14,26 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqC
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A quota is for so long a time, as the kernel's is if nothing is said.
+/// Length of a quota period; the kernel's default.
 const PERIOD: Duration = Duration::from_millis(100);
 const QUOTA: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_millis(1);
 
-/// What keeps a quota.
+/// What enforces a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keeper {
     /// A control group (`cpu.max`, `cpu.cfs_quota_us`).
     Kernel,
-    /// Stop signals, within a millisecond; if the bench gets a CPU for that.
+    /// Stop signals, accurate to a millisecond if the bench gets a CPU in time.
     Signals,
 }
 
-/// A child's quota, for as long as this lives.
+/// A child's quota, for as long as this value lives.
 pub(super) struct Quota(Option<Group>);
 
 impl Quota {
-    /// One for a cell that has one.
+    /// The quota for these surroundings, if they have one.
     pub(super) fn of(beside: Beside) -> Option<Self> {
         (beside == Beside::HalfQuota).then(|| Self(Group::new()))
     }
@@ -45,7 +45,7 @@ impl Quota {
         }
     }
 
-    /// Has a command begin under it.
+    /// Makes a command start under the quota.
     pub(super) fn confine(&self, command: &mut Command) -> io::Result<()> {
         let Some(group) = &self.0 else { return Ok(()) };
         let processes = group.processes()?;
@@ -53,7 +53,7 @@ impl Quota {
         // keeps open, with a static string.
         unsafe {
             command.pre_exec(move || {
-                // The calling process.
+                // "0" means the calling process.
                 match libc::write(processes.as_raw_fd(), c"0".as_ptr().cast(), 1) {
                     1 => Ok(()),
                     _ => Err(io::Error::last_os_error()),
@@ -63,7 +63,7 @@ impl Quota {
         Ok(())
     }
 
-    /// Sees to it that a child keeps to it until `f` has returned.
+    /// Enforces a child's quota until `f` returns.
     pub(super) fn keep<T>(&self, child: u32, f: impl FnOnce() -> T) -> T {
         match self.0 {
             Some(_) => f(),
@@ -76,7 +76,7 @@ impl Quota {
 struct Group(PathBuf);
 
 impl Group {
-    /// `None`: this process may not make one, or the kernel keeps no quota there.
+    /// Returns `None` if this process may not make one or the kernel enforces no quota there.
     fn new() -> Option<Self> {
         let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
         groups.lines().find_map(|line| {
@@ -110,13 +110,13 @@ impl Group {
         let name = format!("waitword-bench-{}-{number}", std::process::id());
         let group = Self(own.join(name));
         fs::create_dir(&group.0).ok()?;
-        // No more than opened: where the kernel has no such file, none is to be made.
+        // Open only, never create: where the kernel has no such file, we must not make one.
         let mut quota = OpenOptions::new()
             .write(true)
             .open(group.0.join(file))
             .ok()?;
         io::Write::write_all(&mut quota, says.as_bytes()).ok()?;
-        // In version 2 a group with processes of its own may have none below with a quota.
+        // In cgroup version 2, a group that has processes cannot have a child group with a quota.
         group.processes().ok()?;
         Some(group)
     }
@@ -130,7 +130,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The kernel may still be at work on a process that has ended.
+        // The kernel may still be cleaning up a process that has ended.
         for _ in 0..100 {
             match fs::remove_dir(&self.0) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => thread::sleep(LOOK),
@@ -140,8 +140,8 @@ impl Drop for Group {
     }
 }
 
-/// Stops a child once it has used its quota of a period, until the next one, and until `f` has
-/// returned.
+/// Stops a child when it has used the quota of a period, and continues it in the next one, until
+/// `f` returns.
 fn stopping<T>(child: u32, f: impl FnOnce() -> T) -> T {
     let process = child as pid_t;
     let is_over = &AtomicBool::new(false);
@@ -154,7 +154,7 @@ fn stopping<T>(child: u32, f: impl FnOnce() -> T) -> T {
                     thread::sleep(LOOK);
                     if !is_stopped && cpu_time(process).saturating_sub(used) >= QUOTA {
                         // SAFETY: the call passes no memory. The child has not been waited for, so
-                        // the number is still its own.
+                        // the process ID is still its own.
                         unsafe { libc::kill(process, libc::SIGSTOP) };
                         is_stopped = true;
                     }
@@ -175,7 +175,7 @@ fn stopping<T>(child: u32, f: impl FnOnce() -> T) -> T {
 mod tests {
     use super::*;
 
-    /// What a busy child with this quota uses in a second.
+    /// CPU time that a busy child under this quota uses in a second.
     fn used_with(quota: &Quota) -> Duration {
         let mut command = Command::new("sh");
         command.args(["-c", "while :; do :; done"]);
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(quota.keeper() == Keeper::Kernel, group.is_some());
         for quota in [quota, Quota(None)] {
             let used = used_with(&quota);
-            // Not more; how much it gets of a loaded machine is not ours to say.
+            // Only an upper bound: how much CPU the child gets on a loaded machine is not up to us.
             assert!(
                 used < Duration::from_millis(700),
                 "{:?}: {used:?}",

@@ -1,4 +1,5 @@
-//! One cell, run long, and a timeline of which thread held and which waited: the tool for understanding a loss.
+//! One long run of a cell, with a timeline of which thread held and which waited. This is the tool
+//! for understanding why a cell is slow.
 
 use super::cell::Cell;
 use super::child::{Figures, Order};
@@ -16,10 +17,10 @@ pub struct Replayed {
     nanoseconds_per_tick: f64,
 }
 
-/// Runs it.
+/// Runs the cell.
 ///
 /// # Errors
-/// The contender did wrong, or could not be started.
+/// The contender misbehaved, or could not be started.
 pub fn replay(cell: &Cell, contender: Contender, method: &Method) -> Result<Replayed, Failure> {
     let busy = super::surroundings::Busy::beside(cell.id.beside)?;
     let order = Order {
@@ -38,8 +39,8 @@ pub fn replay(cell: &Cell, contender: Contender, method: &Method) -> Result<Repl
 }
 
 impl Replayed {
-    /// The last part of the run: a line for each thread, a column for each `step` microseconds. `#` holds, `.` waits, a
-    /// blank works; what took most of the step.
+    /// Draws the last part of the run: one line per thread, one column per `step` microseconds. `#`
+    /// means holding, `.` waiting, a blank working; each column shows what took most of the step.
     pub fn chart(&self, columns: usize, step: f64) -> String {
         let step = step * 1e3 / self.nanoseconds_per_tick;
         let last = self
@@ -56,7 +57,7 @@ impl Replayed {
 }
 
 fn line(timeline: &Timeline, start: f64, step: f64, columns: usize) -> String {
-    // Ticks that each column was spent holding, waiting, working.
+    // Ticks of each column spent holding, waiting, working.
     let mut spent = vec![[0.0; 3]; columns];
     let events: Vec<_> = timeline.events().collect();
     for (place, &(at, event)) in events.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! The rounds: in each, all contenders of a cell, in an order drawn anew.
+//! The rounds. Each round measures all contenders of a cell, in a newly drawn order.
 //!
-//! A round beside which something else ran is made again; a cell that gets no quiet rounds is not
-//! measured. Where busy processes are part of the cell, what they use is not told from what others
-//! use.
+//! A round during which something else ran is repeated. A cell that gets no quiet rounds is not
+//! measured. If busy processes are part of the cell, their CPU use cannot be distinguished from
+//! that of unrelated processes.
 
 use super::cell::{Beside, Cell};
 use super::child::{Answer, CHILD, Figures, Order};
@@ -18,44 +18,44 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How a measurement is made.
+/// How to measure.
 #[derive(Clone, Debug)]
 pub struct Method {
     /// How often each contender is measured in a cell.
     pub rounds: usize,
-    /// For so long.
+    /// Length of one measurement, in milliseconds.
     pub milliseconds: u64,
-    /// The drop-in's file.
+    /// Path of the drop-in.
     pub drop_in: PathBuf,
 }
 
-/// A cell, and what was measured.
+/// A cell and its measurements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellReport {
-    /// Which.
+    /// The cell.
     pub cell: Cell,
-    /// Rounds that were made again, since something else ran beside them.
+    /// Rounds that were repeated because something else ran meanwhile.
     pub repeated: usize,
-    /// Rounds in which something else ran, kept on request: not to be published.
+    /// Rounds during which something else ran, kept on request. Do not publish these.
     pub disturbed: usize,
-    /// What kept the quota, where there was one.
+    /// What enforced the quota, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<Keeper>,
-    /// Of each contender, round after round.
+    /// Figures of each contender, one per round.
     pub contenders: Vec<(Contender, Vec<Figures>)>,
 }
 
-/// So often is a round of a cell made again, and as often as it has rounds.
+/// Repeated rounds allowed per cell, in addition to its number of rounds.
 const REPEATS: usize = 3;
-/// Where there is a quota, a window is longer by so much: 300 ms are only three periods of it.
+/// Under a quota, a window is longer by this factor: 300 ms are only three periods of the quota.
 const PERIODS: u64 = 2;
-/// So long is waited before.
+/// Pause before a round is repeated.
 const WAIT: Duration = Duration::from_millis(500);
 
 /// Measures a cell.
 ///
 /// # Errors
-/// A contender did wrong, or could not be started; or the machine was never quiet.
+/// A contender misbehaved or could not be started, or the machine was never quiet.
 pub(super) fn measure(
     cell: &Cell,
     contenders: &[Contender],
@@ -99,7 +99,7 @@ pub(super) fn measure(
     Ok(report)
 }
 
-/// Each contender's figures, in the report's order.
+/// Measures each contender once. The figures are in the report's order.
 fn round(
     report: &CellReport,
     method: &Method,
@@ -131,7 +131,7 @@ fn round(
     Ok(figures.into_iter().flatten().collect())
 }
 
-/// Has a child do it.
+/// Has a child process carry out the order.
 pub(super) fn carry_out(order: &Order, method: &Method) -> Result<Answer, Failure> {
     let Order {
         cell, contender, ..

@@ -1,10 +1,9 @@
-//! What is made of many cells: how we stand to each peer, and to the best peer of each cell.
+//! Summarizes many cells: our ratio to each peer, and to the best peer of each cell.
 //!
-//! A ratio is taken round by round, between what was measured in the same round, and its median
-//! stands for the cell. The
-//! *best* peer of a cell is the one whose median throughput is the greatest there, for CPU and
-//! waits, too: to be compared in one figure with whoever happens to be best in that one would be to
-//! be compared with nobody.
+//! Ratios are taken round by round, between measurements of the same round; a cell's ratio is the
+//! median of these. The *best* peer of a cell is the one with the highest median throughput, and it
+//! remains the best peer for CPU and waits. Comparing each figure with whichever peer is best in
+//! that figure would compare us with a lock that does not exist.
 
 use super::cell::{Beside, Family};
 use super::child::Figures;
@@ -13,7 +12,7 @@ use super::rounds::CellReport;
 use crate::stats::{self, Interval, Ratio};
 use fastrand::Rng;
 
-/// A figure of which ratios are made.
+/// A figure that ratios are computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// More is better.
@@ -25,10 +24,10 @@ pub enum Of {
 }
 
 impl Of {
-    /// Each of them.
+    /// All figures.
     pub const ALL: [Self; 3] = [Self::Throughput, Self::Cpu, Self::P999];
 
-    /// As the report calls it.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",
@@ -46,29 +45,29 @@ impl Of {
     }
 }
 
-/// With whom ours is compared.
+/// The opponent in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
-    /// With the peer that has the best throughput in the cell.
+    /// The peer with the best throughput in the cell.
     Best,
-    /// With the best of our own flavours.
+    /// The best of our own other flavours.
     BestFlavour,
-    /// With this one.
+    /// This contender.
     Peer(Contender),
 }
 
-/// Ratios of some cells.
+/// Ratios of a set of cells.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratios {
-    /// The geometric mean.
+    /// Geometric mean.
     pub mean: f64,
-    /// Where that of all loads that could be drawn lies with 99 % certainty.
+    /// 99 % confidence interval for the mean over all loads that could be drawn.
     pub interval: Interval,
-    /// One in ten is as bad, or worse.
+    /// One cell in ten is this bad or worse.
     pub tenth: f64,
-    /// The worst.
+    /// Worst ratio.
     pub worst: f64,
-    /// How many.
+    /// Number of cells.
     pub cells: usize,
 }
 
@@ -83,7 +82,7 @@ impl CellReport {
         Some(stats::median(&values))
     }
 
-    /// The one of these with the best throughput.
+    /// The contender with the best throughput among those that `is_one` accepts.
     fn best(&self, is_one: impl Fn(Contender) -> bool) -> Option<Contender> {
         let all = self.contenders.iter().map(|&(who, _)| who);
         all.filter(|&who| is_one(who))
@@ -92,7 +91,7 @@ impl CellReport {
             .map(|(who, _)| who)
     }
 
-    /// The contender that is meant here.
+    /// Resolves the opponent in this cell.
     pub fn other(&self, to: To) -> Option<Contender> {
         match to {
             To::Best => self.best(|who| !who.is_ours()),
@@ -101,7 +100,7 @@ impl CellReport {
         }
     }
 
-    /// What ours is to the other, round by round: more than 1 is more.
+    /// Our figure divided by the opponent's, round by round. More than 1 means ours is larger.
     pub fn ratio(&self, ours: Contender, to: To, of: Of) -> Option<Ratio> {
         let mine = self.values(ours, of)?;
         let theirs = self.values(self.other(to)?, of)?;
@@ -112,24 +111,24 @@ impl CellReport {
     }
 }
 
-/// Which cells.
+/// A selection of cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Which {
-    /// Of this family, or of any.
+    /// Only this family; `None` selects all.
     pub family: Option<Family>,
-    /// Beside this, or beside anything.
+    /// Only these surroundings; `None` selects all.
     pub beside: Option<Beside>,
 }
 
 impl Which {
-    /// Whether it is one of these.
+    /// Whether the selection includes the cell.
     pub fn has(self, report: &CellReport) -> bool {
         let id = report.cell.id;
         self.family.is_none_or(|family| id.family == family)
             && self.beside.is_none_or(|beside| id.beside == beside)
     }
 
-    /// As the report calls them.
+    /// The name in reports.
     pub fn name(self) -> String {
         match (self.family, self.beside) {
             (Some(family), Some(beside)) => format!("{family}, {beside}"),
@@ -139,7 +138,7 @@ impl Which {
         }
     }
 
-    /// Each family beside each thing of which there are cells, and at the end all.
+    /// Each family in each of the surroundings that have cells, and finally all cells together.
     pub fn all_of(cells: &[CellReport]) -> Vec<Self> {
         let pairs = Family::ALL.into_iter().flat_map(|family| {
             Beside::ALL.into_iter().map(move |beside| Self {
@@ -155,7 +154,7 @@ impl Which {
     }
 }
 
-/// The ratios of ours in these cells, the worst first; each with its cell.
+/// Our ratios in these cells, each with its cell, worst first.
 pub fn sorted(
     cells: &[CellReport],
     which: Which,
@@ -178,8 +177,8 @@ pub fn sorted(
     all
 }
 
-/// The loads in which one of ours has the least of the best peer's throughput, over all families:
-/// at most `count`.
+/// The cells in which one of our contenders reaches the smallest fraction of the best peer's
+/// throughput, over all families; at most `count`.
 pub fn worst<'a>(
     cells: &'a [CellReport],
     ours: &[Contender],
@@ -197,7 +196,7 @@ pub fn worst<'a>(
     all
 }
 
-/// What is made of them; `None` if there are none.
+/// Summarizes the ratios; `None` if there are none.
 pub fn ratios(
     cells: &[CellReport],
     which: Which,
@@ -224,8 +223,7 @@ fn geometric_mean(values: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| (values.map(f64::ln).sum::<f64>() / count as f64).exp())
 }
 
-/// A bootstrap over the cells: the middle 99 % of the means of draws. Drawn, from the same seed
-/// each time.
+/// Bootstrap over the cells: the middle 99 % of the means of resamples. The seed is fixed.
 fn interval_of_mean(values: &[f64]) -> Interval {
     const DRAWS: usize = 2000;
     const OUTSIDE: usize = DRAWS / 200;
@@ -302,7 +300,7 @@ mod tests {
                 .median
         };
         assert_eq!(cell.other(To::Best), Some(Contender::Std));
-        // The second round was ten times as slow for all.
+        // In the second round all contenders were ten times as slow.
         assert_eq!(median(To::Best, Of::Throughput), 0.5);
         assert_eq!(median(To::Best, Of::Cpu), 0.5);
         assert_eq!(median(To::Peer(Contender::Glibc), Of::Throughput), 1.0);

@@ -1,4 +1,5 @@
-//! What goes on beside a measurement: busy processes, one CPU. (A quota of CPU time: `quota.rs`.)
+//! What runs beside a measurement: busy processes, or a restriction to one CPU. (`quota.rs` has the
+//! CPU time quota.)
 
 use super::cell::Beside;
 use crate::harness::Failure;
@@ -9,14 +10,14 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::time::Duration;
 
-/// Processes that compute, for as long as this lives.
+/// Processes that compute for as long as this value lives.
 pub(super) struct Busy(Vec<pid_t>);
 
 impl Busy {
-    /// Those that belong to a cell.
+    /// Starts the busy processes of these surroundings.
     ///
     /// # Errors
-    /// The system starts no more processes.
+    /// The system cannot start more processes.
     pub(super) fn beside(beside: Beside) -> Result<Self, Failure> {
         let cpus = allowed_cpus();
         let busy = match beside {
@@ -35,7 +36,8 @@ impl Busy {
 impl Drop for Busy {
     fn drop(&mut self) {
         for &process in &self.0 {
-            // SAFETY: no memory is passed but a place for no status. A child of ours, which nobody else has waited for.
+            // SAFETY: no memory is passed; the status pointer is null. The process is our child,
+            // and nothing else has waited for it.
             unsafe {
                 libc::kill(process, libc::SIGKILL);
                 libc::waitpid(process, core::ptr::null_mut(), 0);
@@ -46,20 +48,20 @@ impl Drop for Busy {
 
 fn start_busy(cpu: usize) -> Result<pid_t, Failure> {
     let parent = std::process::id();
-    // SAFETY: the child allocates nothing, takes no lock and calls nothing but the kernel.
+    // SAFETY: the child allocates nothing, takes no lock, and makes only system calls.
     match unsafe { libc::fork() } {
         -1 => Err(Failure::new(format!(
-            "a busy process: {}",
+            "cannot start a busy process: {}",
             io::Error::last_os_error()
         ))),
         0 => {
-            // SAFETY: system calls without memory of ours, but for a set of CPUs on this stack.
+            // SAFETY: system calls; the only memory passed is a CPU set on this stack.
             unsafe {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 let mut set: libc::cpu_set_t = core::mem::zeroed();
                 libc::CPU_SET(cpu, &mut set);
                 libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
-                // It may have ended before the death signal was asked for.
+                // The parent may have ended before the death signal was set.
                 while libc::getppid() as u32 == parent {
                     super::work::work(1_000_000);
                 }
@@ -70,10 +72,10 @@ fn start_busy(cpu: usize) -> Result<pid_t, Failure> {
     }
 }
 
-/// Has a command run on the CPUs of a cell, and end with the thread that starts it.
+/// Makes a command run on the CPUs of these surroundings and die with the thread that starts it.
 pub(super) fn confine(command: &mut Command, beside: Beside) {
     let only = (beside == Beside::OneCpu).then(|| allowed_cpus()[0]);
-    // SAFETY: system calls between fork and exec, without memory of ours but for a set of CPUs on the stack.
+    // SAFETY: system calls between fork and exec; the only memory passed is a CPU set on the stack.
     unsafe {
         command.pre_exec(move || {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -89,10 +91,10 @@ pub(super) fn confine(command: &mut Command, beside: Beside) {
     }
 }
 
-/// What a process has used so far. One that is gone uses no more.
+/// CPU time a process has used so far; zero if it no longer exists.
 pub(super) fn cpu_time(process: pid_t) -> Duration {
     let mut clock = 0;
-    // SAFETY: `clock` and `time` are places for the answers.
+    // SAFETY: `clock` and `time` are valid places for the results.
     unsafe {
         let mut time: libc::timespec = core::mem::zeroed();
         if libc::clock_getcpuclockid(process, &raw mut clock) != 0

@@ -1,27 +1,27 @@
-//! What a thread did, and when: for a replay.
+//! What a thread did and when, for a replay.
 
 use serde::{Deserialize, Serialize};
 
 /// What a thread begins to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
-    /// It waits.
+    /// It begins to wait.
     Waits,
-    /// It has what it waited for.
+    /// It has acquired what it waited for.
     Holds,
-    /// It has given it back.
+    /// It has released it.
     Works,
 }
 
-/// The last things a thread did.
+/// The most recent events of a thread.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Timeline {
-    /// At which tick it began what. From `next` on, the older ones.
+    /// Tick and kind of each event. A ring: the oldest event is at `next`.
     events: Vec<(u64, Event)>,
     next: usize,
 }
 
-/// So many are kept.
+/// Number of events kept.
 const MOST: usize = 1 << 16;
 
 impl Timeline {

@@ -1,11 +1,12 @@
-//! Computation that takes a known time: a chain of multiplications, each of which needs the one before. No `pause`, which a
-//! hypervisor may trap, and which leaves the CPU to a hyperthread.
+//! Computation that takes a known time: a chain of multiplications, each of which depends on the
+//! previous one. It does not use `pause`, because a hypervisor may trap it and it yields the CPU to
+//! the sibling hyperthread.
 
 use std::hint::black_box;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// Computes for so many steps.
+/// Computes for this many steps.
 #[inline(always)]
 pub(super) fn work(steps: u32) {
     let mut value = black_box(u64::from(steps));
@@ -15,7 +16,7 @@ pub(super) fn work(steps: u32) {
     black_box(value);
 }
 
-/// How long a step takes. The least of some batches: a preempted one is longer.
+/// Length of a step: the minimum over several batches, because a preempted batch takes longer.
 fn nanoseconds() -> f64 {
     static NANOSECONDS: OnceLock<f64> = OnceLock::new();
     const STEPS: u32 = 20_000;
@@ -29,7 +30,7 @@ fn nanoseconds() -> f64 {
     })
 }
 
-/// How many steps take so many nanoseconds.
+/// Number of steps that take `wanted` nanoseconds.
 pub(super) fn lasting(wanted: f64) -> u32 {
     (wanted / nanoseconds()).round() as u32
 }

@@ -1,4 +1,4 @@
-//! The list of bars: which figures of which workload must stay below what.
+//! The list of bars: each sets a limit for some figures of a workload.
 
 use crate::harness::Better;
 use Figure::{
@@ -6,54 +6,55 @@ use Figure::{
     ToMostOf, Value, ValueAtLeast,
 };
 
-/// What a bar is held against.
+/// The figure that a bar limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Figure {
     /// The median of the ratio to the baseline.
     Ratio,
     /// The median of the ratio to the baseline, where more is better: *at least* the limit.
     AtLeast,
-    /// The greatest ratio to the baseline: for what must hold in every round.
+    /// The greatest ratio to the baseline, for limits that every round must meet.
     EveryRatio,
-    /// The greatest of the values themselves.
+    /// The greatest of the values, for limits that every round must meet.
     EveryValue,
-    /// The median of the values themselves.
+    /// The median of the values.
     Value,
-    /// The same, where more is better: at least the limit.
+    /// The median of the values, where more is better: at least the limit.
     ValueAtLeast,
-    /// The median of the ratio, in each round, to the least that one of these has.
+    /// The median of the per-round ratios to the smallest value of these variants.
     ToLeastOf(&'static [&'static str]),
-    /// The median of the ratio, in each round, to the most that one of these has: at least the limit.
+    /// The median of the per-round ratios to the greatest value of these variants: at least the
+    /// limit.
     ToMostOf(&'static [&'static str]),
-    /// The median of the ratio, in each round, to the best that any peer has: where more is better,
-    /// at least the limit.
+    /// The median of the per-round ratios to the best value of any peer. If more is better, at
+    /// least the limit.
     ToBest,
-    /// The median of the ratio to what that peer has whose median of this metric is the greatest.
+    /// The median of the ratio to the peer whose median of this other metric is the greatest.
     ToFastest(&'static str),
     /// The median of the ratio to another metric of the same variant.
     ToMetric(&'static str),
-    /// The median of the ratio to the same in another case (of which this is part of the name), of the same variant.
+    /// The median of the ratio to the same variant in another case, whose name contains this.
     ToCase(&'static str),
 }
 
-/// One thing that must be reached.
+/// One goal.
 #[derive(Debug)]
 pub(super) struct Bar {
     pub(super) what: &'static str,
-    /// At most this, or at least, as `figure` has it.
+    /// Upper or lower limit, depending on `figure`.
     pub(super) limit: f64,
     pub(super) figure: Figure,
     pub(super) workload: &'static str,
-    /// Parts of the case's name, all of which must be there.
+    /// Parts of the case's name; all must occur.
     pub(super) case: &'static [&'static str],
-    /// The variants' names.
+    /// Names of the variants.
     pub(super) variants: &'static [&'static str],
-    /// The metrics' names; empty: every one.
+    /// Names of the metrics; empty selects all.
     pub(super) metrics: &'static [&'static str],
 }
 
 impl Bar {
-    /// Whether the limit is a least, for a metric of which this is better.
+    /// Whether the limit is a lower one for a metric of this kind.
     pub(super) fn is_at_least(&self, better: Better) -> bool {
         match self.figure {
             AtLeast | ValueAtLeast | ToMostOf(_) => true,
@@ -71,16 +72,16 @@ const SPIN_OFF: &[&str] = &["waitword 32, spin off", "waitword 64, spin off"];
 const SPIN_ON: &[&str] = &["waitword 32, spin on", "waitword 64, spin on"];
 
 const OURS: &[&str] = &["waitword"];
-/// glibc's objects, served by ours.
+/// glibc's objects, served by our drop-in.
 const DROP_IN: &[&str] = &["drop-in"];
 const OUR_RWLOCKS: &[&str] = &["waitword, readers first", "waitword, writers first"];
-/// Ours that do not choose for themselves.
+/// Our flavours that do not adapt.
 const FIXED: &[&str] = &["waitword TO", "waitword WW", "waitword PI"];
-/// Whom the longest waits are compared with.
+/// The peers that our longest waits are compared with.
 const FAIR: &[&str] = &["parking_lot", "glibc"];
 
-/// "one CPU" and "two CPUs". Where threads are not bound, the scheduler puts them on one CPU or on two, and
-/// the figure is eight times one way or the other: that is shown, but decides nothing.
+/// Matches "one CPU" and "two CPUs". If threads are not bound, the scheduler puts them on one CPU
+/// or on two, and the figure differs by a factor of eight. Such cases are shown but decide nothing.
 const BOUND: &[&str] = &["CPU"];
 
 const fn bar(

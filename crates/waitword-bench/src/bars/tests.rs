@@ -1,4 +1,4 @@
-//! Bars against made-up reports, and the list of bars against the workloads.
+//! Bars against invented reports, and the list of bars against the workloads.
 
 use super::*;
 use crate::harness::Better;
@@ -40,7 +40,7 @@ fn report(workload: &str, case: &str, variant: &str, ratio: &[f64]) -> WorkloadR
     }
 }
 
-/// Seven rounds, most of them as the second of these.
+/// Seven rounds: `first` in the first one, `others` in the rest.
 fn rounds(first: f64, others: f64) -> [f64; 7] {
     let mut rounds = [others; 7];
     rounds[0] = first;
@@ -113,7 +113,7 @@ fn peers_are_the_best_in_each_round_or_the_fastest_over_all() {
     for (peer, values) in [
         ("std", [50.0, 200.0, 90.0]),
         ("glibc", [80.0, 80.0, 80.0]),
-        // Of its own, and of other days: not peers.
+        // Our own and historical variants; these are not peers.
         ("waitword TO", [1.0, 900.0, 900.0]),
         ("nptl-orig", [1.0, 900.0, 900.0]),
     ] {
@@ -131,13 +131,13 @@ fn peers_are_the_best_in_each_round_or_the_fastest_over_all() {
     };
     let figure =
         |all: &WorkloadReport, bar: &Bar| bar.judge(std::slice::from_ref(all)).cells[0].figure;
-    // 100 to 80, 200 and 90.
+    // 100 divided by 80, 200 and 90.
     let most = figure(&all, &bar);
     assert_eq!((most.min, most.max), (0.5, 1.25));
     bar.figure = Figure::ToLeastOf(&["std", "glibc"]);
     let least = figure(&all, &bar);
     assert_eq!((least.min, least.max), (1.25, 2.0));
-    // Whatever is there, by what is better.
+    // Any peer counts; the metric decides which value is best.
     bar.figure = Figure::ToBest;
     assert_eq!(figure(&all, &bar), least);
     assert!(!bar.judge(std::slice::from_ref(&all)).at_least);
@@ -187,7 +187,7 @@ fn every_bar_has_a_case() {
                         .iter()
                         .any(|metric| bar.metrics.contains(&metric.name)))
         };
-        // "two CPUs" is not there on a machine with one.
+        // A machine with one CPU has no case "two CPUs".
         let two_cpus = bar.case.contains(&"two CPUs");
         assert!(two_cpus || cases.iter().any(fits), "{bar:?}");
     }

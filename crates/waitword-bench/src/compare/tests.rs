@@ -1,4 +1,4 @@
-//! Reports that are made here, and one run for real, with work that is a tenth more.
+//! Compares synthetic reports, and the reports of one real run whose loop does a tenth more work.
 
 use super::*;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
@@ -16,9 +16,9 @@ impl Observer for Nobody {
     fn workload(&mut self, _: &crate::report::WorkloadReport) {}
 }
 
-/// A baseline, a variant that takes so much of its time, in thousandths, and a rate.
+/// The variant's time, in thousandths of the baseline's.
 static THOUSANDTHS: AtomicU64 = AtomicU64::new(500);
-/// How fast the machine is: what everything takes more of, in thousandths.
+/// How slow the machine is: the factor on every time, in thousandths.
 static MACHINE: AtomicU64 = AtomicU64::new(1000);
 
 const METRICS: &[Metric] = &[
@@ -38,7 +38,7 @@ fn measured(time: f64) -> Result<Measured, Failure> {
 fn made(settings: &Settings) -> Vec<Case> {
     let _ = settings;
     let mut round = 0;
-    // Rounds differ by some hundredths, and not both in the same way.
+    // Rounds differ by a few hundredths, and the two contenders do not vary together.
     let mut noise = move || {
         round += 7;
         1.0 + f64::from(round % 5) / 100.0
@@ -80,7 +80,7 @@ fn find<'a>(comparison: &'a Comparison, variant: &str, metric: &str) -> &'a Chan
     comparison.changes.iter().find(wanted).unwrap()
 }
 
-/// One test, since the made-up machine is one.
+/// One test, because all cases share the one synthetic machine.
 #[test]
 fn a_tenth_more_is_found_whatever_the_machine_does_meanwhile() {
     let old = report_of(made, 15);
@@ -124,7 +124,7 @@ fn a_tenth_more_is_found_whatever_the_machine_does_meanwhile() {
         Direction::Better
     );
 
-    // What only one of them has is counted, and of few rounds nothing is told.
+    // Entries that only one report has are counted, and too few rounds give no verdict.
     let mut less = old.clone();
     less.workloads[0].cases[0].variants.truncate(1);
     let some = compare(&less, &now);
@@ -137,7 +137,7 @@ fn a_tenth_more_is_found_whatever_the_machine_does_meanwhile() {
     assert!(few.changes.iter().all(untold), "{few:?}");
 }
 
-/// Steps of some work that takes time.
+/// Steps of a real loop.
 static STEPS: AtomicU64 = AtomicU64::new(20_000);
 
 fn work(steps: u64) -> Result<Measured, Failure> {
@@ -161,7 +161,8 @@ fn worked(_: &Settings) -> Vec<Case> {
     })]
 }
 
-/// Measured for real, so on a machine that is busy with other tests it may take several runs until one is quiet enough to tell.
+/// This is a real measurement. On a machine that also runs other tests, it may take several
+/// attempts until one is quiet enough to see the difference.
 #[test]
 fn a_loop_that_does_a_tenth_more_is_found() {
     let found = |_| {
@@ -188,7 +189,7 @@ fn a_report_can_be_read_back_and_says_the_same() {
     assert_eq!(read(&text), Ok(report));
 
     let error = |text: &str| read(text).unwrap_err();
-    assert!(error(&text[..text.len() / 2]).contains("is no report"));
+    assert!(error(&text[..text.len() / 2]).contains("no report in"));
     assert!(error("{}").contains("no report of this benchmark"));
     assert!(error(r#"{"schema": 1}"#).contains("version 1 of the schema"));
     assert!(error(r#"{"schema": 3}"#).contains("missing field"));

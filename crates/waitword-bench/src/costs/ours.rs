@@ -1,7 +1,7 @@
-//! Our operations, by the library's own interface: the fast paths and the slow ones.
+//! Our operations, through the library's own interface: fast paths and slow paths.
 //!
-//! Each row: what it is, the operation, and after what. A wait that sleeps makes one call more than it must, every 10 ms: it
-//! asks for its priority.
+//! Each row has a name, the operation, and what is done before it. At most every 10 ms, a wait that
+//! sleeps makes one extra system call: it asks for its priority.
 
 use super::Operation;
 use super::scene::{IT, asleep, elsewhere, long_ago, make_fast, once_asleep, until};
@@ -13,7 +13,7 @@ use waitword::{Cmp, Deadline, Futex, Op, RawPosixMutex, WakeOp};
 
 macro_rules! chapters {
     ($($name:literal { $($what:literal $operation:block $(after $prepare:block)?)* })*) => {
-        /// All of them, in the order of the table.
+        /// All operations, in the order of the table.
         pub(super) fn operations() -> Vec<Operation> {
             vec![$($(Operation {
                 chapter: $name,
@@ -124,26 +124,26 @@ fn held(mutex: &RawPosixMutex) {
 
 #[inline(always)]
 fn unlock(mutex: &RawPosixMutex) {
-    // SAFETY: all who call this have locked it, or act for who has.
+    // SAFETY: every caller has locked the mutex, or acts for the thread that has.
     unsafe { mutex.unlock() };
 }
 
 #[inline(always)]
 fn robust_cycle() {
-    // SAFETY: a static stays where it is.
+    // SAFETY: a static does not move.
     let locked = unsafe { IT.robust.lock() };
     debug_assert!(locked.is_ok());
     // SAFETY: locked just above.
     let _ = unsafe { IT.robust.unlock() };
 }
 
-/// A waiter has been woken, and has not got on yet; two others sleep.
+/// One waiter has been woken but has made no progress yet; two other waiters sleep.
 fn one_of_three_is_awake() {
     IT.adaptive.lock();
     asleep(1, || IT.adaptive.lock());
     unlock(&IT.adaptive);
-    // In the turns 0, 1, 2, 4 and 8 an unlock looks whether the successor is late, which the stopped
-    // thread is soon. What is measured is turn 6.
+    // Of the unlocks since the wake-up, numbers 0, 1, 2, 4 and 8 check whether the successor is
+    // late, and the stopped thread soon is. The unlock that is measured is number 6.
     for _ in 1..5 {
         cycle(&IT.adaptive);
     }
@@ -160,7 +160,7 @@ fn read() {
 
 #[inline(always)]
 fn end_read() {
-    // SAFETY: all who call this read.
+    // SAFETY: every caller holds a read lock.
     unsafe { IT.rwlock.unlock_shared() };
 }
 
@@ -172,14 +172,14 @@ fn write() {
 
 #[inline(always)]
 fn end_write() {
-    // SAFETY: all who call this write.
+    // SAFETY: every caller holds the write lock.
     unsafe { IT.rwlock.unlock_exclusive() };
 }
 
 #[inline(always)]
 fn upgrade() {
     IT.rwlock.lock_upgradable();
-    // SAFETY: held so.
+    // SAFETY: the lock is held upgradably.
     unsafe { IT.rwlock.upgrade() };
     end_write();
 }
@@ -201,7 +201,7 @@ fn waiting(count: usize) {
     });
 }
 
-/// A wait with this mutex, which is over.
+/// A wait with this mutex that has already ended.
 fn has_waited(mutex: &'static RawPosixMutex) {
     mutex.lock();
     let past = Deadline::after(Duration::ZERO);
@@ -236,9 +236,10 @@ fn add_to_0() -> WakeOp<u32> {
     WakeOp::new(Op::Add, 1).when(Cmp::Eq, 0)
 }
 
-/// The operation will sleep, until `work` is done elsewhere.
+/// Prepares an operation that sleeps until another thread does `work`.
 fn sleeps_until(work: fn()) {
-    // Not for the first time: then it would measure how long a pause takes, and the like.
+    // The first wait of a thread is different: it measures how long a pause takes, for example. Do
+    // it now.
     let held = RawPosixMutex::new();
     held.lock();
     let _ = held.lock_until(Deadline::after(Duration::from_millis(1)));

@@ -1,14 +1,15 @@
-//! The same operations of every lock there is, through the benchmark's traits: ours beside the others.
+//! The same operations of every lock, through the benchmark's traits.
 //!
-//! Each operation is one call of a function, or two (`locks/mod.rs`). It has been done before, so that what a library does
-//! once only is not counted: binding a function, the memory of a thread's first wait.
+//! Each operation is one function call, or two (`locks/mod.rs`). It has been done once before, so
+//! that a library's one-time work is not counted: binding a function, memory for a thread's first
+//! wait.
 //!
-//! | of | the fast paths | the slow paths |
+//! | primitive | fast paths | slow paths |
 //! |---|---|---|
-//! | mutex | lock, unlock; a `try_lock` in vain | a lock that sleeps; an unlock for 1 and 3 who sleep |
-//! | condvar | signal, broadcast for nobody | a wait; signal and broadcast, with the mutex free and held |
-//! | rwlock | read, write | the end of a write for 1 and 8 readers who sleep; of a read for a writer |
-//! | futex | the calls that change nothing | wake, requeue |
+//! | mutex | lock, unlock; a failed `try_lock` | a lock that sleeps; unlock with 1 and 3 sleepers |
+//! | condvar | signal, broadcast without waiters | a wait; signal, broadcast, mutex free and held |
+//! | rwlock | read, write | end of a write with 1 and 8 sleeping readers, of a read with a writer |
+//! | futex | calls that change nothing | wake, requeue |
 //! | semaphore, once | both | |
 
 mod condvar;
@@ -29,7 +30,7 @@ use others::others;
 use rwlock::rwlock;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
-/// All of them, in the order of the table.
+/// All operations, in the order of the table.
 pub(super) fn operations() -> Vec<Operation> {
     let mut all = every_mutex!(mutex());
     all.push(mutex::<glibc::Mutex<Recursive>>());
@@ -73,19 +74,19 @@ pub(super) fn operations() -> Vec<Operation> {
     chapters.into_iter().flatten().collect()
 }
 
-/// How the names of ours end that spin.
+/// Suffix of the names of our locks that spin.
 const SPINNING: &str = ", spinning";
 
-/// What one lock can do.
+/// The rows of one lock.
 struct Lock {
     name: String,
     rows: Vec<Row>,
 }
 
-/// What is done, the operation, and what is done before.
+/// Name of the row, the operation, and what is done before it.
 type Row = (&'static str, fn(), fn());
 
-/// Operation by operation, each with all locks beneath each other.
+/// Sorts the rows by operation; each operation has one row per lock.
 fn side_by_side(chapter: &'static str, locks: Vec<Lock>) -> Vec<Operation> {
     let rows = locks.iter().map(|lock| lock.rows.len()).max().unwrap_or(0);
     let operations = (0..rows).flat_map(|row| {
@@ -95,7 +96,7 @@ fn side_by_side(chapter: &'static str, locks: Vec<Lock>) -> Vec<Operation> {
             Operation {
                 chapter,
                 what: format!("{what}: {}", lock.name),
-                // How often it looks depends on the machine.
+                // The number of spin iterations depends on the machine.
                 is_ours: is_ours(&lock.name) && !lock.name.ends_with(SPINNING),
                 prepare,
                 operation,

@@ -1,10 +1,13 @@
-//! What the operations act on, and the other threads, which sleep, hold locks, or wake the one that is watched.
+//! The objects that the operations act on, and the other threads: they sleep, hold locks, or wake
+//! the watched thread.
 //!
-//! A sleeper that is to stay where it is gets a signal whose handler does not return. It stands in its queue as before, and
-//! whoever wakes it does all that a wake-up takes; only it does not get on, as if its CPU had been taken from it.
+//! A sleeper that must stay in place gets a signal whose handler does not return. It remains
+//! queued, and the waker does all the work of a wake-up, but the sleeper makes no progress, as if
+//! it had been preempted.
 //!
-//! All of this runs in a forked child of a process that may have many threads, so threads are started by the C library alone:
-//! std has a lock of its own at the start and end of each, which another thread of the parent may have held.
+//! All of this runs in a forked child of a process that may have many threads, so threads are
+//! started only through the C library: std takes a lock of its own at the start and end of each
+//! thread, and another thread of the parent may have held it.
 
 use super::trace::AWAKE;
 use crate::crew;
@@ -24,7 +27,8 @@ use waitword::{
 
 macro_rules! scene {
     ($($name:ident: $type:ty = $value:expr;)*) => {
-        /// All that our own operations act on. Every one finds it untouched, in its process's copy.
+        /// Everything that our own operations act on. Each operation finds it untouched, in its
+        /// process's copy.
         pub(super) struct Scene {
             $(pub(super) $name: Apart<$type>,)*
         }
@@ -56,7 +60,7 @@ scene! {
     once: Once = Once::new();
 }
 
-/// In cache lines of its own.
+/// A value in cache lines of its own.
 #[derive(Default)]
 #[repr(align(64))]
 pub(super) struct Apart<T>(pub(super) T);
@@ -74,29 +78,30 @@ const fn of(flavour: PosixFlavour) -> PosixMutexOptions {
     PosixMutexOptions::new().flavour(flavour)
 }
 
-/// Where the lock of an operation on a type of lock lies: the same place in every run, so that what is found by its address is found
-/// in the same way. Nothing else is ever put there: programs lie at 0x55.., libraries at 0x7f...
+/// The address of the lock in the chapters that compare locks. It is the same in every run, so that
+/// lookups by address take the same path. Nothing else is ever mapped there: programs lie at
+/// 0x55.., libraries at 0x7f...
 const STAGE: usize = 0x1000_0000_0000;
 const STAGE_BYTES: usize = 4096;
 
 /// Puts a lock on the stage.
 pub(super) fn put<T>(lock: T) {
     const { assert!(size_of::<T>() <= STAGE_BYTES) };
-    // SAFETY: mapped by `set`, and nobody else's; a page is aligned for any lock.
+    // SAFETY: `set` has mapped the page, and nothing else uses it; a page is aligned for any lock.
     unsafe { std::ptr::with_exposed_provenance_mut::<T>(STAGE).write(lock) };
 }
 
 /// The lock on the stage.
 ///
 /// # Safety
-/// [`put`] has put one of this type there.
+/// [`put`] has put a value of this type there.
 #[inline(always)]
 pub(super) unsafe fn on_stage<T>() -> &'static T {
-    // SAFETY: as the caller says; it stays.
+    // SAFETY: guaranteed by the caller; the value is never removed.
     unsafe { &*std::ptr::with_exposed_provenance::<T>(STAGE) }
 }
 
-/// Where all that lies.
+/// The addresses of the scene and of the stage.
 pub(super) fn places() -> [RangeInclusive<u64>; 2] {
     let start = (&raw const IT).addr() as u64;
     [
@@ -105,27 +110,28 @@ pub(super) fn places() -> [RangeInclusive<u64>; 2] {
     ]
 }
 
-/// The thread that is watched: its number.
+/// Thread ID of the watched thread.
 static SUBJECT: AtomicI32 = AtomicI32::new(0);
-/// Where the other threads run.
+/// The CPU of the other threads.
 static ELSEWHERE: AtomicUsize = AtomicUsize::new(0);
 
-/// Sets the scene for the calling thread, the one to be watched.
+/// Sets the scene for the calling thread, which will be watched.
 pub(super) fn set() {
-    /// So many that two keys have the same one in one run of 40,000, whatever their addresses are.
+    /// With this many buckets, two keys share one in one of 40,000 runs, whatever their addresses.
     const BUCKETS: usize = 1 << 18;
     let cpus = allowed_cpus();
     ELSEWHERE.store(cpus[1], SeqCst);
     run_on(&cpus[..1]);
     SUBJECT.store(thread_number(), SeqCst);
-    // SAFETY: this process has one thread. The drop-in reads these at its first lock, which is yet to come.
+    // SAFETY: this process has one thread. The drop-in reads these at its first lock, which has not
+    // happened yet.
     unsafe {
         libc::setenv(c"WAITWORD_SPIN_NS".as_ptr(), c"0".as_ptr(), 1);
         for name in [c"WAITWORD", c"WAITWORD_MUTEX", c"WAITWORD_SUMMARY"] {
             libc::unsetenv(name.as_ptr());
         }
     }
-    // SAFETY: a place where nothing is, else it fails.
+    // SAFETY: maps an unused address; the call fails if the address is in use.
     let stage = unsafe {
         rustix::mm::mmap_anonymous(
             std::ptr::with_exposed_provenance_mut(STAGE),
@@ -141,42 +147,42 @@ pub(super) fn set() {
     AS_SHIPPED.get_or_init(waitword::spin::budget);
     waitword::spin::set_budget(Duration::ZERO);
     waitword::table::reserve(BUCKETS).expect("memory for the table");
-    // Whoever asks first for the generation of forks maps a page for it.
+    // The first use of the fork generation maps a page for it.
     Once::new().call_once(|| {});
     if pthread::is_loaded() {
         glibc::Once::<DropIn>::done();
     }
-    // The C library leaves out the atomic instructions of a process with one thread.
+    // The C library omits atomic instructions in a process with one thread.
     elsewhere(pause);
 }
 
-/// How long waiters of ours spin if nobody has set it.
+/// How long our waiters spin by default.
 static AS_SHIPPED: OnceLock<Duration> = OnceLock::new();
 
-/// From now on, waiters of ours spin as they are shipped.
+/// From now on, our waiters spin as shipped.
 pub(super) fn spin_as_shipped() {
     let budget = AS_SHIPPED.get().expect("set before any operation");
     waitword::spin::set_budget(*budget);
 }
 
-/// For ever.
+/// Sleeps forever.
 fn pause() {
     loop {
-        // SAFETY: waits for signals.
+        // SAFETY: the call only waits for signals.
         unsafe { libc::pause() };
     }
 }
 
-/// The number that the kernel has for the calling thread.
+/// The kernel's ID of the calling thread.
 fn thread_number() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
 
-/// Starts a thread elsewhere.
+/// Starts a thread on the other CPU.
 pub(super) fn elsewhere(work: impl FnOnce() + Send + 'static) {
     type Work = Box<dyn FnOnce() + Send>;
     extern "C" fn run(work: *mut libc::c_void) -> *mut libc::c_void {
-        // SAFETY: boxed below for this thread alone.
+        // SAFETY: boxed below, for this thread alone.
         let work = unsafe { Box::from_raw(work.cast::<Work>()) };
         run_on(&[ELSEWHERE.load(SeqCst)]);
         work();
@@ -184,33 +190,35 @@ pub(super) fn elsewhere(work: impl FnOnce() + Send + 'static) {
     }
     let work: Work = Box::new(work);
     let work = Box::into_raw(Box::new(work)).cast();
-    // SAFETY: zeros are overwritten by pthread_create; `run` takes over the box.
+    // SAFETY: pthread_create overwrites the zeros; `run` takes ownership of the box.
     let result = unsafe {
         let mut thread = std::mem::zeroed();
         libc::pthread_create(&raw mut thread, std::ptr::null(), run, work)
     };
-    assert_eq!(result, 0, "no thread");
+    assert_eq!(result, 0, "cannot start a thread");
 }
 
-/// Waits until `condition` holds. If it does not for very long, whoever should sleep does not, and the process ends.
+/// Waits until `condition` holds. If it does not hold for a very long time, a thread that should
+/// sleep does not, and the process exits.
 pub(super) fn until(condition: impl Fn() -> bool) {
     const PATIENCE: Duration = Duration::from_secs(20);
     let begin = Instant::now();
     while !condition() {
         if begin.elapsed() > PATIENCE {
-            // SAFETY: nothing of the copied process is run down.
+            // SAFETY: `_exit` runs no cleanup of the copied process.
             unsafe { libc::_exit(AWAKE) };
         }
         std::thread::sleep(Duration::from_micros(50));
     }
 }
 
-/// Whether a thread of this process is queued and asleep in a futex call. Two files together say so:
+/// Whether a thread of this process is queued and asleep in a futex call. It takes two files to
+/// tell:
 ///
-/// * `syscall` gives the number of the call that a thread sleeps in, once it is off its CPU. State `S` in `stat` does not
-///   say that it has queued: the kernel sets it before.
-/// * `stat` gives state `S` for a thread that nobody has woken. One whose wake-up is on the way to another CPU still looks asleep
-///   in the other file.
+/// * `syscall` contains the number of the call that a thread sleeps in, once the thread is off its
+///   CPU. State `S` in `stat` does not mean that the thread has queued: the kernel sets it earlier.
+/// * `stat` contains state `S` only for a thread that has not been woken. A thread whose wake-up is
+///   on its way to another CPU still looks asleep in the other file.
 fn sleeps(thread: i32) -> bool {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/self/task/{thread}/{file}"));
     let (Ok(call), Ok(stat)) = (read("syscall"), read("stat")) else {
@@ -225,17 +233,18 @@ type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 /// How many sleepers are held.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// Holds the thread that it interrupts if that slept in a futex call.
+/// Holds the interrupted thread if it was sleeping in a futex call.
 extern "C" fn hold(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passes the interrupted thread's registers.
     let registers = unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
     let result = registers[libc::REG_RAX as usize];
     let code =
         std::ptr::with_exposed_provenance::<[u8; 2]>(registers[libc::REG_RIP as usize] as usize);
-    // Only who sleeps: then it is the sleep that the signal has just ended, or that is to be begun anew after the handler (as the
-    // wait for a priority-inheriting mutex is).
+    // Hold the thread only if it was sleeping. Then the signal has either just ended the sleep, or
+    // the kernel will restart the sleep after the handler, as it does for the wait for a
+    // priority-inheriting mutex.
     let has_ended = result == i64::from(-libc::EINTR);
-    // SAFETY: the thread was about to execute what is there.
+    // SAFETY: the thread was about to execute the code there.
     let begins_anew = || result == libc::SYS_futex && unsafe { code.read() } == SYSCALL;
     if has_ended || begins_anew() {
         HELD.fetch_add(1, SeqCst);
@@ -243,11 +252,12 @@ extern "C" fn hold(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) 
     }
 }
 
-/// The instruction.
+/// The `syscall` instruction.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
-/// Has threads do `work` elsewhere until all of them sleep in it and are held there: nothing brings them in, neither a wake-up
-/// nor an alarm of their own. They come together, since some locks ask how long others have waited before.
+/// Makes threads do `work` on the other CPU until all of them sleep in it, and holds them there:
+/// neither a wake-up nor a timeout of their own lets them continue. They start together, because
+/// some locks depend on how long other threads have waited before.
 pub(super) fn asleep(count: usize, work: fn()) {
     install(libc::SIGUSR1, hold);
     let held_before = HELD.load(SeqCst);
@@ -270,7 +280,7 @@ pub(super) fn asleep(count: usize, work: fn()) {
     until(|| numbers.iter().all(|number| sleeps(number.load(SeqCst))));
     until(|| {
         for number in numbers {
-            // SAFETY: signals a thread of this process, which stays.
+            // SAFETY: signals a thread of this process that does not end.
             unsafe {
                 let number = number.load(SeqCst);
                 libc::syscall(libc::SYS_tgkill, std::process::id(), number, libc::SIGUSR1)
@@ -281,22 +291,23 @@ pub(super) fn asleep(count: usize, work: fn()) {
 }
 
 fn install(signal: i32, handler: Handler) {
-    // SAFETY: a whole `sigaction`; with SA_SIGINFO the kernel calls the handler as it is.
+    // SAFETY: `action` is a complete `sigaction`; with SA_SIGINFO the kernel calls the handler with
+    // this signature.
     let result = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO;
         libc::sigaction(signal, &raw const action, std::ptr::null_mut())
     };
-    assert_eq!(result, 0, "no handler for signal {signal}");
+    assert_eq!(result, 0, "cannot install a handler for signal {signal}");
 }
 
-/// Waits until the thread that is watched sleeps in a futex call.
+/// Waits until the watched thread sleeps in a futex call.
 pub(super) fn until_asleep() {
     until(|| sleeps(SUBJECT.load(SeqCst)));
 }
 
-/// Has `work` done elsewhere once the thread that is watched sleeps in a futex call.
+/// Makes another thread do `work` once the watched thread sleeps in a futex call.
 pub(super) fn once_asleep(work: fn()) {
     elsewhere(move || {
         until_asleep();
@@ -304,21 +315,23 @@ pub(super) fn once_asleep(work: fn()) {
     });
 }
 
-/// A lock of ours asks for its thread's priority every 10 ms at most: so long ago it was that the next one does.
+/// Our locks ask for the thread's priority every 10 ms at most. Waits so long that the next lock
+/// asks.
 pub(super) fn long_ago() {
     std::thread::sleep(Duration::from_millis(20));
 }
 
-/// Has readers on two CPUs collide until the lock lets them hold it by slots.
+/// Makes readers on two CPUs collide until the lock turns on its reader bias.
 ///
-/// They hold it for no time at all: two loops of the same length may keep out of each other's way for minutes.
+/// They hold the lock only for an instant, so two loops of the same length could avoid each other
+/// for minutes.
 pub(super) fn make_fast(lock: &'static RawRwLock) {
     static DONE: AtomicBool = AtomicBool::new(false);
     static GONE: AtomicBool = AtomicBool::new(false);
     let read_for_a_while = || {
         for _ in 0..100 {
             lock.lock_shared();
-            // SAFETY: just locked.
+            // SAFETY: locked just above.
             unsafe { lock.unlock_shared() };
         }
     };

@@ -1,7 +1,7 @@
-//! The table of costs: Markdown that people read and a later run is compared with.
+//! The table of costs: Markdown for people, and the reference for a later run.
 //!
-//! What is exact and what may vary stands in the file itself (`ABOUT`). It ends with the number of its rows, so that half
-//! a file is not taken for a whole one.
+//! The file itself explains what is exact and what may vary (`ABOUT`). It ends with the number of
+//! its rows, so that a truncated file is detected.
 
 use core::fmt::{self, Write as _};
 use serde::Serialize;
@@ -9,13 +9,13 @@ use serde::Serialize;
 /// What an operation costs its thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Costs {
-    /// All that it executes outside the kernel.
+    /// Instructions executed outside the kernel.
     pub instructions: u64,
     /// Atomic read-modify-writes and fences.
     pub atomic: u64,
     /// System calls.
     pub calls: u64,
-    /// How often it slept.
+    /// How often the thread slept.
     pub switches: u64,
     /// Cache lines of the lock that it wrote.
     pub own: u64,
@@ -31,9 +31,9 @@ const COLUMNS: [&str; 6] = [
     "own",
     "other",
 ];
-/// Of the columns, the one that another compiler changes.
+/// The column that depends on the compiler.
 const INSTRUCTIONS: usize = 0;
-/// Instructions may differ by so many in a hundred, or by `FEW`.
+/// Instructions may differ by this percentage, or by `FEW`.
 const PERCENT: u64 = 5;
 const FEW: u64 = 3;
 
@@ -62,14 +62,14 @@ impl Costs {
     }
 }
 
-/// One operation and its costs.
+/// An operation and its costs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// What it stands under.
+    /// The chapter.
     pub chapter: String,
     /// The operation; unique in its chapter.
     pub what: String,
-    /// Whether it is ours, so that a change of it is our doing.
+    /// Whether the operation is ours, so that a change in it is our doing.
     pub is_ours: bool,
     /// What it costs.
     pub costs: Costs,
@@ -78,16 +78,16 @@ pub struct Row {
 /// All rows, chapter by chapter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Table {
-    /// The compiler and the C library that it was counted with.
+    /// The compiler and the C library that were used.
     pub counted_with: String,
     /// The rows.
     pub rows: Vec<Row>,
 }
 
-/// A file is no table of costs, or no whole one.
+/// The file is not a table of costs, or not a complete one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    /// From 1; 0 for the file as a whole.
+    /// Line number from 1, or 0 for the whole file.
     line: usize,
     why: String,
 }
@@ -103,38 +103,47 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-/// What the file says of itself.
+/// The text at the top of the file.
 const ABOUT: &str = "\
 # What each operation costs
 
-Counted, not timed: each operation is single-stepped, so these numbers are the same whatever else the machine does. Per operation,
-of the thread that does it:
+These numbers are counted, not timed: each operation is single-stepped, so the numbers do not depend
+on what else the machine does. Per operation, for the thread that does it:
 
-* **instructions**: all that are executed outside the kernel and its vDSO, the call of the operation itself not included;
-* **atomic**: atomic read-modify-writes and full fences (a LOCK prefix, `xchg` with memory, `mfence`): each takes a cache line
-  from all other CPUs;
+* **instructions**: all executed outside the kernel and its vDSO, without the call of the operation
+  itself;
+* **atomic**: atomic read-modify-writes and full fences (a LOCK prefix, `xchg` with memory,
+  `mfence`). Each takes a cache line away from all other CPUs;
 * **calls**: system calls;
 * **switches**: how often the thread sleeps;
-* **own**, **other**: cache lines written, of the lock itself and elsewhere, without the thread's stack and thread-local storage.
+* **own**, **other**: cache lines written, of the lock itself and elsewhere, without the thread's
+  stack and thread-local storage.
 
-This file is written by `cargo run --release -- costs --write docs/costs.md`. `cargo run --release -- costs --check docs/costs.md`
-counts again and says what has changed. **Checked** are our own rows: all columns exactly but for the instructions, which may
-differ by 5 % or by 3, since another compiler's code does. (With one compiler they differ by up to 3 % where an operation reads the clock.) The peers' rows are those of the versions that were
-installed; they are there to be read beside ours. The numbers of instructions are those of one compiler and one C library: on another
-machine with the same they differ by no more than that.
+`cargo run --release -- costs --write docs/costs.md` writes this file.
+`cargo run --release -- costs --check docs/costs.md` counts again and reports what has changed. Only
+our own rows are **checked**. All columns must match exactly except the instructions, which may
+differ by 5 % or by 3, because they depend on the compiler. (With the same compiler they differ by
+up to 3 % if an operation reads the clock.) The peers' rows describe the versions that were
+installed; they are here for comparison.
+The numbers of instructions belong to one compiler and one C library. On another machine with the
+same compiler and library they differ by no more than that.
 
-In the chapters that set locks beside each other each operation is one call of a function, or two (lock and unlock), and that is
-counted. Rust's std unlocks by a guard, which is kept beside the lock: one of its own lines, and some of its instructions. Nobody spins
-in ours (their spinning is turned off here), but in the rows with *spinning*, where they are as shipped; peers spin as they do. A spin of
-ours lasts by the clock, up to some 60 µs, and single-stepping takes longer than that for a few looks: so a row with *spinning* has the
-least that it can be, and is not checked. A peer that counts its looks (std: 100) is counted whole. The drop-in is loaded into a running process here, and not preloaded.
-A thread that others wake is held before it gets on, so what is counted is the waker's work alone.
+In the chapters that compare locks, each operation is one function call, or two (lock and unlock),
+and the calls are counted. Rust's std unlocks through a guard that is kept beside the lock: this
+accounts for one of its own lines and some of its instructions. Our locks do not spin (spinning is
+turned off here), except in the rows with *spinning*, which show them as shipped. Peers spin as they
+always do. Our spin is limited by the clock, to some 60 µs, and single-stepping takes longer than
+that for a few iterations. So a row with *spinning* shows the minimum and is not checked. A peer
+that counts its iterations (std: 100) is counted completely. The drop-in is loaded into a running
+process here, not preloaded. A woken thread is held before it continues, so only the waker's work is
+counted.
 
-Valgrind's callgrind counts the same instructions (how that was seen: `crates/waitword-bench/src/costs.rs`, at the top).
+Valgrind's Callgrind counts the same instructions (see the top of
+`crates/waitword-bench/src/costs.rs`).
 ";
 
 impl Table {
-    /// Without rows, counted by this program.
+    /// An empty table, counted by this program.
     pub(super) fn new() -> Self {
         let compiler = env!("WAITWORD_COMPILER");
         let library = crate::machine::glibc_version();
@@ -144,7 +153,7 @@ impl Table {
         }
     }
 
-    /// As Markdown.
+    /// Writes the table as Markdown.
     pub fn to_markdown(&self) -> String {
         let mut text = format!("{ABOUT}\n{COUNTED_WITH}{}.\n", self.counted_with);
         for rows in self.rows.chunk_by(|one, next| one.chapter == next.chapter) {
@@ -184,10 +193,10 @@ impl Table {
         text
     }
 
-    /// From what [`Table::to_markdown`] has written.
+    /// Reads what [`Table::to_markdown`] has written.
     ///
     /// # Errors
-    /// It is something else, or has been cut.
+    /// The text is something else, or has been truncated.
     pub fn from_markdown(text: &str) -> Result<Self, Unreadable> {
         let (mut counted_with, mut chapter, mut rows) = (None, None, Vec::new());
         let mut promised: Option<usize> = None;
@@ -236,12 +245,12 @@ impl Table {
             Some(count) if count == rows.len() => {}
             Some(count) => {
                 return Err(whole(format!(
-                    "{count} rows should be there, and {} are",
+                    "expected {count} rows, but there are {}",
                     rows.len()
                 )));
             }
             None => return Err(whole(
-                "not a table of costs, or a part of one: the number of rows at its end is missing"
+                "not a table of costs, or a part of one: the number of rows at the end is missing"
                     .to_owned(),
             )),
         }
@@ -266,30 +275,30 @@ fn costs(values: &[&str]) -> Option<Costs> {
     Some(Costs::of(numbers?.try_into().ok()?))
 }
 
-/// How one of our rows is not what it was.
+/// How one of our rows has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is not counted any more.
+    /// It is in the old table only.
     Gone,
-    /// It was not there.
+    /// It is in the new table only.
     New,
-    /// A column, its number before and now.
+    /// A column, with its old and its new value.
     Differs(&'static str, u64, u64),
 }
 
-/// A row, and how it is not what it was.
+/// A row that has changed, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What the row stands under.
+    /// The row's chapter.
     pub chapter: String,
     /// The operation.
     pub what: String,
-    /// How it differs.
+    /// The change.
     pub change: Change,
 }
 
 impl Difference {
-    /// Whether it is one of the same number, or of the same row's presence.
+    /// Whether both are about the same column, or both about the presence of the same row.
     pub fn is_about_the_same_as(&self, other: &Self) -> bool {
         let column = |change| match change {
             Change::Differs(column, ..) => column,
@@ -305,11 +314,11 @@ impl fmt::Display for Difference {
         write!(f, "{}, \"{}\": ", self.chapter, self.what)?;
         match self.change {
             Change::Gone => write!(f, "in the table, but not counted"),
-            Change::New => write!(f, "not in the table: write it anew"),
+            Change::New => write!(f, "not in the table: write the table again"),
             Change::Differs(column, was, is) => {
                 write!(f, "{column}: was {was}, is {is}")?;
                 if is < was {
-                    write!(f, " (better: write the table anew)")?;
+                    write!(f, " (better: write the table again)")?;
                 }
                 Ok(())
             }
@@ -318,8 +327,9 @@ impl fmt::Display for Difference {
 }
 
 impl Table {
-    /// How our rows here differ from those of an older table, and which are not in both. Instructions are compared only if
-    /// `instructions` says so: a build without optimization has others.
+    /// Compares our rows with those of an older table, and finds rows that only one table has.
+    /// Instructions are compared only if `instructions` is true: a build without optimization has
+    /// other counts.
     pub fn differences_from(&self, old: &Self, instructions: bool) -> Vec<Difference> {
         let ours = |table: &Self| -> Vec<Row> {
             let rows = table.rows.iter().filter(|row| row.is_ours);
@@ -378,7 +388,7 @@ mod tests {
         }
     }
 
-    /// Of two chapters.
+    /// A table with two chapters.
     fn table() -> Table {
         let mut last = row("wake, nobody waits", true, [56, 1, 0, 0, 0, 0]);
         last.chapter = "futex".to_owned();
@@ -393,7 +403,7 @@ mod tests {
         }
     }
 
-    /// How a table with one number changed differs, as text.
+    /// The differences, as text, after one number of the table has changed.
     fn differences(row: usize, change: impl FnOnce(&mut Costs)) -> Vec<String> {
         let mut changed = table();
         change(&mut changed.rows[row].costs);
@@ -421,7 +431,7 @@ mod tests {
     #[test]
     fn a_change_to_the_better_says_what_to_do() {
         let text = differences(1, |costs| costs.calls -= 1);
-        let better = "mutex, \"lock, sleeps\": calls: was 2, is 1 (better: write the table anew)";
+        let better = "mutex, \"lock, sleeps\": calls: was 2, is 1 (better: write the table again)";
         assert_eq!(text, [better]);
     }
 
@@ -472,7 +482,7 @@ mod tests {
             .filter(|line| !line.contains("lock, sleeps"))
             .map(|line| format!("{line}\n"))
             .collect();
-        assert_eq!(error(&without_a_row), "4 rows should be there, and 3 are");
+        assert_eq!(error(&without_a_row), "expected 4 rows, but there are 3");
     }
 
     #[test]

@@ -1,9 +1,11 @@
-//! Runs an operation in a forked child, an instruction at a time, and reads each instruction before it is run.
+//! Runs an operation in a forked child, one instruction at a time, and decodes each instruction
+//! before it runs.
 //!
-//! Only the child's first thread is traced; its other threads run free. Each step is a stop, and each stop one voluntary
-//! context switch more in the kernel's count: what is left when the steps are taken off are the operation's own sleeps.
+//! Only the child's first thread is traced; its other threads run freely. Each step is a stop, and
+//! the kernel counts each stop as a voluntary context switch. The switches that remain after
+//! subtracting the steps are the operation's own sleeps.
 //!
-//! A child that hangs is ended by its own alarm, which is seen here as a status that is not a step's.
+//! A child that hangs is ended by its own alarm; the tracer sees a status that is not a step's.
 
 use super::scene;
 use super::table::Costs;
@@ -18,13 +20,13 @@ use std::ops::{Range, RangeInclusive};
 use std::os::unix::fs::FileExt;
 
 const LINE: u64 = 64;
-/// The longest instruction, in bytes.
+/// Length of the longest instruction, in bytes.
 const LONGEST: usize = 15;
-/// More than any operation has that does not spin for ever.
+/// More steps than any operation takes unless it spins forever.
 const MOST_STEPS: u64 = 200_000;
-/// How long a child may take for all that it does, in seconds.
+/// Time limit for everything a child does, in seconds.
 const MOST_SECONDS: u32 = 50;
-/// The child's exit status if it may not be traced.
+/// The child's exit status if tracing is not allowed.
 const REFUSED: i32 = 77;
 /// The child's exit status if a thread that should sleep does not.
 pub(super) const AWAKE: i32 = 78;
@@ -32,18 +34,18 @@ pub(super) const AWAKE: i32 = 78;
 /// Why an operation was not counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// Nothing can be counted here.
+    /// Nothing can be counted on this machine.
     Refused(String),
-    /// Whoever waits for this lock does not sleep, or not in a futex call.
+    /// A waiter for this lock does not sleep, or not in a futex call.
     Awake,
-    /// It goes on and on.
+    /// The operation does not end.
     Endless,
-    /// Something went wrong: the child's status.
+    /// Something went wrong; contains the child's status.
     Died(i32),
 }
 
 impl Failure {
-    /// Of a child that has ended, or stopped where it should not.
+    /// The failure of a child that has ended, or that stopped where it should not.
     fn of(status: i32) -> Self {
         let exited = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
         match exited {
@@ -58,19 +60,19 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(why) => write!(f, "{why}"),
-            Self::Awake => write!(f, "who waits does not sleep in a futex call"),
+            Self::Awake => write!(f, "a waiter does not sleep in a futex call"),
             Self::Endless => write!(f, "it does not end within {MOST_STEPS} instructions"),
             Self::Died(status) => {
                 write!(
                     f,
-                    "it has hung (signal 14), failed or died: status {status:#x}"
+                    "the child hung (signal 14), failed or died: status {status:#x}"
                 )
             }
         }
     }
 }
 
-/// Has a child `prepare` and then do `operation`, which is watched.
+/// Forks a child that does `prepare` and then `operation`, and watches the operation.
 pub(super) fn watch(prepare: fn(), operation: fn()) -> Result<Costs, Failure> {
     let child = Child::fork(|| {
         scene::set();
@@ -109,11 +111,12 @@ pub(super) fn watch(prepare: fn(), operation: fn()) -> Result<Costs, Failure> {
 
 /// Stops the calling thread, which is traced.
 fn breakpoint() {
-    // SAFETY: the tracer has it go on behind. No access to memory is moved across.
+    // SAFETY: the tracer resumes the thread after the instruction. The compiler moves no memory
+    // access across the asm block.
     unsafe { std::arch::asm!("int3", options(nostack)) };
 }
 
-/// A forked process. Killed when this goes.
+/// A forked process. It is killed when this value is dropped.
 struct Child {
     id: i32,
     memory: File,
@@ -122,13 +125,14 @@ struct Child {
 }
 
 impl Child {
-    /// Forks a process that runs `body` and exits with what that returns.
+    /// Forks a process that runs `body` and exits with its result.
     fn fork(body: impl FnOnce() -> i32) -> Result<Self, Failure> {
-        // SAFETY: the child calls `body`, which starts threads by the C library only, and leaves by `_exit`.
+        // SAFETY: the child calls `body`, which starts threads only through the C library, and
+        // leaves by `_exit`.
         let id = unsafe { libc::fork() };
         if id == 0 {
-            // Not to be left behind, and not to hear of the terminal's keys and changes of size.
-            // SAFETY: plain system calls.
+            // The child must not outlive us, and must not get signals from the terminal.
+            // SAFETY: system calls that take no memory.
             unsafe {
                 libc::alarm(MOST_SECONDS);
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -136,7 +140,7 @@ impl Child {
             }
             let body = std::panic::AssertUnwindSafe(body);
             let status = std::panic::catch_unwind(body).unwrap_or(101);
-            // SAFETY: nothing of the copied process is run down.
+            // SAFETY: `_exit` runs no cleanup of the copied process.
             unsafe { libc::_exit(status) }
         }
         if id < 0 {
@@ -153,8 +157,8 @@ impl Child {
             }),
             (Err(error), _) | (_, Err(error)) => {
                 let status = end(id);
-                let why = format!("/proc of a child cannot be read: {error}");
-                // It may have come to its end before.
+                let why = format!("cannot read a child's /proc: {error}");
+                // The child may already have ended.
                 Err(match libc::WIFEXITED(status) {
                     true => Failure::of(status),
                     false => Failure::Refused(why),
@@ -166,7 +170,7 @@ impl Child {
     /// Waits until the child has made a step.
     fn expect_trap(&self) -> Result<(), Failure> {
         let mut status = 0;
-        // SAFETY: a child of ours, not yet reaped.
+        // SAFETY: the process is our child and has not been reaped.
         let heard = unsafe { libc::waitpid(self.id, &raw mut status, 0) };
         assert_eq!(heard, self.id, "{}", std::io::Error::last_os_error());
         if libc::WIFSTOPPED(status) && libc::WSTOPSIG(status) == libc::SIGTRAP {
@@ -177,7 +181,7 @@ impl Child {
     }
 
     fn registers(&self) -> Registers {
-        // SAFETY: plain numbers.
+        // SAFETY: all fields are integers, for which zeros are valid.
         let mut registers: Registers = unsafe { core::mem::zeroed() };
         self.request(libc::PTRACE_GETREGS, (&raw mut registers).addr());
         registers
@@ -187,14 +191,14 @@ impl Child {
         self.request(libc::PTRACE_SINGLESTEP, 0);
     }
 
-    /// A request to ptrace(2) with `data`, which is 0 or the address of what the request fills in.
+    /// Makes a ptrace(2) request with `data`, which is 0 or the address that the request fills in.
     fn request(&self, request: libc::c_uint, data: usize) {
-        // SAFETY: the child is ours and stopped; `data` as above.
+        // SAFETY: the child is ours and stopped; `data` is as described above.
         let done = unsafe { libc::ptrace(request, self.id, 0_usize, data) };
         assert_eq!(done, 0, "ptrace: {}", std::io::Error::last_os_error());
     }
 
-    /// How often the child's first thread has given up its CPU by itself.
+    /// How often the child's first thread has given up its CPU voluntarily.
     fn voluntary_switches(&self) -> u64 {
         let mut text = [0; 8192];
         let length = self.status.read_at(&mut text, 0).expect("a child's status");
@@ -214,10 +218,10 @@ impl Drop for Child {
     }
 }
 
-/// Kills a child that nobody has waited for; how it ended.
+/// Kills a child that has not been waited for, and returns its status.
 fn end(child: i32) -> i32 {
     let mut status = 0;
-    // SAFETY: a child of ours: the number is still its own.
+    // SAFETY: the process is our child and has not been reaped, so the ID is still its own.
     unsafe {
         libc::kill(child, libc::SIGKILL);
         libc::waitpid(child, &raw mut status, 0);
@@ -225,18 +229,19 @@ fn end(child: i32) -> i32 {
     status
 }
 
-/// What was seen of an operation.
+/// What was seen of an operation so far.
 struct Seen {
     costs: Costs,
-    /// Where the cache lines begin that were written.
+    /// Start addresses of the cache lines that were written.
     lines: BTreeSet<u64>,
-    /// Lines here no other CPU wants.
+    /// Addresses that no other CPU wants.
     nobody_elses: [RangeInclusive<u64>; 2],
     reader: InstructionInfoFactory,
     known: HashMap<u64, Instruction>,
-    /// Where the instruction before this one was.
+    /// Address of the previous instruction.
     last: u64,
-    /// The kernel's own code in the process, which reads the clock, by a few instructions more or fewer each time.
+    /// The vDSO, the kernel's own code in the process. It reads the clock, with a few instructions
+    /// more or fewer each time.
     vdso: Range<u64>,
 }
 
@@ -246,9 +251,9 @@ impl Seen {
             costs: Costs::default(),
             lines: BTreeSet::new(),
             nobody_elses: [
-                // The stack and the red zone below it.
+                // The stack, and the red zone below it.
                 before.rsp - (64 << 10)..=before.rsp + 256,
-                // Thread-local storage, and the C library's own data of the thread above it.
+                // Thread-local storage, and above it the C library's own data of the thread.
                 before.fs_base - (16 << 10)..=before.fs_base + (4 << 10),
             ],
             reader: InstructionInfoFactory::new(),
@@ -274,7 +279,7 @@ impl Seen {
     }
 
     fn add(&mut self, instruction: &Instruction, now: &Registers) {
-        // A step is one repetition.
+        // Each repetition is one step.
         let repeats = instruction.has_rep_prefix() || instruction.has_repne_prefix();
         let is_again = repeats && self.last == now.rip;
         self.last = now.rip;
@@ -293,7 +298,7 @@ impl Seen {
             }
             let register = |register, _, _| value(now, register);
             let address = memory.virtual_address(0, register);
-            let address = address.unwrap_or_else(|| panic!("where does {instruction:?} write?"));
+            let address = address.unwrap_or_else(|| panic!("no address for {instruction:?}"));
             if self
                 .nobody_elses
                 .iter()
@@ -307,7 +312,7 @@ impl Seen {
     }
 }
 
-/// Where the kernel has put code of its own, in this process and in those forked from it.
+/// The address range of the vDSO, the same in this process and its forked children.
 fn vdso() -> Range<u64> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let line = maps.lines().find(|line| line.ends_with("[vdso]"));
@@ -318,13 +323,14 @@ fn vdso() -> Range<u64> {
         .unwrap_or_default()
 }
 
-/// Whether a CPU needs the line for itself: a compare-and-swap does, even if it fails.
+/// Whether the CPU needs exclusive ownership of the line. A compare-and-swap does, even if it
+/// fails.
 fn is_written(access: OpAccess) -> bool {
     use OpAccess::{CondWrite, ReadCondWrite, ReadWrite, Write};
     matches!(access, Write | CondWrite | ReadWrite | ReadCondWrite)
 }
 
-/// What an address is made of.
+/// The value of a register in an address computation.
 fn value(now: &Registers, register: Register) -> Option<u64> {
     Some(match register {
         Register::RAX => now.rax,
@@ -357,7 +363,7 @@ mod tests {
     use scene::IT;
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst, fence};
 
-    /// What it costs; `None`, and a line that says so, where nothing can be counted.
+    /// The costs of an operation; `None`, after printing a message, if nothing can be counted.
     fn costs(operation: fn()) -> Option<Costs> {
         let _guard = watchdog::guard("costs, trace");
         if crate::workload::allowed_cpus().len() < 2 {
@@ -424,7 +430,7 @@ mod tests {
                 tv_sec: 0,
                 tv_nsec: 1_000_000,
             };
-            // SAFETY: a whole time; what would be left of it is not asked for.
+            // SAFETY: a valid time; the remaining time is not requested.
             unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, 0_usize) };
         };
         expect(sleep, [0, 1, 1, 0, 0]);
@@ -434,7 +440,8 @@ mod tests {
     fn a_repeated_instruction_is_one_instruction() {
         fn fill<const BYTES: usize>() {
             let mut bytes = [0_u8; BYTES];
-            // SAFETY: writes zeros to exactly these bytes; the direction flag is clear, as the calling convention has it.
+            // SAFETY: writes zeros to exactly these bytes; the calling convention guarantees that
+            // the direction flag is clear.
             unsafe {
                 std::arch::asm!(
                     "rep stosb",
@@ -447,7 +454,7 @@ mod tests {
             std::hint::black_box(bytes[0]);
         }
         let steps = |operation| costs(operation).map(|costs| costs.instructions);
-        // The array's own zeros take instructions, too: of both the same number.
+        // The array's own zeros take instructions, too, but equally many for both.
         assert_eq!(steps(fill::<17>), steps(fill::<31>));
     }
 

@@ -1,21 +1,21 @@
-//! Who is measured: a [`Variant`], and as part of a case a [`Contender`].
+//! The subjects of a measurement: a [`Variant`], and as part of a case a [`Contender`].
 
 use super::{Context, Failure, Measured};
 use std::collections::HashMap;
 
-/// One contender in a case: anything that can be measured in that case's metrics.
+/// Anything that can be measured in the metrics of a case.
 pub trait Variant {
-    /// As the report calls it.
+    /// The name in reports.
     fn name(&self) -> String;
 
-    /// Does the work once, checks it, and says what it took.
+    /// Does the work once, checks it, and returns the measured values.
     ///
     /// # Errors
-    /// If the work was not done as it should be, or the user wants to stop.
+    /// The work was not done correctly, or the user wants to stop.
     fn measure(&mut self, context: &Context) -> Result<Measured, Failure>;
 }
 
-/// A [`Variant`] made of a name and a closure.
+/// A [`Variant`] made from a name and a closure.
 pub struct Named<F>(pub String, pub F);
 
 impl<F: FnMut(&Context) -> Result<Measured, Failure>> Variant for Named<F> {
@@ -28,7 +28,8 @@ impl<F: FnMut(&Context) -> Result<Measured, Failure>> Variant for Named<F> {
     }
 }
 
-/// Nothing that is measured: in each metric the greatest of what some others of the case have reached in the same round.
+/// Not measured itself: in each metric, the greatest value that some other contenders of the case
+/// reached in the same round.
 struct Best(String);
 
 impl Variant for Best {
@@ -37,17 +38,17 @@ impl Variant for Best {
     }
 
     fn measure(&mut self, _: &Context) -> Result<Measured, Failure> {
-        Err(Failure::new("made of others' figures, not measured"))
+        Err(Failure::new("computed from other figures, not measured"))
     }
 }
 
-/// A variant, and which of the case's variants it is compared with (itself: none).
+/// A variant, and the index of the variant it is compared with (its own index means none).
 pub struct Contender {
-    /// What is measured.
+    /// The variant.
     pub variant: Box<dyn Variant>,
-    /// Index of the variant that its ratio is taken to.
+    /// Index of the baseline for its ratio.
     pub baseline: usize,
-    /// Indices of those it is made of, if it is not measured itself.
+    /// Indices of the contenders it is computed from, if it is not measured itself.
     pub(super) best_of: Vec<usize>,
 }
 
@@ -57,7 +58,7 @@ impl Contender {
         Self::against(0, variant)
     }
 
-    /// Compared with the variant of this index.
+    /// Compared with the variant that has this index.
     pub fn against(baseline: usize, variant: impl Variant + 'static) -> Self {
         Self {
             variant: Box::new(variant),
@@ -66,8 +67,9 @@ impl Contender {
         }
     }
 
-    /// Not measured: in each metric the greatest of what those of these indices have reached, round by round. For
-    /// metrics of which more is better, and to compare others with. Those are measured, not such a one themselves.
+    /// Not measured: in each metric, the greatest value that these contenders reached, round by
+    /// round. It serves as a baseline, for metrics of which more is better. The indices must be
+    /// those of measured contenders.
     pub fn best_of(name: impl Into<String>, indices: Vec<usize>) -> Self {
         Self {
             best_of: indices,
@@ -75,7 +77,7 @@ impl Contender {
         }
     }
 
-    /// Made of a name and a closure, compared with the case's first variant.
+    /// Made from a name and a closure, compared with the case's first variant.
     pub fn named(
         name: impl Into<String>,
         body: impl FnMut(&Context) -> Result<Measured, Failure> + 'static,
@@ -84,13 +86,14 @@ impl Contender {
     }
 }
 
-/// Those of these names that `wanted` says yes to, and whoever one of them is compared with or made of.
+/// Keeps the contenders whose names `wanted` accepts, and all that they are compared with or
+/// computed from.
 pub(super) fn only(contenders: Vec<Contender>, wanted: impl Fn(&str) -> bool) -> Vec<Contender> {
     let mut kept: Vec<bool> = contenders
         .iter()
         .map(|contender| wanted(&contender.variant.name()))
         .collect();
-    // A baseline has a baseline, too, and it may stand before or after.
+    // A baseline has a baseline of its own, which may come earlier or later in the list.
     let mut before = 0;
     while before < kept.iter().filter(|kept| **kept).count() {
         before = kept.iter().filter(|kept| **kept).count();
@@ -120,7 +123,8 @@ pub(super) fn only(contenders: Vec<Contender>, wanted: impl Fn(&str) -> bool) ->
         .collect()
 }
 
-/// Each of the second, made like the first but anew, compared with its twin: what noise alone makes of nothing.
+/// Compares each contender of `second` with its twin in `first`. The result shows what noise alone
+/// does.
 pub(super) fn twins(first: Vec<Contender>, second: Vec<Contender>) -> Vec<Contender> {
     let measured = |contender: &Contender| contender.best_of.is_empty();
     let first: Vec<Contender> = first.into_iter().filter(measured).collect();
@@ -139,7 +143,7 @@ pub(super) fn twins(first: Vec<Contender>, second: Vec<Contender>) -> Vec<Conten
     .collect()
 }
 
-/// The second of twins.
+/// The second of two twins.
 struct Again(Box<dyn Variant>);
 
 impl Variant for Again {

@@ -1,14 +1,14 @@
-//! Rounds: every variant of a case once, one after the other, in an order that is drawn anew for
-//! each round.
+//! Rounds. In each round every variant of a case is measured once, one after the other, in a newly
+//! drawn order.
 //!
-//! An order that turns (A B C, B C A) keeps who comes after whom, and with it what the one leaves
-//! behind for the other: warm caches, a clock that was slowed down. So the order is drawn, from the
-//! run's seed and the case's name, and is the same again with the same seed.
+//! A rotating order (A B C, B C A) preserves which variant follows which, and with it what one
+//! leaves behind for the next: warm caches, or a CPU clock that was slowed down. Therefore the
+//! order is drawn from the run's seed and the case's name. The same seed gives the same order.
 //!
-//! A round during which somebody else used the machine is thrown away and done again (short rounds
-//! together: the kernel counts in ticks, of which there must be some). A case that does not get its
-//! quiet rounds is not measured, and is named. Only a user who asks for it keeps disturbed rounds,
-//! and the report says how many.
+//! A round during which other processes used the machine is discarded and repeated. (Short rounds
+//! are judged together: the kernel counts in ticks, and some ticks must have passed.) A case that
+//! does not get its quiet rounds is not measured, and the report names it. Disturbed rounds are
+//! kept only if the user asks for it, and the report says how many there were.
 
 use super::contender::only;
 use super::{Case, Contender, Context, Failure, Measured, Metric};
@@ -18,12 +18,12 @@ use crate::usage::{LoadWatch, Usage};
 use fastrand::Rng;
 use std::time::{Duration, Instant};
 
-/// So many rounds may be thrown away, however few were asked for.
+/// This many rounds may be discarded even if fewer were requested.
 const THROWN_AWAY: usize = 5;
-/// So long is waited, in each case, for other load to go away.
+/// How long each case waits in total for other load to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The whole rounds of a case, as far as they got.
+/// The complete rounds of a case so far.
 #[derive(Default)]
 struct Rounds {
     /// `kept[round][variant]`
@@ -32,19 +32,19 @@ struct Rounds {
     disturbed: usize,
 }
 
-/// What tells whether somebody else has used the machine.
+/// Detects whether other processes have used the machine.
 trait Load {
-    /// Forgets what was before.
+    /// Starts a new observation.
     fn begin(&mut self);
-    /// Whether it has been watching for long enough.
+    /// Whether the observation is long enough to decide.
     fn can_tell(&self) -> bool;
-    /// Whether somebody has, since the beginning.
+    /// Whether other processes used the machine during the observation.
     fn was_disturbed(&self) -> bool;
-    /// Waits for it to end.
+    /// Waits for other load to end.
     fn wait(&mut self, context: &Context);
 }
 
-/// The machine's own.
+/// The actual load of the machine.
 struct Watched {
     watch: LoadWatch,
     patience: Duration,
@@ -77,8 +77,9 @@ impl Load for Watched {
     }
 }
 
-/// Measures all variants of a case that the user wants, interleaved. What was measured before a failure is reported
-/// with it. `progress` is told which part of the case has been done.
+/// Measures all variants of a case that the user wants, interleaved. After a failure, the earlier
+/// measurements are reported together with it. `progress` is called with the completed fraction of
+/// the case.
 pub fn run_case(
     case: Case,
     context: &Context,
@@ -136,7 +137,7 @@ fn run_rounds(
         let round = match run_round(case, contenders, &mut orders, context, &mut of_round) {
             Ok(round) => round,
             Err(failure) => {
-                // Nobody knows whether those since the last look were disturbed.
+                // The rounds since the last check may have been disturbed.
                 if !context.settings.keep_disturbed {
                     rounds.kept.truncate(rounds.kept.len() - unjudged);
                 }
@@ -177,7 +178,7 @@ impl Rounds {
     }
 }
 
-/// What the orders of a case's rounds are drawn from: another case's are others.
+/// The random generator for the orders of a case's rounds; each case has its own.
 fn orders(seed: u64, case: &str) -> Rng {
     let mixed = case.bytes().fold(seed, |seed, byte| {
         seed.wrapping_mul(0x100_0000_01b3) ^ u64::from(byte)
@@ -185,7 +186,7 @@ fn orders(seed: u64, case: &str) -> Rng {
     Rng::with_seed(mixed)
 }
 
-/// One measurement of each, in an order drawn from these; the results in the order of the
+/// Measures each contender once, in a newly drawn order. The results are in the order of the
 /// contenders.
 fn run_round(
     case: &str,
@@ -221,7 +222,7 @@ fn run_round(
     Ok(round.into_iter().flatten().collect())
 }
 
-/// In each metric the greatest of these; `None` if there are none.
+/// The greatest value in each metric; `None` if there are no measurements.
 fn best_of<'a>(measured: impl Iterator<Item = &'a Option<Measured>>) -> Option<Measured> {
     let mut values: Option<Vec<f64>> = None;
     for measured in measured.flatten() {
@@ -327,7 +328,7 @@ mod tests {
         }
     }
 
-    /// Each look at it is answered by the next of these, and by quiet when they are over.
+    /// Answers each query with the next of these values, and with "quiet" after the last.
     struct Scripted<I>(RefCell<I>);
 
     impl<I: Iterator<Item = bool>> Load for Scripted<I> {
@@ -341,7 +342,7 @@ mod tests {
         fn wait(&mut self, _: &Context) {}
     }
 
-    /// A case whose only contender says in which round it is.
+    /// A case whose only contender returns the number of the round.
     fn counting() -> Case {
         Case::new("counting", TIME, 1, |_| {
             let mut round = 0.0;
@@ -403,7 +404,7 @@ mod tests {
 
     const TIME: &[Metric] = &[Metric::less("", "ns")];
 
-    /// Who was measured after whom, in a case of this name.
+    /// The order in which contenders were measured, in a case with this name.
     fn order(name: &str, seed: u64, rounds: usize) -> Vec<String> {
         let log: Rc<RefCell<Vec<String>>> = Rc::default();
         let seen = log.clone();

@@ -1,5 +1,5 @@
-// C functions around absl's classes. The arguments point to memory of the right size, alignment and content: both
-// classes are one word, and all zeros is what their constructors make of it.
+// C functions around absl's classes. The arguments point to memory of the right size, alignment and
+// content: each class is one word, and its constructor sets it to zero.
 
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"

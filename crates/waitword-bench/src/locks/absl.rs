@@ -1,23 +1,26 @@
-//! absl's (Google's C++ library; Debian 12: 20220623.1): a queue of waiters in the lock's word, spinning before sleeping,
-//! and a reader-writer mode of the same class.
+//! absl (Google's C++ library; Debian 12: 20220623.1): a queue of waiters in the lock's word, a
+//! spin before sleeping, and a reader-writer mode of the same class.
 //!
-//! Used as `absl/synchronization/mutex.h` says. **Deadlock detection is switched off**, as in absl's optimized builds: Debian
-//! builds the library without `NDEBUG`, which leaves it on, and each lock would be looked up in a graph of all: most of
-//! the time of an uncontended one. Its other assertions stay in. `scripts/absl` builds it with
-//! `NDEBUG`; what is linked is found out by the build script, and is part of the name.
+//! Used as `absl/synchronization/mutex.h` describes. **Deadlock detection is switched off**, as in
+//! absl's optimized builds. Debian builds the library without `NDEBUG`, which leaves detection on;
+//! each acquisition would then look up the lock in a graph of all locks, which takes most of the
+//! time of an uncontended one. Debian's other assertions stay in. `scripts/absl` builds the library
+//! with `NDEBUG`; the build script detects which build is linked, and the contender's name shows
+//! it.
 //!
-//! The functions of `absl.cc` beside this file, compiled by the build script, end in a jump to the class's own
-//! function: one call, as with the others.
+//! The functions in `absl.cc`, compiled by the build script, are tail calls to the class's own
+//! functions, so an operation costs one call, as with the other contenders.
 
 use super::{BenchCondvar, BenchMutex, BenchRwLock};
 use core::cell::UnsafeCell;
 
-/// `absl::Mutex`, exclusively and for readers. All zeros is an unlocked one: what its constant constructor makes.
+/// `absl::Mutex`, for exclusive and shared use. All zeros is an unlocked mutex, as its constant
+/// constructor makes it.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Mu(UnsafeCell<isize>);
 
-/// `absl::CondVar`. All zeros is one that nobody waits on.
+/// `absl::CondVar`. All zeros is one without waiters.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Cv(UnsafeCell<isize>);
@@ -34,7 +37,7 @@ unsafe extern "C" {
     fn waitword_absl_cv_broadcast(cv: &Cv);
 }
 
-// SAFETY: one atomic word to those who may touch it.
+// SAFETY: one word, accessed only atomically by absl's functions.
 unsafe impl Send for Mu {}
 // SAFETY: as above.
 unsafe impl Sync for Mu {}
@@ -43,7 +46,7 @@ unsafe impl Send for Cv {}
 // SAFETY: as above.
 unsafe impl Sync for Cv {}
 
-/// Debian's build says so wherever it stands.
+/// The contender's name. Debian's build is marked as such everywhere.
 pub const NAME: &str = if cfg!(absl_is_optimized) {
     "absl"
 } else {
@@ -52,7 +55,7 @@ pub const NAME: &str = if cfg!(absl_is_optimized) {
 
 impl Mu {
     fn unlocked() -> Self {
-        // SAFETY: it stores a setting, of all locks there are or will be.
+        // SAFETY: it only stores a process-wide setting for all present and future locks.
         unsafe { waitword_absl_no_deadlock_detection() };
         Self(UnsafeCell::new(0))
     }
@@ -68,7 +71,7 @@ unsafe impl BenchMutex for Mu {
 
     #[inline]
     fn lock(&self) {
-        // SAFETY: a lock made by `new`.
+        // SAFETY: the lock was made by `new`.
         unsafe { waitword_absl_mu_lock(self) }
     }
 
@@ -80,12 +83,12 @@ unsafe impl BenchMutex for Mu {
 
     #[inline]
     unsafe fn unlock(&self) {
-        // SAFETY: as above; held by the caller, as it says.
+        // SAFETY: as above; the caller holds the lock, per this method's contract.
         unsafe { waitword_absl_mu_unlock(self) }
     }
 }
 
-// SAFETY: absl's own, with its own lock.
+// SAFETY: absl's own condition variable, used with its own lock.
 unsafe impl BenchCondvar for Cv {
     type Mutex = Mu;
 
@@ -95,19 +98,19 @@ unsafe impl BenchCondvar for Cv {
 
     #[inline]
     unsafe fn wait(&self, mutex: &Mu) {
-        // SAFETY: both made by `new`; the caller holds the mutex, as it says.
+        // SAFETY: both were made by `new`; the caller holds the mutex, per this method's contract.
         unsafe { waitword_absl_cv_wait(self, mutex) }
     }
 
     #[inline]
     fn signal(&self) {
-        // SAFETY: made by `new`.
+        // SAFETY: it was made by `new`.
         unsafe { waitword_absl_cv_signal(self) }
     }
 
     #[inline]
     fn broadcast(&self) {
-        // SAFETY: made by `new`.
+        // SAFETY: it was made by `new`.
         unsafe { waitword_absl_cv_broadcast(self) }
     }
 }
@@ -122,13 +125,13 @@ unsafe impl BenchRwLock for Mu {
 
     #[inline]
     fn read_lock(&self) {
-        // SAFETY: a lock made by `new`.
+        // SAFETY: the lock was made by `new`.
         unsafe { waitword_absl_mu_reader_lock(self) }
     }
 
     #[inline]
     unsafe fn read_unlock(&self) {
-        // SAFETY: as above; held by the caller, as it says.
+        // SAFETY: as above; the caller holds the lock, per this method's contract.
         unsafe { waitword_absl_mu_reader_unlock(self) }
     }
 
@@ -140,7 +143,7 @@ unsafe impl BenchRwLock for Mu {
 
     #[inline]
     unsafe fn write_unlock(&self) {
-        // SAFETY: as above; held by the caller, as it says.
+        // SAFETY: as above; the caller holds the lock, per this method's contract.
         unsafe { waitword_absl_mu_unlock(self) }
     }
 }
@@ -149,7 +152,7 @@ unsafe impl BenchRwLock for Mu {
 mod tests {
     use super::*;
 
-    /// With deadlock detection, the process is over: the second order makes a cycle.
+    /// With deadlock detection this would abort the process: the second order closes a cycle.
     #[test]
     fn locks_may_be_taken_in_either_order() {
         let locks: [Mu; 2] = [BenchMutex::new(), BenchMutex::new()];

@@ -1,26 +1,27 @@
-//! Barriers: `pthread_barrier_t` of the C library and of the drop-in, Rust's standard library's, and ours.
+//! Barriers: `pthread_barrier_t` from the C library and from the drop-in, Rust's standard
+//! library's, and ours.
 //!
-//! parking_lot and nsync have none; absl's serves one round only and is then destroyed.
+//! parking_lot and nsync have no barrier; absl's serves one round only and is then destroyed.
 
 use super::pthread::{CLibrary, Library};
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::ptr::null;
 
-/// Where some threads wait for each other, round after round.
+/// A point at which a fixed number of threads wait for each other, round after round.
 pub trait BenchBarrier: Send + Sync + Sized + 'static {
-    /// As the report calls it.
+    /// Its name in the report.
     const NAME: &'static str;
-    /// For so many threads.
+    /// Creates a barrier for this many threads.
     fn new(threads: u32) -> Self;
-    /// Waits for the others. True for one thread of each round.
+    /// Waits for the other threads. Returns true in one thread of each round.
     fn wait(&self) -> bool;
 }
 
-/// `pthread_barrier_t`. Plain data while nobody waits: it may be moved out of `new`.
+/// `pthread_barrier_t`. Plain data while no thread waits, so it may be moved out of `new`.
 pub struct Pthread<L: Library = CLibrary>(UnsafeCell<libc::pthread_barrier_t>, PhantomData<L>);
 
-// SAFETY: made to be used by many threads.
+// SAFETY: a POSIX barrier is made to be used by many threads.
 unsafe impl<L: Library> Send for Pthread<L> {}
 // SAFETY: as above.
 unsafe impl<L: Library> Sync for Pthread<L> {}
@@ -29,9 +30,9 @@ impl<L: Library> BenchBarrier for Pthread<L> {
     const NAME: &'static str = if L::IS_DROP_IN { "drop-in" } else { "glibc" };
 
     fn new(threads: u32) -> Self {
-        // SAFETY: bytes, which are initialized next; nobody else knows them yet.
+        // SAFETY: plain bytes, initialized below before any other thread can reach them.
         let barrier: Self = unsafe { Self(core::mem::zeroed(), PhantomData) };
-        // SAFETY: as above; no attributes are the usual ones.
+        // SAFETY: as above; null attributes select the defaults.
         let error = unsafe { (L::functions().barrier_init)(barrier.0.get(), null(), threads) };
         assert_eq!(error, 0, "the C library refuses to make such a barrier");
         barrier
@@ -39,14 +40,15 @@ impl<L: Library> BenchBarrier for Pthread<L> {
 
     #[inline]
     fn wait(&self) -> bool {
-        // SAFETY: an initialized barrier.
+        // SAFETY: the barrier is initialized.
         let result = unsafe { (L::functions().barrier_wait)(self.0.get()) };
         debug_assert!(result == 0 || result == libc::PTHREAD_BARRIER_SERIAL_THREAD);
         result == libc::PTHREAD_BARRIER_SERIAL_THREAD
     }
 }
 
-// No `pthread_barrier_destroy`: it waits for those who still wait, of whom there may be some when a workload fails.
+// No `pthread_barrier_destroy`: it waits for threads that are still waiting, and a failed workload
+// may have left some.
 
 /// `std::sync::Barrier`.
 #[derive(Debug)]
@@ -82,7 +84,8 @@ impl BenchBarrier for Ours {
     }
 }
 
-/// Calls a function that is generic over a [`BenchBarrier`] for each there is; the results as a `Vec`.
+/// Calls `$build`, a function generic over [`BenchBarrier`], for every barrier; the results are a
+/// `Vec`.
 macro_rules! every_barrier {
     ($build:ident $arguments:tt) => {{
         use crate::locks::{barrier, pthread};

@@ -1,5 +1,5 @@
-// C functions around the C++ library's classes. The arguments point to memory of the right size and alignment, in
-// which `..._new` has constructed the object.
+// C functions around the C++ library's classes. The arguments point to memory of the right size and
+// alignment in which `..._new` has constructed the object.
 
 #include <atomic>
 #include <condition_variable>
@@ -11,7 +11,8 @@
 
 namespace {
 
-// The three-state mutex of Ulrich Drepper's "Futexes Are Tricky" in C++20: free, held, held and perhaps waited for.
+// The three-state mutex of Ulrich Drepper's "Futexes Are Tricky" in C++20: free, held, held with
+// possible waiters.
 class AtomicMutex {
     std::atomic<int> state{0};
 
@@ -62,7 +63,8 @@ void waitword_cpp_shared_mutex_unlock(std::shared_mutex *mutex) { mutex->unlock(
 void waitword_cpp_shared_mutex_lock_shared(std::shared_mutex *mutex) { mutex->lock_shared(); }
 void waitword_cpp_shared_mutex_unlock_shared(std::shared_mutex *mutex) { mutex->unlock_shared(); }
 
-// A loop of its own inside: it returns when the value has changed. Whether it had to wait.
+// `wait` loops internally and returns only when the value has changed. Returns whether it had to
+// wait.
 bool waitword_cpp_atomic_wait(std::atomic<int> *word, int old) {
     if (word->load() != old) return false;
     word->wait(old);

@@ -1,37 +1,40 @@
-//! The C++ standard library's: `std::mutex`, `std::condition_variable`, `std::shared_mutex`; and a mutex made of
-//! `std::atomic<int>::wait` and `notify_one`.
+//! The C++ standard library: `std::mutex`, `std::condition_variable`, `std::shared_mutex`, and a
+//! mutex built on `std::atomic<int>::wait` and `notify_one`.
 //!
-//! In libstdc++ (Debian 12: 12.2) the first three are glibc's `pthread_mutex_t`, `pthread_cond_t` and `pthread_rwlock_t` (readers
-//! first) beneath a class: they show what the class costs, and should be glibc's figures otherwise. The fourth shows
-//! libstdc++'s own waiting: it is the [textbook's three-state mutex](super::futex), whose waiter looks 12 times with
-//! a pause in between, yields 4 times, and only then sleeps, on futex(2); who wakes looks first whether anybody waits, at one of 16
-//! counts that all addresses share.
+//! In libstdc++ (Debian 12: 12.2) the first three are thin classes over glibc's `pthread_mutex_t`,
+//! `pthread_cond_t` and `pthread_rwlock_t` (readers first). They show the cost of the class and
+//! should otherwise match glibc's figures. The fourth shows libstdc++'s own waiting. It is the
+//! [textbook three-state mutex](super::futex); a waiter checks 12 times with a pause in between,
+//! yields 4 times, and only then sleeps on futex(2). A waker first checks for waiters in one of 16
+//! counters that all addresses share.
 //!
-//! Used as cppreference.com says: `unique_lock` to wait on a condition variable, `wait(old)` in a loop that looks again. The
-//! functions of `cpp.cc` beside this file, compiled by the build script with `-O2` as C++20, are one call each. The objects are plain data
-//! while nobody holds them or waits on them (see `glibc.rs`), and have no destructor that gives anything back.
+//! Used as cppreference.com describes: `unique_lock` to wait on a condition variable, and
+//! `wait(old)` in a loop that checks again. The functions in `cpp.cc`, compiled by the build script
+//! with `-O2` as C++20, are one call each. The objects are plain data while no thread holds them or
+//! waits on them (see `glibc.rs`), and their destructors release nothing.
 
 use super::{BenchCondvar, BenchMutex, BenchRwLock};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 
-/// Memory of the size and alignment of `T`, with a C++ object in it.
+/// Memory with the size and alignment of `T`, holding a C++ object.
 #[derive(Debug)]
 #[repr(transparent)]
 struct Place<T>(UnsafeCell<MaybeUninit<T>>);
 
 impl<T> Place<T> {
     /// # Safety
-    /// `construct` makes an object in memory of the size and alignment of `T`, which may be moved until it is used.
+    /// `construct` must construct an object in memory of the size and alignment of `T`, and the
+    /// object must be movable until it is first used.
     unsafe fn new(construct: unsafe extern "C" fn(&Self)) -> Self {
         let place = Self(UnsafeCell::new(MaybeUninit::uninit()));
-        // SAFETY: as the caller says.
+        // SAFETY: the caller guarantees it.
         unsafe { construct(&place) };
         place
     }
 }
 
-// SAFETY: what is in it is made to be used by many threads.
+// SAFETY: the object inside is made to be used by many threads.
 unsafe impl<T> Send for Place<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Place<T> {}
@@ -72,7 +75,7 @@ unsafe impl BenchMutex for Mutex {
     const NAME: &'static str = NAME;
 
     fn new() -> Self {
-        // SAFETY: its constructor; the sizes are compared in `cpp.cc`.
+        // SAFETY: its constructor; `cpp.cc` asserts that the sizes match.
         Self(unsafe { Place::new(waitword_cpp_mutex_new) })
     }
 
@@ -90,7 +93,7 @@ unsafe impl BenchMutex for Mutex {
 
     #[inline]
     unsafe fn unlock(&self) {
-        // SAFETY: as above; held by the caller, as it says.
+        // SAFETY: as above; the caller holds the lock, per this method's contract.
         unsafe { waitword_cpp_mutex_unlock(&self.0) }
     }
 }
@@ -99,18 +102,18 @@ unsafe impl BenchMutex for Mutex {
 #[derive(Debug)]
 pub struct Condvar(CondvarPlace);
 
-// SAFETY: the C++ library's own, with its own mutex.
+// SAFETY: the C++ library's own condition variable, used with its own mutex.
 unsafe impl BenchCondvar for Condvar {
     type Mutex = Mutex;
 
     fn new() -> Self {
-        // SAFETY: its constructor; the sizes are compared in `cpp.cc`.
+        // SAFETY: its constructor; `cpp.cc` asserts that the sizes match.
         Self(unsafe { Place::new(waitword_cpp_condvar_new) })
     }
 
     #[inline]
     unsafe fn wait(&self, mutex: &Mutex) {
-        // SAFETY: both made by `new`; the caller holds the mutex, as it says.
+        // SAFETY: both were made by `new`; the caller holds the mutex, per this method's contract.
         unsafe { waitword_cpp_condvar_wait(&self.0, &mutex.0) }
     }
 
@@ -136,7 +139,7 @@ unsafe impl BenchRwLock for SharedMutex {
     const NAME: &'static str = NAME;
 
     fn new() -> Self {
-        // SAFETY: its constructor; the sizes are compared in `cpp.cc`.
+        // SAFETY: its constructor; `cpp.cc` asserts that the sizes match.
         Self(unsafe { Place::new(waitword_cpp_shared_mutex_new) })
     }
 
@@ -148,7 +151,7 @@ unsafe impl BenchRwLock for SharedMutex {
 
     #[inline]
     unsafe fn read_unlock(&self) {
-        // SAFETY: as above; held by the caller, as it says.
+        // SAFETY: as above; the caller holds the lock, per this method's contract.
         unsafe { waitword_cpp_shared_mutex_unlock_shared(&self.0) }
     }
 
@@ -160,21 +163,22 @@ unsafe impl BenchRwLock for SharedMutex {
 
     #[inline]
     unsafe fn write_unlock(&self) {
-        // SAFETY: as above; held by the caller, as it says.
+        // SAFETY: as above; the caller holds the lock, per this method's contract.
         unsafe { waitword_cpp_shared_mutex_unlock(&self.0) }
     }
 }
 
-/// A mutex made of `std::atomic<int>`: `cpp.cc` has it.
+/// A mutex built on `std::atomic<int>`, defined in `cpp.cc`.
 #[derive(Debug)]
 pub struct AtomicMutex(AtomicPlace);
 
-// SAFETY: who has changed the word from free holds it, and nobody else changes it to free.
+// SAFETY: the thread that changed the word from free holds the lock, and only it sets the word to
+// free.
 unsafe impl BenchMutex for AtomicMutex {
     const NAME: &'static str = "C++ atomic wait";
 
     fn new() -> Self {
-        // SAFETY: its constructor; the sizes are compared in `cpp.cc`.
+        // SAFETY: its constructor; `cpp.cc` asserts that the sizes match.
         Self(unsafe { Place::new(waitword_cpp_atomic_new) })
     }
 
@@ -192,7 +196,7 @@ unsafe impl BenchMutex for AtomicMutex {
 
     #[inline]
     unsafe fn unlock(&self) {
-        // SAFETY: as above; held by the caller, as it says.
+        // SAFETY: as above; the caller holds the lock, per this method's contract.
         unsafe { waitword_cpp_atomic_unlock(&self.0) }
     }
 }

@@ -1,29 +1,29 @@
-//! Events, which are set once and let all waiters go: a flag under any mutex and condition variable, nsync's note, absl's
-//! notification, and our event and latch.
+//! Events, which are set once and release all waiters: a flag under any mutex and condition
+//! variable, nsync's note, absl's notification, and our event and latch.
 //!
-//! The C library has none: a flag, a mutex and a broadcast are what a C program has, and so have a Rust program
-//! and one with parking_lot.
+//! The C library has no event. C programs use a flag, a mutex and a broadcast, and so do Rust
+//! programs with the standard library or parking_lot.
 
 use super::{BenchCondvar, BenchMutex};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// What threads wait for.
+/// An event that threads wait for.
 pub trait BenchEvent: Send + Sync + Sized + 'static {
-    /// As the report calls it.
+    /// Its name in the report.
     fn name() -> String;
-    /// One that has not happened.
+    /// Creates an event that is not set.
     fn new() -> Self;
-    /// Waits until it has happened.
+    /// Waits until the event is set.
     fn wait(&self);
-    /// Lets it happen: all who wait, now and later, go on.
+    /// Sets the event: all present and future waiters continue.
     fn set(&self);
 }
 
-/// A flag under a mutex, and a condition variable that is broadcast to.
+/// A flag under a mutex, and a condition variable that is broadcast.
 pub struct Flag<C: BenchCondvar> {
     mutex: C::Mutex,
     condvar: C,
-    /// Relaxed: the mutex brings the order.
+    /// Relaxed: the mutex provides the ordering.
     is_set: AtomicBool,
 }
 
@@ -44,7 +44,8 @@ impl<C: BenchCondvar> BenchEvent for Flag<C> {
     fn wait(&self) {
         self.mutex.lock();
         while !self.is_set.load(Relaxed) {
-            // SAFETY: locked above, and again whenever this returns; borrowed all the while, it does not move.
+            // SAFETY: locked above, and again each time this returns; both stay borrowed, so
+            // neither moves.
             unsafe { self.condvar.wait(&self.mutex) };
         }
         // SAFETY: as above.
@@ -55,7 +56,7 @@ impl<C: BenchCondvar> BenchEvent for Flag<C> {
     fn set(&self) {
         self.mutex.lock();
         self.is_set.store(true, Relaxed);
-        // SAFETY: locked above; borrowed all the while, it does not move.
+        // SAFETY: locked above; it stays borrowed, so it does not move.
         unsafe { self.mutex.unlock() };
         self.condvar.broadcast();
     }
@@ -85,7 +86,7 @@ impl BenchEvent for Event {
     }
 }
 
-/// Our latch, of which one is counted down.
+/// Our latch, with a count of one.
 #[derive(Debug)]
 pub struct Latch(waitword::Latch);
 
@@ -132,7 +133,7 @@ mod note {
     #[derive(Debug)]
     pub struct Note(NonNull<c_void>);
 
-    // SAFETY: made to be used by many threads.
+    // SAFETY: a note is made to be used by many threads.
     unsafe impl Send for Note {}
     // SAFETY: as above.
     unsafe impl Sync for Note {}
@@ -143,28 +144,28 @@ mod note {
         }
 
         fn new() -> Self {
-            // SAFETY: no parent; a constant of the library's.
+            // SAFETY: no parent; the deadline is a constant of the library.
             let note = unsafe { nsync_note_new(null_mut(), nsync_time_no_deadline) };
             Self(NonNull::new(note).expect("memory for a note"))
         }
 
         #[inline]
         fn wait(&self) {
-            // SAFETY: a note made by `new`; a constant of the library's.
+            // SAFETY: the note was made by `new`; the deadline is a constant of the library.
             let notified = unsafe { nsync_note_wait(self.0.as_ptr(), nsync_time_no_deadline) };
             debug_assert_ne!(notified, 0);
         }
 
         #[inline]
         fn set(&self) {
-            // SAFETY: a note made by `new`.
+            // SAFETY: the note was made by `new`.
             unsafe { nsync_note_notify(self.0.as_ptr()) };
         }
     }
 
     impl Drop for Note {
         fn drop(&mut self) {
-            // SAFETY: nobody has a reference to it any more.
+            // SAFETY: no other reference to it exists.
             unsafe { nsync_note_free(self.0.as_ptr()) };
         }
     }
@@ -191,7 +192,7 @@ mod notification {
     #[derive(Debug)]
     pub struct Notification(NonNull<c_void>);
 
-    // SAFETY: made to be used by many threads.
+    // SAFETY: a notification is made to be used by many threads.
     unsafe impl Send for Notification {}
     // SAFETY: as above.
     unsafe impl Sync for Notification {}
@@ -202,7 +203,7 @@ mod notification {
         }
 
         fn new() -> Self {
-            // SAFETY: makes a new one; C++'s `new` never returns null.
+            // SAFETY: it creates a new object; C++'s `new` never returns null.
             Self(unsafe { waitword_absl_notification_new() })
         }
 
@@ -214,20 +215,21 @@ mod notification {
 
         #[inline]
         fn set(&self) {
-            // SAFETY: made by `new`; set once, as it asks.
+            // SAFETY: made by `new`; set only once, as absl requires.
             unsafe { waitword_absl_notification_notify(self.0) }
         }
     }
 
     impl Drop for Notification {
         fn drop(&mut self) {
-            // SAFETY: nobody has a reference to it any more.
+            // SAFETY: no other reference to it exists.
             unsafe { waitword_absl_notification_delete(self.0) };
         }
     }
 }
 
-/// Calls a function that is generic over a [`BenchEvent`] for each that is no [`Flag`]; the results as a `Vec`.
+/// Calls `$build`, a function generic over [`BenchEvent`], for every event except [`Flag`]; the
+/// results are a `Vec`.
 macro_rules! every_event {
     ($build:ident $arguments:tt) => {{
         use crate::locks::event;

@@ -1,13 +1,14 @@
-//! The lists of contenders: a new lock is named here, and every workload has it.
+//! The lists of contenders. Add a new lock here, and every workload measures it.
 //!
-//! A list is a macro, since each entry is a type: `every_mutex!(contender(threads, &crew))` is the `Vec` of
-//! `contender::<M>(threads, &crew)` for each mutex `M`: the baseline first and what else the C library has, the old ways, the
-//! peers, ours, the drop-in. `contender` is a generic function of whatever arguments; the arguments are evaluated anew for
-//! each.
+//! A list is a macro because each entry is a type: `every_mutex!(contender(threads, &crew))` is the
+//! `Vec` of `contender::<M>(threads, &crew)` for each mutex `M`. The order is: the baseline and the
+//! C library's other locks, the historical implementations, the peers, ours, the drop-in.
+//! `contender` is a generic function with any arguments; they are evaluated again for each call.
 
 use std::sync::LazyLock;
 
-/// Calls a function that is generic over a [`BenchMutex`](super::BenchMutex) for each there is; the results as a `Vec`.
+/// Calls `$build`, a function generic over [`BenchMutex`](super::BenchMutex), for every mutex; the
+/// results are a `Vec`.
 macro_rules! every_mutex {
     ($build:ident $arguments:tt) => {{
         use crate::locks::{futex, futex_pi, glibc, ours, parking_lot, pthread, stdlib};
@@ -47,7 +48,8 @@ macro_rules! every_mutex {
     }};
 }
 
-/// Calls a function that is generic over a [`BenchCondvar`](super::BenchCondvar) for each there is; the results as a `Vec`.
+/// Calls `$build`, a function generic over [`BenchCondvar`](super::BenchCondvar), for every
+/// condition variable; the results are a `Vec`.
 macro_rules! every_condvar {
     ($build:ident $arguments:tt) => {{
         use crate::locks::{glibc, nptl, ours, parking_lot, pthread, requeue, stdlib};
@@ -77,7 +79,8 @@ macro_rules! every_condvar {
     }};
 }
 
-/// Calls a function that is generic over a [`BenchRwLock`](super::BenchRwLock) for each there is; the results as a `Vec`.
+/// Calls `$build`, a function generic over [`BenchRwLock`](super::BenchRwLock), for every
+/// reader-writer lock; the results are a `Vec`.
 macro_rules! every_rwlock {
     ($build:ident $arguments:tt) => {{
         use crate::locks::{glibc, nptl_rwlock, ours, parking_lot, pthread, stdlib};
@@ -117,14 +120,14 @@ pub(crate) use {every_condvar, every_mutex, every_rwlock};
 /// A peer that cannot be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// As the report would call it.
+    /// The name that the report would use.
     pub name: &'static str,
-    /// The command that installs it on Debian; the next build has it, or the next run.
+    /// The command that installs it on Debian; the next build or the next run then includes it.
     pub install: &'static str,
 }
 
-/// The peers that were not there, or that could not be compiled and linked, when this was built; and those that were, but
-/// cannot be loaded now.
+/// The peers that were absent or could not be compiled and linked at build time, and those that
+/// were built but cannot be loaded now.
 pub fn missing() -> &'static [Missing] {
     static ALL: LazyLock<Vec<Missing>> =
         LazyLock::new(|| NOT_BUILT.iter().copied().chain(not_loaded()).collect());

@@ -1,10 +1,12 @@
-//! The textbook's mutex: one word with three states, directly on futex(2).
+//! The textbook mutex: one word with three states, directly on futex(2).
 //!
-//! After Ulrich Drepper, "Futexes Are Tricky" (2011): free, held, held and perhaps waited for. It is the paper's last one
-//! ("Mutex, Take 3"), which is its second with fewer steps when somebody waits; unlocking is one exchange, as in glibc's own
-//! low-level lock, which is the same lock. A waiter sleeps at once; whoever comes first takes it; no fairness.
+//! After Ulrich Drepper, "Futexes Are Tricky" (2011): free, held, held with possible waiters. This
+//! is the paper's last version ("Mutex, Take 3"), which is its second version with fewer steps
+//! under contention. Unlocking is one exchange, as in glibc's low-level lock, which is the same
+//! lock. A waiter sleeps at once; the first thread to arrive takes a free lock; there is no
+//! fairness.
 //!
-//! It is what the [old ways](super) stand on, too: NPTL's internal lock was this one.
+//! The [historical implementations](super) are built on it, too: NPTL's internal lock was this one.
 
 use super::BenchMutex;
 use crate::ops::{Futexes, Kernel};
@@ -14,7 +16,7 @@ use std::sync::atomic::{
 };
 use syscalls::{Errno, Sysno, syscall6};
 
-/// The system call, for private words.
+/// The system call, on private words.
 pub(super) const FUTEX: Kernel<true> = Kernel;
 
 const CMP_REQUEUE_PRIVATE: usize = 4 | 128;
@@ -23,7 +25,7 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 const CONTENDED: u32 = 2;
 
-/// The lock itself, for those who have one inside of theirs. Only a mutex made of it is one to the outside.
+/// The lock itself, for use inside other locks; [`Mutex`] makes it a contender.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct LowLevelLock(AtomicU32);
@@ -55,8 +57,8 @@ impl LowLevelLock {
             .is_ok()
     }
 
-    /// Takes it as one that is waited for: who unlocks it will wake somebody. For those who have slept on it, or who know
-    /// that others have been moved here.
+    /// Takes the lock in the contended state, so that its unlock wakes a waiter. For threads that
+    /// have slept on it, or that know that waiters may have been requeued here.
     #[cold]
     pub(super) fn lock_contended(&self) {
         while self.0.swap(CONTENDED, Acquire) != FREE {
@@ -71,29 +73,31 @@ impl LowLevelLock {
         }
     }
 
-    /// Unlocks, and wakes one whatever the state says: somebody has been moved here who is not in it.
+    /// Unlocks and wakes one waiter whatever the state is: a waiter was requeued here, which the
+    /// state does not record.
     pub(super) fn unlock_and_wake(&self) {
         self.0.store(FREE, Release);
         FUTEX.wake(&self.0, 1);
     }
 
-    /// What waiters sleep on.
+    /// The word that waiters sleep on.
     #[inline(always)]
     pub(super) fn word(&self) -> &AtomicU32 {
         &self.0
     }
 }
 
-/// Wakes up to `wake` of those who sleep on `from` and moves up to `moved` of the others to the word at `to`, if `from` holds
-/// `expected`; how many that were. `None` if it holds something else.
+/// If `from` holds `expected`, wakes up to `wake` of its sleepers and moves up to `moved` of the
+/// rest to the word at `to`. Returns how many were woken or moved, or `None` if `from` holds
+/// another value.
 pub(super) fn cmp_requeue(
     from: &AtomicU32,
     (wake, moved): (u32, u32),
     to: *const AtomicU32,
     expected: u32,
 ) -> Option<usize> {
-    // SAFETY: `from` is borrowed; `to`, of which there may be nothing left, is a private word: its address is a key, nothing is
-    // read or written there.
+    // SAFETY: `from` is borrowed. `to` may dangle, but it is a private word whose address serves
+    // only as a key; the call neither reads nor writes it.
     let result = unsafe {
         syscall6(
             Sysno::futex,
@@ -112,7 +116,7 @@ pub(super) fn cmp_requeue(
     }
 }
 
-/// As many as there are; more is not a number to the kernel.
+/// No limit: the kernel accepts no larger number.
 pub(super) const ALL: u32 = i32::MAX as u32;
 
 /// The mutex.
@@ -120,7 +124,8 @@ pub(super) const ALL: u32 = i32::MAX as u32;
 #[repr(transparent)]
 pub struct Mutex(pub(super) LowLevelLock);
 
-// SAFETY: who has changed the word from free holds it, and nobody else changes it to free.
+// SAFETY: the thread that changed the word from free holds the lock, and only it sets the word to
+// free.
 unsafe impl BenchMutex for Mutex {
     const NAME: &'static str = "futex(2)";
 
@@ -144,7 +149,7 @@ unsafe impl BenchMutex for Mutex {
     }
 }
 
-/// How many sleep on a word: moved to where they are, nobody notices.
+/// Counts the sleepers on a word by moving them to the word itself, which they cannot notice.
 #[cfg(test)]
 pub(super) fn asleep(word: &AtomicU32) -> usize {
     loop {

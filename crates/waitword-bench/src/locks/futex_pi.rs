@@ -1,12 +1,14 @@
-//! A mutex that is a PI futex and nothing else: the kernel passes it from owner to waiter.
+//! A mutex that is a bare PI futex: the kernel hands it from the owner to a waiter.
 //!
-//! As futex(2) and its `Documentation/locking/pi-futex.rst` have it: the word holds the owner's thread id, or 0. Who finds 0
-//! takes it, and who is alone gives it back, without a call; all else is `FUTEX_LOCK_PI` and `FUTEX_UNLOCK_PI`. The kernel
-//! lends the owner the priority of the most urgent waiter and hands the lock to that one, who owns it before it runs: with
-//! threads of one priority, a strict hand-over, which is what the mail of 2016 (throughput-optimized futexes) found slow. glibc's PI mutex
-//! does the same beneath its checks of what kind of mutex it is.
+//! As futex(2) and the kernel's `Documentation/locking/pi-futex.rst` describe: the word holds the
+//! owner's thread id, or 0. A thread that finds 0 takes the lock without a call, and an owner
+//! without waiters releases it without a call; everything else is `FUTEX_LOCK_PI` and
+//! `FUTEX_UNLOCK_PI`. The kernel lends the owner the priority of its most urgent waiter and hands
+//! the lock to that waiter, which owns it before it runs. With threads of one priority this is a
+//! strict hand-off, which the mail of 2016 (throughput-optimized futexes) found slow. glibc's PI
+//! mutex does the same beneath its checks of the mutex type.
 //!
-//! The thread's id is asked for once a thread: glibc has it in the thread's control block.
+//! Each thread queries its id once; glibc keeps it in the thread's control block.
 
 use super::BenchMutex;
 use core::cell::Cell;
@@ -21,7 +23,7 @@ const UNLOCK_PI_PRIVATE: usize = 7 | 128;
 const FREE: u32 = 0;
 
 thread_local! {
-    /// 0: not yet asked for.
+    /// 0: not yet queried.
     static ID: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -40,24 +42,26 @@ fn ask_for_thread_id() -> u32 {
     id
 }
 
-/// The mutex. Its owner's locking it again is an error that is not found without a wait: the kernel says so, and this panics.
+/// The mutex. Relocking by the owner is detected only when it would wait: the kernel reports the
+/// error, and this panics.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Mutex(AtomicU32);
 
 impl Mutex {
     fn call(&self, operation: usize) -> Result<usize, Errno> {
-        // SAFETY: a borrowed word that only the kernel and the locks below change; no timeout.
+        // SAFETY: the word is borrowed, and only the kernel and the methods below change it; there
+        // is no timeout.
         unsafe { syscall4(Sysno::futex, self.0.as_ptr().addr(), operation, 0, 0) }
     }
 
-    /// The call orders what comes after it, as an acquiring operation does.
+    /// The system call orders later accesses as an acquire operation does.
     #[cold]
     fn lock_in_kernel(&self) {
         loop {
             match self.call(LOCK_PI_PRIVATE) {
                 Ok(_) => return,
-                // A signal handler ran; or the owner is about to exit, and will be gone the next time.
+                // A signal handler ran; or the owner is exiting, and the retry will find it gone.
                 Err(Errno::EINTR | Errno::EAGAIN) => {}
                 Err(error) => panic!("futex(2), lock_pi: {error}"),
             }
@@ -72,8 +76,8 @@ impl Mutex {
     }
 }
 
-// SAFETY: the word holds the owner's id from before its `lock` returns until it unlocks; the kernel, too, only ever gives it
-// to one.
+// SAFETY: the word holds the owner's id from before its `lock` returns until it unlocks, and the
+// kernel also hands the lock to one thread only.
 unsafe impl BenchMutex for Mutex {
     const NAME: &'static str = "futex(2) PI";
 
@@ -95,7 +99,7 @@ unsafe impl BenchMutex for Mutex {
 
     #[inline(never)]
     unsafe fn unlock(&self) {
-        // Fails if the kernel has noted in the word that somebody waits.
+        // Fails if the kernel has set the waiters bit in the word.
         let alone = self
             .0
             .compare_exchange(thread_id(), FREE, Release, Relaxed)

@@ -1,8 +1,11 @@
-//! The C library's: mutexes (normal, adaptive, recursive, error-checking, with priority inheritance), condition variable, reader-writer lock
-//! in both preferences. The normal mutex, the condition variable and the default lock are the baselines. And the same
-//! objects served by the drop-in, which defines functions of the same names (`pthread.rs`).
+//! The C library's locks: mutexes (normal, adaptive, recursive, error-checking,
+//! priority-inheriting), the condition variable, and the reader-writer lock in both preferences.
+//! The normal mutex, the condition variable and the default reader-writer lock are the baselines.
+//! The same objects can be served by the drop-in, which defines functions of the same names
+//! (`pthread.rs`).
 //!
-//! A `pthread_mutex_t` is plain data while nobody holds it or waits on it: it may be moved out of `new`.
+//! A `pthread_mutex_t` is plain data while no thread holds it or waits on it, so it may be moved
+//! out of `new`.
 
 use super::pthread::{CLibrary, Library};
 use super::{BenchCondvar, BenchMutex, BenchRwLock};
@@ -10,32 +13,33 @@ use core::cell::{Cell, UnsafeCell};
 use core::ffi::c_int;
 use core::marker::PhantomData;
 
-/// Which kind of mutex to make.
+/// The kind of mutex to create.
 pub trait MutexKind: 'static {
-    /// As the report calls it.
+    /// Its name in the report.
     const NAME: &'static str;
-    /// The same, served by the drop-in.
+    /// Its name when served by the drop-in.
     const DROP_IN: &'static str;
-    /// For `pthread_mutexattr_settype`.
+    /// The argument of `pthread_mutexattr_settype`.
     const TYPE: c_int;
-    /// For `pthread_mutexattr_setprotocol`.
+    /// The argument of `pthread_mutexattr_setprotocol`.
     const PROTOCOL: c_int;
 }
 
-/// `PTHREAD_MUTEX_NORMAL`: a waiter sleeps at once; what most programs have.
+/// `PTHREAD_MUTEX_NORMAL`: a waiter sleeps at once. Most programs use this kind.
 #[derive(Debug)]
 pub struct Normal;
-/// `PTHREAD_MUTEX_ADAPTIVE_NP`: a waiter spins first, for as long as that helped lately.
+/// `PTHREAD_MUTEX_ADAPTIVE_NP`: a waiter spins first, for as long as recent spins needed.
 #[derive(Debug)]
 pub struct Adaptive;
-/// `PTHREAD_PRIO_INHERIT`: the kernel hands it from owner to waiter, and lends the waiter's priority to the owner.
+/// `PTHREAD_PRIO_INHERIT`: the kernel hands it from the owner to a waiter, and lends the waiter's
+/// priority to the owner.
 #[derive(Debug)]
 pub struct Inherit;
 
 /// `PTHREAD_MUTEX_RECURSIVE`: its owner may lock it again.
 #[derive(Debug)]
 pub struct Recursive;
-/// `PTHREAD_MUTEX_ERRORCHECK`: its owner is told if it does.
+/// `PTHREAD_MUTEX_ERRORCHECK`: relocking by its owner is an error.
 #[derive(Debug)]
 pub struct ErrorChecking;
 
@@ -78,7 +82,7 @@ impl MutexKind for ErrorChecking {
 #[repr(C)]
 pub struct Mutex<K, L: Library = CLibrary>(UnsafeCell<libc::pthread_mutex_t>, PhantomData<(K, L)>);
 
-// SAFETY: made to be used by many threads; the kind is a name only.
+// SAFETY: a mutex is made to be used by many threads; the kind is only a type-level name.
 unsafe impl<K, L: Library> Send for Mutex<K, L> {}
 // SAFETY: as above.
 unsafe impl<K, L: Library> Sync for Mutex<K, L> {}
@@ -92,7 +96,7 @@ unsafe impl<K: MutexKind, L: Library> BenchMutex for Mutex<K, L> {
             UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
             PhantomData,
         );
-        // SAFETY: attributes that are initialized here, and a mutex that nobody else knows yet.
+        // SAFETY: the attributes are initialized here, and no other thread can reach the mutex yet.
         unsafe {
             let mut attributes: libc::pthread_mutexattr_t = core::mem::zeroed();
             done(libc::pthread_mutexattr_init(&mut attributes));
@@ -109,14 +113,14 @@ unsafe impl<K: MutexKind, L: Library> BenchMutex for Mutex<K, L> {
 
     #[inline]
     fn lock(&self) {
-        // SAFETY: an initialized mutex.
+        // SAFETY: the mutex is initialized.
         let error = unsafe { (L::functions().mutex_lock)(self.0.get()) };
         debug_assert_eq!(error, 0);
     }
 
     #[inline]
     fn try_lock(&self) -> bool {
-        // SAFETY: an initialized mutex.
+        // SAFETY: the mutex is initialized.
         let error = unsafe { (L::functions().mutex_trylock)(self.0.get()) };
         debug_assert!(error == 0 || error == libc::EBUSY);
         error == 0
@@ -124,7 +128,7 @@ unsafe impl<K: MutexKind, L: Library> BenchMutex for Mutex<K, L> {
 
     #[inline]
     unsafe fn unlock(&self) {
-        // SAFETY: an initialized mutex, which the caller holds, as it says.
+        // SAFETY: the mutex is initialized, and the caller holds it, per this method's contract.
         let error = unsafe { (L::functions().mutex_unlock)(self.0.get()) };
         debug_assert_eq!(error, 0);
     }
@@ -132,8 +136,8 @@ unsafe impl<K: MutexKind, L: Library> BenchMutex for Mutex<K, L> {
 
 impl<K, L: Library> Drop for Mutex<K, L> {
     fn drop(&mut self) {
-        // SAFETY: nobody has a reference to it any more. That it may be locked all the same is an error that is
-        // returned, and does no harm.
+        // SAFETY: no other reference to it exists. If it is still locked, the call returns an error
+        // and does no harm.
         unsafe { (L::functions().mutex_destroy)(self.0.get()) };
     }
 }
@@ -142,12 +146,12 @@ impl<K, L: Library> Drop for Mutex<K, L> {
 #[repr(C)]
 pub struct Condvar<L: Library = CLibrary>(UnsafeCell<libc::pthread_cond_t>, PhantomData<L>);
 
-// SAFETY: made to be used by many threads.
+// SAFETY: a condition variable is made to be used by many threads.
 unsafe impl<L: Library> Send for Condvar<L> {}
 // SAFETY: as above.
 unsafe impl<L: Library> Sync for Condvar<L> {}
 
-// SAFETY: the C library's own, with its own mutex.
+// SAFETY: the C library's own condition variable, used with its own mutex.
 unsafe impl<L: Library> BenchCondvar for Condvar<L> {
     type Mutex = Mutex<Normal, L>;
 
@@ -157,14 +161,14 @@ unsafe impl<L: Library> BenchCondvar for Condvar<L> {
 
     #[inline]
     unsafe fn wait(&self, mutex: &Self::Mutex) {
-        // SAFETY: both initialized; the caller holds the mutex, as it says.
+        // SAFETY: both are initialized; the caller holds the mutex, per this method's contract.
         let error = unsafe { (L::functions().cond_wait)(self.0.get(), mutex.0.get()) };
         debug_assert_eq!(error, 0);
     }
 
     #[inline]
     fn signal(&self) {
-        // SAFETY: an initialized condition variable.
+        // SAFETY: the condition variable is initialized.
         unsafe { (L::functions().cond_signal)(self.0.get()) };
     }
 
@@ -175,19 +179,20 @@ unsafe impl<L: Library> BenchCondvar for Condvar<L> {
     }
 }
 
-// No `pthread_cond_destroy`: it waits for those who still wait, of whom there may be some when a workload fails.
+// No `pthread_cond_destroy`: it waits for threads that are still waiting, and a failed workload may
+// have left some.
 
-/// Which kind of reader-writer lock to make.
+/// The kind of reader-writer lock to create.
 pub trait RwLockKind: 'static {
-    /// As the report calls it.
+    /// Its name in the report.
     const NAME: &'static str;
-    /// The same, served by the drop-in.
+    /// Its name when served by the drop-in.
     const DROP_IN: &'static str;
-    /// For `pthread_rwlockattr_setkind_np`.
+    /// The argument of `pthread_rwlockattr_setkind_np`.
     const KIND: c_int;
 }
 
-/// `PTHREAD_RWLOCK_PREFER_READER_NP`, the default: new readers pass waiting writers.
+/// `PTHREAD_RWLOCK_PREFER_READER_NP`, the default: new readers overtake waiting writers.
 #[derive(Debug)]
 pub struct PreferReader;
 /// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`: new readers wait behind waiting writers.
@@ -213,7 +218,8 @@ pub struct RwLock<K, L: Library = CLibrary>(
     PhantomData<(K, L)>,
 );
 
-// SAFETY: made to be used by many threads; the kind is a name only.
+// SAFETY: a reader-writer lock is made to be used by many threads; the kind is only a type-level
+// name.
 unsafe impl<K, L: Library> Send for RwLock<K, L> {}
 // SAFETY: as above.
 unsafe impl<K, L: Library> Sync for RwLock<K, L> {}
@@ -227,7 +233,7 @@ unsafe impl<K: RwLockKind, L: Library> BenchRwLock for RwLock<K, L> {
             UnsafeCell::new(libc::PTHREAD_RWLOCK_INITIALIZER),
             PhantomData,
         );
-        // SAFETY: attributes that are initialized here, and a lock that nobody else knows yet.
+        // SAFETY: the attributes are initialized here, and no other thread can reach the lock yet.
         unsafe {
             let mut attributes: libc::pthread_rwlockattr_t = core::mem::zeroed();
             done(libc::pthread_rwlockattr_init(&mut attributes));
@@ -243,28 +249,28 @@ unsafe impl<K: RwLockKind, L: Library> BenchRwLock for RwLock<K, L> {
 
     #[inline]
     fn read_lock(&self) {
-        // SAFETY: an initialized lock.
+        // SAFETY: the lock is initialized.
         let error = unsafe { (L::functions().rwlock_rdlock)(self.0.get()) };
         debug_assert_eq!(error, 0);
     }
 
     #[inline]
     unsafe fn read_unlock(&self) {
-        // SAFETY: an initialized lock, which the caller holds, as it says.
+        // SAFETY: the lock is initialized, and the caller holds it, per this method's contract.
         let error = unsafe { (L::functions().rwlock_unlock)(self.0.get()) };
         debug_assert_eq!(error, 0);
     }
 
     #[inline]
     fn write_lock(&self) {
-        // SAFETY: an initialized lock.
+        // SAFETY: the lock is initialized.
         let error = unsafe { (L::functions().rwlock_wrlock)(self.0.get()) };
         debug_assert_eq!(error, 0);
     }
 
     #[inline]
     unsafe fn write_unlock(&self) {
-        // SAFETY: an initialized lock, which the caller holds, as it says.
+        // SAFETY: the lock is initialized, and the caller holds it, per this method's contract.
         let error = unsafe { (L::functions().rwlock_unlock)(self.0.get()) };
         debug_assert_eq!(error, 0);
     }
@@ -272,13 +278,13 @@ unsafe impl<K: RwLockKind, L: Library> BenchRwLock for RwLock<K, L> {
 
 impl<K, L: Library> Drop for RwLock<K, L> {
     fn drop(&mut self) {
-        // SAFETY: nobody has a reference to it any more.
+        // SAFETY: no other reference to it exists.
         unsafe { (L::functions().rwlock_destroy)(self.0.get()) };
     }
 }
 
 /// # Panics
-/// If the C library refuses: the figures would be of something else.
+/// If the C library reports an error: the figures would describe something else.
 fn done(error: c_int) {
     assert_eq!(error, 0, "the C library refuses to make such a lock");
 }
@@ -286,43 +292,43 @@ fn done(error: c_int) {
 /// `sem_t`.
 pub struct Semaphore<L: Library = CLibrary>(UnsafeCell<libc::sem_t>, PhantomData<L>);
 
-// SAFETY: made to be used by many threads.
+// SAFETY: a semaphore is made to be used by many threads.
 unsafe impl<L: Library> Send for Semaphore<L> {}
 // SAFETY: as above.
 unsafe impl<L: Library> Sync for Semaphore<L> {}
 
 impl<L: Library> Semaphore<L> {
-    /// One of value 1.
+    /// Creates a semaphore of value 1.
     pub fn new() -> Self {
         Self::with_value(1)
     }
 
-    /// One of this value.
+    /// Creates a semaphore of this value.
     pub fn with_value(value: u32) -> Self {
-        // SAFETY: bytes, which are initialized next; nobody else knows them yet.
+        // SAFETY: plain bytes, initialized below before any other thread can reach them.
         let semaphore = unsafe { Self(core::mem::zeroed(), PhantomData) };
         // SAFETY: as above.
         done(unsafe { (L::functions().sem_init)(semaphore.0.get(), 0, value) });
         semaphore
     }
 
-    /// Takes a token, waiting for it.
+    /// Takes a token, waiting for one if needed.
     #[inline]
     pub fn wait(&self) {
-        // SAFETY: an initialized semaphore.
+        // SAFETY: the semaphore is initialized.
         let error = unsafe { (L::functions().sem_wait)(self.0.get()) };
         debug_assert_eq!(error, 0);
     }
 
-    /// Gives a token.
+    /// Releases a token.
     #[inline]
     pub fn post(&self) {
-        // SAFETY: an initialized semaphore.
+        // SAFETY: the semaphore is initialized.
         let error = unsafe { (L::functions().sem_post)(self.0.get()) };
         debug_assert_eq!(error, 0);
     }
 
-    /// Takes a token that is there, and gives it back.
+    /// Takes an available token and releases it.
     #[inline]
     pub fn wait_and_post(&self) {
         self.wait();
@@ -340,14 +346,14 @@ impl<L: Library> Default for Semaphore<L> {
 pub struct Once<L: Library = CLibrary>(UnsafeCell<libc::pthread_once_t>, PhantomData<L>);
 
 impl<L: Library> Once<L> {
-    /// One that has run.
+    /// Creates one whose function has already run.
     pub fn done() -> Self {
         let once = Self(UnsafeCell::new(libc::PTHREAD_ONCE_INIT), PhantomData);
         once.ask();
         once
     }
 
-    /// Whether one is done when it is first asked for, and not a second time.
+    /// Checks that the function runs on the first call and not on the second.
     pub fn is_one() -> bool {
         thread_local! {
             static DONE: Cell<u32> = const { Cell::new(0) };
@@ -358,17 +364,17 @@ impl<L: Library> Once<L> {
         let once = Self(UnsafeCell::new(libc::PTHREAD_ONCE_INIT), PhantomData);
         let before = DONE.get();
         for _ in 0..2 {
-            // SAFETY: an initialized one.
+            // SAFETY: the once object is initialized.
             unsafe { (L::functions().once)(once.0.get(), count) };
         }
         DONE.get() - before == 1
     }
 
-    /// Asks for it to be done.
+    /// Calls `pthread_once` on it.
     #[inline]
     pub fn ask(&self) {
         extern "C" fn nothing() {}
-        // SAFETY: an initialized one.
+        // SAFETY: the once object is initialized.
         unsafe { (L::functions().once)(self.0.get(), nothing) };
     }
 }

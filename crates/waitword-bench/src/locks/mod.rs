@@ -1,27 +1,29 @@
-//! What a lock must offer to be measured, and the contenders: ours in each flavour, the peers, and the old ways, which is what
-//! there was before each of the futex patches that this project takes up.
+//! The interface that a lock must offer to be measured, and the contenders: ours in each flavour,
+//! the peers, and the historical implementations from before each futex patch that this project
+//! takes up.
 //!
-//! The loops of the workloads are generic over these traits, so that they are the same for every contender. In
-//! every contender each operation is *one call of a function that is not inlined* (libc's and the C++ libraries' are so
-//! by nature; the Rust ones are made so), and what differs between two figures is what the locks do.
+//! The workloads' loops are generic over these traits, so they are the same for every contender. In
+//! every contender each operation is *one call of a function that is not inlined* (libc's and the
+//! C++ libraries' are so by nature; the Rust ones are marked so). Two figures differ only by the
+//! locks.
 //!
 //! | file | locks |
 //! |---|---|
-//! | [`glibc`] | the C library's: mutex normal (the baseline), adaptive, PI; condvar; rwlock in both preferences |
-//! | [`pthread`] | whose functions serve these: the C library's, or the drop-in's, beside it in this process |
-//! | [`semaphore`], [`barrier`], [`event`] | what is no lock, with a trait of its own each, and the contenders |
-//! | [`futex`], [`futex_pi`] | the textbook's mutex, directly on futex(2); a plain PI futex |
+//! | [`glibc`] | the C library's mutex (normal, the baseline; adaptive; PI), condvar and both rwlocks |
+//! | [`pthread`] | the functions that serve these: the C library's, or the drop-in's in the same process |
+//! | [`semaphore`], [`barrier`], [`event`] | other primitives, each with its own trait and contenders |
+//! | [`futex`], [`futex_pi`] | the textbook mutex, directly on futex(2); a bare PI futex |
 //! | [`requeue`] | the condvar before and after the patch of 2003: wakes all, or requeues |
-//! | [`nptl`] | NPTL's condvar before and after the patch of 2005, in three manners |
-//! | [`nptl_rwlock`] | NPTL's rwlock, which the patch of 2008 was to replace |
+//! | [`nptl`] | NPTL's condvar before and after the patch of 2005, in three variants |
+//! | [`nptl_rwlock`] | NPTL's rwlock, which the patch of 2008 was meant to replace |
 //! | [`stdlib`], [`parking_lot`] | Rust's standard library; the crate of that name |
-//! | `cpp` | the C++ standard library's, and a mutex of `std::atomic::wait`; there if the build script found a compiler |
-//! | `tbb` | oneTBB's, adaptive and queuing; there if the build script found it, and if it can be loaded |
-//! | `nsync`, `absl` | Google's, in C and C++; there if the build script found them |
-//! | `every` | the lists of all contenders, for workloads to walk |
+//! | `cpp` | the C++ standard library, and a `std::atomic::wait` mutex; if a compiler was found |
+//! | `tbb` | oneTBB, adaptive and queuing; if the build script found it and it can be loaded |
+//! | `nsync`, `absl` | Google's, in C and C++; if the build script found them |
+//! | `every` | the lists of all contenders, which the workloads iterate over |
 //!
-//! A peer that this build does not have (its library was not installed) is named in the report, not silently left
-//! out: [`missing`].
+//! A peer missing from this build (its library was not installed) is named in the report rather
+//! than silently left out: [`missing`].
 
 mod every;
 mod names;
@@ -52,20 +54,21 @@ pub use every::{Missing, missing};
 pub(crate) use every::{every_condvar, every_mutex, every_rwlock};
 pub use names::{DROP_IN, is_ours, is_peer, marked, names, owner, remark, remarks};
 
-/// A mutual-exclusion lock. All zeros need not be one; one that nobody holds may be moved.
+/// A mutual-exclusion lock. An all-zero value need not be valid; an unlocked one may be moved.
 ///
 /// # Safety
-/// Between a `lock` (or a `try_lock` that says true) and the same thread's `unlock`, no other thread's `lock` returns.
+/// Between a `lock` (or a `try_lock` that returns true) and the same thread's `unlock`, no other
+/// thread's `lock` returns.
 pub unsafe trait BenchMutex: Send + Sync + Sized + 'static {
-    /// As the report calls it.
+    /// Its name in the report.
     const NAME: &'static str;
-    /// An unlocked one.
+    /// Creates an unlocked mutex.
     fn new() -> Self;
-    /// Takes it, waiting as long as it needs.
+    /// Locks it, waiting as long as needed.
     fn lock(&self);
-    /// Takes it if that needs no waiting; whether it did.
+    /// Locks it if that needs no waiting, and returns whether it did.
     fn try_lock(&self) -> bool;
-    /// Gives it back.
+    /// Unlocks it.
     ///
     /// # Safety
     /// The calling thread holds it, and it has not been moved since it was locked.
@@ -75,45 +78,45 @@ pub unsafe trait BenchMutex: Send + Sync + Sized + 'static {
 /// A condition variable and the mutex that it works with.
 ///
 /// # Safety
-/// As [`BenchMutex`] for the mutex; `wait` gives it back and takes it again.
+/// As for [`BenchMutex`], concerning the mutex; `wait` unlocks and relocks it.
 pub unsafe trait BenchCondvar: Send + Sync + Sized + 'static {
-    /// What it works with.
+    /// The mutex type that it works with.
     type Mutex: BenchMutex;
-    /// As the report calls it; by default as its mutex.
+    /// Its name in the report; by default that of its mutex.
     const NAME: &'static str = <Self::Mutex as BenchMutex>::NAME;
-    /// One that nobody waits on.
+    /// Creates one without waiters.
     fn new() -> Self;
-    /// Waits to be signalled. May return for no reason.
+    /// Waits for a signal. Spurious wake-ups are allowed.
     ///
     /// # Safety
-    /// As [`BenchMutex::unlock`]; all who wait at the same time have the same mutex.
+    /// As for [`BenchMutex::unlock`]; all threads that wait at the same time use the same mutex.
     unsafe fn wait(&self, mutex: &Self::Mutex);
-    /// Wakes one.
+    /// Wakes one waiter.
     fn signal(&self);
-    /// Wakes all.
+    /// Wakes all waiters.
     fn broadcast(&self);
 }
 
 /// A lock for many readers or one writer.
 ///
 /// # Safety
-/// While a writer holds it, nobody else does.
+/// While a writer holds it, no other thread does.
 pub unsafe trait BenchRwLock: Send + Sync + Sized + 'static {
-    /// As the report calls it.
+    /// Its name in the report.
     const NAME: &'static str;
-    /// An unlocked one.
+    /// Creates an unlocked one.
     fn new() -> Self;
-    /// Takes it for reading.
+    /// Locks it for reading.
     fn read_lock(&self);
-    /// Gives a reader's hold back.
+    /// Unlocks it for a reader.
     ///
     /// # Safety
-    /// The calling thread holds it for reading, it has not been moved since, and the thread has no other lock of the type for
-    /// reading: one at a time.
+    /// The calling thread holds it for reading, it has not been moved since, and the thread holds
+    /// no other lock of this type for reading: one at a time.
     unsafe fn read_unlock(&self);
-    /// Takes it for writing.
+    /// Locks it for writing.
     fn write_lock(&self);
-    /// Gives a writer's hold back.
+    /// Unlocks it for a writer.
     ///
     /// # Safety
     /// The calling thread holds it for writing, and it has not been moved since.

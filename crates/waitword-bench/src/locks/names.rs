@@ -1,25 +1,26 @@
-//! What the variants are called, for those who want to choose among them.
+//! The names of the variants, for selecting among them.
 
 use super::{BenchCondvar, BenchMutex, BenchRwLock, every_condvar, every_mutex, every_rwlock};
 use crate::ops::{Futexes as _, Kernel};
 use std::collections::BTreeSet;
 
-/// How the drop-in's names begin.
+/// The prefix of the drop-in's names.
 pub const DROP_IN: &str = "drop-in";
 
-/// Whether the variant of this name is ours: the library's, or the drop-in.
+/// Whether the variant with this name is ours: the library's, or the drop-in.
 pub fn is_ours(name: &str) -> bool {
     name.starts_with("waitword") || name.starts_with(DROP_IN)
 }
 
-/// Whether it is what ours is measured against: somebody else's, of today, that does the same. What the patches replaced is not of
-/// today, a priority-inheriting lock does more, and `getppid` does nothing: it is the floor of any call.
+/// Whether it is a peer that ours is measured against: a present-day implementation by others of
+/// the same operation. The historical implementations are not present-day, a priority-inheriting
+/// lock does more, and `getppid` does nothing: it is the floor of any call.
 pub fn is_peer(name: &str) -> bool {
     const NO_PEERS: &[&str] = &[
         "nptl",
         "futex(2), wake all",
         "getppid",
-        // Made of others' figures, and a limit.
+        // Derived from other contenders' figures, and a limit.
         "best ",
         "allowed",
     ];
@@ -27,8 +28,7 @@ pub fn is_peer(name: &str) -> bool {
     !is_ours(name) && !is_none && !name.ends_with("PI")
 }
 
-/// What of a peer is not as its users have it, and costs it something: to be said wherever its
-/// figures stand.
+/// How a peer differs here from normal use, at its cost. Shown wherever its figures appear.
 pub fn remark(name: &str) -> Option<&'static str> {
     let of = |peer: &str| name == peer || name.starts_with(&format!("{peer},"));
     if of("std") {
@@ -42,13 +42,13 @@ pub fn remark(name: &str) -> Option<&'static str> {
     }
 }
 
-/// The name with a star, if there is a [`remark`].
+/// The name, with a star appended if there is a [`remark`].
 pub fn marked(name: &str) -> String {
     let star = if remark(name).is_some() { "*" } else { "" };
     format!("{name}{star}")
 }
 
-/// The remarks on those of these names that have one, each once.
+/// The remarks on these names, without duplicates.
 pub fn remarks<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for name in names {
@@ -61,8 +61,9 @@ pub fn remarks<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     all
 }
 
-/// Whose work it is: what has the same is the same lock beneath, and counts once. In Debian's C++
-/// library the mutex, the condition variable and the shared mutex are glibc's.
+/// Whose implementation it is. Contenders with the same owner are the same lock underneath and
+/// count once. In Debian's C++ library the mutex, the condition variable and the shared mutex are
+/// glibc's.
 pub fn owner(name: &str) -> &str {
     match name.split(", ").next().unwrap_or(name) {
         "C++ std" => "glibc",
@@ -70,7 +71,8 @@ pub fn owner(name: &str) -> &str {
     }
 }
 
-/// The names of all variants that are locks, and the kernel's futex. There are more: the lengths and widths of ours, for instance.
+/// The names of all lock variants and the kernel's futex. There are more names, such as the lengths
+/// and widths of ours.
 pub fn names() -> BTreeSet<String> {
     fn mutex<M: BenchMutex>() -> &'static str {
         M::NAME
@@ -129,7 +131,7 @@ mod tests {
         assert_eq!(marked("C++ std"), "C++ std*");
         assert_eq!(remarks(["std", "glibc", "std"]).len(), 1);
         assert!(remarks(["C++ std"])[0].starts_with("C++ std*: glibc's"));
-        // By the name alone: a stored report may be another build's.
+        // Decided by the name alone, because a stored report may come from another build.
         assert!(remark("absl").is_none() && remark("absl, Debian's").is_some());
         assert_eq!(owner("absl, Debian's"), "absl");
     }

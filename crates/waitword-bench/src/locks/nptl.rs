@@ -1,26 +1,30 @@
-//! NPTL's condition variable as it was from 2003 to 2016 (glibc 2.3.3 to 2.24): an internal lock, and a signal in three
-//! manners.
+//! NPTL's condition variable as it was from 2003 to 2016 (glibc 2.3.3 to 2.24): an internal lock,
+//! and three variants of a signal.
 //!
-//! **Redraws** the three columns of Jakub Jelinek's mail of 2005 (`FUTEX_WAKE_OP`), by their names there. His patches to
-//! glibc and his benchmark are lost, and that glibc cannot run beside today's: this is written here after the mail's text and
-//! what is known of NPTL's protocol.
+//! **Reproduces** the three columns of Jakub Jelinek's mail of 2005 (`FUTEX_WAKE_OP`), under their
+//! names there. His glibc patches and his benchmark are lost, and that glibc cannot run next to
+//! today's. This code follows the mail's text and what is known of NPTL's protocol.
 //!
 //! | | a signal |
 //! |---|---|
-//! | `nptl-orig` | takes the internal lock, wakes a waiter, unlocks: the woken runs into the lock, sleeps again, is woken again |
-//! | `nptl-requeue` | moves a waiter to the internal lock, where the unlocking wakes it |
+//! | `nptl-orig` | locks, wakes a waiter, unlocks: the woken thread blocks on the lock and is woken again |
+//! | `nptl-requeue` | moves a waiter to the internal lock, whose unlock wakes it |
 //! | `nptl-wake_op` | one call unlocks the internal lock and wakes the waiter |
 //!
-//! With requeue, the waiter has not noted in the lock that it waits there. So the unlocking wakes whatever the lock's state
-//! says, and whoever has slept takes the lock as contended: a call more for every wait, as the mail says.
+//! With requeue, the moved waiter has not recorded in the lock that it waits there. So the unlock
+//! wakes a thread whatever the lock's state is, and every thread that has slept takes the lock as
+//! contended: one more call for every wait, as the mail says.
 //!
-//! **The protocol**, in all three. Four counters, under the lock: how many have begun to wait (`total`), how many of these are
-//! free to go (`wakeup`), how many have gone (`woken`), how often there was a broadcast. A word that moves on with each wait
-//! and each signal is what waiters sleep on. A broadcast frees all, wakes one and moves the others to the mutex; who has
-//! waited takes the mutex as contended. What is left out serves nobody here: `pthread_cond_destroy`'s counting, clocks, cancellation.
+//! **The protocol**, in all three. Four counters, under the lock: how many waits have begun
+//! (`total`), how many of these have been released (`wakeup`), how many have returned (`woken`),
+//! and the number of broadcasts. Waiters sleep on a word that advances with each wait and each
+//! signal. A broadcast releases all waiters, wakes one and moves the rest to the mutex; a thread
+//! that has waited takes the mutex as contended. Left out, because nothing here needs it: the
+//! counting for `pthread_cond_destroy`, clocks, cancellation.
 //!
-//! As the original, it may let a thread that waits only now take the place of one that was signalled before (glibc's bug
-//! 13165): harmless to who waits in a loop for a condition that any waiter may take, as all here do.
+//! Like the original, it may let a thread that has only just begun to wait take the place of one
+//! that was signalled earlier (glibc bug 13165). This is harmless if threads wait in a loop for a
+//! condition that any waiter may consume, as all do here.
 
 use super::BenchCondvar;
 use super::futex::{ALL, FUTEX, LowLevelLock, Mutex, cmp_requeue};
@@ -31,18 +35,18 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// How a signal wakes a waiter and unlocks.
 pub trait Manner: Send + Sync + 'static {
-    /// As the mail calls it.
+    /// Its name in the mail.
     const NAME: &'static str;
-    /// Whether who has slept may have been moved to the internal lock.
+    /// Whether a thread that has slept may have been moved to the internal lock.
     const MOVES_TO_LOCK: bool;
-    /// Wakes one that sleeps on `word`, and unlocks `lock`, which the caller holds.
+    /// Wakes one sleeper on `word`, and unlocks `lock`, which the caller holds.
     fn wake_and_unlock(word: &AtomicU32, lock: &LowLevelLock);
 }
 
-/// A call that wakes, and then the unlocking.
+/// A wake call, then the unlock.
 #[derive(Debug)]
 pub struct Orig;
-/// A call that moves, and an unlocking that wakes.
+/// A requeue call, then an unlock that wakes.
 #[derive(Debug)]
 pub struct Requeue;
 /// One call.
@@ -67,7 +71,7 @@ impl Manner for Requeue {
         if FUTEX.requeue(word, lock.word(), 0, 1) > 0 {
             lock.unlock_and_wake();
         } else {
-            // Nobody sleeps yet: who is about to will find that the word has moved on.
+            // No thread sleeps yet: one that is about to will find that the word has advanced.
             lock.unlock();
         }
     }
@@ -78,50 +82,52 @@ impl Manner for WakeOp {
     const MOVES_TO_LOCK: bool = false;
 
     fn wake_and_unlock(word: &AtomicU32, lock: &LowLevelLock) {
-        // Sets the lock free, wakes one here and, if the lock was contended, one there.
+        // Frees the lock, wakes one sleeper on the word and, if the lock was contended, one on the
+        // lock.
         FUTEX.wake_op(word, lock.word());
     }
 }
 
 /// The condition variable.
 ///
-/// All but `lock` is changed and read under it: `Relaxed`, and an addition is a load and a store.
+/// All fields except `lock` are read and changed under it, so accesses are `Relaxed`, and an
+/// increment is a load and a store.
 #[derive(Debug)]
 pub struct Condvar<M> {
     lock: LowLevelLock,
-    /// What waiters sleep on.
+    /// The word that waiters sleep on.
     word: AtomicU32,
     total: AtomicU64,
     wakeup: AtomicU64,
     woken: AtomicU64,
     broadcasts: AtomicU32,
-    /// Where the mutex's waiters sleep, once there was a waiter here.
+    /// The word that the mutex's waiters sleep on, once a thread has waited here.
     mutex: AtomicPtr<AtomicU32>,
     manner: PhantomData<M>,
 }
 
-/// Under the lock only.
+/// Only under the lock.
 #[inline(always)]
 fn add_one(counter: &AtomicU64) {
     counter.store(counter.load(Relaxed).wrapping_add(1), Relaxed);
 }
 
 impl<M: Manner> Condvar<M> {
-    /// Under the lock only.
+    /// Only under the lock.
     #[inline(always)]
     fn move_on(&self) {
         let next = self.word.load(Relaxed).wrapping_add(1);
         self.word.store(next, Relaxed);
     }
 
-    /// Whether somebody waits whom no signal has freed.
+    /// Whether there is a waiter that no signal has released.
     #[inline(always)]
     fn somebody_waits(&self) -> bool {
         self.total.load(Relaxed) > self.wakeup.load(Relaxed)
     }
 }
 
-// SAFETY: the mutex is the textbook's; `wait` unlocks and locks it.
+// SAFETY: the mutex is the textbook one; `wait` unlocks and relocks it.
 unsafe impl<M: Manner> BenchCondvar for Condvar<M> {
     type Mutex = Mutex;
     const NAME: &'static str = M::NAME;
@@ -168,7 +174,7 @@ unsafe impl<M: Manner> BenchCondvar for Condvar<M> {
             }
         }
         self.lock.unlock();
-        // A broadcast may have moved others there.
+        // A broadcast may have moved other waiters to the mutex.
         mutex.0.lock_contended();
     }
 
@@ -200,7 +206,7 @@ unsafe impl<M: Manner> BenchCondvar for Condvar<M> {
         self.broadcasts.store(broadcasts, Relaxed);
         let mutex = self.mutex.load(Relaxed);
         self.lock.unlock();
-        // Fails if somebody has begun to wait, or has signalled, meanwhile.
+        // Fails if another thread has begun to wait or has signalled in the meantime.
         if cmp_requeue(&self.word, (1, ALL), mutex, word).is_none() {
             FUTEX.wake(&self.word, ALL as usize);
         }
@@ -216,7 +222,7 @@ mod tests {
     use std::sync::atomic::Ordering::SeqCst;
     use std::thread;
 
-    /// One waiter asleep and nobody else: what a signal leaves behind.
+    /// The state that a signal leaves behind, with one sleeping waiter and no other thread.
     fn one_is_woken<M: Manner>() {
         let (condvar, mutex) = (Condvar::<M>::new(), Mutex::new());
         thread::scope(|scope| {
@@ -252,7 +258,8 @@ mod tests {
         one_is_woken::<WakeOp>();
     }
 
-    /// Somebody has come to the internal lock after the waiter was moved there, and sleeps behind it.
+    /// Another thread has blocked on the internal lock after the waiter was moved there, and sleeps
+    /// behind it.
     #[test]
     fn who_was_moved_to_the_lock_wakes_the_next() {
         let _guard = watchdog::guard("nptl: requeue");

@@ -1,44 +1,49 @@
-//! NPTL's reader/writer lock as it was until 2016 (glibc 2.24): several 32-bit words behind an internal lock.
+//! NPTL's reader-writer lock as it was until 2016 (glibc 2.24): several 32-bit words behind an
+//! internal lock.
 //!
-//! **Redraws** the "old" of Ulrich Drepper's mail of 2008 (64-bit futexes), which set out to put all of this into one word.
-//! That glibc cannot run beside today's, whose lock is another one: this is written here after NPTL's protocol as of 2008 (the
-//! later shortcuts of glibc 2.19 and after are not in it).
+//! **Reproduces** the "old" lock of Ulrich Drepper's mail of 2008 (64-bit futexes), which set out
+//! to put all of its state into one word. That glibc cannot run next to today's, whose lock is a
+//! different one. This code follows NPTL's protocol as of 2008, without the shortcuts that glibc
+//! 2.19 and later added.
 //!
-//! **The protocol.** Whatever one wants, one takes the internal lock (the [textbook's](super::futex)) to look and to count: two
-//! atomic operations to lock, two to unlock, and readers block each other there. Who has to wait counts itself as queued, remembers a word
-//! that moves on with each wake-up, and sleeps on it: readers on one, writers on another. The last to leave wakes a writer if
-//! one is queued, else all readers. With *prefer reader*, the default, a reader waits for a writer that is inside only; with
-//! *prefer writer*, for queued ones, too.
+//! **The protocol.** Every operation takes the internal lock (the [textbook one](super::futex)) to
+//! check and update the counts: two atomic operations to lock, two to unlock, and readers block
+//! each other there. A thread that has to wait counts itself as queued, remembers a word that
+//! advances with each wake-up, and sleeps on it: readers on one word, writers on another. The last
+//! to leave wakes a writer if one is queued, else all readers. With *prefer reader*, the default, a
+//! reader waits only for a writer that holds the lock; with *prefer writer*, it also waits for
+//! queued ones.
 //!
-//! Left out: the check that a writer does not lock again (there, the thread's id is what says that there is a writer; here
-//! it is a 1).
+//! Left out: the check that a writer does not relock. (There, the thread's id records that there is
+//! a writer; here, a 1 does.)
 
 use super::BenchRwLock;
 use super::futex::{ALL, FUTEX, LowLevelLock};
 use crate::ops::Futexes;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// The lock. All but `lock` is changed and read under it: `Relaxed`, and an addition is a load and a store.
+/// The lock. All fields except `lock` are read and changed under it, so accesses are `Relaxed`, and
+/// an increment is a load and a store.
 #[derive(Debug)]
 pub struct RwLock<const PREFER_WRITER: bool> {
     lock: LowLevelLock,
     readers: AtomicU32,
-    /// 1 if there is one.
+    /// 1 if there is a writer.
     writer: AtomicU32,
     readers_queued: AtomicU32,
     writers_queued: AtomicU32,
-    /// What readers sleep on.
+    /// The word that readers sleep on.
     readers_wakeup: AtomicU32,
-    /// What writers sleep on.
+    /// The word that writers sleep on.
     writer_wakeup: AtomicU32,
 }
 
-/// New readers pass queued writers.
+/// New readers overtake queued writers.
 pub type PreferReader = RwLock<false>;
 /// New readers queue behind queued writers.
 pub type PreferWriter = RwLock<true>;
 
-/// Under the lock only.
+/// Only under the lock.
 #[inline(always)]
 fn add(counter: &AtomicU32, what: i32) {
     let sum = counter.load(Relaxed).wrapping_add_signed(what);
@@ -46,7 +51,7 @@ fn add(counter: &AtomicU32, what: i32) {
 }
 
 impl<const PREFER_WRITER: bool> RwLock<PREFER_WRITER> {
-    /// Sleeps until the word moves on; with the lock held before and after.
+    /// Sleeps until the word advances; the lock is held before and after.
     fn sleep(&self, queued: &AtomicU32, word: &AtomicU32) {
         add(queued, 1);
         let seen = word.load(Relaxed);
@@ -56,14 +61,14 @@ impl<const PREFER_WRITER: bool> RwLock<PREFER_WRITER> {
         add(queued, -1);
     }
 
-    /// Unlocks, after which `count` of those who sleep on the word run.
+    /// Advances the word, unlocks, and wakes up to `count` of its sleepers.
     fn unlock_and_wake(&self, word: &AtomicU32, count: u32) {
         add(word, 1);
         self.lock.unlock();
         FUTEX.wake(word, count as usize);
     }
 
-    /// For readers and writers: which it is, is seen from whether there is a writer.
+    /// For readers and writers: if there is a writer, it is the caller.
     #[inline(always)]
     fn leave(&self) {
         self.lock.lock();
@@ -84,7 +89,8 @@ impl<const PREFER_WRITER: bool> RwLock<PREFER_WRITER> {
     }
 }
 
-// SAFETY: a writer enters if there is nobody, a reader if there is no writer: looked at and counted under the lock.
+// SAFETY: a writer enters only if the lock is free, a reader only if there is no writer; both are
+// checked and counted under the internal lock.
 unsafe impl<const PREFER_WRITER: bool> BenchRwLock for RwLock<PREFER_WRITER> {
     const NAME: &'static str = if PREFER_WRITER {
         "nptl, prefer writer"
@@ -145,7 +151,7 @@ mod tests {
     use std::sync::atomic::Ordering::SeqCst;
     use std::thread;
 
-    /// A reader is inside, a writer sleeps: whether another reader has to sleep, too.
+    /// With a reader inside and a writer asleep, returns whether another reader has to sleep, too.
     fn a_reader_waits_behind_a_queued_writer<const PREFER_WRITER: bool>() -> bool {
         let lock = RwLock::<PREFER_WRITER>::new();
         let entered = AtomicU32::new(0);
@@ -190,7 +196,8 @@ mod tests {
         assert!(a_reader_waits_behind_a_queued_writer::<true>());
     }
 
-    /// One has counted itself as queued and not yet fallen asleep: what it has seen is over.
+    /// A thread has counted itself as queued but not yet fallen asleep: the value it read must
+    /// become stale.
     #[test]
     fn a_wake_up_moves_the_word_on() {
         let lock = PreferReader::new();

@@ -1,15 +1,17 @@
-//! nsync's (Google's C library, of the author of absl's locks; Debian 12: 1.25): a queue of waiters that the lock's word guards, a
-//! designated waker, and a condition variable that moves its waiters to the lock.
+//! nsync (Google's C library, by the author of absl's locks; Debian 12: 1.25): a queue of waiters
+//! guarded by the lock's word, a designated waker, and a condition variable that moves its waiters
+//! to the lock.
 //!
-//! Used as `nsync_mu.h` and `nsync_cv.h` say: `nsync_mu_lock` and `nsync_cv_wait` with conditions looked at in a loop, not the
-//! conditional critical sections that it has, too. The C functions are declared here; Debian has them in a shared library only.
+//! Used as `nsync_mu.h` and `nsync_cv.h` describe: `nsync_mu_lock` and `nsync_cv_wait`, with
+//! conditions checked in a loop, not the conditional critical sections that it also has. The C
+//! functions are declared here; Debian ships them only in a shared library.
 
 use super::{BenchCondvar, BenchMutex, BenchRwLock};
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 
-/// A 32-bit word and a pointer to waiters: both of nsync's structures are that, and all zeros is
-/// how each begins (`NSYNC_MU_INIT`, `NSYNC_CV_INIT`).
+/// A 32-bit word and a pointer to waiters. Both of nsync's structures have this layout, and both
+/// start as all zeros (`NSYNC_MU_INIT`, `NSYNC_CV_INIT`).
 #[derive(Debug)]
 #[repr(C)]
 struct WordAndWaiters(u32, *mut c_void);
@@ -18,7 +20,7 @@ const fn init() -> UnsafeCell<WordAndWaiters> {
     UnsafeCell::new(WordAndWaiters(0, core::ptr::null_mut()))
 }
 
-/// `nsync_mu`, exclusively and for readers.
+/// `nsync_mu`, for exclusive and shared use.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Mu(UnsafeCell<WordAndWaiters>);
@@ -39,7 +41,8 @@ unsafe extern "C" {
     fn nsync_cv_broadcast(cv: &Cv);
 }
 
-// SAFETY: the word is atomic, and the waiters are touched under a bit of it, in whichever thread.
+// SAFETY: the word is atomic, and the waiter list is accessed only under one of its bits, from any
+// thread.
 unsafe impl Send for Mu {}
 // SAFETY: as above.
 unsafe impl Sync for Mu {}
@@ -60,7 +63,7 @@ unsafe impl BenchMutex for Mu {
 
     #[inline]
     fn lock(&self) {
-        // SAFETY: a lock made by `new`.
+        // SAFETY: the lock was made by `new`.
         unsafe { nsync_mu_lock(self) }
     }
 
@@ -72,12 +75,12 @@ unsafe impl BenchMutex for Mu {
 
     #[inline]
     unsafe fn unlock(&self) {
-        // SAFETY: as above; held by the caller, as it says.
+        // SAFETY: as above; the caller holds the lock, per this method's contract.
         unsafe { nsync_mu_unlock(self) }
     }
 }
 
-// SAFETY: nsync's own, with its own lock.
+// SAFETY: nsync's own condition variable, used with its own lock.
 unsafe impl BenchCondvar for Cv {
     type Mutex = Mu;
 
@@ -87,19 +90,19 @@ unsafe impl BenchCondvar for Cv {
 
     #[inline]
     unsafe fn wait(&self, mutex: &Mu) {
-        // SAFETY: both made by `new`; the caller holds the mutex, as it says.
+        // SAFETY: both were made by `new`; the caller holds the mutex, per this method's contract.
         unsafe { nsync_cv_wait(self, mutex) }
     }
 
     #[inline]
     fn signal(&self) {
-        // SAFETY: made by `new`.
+        // SAFETY: it was made by `new`.
         unsafe { nsync_cv_signal(self) }
     }
 
     #[inline]
     fn broadcast(&self) {
-        // SAFETY: made by `new`.
+        // SAFETY: it was made by `new`.
         unsafe { nsync_cv_broadcast(self) }
     }
 }
@@ -114,13 +117,13 @@ unsafe impl BenchRwLock for Mu {
 
     #[inline]
     fn read_lock(&self) {
-        // SAFETY: a lock made by `new`.
+        // SAFETY: the lock was made by `new`.
         unsafe { nsync_mu_rlock(self) }
     }
 
     #[inline]
     unsafe fn read_unlock(&self) {
-        // SAFETY: as above; held by the caller, as it says.
+        // SAFETY: as above; the caller holds the lock, per this method's contract.
         unsafe { nsync_mu_runlock(self) }
     }
 
@@ -132,7 +135,7 @@ unsafe impl BenchRwLock for Mu {
 
     #[inline]
     unsafe fn write_unlock(&self) {
-        // SAFETY: as above; held by the caller, as it says.
+        // SAFETY: as above; the caller holds the lock, per this method's contract.
         unsafe { nsync_mu_unlock(self) }
     }
 }

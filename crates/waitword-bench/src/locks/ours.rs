@@ -1,4 +1,4 @@
-//! Ours: the mutex in each flavour, the condvar, the rwlock in each preference.
+//! Ours: the mutex in each flavour, the condvar, and the rwlock in each preference.
 
 use super::{BenchCondvar, BenchMutex, BenchRwLock};
 use core::marker::PhantomData;
@@ -7,11 +7,11 @@ use waitword::{
     PosixFlavour, PosixMutexOptions, Preference, RawCondvar, RawPosixMutex, RawRwLock, Scope,
 };
 
-/// Which flavour of ours.
+/// A flavour of our mutex.
 pub trait Ours: Send + Sync + 'static {
-    /// As the report calls it.
+    /// Its name in the report.
     const NAME: &'static str;
-    /// Which.
+    /// The flavour.
     const FLAVOUR: PosixFlavour;
 }
 
@@ -35,11 +35,11 @@ flavours! {
     Throughput, "waitword TO", Throughput;
     /// Sleeps at once.
     WaitWake, "waitword WW", WaitWake;
-    /// The kernel's.
+    /// The kernel's PI futex.
     Inherit, "waitword PI", PriorityInheriting;
 }
 
-/// Our mutex of a flavour.
+/// Our mutex in one flavour.
 #[derive(Debug)]
 pub struct Mutex<F>(RawPosixMutex, PhantomData<F>);
 
@@ -66,16 +66,16 @@ unsafe impl<F: Ours> BenchMutex for Mutex<F> {
 
     #[inline(never)]
     unsafe fn unlock(&self) {
-        // SAFETY: the caller holds it, as it says.
+        // SAFETY: the caller holds it, per this method's contract.
         unsafe { self.0.unlock() }
     }
 }
 
-/// Our condition variable with a mutex of a flavour.
+/// Our condition variable with a mutex of one flavour.
 #[derive(Debug)]
 pub struct Condvar<F>(RawCondvar, PhantomData<F>);
 
-// SAFETY: our own, with our own mutex.
+// SAFETY: our own condition variable, used with our own mutex.
 unsafe impl<F: Ours> BenchCondvar for Condvar<F> {
     type Mutex = Mutex<F>;
 
@@ -85,7 +85,8 @@ unsafe impl<F: Ours> BenchCondvar for Condvar<F> {
 
     #[inline(never)]
     unsafe fn wait(&self, mutex: &Mutex<F>) {
-        // SAFETY: the caller holds the mutex, and all have the same, as it says.
+        // SAFETY: the caller holds the mutex, and all waiters use the same one, per this method's
+        // contract.
         let result = unsafe { self.0.wait(&mutex.0, None) };
         assert_eq!(result, Ok(()));
     }
@@ -101,19 +102,19 @@ unsafe impl<F: Ours> BenchCondvar for Condvar<F> {
     }
 }
 
-/// Which preference of ours.
+/// A preference of our reader-writer lock.
 pub trait Preferring: Send + Sync + 'static {
-    /// As the report calls it.
+    /// Its name in the report.
     const NAME: &'static str;
-    /// Which.
+    /// The preference.
     const PREFERENCE: Preference;
 }
 
-/// Readers first, as POSIX has it.
+/// Readers first, as in POSIX.
 #[derive(Debug)]
 pub struct PreferReaders;
 
-/// Writers first: the default in Rust.
+/// Writers first, the default in Rust.
 #[derive(Debug)]
 pub struct PreferWriters;
 
@@ -127,7 +128,7 @@ impl Preferring for PreferWriters {
     const PREFERENCE: Preference = Preference::Writer;
 }
 
-/// Our reader/writer lock of a preference.
+/// Our reader-writer lock in one preference.
 #[derive(Debug)]
 pub struct RwLock<P>(RawRwLock, PhantomData<P>);
 
@@ -146,7 +147,7 @@ unsafe impl<P: Preferring> BenchRwLock for RwLock<P> {
 
     #[inline(never)]
     unsafe fn read_unlock(&self) {
-        // SAFETY: the caller holds it for reading, as it says.
+        // SAFETY: the caller holds it for reading, per this method's contract.
         unsafe { self.0.unlock_shared() }
     }
 
@@ -157,7 +158,7 @@ unsafe impl<P: Preferring> BenchRwLock for RwLock<P> {
 
     #[inline(never)]
     unsafe fn write_unlock(&self) {
-        // SAFETY: the caller holds it for writing, as it says.
+        // SAFETY: the caller holds it for writing, per this method's contract.
         unsafe { self.0.unlock_exclusive() }
     }
 }

@@ -1,6 +1,7 @@
-//! parking_lot's: a byte of state and a table of waiters of its own; the crate that many Rust programs have.
+//! parking_lot: a byte of state and its own table of waiters; a crate that many Rust programs use.
 //!
-//! Its raw locks, through `lock_api`. Its condition variable works with guards only: one is made for the call.
+//! Uses its raw locks through `lock_api`. Its condition variable works only with guards, so `wait`
+//! makes one for the call.
 
 use super::{BenchCondvar, BenchMutex, BenchRwLock};
 use lock_api::{RawMutex as _, RawRwLock as _};
@@ -14,7 +15,8 @@ pub struct Mutex(parking_lot::Mutex<()>);
 impl Mutex {
     #[inline]
     fn raw(&self) -> &parking_lot::RawMutex {
-        // SAFETY: what is done with it is `BenchMutex`'s business, which asks of its callers what this asks of us.
+        // SAFETY: the raw lock is used only by `BenchMutex`'s methods, whose contract demands of
+        // callers what this function demands of us.
         unsafe { self.0.raw() }
     }
 }
@@ -39,7 +41,7 @@ unsafe impl BenchMutex for Mutex {
 
     #[inline(never)]
     unsafe fn unlock(&self) {
-        // SAFETY: the caller holds it, as it says.
+        // SAFETY: the caller holds it, per this method's contract.
         unsafe { self.raw().unlock() }
     }
 }
@@ -48,7 +50,7 @@ unsafe impl BenchMutex for Mutex {
 #[derive(Debug)]
 pub struct Condvar(parking_lot::Condvar);
 
-// SAFETY: parking_lot's own, with its own mutex.
+// SAFETY: parking_lot's own condition variable, used with its own mutex.
 unsafe impl BenchCondvar for Condvar {
     type Mutex = Mutex;
 
@@ -58,10 +60,11 @@ unsafe impl BenchCondvar for Condvar {
 
     #[inline(never)]
     unsafe fn wait(&self, mutex: &Mutex) {
-        // SAFETY: the caller holds the mutex, as it says, and there is no other guard of it.
+        // SAFETY: the caller holds the mutex, per this method's contract, and no other guard of it
+        // exists.
         let mut guard = unsafe { mutex.0.make_guard_unchecked() };
         self.0.wait(&mut guard);
-        // The caller goes on holding it.
+        // The caller still holds the mutex.
         core::mem::forget(guard);
     }
 
@@ -94,7 +97,7 @@ unsafe impl BenchRwLock for RwLock {
 
     #[inline(never)]
     unsafe fn read_unlock(&self) {
-        // SAFETY: the caller holds it for reading, as it says.
+        // SAFETY: the caller holds it for reading, per this method's contract.
         unsafe { self.0.unlock_shared() }
     }
 
@@ -105,7 +108,7 @@ unsafe impl BenchRwLock for RwLock {
 
     #[inline(never)]
     unsafe fn write_unlock(&self) {
-        // SAFETY: the caller holds it for writing, as it says.
+        // SAFETY: the caller holds it for writing, per this method's contract.
         unsafe { self.0.unlock_exclusive() }
     }
 }

@@ -1,5 +1,6 @@
-//! Whose functions serve the C library's objects: its own, or the drop-in's, which is loaded into this process beside it and
-//! defines the same names. So both are measured in the same rounds, on the same objects, through the same kind of call.
+//! The functions that serve the C library's objects: its own, or the drop-in's. The drop-in is
+//! loaded into this process next to the C library and defines the same names. So both are measured
+//! in the same rounds, on the same objects, through the same kind of call.
 
 use core::ffi::{c_int, c_uint};
 use libc::{
@@ -10,10 +11,10 @@ use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A library's functions.
+/// Declares a table of a library's functions.
 macro_rules! functions {
     ($($field:ident: $name:ident($($argument:ty),*);)*) => {
-        /// Functions of pthread's names.
+        /// Functions with pthread's names.
         #[derive(Debug)]
         pub struct Functions {
             $(
@@ -34,7 +35,7 @@ macro_rules! functions {
         fn find_all(library: &libloading::Library) -> Result<Functions, libloading::Error> {
             Ok(Functions {
                 $(
-                    // SAFETY: that is the type of a function of this name.
+                    // SAFETY: a function of this name has this type.
                     $field: unsafe { *library.get(concat!(stringify!($name), "\0").as_bytes())? },
                 )*
             })
@@ -64,11 +65,11 @@ functions! {
     once: pthread_once(*mut pthread_once_t, extern "C" fn());
 }
 
-/// Whose functions.
+/// The library that the functions come from.
 pub trait Library: 'static {
     /// Whether it is the drop-in.
     const IS_DROP_IN: bool;
-    /// They.
+    /// Its functions.
     fn functions() -> &'static Functions;
 }
 
@@ -96,10 +97,11 @@ impl Library for DropIn {
 
     #[inline(always)]
     fn functions() -> &'static Functions {
-        // Relaxed: loaded before the threads that use it began.
+        // Relaxed: loaded before the threads that use it were started.
         let functions = DROP_IN.load(Ordering::Relaxed);
-        debug_assert!(!functions.is_null(), "only asked for if it is loaded");
-        // SAFETY: set once, to what is never freed; contenders are made of it only then (`is_loaded`).
+        debug_assert!(!functions.is_null(), "used only if loaded");
+        // SAFETY: set once, to a table that is never freed; contenders use it only after that
+        // (`is_loaded`).
         unsafe { &*functions }
     }
 }
@@ -109,15 +111,15 @@ pub fn is_loaded() -> bool {
     !DROP_IN.load(Ordering::Relaxed).is_null()
 }
 
-/// Loads the drop-in beside the C library: from then on it is a contender.
+/// Loads the drop-in next to the C library. From then on it is a contender.
 ///
 /// # Errors
-/// The file is no such library.
+/// If the file is not such a library.
 pub fn load(path: &Path) -> Result<(), libloading::Error> {
-    // SAFETY: the drop-in has no constructor that does anything to this process.
+    // SAFETY: the drop-in has no constructor that affects this process.
     let library = unsafe { libloading::Library::new(path)? };
     let functions = find_all(&library)?;
-    // It stays for good.
+    // Never unloaded.
     std::mem::forget(library);
     DROP_IN.store(Box::leak(Box::new(functions)), Ordering::Relaxed);
     Ok(())

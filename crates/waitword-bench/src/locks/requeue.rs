@@ -1,20 +1,23 @@
-//! The condition variable before and after the requeue of 2003: a broadcast that wakes all at once, and one that wakes one
-//! and moves the others to the mutex. Both on the [textbook's mutex](super::futex).
+//! The condition variable before and after the requeue patch of 2003: one broadcast wakes all
+//! waiters at once, the other wakes one and moves the rest to the mutex. Both use the [textbook
+//! mutex](super::futex).
 //!
-//! **Redraws** what Ingo Molnar's mail of 2003 compares (`FUTEX_REQUEUE`). The programs' libraries of that time are gone:
-//! this is written here, as plainly as it can be.
+//! **Reproduces** the comparison in Ingo Molnar's mail of 2003 (`FUTEX_REQUEUE`). The libraries of
+//! that time are gone; this is as simple an implementation as possible.
 //!
 //! | | broadcast | a woken thread |
 //! |---|---|---|
-//! | `futex(2), wake all` | wakes all: a herd, of which all but one go back to sleep, on the mutex | takes the mutex as anybody does |
-//! | `futex(2), requeue` | `FUTEX_CMP_REQUEUE`: wakes one, moves the others to where the mutex's waiters sleep | takes it as contended |
+//! | `futex(2), wake all` | wakes a herd, and all but one go back to sleep on the mutex | takes the mutex as usual |
+//! | `futex(2), requeue` | `FUTEX_CMP_REQUEUE`: wakes one, moves the rest to the mutex | takes it as contended |
 //!
-//! Why as contended: who is moved has not noted in the mutex that it waits there. One that is woken knows that others may
-//! have been moved, and takes the mutex so that its unlock wakes the next, who does the same. It costs a call in vain in
-//! the end, and after each signal: that was so in glibc, too.
+//! Why as contended: a moved waiter has not recorded in the mutex that it waits there. A woken
+//! thread knows that other waiters may have been moved, so it takes the mutex in a state whose
+//! unlock wakes the next, which does the same. This costs one useless call at the end of the chain
+//! and after each signal, as it did in glibc.
 //!
-//! A waiter sleeps on a sequence number, which each signal moves on: nothing is lost between the unlocking and the sleep,
-//! short of 2³² signals in between. Who signals while nobody waits makes no call.
+//! A waiter sleeps on a sequence number that each signal advances, so no wake-up is lost between
+//! the unlock and the sleep unless 2³² signals come in between. A signal without waiters makes no
+//! call.
 
 use super::BenchCondvar;
 use super::futex::{ALL, FUTEX, Mutex, cmp_requeue};
@@ -25,26 +28,28 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// A condition variable; `REQUEUE`: whether its broadcast requeues.
+/// A condition variable; `REQUEUE` selects whether its broadcast requeues.
 ///
-/// Who changes what a waiter waits for holds the mutex meanwhile, and signals then or later: that orders the waiter's counting
-/// before the signal's looking, and the sequence needs no order of its own. Who signals without ever having held the mutex
-/// may find nobody; whom it does find has told where the mutex is (`Release`, `Acquire`).
+/// A thread that changes the waiter's condition holds the mutex meanwhile, and signals then or
+/// later. This orders the waiter's increment of `waiters` before the signaller's load, and the
+/// sequence needs no ordering of its own. A thread that signals without ever having held the mutex
+/// may miss a waiter; if it sees one, it also sees the mutex's address (`Release`, `Acquire`).
 #[derive(Debug)]
 pub struct Condvar<const REQUEUE: bool> {
     sequence: AtomicU32,
     waiters: AtomicU32,
-    /// Where the mutex's waiters sleep, once there was a waiter here.
+    /// The word that the mutex's waiters sleep on, once a thread has waited here.
     mutex: AtomicPtr<AtomicU32>,
 }
 
-/// Its broadcast wakes all.
+/// Its broadcast wakes all waiters.
 pub type WakeAll = Condvar<false>;
-/// Its broadcast moves all but one to the mutex.
+/// Its broadcast moves all but one waiter to the mutex.
 pub type Requeue = Condvar<true>;
 
 impl<const REQUEUE: bool> Condvar<REQUEUE> {
-    /// Moves the sequence on, so that who is about to sleep does not; its new value. `None` if nobody waits.
+    /// Advances the sequence, so that a thread that is about to sleep does not. Returns the new
+    /// value, or `None` if no thread waits.
     #[inline(always)]
     fn advance(&self) -> Option<u32> {
         if self.waiters.load(Acquire) == 0 {
@@ -54,7 +59,7 @@ impl<const REQUEUE: bool> Condvar<REQUEUE> {
     }
 }
 
-// SAFETY: the mutex is the textbook's; `wait` unlocks and locks it.
+// SAFETY: the mutex is the textbook one; `wait` unlocks and relocks it.
 unsafe impl<const REQUEUE: bool> BenchCondvar for Condvar<REQUEUE> {
     type Mutex = Mutex;
     const NAME: &'static str = if REQUEUE {
@@ -104,7 +109,7 @@ unsafe impl<const REQUEUE: bool> BenchCondvar for Condvar<REQUEUE> {
             return;
         }
         let mutex = self.mutex.load(Relaxed);
-        // Fails if another signal has moved the sequence on.
+        // Fails if another signal has advanced the sequence.
         while cmp_requeue(&self.sequence, (1, ALL), mutex, sequence).is_none() {
             sequence = self.sequence.load(Relaxed);
         }

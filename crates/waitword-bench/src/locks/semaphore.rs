@@ -1,19 +1,19 @@
-//! Semaphores: `sem_t` of the C library and of the drop-in, and ours.
+//! Semaphores: `sem_t` from the C library and from the drop-in, and ours.
 //!
-//! Rust's standard library, parking_lot, nsync and absl have none.
+//! Rust's standard library, parking_lot, nsync and absl have no semaphore.
 
 use super::glibc;
 use super::pthread::Library;
 
-/// A number that is counted up, and down but not below zero.
+/// A counting semaphore.
 pub trait BenchSemaphore: Send + Sync + Sized + 'static {
-    /// As the report calls it.
+    /// Its name in the report.
     const NAME: &'static str;
-    /// One of this value.
+    /// Creates a semaphore of this value.
     fn new(value: u32) -> Self;
-    /// Counts down, waiting until that can be done.
+    /// Decrements the value, waiting until it is positive.
     fn wait(&self);
-    /// Counts up, and wakes one who waits.
+    /// Increments the value and wakes one waiter.
     fn post(&self);
 }
 
@@ -58,7 +58,8 @@ impl BenchSemaphore for Ours {
     }
 }
 
-/// Calls a function that is generic over a [`BenchSemaphore`] for each there is; the results as a `Vec`.
+/// Calls `$build`, a function generic over [`BenchSemaphore`], for every semaphore; the results are
+/// a `Vec`.
 macro_rules! every_semaphore {
     ($build:ident $arguments:tt) => {{
         use crate::locks::{glibc, pthread, semaphore};

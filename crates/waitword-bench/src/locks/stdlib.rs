@@ -1,16 +1,16 @@
-//! The Rust standard library's: `Mutex`, `Condvar`, `RwLock`.
+//! The Rust standard library: `Mutex`, `Condvar`, `RwLock`.
 //!
-//! They are unlocked by dropping a guard and in no other way, so the guard must be kept from lock to unlock. Where:
+//! They can be unlocked only by dropping a guard, so the guard must be stored from lock to unlock:
 //!
-//! | guard | is kept | since |
+//! | guard | stored | reason |
 //! |---|---|---|
-//! | of a mutex, of a writer | beside the lock, on a cache line of its own | there is one, and locks may be nested |
-//! | of a reader | in the thread, one at a time | there are many, and a shared place would be a lock of its own |
+//! | of a mutex, of a writer | next to the lock, on its own cache line | there is one, and locks may nest |
+//! | of a reader | in the thread, one at a time | there are many, and a shared place would need a lock |
 //!
-//! A real program has its guard on the stack. What is added here is a store and a load of 16 bytes. Compared in
-//! one run: in the lock's own line, on a line of its own, and in the thread (which allows no nesting) were within 1 % of each
-//! other uncontended. With two threads, in the lock's own line, which the waiter reads all the while, was some
-//! 5 % behind; the other two were alike.
+//! A real program has its guard on the stack. This adds a store and a load of 16 bytes. Three
+//! places were compared in one run: the lock's own line, a separate line, and the thread (which
+//! allows no nesting). Uncontended, they were within 1 % of each other. With two threads, the
+//! lock's own line, which the waiter keeps reading, was some 5 % slower; the other two were equal.
 
 use super::{BenchCondvar, BenchMutex, BenchRwLock};
 use core::cell::{Cell, UnsafeCell};
@@ -19,7 +19,7 @@ use std::sync::{self, MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard
 
 const NAME: &str = "std";
 
-/// A place for a guard, written by the thread that has just locked, and emptied by it before it unlocks.
+/// A place for a guard. The thread that has just locked fills it, and empties it before it unlocks.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Kept<G>(UnsafeCell<MaybeUninit<G>>);
@@ -30,29 +30,31 @@ impl<G> Kept<G> {
     }
 
     /// # Safety
-    /// The calling thread holds the lock that `guard` is of; nothing is kept here.
+    /// The calling thread holds the lock that `guard` belongs to, and the place is empty.
     #[inline(always)]
     unsafe fn put(&self, guard: G) {
-        // SAFETY: only the lock's holder comes here, and this is it.
+        // SAFETY: only the lock's holder accesses the place, and the caller is the holder.
         unsafe { (*self.0.get()).write(guard) };
     }
 
     /// # Safety
-    /// The calling thread holds the lock and has [`Kept::put`] its guard here; it has not taken it yet.
+    /// The calling thread holds the lock, has [`Kept::put`] its guard here, and has not taken it
+    /// yet.
     #[inline(always)]
     unsafe fn take(&self) -> G {
-        // SAFETY: only the lock's holder comes here, and this is it; there is a guard, which is read once.
+        // SAFETY: only the lock's holder accesses the place, and the caller is the holder; a guard
+        // is there and is read once.
         unsafe { (*self.0.get()).assume_init_read() }
     }
 }
 
-/// The same reference, for as long as one likes.
+/// Extends the reference's lifetime.
 ///
 /// # Safety
-/// It is not used after what it refers to has moved or gone.
+/// The result is not used after its referent has moved or been dropped.
 #[inline(always)]
 unsafe fn forever<T>(reference: &T) -> &'static T {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe { &*core::ptr::from_ref(reference) }
 }
 
@@ -64,8 +66,8 @@ pub struct Mutex {
     guard: Kept<MutexGuard<'static, ()>>,
 }
 
-// SAFETY: the guard never leaves the thread that locked: the same thread unlocks, as `BenchMutex` asks; the place for it is
-// touched by the holder only.
+// SAFETY: the guard never leaves the thread that locked, because `BenchMutex` demands that the same
+// thread unlocks; only the holder accesses the place for it.
 unsafe impl Send for Mutex {}
 // SAFETY: as above.
 unsafe impl Sync for Mutex {}
@@ -83,10 +85,11 @@ unsafe impl BenchMutex for Mutex {
 
     #[inline(never)]
     fn lock(&self) {
-        // SAFETY: the guard's next and last use is in `unlock`, whose caller says that the lock has not moved.
+        // SAFETY: the guard's next and last use is in `unlock`, whose caller guarantees that the
+        // lock has not moved.
         let inner = unsafe { forever(&self.inner) };
         let guard = inner.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: just locked; who held it before took its guard away.
+        // SAFETY: just locked; the previous holder took its guard away.
         unsafe { self.guard.put(guard) };
     }
 
@@ -105,7 +108,7 @@ unsafe impl BenchMutex for Mutex {
 
     #[inline(never)]
     unsafe fn unlock(&self) {
-        // SAFETY: the caller holds it, as it says.
+        // SAFETY: the caller holds it, per this method's contract.
         drop(unsafe { self.guard.take() });
     }
 }
@@ -114,7 +117,7 @@ unsafe impl BenchMutex for Mutex {
 #[derive(Debug)]
 pub struct Condvar(sync::Condvar);
 
-// SAFETY: the standard library's own, with its own mutex.
+// SAFETY: the standard library's own condition variable, used with its own mutex.
 unsafe impl BenchCondvar for Condvar {
     type Mutex = Mutex;
 
@@ -124,10 +127,10 @@ unsafe impl BenchCondvar for Condvar {
 
     #[inline(never)]
     unsafe fn wait(&self, mutex: &Mutex) {
-        // SAFETY: the caller holds it, as it says.
+        // SAFETY: the caller holds it, per this method's contract.
         let guard = unsafe { mutex.guard.take() };
         let guard = self.0.wait(guard).unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: held again; who held it meanwhile took its guard away.
+        // SAFETY: held again; the previous holder took its guard away.
         unsafe { mutex.guard.put(guard) };
     }
 
@@ -150,17 +153,17 @@ pub struct RwLock {
     writer: Kept<RwLockWriteGuard<'static, ()>>,
 }
 
-/// Needs no destructor, so that it is a plain place in the thread's memory.
+/// Has no destructor, so it is a plain place in thread-local memory.
 type Reader = MaybeUninit<RwLockReadGuard<'static, ()>>;
 
 thread_local! {
     static READER: Cell<Reader> = const { Cell::new(MaybeUninit::uninit()) };
-    /// For the check that there is one at most.
+    /// Checks that there is at most one.
     #[cfg(debug_assertions)]
     static READS: Cell<bool> = const { Cell::new(false) };
 }
 
-// SAFETY: as for `Mutex`; readers' guards are in their threads.
+// SAFETY: as for `Mutex`; readers' guards stay in their threads.
 unsafe impl Send for RwLock {}
 // SAFETY: as above.
 unsafe impl Sync for RwLock {}
@@ -180,7 +183,8 @@ unsafe impl BenchRwLock for RwLock {
     fn read_lock(&self) {
         #[cfg(debug_assertions)]
         assert!(!READS.replace(true), "one read lock a thread at a time");
-        // SAFETY: the guard's next and last use is in `read_unlock`, whose caller says that the lock has not moved.
+        // SAFETY: the guard's next and last use is in `read_unlock`, whose caller guarantees that
+        // the lock has not moved.
         let inner = unsafe { forever(&self.inner) };
         let guard = inner.read().unwrap_or_else(PoisonError::into_inner);
         READER.set(MaybeUninit::new(guard));
@@ -190,8 +194,8 @@ unsafe impl BenchRwLock for RwLock {
     unsafe fn read_unlock(&self) {
         #[cfg(debug_assertions)]
         assert!(READS.replace(false), "nothing to unlock");
-        // SAFETY: the calling thread has locked for reading and not yet unlocked, as the caller says: there is a
-        // guard, and it is read once.
+        // SAFETY: the caller guarantees that this thread holds the lock for reading, so the guard
+        // is there; it is read once.
         drop(unsafe { READER.replace(MaybeUninit::uninit()).assume_init() });
     }
 
@@ -200,13 +204,13 @@ unsafe impl BenchRwLock for RwLock {
         // SAFETY: as for `read_lock`.
         let inner = unsafe { forever(&self.inner) };
         let guard = inner.write().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: just locked for writing; the writer before took its guard away.
+        // SAFETY: just locked for writing; the previous writer took its guard away.
         unsafe { self.writer.put(guard) };
     }
 
     #[inline(never)]
     unsafe fn write_unlock(&self) {
-        // SAFETY: the caller holds it for writing, as it says.
+        // SAFETY: the caller holds it for writing, per this method's contract.
         drop(unsafe { self.writer.take() });
     }
 }

@@ -1,6 +1,7 @@
-// C functions around oneTBB's classes, in a shared object of their own: `locks/tbb/library.rs` loads it. The arguments
-// point to memory of the right size, alignment and content: an unlocked mutex is all zeros, as its constructor makes it. A queuing
-// mutex's `scoped_lock` is constructed in the memory that `node` points to, as it would be on a caller's stack.
+// C functions around oneTBB's classes, in a separate shared object that `locks/tbb/library.rs`
+// loads. The arguments point to memory of the right size, alignment and content: an unlocked mutex
+// is all zeros, as its constructor leaves it. A queuing mutex's `scoped_lock` is constructed in the
+// memory that `node` points to, as it would be on a caller's stack.
 
 #include <oneapi/tbb/mutex.h>
 #include <oneapi/tbb/queuing_mutex.h>

@@ -1,18 +1,25 @@
-//! oneTBB's (Intel's C++ library of tasks; Debian 12: 2021.8): `tbb::mutex`, `tbb::rw_mutex` and the two queuing ones.
+//! oneTBB (Intel's C++ task library; Debian 12: 2021.8): `tbb::mutex`, `tbb::rw_mutex` and the two
+//! queuing mutexes.
 //!
-//! | lock | who waits |
+//! | lock | a waiter |
 //! |---|---|
-//! | `tbb::mutex` | pauses (1, 2, ... 16), looks 32 times with a yield in between, then sleeps in a table by the mutex's address; first come, first served only there |
+//! | `tbb::mutex` | pauses (1, 2, ... 16), checks 32 times with yields, then sleeps in an address table |
 //! | `tbb::rw_mutex` | the same; a pending writer keeps new readers out |
-//! | `tbb::queuing_mutex`, `tbb::queuing_rw_mutex` | in a queue, in strict order, each looking at a place of its own: pauses, then yields, and *never sleeps* |
+//! | `tbb::queuing_mutex`, `tbb::queuing_rw_mutex` | pauses, then yields, and *never sleeps* |
 //!
-//! Used as oneTBB's specification says: the first two by `lock` and `unlock`, the queuing ones by a `scoped_lock`
-//! ([`queuing`]). The library has no condition variable. Each unlock of the first two has a full barrier and a call into the library, which
-//! looks in the table whether anybody sleeps. The queuing ones are made for as many threads as CPUs: with more, the next in the queue may be
-//! one that does not run, and all wait until the scheduler comes to it. That is theirs, not this benchmark's.
+//! `tbb::mutex` is first come, first served only in that table. The waiters of the queuing mutexes
+//! form a queue in strict order, and each spins on a place of its own.
 //!
-//! The functions of `tbb.cc` are one call each, through a [table](library) as with the drop-in. An unlocked mutex is all
-//! zeros and may be moved: what sleeps in the library's table is there under the address only while it sleeps.
+//! Used as oneTBB's specification describes: the first two by `lock` and `unlock`, the queuing ones
+//! by a `scoped_lock` ([`queuing`]). The library has no condition variable. Each unlock of the
+//! first two is a full barrier and a call into the library, which checks the table for sleepers.
+//! The queuing mutexes are made for at most as many threads as CPUs. With more, the next thread in
+//! the queue may not be running, and all others wait until the scheduler runs it. This is a
+//! property of oneTBB, not of this benchmark.
+//!
+//! The functions in `tbb.cc` are one call each, through a [table](library) as with the drop-in. An
+//! unlocked mutex is all zeros and may be moved: the library's table knows its address only while a
+//! thread sleeps there.
 
 pub mod library;
 pub mod queuing;
@@ -27,7 +34,7 @@ pub use library::is_there;
 #[repr(transparent)]
 pub struct Mutex(UnsafeCell<usize>);
 
-// SAFETY: one atomic to those who may touch it.
+// SAFETY: one word, accessed only atomically by oneTBB's functions.
 unsafe impl Send for Mutex {}
 // SAFETY: as above.
 unsafe impl Sync for Mutex {}
@@ -42,7 +49,7 @@ unsafe impl BenchMutex for Mutex {
 
     #[inline]
     fn lock(&self) {
-        // SAFETY: a lock made by `new`.
+        // SAFETY: the lock was made by `new`.
         unsafe { (functions().mutex_lock)(self.0.get()) }
     }
 
@@ -54,7 +61,7 @@ unsafe impl BenchMutex for Mutex {
 
     #[inline]
     unsafe fn unlock(&self) {
-        // SAFETY: as above; held by the caller, as it says.
+        // SAFETY: as above; the caller holds the lock, per this method's contract.
         unsafe { (functions().mutex_unlock)(self.0.get()) }
     }
 }
@@ -64,7 +71,7 @@ unsafe impl BenchMutex for Mutex {
 #[repr(transparent)]
 pub struct RwMutex(UnsafeCell<usize>);
 
-// SAFETY: one atomic to those who may touch it.
+// SAFETY: one word, accessed only atomically by oneTBB's functions.
 unsafe impl Send for RwMutex {}
 // SAFETY: as above.
 unsafe impl Sync for RwMutex {}
@@ -79,13 +86,13 @@ unsafe impl BenchRwLock for RwMutex {
 
     #[inline]
     fn read_lock(&self) {
-        // SAFETY: a lock made by `new`.
+        // SAFETY: the lock was made by `new`.
         unsafe { (functions().rw_mutex_lock_shared)(self.0.get()) }
     }
 
     #[inline]
     unsafe fn read_unlock(&self) {
-        // SAFETY: as above; held by the caller, as it says.
+        // SAFETY: as above; the caller holds the lock, per this method's contract.
         unsafe { (functions().rw_mutex_unlock_shared)(self.0.get()) }
     }
 
@@ -97,7 +104,7 @@ unsafe impl BenchRwLock for RwMutex {
 
     #[inline]
     unsafe fn write_unlock(&self) {
-        // SAFETY: as above; held by the caller, as it says.
+        // SAFETY: as above; the caller holds the lock, per this method's contract.
         unsafe { (functions().rw_mutex_unlock)(self.0.get()) }
     }
 }

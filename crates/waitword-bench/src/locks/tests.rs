@@ -1,4 +1,5 @@
-//! Every contender is a lock: the tests are the same for all, and would find a shim that calls the wrong function.
+//! Tests that every contender is a lock. They are the same for all, and would expose a shim that
+//! calls the wrong function.
 
 use super::*;
 use crate::watchdog;
@@ -11,15 +12,15 @@ use std::time::Duration;
 const THREADS: usize = 4;
 const ROUNDS: usize = 2000;
 
-/// A number that only a lock's holder may touch.
+/// A number that only a lock's holder may access.
 #[derive(Default)]
 struct Guarded(UnsafeCell<usize>);
 
-// SAFETY: the tests touch it under a lock.
+// SAFETY: the tests access it under a lock.
 unsafe impl Sync for Guarded {}
 
 impl Guarded {
-    /// Not atomic: without mutual exclusion, some get lost.
+    /// Not atomic: without mutual exclusion, increments are lost.
     fn add_one(&self) {
         // SAFETY: the caller holds the lock for writing.
         unsafe {
@@ -82,14 +83,14 @@ fn unique(mut names: Vec<&str>) {
     assert_eq!(names.len(), count, "{names:?}");
 }
 
-/// A hand-over both ways: `signal` to one side, `broadcast` to the other.
+/// Hand-offs in both directions: `signal` to one side, `broadcast` to the other.
 fn hands_over<C: BenchCondvar>() -> &'static str {
     let (condvars, mutex, turn) = ([C::new(), C::new()], C::Mutex::new(), Guarded::default());
     let play = |me: usize| {
         for _ in 0..ROUNDS / 4 {
             mutex.lock();
             while turn.get() % 2 != me {
-                // SAFETY: locked above, and again whenever this returns.
+                // SAFETY: locked above, and again each time this returns.
                 unsafe { condvars[me].wait(&mutex) };
             }
             turn.add_one();
@@ -129,7 +130,7 @@ fn wakes_all<C: BenchCondvar>() {
                 mutex.lock();
                 arrived.add_one();
                 while go.get() == 0 {
-                    // SAFETY: locked above, and again whenever this returns.
+                    // SAFETY: locked above, and again each time this returns.
                     unsafe { condvar.wait(&mutex) };
                 }
                 // SAFETY: locked above.
@@ -157,7 +158,7 @@ fn every_condvar_wakes_all() {
     every_condvar!(wakes_all());
 }
 
-/// Some threads that wait for each other, over and over: whoever a broadcast forgets holds up all.
+/// Threads wait for each other, round after round: one that a broadcast misses holds up all others.
 fn passes_a_barrier<C: BenchCondvar>() {
     let (condvar, mutex) = (C::new(), C::Mutex::new());
     let (arrived, passed) = (Guarded::default(), Guarded::default());
@@ -170,7 +171,7 @@ fn passes_a_barrier<C: BenchCondvar>() {
             condvar.broadcast();
         }
         while passed.get() == round {
-            // SAFETY: locked above, and again whenever this returns.
+            // SAFETY: locked above, and again each time this returns.
             unsafe { condvar.wait(&mutex) };
         }
         // SAFETY: locked above.
@@ -190,9 +191,11 @@ fn every_condvar_passes_a_barrier() {
     every_condvar!(passes_a_barrier());
 }
 
-/// A queue that holds one thing: producers and consumers signal each other, several of each wait at once.
+/// A queue with room for one item: producers and consumers signal each other, and several of each
+/// wait at once.
 fn feeds_a_queue<C: BenchCondvar>() {
-    // The C library's can lose a wake-up when several wait (its bug 25847); the C++ library's is the same.
+    // The C library's can lose a wake-up when several threads wait (its bug 25847); the C++
+    // library's is the same one.
     if C::NAME == "glibc" || C::NAME == "C++ std" {
         return;
     }
@@ -206,7 +209,7 @@ fn feeds_a_queue<C: BenchCondvar>() {
             (&full, &empty)
         };
         while (put.get() == taken.get()) != producer {
-            // SAFETY: locked above, and again whenever this returns.
+            // SAFETY: locked above, and again each time this returns.
             unsafe { wait_for.wait(&mutex) };
         }
         if producer {
@@ -214,7 +217,7 @@ fn feeds_a_queue<C: BenchCondvar>() {
         } else {
             taken.add_one();
         }
-        // Half of the signals with the mutex held, half without.
+        // Half of the signals come with the mutex held, half without.
         let held = put.get() % 2 == 0;
         if held {
             tell.signal();
@@ -269,7 +272,7 @@ fn writers_exclude<L: BenchRwLock>() -> &'static str {
     L::NAME
 }
 
-/// Both hold it at once, or the test hangs.
+/// Both readers hold the lock at once, or the test hangs.
 fn readers_share<L: BenchRwLock>() {
     let lock = Arc::new(L::new());
     let inside = Arc::new(AtomicU32::new(0));

@@ -1,15 +1,16 @@
-//! A call is a call: the operations as functions that are called and return, or as part of the loop.
+//! Whether an operation is a function call or inlined into the loop.
 
 use super::{Futexes, Waited};
 
-/// Every operation is a function that is called and returns, as it is in any program: this is how all
-/// contenders are measured.
+/// Makes every operation a function that is called and returns, as in a real program. All
+/// contenders are measured this way.
 ///
-/// It matters more than one would think. On the way through the kernel the CPU's memory of where to return to
-/// is overwritten (return-stack mitigations, and all of it at a context switch), so the first return after
-/// a system call is mispredicted. On an EPYC of 2022 in a virtual machine this costs 70 to 80 ns a call and
-/// up to 450 ns a hand-over between two threads. A bare `syscall` instruction inlined into an endless
-/// loop never returns and never pays; whether the compiler inlines it would decide the comparison.
+/// This matters more than one would expect. On the way through the kernel the CPU's return
+/// predictor is overwritten (by return-stack mitigations, and completely at a context switch), so
+/// the first return after a system call is mispredicted. On a 2022 EPYC in a virtual machine this
+/// costs 70 to 80 ns per call and up to 450 ns per hand-off between two threads. A bare `syscall`
+/// instruction inlined into an endless loop never returns and never pays, so the compiler's
+/// inlining decision would decide the comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Called<F>(pub F);
 
@@ -45,8 +46,8 @@ impl<F: Futexes> Futexes for Called<F> {
     }
 }
 
-/// Every operation is part of the loop it stands in: the least that it can cost. Shown for the kernel's futex
-/// where it makes a difference, and nobody's baseline.
+/// Inlines every operation into the loop around it: the lower bound of its cost. Shown for the
+/// kernel's futex where it makes a difference; never a baseline.
 #[derive(Clone, Copy, Debug)]
 pub struct Inlined<F>(pub F);
 

@@ -1,9 +1,9 @@
-//! C++20's `std::atomic<int>::wait` and `notify`, of libstdc++: a count of waiters at one of 16
-//! places that all addresses share, a short spin, futex(2).
+//! C++20's `std::atomic<int>::wait` and `notify` from libstdc++: waiter counts in 16 places shared
+//! by all addresses, a short spin, then futex(2).
 //!
-//! Its wait returns only when the value has changed, and a wake does not say whom it woke. So it is
-//! measured only where the word changes (`ping-pong`), or where nothing happens (`calls`); there is
-//! no requeue.
+//! The wait returns only when the value has changed, and a wake does not report how many threads it
+//! woke. So it is measured only where the word changes (`ping-pong`) or where nothing happens
+//! (`calls`). It has no requeue.
 
 use super::{Futexes, Waited};
 use std::sync::atomic::AtomicU32;
@@ -27,14 +27,14 @@ impl Futexes for CppAtomic {
 
     #[inline(always)]
     fn wait(self, word: &AtomicU32, expected: u64) -> Waited {
-        // SAFETY: a borrowed word, used as the atomic that it is.
+        // SAFETY: the word is borrowed, and `std::atomic<int>` has its layout.
         match unsafe { waitword_cpp_atomic_wait(word, expected as u32) } {
             true => Waited::Woken,
             false => Waited::Mismatch,
         }
     }
 
-    /// Always 0: it does not say.
+    /// Always 0: the library does not report a count.
     #[inline(always)]
     fn wake(self, word: &AtomicU32, count: usize) -> usize {
         match count {

@@ -1,4 +1,4 @@
-//! The baseline: futex(2), by direct system call, without the C library in between.
+//! The baseline: futex(2) by direct system call, without the C library in between.
 
 use super::{Futexes, Waited};
 use std::sync::atomic::AtomicU32;
@@ -12,7 +12,7 @@ const PRIVATE_FLAG: usize = 128;
 /// Set to 0, compare "greater than" with 1: `FUTEX_OP(SET, 0, GT, 1)`.
 const SET_0_IF_OVER_1: usize = 4 << 24 | 1;
 
-/// The kernel's futex; private to the process, or shared.
+/// The kernel's futex, private to the process or shared.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel<const PRIVATE: bool>;
 
@@ -44,7 +44,8 @@ impl<const PRIVATE: bool> Futexes for Kernel<PRIVATE> {
 
     #[inline(always)]
     fn wait(self, word: &AtomicU32, expected: u64) -> Waited {
-        // SAFETY: the word is borrowed, so mapped, until the call returns; no timeout.
+        // SAFETY: the word is borrowed, so it stays mapped until the call returns; there is no
+        // timeout.
         let result = unsafe {
             syscall4(
                 Sysno::futex,
@@ -64,7 +65,7 @@ impl<const PRIVATE: bool> Futexes for Kernel<PRIVATE> {
 
     #[inline(always)]
     fn wake(self, word: &AtomicU32, count: usize) -> usize {
-        // SAFETY: a borrowed word; nothing is read or written.
+        // SAFETY: the word is borrowed; the call neither reads nor writes memory.
         let result = unsafe {
             syscall4(
                 Sysno::futex,
@@ -79,7 +80,7 @@ impl<const PRIVATE: bool> Futexes for Kernel<PRIVATE> {
 
     #[inline(always)]
     fn requeue(self, from: &AtomicU32, to: &AtomicU32, wake: usize, moved: usize) -> usize {
-        // SAFETY: two borrowed words; nothing is read or written.
+        // SAFETY: both words are borrowed; the call neither reads nor writes memory.
         let result = unsafe {
             syscall5(
                 Sysno::futex,
@@ -95,7 +96,8 @@ impl<const PRIVATE: bool> Futexes for Kernel<PRIVATE> {
 
     #[inline(always)]
     fn wake_op(self, first: &AtomicU32, second: &AtomicU32) -> usize {
-        // SAFETY: two borrowed words; the kernel changes the second atomically, as an atomic may be.
+        // SAFETY: both words are borrowed; the kernel modifies the second one atomically, and it is
+        // an atomic.
         let result = unsafe {
             syscall6(
                 Sysno::futex,

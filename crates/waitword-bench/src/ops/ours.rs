@@ -9,7 +9,7 @@ use waitword::{Cmp, Error, Futex, Op, WakeOp, Word, table};
 pub struct Ours<W, const PRIVATE: bool>(PhantomData<fn() -> W>);
 
 impl<W, const PRIVATE: bool> Ours<W, PRIVATE> {
-    /// These futexes.
+    /// Creates the contender.
     pub const fn new() -> Self {
         Self(PhantomData)
     }

@@ -1,9 +1,9 @@
-//! A table in the process, as ours is: `parking_lot_core`, which stands beneath parking_lot's
-//! locks.
+//! A wait table in the process, as ours is: `parking_lot_core`, on which parking_lot's locks are
+//! built.
 //!
-//! It has no words: a thread parks on an address if a check under the bucket lock says so. Used as
-//! its users do: who waits looks at the word first. `wake_op` changes the second word and then
-//! wakes, in steps of their own.
+//! It has no words: a thread parks on an address if a check under the bucket lock agrees. It is
+//! used here as in parking_lot itself: a waiter checks the word first. `wake_op` changes the second
+//! word and then wakes, as two separate steps.
 
 use super::{Futexes, Waited};
 use parking_lot_core::{
@@ -12,10 +12,10 @@ use parking_lot_core::{
 };
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 
-/// Threads that stand in the table: the crate does not tell.
+/// Threads queued in the table. The crate does not expose the number.
 static QUEUED: AtomicUsize = AtomicUsize::new(0);
 
-/// 32-bit words; the addresses of other widths would do as well.
+/// Uses 32-bit words; addresses of other widths would work as well.
 #[derive(Clone, Copy, Debug)]
 pub struct Parked;
 
@@ -40,8 +40,8 @@ impl Futexes for Parked {
         let queued = || {
             QUEUED.fetch_add(1, SeqCst);
         };
-        // SAFETY: the address is of a word that is borrowed until the call returns, so nobody
-        // else's; the closures neither panic nor call the table.
+        // SAFETY: the key is the address of a word that is borrowed until the call returns, so no
+        // other user of the table has it; the closures neither panic nor call the table.
         let result = unsafe {
             park(
                 key(word),
@@ -65,9 +65,9 @@ impl Futexes for Parked {
     #[inline(always)]
     fn wake(self, word: &AtomicU32, count: usize) -> usize {
         match count {
-            // SAFETY: the closure neither panics nor calls the table; the address as in `wait`.
+            // SAFETY: the closure neither panics nor calls the table; the key is as in `wait`.
             1 => unsafe { unpark_one(key(word), |_| DEFAULT_UNPARK_TOKEN) }.unparked_threads,
-            // SAFETY: the address as in `wait`.
+            // SAFETY: the key is as in `wait`.
             usize::MAX => unsafe { unpark_all(key(word), DEFAULT_UNPARK_TOKEN) },
             mut left => {
                 let filter = |_| {
@@ -77,7 +77,7 @@ impl Futexes for Parked {
                     left -= 1;
                     FilterOp::Unpark
                 };
-                // SAFETY: the closures neither panic nor call the table; the address as in `wait`.
+                // SAFETY: the closures neither panic nor call the table; the key is as in `wait`.
                 unsafe { unpark_filter(key(word), filter, |_| DEFAULT_UNPARK_TOKEN) }
                     .unparked_threads
             }
@@ -91,10 +91,10 @@ impl Futexes for Parked {
             (0, usize::MAX) => RequeueOp::RequeueAll,
             (1, 0) => RequeueOp::UnparkOne,
             (1, usize::MAX) => RequeueOp::UnparkOneRequeueRest,
-            other => panic!("parking_lot_core, requeue: it has none of {other:?}"),
+            other => panic!("parking_lot_core, requeue: no operation for {other:?}"),
         };
         let token = |_, _: UnparkResult| DEFAULT_UNPARK_TOKEN;
-        // SAFETY: the closures neither panic nor call the table; the addresses as in `wait`.
+        // SAFETY: the closures neither panic nor call the table; the keys are as in `wait`.
         let result = unsafe { unpark_requeue(key(from), key(to), || operation, token) };
         result.unparked_threads + result.requeued_threads
     }

@@ -1,9 +1,9 @@
-//! futex(2) behind a spin, as a runtime would write it: what spins with ours must be compared with
-//! what spins.
+//! futex(2) behind a spin, as a runtime would write it. Our futex spins, so it must also be
+//! compared with one that spins.
 //!
-//! A waiter looks at the word for as long as ours would ([`waitword::spin`]), and only then sleeps.
-//! Sleepers are counted, so that a wake is a load where nobody sleeps. One count for all words: it
-//! is for one word at a time.
+//! A waiter spins on the word for as long as ours would ([`waitword::spin`]) and only then sleeps.
+//! Sleepers are counted, so a wake costs one load when no thread sleeps. There is one count for all
+//! words, so use this for one word at a time.
 
 use super::{Futexes, Kernel, Waited};
 use std::hint::spin_loop;
@@ -13,7 +13,7 @@ use waitword::spin;
 
 static SLEEPERS: AtomicUsize = AtomicUsize::new(0);
 const KERNEL: Kernel<true> = Kernel;
-/// Looks between two readings of the clock.
+/// Checks of the word between two clock readings.
 const LOOKS: usize = 32;
 
 /// The kernel's futex on private words, with a spin before it.
@@ -41,8 +41,8 @@ impl Futexes for Spinning {
                 break;
             }
         }
-        // Counted before the kernel looks at the word; who wakes has changed the word before it
-        // looks here.
+        // Count ourselves before the kernel checks the word: a waker has changed the word before it
+        // reads this count.
         SLEEPERS.fetch_add(1, SeqCst);
         let waited = KERNEL.wait(word, expected);
         SLEEPERS.fetch_sub(1, SeqCst);

@@ -1,6 +1,7 @@
-//! A child process: started plain or on the drop-in, with a time limit. Its output goes to files, so that no pipe fills up.
+//! A child process, started plain or on the drop-in, with a time limit. Its output goes to files,
+//! so that no pipe can fill up.
 //!
-//! A child is a process group of its own, and dies with the thread that started it.
+//! A child is its own process group, and dies with the thread that started it.
 
 use super::{Place, find, hang};
 use crate::harness::{Context, Failure};
@@ -11,32 +12,32 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// No run takes longer than this, if it does not hang.
+/// A run that takes longer than this is hung.
 const LIMIT: Duration = Duration::from_secs(180);
-/// So much of what a program said is shown when it failed.
+/// How many characters of a failed program's output are shown.
 const SHOWN: usize = 2000;
 
-/// How programs are started: plain, or by `waitword run`.
+/// How programs are started: plain, or through `waitword run`.
 #[derive(Debug)]
 pub(crate) struct Launcher<'a> {
-    /// What stands before the program's name; empty: plain.
+    /// Words in front of the program's name; empty for a plain start.
     pub(crate) before: &'a [OsString],
-    /// The run that this is a part of.
+    /// The benchmark run that this belongs to.
     pub(crate) context: &'a Context,
 }
 
-/// A program that came to its end.
+/// A program that ended successfully.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: String,
-    /// From its start to its end.
+    /// Wall-clock time from start to end.
     pub(super) seconds: f64,
     pub(super) usage: Usage,
 }
 
 impl Ended {
-    /// What it said, on both channels.
+    /// Its output: stdout, then stderr.
     pub(super) fn said(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned() + &self.stderr
     }
@@ -51,7 +52,7 @@ impl<'a> Launcher<'a> {
         }
     }
 
-    /// Runs a command to its end, which must be a good one.
+    /// Runs a command until it ends, which must be successful.
     pub(super) fn run<A: AsRef<OsStr>>(
         &self,
         place: &Place,
@@ -71,7 +72,7 @@ impl<'a> Launcher<'a> {
         start(self.before, self.context, place, program, arguments)
     }
 
-    /// Starts a command that is no contender: plain in any case.
+    /// Runs a command that is not under test, always plain.
     pub(super) fn run_plain<A: AsRef<OsStr>>(
         &self,
         place: &Place,
@@ -109,7 +110,7 @@ fn start<'a, A: AsRef<OsStr>>(
         .stdout(File::create(&said[0]).map_err(failed)?)
         .stderr(File::create(&said[1]).map_err(failed)?)
         .process_group(0);
-    // SAFETY: one system call, between fork and exec.
+    // SAFETY: the closure makes one system call between fork and exec.
     unsafe {
         command.pre_exec(|| {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -128,7 +129,7 @@ fn start<'a, A: AsRef<OsStr>>(
     })
 }
 
-/// A command that runs. Dropped, it is killed.
+/// A running command. It is killed when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Child<'a> {
     program: String,
@@ -140,14 +141,14 @@ pub(super) struct Child<'a> {
 }
 
 impl Child<'_> {
-    /// Asks it to end, with this signal, and waits until it has.
+    /// Sends the command this signal and waits until it has ended.
     pub(super) fn stop(self, signal: i32) -> Result<Ended, Failure> {
-        // SAFETY: the child has not been waited for, so the number is still its own.
+        // SAFETY: the child has not been waited for, so the process ID is still its own.
         unsafe { libc::kill(self.id, signal) };
         self.end()
     }
 
-    /// Fails if it has ended, which a server should not by itself.
+    /// Fails if the command has ended, which a server should not do by itself.
     pub(super) fn is_running(&mut self) -> Result<(), Failure> {
         match self.poll()? {
             None => Ok(()),
@@ -155,7 +156,7 @@ impl Child<'_> {
         }
     }
 
-    /// Waits until it ends. If that was no good end, or takes too long, says what it said.
+    /// Waits until the command ends. If it fails or takes too long, the error contains its output.
     pub(super) fn end(mut self) -> Result<Ended, Failure> {
         let mut pause = Duration::from_micros(200);
         let (status, usage) = loop {
@@ -168,10 +169,10 @@ impl Child<'_> {
             }
             if self.started.elapsed() > LIMIT {
                 let who = hang::report(self.id);
-                return Err(self.failed(&format!("has not ended after {LIMIT:?}\n{who}")));
+                return Err(self.failed(&format!("did not end within {LIMIT:?}\n{who}")));
             }
             std::thread::sleep(pause);
-            // Coarse for long runs only, which are then late by a hundredth at most.
+            // Poll more slowly in long runs. The end is noticed at most 1 % late.
             pause = (self.started.elapsed() / 100).clamp(pause, Duration::from_millis(50));
         };
         let seconds = self.started.elapsed().as_secs_f64();
@@ -224,11 +225,12 @@ impl Child<'_> {
 
 impl Drop for Child<'_> {
     fn drop(&mut self) {
-        // SAFETY: signals to a group that this made. Where its first process has been waited for, others of the group may
-        // still be there; if none is, the call fails, and numbers do not come back so soon.
+        // SAFETY: sends a signal to a process group that this type created. After its first process
+        // has been waited for, other processes of the group may still exist. If there are none, the
+        // call fails; IDs are not reused that quickly.
         unsafe { libc::kill(-self.id, libc::SIGKILL) };
         if !self.waited_for {
-            // SAFETY: a child of ours; nothing is written.
+            // SAFETY: the process is our child; nothing is written.
             unsafe { libc::waitpid(self.id, core::ptr::null_mut(), 0) };
         }
     }

@@ -1,16 +1,18 @@
-//! Databases, each a server that is loaded by its own benchmark, which is not on the drop-in: what is measured is the server.
+//! Databases. Each is a server loaded by its own benchmark, which is not on the drop-in: only the
+//! server is measured.
 //!
-//! The tables are filled once. Behind each run the server must find nothing wrong in them.
+//! The tables are filled once. After each run the server must find no errors in them.
 
 use super::child::{Child, Ended};
 use super::{Done, Job, Launcher, Place, Size, number_after};
 use crate::harness::{Failure, check};
 use std::time::{Duration, Instant};
 
-/// How long a server may take until it takes connections.
+/// How long a server may take until it accepts connections.
 const READY: Duration = Duration::from_secs(60);
 
-/// MariaDB, a thread for each of sixteen connections, under sysbench's mix of reads and writes.
+/// MariaDB, with one thread for each of sixteen connections, under sysbench's mix of reads and
+/// writes.
 pub(super) fn mariadb(place: Place, size: Size) -> Result<Job, Failure> {
     let transactions = size.of(2000);
     let server = Mariadb {
@@ -73,7 +75,7 @@ impl Mariadb {
         let socket = format!("--socket={}", self.socket);
         let arguments = [
             "--no-defaults",
-            // Who is not root is told that this changes nothing.
+            // If the caller is not root, the server only prints that this has no effect.
             "--user=root",
             &self.data(),
             &socket,
@@ -88,7 +90,7 @@ impl Mariadb {
         ready(server, || self.sql(launcher, "select 1").map(drop))
     }
 
-    /// What the server answers.
+    /// Runs a statement, and returns the server's answer.
     fn sql(&self, launcher: &Launcher, statement: &str) -> Result<String, Failure> {
         let arguments = [
             "--no-defaults",
@@ -118,7 +120,8 @@ impl Mariadb {
     }
 }
 
-/// PostgreSQL, a process for each of eight connections, under pgbench. Its processes share words by semaphores, and few have threads.
+/// PostgreSQL, with one process for each of eight connections, under pgbench. Its processes share
+/// memory and synchronize through semaphores; few have threads.
 pub(super) fn postgres(place: Place, size: Size) -> Result<Job, Failure> {
     let each = size.of(400);
     let server = Postgres::new(place)?;
@@ -156,7 +159,8 @@ pub(super) fn postgres(place: Place, size: Size) -> Result<Job, Failure> {
 struct Postgres {
     place: Place,
     directory: String,
-    /// What makes the superuser, by whom it does not want to be run, somebody else.
+    /// PostgreSQL refuses to run as root. For root, these are the `setpriv` arguments that switch
+    /// to another user; otherwise empty.
     as_somebody: Vec<String>,
 }
 
@@ -165,7 +169,7 @@ impl Postgres {
 
     fn new(place: Place) -> Result<Self, Failure> {
         let directory = place.directory().display().to_string();
-        // SAFETY: it cannot fail.
+        // SAFETY: the call has no preconditions and cannot fail.
         let is_root = unsafe { libc::geteuid() } == 0;
         let mut as_somebody = Vec::new();
         if is_root {
@@ -186,7 +190,7 @@ impl Postgres {
         })
     }
 
-    /// The command line of a program of PostgreSQL's.
+    /// The command line of one of PostgreSQL's programs.
     fn line(&self, program: &str, arguments: &[&str]) -> (String, Vec<String>) {
         let mut words = self.as_somebody.clone();
         let path =
@@ -253,7 +257,7 @@ impl Postgres {
         })
     }
 
-    /// A client of the server's.
+    /// Runs a client of the server.
     fn client(
         &self,
         launcher: &Launcher,
@@ -270,7 +274,7 @@ impl Postgres {
     }
 }
 
-/// Asks until the server answers.
+/// Repeats `ask` until the server answers.
 fn ready(server: &mut Child, ask: impl Fn() -> Result<(), Failure>) -> Result<(), Failure> {
     let started = Instant::now();
     loop {

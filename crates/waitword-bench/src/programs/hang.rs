@@ -1,17 +1,18 @@
-//! Who waits where in a process that does not end: each thread's state, where in the kernel it sleeps, its system call,
-//! and its stack if a debugger is installed.
+//! Reports which thread waits where in a process that does not end: each thread's state, where it
+//! sleeps in the kernel, its system call, and its stack if a debugger is installed.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// So many threads of a process are named; of the others only the number is.
+/// Number of threads listed per process; the rest are only counted.
 const NAMED: usize = 64;
-/// Of so many processes the stacks are shown. Together they take less time than the benchmark's own watchdog has patience.
+/// Number of processes whose stacks are shown. Together they take less time than the timeout of the
+/// benchmark's own watchdog.
 const WITH_STACKS: usize = 3;
 
-/// As text: all processes of a process group.
+/// Describes all processes of a process group.
 pub(super) fn report(group: i32) -> String {
     let mut text = String::new();
     for (number, (id, path)) in processes(group).into_iter().enumerate() {
@@ -65,7 +66,7 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).collect()
 }
 
-/// Every thread's, from gdb; empty if there is none.
+/// The stacks of all threads, from gdb; empty if there is no gdb.
 fn stacks(process: i32) -> String {
     let output = Command::new("timeout")
         .args([

@@ -1,11 +1,13 @@
-//! The list, in the order in which they are run.
+//! The list of programs, in the order in which they are run.
 //!
-//! Not on it: `perf bench futex wake-parallel`. It takes for granted that all its threads sleep 200 ms after their start, and waits for
-//! ever for each that comes later, whoever serves its futexes: seen on a busy machine, as many as it had warned of.
+//! Not listed: `perf bench futex wake-parallel`. It assumes that all its threads are asleep 200 ms
+//! after their start, and waits forever for each one that falls asleep later, regardless of the
+//! futex implementation. This was seen on a loaded machine, with as many late threads as perf had
+//! warned of.
 
 use super::{Program, databases, need, servers, tools, written};
 
-/// All of them.
+/// All programs.
 pub(crate) fn programs() -> &'static [Program] {
     PROGRAMS
 }

@@ -1,4 +1,4 @@
-//! A directory of a program's own, input that is made for it, ports.
+//! A program's working directory, generated input, and ports.
 
 use super::Failure;
 use std::fs;
@@ -6,12 +6,12 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// A directory that goes away with it.
+/// A directory that is removed when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Place(PathBuf);
 
 impl Place {
-    /// A new one, empty.
+    /// Creates a new, empty directory.
     pub(crate) fn new() -> Result<Self, Failure> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Relaxed);
@@ -29,7 +29,7 @@ impl Place {
         &self.0
     }
 
-    /// A file of this content; its path.
+    /// Writes a file and returns its path.
     pub(super) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> Result<PathBuf, Failure> {
         let path = self.path(name);
         fs::write(&path, content).map_err(|error| failed(&path, error))?;
@@ -44,7 +44,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Nothing to be done about it.
+        // If this fails, there is nothing we can do about it.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -53,13 +53,14 @@ fn failed(path: &Path, error: std::io::Error) -> Failure {
     Failure::new(format!("{}: {error}", path.display()))
 }
 
-/// A port of this machine that nobody listens on just now.
+/// A port on which no process listens at the moment.
 pub(super) fn free_port() -> Result<u16, Failure> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(Failure::new)?;
     Ok(listener.local_addr().map_err(Failure::new)?.port())
 }
 
-/// Bytes that compress to about a third: words of a small vocabulary, never in the same order. The same in every run.
+/// Text that compresses to about a third: words of a small vocabulary in random order. The same in
+/// every run.
 pub(super) fn text(bytes: usize) -> Vec<u8> {
     let mut numbers = Numbers(1);
     let vocabulary: Vec<Vec<u8>> = (0..4096)
@@ -77,7 +78,8 @@ pub(super) fn text(bytes: usize) -> Vec<u8> {
     text
 }
 
-/// A film, frame after frame of a luma and two chroma planes (I420): a gradient that moves, a square that moves, grain.
+/// A film as a sequence of frames, each one luma plane and two chroma planes (I420): a moving
+/// gradient, a moving square, and grain.
 pub(super) fn film(width: usize, height: usize, frames: usize) -> Vec<u8> {
     let mut numbers = Numbers(1);
     let mut film = Vec::with_capacity(width * height * frames * 3 / 2);

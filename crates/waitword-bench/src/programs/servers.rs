@@ -1,7 +1,7 @@
-//! Servers, each with a loader that is not on the drop-in: what is measured is the server.
+//! Servers, each with a load generator that is not on the drop-in: only the server is measured.
 //!
-//! A server is started for each run on a port that is free, is ready when it takes a connection, is loaded, and is asked
-//! to end, which it must do well.
+//! For each run a server is started on a free port. It is ready when it accepts a connection. After
+//! the load it is asked to end, and must do so successfully.
 
 use super::child::Child;
 use super::place::{free_port, text};
@@ -11,12 +11,13 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// How long a server may take until it takes connections.
+/// How long a server may take until it accepts connections.
 const READY: Duration = Duration::from_secs(30);
 /// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// nginx, one worker whose thread pool reads the files, under wrk. What it serves must be what lies there.
+/// nginx with one worker, whose thread pool reads the files, under wrk. What it serves must equal
+/// the files.
 pub(super) fn nginx(place: Place, size: Size) -> Result<Job, Failure> {
     const FILES: usize = 16;
     let seconds = size.of(1);
@@ -46,7 +47,7 @@ pub(super) fn nginx(place: Place, size: Size) -> Result<Job, Failure> {
             same.extend(get(port, &format!("/file{number}"))?);
         }
         check(same == content, || {
-            "what came is not what lies there".to_owned()
+            "the response differs from the file".to_owned()
         })?;
         let (url, time) = (
             format!("http://127.0.0.1:{port}/file3"),
@@ -73,7 +74,7 @@ pub(super) fn nginx(place: Place, size: Size) -> Result<Job, Failure> {
     }))
 }
 
-/// redis with threads for input and output, and one that writes its log. redis-benchmark loads it.
+/// redis with I/O threads and one thread that writes its log, loaded by redis-benchmark.
 pub(super) fn redis(place: Place, size: Size) -> Result<Job, Failure> {
     let requests = size.of(20_000);
     Ok(Box::new(move |launcher: &Launcher| {
@@ -128,14 +129,14 @@ pub(super) fn redis(place: Place, size: Size) -> Result<Job, Failure> {
             operations: 4 * requests,
             seconds,
             usage: ended.usage,
-            // The counter was increased by each of the INCRs.
+            // Each INCR incremented this counter.
             same: answer[..length].to_vec(),
         })
     }))
 }
 
-/// memcached with four threads. Eight connections of ours write and read; each value that comes must be the one that was
-/// written.
+/// memcached with four threads. Eight connections of ours write and read; each value read must be
+/// the one that was written.
 pub(super) fn memcached(place: Place, size: Size) -> Result<Job, Failure> {
     let each = size.of(5000);
     Ok(Box::new(move |launcher: &Launcher| {
@@ -183,7 +184,7 @@ fn set_and_get(port: u16, loader: u64, each: u64) -> Result<(), Failure> {
         let mut from = BufReader::new(to.try_clone()?);
         let mut line = String::new();
         for item in 0..each {
-            // Few keys: their values are replaced while other threads serve others of the same table.
+            // Few keys: values are replaced while other threads serve other keys of the same table.
             let (key, value) = (item % 1000, format!("{loader}.{item}"));
             write!(to, "set {loader}.{key} 0 0 {}\r\n{value}\r\n", value.len())?;
             write!(to, "get {loader}.{key}\r\n")?;
@@ -191,7 +192,7 @@ fn set_and_get(port: u16, loader: u64, each: u64) -> Result<(), Failure> {
                 line.clear();
                 from.read_line(&mut line)?;
                 if !line.starts_with(wanted) {
-                    return Ok(Some(format!("{line:?} came, not {wanted:?}")));
+                    return Ok(Some(format!("received {line:?} instead of {wanted:?}")));
                 }
             }
         }
@@ -200,11 +201,11 @@ fn set_and_get(port: u16, loader: u64, each: u64) -> Result<(), Failure> {
     match talk() {
         Ok(None) => Ok(()),
         Ok(Some(wrong)) => Err(Failure::new(wrong)),
-        Err(error) => Err(Failure::new(format!("a connection to the server: {error}"))),
+        Err(error) => Err(Failure::new(format!("connection to the server: {error}"))),
     }
 }
 
-/// A connection to a server, as soon as it takes one.
+/// Connects to a server as soon as it accepts a connection.
 fn connect(port: u16, server: &mut Child) -> Result<TcpStream, Failure> {
     let started = Instant::now();
     loop {
@@ -218,7 +219,7 @@ fn connect(port: u16, server: &mut Child) -> Result<TcpStream, Failure> {
             }
             Err(error) if started.elapsed() > READY => {
                 return Err(Failure::new(format!(
-                    "the server takes no connection: {error}"
+                    "the server accepts no connection: {error}"
                 )));
             }
             Err(_) => std::thread::sleep(Duration::from_millis(5)),
@@ -226,7 +227,7 @@ fn connect(port: u16, server: &mut Child) -> Result<TcpStream, Failure> {
     }
 }
 
-/// What a web server has under this path.
+/// Fetches this path from a web server.
 fn get(port: u16, path: &str) -> Result<Vec<u8>, Failure> {
     let ask = || -> std::io::Result<Vec<u8>> {
         let mut connection = TcpStream::connect(("127.0.0.1", port))?;

@@ -1,12 +1,12 @@
-//! Benchmarks and tools of others: started with arguments, and what they say is read.
+//! Third-party benchmarks and tools: they are started with arguments, and their output is parsed.
 
 use super::place::{film, text};
 use super::{Done, Job, Launcher, Place, Size, number_after};
 use crate::harness::{Failure, check};
 use std::fs;
 
-/// RocksDB, eight writers of one database, whose write queue parks on condition variables (its spinning with `yield` is off). A new
-/// database for each run.
+/// RocksDB, eight writers of one database. Its write queue parks on condition variables (spinning
+/// with `yield` is turned off). Each run uses a new database.
 pub(super) fn db_bench_fill(place: Place, size: Size) -> Result<Job, Failure> {
     let each = size.of(10_000);
     Ok(Box::new(move |launcher: &Launcher| {
@@ -24,7 +24,8 @@ pub(super) fn db_bench_fill(place: Place, size: Size) -> Result<Job, Failure> {
     }))
 }
 
-/// RocksDB, eight readers of one database through a block cache with one shard: one mutex for all.
+/// RocksDB, eight readers of one database through a block cache with one shard, so that all share
+/// one mutex.
 pub(super) fn db_bench_read(place: Place, size: Size) -> Result<Job, Failure> {
     const KEYS: u64 = 50_000;
     let each = size.of(20_000);
@@ -51,7 +52,7 @@ pub(super) fn db_bench_read(place: Place, size: Size) -> Result<Job, Failure> {
         let ended = launcher.run(&place, "db_bench", arguments)?;
         let found = format!("({each} of {each} found)");
         check(ended.said().contains(&found), || {
-            format!("not {found}:\n{}", ended.said())
+            format!("expected {found}:\n{}", ended.said())
         })?;
         db_bench_done(ended, "readrandom", 8 * each, found.into_bytes())
     }))
@@ -65,9 +66,9 @@ fn db_bench_done(
 ) -> Result<Done, Failure> {
     let said = ended.said();
     let line = said.lines().find(|line| line.starts_with(benchmark));
-    let line = line.ok_or_else(|| Failure::new(format!("no line of {benchmark}:\n{said}")))?;
+    let line = line.ok_or_else(|| Failure::new(format!("no {benchmark} line:\n{said}")))?;
     check(line.contains(&format!(" {operations} operations")), || {
-        format!("not {operations} operations: {line}")
+        format!("expected {operations} operations: {line}")
     })?;
     Ok(Done {
         operations,
@@ -77,7 +78,8 @@ fn db_bench_done(
     })
 }
 
-/// sysbench's own shape: eight threads, each event a thousand times lock, yield, unlock, of one of eight mutexes.
+/// sysbench's own pattern: eight threads; an event is a thousand times lock, yield, unlock, of one
+/// of eight mutexes.
 pub(super) fn sysbench_threads(place: Place, size: Size) -> Result<Job, Failure> {
     let events = size.of(1000);
     Ok(Box::new(move |launcher: &Launcher| {
@@ -87,7 +89,7 @@ pub(super) fn sysbench_threads(place: Place, size: Size) -> Result<Job, Failure>
         let said = ended.said();
         check(
             number_after(&said, "total number of events:") == Ok(events as f64),
-            || format!("not {events} events:\n{said}"),
+            || format!("expected {events} events:\n{said}"),
         )?;
         Ok(Done {
             operations: events,
@@ -98,7 +100,7 @@ pub(super) fn sysbench_threads(place: Place, size: Size) -> Result<Job, Failure>
     }))
 }
 
-/// sysbench's own shape: eight threads, few mutexes, a short loop under them.
+/// sysbench's own pattern: eight threads, few mutexes, a short loop under them.
 pub(super) fn sysbench_mutex(place: Place, size: Size) -> Result<Job, Failure> {
     let locks = size.of(500_000);
     Ok(Box::new(move |launcher: &Launcher| {
@@ -115,7 +117,7 @@ pub(super) fn sysbench_mutex(place: Place, size: Size) -> Result<Job, Failure> {
         let said = ended.said();
         check(
             number_after(&said, "total number of events:") == Ok(8.0),
-            || format!("not 8 events:\n{said}"),
+            || format!("expected 8 events:\n{said}"),
         )?;
         Ok(Done {
             operations: 8 * locks,
@@ -126,7 +128,7 @@ pub(super) fn sysbench_mutex(place: Place, size: Size) -> Result<Job, Failure> {
     }))
 }
 
-/// x264 with four threads; the file that it writes must be the same.
+/// x264 with four threads; the file it writes must always be the same.
 pub(super) fn x264(
     place: Place,
     size: Size,
@@ -162,7 +164,8 @@ pub(super) fn x264(
     }))
 }
 
-/// ffmpeg makes a film itself, filters and encodes it with four threads each; the sum over all frames must be the same.
+/// ffmpeg generates a film, filters and encodes it with four threads each; the checksum over all
+/// frames must always be the same.
 pub(super) fn ffmpeg(place: Place, size: Size) -> Result<Job, Failure> {
     let frames = size.of(60);
     Ok(Box::new(move |launcher: &Launcher| {
@@ -200,7 +203,7 @@ pub(super) fn ffmpeg(place: Place, size: Size) -> Result<Job, Failure> {
     }))
 }
 
-/// A tool that compresses a file to its standard output, in blocks of which several are worked on at a time.
+/// A tool that compresses a file to its standard output, working on several blocks in parallel.
 pub(super) fn compressor(
     place: Place,
     size: Size,
@@ -220,7 +223,7 @@ pub(super) fn compressor(
     }))
 }
 
-/// Raw futex calls with a wrong value, on a thousand words a thread.
+/// Raw futex calls with a wrong expected value, on a thousand words per thread.
 pub(super) fn perf_hash(place: Place, size: Size) -> Result<Job, Failure> {
     let seconds = size.of(1);
     Ok(Box::new(move |launcher: &Launcher| {
@@ -231,7 +234,7 @@ pub(super) fn perf_hash(place: Place, size: Size) -> Result<Job, Failure> {
             ["bench", "futex", "hash", "-s", "-t", "4", "-r", &time],
         )?;
         let said = ended.said();
-        // Of each thread.
+        // The average is per thread.
         let rate = number_after(&said, "Averaged")?;
         Ok(Done {
             operations: (4.0 * rate * seconds as f64) as u64,
@@ -242,7 +245,8 @@ pub(super) fn perf_hash(place: Place, size: Size) -> Result<Job, Failure> {
     }))
 }
 
-/// Raw futex calls: threads are put to sleep, and woken or moved, ten times; by perf's own clock.
+/// Raw futex calls: threads go to sleep and are woken or requeued, ten times; timed by perf's own
+/// clock.
 pub(super) fn perf_futex(place: Place, size: Size, kind: &'static str) -> Result<Job, Failure> {
     let threads = match size {
         Size::Short => 64,
@@ -262,7 +266,7 @@ pub(super) fn perf_futex(place: Place, size: Size, kind: &'static str) -> Result
     }))
 }
 
-/// A stressor of stress-ng's with four workers, of which it counts the operations itself.
+/// A stress-ng stressor with four workers; stress-ng counts the operations itself.
 pub(super) fn stress(place: Place, size: Size, kind: &'static str) -> Result<Job, Failure> {
     let seconds = size.of(1);
     Ok(Box::new(move |launcher: &Launcher| {
@@ -273,7 +277,7 @@ pub(super) fn stress(place: Place, size: Size, kind: &'static str) -> Result<Job
         let line = said
             .lines()
             .find(|line| line.contains("metrc:") && line.contains(&format!(" {kind} ")))
-            .ok_or_else(|| Failure::new(format!("no line of {kind}:\n{said}")))?;
+            .ok_or_else(|| Failure::new(format!("no {kind} line:\n{said}")))?;
         let figures = line.split_once(kind).map_or("", |(_, rest)| rest);
         let mut figures = figures.split_whitespace().map(str::parse::<f64>);
         let (Some(Ok(operations)), Some(Ok(took))) = (figures.next(), figures.next()) else {

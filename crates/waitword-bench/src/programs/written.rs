@@ -1,7 +1,9 @@
-//! Small programs written for this, in the languages whose libraries have locks of their own. Their sources are in `sources/`.
+//! Small programs written for this benchmark, in languages whose libraries have their own locks.
+//! Their sources are in `sources/`.
 //!
-//! Each is told how many turns to take, prints results that are the same in every run, and says last, on standard
-//! error, how many seconds that took: setting up a virtual machine does not count.
+//! Each takes the number of turns as an argument and prints results that are the same in every run.
+//! Last, it prints on standard error how many seconds the turns took, so that setting up a virtual
+//! machine does not count.
 
 use super::{Done, Job, Launcher, Place, Size, find, number_after};
 use crate::harness::Failure;
@@ -9,7 +11,7 @@ use std::process::Command;
 
 pub(super) fn python_queues(place: Place, size: Size) -> Result<Job, Failure> {
     place.write("queues.py", include_str!("sources/queues.py"))?;
-    // Each of four producers.
+    // The count is per producer; there are four.
     Ok(job(place, "python3", &["queues.py"], size.of(20_000), 4))
 }
 
@@ -52,7 +54,7 @@ pub(super) fn cpp(place: Place, size: Size) -> Result<Job, Failure> {
     Ok(job(place, "./locks", &[], size.of(40_000), 4))
 }
 
-/// `how` its threads hold a recursive mutex in every second turn: they `yield` or `sleep`.
+/// `how` the threads hold a recursive mutex in every second turn: they `yield` or `sleep`.
 pub(super) fn holders(
     place: Place,
     size: Size,

@@ -1,4 +1,4 @@
-//! Who stands against whom, who wins, and how many votes there are.
+//! Which variants are compared, which one wins, and how many votes there are.
 
 use super::*;
 use crate::harness::Better;

@@ -1,30 +1,30 @@
-//! Where the median of what some values are a sample of lies, and how unlikely it is to be 1.
-//! Nothing is assumed of how the values scatter, but that the rounds have nothing to do with each
-//! other.
+//! An interval for the true median of a sample, and how unlikely it is that this median is 1. No
+//! distribution of the values is assumed, only that the rounds are independent.
 //!
 //! # The interval
 //!
-//! Each value is as likely to lie below the true median as above it. So the k-th least of n values
-//! lies above it with the chance that fewer than k of n fair coins show heads; the same holds at
-//! the other end. The interval from the k-th least to the k-th greatest has the greatest k with
-//! which it holds the median in at least 99 of 100 runs.
+//! Each value is equally likely to lie below and above the true median. So the probability that the
+//! k-th smallest of n values lies above it is the probability that fewer than k of n fair coins
+//! show heads. The same holds at the other end. The interval reaches from the k-th smallest to the
+//! k-th greatest value, with the greatest k for which it contains the median in at least 99 of 100
+//! runs.
 //!
 //! # Few rounds
 //!
-//! Fewer than eight values have no such k: then the interval is their range, and holds the median
-//! less often. [`coverage`] says how often: 98.4 % with seven, 96.9 % with six. Of fewer than
-//! [`ROUNDS_TO_TELL`] no difference is told.
+//! With fewer than eight values there is no such k. The interval is then the range of the values,
+//! and contains the median less often. [`coverage`] computes how often: 98.4 % with seven, 96.9 %
+//! with six. With fewer than [`ROUNDS_TO_TELL`] values no difference is reported.
 //!
-//! # The chance
+//! # The probability
 //!
-//! [`sign_test`] is the same coins: how likely it is that so many of the rounds or more lie on one
-//! side of 1 if none of the two is better. It is what many comparisons are corrected by
-//! ([`many`](super::many)).
+//! [`sign_test`] uses the same coins: it is the probability that so many of the rounds, or more,
+//! lie on one side of 1 if neither side is better. The correction for many comparisons is based on
+//! it ([`many`](super::many)).
 
 use super::{Verdict, infinite};
 use serde::{Deserialize, Serialize};
 
-/// Of fewer rounds, no difference is told.
+/// With fewer rounds, no difference is reported.
 pub const ROUNDS_TO_TELL: usize = 6;
 /// With fewer rounds, a workload is not published.
 pub const ROUNDS_TO_PUBLISH: usize = 21;
@@ -32,12 +32,12 @@ pub const ROUNDS_TO_PUBLISH: usize = 21;
 pub const ROUNDS_OF_PROGRAMS: usize = 9;
 /// With fewer rounds, random loads are not published. Their figures are means over many loads.
 pub const ROUNDS_OF_RANDOM_LOADS: usize = 5;
-/// In how many runs the interval is to hold the true median.
+/// The fraction of runs in which the interval must contain the true median.
 const WANTED: f64 = 0.99;
-/// What lies within this factor of 1 is the same.
+/// Ratios within this factor of 1 are the same.
 const SAME: f64 = 1.05;
 
-/// Between which two values something lies.
+/// A lower and an upper bound.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The lower end.
@@ -49,7 +49,8 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// What it says of a ratio. *Same* is a claim, too: that it lies within 5 % of 1.
+    /// The verdict on a ratio with this interval. *Same* is a claim, too: that the ratio lies
+    /// within 5 % of 1.
     pub fn verdict(self) -> Verdict {
         if self.low >= 1.0 / SAME && self.high <= SAME {
             Verdict::Same
@@ -58,13 +59,13 @@ impl Interval {
         } else if self.low > 1.0 {
             Verdict::More
         } else {
-            // Not a number: nothing was seen.
+            // Also if the bounds are NaN: nothing was seen.
             Verdict::Undecided
         }
     }
 }
 
-/// Where the median of what these are a sample of lies; `None` of too few.
+/// The interval for the true median of this sample; `None` if there are too few values.
 pub fn interval_of_median(values: &[f64]) -> Option<Interval> {
     let place = place(values.len())?;
     let mut sorted = values.to_vec();
@@ -75,20 +76,20 @@ pub fn interval_of_median(values: &[f64]) -> Option<Interval> {
     })
 }
 
-/// In which part of all runs an interval of so many rounds holds the true median; `None` of too
-/// few.
+/// The fraction of runs in which an interval from this many rounds contains the true median; `None`
+/// if there are too few.
 pub fn coverage(rounds: usize) -> Option<f64> {
     Some(1.0 - 2.0 * at_most(rounds, place(rounds)?))
 }
 
-/// How likely it is that of so many values as many or more lie on one side of 1 if the median is 1.
+/// The probability that this many values, or more, lie on one side of 1 if the median is 1.
 pub fn sign_test(values: &[f64]) -> f64 {
     let below = values.iter().filter(|value| **value < 1.0).count();
     let above = values.iter().filter(|value| **value > 1.0).count();
     (2.0 * at_most(below + above, below.min(above))).min(1.0)
 }
 
-/// How many values lie outside of the interval at each end.
+/// How many values lie outside the interval at each end.
 fn place(rounds: usize) -> Option<usize> {
     if rounds < ROUNDS_TO_TELL {
         return None;
@@ -97,10 +98,10 @@ fn place(rounds: usize) -> Option<usize> {
     Some((0..rounds / 2).take_while(wide_enough).last().unwrap_or(0))
 }
 
-/// The chance that at most `heads` of `coins` fair coins show heads.
+/// The probability that at most `heads` of `coins` fair coins show heads.
 fn at_most(coins: usize, heads: usize) -> f64 {
-    // The number of ways, term by term from that of none. Never of more than some hundred coins:
-    // nothing underflows that counts.
+    // The number of combinations, term by term, starting with no heads. There are never more than a
+    // few hundred coins, so nothing that matters underflows.
     let (mut ways, mut sum) = (1.0, 0.0);
     for k in 0..=heads.min(coins) {
         sum += ways;
@@ -132,21 +133,21 @@ mod tests {
         let percent = |rounds| (coverage(rounds).unwrap() * 1000.0).round() / 10.0;
         assert_eq!(coverage(5), None);
         assert_eq!([6, 7, 8, 21].map(percent), [96.9, 98.4, 99.2, 99.3]);
-        // The fifth from each end.
+        // The fifth value from each end.
         let values: Vec<f64> = (1..=21).map(f64::from).collect();
         let (low, high) = (5.0, 17.0);
         assert_eq!(interval_of_median(&values), Some(Interval { low, high }));
         assert_eq!(interval_of_median(&values[..5]), None);
     }
 
-    /// Of noise with a long tail: how often does the interval hold the median that is known?
+    /// With long-tailed noise: how often does the interval contain the known median?
     #[test]
     fn the_interval_holds_the_median_as_often_as_it_says() {
         let mut seed = 11;
         for rounds in [6, 7, 12, 21] {
             let runs = 20_000;
             let held = (0..runs).filter(|_| {
-                // 1 / u has the median 2.
+                // The median of 1 / u is 2.
                 let values: Vec<f64> = (0..rounds).map(|_| 1.0 / random(&mut seed)).collect();
                 let interval = interval_of_median(&values).unwrap();
                 interval.low <= 2.0 && 2.0 <= interval.high

@@ -1,23 +1,23 @@
-//! The quotient of two medians, of two runs that have nothing to do with each other.
+//! The quotient of the medians of two independent runs.
 //!
 //! There are no pairs, so there is no sign test ([`interval`](super::interval)). The interval is
-//! Efron's bootstrap (1979): draw as many values as there were from those that there were, with
-//! repetition, take the median, and again; of both runs; the middle 99 % of the quotients. No draw
-//! has to be made. Of n sorted values, a draw is at most the k-th with the chance k/n; so the
-//! middle one of n draws is at most the k-th where at least half of them are, which is a sum of
-//! binomial terms. The interval is exact, and the same each time. With few rounds it holds the true
-//! quotient somewhat less often than in 99 of 100 runs.
+//! Efron's bootstrap (1979): draw as many values as a run has, from its values, with replacement;
+//! take the median; do this many times for both runs; use the middle 99 % of the quotients. No
+//! actual draws are needed. A drawn value is at most the k-th of n sorted values with probability
+//! k/n. So the middle one of n drawn values is at most the k-th value if at least half of them are,
+//! and the probability of that is a sum of binomial terms. The interval is exact, and the same each
+//! time. With few rounds it contains the true quotient somewhat less often than in 99 of 100 runs.
 //!
-//! Of an even number, the lower of the two middle ones is used for the lower end, and the upper one
-//! for the upper end.
+//! For an even number of values, the lower of the two middle ones is used for the lower bound, and
+//! the upper one for the upper bound.
 
 use super::{Interval, ROUNDS_TO_TELL};
 
-/// How unlikely it is, by the bootstrap, that the true quotient lies outside of the interval.
+/// The probability, according to the bootstrap, that the true quotient lies outside the interval.
 const OUTSIDE: f64 = 0.01;
 
-/// Where the quotient of two medians lies, of two samples that have nothing to do with each other;
-/// `None` of too few.
+/// The interval for the quotient of the medians of two independent samples; `None` if there are too
+/// few values.
 pub fn interval_of_quotient(values: &[f64], others: &[f64]) -> Option<Interval> {
     if values.len().min(others.len()) < ROUNDS_TO_TELL {
         return None;
@@ -40,18 +40,18 @@ pub fn interval_of_quotient(values: &[f64], others: &[f64]) -> Option<Interval> 
     })
 }
 
-/// A value that a draw can have, and how likely it is.
+/// A possible result of a draw, and its probability.
 struct Drawn {
     value: f64,
     chance: f64,
 }
 
-/// The medians that draws of these values can have: the lower and the upper middle one.
+/// The possible medians of draws from these values: the lower and the upper middle one.
 fn medians_drawn(values: &[f64]) -> [Vec<Drawn>; 2] {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let n = sorted.len();
-    // The place of each, from 1.
+    // The rank of each, from 1.
     [n.div_ceil(2), n / 2 + 1].map(|place| {
         let at_most = |k: usize| at_least(n, place, k as f64 / n as f64);
         let drawn = |(index, value): (usize, &f64)| Drawn {
@@ -62,10 +62,11 @@ fn medians_drawn(values: &[f64]) -> [Vec<Drawn>; 2] {
     })
 }
 
-/// The chance that of n draws at least `wanted` are of those that have this chance each.
+/// The probability that at least `wanted` of n draws succeed if each succeeds with this
+/// probability.
 fn at_least(n: usize, wanted: usize, chance: f64) -> f64 {
-    // The chance of `k`, term by term from that of none. Never of more than some hundred rounds:
-    // nothing underflows that counts.
+    // The probability of each `k`, by the binomial formula. There are never more than a few hundred
+    // rounds, so nothing that matters underflows.
     let mut sum = 0.0;
     for k in wanted..=n {
         let choose = (0..k)
@@ -76,7 +77,7 @@ fn at_least(n: usize, wanted: usize, chance: f64) -> f64 {
     sum
 }
 
-/// The least value up to which this much of the chances lies.
+/// The smallest value at which the cumulative probability reaches `wanted`.
 fn quantile(mut drawn: Vec<Drawn>, wanted: f64) -> f64 {
     drawn.sort_by(|one, other| one.value.total_cmp(&other.value));
     let mut so_far = 0.0;
@@ -86,7 +87,7 @@ fn quantile(mut drawn: Vec<Drawn>, wanted: f64) -> f64 {
             return one.value;
         }
     }
-    // Their sum may be a rounding error short of 1.
+    // The sum may fall short of 1 by a rounding error.
     drawn.last().map_or(f64::NAN, |last| last.value)
 }
 
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
     use crate::stats::{Verdict, random};
 
-    /// What the sums say must be what draws say.
+    /// The sums must agree with actual draws.
     #[test]
     fn the_exact_quotient_is_that_of_many_draws() {
         let mut seed = 1;

@@ -1,19 +1,19 @@
-//! A ratio, how sure it is, and whether it is one at all.
+//! A ratio, its interval, and whether it differs from 1 at all.
 //!
-//! Two runs of the very same code never take the same time. So a ratio is printed with the interval
-//! in which it lies with some 99 % certainty ([`coverage`](super::coverage)), and with what the
-//! interval says:
+//! Two runs of the same code never take exactly the same time. So a ratio is printed with an
+//! interval that contains it with some 99 % certainty ([`coverage`](super::coverage)), and with a
+//! verdict:
 //!
-//! | | the interval |
+//! | verdict | the interval |
 //! |---|---|
 //! | same | lies within 5 % of 1 |
 //! | less, more | lies on one side of 1 |
-//! | undecided | neither: it may be a difference, and it may be none |
+//! | undecided | neither: there may or may not be a difference |
 
 use super::{Interval, Summary, interval_of_median, sign_test};
 use serde::{Deserialize, Serialize};
 
-/// What can be said of two variants, or of two runs.
+/// The verdict on two variants, or on two runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// The interval lies below 1.
@@ -25,35 +25,35 @@ pub enum Verdict {
     /// The interval lies above 1.
     #[serde(rename = "more")]
     More,
-    /// The interval has 1 in it, and what would be a difference.
+    /// The interval includes both 1 and values that would be a difference.
     #[serde(rename = "undecided")]
     Undecided,
-    /// Too few rounds to say.
+    /// There were too few rounds to decide.
     #[serde(rename = "too few rounds")]
     TooFewRounds,
 }
 
-/// Of each round's value to the baseline's.
+/// The ratio of each round's value to the baseline's.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
-    /// Median, least and greatest.
+    /// Median, minimum and maximum.
     #[serde(flatten)]
     pub summary: Summary,
-    /// Where the median lies; `None` of too few rounds.
+    /// Interval of the median; `None` if there were too few rounds.
     pub interval: Option<Interval>,
-    /// How likely such rounds are if neither is better ([`sign_test`]).
+    /// The probability of such rounds if neither is better ([`sign_test`]).
     pub chance: f64,
-    /// What can be said.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
 impl Ratio {
-    /// Of `values[i] / baseline[i]`, the pairs being those of one round.
+    /// The ratios `values[i] / baseline[i]`, where each pair belongs to one round.
     ///
-    /// Where both are zero they are equal (1); a value over a zero baseline is infinite.
+    /// If both are zero they are equal (1). A value over a zero baseline is infinite.
     ///
     /// # Panics
-    /// If there are not as many of the one as of the other.
+    /// If the slices differ in length.
     pub fn of(values: &[f64], baseline: &[f64]) -> Option<Self> {
         let ratios = ratios(values, baseline);
         let interval = interval_of_median(&ratios);
@@ -66,10 +66,10 @@ impl Ratio {
     }
 }
 
-/// The pairs' ratios; see [`Ratio::of`].
+/// The ratios of the pairs; see [`Ratio::of`].
 ///
 /// # Panics
-/// If there are not as many of the one as of the other.
+/// If the slices differ in length.
 pub fn ratios(values: &[f64], baseline: &[f64]) -> Vec<f64> {
     assert_eq!(values.len(), baseline.len(), "a round without its pair");
     let ratio = |(value, base): (&f64, &f64)| match (*value == 0.0, *base == 0.0) {
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_within_a_round() {
-        // The machine was twice as slow in the second round: the ratio does not show it.
+        // The machine was twice as slow in the second round; the ratio does not show it.
         let ratio = Ratio::of(&[10.0, 20.0, 11.0], &[20.0, 40.0, 22.0]).unwrap();
         let summary = ratio.summary;
         assert_eq!((summary.median, summary.min, summary.max), (0.5, 0.5, 0.5));
@@ -121,7 +121,8 @@ mod tests {
         assert_eq!(seven.verdict, Verdict::Less);
     }
 
-    /// Noise with a long tail, as a machine's is: how often is a difference seen where there is none?
+    /// With long-tailed noise, like that of a machine: how often is a difference reported where
+    /// there is none?
     #[test]
     fn of_the_same_thing_twice_at_most_one_in_twenty_is_told_as_different() {
         let mut seed = 7;

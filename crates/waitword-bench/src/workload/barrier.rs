@@ -1,16 +1,18 @@
 //! `barrier`: n threads wait for each other, round after round.
 //!
-//! **Work.** Thread i, on CPU i mod n, over and over: say that it is there; wait at the barrier; look whether its neighbour was
-//! there. Nothing between.
+//! **Work.** Thread i, on CPU i mod n, repeats: record its arrival; wait at the barrier; check that
+//! its neighbour has arrived. Nothing in between.
 //!
-//! **Redraws** no public benchmark in particular: the loop of any program that works in steps.
+//! **Reproduces** no particular public benchmark: it is the loop of any program that works in
+//! steps.
 //!
-//! **Figures**, the median of three batches of some milliseconds each. *round*: microseconds from one round's end to the next
-//! one's. *switches*: context switches of the process, voluntary and not, for one thread and round; with more threads
-//! than CPUs, each but the last goes to sleep once: a little less than 1. *CPU*: microseconds of the process for one round.
+//! **Figures**, each the median of three batches of some milliseconds. *round*: microseconds from
+//! the end of one round to the end of the next. *switches*: context switches of the process,
+//! voluntary and not, per thread and round. With more threads than CPUs, every thread but the last
+//! sleeps once, which gives a little less than 1. *CPU*: microseconds of the process per round.
 //!
-//! The looking costs each thread a cache line of another's, the same for all contenders. In each round one thread, and one only, must be
-//! told that it was the one.
+//! The check costs each thread one cache line of another thread, the same for all contenders. In
+//! each round, exactly one thread must be reported as the leader.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
@@ -24,7 +26,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "barrier",
     about: "n threads wait for each other at a barrier, round after round",
@@ -44,7 +46,7 @@ const THREADS_FULL: [usize; 6] = [2, 4, 8, 16, 64, 256];
 const BATCHES: usize = 3;
 const BATCH_NANOSECONDS: f64 = 6e6;
 const BATCH_NANOSECONDS_FULL: f64 = 60e6;
-/// Rounds of the first batch by which the others are sized.
+/// Rounds of the first batch, from which the size of the others is derived.
 const FIRST: u64 = 8;
 
 fn cases(settings: &Settings) -> Vec<Case> {
@@ -88,7 +90,7 @@ pub(super) fn contender<B: BenchBarrier>(crew: &Rc<Crew>, batch: f64) -> Contend
         B::NAME,
         move |context| proof::barrier::<B>(&provers, context),
         move |context: &Context| {
-            // In the first round: one takes what it takes in the others.
+            // Only in the first measurement; the number then stays the same.
             let rounds = match rounds {
                 Some(rounds) => rounds,
                 None => *rounds.insert(calibrate(batch, FIRST, context, |rounds| {
@@ -123,26 +125,26 @@ fn measure<B: BenchBarrier>(
     })
 }
 
-/// A barrier, and what its threads know of each other.
+/// A barrier, and what its threads record for each other.
 struct Step<B> {
     barrier: B,
     threads: Box<[Thread]>,
 }
 
-/// On cache lines of its own. All relaxed: the barrier brings the order.
+/// On its own cache lines. All accesses are relaxed: the barrier provides the ordering.
 #[derive(Default)]
 #[repr(align(128))]
 struct Thread {
-    /// Rounds in which it was there.
+    /// Rounds in which the thread arrived.
     there: AtomicU64,
-    /// Rounds in which its neighbour was not.
+    /// Rounds in which its neighbour had not arrived.
     alone: AtomicU64,
-    /// Rounds in which it was told that it was the one.
+    /// Rounds in which it was the leader.
     led: AtomicU64,
 }
 
 fn add_one(count: &AtomicU64) {
-    // A load and a store: each has one writer.
+    // A load and a store: each counter has one writer.
     count.store(count.load(Relaxed) + 1, Relaxed);
 }
 
@@ -154,7 +156,7 @@ impl<B: BenchBarrier> Step<B> {
         }
     }
 
-    /// What is measured: the same for every contender.
+    /// The measured loop, the same for every contender.
     #[inline(never)]
     fn round_after_round(&self, number: usize, rounds: u64) {
         let me = &self.threads[number];
@@ -176,7 +178,7 @@ impl<B: BenchBarrier> Step<B> {
     }
 }
 
-/// So many rounds of all threads.
+/// Runs this many rounds in all threads.
 fn run<B: BenchBarrier>(
     crew: &Crew,
     step: &Arc<Step<B>>,
@@ -191,7 +193,7 @@ fn run<B: BenchBarrier>(
     let alone = step.sum(|thread| &thread.alone);
     check(alone == 0 && led == rounds, || {
         format!(
-            "{alone} times a thread went on before its neighbour was there; {led} threads were the one in {rounds} rounds"
+            "{alone} times a thread continued before its neighbour arrived; {led} leaders in {rounds} rounds"
         )
     })?;
     Ok(took)
@@ -227,7 +229,7 @@ mod tests {
         }
     }
 
-    /// Waits for nobody.
+    /// Never waits.
     struct Open;
 
     impl BenchBarrier for Open {
@@ -247,7 +249,7 @@ mod tests {
         let crew = Crew::new(3, &context).unwrap();
         let step = Arc::new(Step::<Open>::new(3));
         let failure = run(&crew, &step, 1000, &context).err().unwrap().to_string();
-        assert!(failure.contains("0 threads were the one"), "{failure}");
+        assert!(failure.contains("0 leaders"), "{failure}");
         assert!(!failure.starts_with("0 times"), "{failure}");
     }
 

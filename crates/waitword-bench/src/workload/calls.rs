@@ -1,20 +1,23 @@
-//! `calls`: what one call costs that has nothing to do.
+//! `calls`: the cost of one call that has nothing to do.
 //!
-//! **Work.** One thread calls, over and over: a wait whose value does not match; a wake where nobody waits; a
-//! requeue and a wake_op where nobody waits. On one word, and taking two words in turns (requeue and
-//! wake_op have two anyway). Private and shared.
+//! **Work.** One thread repeats a call: a wait whose value does not match; a wake without waiters;
+//! a requeue and a wake_op without waiters. On one word, and alternating between two words (requeue
+//! and wake_op always take two). Private and shared.
 //!
-//! **Redraws** the table in Eric Dumazet's mail of 2007 (PRIVATE futexes: cycles of a FUTEX_WAIT whose value
-//! does not match, one word and "mixing 2 words", with getppid and others for reference).
+//! **Reproduces** the table in Eric Dumazet's mail of 2007 (PRIVATE futexes: cycles of a FUTEX_WAIT
+//! whose value does not match, one word and "mixing 2 words", with getppid and others for
+//! reference).
 //!
-//! Before that one thread has slept on each futex and was woken by each call (`workload::proof`): so whatever table there
-//! is exists, and a call that always finds nobody, since it does not look, is found out.
+//! Before the measurement, one thread sleeps on each futex and is woken by each call
+//! (`workload::proof`). So any wait table already exists, and a call that never finds a waiter
+//! because it does not look is detected.
 //!
-//! **Figures.** Nanoseconds a call, the median of five batches of some milliseconds. The kernel has 32-bit
-//! words only: every width of ours is compared with those. Each call is a function that is called and
-//! returns ([`Called`]); *futex(2), inlined* shows what the bare instruction costs in a loop that
-//! never returns. `getppid`, a function too, is the floor of any system call. *parking_lot_core*
-//! and *C++ atomic wait* answer in the process as ours does, on private words.
+//! **Figures.** Nanoseconds per call, the median of five batches of some milliseconds. The kernel
+//! has only 32-bit words, so every width of ours is compared with those. Each call is a function
+//! that is called and returns ([`Called`]); *futex(2), inlined* shows the cost of the bare
+//! instruction in a loop that never returns. `getppid`, also a function, is the floor of any system
+//! call. *parking_lot_core* and *C++ atomic wait* answer within the process as ours does, on
+//! private words.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
@@ -30,7 +33,7 @@ use std::rc::Rc;
 use std::time::Instant;
 use syscalls::{Sysno, syscall0};
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "calls",
     about: "one call that has nothing to do: wrong value, nobody waiting",
@@ -43,7 +46,7 @@ const METRICS: &[Metric] = &[Metric::less("", "ns")];
 const BATCHES: usize = 5;
 const BATCH_NANOSECONDS: f64 = 2e6;
 
-/// The calls that are measured.
+/// The measured calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Call {
     Wait,
@@ -62,7 +65,7 @@ impl Call {
         }
     }
 
-    /// Requeue and wake_op take two words as it is.
+    /// Requeue and wake_op always take two words.
     fn mixings(self) -> &'static [(usize, &'static str)] {
         match self {
             Self::Wait | Self::Wake => &[(1, ", one word"), (2, ", mixing two")],
@@ -92,7 +95,7 @@ fn cases(_: &Settings) -> Vec<Case> {
     cases
 }
 
-/// Whether C++'s atomics have that call, on private words.
+/// Whether C++'s atomics have that call (on private words).
 fn has_cpp(call: Call) -> bool {
     cfg!(has_cpp) && matches!(call, Call::Wait | Call::Wake)
 }
@@ -122,7 +125,7 @@ fn contenders<const PRIVATE: bool>(
         all.push(one::<_, PRIVATE>(Called(Parked), what, &crew));
         #[cfg(has_cpp)]
         if has_cpp(call) {
-            // A thread that sleeps on it is not woken by a wake alone: the proof is not for it.
+            // A wake alone does not end a wait on it, so the proof does not apply.
             let body = measured(Called(CppAtomic), call, words, PRIVATE);
             all.push(Contender::named(CppAtomic.name(), body));
         }
@@ -140,7 +143,7 @@ fn contenders<const PRIVATE: bool>(
 
 #[inline(never)]
 fn getppid() -> usize {
-    // SAFETY: asks for a number.
+    // SAFETY: getppid takes no arguments and only returns a number.
     unsafe { syscall0(Sysno::getppid) }.unwrap_or(0)
 }
 
@@ -181,7 +184,7 @@ fn measured<F: Futexes>(
     }
 }
 
-/// Both words hold 0; the wait is for 1.
+/// Both words hold 0; the wait expects 1.
 #[inline(always)]
 fn wait_wrong_value<F: Futexes>(
     futex: F,
@@ -196,7 +199,7 @@ fn wait_wrong_value<F: Futexes>(
         mismatches += u64::from(waited == Waited::Mismatch);
     }
     check(mismatches == calls && one.load() == 0, || {
-        format!("{mismatches} of {calls} waits found the wrong value")
+        format!("{mismatches} of {calls} waits reported a mismatch")
     })
 }
 
@@ -207,11 +210,11 @@ fn nobody(calls: u64, mut call: impl FnMut(u64, bool) -> usize) -> Result<(), Fa
         woken += call(number, number & 1 == 0);
     }
     check(woken == 0, || {
-        format!("{calls} calls where nobody waits woke or moved {woken}")
+        format!("{calls} calls without waiters woke or moved {woken}")
     })
 }
 
-/// Nanoseconds a call; `batch` makes as many calls as it is told.
+/// Nanoseconds per call; `batch` makes the given number of calls.
 pub(super) fn measure(
     context: &Context,
     mut batch: impl FnMut(u64) -> Result<(), Failure>,

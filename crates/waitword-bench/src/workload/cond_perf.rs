@@ -1,23 +1,27 @@
-//! `cond-perf`: one thread wakes n by a broadcast, round by round.
+//! `cond-perf`: one thread wakes n threads by a broadcast, round after round.
 //!
-//! **Work.** n workers hold a mutex except inside the wait. The last of them to arrive in a round sets a flag under
-//! a second mutex and signals the caller. The caller: waits for the flag; locks the workers' mutex and gives it
-//! back at once; broadcasts. In the other variant (*mutex kept*, the original's `-k`) it holds the mutex while it
-//! broadcasts: every worker that is woken runs into it. All wherever the scheduler likes.
+//! **Work.** n workers hold a mutex except inside the wait. The last of them to arrive in a round
+//! sets a flag under a second mutex and signals the caller. The caller waits for the flag, locks
+//! and immediately unlocks the workers' mutex, and broadcasts. In the other variant (*mutex kept*,
+//! the original's `-k`) it holds the mutex while it broadcasts, so every woken worker blocks on it.
+//! The scheduler places all threads.
 //!
-//! **Redraws** `cond-perf -r 100 -n 200` and `cond-perf -r 1000 -n 100` of Ingo Molnar's mail of 2003 (requeue).
-//! The original has no predicate and counts on no wake-up for no reason; here a round number is what a worker waits
-//! for, changed under the mutex. The rounds are fewer, with `--full` those of the mail, for which it says, on CPUs
-//! of 700 MHz, on one, two and four of them: 0.120 s, 0.211 s and 237 s (n = 200; requeue: 0.124, 0.156, 0.040).
+//! **Reproduces** `cond-perf -r 100 -n 200` and `cond-perf -r 1000 -n 100` of Ingo Molnar's mail of
+//! 2003 (requeue). The original has no predicate and relies on the absence of spurious wake-ups;
+//! here a worker waits for a round number that is changed under the mutex. The rounds are fewer;
+//! with `--full` they are those of the mail. For n = 200 the mail reports, on one, two and four 700
+//! MHz CPUs: 0.120 s, 0.211 s and 237 s (with requeue: 0.124, 0.156, 0.040).
 //!
-//! **Figures.** *round*: microseconds from all workers waiting until all, woken by a broadcast, wait again.
-//! *switches*: context switches, voluntary and not, of the process for one woken worker. The limit is 1, its going
-//! to sleep again (and a little for the caller, who sleeps once a round): more are workers that were woken only to
-//! find the mutex taken. *CPU*: microseconds of the process for one woken worker. The columns that every report has
-//! (`/op`) are for one woken worker as well.
+//! **Figures.** *round*: microseconds from the moment when all workers wait to the moment when all,
+//! woken by a broadcast, wait again. *switches*: context switches of the process, voluntary and
+//! not, per woken worker. The minimum is 1, the worker going back to sleep (and a little for the
+//! caller, which sleeps once a round); more means that workers were woken only to find the mutex
+//! taken. *CPU*: microseconds of the process per woken worker. The columns that every report has
+//! (`/op`) are per woken worker as well.
 //!
-//! The caller broadcasts when all workers wait, and they all wait for the same round: nobody of an earlier one is
-//! left behind inside of the wait, whose wake-up a later waiter could take (glibc bug 25847, see `workload::game`).
+//! The caller broadcasts when all workers wait, and all of them wait for the same round. So no
+//! worker of an earlier round is left inside the wait, whose wake-up a later waiter could take
+//! (glibc bug 25847, see `workload::game`).
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
@@ -30,7 +34,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "cond-perf",
     about: "a broadcast wakes n workers, which take the mutex one by one and wait again",
@@ -69,7 +73,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
 
 fn rounds(workers: usize, full: bool) -> usize {
     match (workers, full) {
-        // The mail's.
+        // The mail's numbers.
         (200, true) => 100,
         (100, true) => 1000,
         _ => (WOKEN / workers).clamp(LEAST_ROUNDS, MOST_ROUNDS),
@@ -81,7 +85,7 @@ fn case(workers: usize, rounds: usize, keep: bool) -> Case {
     let name = format!("n = {workers}, {rounds} rounds, {how}");
     let contenders = every_condvar!(nothing()).len();
     Case::new(name, METRICS, contenders, move |context| {
-        // One is the caller.
+        // One thread is the caller.
         let crew = Rc::new(Crew::new(workers + 1, context)?);
         Ok(every_condvar!(contender(&crew, rounds, keep)))
     })
@@ -98,18 +102,19 @@ pub(super) fn contender<C: BenchCondvar>(crew: &Rc<Crew>, rounds: usize, keep: b
     })
 }
 
-/// From the first time that all workers wait until the last.
+/// From the first moment when all workers wait to the last.
 #[derive(Clone, Copy, Debug)]
 struct Took {
     nanoseconds: f64,
     usage: Usage,
 }
 
-/// What the mutexes guard is sequentially consistent and, but for `arrivals`, changed in one atomic step, although
-/// the mutexes would do: should one not exclude, the arrivals tell, and nobody hangs.
+/// Each value that the mutexes guard is sequentially consistent and, except for `arrivals`, changed
+/// in one atomic step, although the mutexes would suffice. If a mutex does not exclude, `arrivals`
+/// reveals it, and no thread hangs.
 struct Shared<C: BenchCondvar> {
     workers: usize,
-    /// Broadcasts that are measured. One more lets the workers go home.
+    /// Measured broadcasts. One more lets the workers end.
     rounds: u64,
     keep: bool,
     /// Held by the workers except inside the wait.
@@ -117,9 +122,10 @@ struct Shared<C: BenchCondvar> {
     go: C,
     /// Under `mutex`: broadcasts so far.
     round: AtomicU64,
-    /// Under `mutex`: workers that wait for the next.
+    /// Under `mutex`: workers that wait for the next broadcast.
     arrived: AtomicUsize,
-    /// Under `mutex`: arrivals in all rounds. Read and written in two steps: of two workers at once, one's is lost.
+    /// Under `mutex`: arrivals in all rounds. Read and written in two steps, so that two workers at
+    /// once lose an increment.
     arrivals: AtomicU64,
     callers_mutex: C::Mutex,
     all_here: C,
@@ -166,7 +172,7 @@ fn measure<C: BenchCondvar>(
         format!("two workers held the mutex at once: {wanted} arrivals, {arrivals} counted")
     })?;
     let took = *shared.took.lock().unwrap_or_else(PoisonError::into_inner);
-    let took = took.ok_or_else(|| Failure::new("the caller did not come to its end"))?;
+    let took = took.ok_or_else(|| Failure::new("the caller did not finish"))?;
     let woken = (workers * rounds) as f64;
     Ok(Measured {
         values: vec![
@@ -190,12 +196,12 @@ impl<C: BenchCondvar> Shared<C> {
                 self.callers_mutex.lock();
                 self.ready.store(true, SeqCst);
                 self.all_here.signal();
-                // SAFETY: locked above; in an `Arc`, it does not move.
+                // SAFETY: locked above; inside an `Arc`, it does not move.
                 unsafe { self.callers_mutex.unlock() };
             }
             self.arrivals.store(so_far + 1, SeqCst);
             while self.round.load(SeqCst) == round {
-                // SAFETY: locked above, and again whenever this returns; it does not move.
+                // SAFETY: locked above, and again each time this returns; it does not move.
                 unsafe { self.go.wait(mutex) };
             }
         }
@@ -222,7 +228,7 @@ impl<C: BenchCondvar> Shared<C> {
     fn wait_for_all(&self) {
         self.callers_mutex.lock();
         while !self.ready.load(SeqCst) {
-            // SAFETY: locked above, and again whenever this returns; it does not move.
+            // SAFETY: locked above, and again each time this returns; it does not move.
             unsafe { self.all_here.wait(&self.callers_mutex) };
         }
         self.ready.store(false, SeqCst);
@@ -277,14 +283,14 @@ mod tests {
                     unreachable!("three metrics")
                 };
                 assert!(round.summary.median > 0.0, "{variant:?}");
-                // It went to sleep once in each round, whatever else it did.
+                // Each worker slept once in each round, whatever else it did.
                 assert!(switches.summary.median >= 0.9, "{variant:?}");
                 assert!(cpu.summary.median > 0.0, "{variant:?}");
             }
         }
     }
 
-    /// Waits for nothing, with a mutex that is none; and who signals is long about it.
+    /// Never waits, its mutex does not exclude, and its signal takes a long time.
     struct Nothing;
 
     // SAFETY: as for `Open`.

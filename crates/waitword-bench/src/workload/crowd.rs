@@ -1,17 +1,18 @@
-//! Some threads on one lock, for a time or for a number of sections each: the loop of `mutex`, `lockhammer` and `rates`.
+//! Several threads on one lock, for a time or for a number of sections each: the loop of `mutex`,
+//! `lockhammer` and `rates`.
 //!
 //! ```text
 //! main                                  thread i, on CPU i mod n
 //! ----                                  ------------------------
-//! start the job                         histogram, binding; ready
-//! until all are ready                   until the flag says go: pause (and yield, where CPUs are short)
-//! flag = go; read the clock             its CPU time so far; then, over and over:
+//! start the job                         set up histogram and affinity; ready
+//! until all are ready                   until flag = go: pause (and yield if CPUs are short)
+//! flag = go; read the clock             read its CPU time; then repeat:
 //! sleep                                     lock; L pauses or a nap; unlock; D pauses
-//! flag = stop; read the clock           its CPU time, its counts
+//! flag = stop; read the clock           read its CPU time, store its counts
 //! ```
 //!
-//! Invariants: a number that the holder counts up, in two steps, is in the end the sum of all threads'
-//! counts. What a thread does outside of the loop is not in its CPU time.
+//! Invariants: a number that the holder increments in two steps equals, at the end, the sum of all
+//! threads' counts. A thread's CPU time covers only the loop.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Context, Failure, check};
@@ -27,21 +28,23 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::Seq
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Of how many sections [`Work::naps`] is the number that sleep.
+/// [`Work::naps`] is the number of napping sections out of this many.
 pub(super) const OUT_OF: u32 = 1024;
-/// What a nap asks for. It takes longer: the kernel gives a timer 50 µs of slack.
+/// The requested nap. It takes longer: the kernel gives a timer 50 µs of slack.
 const NAP: Duration = Duration::from_micros(1);
 
-/// Ticks that a wait may take and still be told from others: a quarter of an hour at 1 GHz.
+/// The longest wait, in ticks, that the histogram distinguishes: a quarter of an hour at 1 GHz.
 const LONGEST: u64 = 1 << 40;
-/// Two digits: 64 threads' histograms are a megabyte together, and what a thread touches of its own is a few lines.
+/// Two digits: the histograms of 64 threads take one megabyte together, and a thread touches only a
+/// few lines of its own.
 const DIGITS: u8 = 2;
 
-/// Half of two CPUs to 32 times as many.
+/// From half of two CPUs to 32 times as many.
 pub(super) const ALL_THREADS: [usize; 5] = [1, 2, 4, 16, 64];
 
-/// The cells of a workload of threads and loads: the usual ones; or with the threads that the user asks for, or with all
-/// threads and all loads where everything is asked for. Of a user's threads alone, the first two loads.
+/// The cells of a workload that varies threads and loads. By default the usual ones; otherwise the
+/// user's threads, or all threads with `full`, combined with all loads (with the user's threads but
+/// without `full`, only the first two loads).
 pub(super) fn cells<L: Copy>(
     settings: &Settings,
     usual: &[(usize, L)],
@@ -65,44 +68,45 @@ pub(super) fn cells<L: Copy>(
     threads.iter().flat_map(of_threads).collect()
 }
 
-/// What each thread does.
+/// The work of each thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Work {
     /// Pauses with the lock held.
     pub(super) inside: u32,
     /// Pauses between unlocking and locking again.
     pub(super) outside: u32,
-    /// So many of each [`OUT_OF`] sections are a nap instead, with the lock held; evenly spread.
+    /// This many of every [`OUT_OF`] sections nap with the lock held instead of pausing, evenly
+    /// spread.
     pub(super) naps: u32,
 }
 
-/// When a thread has done enough.
+/// When a thread is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
     /// After this time.
     Time(Duration),
-    /// After so many sections.
+    /// After this many sections.
     Sections(u64),
 }
 
-/// How one thread fared.
+/// The result of one thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Served {
-    /// Sections it has done.
+    /// Sections that it completed.
     pub(super) sections: u64,
-    /// Nanoseconds from the start of all until its own end.
+    /// Nanoseconds from the common start to its own end.
     pub(super) took: f64,
-    /// Its own CPU time and switches.
+    /// Its own CPU time and context switches.
     pub(super) usage: Usage,
 }
 
-/// How all fared.
+/// The result of all threads.
 pub(super) struct Outcome {
     /// Thread by thread.
     pub(super) threads: Vec<Served>,
-    /// Nanoseconds from the start until all were told to stop, or had ended.
+    /// Nanoseconds from the start until all threads were stopped or had ended.
     pub(super) took: f64,
-    /// Ticks that each lock call took; nothing if they were not taken.
+    /// Ticks that each lock call took; empty if the calls were not timed.
     pub(super) waits: Histogram<u32>,
 }
 
@@ -119,7 +123,7 @@ struct Shared<M> {
     results: Mutex<Vec<(usize, Served, Histogram<u32>)>>,
 }
 
-/// Lets the whole crew do `work`. `timed`: take the time of every lock call.
+/// Has the whole crew do `work`. `timed`: measure every lock call.
 pub(super) fn run<M: BenchMutex>(
     crew: &Crew,
     guarded: &Arc<Guarded<M>>,
@@ -218,7 +222,7 @@ fn member<M: BenchMutex, const TIMED: bool>(
     while shared.flag.load(Relaxed) == WAIT {
         pause(20);
         if crowded {
-            // Others must get ready, too, on this CPU.
+            // Other threads on this CPU must get ready, too.
             std::thread::yield_now();
         }
     }
@@ -237,7 +241,7 @@ fn member<M: BenchMutex, const TIMED: bool>(
     shared.done.fetch_add(1, SeqCst);
 }
 
-/// What is measured: the same for every contender. How many sections were done.
+/// The measured loop, the same for every contender. Returns the number of sections done.
 #[inline(never)]
 fn section_after_section<M: BenchMutex, const TIMED: bool>(
     shared: &Shared<M>,
@@ -248,7 +252,7 @@ fn section_after_section<M: BenchMutex, const TIMED: bool>(
     let guarded = &*shared.guarded;
     let mut done = 0;
     let mut naps_due = 0;
-    // Relaxed: nothing is read that the flag would have to come before.
+    // Relaxed: no data is published through the flag.
     while done < limit && shared.flag.load(Relaxed) != STOP {
         let from = if TIMED { ticks::now() } else { 0 };
         guarded.lock.lock();
@@ -261,7 +265,7 @@ fn section_after_section<M: BenchMutex, const TIMED: bool>(
         } else {
             pause(work.inside);
         }
-        // SAFETY: locked above; in an `Arc`, it does not move.
+        // SAFETY: locked above; inside an `Arc`, it does not move.
         unsafe { guarded.lock.unlock() };
         done += 1;
         if TIMED {

@@ -1,15 +1,18 @@
-//! `event`: one thread lets something happen that n others sleep for.
+//! `event`: one thread sets an event that n threads sleep on.
 //!
-//! **Work.** n threads wait for an event and are seen asleep; one thread sets it. A new event each time.
+//! **Work.** n threads wait for an event and are observed to be asleep; one thread sets it. Each
+//! time with a new event.
 //!
-//! **Redraws** no public benchmark in particular: a start signal, a shutdown, a future that is fulfilled. `cond-perf` is the broadcast whose
-//! waiters need the mutex for their own work; here they need nothing but to know.
+//! **Reproduces** no particular public benchmark: it is a start signal, a shutdown, a fulfilled
+//! future. In `cond-perf`, the waiters of the broadcast need the mutex for their own work; here
+//! they need only the news.
 //!
-//! **Figures**, each the median of several events. *set call*: microseconds from before the call until it has returned.
-//! *all run*: until the last of the woken threads has run; a call that returns early and leaves the work to others does
-//! not look good here. *switches*: context switches of the process, voluntary and not, for one woken thread: with a mutex, a
-//! thread may wake only to find that taken. The C library's, Rust's, parking_lot's and the others' *condvar* is a flag, a mutex and a
-//! broadcast.
+//! **Figures**, each the median of several events. *set call*: microseconds from before the call
+//! until it returns. *all run*: until the last of the woken threads has run, so a call that returns
+//! early and leaves the work to other threads gains nothing here. *switches*: context switches of
+//! the process, voluntary and not, per woken thread; with a mutex, a thread may wake only to find
+//! it taken. Each *condvar* contender (the C library's, Rust's, parking_lot's and the rest) is a
+//! flag, a mutex and a broadcast.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
@@ -25,7 +28,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "event",
     about: "n threads sleep until an event is set: the call, and until all run",
@@ -107,7 +110,7 @@ fn measure<E: BenchEvent>(
         all_run.push(nanoseconds(start, last_ran) / 1e3);
         switches.push(used.switches() as f64 / size as f64);
         usage += used;
-        // An event does not say how many it has woken.
+        // An event does not report how many threads it woke.
         herd.finish(size, context)?;
     }
     Ok(Measured {

@@ -1,7 +1,8 @@
-//! No fault may look like speed: contenders with a fault, in every workload.
+//! No fault may look like speed: tests every workload with faulty contenders.
 //!
-//! The table (`list.rs`) has each workload × each fault: a contender with that fault and how it must show, or why there
-//! can't be one. A workload that is not in it fails a test here, and so does a fault that does not show.
+//! The table in `list.rs` has each workload × each fault: a contender with that fault and how the
+//! fault must show, or why no such contender can exist. A workload that is missing from the table
+//! fails a test here, and so does a fault that does not show.
 
 mod broken;
 mod list;
@@ -19,9 +20,9 @@ use std::time::{Duration, Instant};
 enum Fault {
     /// It does not exclude.
     SkipsLock,
-    /// Somebody who should be woken is not.
+    /// A thread that should be woken is not.
     LosesWake,
-    /// It says that it did what it did not do.
+    /// It reports work that it did not do.
     DoesLess,
 }
 
@@ -32,13 +33,13 @@ type Build = fn(&Context) -> Result<Contender, Failure>;
 
 /// How a fault shows.
 enum Shown {
-    /// The measurement fails with a message that has this in it.
+    /// The measurement fails with a message that contains this text.
     Fails(&'static str, Build),
-    /// Nothing gets done any more, and the watchdog says so.
+    /// Progress stops, and the watchdog reports it.
     Hangs(Build),
-    /// As the test of this name has it.
+    /// In the test with this name.
     By(&'static str),
-    /// Not at all: there can be no such contender, for this reason.
+    /// Not at all: such a contender cannot exist, for this reason.
     Cannot(&'static str),
 }
 
@@ -87,7 +88,7 @@ fn what_cannot_be_has_a_reason_and_is_not_shown_elsewhere() {
     }
 }
 
-/// This program of tests.
+/// This test program.
 fn this() -> Command {
     Command::new(std::env::current_exe().expect("the tests' own path"))
 }
@@ -124,13 +125,13 @@ fn what_excludes_nobody_or_does_less_fails() {
     }
 }
 
-/// Which row of the table the child is to measure.
+/// The table row that the child measures.
 const ROW: &str = "WAITWORD_BENCH_TEST_FAULT";
-/// How long the child may do nothing.
+/// How long the child may make no progress.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long it may take in all: it does not come to this.
+/// How long the child may take in all; never reached in practice.
 const LONGEST: Duration = Duration::from_secs(50);
-/// So many children at a time.
+/// Children at a time.
 const AT_ONCE: usize = 12;
 
 #[test]
@@ -194,5 +195,5 @@ fn a_child_that_measures_a_fault() {
     let _watchdog = Watchdog::with_patience(PATIENCE, workload, &context).unwrap();
     let mut contender = build(&context).unwrap();
     let measured = contender.variant.measure(&context);
-    panic!("it came to an end: {measured:?}");
+    panic!("it finished: {measured:?}");
 }

@@ -1,18 +1,19 @@
-//! Two players, one mutex, a condition variable a direction: what `pp` and `signal` play.
+//! Two players, one mutex, one condition variable per direction: the game that `pp` and `signal`
+//! play.
 //!
 //! ```text
 //! player 0                              player 1
 //! --------                              --------
 //! lock                                  lock
 //! while it is not 0's turn: wait        while it is not 1's turn: wait
-//! give the turn; signal 1               give the turn; signal 0
+//! pass the turn; signal 1               pass the turn; signal 0
 //! unlock                                unlock
 //! ```
 //!
-//! Invariants: there is one waiter at most on either condition variable, and whoever waits holds the mutex until it
-//! does: a signal has one thread to wake, or none. The C library's lost wake-up (glibc bug 25847, in 2.25 to 2.40),
-//! for which a later waiter must take the signal of an earlier one, has no two waiters to strike here. A wake-up
-//! for no reason is harmless.
+//! Invariants: each condition variable has at most one waiter, and a waiter holds the mutex until
+//! it waits, so a signal has one thread to wake, or none. The C library's lost wake-up (glibc bug
+//! 25847, in 2.25 to 2.40) needs a later waiter that takes an earlier waiter's signal, so it cannot
+//! occur here. A spurious wake-up is harmless.
 
 use crate::locks::{BenchCondvar, BenchMutex};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -31,12 +32,12 @@ pub(super) enum Signal {
 pub(super) struct Game<C: BenchCondvar> {
     mutex: C::Mutex,
     condvars: [C; 2],
-    /// How many turns were taken: whose turn it is, is its last bit.
+    /// Turns taken. The lowest bit is the player whose turn it is.
     turns: AtomicU64,
 }
 
 impl<C: BenchCondvar> Game<C> {
-    /// Of which nothing has been played: it is player 0's turn.
+    /// A game in which it is player 0's first turn.
     pub(super) fn new() -> Self {
         Self {
             mutex: C::Mutex::new(),
@@ -45,7 +46,7 @@ impl<C: BenchCondvar> Game<C> {
         }
     }
 
-    /// So many turns of this player, each of which waits for one of the other.
+    /// Plays this many turns of this player; each waits for one of the other player's.
     #[inline(never)]
     pub(super) fn play(&self, player: usize, turns: u64, signal: Signal) {
         match signal {
@@ -58,9 +59,10 @@ impl<C: BenchCondvar> Game<C> {
     fn take_turn<const HELD: bool>(&self, me: usize) {
         let (mutex, other) = (&self.mutex, 1 - me);
         mutex.lock();
-        // Relaxed, and a store and no atomic addition: the mutex brings the order.
+        // Relaxed, and a store instead of an atomic addition: the mutex provides the ordering.
         while self.turns() % 2 != me as u64 {
-            // SAFETY: locked above, and again whenever this returns; borrowed all the while, it does not move.
+            // SAFETY: locked above, and again each time this returns; it stays borrowed, so it does
+            // not move.
             unsafe { self.condvars[me].wait(mutex) };
         }
         self.turns.store(self.turns() + 1, Relaxed);
@@ -74,7 +76,7 @@ impl<C: BenchCondvar> Game<C> {
         }
     }
 
-    /// Turns taken so far, by both; exact when nobody plays.
+    /// Turns taken by both players so far; exact when no game is running.
     #[inline(always)]
     pub(super) fn turns(&self) -> u64 {
         self.turns.load(Relaxed)

@@ -1,10 +1,10 @@
-//! A lock and the number that it guards: so that a workload can check its lock.
+//! A lock and the number that it guards, so that a workload can check its lock.
 
 use crate::locks::BenchMutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A mutex, and how many sections were done under it. The number lies on a cache line of its own: or else the lock's
-/// size would decide whether the holder's writing disturbs the waiters' reading of the lock.
+/// A mutex and the number of sections done under it. The number is on its own cache line; otherwise
+/// the lock's size would decide whether the holder's writes disturb waiters that read the lock.
 #[repr(C, align(128))]
 pub(super) struct Guarded<M> {
     pub(super) lock: M,
@@ -15,7 +15,7 @@ pub(super) struct Guarded<M> {
 struct Apart(AtomicU64);
 
 impl<M: BenchMutex> Guarded<M> {
-    /// Unlocked, nothing done.
+    /// An unlocked mutex with no sections done.
     pub(super) fn new() -> Self {
         Self {
             lock: M::new(),
@@ -23,25 +23,26 @@ impl<M: BenchMutex> Guarded<M> {
         }
     }
 
-    /// One more; by the lock's holder. A load and a store, and not one atomic step: of two threads that hold the lock at once,
-    /// one's is lost. Relaxed, since the lock has to bring the order.
+    /// Counts one section; only the lock's holder may call this. A load and a store instead of one
+    /// atomic step: if two threads hold the lock at once, one increment is lost. Relaxed, because
+    /// the lock must provide the ordering.
     #[inline(always)]
     pub(super) fn count(&self) {
         let so_far = self.sections.0.load(Relaxed);
         self.sections.0.store(so_far + 1, Relaxed);
     }
 
-    /// How many. Takes the lock.
+    /// Returns the number of sections. Takes the lock.
     pub(super) fn sections(&self) -> u64 {
         self.lock.lock();
         let sections = self.sections.0.load(Relaxed);
-        // SAFETY: locked above; `&self` keeps it where it is.
+        // SAFETY: locked above; `&self` keeps it in place.
         unsafe { self.lock.unlock() };
         sections
     }
 }
 
-/// A lock that is none, for tests: does a workload find out?
+/// A lock that does not exclude, to test whether a workload detects it.
 #[cfg(test)]
 pub(super) mod open {
     use super::BenchMutex;
@@ -49,7 +50,8 @@ pub(super) mod open {
 
     pub(crate) struct Open;
 
-    // SAFETY: a lie, told to those only who guard nothing but `Guarded::count`'s atomic number.
+    // SAFETY: deliberately false; used only where nothing but `Guarded::count`'s atomic number is
+    // guarded.
     unsafe impl BenchMutex for Open {
         const NAME: &'static str = "open";
         fn new() -> Self {

@@ -1,22 +1,23 @@
-//! `signal`: two threads hand over to each other by a condition variable.
+//! `signal`: two threads hand off to each other through a condition variable.
 //!
-//! **Work.** One mutex, one condition variable a direction. Each thread, over and over: lock; wait for its turn;
-//! give the turn; signal; unlock. *Signal with the mutex held*, or *after unlocking*. Both threads on one CPU; on a
-//! CPU each; and 16 pairs of threads, each pair with a mutex of its own, wherever the scheduler likes.
+//! **Work.** One mutex, one condition variable per direction. Each thread repeats: lock; wait for
+//! its turn; pass the turn; signal; unlock. *Signal with the mutex held*, or *after unlocking*.
+//! Both threads on one CPU; on one CPU each; and 16 pairs of threads, each pair with its own mutex,
+//! placed by the scheduler.
 //!
-//! **Redraws** the signal benchmark of Jakub Jelinek's mail of 2005 (`FUTEX_WAKE_OP`). Its source is lost: this
-//! definition is ours. Published, for one CPU: 0.655 s; with requeue 0.496 s; with wake_op 0.380 s, that is 1.72
-//! times faster. The mail does not say of how many hand-overs; here it is as many as take some milliseconds, three
-//! times, and the median.
+//! **Reproduces** the signal benchmark of Jakub Jelinek's mail of 2005 (`FUTEX_WAKE_OP`). Its
+//! source is lost, so this definition is ours. Published, for one CPU: 0.655 s; with requeue 0.496
+//! s; with wake_op 0.380 s, which is 1.72 times faster. The mail does not give the number of
+//! hand-offs; here it is as many as take some milliseconds, three times, and the median.
 //!
-//! **Figures.** *time*: nanoseconds for one hand-over; of 16 pairs, of the whole by the sum of all pairs'
-//! hand-overs. *switches*: context switches of the process, voluntary and not, for one hand-over. On one CPU the
-//! ideal is 1. A signal that wakes the other at once, on a CPU of which the signaller still has the mutex, makes 2:
-//! the woken runs into the mutex, sleeps again, and is woken a second time by the unlock. That is what the mail set
-//! out to cure.
+//! **Figures.** *time*: nanoseconds per hand-off; for 16 pairs, the total time divided by the sum
+//! of all pairs' hand-offs. *switches*: context switches of the process, voluntary and not, per
+//! hand-off. On one CPU the ideal is 1. If a signal wakes the other thread at once on a CPU whose
+//! signaller still holds the mutex, it is 2: the woken thread blocks on the mutex, sleeps again,
+//! and is woken a second time by the unlock. This is what the mail set out to cure.
 //!
-//! The C library's condition variable can lose a wake-up (see `workload::game`): not here, and if another does,
-//! the watchdog names it.
+//! The C library's condition variable can lose a wake-up (see `workload::game`), but not here. If
+//! another contender loses one, the watchdog names it.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender};
@@ -28,7 +29,7 @@ use crate::workload::proof;
 use crate::workload::race::Place;
 use std::rc::Rc;
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "signal",
     about: "two threads, one mutex, a condvar a direction: one hand-over by signal",

@@ -1,14 +1,15 @@
 //! `hash`: many threads, many words, no waiting.
 //!
-//! **Work.** t threads, each with 1024 words of its own, walk them in turn and wait on each with a value that
-//! it does not hold.
+//! **Work.** Each of t threads has 1024 words of its own. It walks them in turn and waits on each
+//! with a value that the word does not hold.
 //!
-//! **Redraws** `perf bench futex hash`: made to stress the kernel's hash table. Ours is not even reached when
-//! the value does not match; that is the point of the comparison.
+//! **Reproduces** `perf bench futex hash`, which was made to stress the kernel's hash table. Ours
+//! is not even reached when the value does not match; that is the point of the comparison.
 //!
-//! **Figures.** Operations a second and thread, from letting the threads go until the last is done; *more is
-//! better*, so a ratio above 1 is in our favour. (perf runs for a fixed time; here each thread has a fixed
-//! number of passes, found beforehand, since 512 busy threads on few CPUs stop late.)
+//! **Figures.** Operations per second and thread, from the start of the threads until the last is
+//! done; *more is better*, so a ratio above 1 is in our favour. (perf runs for a fixed time. Here
+//! each thread makes a fixed number of passes, determined beforehand, because 512 busy threads on
+//! few CPUs stop late.)
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Instant;
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "hash",
     about: "t threads walk 1024 words each, waiting with a wrong value (more is better)",
@@ -80,7 +81,7 @@ fn measure<F: Futexes>(
     })
 }
 
-/// What the threads report.
+/// The threads' results.
 struct Shared {
     walking: AtomicUsize,
     wrong: AtomicUsize,
@@ -89,7 +90,7 @@ struct Shared {
     base: Instant,
 }
 
-/// Every thread walks its words so many times; nanoseconds until the last was done.
+/// Every thread walks its words `passes` times. Returns the nanoseconds until the last was done.
 fn walk<F: Futexes>(
     futex: F,
     crew: &Crew,
@@ -122,7 +123,7 @@ fn walk<F: Futexes>(
     crew.finish(context)?;
     let wrong = shared.wrong.load(SeqCst);
     check(wrong == 0, || {
-        format!("{wrong} waits with a wrong value did not say so")
+        format!("{wrong} waits with a wrong value did not report a mismatch")
     })?;
     Ok(shared.took.load(SeqCst) as f64)
 }

@@ -1,5 +1,5 @@
-//! Threads put to sleep on one word, on a word each or on anything else, seen asleep, and woken exactly once: what the
-//! wake, requeue, scale and event workloads have in common.
+//! Threads that sleep on one word, on one word each or in any other way, are observed asleep, and
+//! are woken exactly once: shared by the wake, requeue, scale and event workloads.
 
 use crate::crew::{Crew, wait_to_be_woken};
 use crate::harness::{Context, Failure, check};
@@ -9,29 +9,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Instant;
 
-/// Where the waker waits for the last of the woken: in the kernel's global table, out of the way.
+/// The waker waits here for the last woken thread: in the kernel's global table, apart from the
+/// measured waits.
 const DONE: Kernel<false> = Kernel;
 
-/// What a crew that sleeps has in common with whoever wakes it.
+/// State shared by a sleeping crew and its waker.
 struct Shared {
     size: usize,
     arrived: AtomicUsize,
     woken: AtomicUsize,
-    /// Nanoseconds from `base` to the moment at which the last of the woken ran.
+    /// Nanoseconds from `base` to the moment when the last woken thread ran.
     last_ran: AtomicU64,
     base: Instant,
     done: AtomicU32,
 }
 
-/// A crew that sleeps.
+/// A sleeping crew.
 pub(super) struct Herd<'a> {
     crew: &'a Crew,
     shared: Arc<Shared>,
 }
 
 impl<'a> Herd<'a> {
-    /// Puts all of `crew` to sleep: thread i on word i modulo `distinct`; returns when every one is
-    /// asleep, and stands in the table if `futex` has one that can be asked.
+    /// Puts all of `crew` to sleep, thread i on word i modulo `distinct`. Returns when every thread
+    /// is asleep and, if `futex` has a table that can be queried, queued in it.
     pub(super) fn asleep<F: Futexes>(
         crew: &'a Crew,
         futex: F,
@@ -53,8 +54,9 @@ impl<'a> Herd<'a> {
         herd.check_asleep()
     }
 
-    /// The same by any way to `sleep`: each thread of `crew` does it once, until it is woken. They are seen asleep; on the way
-    /// into a queue they may sleep, too.
+    /// The same with any way to `sleep`, which each thread of `crew` calls once, until it is woken.
+    /// The threads are observed asleep, but one may still be on its way into a queue and sleep
+    /// there.
     pub(super) fn asleep_by(
         crew: &'a Crew,
         sleep: impl Fn(usize) + Send + Sync + 'static,
@@ -63,7 +65,7 @@ impl<'a> Herd<'a> {
         Self::in_bed(crew, sleep, context)?.check_asleep()
     }
 
-    /// All have been seen asleep, and some may have got up since.
+    /// All threads have been observed asleep; some may have woken up since.
     fn in_bed(
         crew: &'a Crew,
         sleep: impl Fn(usize) + Send + Sync + 'static,
@@ -91,18 +93,18 @@ impl<'a> Herd<'a> {
 
     fn check_asleep(self) -> Result<Self, Failure> {
         check(self.woken() == 0, || {
-            "a thread that nobody woke ran".to_owned()
+            "a thread ran that was not woken".to_owned()
         })?;
         Ok(self)
     }
 
-    /// How many have run since they slept.
+    /// Threads that have run since they slept.
     pub(super) fn woken(&self) -> usize {
         self.shared.woken.load(SeqCst)
     }
 
-    /// Sleeps until all have run; when the last of them did. Does nothing else meanwhile, so that its own
-    /// CPU time is not counted with theirs.
+    /// Sleeps until all have run, and returns when the last one did. Does nothing else meanwhile,
+    /// so that its own CPU time is not counted with theirs.
     pub(super) fn wait_until_all_ran(&self) -> Instant {
         while self.shared.done.load(SeqCst) == 0 {
             DONE.wait(&self.shared.done, 0);
@@ -111,7 +113,7 @@ impl<'a> Herd<'a> {
         self.shared.base + since
     }
 
-    /// As [`Herd::wait_until_all_ran`], if the wakes' sum is such that they can.
+    /// Like [`Herd::wait_until_all_ran`], but fails if the wakes' sum shows that not all can run.
     pub(super) fn when_all_ran(&self, counted: usize) -> Result<Instant, Failure> {
         self.check_sum(counted)?;
         Ok(self.wait_until_all_ran())
@@ -120,11 +122,11 @@ impl<'a> Herd<'a> {
     fn check_sum(&self, counted: usize) -> Result<(), Failure> {
         let size = self.shared.size;
         check(counted == size, || {
-            format!("the wakes of {size} sleepers say that they woke {counted}")
+            format!("the wakes of {size} sleepers reported {counted} woken")
         })
     }
 
-    /// After the waking: `counted` is the sum of what the wakes returned.
+    /// To be called after the wakes; `counted` is the sum of their return values.
     pub(super) fn finish(self, counted: usize, context: &Context) -> Result<(), Failure> {
         self.check_sum(counted)?;
         let size = self.shared.size;

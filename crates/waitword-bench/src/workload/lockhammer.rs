@@ -1,22 +1,25 @@
 //! `lockhammer`: what a lock adds to the work that it guards.
 //!
-//! **Work.** t threads, thread i on CPU i mod n, over and over: lock; hold it for h nanoseconds of busy work; unlock; busy work for a gap of
-//! g nanoseconds. For a time. The busy work is pause instructions, calibrated.
+//! **Work.** t threads, thread i on CPU i mod n, repeat for a fixed time: lock; hold it for h
+//! nanoseconds of busy work; unlock; busy work for a gap of g nanoseconds. The busy work is
+//! calibrated pause instructions.
 //!
-//! **Redraws** the shape of Arm's lockhammer: hold and gap given in time and not in instructions, so that two machines are asked the
-//! same. (It does a number of sections for each thread; here it is for a time, so that a slow thread does not run alone in the end.)
+//! **Reproduces** the shape of Arm's lockhammer: hold and gap are given in time instead of
+//! instructions, so that two machines do the same. (It does a number of sections per thread; here
+//! it runs for a time, so that a slow thread does not run alone at the end.)
 //!
 //! **Figures.**
 //!
-//! | metric | |
+//! | metric | meaning |
 //! |---|---|
-//! | section | the run's time by the sections of all threads |
-//! | over the ideal | what of that is the lock's doing: less the time that the work itself needs |
-//! | CPU | the threads' CPU time for a section: its work, and all the spinning and sleeping |
-//! | spread | standard deviation of the threads' counts, in hundredths of their mean: 0 if all have done the same |
+//! | section | the run's time divided by the sections of all threads |
+//! | over the ideal | the lock's part of that: the section less the time that the work itself needs |
+//! | CPU | the threads' CPU time per section: its work, and all spinning and sleeping |
+//! | spread | standard deviation of the threads' counts, in percent of their mean: 0 if all are equal |
 //!
-//! The ideal: on n CPUs, t threads of which one at a time holds the lock can do no better than one section in max(h, (h + g) /
-//! min(t, n)). It is taken of the busy work as calibrated, which is whole pauses.
+//! The ideal: with n CPUs, and t threads of which one at a time holds the lock, a section takes at
+//! least max(h, (h + g) / min(t, n)). This uses the calibrated busy work, which is a whole number
+//! of pauses.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Measured, Metric};
@@ -31,7 +34,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "lockhammer",
     about: "t threads hold one mutex for h ns and stay away for g ns: overhead over the ideal, spread",
@@ -42,13 +45,13 @@ pub const WORKLOAD: Workload = Workload {
 
 const METRICS: &[Metric] = &[
     Metric::less("section", "ns"),
-    // The first once more, less a constant.
+    // The first metric minus a constant.
     Metric::neither("over the ideal", "ns"),
     Metric::less("CPU", "ns/op"),
     Metric::less("spread", "%"),
 ];
 
-/// How long the lock is held, and let alone: nanoseconds.
+/// How long the lock is held and left alone, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Load {
     pub(super) hold: f64,
@@ -59,10 +62,10 @@ const fn load(hold: f64, gap: f64) -> Load {
     Load { hold, gap }
 }
 
-/// As hard as it can be hammered, and what two CPUs just can do at once.
+/// The hardest hammering, and the load that two CPUs can just sustain.
 const HARD: Load = load(0.0, 0.0);
 const EVEN: Load = load(200.0, 200.0);
-/// The first two also where the user asks for other threads.
+/// The first two are also used with the user's own thread counts.
 const LOADS_FULL: [Load; 5] = [
     HARD,
     EVEN,
@@ -127,7 +130,8 @@ fn figures(outcome: &Outcome, work: Work, cpus: usize) -> Measured {
     }
 }
 
-/// Nanoseconds for a section if the lock cost nothing: a pause takes `pause`, and so many threads run at once.
+/// Nanoseconds per section if the lock cost nothing: a pause takes `pause`, and `at_once` threads
+/// run in parallel.
 fn ideal(work: Work, pause: f64, at_once: usize) -> f64 {
     let hold = f64::from(work.inside) * pause;
     let gap = f64::from(work.outside) * pause;
@@ -148,7 +152,7 @@ mod tests {
             outside,
             naps: 0,
         };
-        // One after the other; or all at once, but for the CPUs.
+        // One after the other; or all at once, limited by the CPUs.
         assert_eq!(ideal(work(10, 0), 2.0, 4), 20.0);
         assert_eq!(ideal(work(10, 90), 2.0, 4), 50.0);
         assert_eq!(ideal(work(10, 90), 2.0, 1), 200.0);

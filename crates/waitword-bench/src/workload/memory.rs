@@ -1,11 +1,13 @@
-//! `memory`: how much the table and the parkers take.
+//! `memory`: the memory used by the waiter table and the parkers.
 //!
-//! **Work.** n threads sleep on a word each, in a process of its own (a table never shrinks), and are woken.
+//! **Work.** n threads sleep on one word each, in a process of their own (a table never shrinks),
+//! and are woken.
 //!
-//! **Redraws** nothing; it holds us to a promise: 64 KiB and 512 bytes for each thread that ever waited.
+//! **Reproduces** nothing; it holds us to a promise: 64 KiB, plus 512 bytes for each thread that
+//! ever waited.
 //!
-//! **Figures.** Bytes mapped for table and parkers; the ratio is to what is allowed. The kernel's own memory
-//! for its sleepers is not counted on either side.
+//! **Figures.** Bytes mapped for table and parkers; the ratio is to the allowed number. The
+//! kernel's own memory for its sleepers is not counted on either side.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
@@ -19,7 +21,7 @@ use std::process::Command;
 use std::sync::Arc;
 use waitword::table;
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "memory",
     about: "bytes of the table and parkers after n threads have waited",
@@ -28,13 +30,13 @@ pub const WORKLOAD: Workload = Workload {
     cases,
 };
 
-/// The command's own name for the child process: `waitword memory-child N`.
+/// The subcommand for the child process: `waitword memory-child N`.
 pub const CHILD: &str = "memory-child";
 
 const METRICS: &[Metric] = &[Metric::less("", "bytes")];
 const THREADS: [usize; 3] = [16, 512, 4096];
 
-/// What `threads` waiters may take.
+/// The bytes that `threads` waiters may use.
 pub fn allowed(threads: usize) -> usize {
     64 * 1024 + 512 * threads
 }
@@ -79,11 +81,11 @@ fn ask_a_child(threads: usize) -> Result<usize, Failure> {
         .map_err(|_| failed(&format!("said {:?}", text.trim())))
 }
 
-/// What the child process does: `threads` threads sleep on a word each and are woken; the bytes mapped for
-/// that. The process should have waited on nothing before.
+/// The work of the child process: `threads` threads sleep on one word each and are woken. Returns
+/// the bytes mapped for that. The process should not have waited on anything before.
 ///
 /// # Errors
-/// If so many threads can't be started, or a wake went wrong.
+/// If so many threads cannot be started, or a wake went wrong.
 pub fn bytes_after(threads: usize) -> Result<usize, Failure> {
     let context = Context::new(Settings::default(), Arc::default());
     let _watchdog = Watchdog::start(CHILD, &context).map_err(Failure::new)?;

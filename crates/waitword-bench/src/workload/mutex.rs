@@ -1,34 +1,37 @@
 //! `mutex`: t threads, one lock.
 //!
-//! **Work.** Thread i, on CPU i mod n, over and over: lock; L pauses; unlock; D pauses. All start together, by
-//! spinning on a flag, and stop when a flag says so. With `--naps n`, n of each 1024 sections are a sleep of 1 µs
-//! in place of the pauses, the lock held. In *the worst case*, all are, and each thread does a fixed number.
+//! **Work.** Thread i, on CPU i mod n, repeats: lock; L pauses; unlock; D pauses. All start
+//! together by spinning on a flag, and stop when a flag is set. With `--naps n`, n of every 1024
+//! sections sleep for 1 µs with the lock held instead of pausing. In *the worst case* all do, and
+//! each thread does a fixed number of sections.
 //!
-//! **Redraws** Waiman Long's `perf bench futex mutex` (mail of 2016, throughput-optimized futexes), and its second
-//! table, whose 100,000 sections a thread are scaled down: the rows are the same. That program also counts which calls
-//! entered the kernel, steals and hand-offs, inside of its own locks; no such count can be had of a peer. Voluntary
-//! switches say how often a thread has slept. Beyond the mail: what its reviewer asked for, the distribution of
-//! the waits, and fairness.
+//! **Reproduces** Waiman Long's `perf bench futex mutex` (mail of 2016, throughput-optimized
+//! futexes) and its second table, whose 100,000 sections per thread are scaled down; the rows are
+//! the same. That program also counts calls that entered the kernel, steals and hand-offs, inside
+//! its own locks; these counts are not available for peers. Voluntary switches show how often a
+//! thread has slept. Beyond the mail: the distribution of the waits, which its reviewer asked for,
+//! and fairness.
 //!
-//! **Figures.** Two runs for each measurement. The first takes no times:
+//! **Figures.** Each measurement is two runs. The first does not time the lock calls:
 //!
 //! | metric | of the first run |
 //! |---|---|
-//! | throughput | sections a second, all threads together; *more is better* |
-//! | CPU | the threads' CPU time for a section: spinning is not free |
-//! | fairness | Jain's index over the threads' counts: 1 if all have done the same, 1/t if one has done all |
-//! | least, most | count of the least and of the most served thread, by the mean |
-//! | switches, preempted | how often a thread slept, or had to give way, for a section |
+//! | throughput | sections per second, all threads together; *more is better* |
+//! | CPU | the threads' CPU time per section: spinning is not free |
+//! | fairness | Jain's index over the threads' counts: 1 if all are equal, 1/t if one did everything |
+//! | least, most | count of the least and the most served thread, divided by the mean |
+//! | switches, preempted | how often a thread slept, or was preempted, per section |
 //!
-//! The second takes the time of every lock call, from before the call until after: *wait p50, p99, p99.9, max*. It
-//! is a run of its own, since reading the clock twice takes longer than an uncontended lock and unlock, and half of
-//! it would lie inside the section: the throughput would be of something else. A wait contains the reading of one
-//! clock (some 10 ns; on some CPUs the clock moves on in steps of that size), and ends with the run at the latest:
-//! no *max* is longer than that.
+//! The second run times every lock call, from before the call until after it: *wait p50, p99,
+//! p99.9, max*. It is a separate run, because reading the clock twice takes longer than an
+//! uncontended lock and unlock, and half of that would be inside the section: the throughput would
+//! be of something else. A wait includes one clock reading (some 10 ns; on some CPUs the clock
+//! advances in steps of that size), and ends with the run at the latest, so no *max* is longer than
+//! that.
 //!
-//! With more threads than CPUs, the scheduler has its say: where a lock lets a thread run on, the thread keeps its CPU
-//! until its time is over (some 4 ms), and not each of 64 has had a turn before the run's end. That is what a
-//! user of such a lock sees in that time.
+//! With more threads than CPUs, the scheduler matters: if a lock lets a thread continue, the thread
+//! keeps its CPU until its time slice is over (some 4 ms), and not every one of 64 threads gets a
+//! turn within the run. A user of such a lock sees the same over that time.
 
 mod figures;
 
@@ -43,7 +46,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "mutex",
     about: "t threads on one mutex, L pauses inside, D outside: throughput, fairness, waits",
@@ -52,11 +55,11 @@ pub const WORKLOAD: Workload = Workload {
     cases,
 };
 
-/// Held as long as the shortest, a usual and a long section.
+/// Sections that are as short as possible, usual, and long.
 const INSIDE: [u32; 3] = [5, 50, 500];
 const OUTSIDE: [u32; 2] = [1, 50];
 
-/// Threads and pauses inside, unless the user asks for others: as many as a minute is enough for.
+/// Threads and pauses inside by default: as many cells as fit into a minute.
 const USUAL: [(usize, u32); 2] = [(2, 5), (16, 50)];
 
 const WORST: Work = Work {
@@ -65,7 +68,7 @@ const WORST: Work = Work {
     naps: OUT_OF,
 };
 const WORST_THREADS: usize = 16;
-/// A section of the worst case takes some 60 µs, for all threads one after the other: 100 ms.
+/// A section of the worst case takes some 60 µs, one thread after the other: 100 ms in all.
 const WORST_SECTIONS: u64 = 100;
 const WORST_SECTIONS_FULL: u64 = 1000;
 
@@ -104,7 +107,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
     cases
 }
 
-/// How many contenders there are.
+/// The number of contenders.
 fn contenders() -> usize {
     const fn one<M: BenchMutex>() {}
     every_mutex!(one()).len()
@@ -122,7 +125,7 @@ fn for_a_time(threads: usize, inside: u32, outside: u32, naps: u32) -> Case {
     }
     Case::new(name, figures::OF_TIME, contenders(), move |context| {
         let crew = Rc::new(Crew::new(threads, context)?);
-        // Without taking times, and with.
+        // Without timing the lock calls, and with.
         let times = [context.settings.window; 2];
         Ok(every_mutex!(timed(&crew, work, times)))
     })
@@ -167,7 +170,7 @@ fn counted<M: BenchMutex>(crew: &Rc<Crew>, work: Work, sections: u64) -> Contend
     })
 }
 
-/// With the waits' times: a nap is a thousand times as long as reading a clock.
+/// Times the waits, too: a nap is a thousand times as long as reading a clock.
 fn run_counted<M: BenchMutex>(
     crew: &Crew,
     guarded: &Arc<Guarded<M>>,

@@ -1,8 +1,10 @@
-//! Pairs of threads that take turns, each pair at a game of its own: how `signal`, `semaphore` and `queue` are measured.
+//! Pairs of threads that take turns, each pair in its own game: how `signal`, `semaphore` and
+//! `queue` are measured.
 //!
-//! A batch is as many turns as take some milliseconds, found in the first round; three batches, and the median. *time*: of
-//! the whole, by the sum of all pairs' hand-overs. *switches*: context switches of the process, voluntary and not,
-//! for one hand-over. (A few hundredths can be the benchmark's own: it looks now and then whether the players have ended.)
+//! A batch is as many turns as take some milliseconds, determined in the first round; the result is
+//! the median of three batches. *time*: the total divided by the sum of all pairs' hand-offs.
+//! *switches*: context switches of the process, voluntary and not, per hand-off. (A few hundredths
+//! can be the benchmark's own: it checks now and then whether the players have ended.)
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
@@ -15,7 +17,7 @@ use crate::workload::{allowed_cpus, calibrate};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// In what all of them are measured.
+/// The metrics of all of them.
 pub(super) const METRICS: &[Metric] = &[
     Metric::less("time", "ns"),
     Metric::less("switches", "/hand-over"),
@@ -24,10 +26,10 @@ pub(super) const METRICS: &[Metric] = &[
 const BATCHES: usize = 3;
 const BATCH_NANOSECONDS: f64 = 6e6;
 const BATCH_NANOSECONDS_FULL: f64 = 60e6;
-/// Turns of each player of the first batch by which the others are sized.
+/// Turns of each player in the first batch, from which the size of the others is derived.
 const FIRST: u64 = 64;
 
-/// Who plays, and where.
+/// The pairs, and where they run.
 pub(super) const ONE_CPU: Players = players("one CPU", 1, Place::OneCpu);
 pub(super) const TWO_CPUS: Players = players("two CPUs", 1, Place::Spread);
 pub(super) const MANY: Players = players("16 pairs", 16, Place::Free);
@@ -45,7 +47,7 @@ const fn players(name: &'static str, pairs: usize, place: Place) -> Players {
 }
 
 impl Players {
-    /// Whether there are as many CPUs as that takes.
+    /// Whether there are enough CPUs.
     pub(super) fn fit(&self) -> bool {
         self.place != Place::Spread || allowed_cpus().len() > 1
     }
@@ -60,15 +62,15 @@ pub(super) fn batch_nanoseconds(settings: &Settings) -> f64 {
     }
 }
 
-/// Something that two play, each of whose turns waits for one of the other's.
+/// A game of two players in which each turn waits for one of the other player's.
 pub(super) trait Plays: Send + Sync + 'static {
-    /// So many turns of this player, 0 or 1.
+    /// Takes this many turns of player 0 or 1.
     fn play(&self, player: usize, turns: u64);
-    /// Turns taken so far, by both; exact when nobody plays.
+    /// Turns taken by both players so far; exact when no game is running.
     fn turns(&self) -> u64;
 }
 
-/// The case of this name; `contenders` of them are made for its crew.
+/// The case with this name; `prepare` makes `contenders` contenders for its crew.
 pub(super) fn case(
     name: String,
     players: Players,
@@ -81,7 +83,7 @@ pub(super) fn case(
     })
 }
 
-/// One who plays `game`s, a pair of the crew's threads each, once it has passed `proof`.
+/// A contender whose pairs of threads play one `game` each, after passing `proof`.
 pub(super) fn contender<G: Plays>(
     name: &str,
     crew: &Rc<Crew>,
@@ -97,7 +99,7 @@ pub(super) fn contender<G: Plays>(
         name,
         move |context| proof(&provers, context),
         move |context| {
-            // In the first round: a turn takes what it takes in the others.
+            // Only in the first round; the number then stays the same.
             let turns = match turns {
                 Some(turns) => turns,
                 None => *turns.insert(pairs.turns_of_a_batch(batch, context)?),
@@ -107,7 +109,7 @@ pub(super) fn contender<G: Plays>(
     )
 }
 
-/// Some games that are played at once.
+/// Games that are played at once.
 pub(super) struct Pairs<G> {
     crew: Rc<Crew>,
     games: Arc<[G]>,
@@ -115,7 +117,7 @@ pub(super) struct Pairs<G> {
 }
 
 impl<G: Plays> Pairs<G> {
-    /// As many as the crew is pairs.
+    /// One game for each pair of the crew.
     pub(super) fn new(crew: &Rc<Crew>, place: Place, game: impl Fn() -> G) -> Self {
         Self {
             crew: crew.clone(),
@@ -124,14 +126,14 @@ impl<G: Plays> Pairs<G> {
         }
     }
 
-    /// How many turns each player takes in about so many nanoseconds.
+    /// How many turns each player takes in about `batch` nanoseconds.
     fn turns_of_a_batch(&self, batch: f64, context: &Context) -> Result<u64, Failure> {
         calibrate(batch, FIRST, context, |turns| {
             Ok(self.play(turns, context)?.nanoseconds)
         })
     }
 
-    /// Three batches of so many turns of each player.
+    /// Measures three batches of this many turns of each player.
     pub(super) fn measure(&self, turns: u64, context: &Context) -> Result<Measured, Failure> {
         let (mut times, mut switches) = (Vec::new(), Vec::new());
         let mut usage = Usage::default();
@@ -149,7 +151,7 @@ impl<G: Plays> Pairs<G> {
         })
     }
 
-    /// So many turns of each player.
+    /// Plays this many turns of each player.
     fn play(&self, turns: u64, context: &Context) -> Result<Took, Failure> {
         let before: Vec<u64> = self.games.iter().map(Plays::turns).collect();
         let games = self.games.clone();

@@ -1,8 +1,8 @@
-//! The five patches whose tables are redrawn.
+//! The five patches whose tables are reproduced.
 
 use serde::{Deserialize, Serialize};
 
-/// Whose table a workload redraws.
+/// The patch whose table a workload reproduces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Patch {
@@ -19,7 +19,7 @@ pub enum Patch {
 }
 
 impl Patch {
-    /// In the order of their years.
+    /// In chronological order.
     pub const ALL: [Self; 5] = [
         Self::Requeue,
         Self::WakeOp,
@@ -28,7 +28,7 @@ impl Patch {
         Self::ThroughputOptimized,
     ];
 
-    /// What it is called, by whom and when it was proposed.
+    /// The patch's name, author and year.
     pub fn title(self) -> &'static str {
         match self {
             Self::Requeue => "Requeue (Ingo Molnar, 2003)",

@@ -1,9 +1,9 @@
-//! Work that touches no memory: the CPU's pause instruction, so many times; and how long one takes.
+//! Work that touches no memory: a number of the CPU's pause instructions; and how long one takes.
 
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// Does nothing for so many pause instructions.
+/// Executes this many pause instructions.
 #[inline(always)]
 pub(crate) fn pause(times: u32) {
     for _ in 0..times {
@@ -11,7 +11,8 @@ pub(crate) fn pause(times: u32) {
     }
 }
 
-/// How long one takes on this CPU: 10 to 140 cycles, by make. The least of some batches: a preempted one is longer.
+/// How long one takes on this CPU: 10 to 140 cycles, depending on the model. The minimum of several
+/// batches, because a preempted batch takes longer.
 pub(crate) fn nanoseconds() -> f64 {
     static NANOSECONDS: OnceLock<f64> = OnceLock::new();
     const TIMES: u32 = 2000;
@@ -25,12 +26,12 @@ pub(crate) fn nanoseconds() -> f64 {
     })
 }
 
-/// How many of them make about so many nanoseconds; at least one.
+/// How many pauses make about this many nanoseconds; at least one.
 pub(crate) fn lasting(wanted: f64) -> u32 {
     ((wanted / nanoseconds()).round() as u32).max(1)
 }
 
-/// As [`lasting`], but nothing at all for 0.
+/// Like [`lasting`], but none for 0.
 pub(crate) fn for_nanoseconds(wanted: f64) -> u32 {
     if wanted == 0.0 { 0 } else { lasting(wanted) }
 }

@@ -1,17 +1,18 @@
 //! `ping-pong`: two threads wait for each other.
 //!
-//! **Work.** One word says whose turn it is. Each thread, over and over: wait until it is its turn; give the
-//! turn; wake. Both on one CPU, each on a CPU of its own, and wherever the scheduler likes.
+//! **Work.** One word holds whose turn it is. Each thread repeats: wait until it is its turn; pass
+//! the turn; wake. Both on one CPU, on one CPU each, and placed by the scheduler.
 //!
-//! **Redraws** the hand-over at the bottom of every lock and queue; no public benchmark in particular.
+//! **Reproduces** no particular public benchmark: it is the hand-off at the bottom of every lock
+//! and queue.
 //!
-//! **Figures.** Nanoseconds for one hand-over (half a round trip), the median of three batches. On one CPU
-//! the ideal is one context switch a hand-over. *spin off*: a waiter sleeps at once; *spin on*: it spins
-//! first, as long as it does by default. The kernel's futex never spins; *futex(2), spinning* is
-//! the kernel's behind a spin of the same length, which makes no call where nobody sleeps.
+//! **Figures.** Nanoseconds per hand-off (half a round trip), the median of three batches. On one
+//! CPU the ideal is one context switch per hand-off. *spin off*: a waiter sleeps at once; *spin
+//! on*: it first spins for the default time. The kernel's futex never spins; *futex(2), spinning*
+//! is the kernel's behind a spin of the same length, and makes no call when no thread sleeps.
 //!
-//! *futex(2), inlined* is the kernel's futex in a loop that never returns: why that is worth a line, and is not
-//! the baseline, is told at [`Called`].
+//! *futex(2), inlined* is the kernel's futex in a loop that never returns. [`Called`] explains why
+//! it is shown and why it is not the baseline.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
@@ -29,7 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use waitword::spin;
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "ping-pong",
     about: "two threads wait for and wake each other; spin off and on",
@@ -41,7 +42,7 @@ pub const WORKLOAD: Workload = Workload {
 const METRICS: &[Metric] = &[Metric::less("", "ns")];
 const BATCHES: usize = 3;
 const BATCH_NANOSECONDS: f64 = 8e6;
-/// Hand-overs before the clock runs: until both threads are where they stay.
+/// Hand-offs before the clock starts, until both threads have settled on their CPUs.
 const WARM_UP: u64 = 16;
 
 /// Where the two threads run.
@@ -77,14 +78,14 @@ impl Placement {
     }
 }
 
-/// Whether waiters of ours spin before they sleep.
+/// Whether our waiters spin before they sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spin {
     Off,
     On,
 }
 
-/// Sets how long waiters spin, and puts it back when dropped.
+/// Restores the spin budget when dropped.
 pub(super) struct SpinGuard(Duration);
 
 impl Spin {
@@ -133,8 +134,8 @@ fn cases(_: &Settings) -> Vec<Case> {
     Placement::all().map(case).collect()
 }
 
-/// One that is not woken while its word stays as it is, so that the proof is not for it. The game
-/// changes the word; a wait that does not wait shows there as a turn that is lost.
+/// For a futex whose waiter does not wake while its word is unchanged, so that the proof does not
+/// apply. The game changes the word; a wait that does not wait shows up there as a lost turn.
 fn game<F: Futexes>(futex: F, crew: &Rc<Crew>, placement: Placement) -> Contender {
     let crew = crew.clone();
     let words = Arc::new(Words::<F::Word>::new(1, Spacing::Apart, true));
@@ -166,7 +167,7 @@ pub(super) fn contender<F: Futexes>(
     })
 }
 
-/// Some games, each as many hand-overs as it is told.
+/// Measures several games; `game` plays the given number of hand-offs.
 fn measure(
     context: &Context,
     game: impl Fn(u64) -> Result<Played, Failure>,
@@ -188,7 +189,7 @@ fn measure(
     })
 }
 
-/// What one game took.
+/// The result of one game.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Played {
     pub(super) nanoseconds: f64,
@@ -196,7 +197,7 @@ pub(super) struct Played {
     usage: Usage,
 }
 
-/// One game of at least `handovers`, on word `index`, by the two threads of `crew`.
+/// Plays one game of at least `handovers` on word `index`, by the two threads of `crew`.
 pub(super) fn play<F: Futexes>(
     futex: F,
     crew: &Crew,
@@ -236,7 +237,7 @@ pub(super) fn play<F: Futexes>(
     played.ok_or_else(|| Failure::new("the first player did not end the game"))
 }
 
-/// Waits until the word holds `me`, gives the turn to the other, wakes it.
+/// Waits until the word holds `me`, passes the turn to the other thread, and wakes it.
 #[inline(always)]
 fn take_turn<F: Futexes>(futex: F, word: &F::Word, me: u64) {
     let other = 1 - me;

@@ -1,18 +1,21 @@
-//! `pp`: many pairs of threads, each pair at a game of its own.
+//! `pp`: many pairs of threads, each pair in its own game.
 //!
-//! **Work.** g games, each with a mutex, a condition variable a side and a turn. Each player, i times: lock; wait
-//! for its turn; give the turn; signal the other, the mutex held; unlock. All are released together, on small
-//! stacks (32 KiB), and wherever the scheduler likes.
+//! **Work.** g games, each with a mutex, a condition variable per side and a turn. Each player, i
+//! times: lock; wait for its turn; pass the turn; signal the other player with the mutex held;
+//! unlock. All players are released together, on small stacks (32 KiB), and placed by the
+//! scheduler.
 //!
-//! **Redraws** `pp -v -n 128 -i 1000 -S 32768` and `pp -v -n 1024 -i 10 -S 32768` of Ingo Molnar's mail of 2003
-//! (requeue). Its source is lost: this definition is ours. 128 games are of 100 exchanges here, and of 1000 with
-//! `--full`; published, for one CPU and two: 1.111 s and 1.270 s (requeue: 1.111 and 1.959), and for the 1024 games
-//! 0.181 s and 0.394 s (requeue: 0.166 and 0.254), on CPUs of 700 MHz.
+//! **Reproduces** `pp -v -n 128 -i 1000 -S 32768` and `pp -v -n 1024 -i 10 -S 32768` of Ingo
+//! Molnar's mail of 2003 (requeue). Its source is lost, so this definition is ours. The 128 games
+//! have 100 exchanges here, and 1000 with `--full`. Published, for one and two 700 MHz CPUs: 1.111
+//! s and 1.270 s (with requeue: 1.111 and 1.959); for the 1024 games 0.181 s and 0.394 s (with
+//! requeue: 0.166 and 0.254).
 //!
-//! **Figures.** *all ended*: seconds from the release until the last player has ended. *CPU*: of the whole process.
-//! *switches*: context switches, voluntary and not, for a turn. One is what a player alone on a CPU needs, who goes
-//! to sleep once before each turn; less is possible where another game's player is awake when its turn comes. The
-//! columns that every report has (`/op`) are for a turn as well.
+//! **Figures.** *all ended*: seconds from the release until the last player has ended. *CPU*: of
+//! the whole process. *switches*: context switches, voluntary and not, per turn. A player alone on
+//! a CPU needs one, because it sleeps once before each turn; fewer are possible if another game's
+//! player is awake when its turn comes. The columns that every report has (`/op`) are per turn as
+//! well.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
@@ -24,7 +27,7 @@ use crate::workload::race::{Place, race};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "pp",
     about: "many pairs of threads signal each other, each pair with a mutex of its own",
@@ -39,7 +42,7 @@ const METRICS: &[Metric] = &[
     Metric::less("switches", "/turn"),
 ];
 
-/// How many games of how many exchanges.
+/// The number of games, and of exchanges per game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Size {
     games: usize,
@@ -47,7 +50,7 @@ struct Size {
 }
 
 const USUAL: [Size; 1] = [size(128, 100)];
-/// As the mail has them.
+/// The mail's sizes.
 const FULL: [Size; 2] = [size(128, 1000), size(1024, 10)];
 const STACK_BYTES: usize = 32768;
 

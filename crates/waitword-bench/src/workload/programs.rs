@@ -1,15 +1,18 @@
-//! `programs`: whole programs of others, plain and under the pthread drop-in.
+//! `programs`: whole third-party programs, plain and under the pthread drop-in.
 //!
-//! **Work.** Each program of the list (`programs/list.rs`) that is installed, in turn plain and started by `waitword run`. One that is not
-//! installed is named, with what installs it. It runs by its own name, and with `--full`.
+//! **Work.** Each installed program of the list (`programs/list.rs`), alternately plain and started
+//! by `waitword run`. For a program that is not installed, the report names it and the package that
+//! installs it. The workload runs only when selected by name or with `--full`.
 //!
-//! **Redraws** nothing: it is what a user sees. RocksDB's eight writers and readers, sysbench, x264's sliced threads, Python's
-//! queue, Java's wait and notify, nginx's thread pool and `perf bench futex` are those that people measure locks with;
-//! the others are there because their output shows whether all went well.
+//! **Reproduces** nothing: it is what a user sees. RocksDB's eight writers and readers, sysbench,
+//! x264's sliced threads, Python's queue, Java's wait and notify, nginx's thread pool and `perf
+//! bench futex` are common lock benchmarks; the other programs are included because their output
+//! shows whether everything went well.
 //!
-//! **Figures.** *throughput* by the program's own clock, more is better. *CPU* and *switches* of the whole program
-//! (of a server: without its loader) for an operation, start-up included. *output compared*: bytes of output that were the
-//! same in all runs; a run whose output differs is an error, as is one that ends badly or takes three minutes.
+//! **Figures.** *throughput* by the program's own clock, more is better. *CPU* and *switches* of
+//! the whole program (of a server: without its loader) per operation, start-up included. *output
+//! compared*: bytes of output that were the same in all runs. A run whose output differs is an
+//! error, and so is one that fails or takes three minutes.
 
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
 use crate::programs::{self, Job, Launcher, Program, Size};
@@ -18,7 +21,7 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::rc::Rc;
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "programs",
     about: "whole programs, plain and under the pthread drop-in: the same output, and what it cost",
@@ -30,7 +33,7 @@ pub const WORKLOAD: Workload = Workload {
 /// Plain, and on the drop-in.
 const NAMES: [&str; 2] = ["plain", "waitword"];
 
-/// Debian's packages of the programs that these settings ask for and that are not installed.
+/// Debian packages of the selected programs that are not installed.
 pub fn missing_packages(settings: &Settings) -> Vec<&'static str> {
     programs::missing_packages(asked_for(settings))
 }
@@ -51,7 +54,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
         .collect()
 }
 
-/// What starts a program on the drop-in: this command itself.
+/// The command that starts a program on the drop-in: this program itself.
 fn drop_in() -> Result<Vec<OsString>, Failure> {
     let command = std::env::current_exe().map_err(Failure::new)?;
     Ok(vec![command.into(), "run".into(), "--".into()])
@@ -85,10 +88,10 @@ fn case(
     })
 }
 
-/// A program, set up for both.
+/// A program, set up once for both contenders.
 struct Shared {
     job: Job,
-    /// Whose output was the first, and what it was: every other must be the same.
+    /// The first contender that ran, and its output: every other output must be the same.
     first: Option<(&'static str, Vec<u8>)>,
 }
 
@@ -104,7 +107,7 @@ impl Shared {
         check(*first == done.same, || differ(whose, first, &done.same))?;
         let operations = done.operations as f64;
         check(done.operations > 0 && done.seconds > 0.0, || {
-            format!("nothing got done: {done:?}")
+            format!("the program did no work: {done:?}")
         })?;
         Ok(Measured {
             values: vec![
@@ -127,7 +130,7 @@ fn differ(whose: &str, first: &[u8], other: &[u8]) -> String {
         String::from_utf8_lossy(part).into_owned()
     };
     format!(
-        "its output ({} bytes) is not what {whose} put out first ({} bytes), from byte {at} on:\n{:?}\n{:?}",
+        "its output ({} bytes) differs from the first one, by {whose} ({} bytes), from byte {at} on:\n{:?}\n{:?}",
         other.len(),
         first.len(),
         around(other),

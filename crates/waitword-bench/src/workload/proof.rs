@@ -1,11 +1,13 @@
-//! Whether a contender does its work at all, before it is measured: a lock that locks nothing would be the fastest.
+//! Checks that a contender does its work at all before it is measured: a lock that locks nothing
+//! would be the fastest.
 //!
-//! What a workload counts tells only what went wrong in what it did: one thread that locks a lock which nobody else
-//! wants cannot tell it from nothing, and two that hand a turn to each other do not need a wait that waits. So a
-//! thread does here what must keep it waiting, and is seen asleep (or, at a lock that never sleeps, spinning). Then what
-//! must let it through is done, and it must come. If it never does, nothing gets done any more, and the watchdog says so.
+//! A workload's counters only reveal errors in what it did. One thread that locks an uncontended
+//! lock cannot distinguish it from nothing, and two that pass a turn to each other do not need a
+//! wait that waits. So a thread here does something that must keep it waiting, and is observed
+//! asleep (or, at a lock that never sleeps, spinning). Then it is let through, and it must proceed.
+//! If it never does, progress stops, and the watchdog reports it.
 //!
-//! Once for each contender, outside of what is timed.
+//! Done once for each contender, outside the timed part.
 
 use crate::crew::Crew;
 use crate::harness::{Contender, Context, Failure, Measured, check};
@@ -19,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-/// A contender that has to pass `proof` before it is measured for the first time.
+/// A contender that must pass `proof` before its first measurement.
 pub(super) fn proved(
     name: impl Into<String>,
     proof: impl Fn(&Context) -> Result<(), Failure> + 'static,
@@ -35,12 +37,12 @@ pub(super) fn proved(
     })
 }
 
-/// Who never sleeps while it waits is let through when it has spun for so long, of its own CPU time.
+/// A waiter that never sleeps counts as waiting once it has spun for this much of its own CPU time.
 const SPIN: Duration = Duration::from_millis(10);
-/// The same by the clock, where the kernel does not say who had the CPU.
+/// The same by the clock, if the kernel does not report a thread's CPU time.
 const SPIN_BY_THE_CLOCK: Duration = Duration::from_secs(1);
 
-/// The first thread of `crew` does `enter`, which must keep it until `let_in` is called.
+/// The first thread of `crew` does `enter`, which must not return until `let_in` is called.
 fn keeps_out(
     crew: &Crew,
     context: &Context,
@@ -69,16 +71,16 @@ fn keeps_out(
     let too_early = came_in.load(SeqCst);
     let_in();
     crew.finish(context)?;
-    check(!too_early, || format!("{what} kept nobody waiting"))
+    check(!too_early, || format!("{what} kept no thread waiting"))
 }
 
-/// A mutex keeps out, and its `try_lock` says so.
+/// A mutex excludes, and its `try_lock` reports it correctly.
 pub(super) fn mutex<M: BenchMutex>(crew: &Crew, context: &Context) -> Result<(), Failure> {
     let lock = Arc::new(M::new());
     check(lock.try_lock(), || {
-        "a mutex that nobody held was not to be had".to_owned()
+        "an unlocked mutex could not be locked".to_owned()
     })?;
-    // SAFETY: locked above; in an `Arc`, it does not move.
+    // SAFETY: locked above; inside an `Arc`, it does not move.
     unsafe { lock.unlock() };
     lock.lock();
     let was_had = Arc::new(AtomicBool::new(false));
@@ -89,64 +91,65 @@ pub(super) fn mutex<M: BenchMutex>(crew: &Crew, context: &Context) -> Result<(),
         } else {
             theirs.lock();
         }
-        // SAFETY: locked above; in an `Arc`, it does not move.
+        // SAFETY: locked above; inside an `Arc`, it does not move.
         unsafe { theirs.unlock() };
     };
-    // SAFETY: locked above; in an `Arc`, it does not move.
+    // SAFETY: locked above; inside an `Arc`, it does not move.
     let let_in = || unsafe { lock.unlock() };
     keeps_out(crew, context, "a locked mutex", enter, let_in)?;
     check(!was_had.load(SeqCst), || {
-        "a locked mutex was to be had".to_owned()
+        "a locked mutex could be locked again".to_owned()
     })
 }
 
-/// A writer keeps out readers and writers, and a reader writers.
+/// A writer excludes readers and writers, and a reader excludes writers.
 pub(super) fn rwlock<L: BenchRwLock>(crew: &Crew, context: &Context) -> Result<(), Failure> {
     fn read<L: BenchRwLock>(lock: &L) {
         lock.read_lock();
-        // SAFETY: locked above; borrowed all the while, it does not move; this thread has no other.
+        // SAFETY: locked above; it stays borrowed, so it does not move; this thread holds no other.
         unsafe { lock.read_unlock() };
     }
     fn write<L: BenchRwLock>(lock: &L) {
         lock.write_lock();
-        // SAFETY: locked above; borrowed all the while, it does not move.
+        // SAFETY: locked above; it stays borrowed, so it does not move.
         unsafe { lock.write_unlock() };
     }
     let lock = Arc::new(L::new());
     for (enter, what) in [
-        (read::<L> as fn(&L), "a writer, of readers,"),
-        (write::<L>, "a writer, of writers,"),
+        (read::<L> as fn(&L), "a write lock against readers"),
+        (write::<L>, "a write lock against writers"),
     ] {
         let theirs = lock.clone();
         lock.write_lock();
-        // SAFETY: locked above; in an `Arc`, it does not move.
+        // SAFETY: locked above; inside an `Arc`, it does not move.
         let let_in = || unsafe { lock.write_unlock() };
         keeps_out(crew, context, what, move || enter(&theirs), let_in)?;
     }
     let theirs = lock.clone();
     lock.read_lock();
-    // SAFETY: locked above; in an `Arc`, it does not move; this thread has no other.
+    // SAFETY: locked above; inside an `Arc`, it does not move; this thread holds no other.
     let let_in = || unsafe { lock.read_unlock() };
     let enter = move || write(&*theirs);
-    keeps_out(crew, context, "a reader, of writers,", enter, let_in)
+    keeps_out(crew, context, "a read lock against writers", enter, let_in)
 }
 
-/// How often a wait may return for no reason until its thread is seen asleep.
+/// Spurious wake-ups allowed until the waiter is observed asleep.
 const SPURIOUS: u64 = 100;
 
-/// A condition variable's mutex keeps out; who waits sleeps, and is woken by a signal and by a broadcast.
+/// A condition variable's mutex excludes; a waiter sleeps, and is woken by a signal and by a
+/// broadcast.
 pub(super) fn condvar<C: BenchCondvar>(crew: &Crew, context: &Context) -> Result<(), Failure> {
     mutex::<C::Mutex>(crew, context)?;
     wakes::<C>(crew, context, C::signal)?;
     wakes::<C>(crew, context, C::broadcast)
 }
 
-/// A condition variable, its mutex, and what is waited for.
+/// A condition variable, its mutex, and the awaited condition.
 struct Wait<C: BenchCondvar> {
     mutex: C::Mutex,
     condvar: C,
     go: AtomicBool,
-    /// How often the wait was begun.
+    /// How often the wait was entered.
     waits: AtomicU64,
 }
 
@@ -164,7 +167,8 @@ fn wakes<C: BenchCondvar>(crew: &Crew, context: &Context, wake: fn(&C)) -> Resul
             wait.mutex.lock();
             while !wait.go.load(SeqCst) {
                 wait.waits.fetch_add(1, SeqCst);
-                // SAFETY: locked above, and again whenever this returns; in an `Arc`, it does not move.
+                // SAFETY: locked above, and again each time this returns; inside an `Arc`, it does
+                // not move.
                 unsafe { wait.condvar.wait(&wait.mutex) };
             }
             // SAFETY: as above.
@@ -173,21 +177,21 @@ fn wakes<C: BenchCondvar>(crew: &Crew, context: &Context, wake: fn(&C)) -> Resul
     });
     let waits = || wait.waits.load(SeqCst);
     crew.until(context, || waits() > 0)?;
-    // One that never sleeps is not waited for.
+    // Do not wait for a waiter that never sleeps.
     crew.until_all_sleep_or(1, context, || waits() > SPURIOUS)?;
     let returned = waits() - 1;
     wait.mutex.lock();
     wait.go.store(true, SeqCst);
-    // SAFETY: locked above; in an `Arc`, it does not move.
+    // SAFETY: locked above; inside an `Arc`, it does not move.
     unsafe { wait.mutex.unlock() };
     wake(&wait.condvar);
     crew.finish(context)?;
     check(returned < SPURIOUS, || {
-        format!("a wait that nobody signalled returned {returned} times")
+        format!("an unsignalled wait returned {returned} times")
     })
 }
 
-/// A semaphore of value 0 keeps waiting until it is posted.
+/// A semaphore of value 0 keeps a thread waiting until it is posted.
 pub(super) fn semaphore<S: BenchSemaphore>(crew: &Crew, context: &Context) -> Result<(), Failure> {
     let semaphore = Arc::new(S::new(1));
     semaphore.wait();
@@ -197,7 +201,7 @@ pub(super) fn semaphore<S: BenchSemaphore>(crew: &Crew, context: &Context) -> Re
     keeps_out(crew, context, "a semaphore of value 0", enter, let_in)
 }
 
-/// The first at a barrier for two waits for the second.
+/// The first thread at a barrier for two waits for the second.
 pub(super) fn barrier<B: BenchBarrier>(crew: &Crew, context: &Context) -> Result<(), Failure> {
     let barrier = Arc::new(B::new(2));
     let theirs = barrier.clone();
@@ -210,8 +214,8 @@ pub(super) fn barrier<B: BenchBarrier>(crew: &Crew, context: &Context) -> Result
     keeps_out(crew, context, "a barrier", enter, let_in)
 }
 
-/// A futex's wait sleeps while the word holds the value, and does not when it holds another; wake, requeue and wake_op find
-/// those who sleep.
+/// A futex's wait sleeps while the word holds the expected value, and does not when it holds
+/// another; wake, requeue and wake_op find the sleepers.
 pub(super) fn futex<F: Futexes>(
     futex: F,
     private: bool,
@@ -224,7 +228,7 @@ pub(super) fn futex<F: Futexes>(
     let asleep = || Herd::asleep(crew, futex, &words, 1, context);
 
     check(futex.wait(first, 1) == Waited::Mismatch, || {
-        "a wait with a wrong value did not say so".to_owned()
+        "a wait with a wrong value did not report a mismatch".to_owned()
     })?;
     let herd = asleep()?;
     let woken = futex.wake(first, usize::MAX);
@@ -234,16 +238,16 @@ pub(super) fn futex<F: Futexes>(
     let moved = futex.requeue(first, second, 0, usize::MAX);
     let left = futex.wake(first, usize::MAX);
     let woken = futex.wake(second, usize::MAX);
-    // The kernel can't move the waiters of a part of its 32 bits: they are woken instead.
+    // The kernel cannot move waiters of only a part of its 32 bits; they are woken instead.
     let is_part = !private && F::Word::BITS < u32::BITS;
     check(left == 0 && (woken == size || is_part), || {
         format!(
-            "of {size} sleepers {moved} were moved, they say; {left} had stayed, {woken} had come"
+            "of {size} sleepers, requeue reported {moved} moved; {left} had stayed, {woken} had arrived"
         )
     })?;
     herd.finish(moved, context)?;
 
-    // One by the first word, the others by hand.
+    // `wake_op` wakes one on the first word; the rest are woken by hand.
     second.store(2);
     let herd = asleep()?;
     let woken = futex.wake_op(first, second);
@@ -283,15 +287,15 @@ mod tests {
     #[test]
     fn the_kernels_futex_is_one_and_every_shared_one_is() {
         let _guard = watchdog::guard("proof, futexes");
-        // Not ours: other tests' threads stand in its table, too, and come and go.
+        // Without our private futexes: other tests' threads come and go in their table.
         is_one(Kernel::<true>, true);
         kernel_and_all_widths!(SHARED, |futex| is_one(futex, SHARED));
     }
 
-    /// Waits without ever going to sleep.
+    /// Waits without ever sleeping.
     struct Spins(AtomicBool);
 
-    // SAFETY: taken by one swap at a time.
+    // SAFETY: taken by an atomic swap, by one thread at a time.
     unsafe impl BenchMutex for Spins {
         const NAME: &'static str = "spins";
         fn new() -> Self {

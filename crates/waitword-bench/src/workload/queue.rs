@@ -1,14 +1,16 @@
-//! `queue`: a producer and a consumer, and room for one item between them.
+//! `queue`: a producer and a consumer with room for one item between them.
 //!
-//! **Work.** One mutex, a condition variable for each side, a slot. The producer, over and over: lock; wait until the slot is empty;
-//! fill it; signal; unlock. The consumer: lock; wait until it is full; take what is there; signal; unlock. Between two items each
-//! of them has nothing to do (*empty*), or a little (*filler*: some pauses, 100 ns). On a CPU each, and with
-//! `--full` also on one.
+//! **Work.** One mutex, a condition variable for each side, a slot. The producer repeats: lock;
+//! wait until the slot is empty; fill it; signal; unlock. The consumer: lock; wait until it is
+//! full; take the item; signal; unlock. Between two items each of them does nothing (*empty*) or a
+//! little work (*filler*: pauses for 100 ns). On one CPU each, and with `--full` also both on one.
 //!
-//! **Redraws** the condition variable's shape in glibc's benchtests: producer and consumer with a queue of length 1.
+//! **Reproduces** the shape of the condition variable benchmark in glibc's benchtests: producer and
+//! consumer with a queue of length 1.
 //!
-//! **Figures.** *time*: nanoseconds for one hand-over, of which an item takes two; *switches*: context switches of the process
-//! for one (see `workload::pairs`). Every item must arrive, once, and in order.
+//! **Figures.** *time*: nanoseconds per hand-off, of which an item takes two; *switches*: context
+//! switches of the process per hand-off (see `workload::pairs`). Every item must arrive once and in
+//! order.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender};
@@ -21,7 +23,7 @@ use crate::workload::race::Place;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "queue",
     about: "producer and consumer by condvars, with room for one item between them",
@@ -77,17 +79,18 @@ struct Queue<C: BenchCondvar> {
     mutex: C::Mutex,
     emptied: C,
     filled: C,
-    /// The item, which is not 0; or [`EMPTY`]. Relaxed, as are the two below: the mutex brings the order.
+    /// The item, which is not 0; or [`EMPTY`]. Relaxed, as are the two below: the mutex provides
+    /// the ordering.
     slot: AtomicU64,
-    /// The number of the last item that was put in.
+    /// The number of the last item put in.
     put: AtomicU64,
-    /// How many items came out in their turn.
+    /// How many items came out in order.
     taken: AtomicU64,
     filler: u32,
 }
 
 impl<C: BenchCondvar> Queue<C> {
-    /// An empty one, with so many pauses between two items.
+    /// An empty queue, with this many pauses between two items.
     fn new(filler: u32) -> Self {
         Self {
             mutex: C::Mutex::new(),
@@ -104,7 +107,8 @@ impl<C: BenchCondvar> Queue<C> {
     fn put_one(&self) {
         self.mutex.lock();
         while self.slot.load(Relaxed) != EMPTY {
-            // SAFETY: locked above, and again whenever this returns; borrowed all the while, it does not move.
+            // SAFETY: locked above, and again each time this returns; it stays borrowed, so it does
+            // not move.
             unsafe { self.emptied.wait(&self.mutex) };
         }
         let item = self.put.load(Relaxed) + 1;
@@ -119,7 +123,8 @@ impl<C: BenchCondvar> Queue<C> {
     fn take_one(&self) {
         self.mutex.lock();
         while self.slot.load(Relaxed) == EMPTY {
-            // SAFETY: locked above, and again whenever this returns; borrowed all the while, it does not move.
+            // SAFETY: locked above, and again each time this returns; it stays borrowed, so it does
+            // not move.
             unsafe { self.filled.wait(&self.mutex) };
         }
         let taken = self.taken.load(Relaxed);
@@ -187,7 +192,7 @@ mod tests {
         let crew = Rc::new(Crew::new(2, &context).unwrap());
         let queue = || {
             let queue = Queue::<glibc::Condvar>::new(0);
-            // As if one had been overwritten before it was taken.
+            // As if an item had been overwritten before it was taken.
             queue.put.store(1, Relaxed);
             queue
         };

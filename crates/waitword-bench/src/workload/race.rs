@@ -1,19 +1,19 @@
-//! Threads that begin together, and the moment at which the last of them has ended.
+//! Threads that start together, and the moment when the last of them has ended.
 //!
 //! ```text
 //! main                                  thread i
 //! ----                                  --------
-//! start the job                         binds itself; gets ready; sleeps at the line
+//! start the job                         bind itself; get ready; sleep at the line
 //! until all are ready, and asleep
-//! reads usage and clock
-//! opens the line: wakes all             runs
-//! what is to be done meanwhile          the last to end reads clock and usage
+//! read usage and clock
+//! open the line: wake all               run
+//! do the caller's `meanwhile`           the last to end reads clock and usage
 //! until all sleep again
 //! ```
 //!
-//! What lies between the two readings: the threads' waking up, which is the same for all contenders, and their
-//! running. What a thread does before the line (a stack touched for the first time, a move to another CPU) is not
-//! in the figures.
+//! Between the two readings are the threads' wake-up, which is the same for all contenders, and
+//! their run. What a thread does before the line (touching a stack for the first time, a move to
+//! another CPU) is not in the figures.
 
 use crate::crew::Crew;
 use crate::harness::{Context, Failure};
@@ -24,11 +24,12 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// The line: in the kernel's global table, in nobody's way (see [`crate::crew`]).
+/// The line: in the kernel's global table, apart from the measured waits (see [`crate::crew`]).
 const LINE: Kernel<false> = Kernel;
 const OPEN: u32 = 1;
-/// So many are seen asleep at the line. Of thousands, looking at each would take longer than the race; the others,
-/// who are on their way to sleep if not asleep yet, have as long as that takes.
+/// How many threads are observed asleep at the line. With thousands of threads, checking each would
+/// take longer than the race. The remaining threads, which are asleep or about to be, have that
+/// time to get there.
 const LOOKED_AT: usize = 64;
 
 /// Where the threads run.
@@ -36,9 +37,9 @@ const LOOKED_AT: usize = 64;
 pub(super) enum Place {
     /// All on the same CPU.
     OneCpu,
-    /// Thread i on CPU i modulo their number.
+    /// Thread i on CPU i modulo the number of CPUs.
     Spread,
-    /// Wherever the scheduler likes.
+    /// Placed by the scheduler.
     Free,
 }
 
@@ -52,7 +53,7 @@ impl Place {
     }
 }
 
-/// What it took, from the opening of the line until the last thread has ended.
+/// The cost, from the opening of the line until the last thread has ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Took {
     pub(super) nanoseconds: f64,
@@ -82,8 +83,8 @@ struct Shared {
     end: Mutex<Option<Reading>>,
 }
 
-/// Each thread of `crew` does `prepare`, and when all have, `run`; both are told its number. `meanwhile` is done by
-/// the caller as soon as the line is open: to say when a run for a time is over.
+/// Each thread of `crew` does `prepare` and, when all have, `run`; both receive its number. The
+/// caller does `meanwhile` as soon as the line is open, for example to end a run after a time.
 ///
 /// # Errors
 /// If a thread panicked.

@@ -1,15 +1,17 @@
-//! `rates`: how fast each of t threads gets on that share a lock.
+//! `rates`: how fast each of t threads progresses when they share a lock.
 //!
-//! **Work.** Thread i, on CPU i mod n, over and over: lock; some work; unlock; some work. For a time. The work is
-//! pause instructions.
+//! **Work.** Thread i, on CPU i mod n, repeats for a fixed time: lock; some work; unlock; some
+//! work. The work is pause instructions.
 //!
-//! **Redraws** the mutex benchmark of the parking_lot crate: threads × work inside × work between, and of the threads' rates
-//! average, median and deviation. (Its work is additions and multiplications of a number; a pause is somewhat longer.)
+//! **Reproduces** the mutex benchmark of the parking_lot crate: threads × work inside × work
+//! between, with average, median and deviation of the threads' rates. (Its work is additions and
+//! multiplications of a number; a pause is somewhat longer.)
 //!
-//! **Figures.** Of the threads' rates, sections a second: *average* (t times that is the throughput) and *median*; *more is
-//! better*. Where the median is far below the average, a few threads have the lock most of the time. *deviation*: the rates'
-//! standard deviation, in hundredths of the average: 0 if all threads get on alike. How long a thread waits, and what that
-//! costs, is in `mutex`.
+//! **Figures.** Of the threads' rates, in sections per second: *average* (t times that is the
+//! throughput) and *median*; *more is better*. If the median is far below the average, a few
+//! threads have the lock most of the time. *deviation*: the rates' standard deviation, in percent
+//! of the average: 0 if all threads progress equally. How long a thread waits, and at what cost, is
+//! in `mutex`.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
@@ -24,7 +26,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "rates",
     about: "t threads on one mutex, work inside and between: average, median, deviation of their rates",
@@ -44,7 +46,7 @@ type Pauses = (u32, u32);
 
 const SHORT: Pauses = (1, 0);
 const USUAL_LOAD: Pauses = (10, 100);
-/// The first two also where the user asks for other threads.
+/// The first two are also used with the user's own thread counts.
 const LOADS_FULL: [Pauses; 5] = [SHORT, USUAL_LOAD, (10, 0), (10, 10), (100, 100)];
 const USUAL: [(usize, Pauses); 3] = [(4, SHORT), (4, USUAL_LOAD), (16, USUAL_LOAD)];
 

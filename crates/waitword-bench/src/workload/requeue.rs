@@ -1,12 +1,13 @@
 //! `requeue`: sleepers are moved from one word to another without being woken.
 //!
-//! **Work.** t threads sleep on word A; one thread moves them to word B, q at a time: one at a time, and all
-//! at once. Then all are woken on B, which is not timed.
+//! **Work.** t threads sleep on word A; one thread moves them to word B, q per call: one at a time,
+//! and all at once. Then all are woken on B, which is not timed.
 //!
-//! **Redraws** `perf bench futex requeue`, and the call that Ingo Molnar's mail of 2003 proposed.
+//! **Reproduces** `perf bench futex requeue`, and the call that Ingo Molnar's mail of 2003
+//! proposed.
 //!
-//! **Figures.** *moving*: microseconds for all t, the median of several herds. *system calls*: made by the
-//! moving thread, counted in a herd of its own.
+//! **Figures.** *moving*: microseconds for all t, the median of several herds. *system calls*: made
+//! by the moving thread, counted with a separate herd.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
@@ -21,7 +22,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "requeue",
     about: "t threads asleep on one word, moved to another one at a time or all at once",
@@ -103,7 +104,7 @@ fn move_all<F: Futexes>(futex: F, words: &Words<F::Word>, size: usize, at_once: 
     moved
 }
 
-/// All must stand on the second word now, still asleep, and nobody on the first.
+/// By now all waiters must be on the second word, still asleep, and none on the first.
 fn wake_moved<F: Futexes>(
     futex: F,
     words: &Words<F::Word>,

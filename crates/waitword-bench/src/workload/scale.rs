@@ -1,16 +1,17 @@
-//! `scale`: what an operation costs while many other threads sleep, each on a word of its own.
+//! `scale`: the cost of an operation while many other threads sleep, each on its own word.
 //!
-//! **Work.** N threads sleep on N words (16, 256, 4096). Meanwhile others work on other words: a wait with a
-//! wrong value, a wake and a requeue where nobody waits, two threads waiting for each other on one CPU,
-//! and a wake of one sleeper.
+//! **Work.** N threads sleep on N words (16, 256, 4096). Meanwhile other threads work on other
+//! words: a wait with a wrong value, a wake and a requeue without waiters, two threads waiting for
+//! each other on one CPU, and a wake of one sleeper.
 //!
-//! **Redraws** nothing in particular: it asks whether a table of fixed size (the kernel's has 16 buckets a
-//! process by default) is walked at the expense of strangers.
+//! **Reproduces** nothing in particular. It asks whether operations on a table of fixed size (the
+//! kernel's has 16 buckets per process by default) pay for unrelated sleepers.
 //!
-//! **Figures.** Nanoseconds an operation; the ratio is to *the same futex with 16 sleepers*, in the same
-//! round: 1 is flat.
+//! **Figures.** Nanoseconds per operation; the ratio is to *the same futex with 16 sleepers*, in
+//! the same round: 1 means flat.
 //!
-//! With `--full` also: 10,000 threads asleep on one word and on 10,000 words; milliseconds to wake all.
+//! With `--full` also: 10,000 threads asleep on one word and on 10,000 words; milliseconds to wake
+//! all.
 
 use crate::crew::{Crew, wait_to_be_woken};
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, Named, check};
@@ -28,7 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Instant;
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "scale",
     about: "one operation while N other threads sleep, each on its own word (ratio: to N = 16)",
@@ -45,7 +46,7 @@ const METRICS: &[Metric] = &[
     metric("hand-over"),
     metric("wake one"),
 ];
-/// The words worked on, so that no figure hangs on which bucket one word falls into.
+/// The words worked on; several, so that no figure depends on the bucket of a single word.
 const WORKED_ON: usize = 64;
 const WAKES: usize = 48;
 const HANDOVERS: u64 = 128;
@@ -76,7 +77,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
     cases
 }
 
-/// The threads: those that sleep, two that play, one that is woken.
+/// The threads: the sleepers, two players, one that is woken.
 pub(super) struct Crews {
     sleepers: Crew,
     players: Rc<Crew>,
@@ -149,7 +150,7 @@ pub(super) fn contender<F: Futexes>(futex: F, crews: &Rc<Crews>, baseline: usize
     Contender::against(baseline, Named(name, body))
 }
 
-/// What is done while the others sleep.
+/// The operations done while the sleepers sleep.
 struct Work<'a, F: Futexes> {
     futex: F,
     words: &'a Arc<Words<F::Word>>,
@@ -193,7 +194,7 @@ impl<F: Futexes> Work<'_, F> {
                 let next = (number + 1) % WORKED_ON;
                 woken += call(&self.words[number % WORKED_ON], &self.words[next]);
             }
-            check(woken == 0, || format!("{woken} woken where nobody waits"))
+            check(woken == 0, || format!("{woken} woken without waiters"))
         })?;
         Ok(measured.values[0])
     }

@@ -1,14 +1,15 @@
-//! `semaphore`: two threads hand over to each other by semaphores.
+//! `semaphore`: two threads hand off to each other through semaphores.
 //!
-//! **Work.** Two semaphores, one a direction; only the first has a token. Each thread, over and over: take its own
-//! semaphore's token, waiting for it; take its turn; post the other's. Both on one CPU; on a CPU each; and with `--full` 16 pairs
-//! of threads, each pair with semaphores of its own, wherever the scheduler likes.
+//! **Work.** Two semaphores, one per direction; only the first has a token. Each thread repeats:
+//! take the token of its own semaphore, waiting for it; take its turn; post the other semaphore.
+//! Both on one CPU; on one CPU each; and with `--full` 16 pairs of threads, each pair with its own
+//! semaphores, placed by the scheduler.
 //!
-//! **Redraws** no public benchmark in particular: it is `signal` and `ping-pong` for semaphores. What a wait and a post
-//! cost where nobody must wait is in `uncontended`.
+//! **Reproduces** no particular public benchmark: it is `signal` and `ping-pong` for semaphores.
+//! The cost of a wait and a post without waiting is in `uncontended`.
 //!
-//! **Figures.** *time*: nanoseconds for one hand-over; *switches*: context switches of the process for one (see
-//! `workload::pairs`). On one CPU the ideal is 1.
+//! **Figures.** *time*: nanoseconds per hand-off; *switches*: context switches of the process per
+//! hand-off (see `workload::pairs`). On one CPU the ideal is 1.
 //!
 //! nsync, absl, parking_lot and Rust's standard library have no semaphore.
 
@@ -22,7 +23,7 @@ use crate::workload::race::Place;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "semaphore",
     about: "two threads, a semaphore a direction: one hand-over by post",
@@ -58,12 +59,12 @@ pub(super) fn contender<S: BenchSemaphore>(crew: &Rc<Crew>, place: Place, batch:
 #[repr(align(128))]
 struct Posted<S> {
     semaphores: [S; 2],
-    /// How many turns were taken: whose turn it is, is its last bit.
+    /// Turns taken. The lowest bit is the player whose turn it is.
     turns: AtomicU64,
 }
 
 impl<S: BenchSemaphore> Posted<S> {
-    /// Of which nothing has been played: it is player 0's turn.
+    /// A game in which it is player 0's first turn.
     fn new() -> Self {
         Self {
             semaphores: [S::new(1), S::new(0)],
@@ -78,7 +79,8 @@ impl<S: BenchSemaphore> Plays for Posted<S> {
         let [mine, others] = [&self.semaphores[player], &self.semaphores[1 - player]];
         for _ in 0..turns {
             mine.wait();
-            // Relaxed, a load and a store: the semaphores bring the order. Out of turn, it is no turn, and the sum tells.
+            // Relaxed, a load and a store: the semaphores provide the ordering. A turn out of order
+            // does not count, and the sum reveals it.
             let so_far = self.turns.load(Relaxed);
             if so_far % 2 == player as u64 {
                 self.turns.store(so_far + 1, Relaxed);
@@ -125,7 +127,7 @@ mod tests {
         }
     }
 
-    /// One that always has a token.
+    /// A semaphore that always has a token.
     struct Bottomless;
 
     impl BenchSemaphore for Bottomless {

@@ -1,13 +1,14 @@
 //! `shared`: two threads wait for each other on a word that several processes could map.
 //!
-//! **Work.** The game of `ping-pong`, on a word in shared memory, with futexes that reach waiters in every
-//! process. Ours sleep in the kernel there, at every width: 64 bits on both halves of the word, 8 and 16
-//! bits on the 32-bit word around.
+//! **Work.** The game of `ping-pong`, on a word in shared memory, with futexes that reach waiters
+//! in every process. Our waiters sleep in the kernel there, at every width: for 64 bits on both
+//! halves of the word, for 8 and 16 bits on the enclosing 32-bit word.
 //!
-//! **Redraws** nothing: no kernel has these widths. The baseline is the kernel's 32-bit shared futex.
+//! **Reproduces** nothing: no kernel has these widths. The baseline is the kernel's 32-bit shared
+//! futex.
 //!
-//! **Figures.** Nanoseconds for one hand-over, spin off. What a call costs that has nothing to do is in
-//! `calls`; why there is a *futex(2), inlined*, at [`Called`](crate::ops::Called).
+//! **Figures.** Nanoseconds per hand-off, spin off. The cost of a call that has nothing to do is in
+//! `calls`; [`Called`](crate::ops::Called) explains *futex(2), inlined*.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Metric};
@@ -17,7 +18,7 @@ use crate::workload::kernel_and_all_widths;
 use crate::workload::ping_pong::{Placement, Spin, contender};
 use std::rc::Rc;
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "shared",
     about: "two threads wait for and wake each other on a process-shared word",

@@ -1,16 +1,18 @@
-//! `shifting`: a load that no fixed way of waiting is best for.
+//! `shifting`: a load for which no fixed way of waiting is best.
 //!
-//! **Work.** 100 locks. Each thread, over and over: draw a lock, of which few are drawn often (Zipf); lock; a section;
-//! unlock; a pause. From phase to phase the number of threads goes up from 1 to 64 and down again, the section is in
-//! turns 50 ns and 1 µs of pauses and a sleep of 1 µs with the lock held, and *other* locks are the ones drawn often.
+//! **Work.** 100 locks. Each thread repeats: draw a lock, with few locks drawn often (Zipf); lock;
+//! a section; unlock; a pause. From phase to phase the number of threads rises from 1 to 64 and
+//! falls again, the section alternates between pauses of 50 ns, pauses of 1 µs and a sleep of 1 µs
+//! with the lock held, and *other* locks are the ones drawn often.
 //!
-//! **Redraws** nothing. A program's locks are not all alike, nor the same all day; what is wanted is a lock that is
-//! never far from the best. A phase lasts 20 ms, with `--full` 100 ms.
+//! **Reproduces** nothing. A program's locks are not all alike, nor the same all day; the goal is a
+//! lock that is never far from the best. A phase lasts 20 ms, with `--full` 100 ms.
 //!
-//! **Figures.** Sections a second, of the whole and of each phase: *more is better*. A phase is called by its number,
-//! its threads and its section. *best peer of each* is nobody: in each phase (and for the whole) the best that
-//! any peer has reached in that round. Likewise *best fixed flavour of each*, of ours: that is what our adaptive mutex,
-//! which has to find out by itself, is compared with. All others are compared with the first, as everywhere.
+//! **Figures.** Sections per second, in total and in each phase: *more is better*. A phase is named
+//! by its number, its threads and its section. *best peer of each* is not a real contender: in each
+//! phase (and in total) it is the best that any peer reached in that round. Likewise *best fixed
+//! flavour of each* of ours: our adaptive mutex, which must adapt by itself, is compared with that
+//! one. All other contenders are compared with the first, as everywhere.
 
 mod zipf;
 
@@ -29,7 +31,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use zipf::{LOCKS, Random, Zipf};
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "shifting",
     about: "100 mutexes under a load that changes: 1 to 64 threads, short and long sections (more is better)",
@@ -40,18 +42,18 @@ pub const WORKLOAD: Workload = Workload {
 
 const PHASES: usize = 13;
 const THREADS: usize = 64;
-/// How many threads work in each phase. The section of the phase of number p is that of p mod 3.
+/// How many threads work in each phase. Phase p uses section p mod 3.
 const RAMP: [usize; PHASES] = [1, 2, 4, 8, 16, 32, THREADS, 32, 16, 8, 4, 2, 1];
 const SECTIONS: [Section; 3] = [Section::Busy(50.0), Section::Busy(1000.0), Section::Nap];
-/// The lock of rank r is that of number r + p × this, modulo [`LOCKS`]: the most wanted ones of a phase are not
-/// among those of the phases around it.
+/// Rank r is lock r + p × this, modulo [`LOCKS`]: the most popular locks of a phase are not among
+/// those of the adjacent phases.
 const MOVE: usize = 37;
 
 const fn rate(name: &'static str) -> Metric {
     Metric::more(name, "ops/s")
 }
 
-/// The whole, and the phases: number of the phase, threads, section.
+/// The total, and the phases: number of the phase, threads, section.
 const METRICS: [Metric; 1 + PHASES] = [
     rate("whole"),
     rate("1: 1 x 50 ns"),
@@ -69,16 +71,16 @@ const METRICS: [Metric; 1 + PHASES] = [
     rate("13: 1 x 50 ns"),
 ];
 
-/// What is done with a lock held.
+/// The work with a lock held.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Section {
-    /// Pauses, of so many nanoseconds.
+    /// Pauses for this many nanoseconds.
     Busy(f64),
     /// A sleep of [`NAP`].
     Nap,
 }
 
-/// What a nap asks for. It takes longer: the kernel gives a timer 50 µs of slack.
+/// The requested nap. It takes longer: the kernel gives a timer 50 µs of slack.
 const NAP: Duration = Duration::from_micros(1);
 
 fn cases(settings: &Settings) -> Vec<Case> {
@@ -112,7 +114,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
     )]
 }
 
-/// How the names of ours begin.
+/// The prefix of our contenders' names.
 const OURS: &str = "waitword";
 
 fn name<M: BenchMutex>() -> &'static str {
@@ -132,17 +134,17 @@ pub(super) fn contender<M: BenchMutex>(crew: &Rc<Crew>, phase: Duration) -> Cont
 /// Values of [`Shared::phase`] other than a phase's number.
 const BEFORE: u32 = u32::MAX;
 const AFTER: u32 = u32::MAX - 1;
-/// Where threads sleep that have no part in a phase: in nobody's way (see [`crate::crew`]).
+/// Threads without work in a phase sleep here, apart from the measured waits (see [`crate::crew`]).
 const GATE: Kernel<false> = Kernel;
 
 struct Shared<M> {
     locks: Arc<[Guarded<M>]>,
     zipf: Zipf,
-    /// Pauses of each of [`SECTIONS`]; none: a nap.
+    /// Pauses of each of [`SECTIONS`]; `None` is a nap.
     pauses: [Option<u32>; SECTIONS.len()],
-    /// Which phase it is: threads look at it before each section, and sleep on it.
+    /// The current phase: threads check it before each section, and sleep on it.
     phase: AtomicU32,
-    /// What all threads have done in each phase, and their use of the CPU.
+    /// The sections of all threads in each phase, and their CPU usage.
     sum: Mutex<([u64; PHASES], Usage)>,
 }
 
@@ -217,14 +219,14 @@ fn member<M: BenchMutex>(shared: &Shared<M>, number: usize) {
     sum.1 += usage;
 }
 
-/// What is measured: the same for every contender. How many sections were done in each phase; one counts for the phase in
-/// which it was begun.
+/// The measured loop, the same for every contender. Returns the number of sections done in each
+/// phase; a section counts for the phase in which it began.
 #[inline(never)]
 fn phase_after_phase<M: BenchMutex>(shared: &Shared<M>, number: usize) -> [u64; PHASES] {
     let mut done = [0; PHASES];
     let mut random = Random::new(number);
     loop {
-        // Relaxed: nothing is read that it would have to come before.
+        // Relaxed: no data is published through it.
         let now = shared.phase.load(Relaxed);
         let phase = now as usize;
         if now == AFTER {
@@ -242,7 +244,7 @@ fn phase_after_phase<M: BenchMutex>(shared: &Shared<M>, number: usize) -> [u64; 
             Some(times) => pause(times),
             None => std::thread::sleep(NAP),
         }
-        // SAFETY: locked above; in an `Arc`, it does not move.
+        // SAFETY: locked above; inside an `Arc`, it does not move.
         unsafe { guarded.lock.unlock() };
         done[phase] += 1;
         pause(1);

@@ -1,4 +1,4 @@
-//! How far some numbers lie apart: mean, median, standard deviation.
+//! How far numbers are apart: mean, median, standard deviation.
 
 use crate::stats::median;
 
@@ -7,13 +7,13 @@ use crate::stats::median;
 pub(super) struct Spread {
     pub(super) mean: f64,
     pub(super) median: f64,
-    /// The standard deviation: of these numbers, not of a population that they would be a sample of.
+    /// The standard deviation of these numbers themselves, not of a population that they sample.
     pub(super) deviation: f64,
 }
 
 impl Spread {
     /// # Panics
-    /// If there are none.
+    /// If there are no values.
     pub(super) fn of(values: &[f64]) -> Self {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
@@ -25,7 +25,7 @@ impl Spread {
         }
     }
 
-    /// The deviation in hundredths of the mean; 0 where all numbers are 0.
+    /// The deviation in percent of the mean; 0 if all numbers are 0.
     pub(super) fn percent(&self) -> f64 {
         if self.mean == 0.0 {
             0.0

@@ -1,21 +1,23 @@
-//! `uncontended`: what a lock costs that nobody else wants.
+//! `uncontended`: the cost of a lock that no other thread wants.
 //!
-//! **Work.** One thread, over and over, with nothing between:
+//! **Work.** One thread repeats, with nothing in between:
 //!
-//! | cases | what it does |
+//! | cases | operation |
 //! |---|---|
-//! | *mutex*, and the C library's kinds that keep their owner | lock; unlock |
+//! | *mutex*, and the C library's types that record their owner | lock; unlock |
 //! | *trylock, taken* | try to lock a mutex that is locked |
 //! | *rwlock, reading*, *writing* | lock for reading, or for writing; unlock |
-//! | *semaphore* | take its token, which is there; give it back |
-//! | *once* | ask for something to be done once that has been done |
-//! | *filler, ...* (with `--full`) | lock, a little arithmetic, unlock: what of the lock's cost the CPU can hide behind work |
+//! | *semaphore* | take its available token; return it |
+//! | *once* | call a once object that has already run |
+//! | *filler, ...* (with `--full`) | lock, a little arithmetic, unlock: how much of the cost the CPU can hide |
 //!
-//! **Redraws** the single-threaded shapes of glibc's benchtests. Other threads of the process are there, asleep: some
-//! C libraries leave out the atomic instructions of a process with one thread, which is not what is asked here.
+//! **Reproduces** the single-threaded shapes of glibc's benchtests. Other threads of the process
+//! exist and sleep: some C libraries leave out the atomic instructions in a single-threaded
+//! process, which is not the question here.
 //!
-//! **Figures.** Nanoseconds for a lock and an unlock together, two calls (of *trylock*: for its one), the median of five batches
-//! of two milliseconds. One thread cannot tell a lock from nothing: each is first shown to keep out another (`workload::proof`).
+//! **Figures.** Nanoseconds for a lock and an unlock together, two calls (for *trylock*, its one
+//! call), the median of five batches of two milliseconds. One thread cannot distinguish a lock from
+//! nothing, so each must first show that it excludes another thread (`workload::proof`).
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Metric, check};
@@ -29,7 +31,7 @@ use crate::workload::proof::{self, proved};
 use std::hint::black_box;
 use std::rc::Rc;
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "uncontended",
     about: "one thread locks and unlocks: mutex, trylock; rwlock for reading and for writing; semaphore; once",
@@ -40,11 +42,11 @@ pub const WORKLOAD: Workload = Workload {
 
 const METRICS: &[Metric] = &[Metric::less("", "ns")];
 
-/// On a cache line of its own: a neighbour's size must not decide whether it lies across two.
+/// On its own cache line: a neighbour's size must not decide whether it crosses two.
 #[repr(align(128))]
 struct Apart<L>(L);
 
-/// What is done with the lock held.
+/// The work with the lock held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Section {
     Empty,
@@ -62,7 +64,7 @@ fn fill() {
     black_box(number);
 }
 
-/// One who proves the others' locks.
+/// A crew of one thread that proves the contenders' locks.
 type Prover = Rc<Crew>;
 
 /// A case whose contenders are made for a prover.
@@ -123,7 +125,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
     cases
 }
 
-/// A mutex of the C library's and of the drop-in's.
+/// A mutex of this kind, from the C library and from the drop-in.
 fn of_kind<K: MutexKind>(name: &'static str, libraries: usize) -> Case {
     case(name, libraries, |prover| {
         every_library(
@@ -133,7 +135,7 @@ fn of_kind<K: MutexKind>(name: &'static str, libraries: usize) -> Case {
     })
 }
 
-/// The C library's, and the drop-in's if it is there.
+/// The C library's, and the drop-in's if it is loaded.
 fn every_library(
     theirs: impl FnOnce() -> Contender,
     ours: impl FnOnce() -> Contender,
@@ -151,7 +153,7 @@ fn nothing<L>() {}
 fn once<L: Library>() -> Contender {
     let proof = |_: &Context| {
         check(Once::<L>::is_one(), || {
-            "what was to be done once was not done once".to_owned()
+            "the once function did not run exactly once".to_owned()
         })
     };
     contender(
@@ -180,7 +182,7 @@ fn locked<M: BenchMutex>(name: &str, prover: &Prover, section: Section) -> Conte
         section,
         move |context| proof::mutex::<M>(&prover, context),
         |lock: &M| lock.lock(),
-        // SAFETY: locked just before; borrowed all the while, it does not move.
+        // SAFETY: locked just before; it stays borrowed, so it does not move.
         |lock: &M| unsafe { lock.unlock() },
     )
 }
@@ -196,7 +198,7 @@ pub(super) fn failing_trylock<M: BenchMutex>(prover: &Prover) -> Contender {
             for _ in 0..times {
                 taken += u64::from(black_box(lock).try_lock());
             }
-            // SAFETY: locked above; borrowed all the while, it does not move.
+            // SAFETY: locked above; it stays borrowed, so it does not move.
             unsafe { lock.unlock() };
             check(taken == 0, || {
                 format!("a locked mutex was taken {taken} times")
@@ -213,7 +215,8 @@ pub(super) fn reader<L: BenchRwLock>(prover: &Prover, section: Section) -> Conte
         section,
         move |context| proof::rwlock::<L>(&prover, context),
         |lock: &L| lock.read_lock(),
-        // SAFETY: locked just before; borrowed all the while, it does not move; there is no other.
+        // SAFETY: locked just before; it stays borrowed, so it does not move; the thread holds no
+        // other.
         |lock: &L| unsafe { lock.read_unlock() },
     )
 }
@@ -226,7 +229,7 @@ pub(super) fn writer<L: BenchRwLock>(prover: &Prover, section: Section) -> Conte
         section,
         move |context| proof::rwlock::<L>(&prover, context),
         |lock: &L| lock.write_lock(),
-        // SAFETY: locked just before; borrowed all the while, it does not move.
+        // SAFETY: locked just before; it stays borrowed, so it does not move.
         |lock: &L| unsafe { lock.write_unlock() },
     )
 }
@@ -243,7 +246,7 @@ pub(super) fn semaphore<S: BenchSemaphore>(prover: &Prover, section: Section) ->
     )
 }
 
-/// `enter`, the section, `leave`: on one lock, over and over.
+/// Repeats `enter`, the section, `leave` on one lock.
 fn contender<L: 'static>(
     name: &str,
     lock: L,

@@ -1,14 +1,14 @@
 //! `wake`: one thread wakes many that sleep on one word.
 //!
-//! **Work.** t threads sleep on one word; one thread wakes them w at a time, by as many calls as it takes:
-//! w = 1, and all at once.
+//! **Work.** t threads sleep on one word; one thread wakes them w at a time, with as many calls as
+//! needed: w = 1, and all at once.
 //!
-//! **Redraws** `perf bench futex wake`.
+//! **Reproduces** `perf bench futex wake`.
 //!
-//! **Figures**, each the median of several herds. *wake calls*: microseconds from before the first call
-//! until the last has returned, which is what perf prints. *all run*: until the last of the woken threads
-//! has run; a wake that returns early and leaves the work to others does not look good here. *system
-//! calls*: made by the waking thread, counted in a herd of its own.
+//! **Figures**, each the median of several herds. *wake calls*: microseconds from before the first
+//! call until the last has returned, which is what perf prints. *all run*: until the last of the
+//! woken threads has run, so a wake that returns early and leaves the work to other threads gains
+//! nothing here. *system calls*: made by the waking thread, counted with a separate herd.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
@@ -23,7 +23,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "wake",
     about: "t threads asleep on one word, woken one at a time or all at once",
@@ -100,8 +100,8 @@ fn measure<F: Futexes>(
     })
 }
 
-/// Wakes `size` sleepers, `at_once` with each call; stops at a call that wakes nobody, since all were
-/// asleep before.
+/// Wakes `size` sleepers, `at_once` with each call; stops at a call that wakes none, because all
+/// were asleep before.
 #[inline(always)]
 fn wake_all<F: Futexes>(futex: F, word: &F::Word, size: usize, at_once: usize) -> usize {
     let mut woken = 0;

@@ -1,12 +1,12 @@
-//! `wake-parallel`: several threads wake those that sleep on one word.
+//! `wake-parallel`: several threads wake sleepers on one word.
 //!
-//! **Work.** t threads sleep on one word; w others wake t/w of them each, with one call.
+//! **Work.** t threads sleep on one word; w other threads wake t/w of them each, with one call.
 //!
-//! **Redraws** `perf bench futex wake-parallel`: the wakers meet at the bucket's lock.
+//! **Reproduces** `perf bench futex wake-parallel`: the wakers contend for the bucket's lock.
 //!
-//! **Figures**, each the median of several herds. *per waker*: microseconds of one waker's call, averaged over
-//! the wakers, which is what perf prints. *all run*: from the moment the wakers are let go until the last
-//! of the woken threads has run.
+//! **Figures**, each the median of several herds. *per waker*: microseconds of one waker's call,
+//! averaged over the wakers, which is what perf prints. *all run*: from the start of the wakers
+//! until the last of the woken threads has run.
 
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Instant;
 
-/// What the user calls by name.
+/// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "wake-parallel",
     about: "t threads asleep on one word, woken by w wakers, t/w each",
@@ -63,7 +63,7 @@ pub(super) fn contender<F: Futexes>(futex: F, sleepers: &Rc<Crew>, wakers: &Rc<C
     })
 }
 
-/// What the wakers did, summed.
+/// Sums over the wakers.
 #[derive(Default)]
 struct Sum {
     woken: AtomicUsize,
@@ -87,7 +87,7 @@ fn measure<F: Futexes>(
         let before = Usage::now();
         let start = Instant::now();
         wakers.start(move |number| {
-            // The first takes what is left over by the division.
+            // The first waker also takes the remainder of the division.
             let share = size / parts + if number == 0 { size % parts } else { 0 };
             let start = Instant::now();
             let woken = futex.wake(&words[0], share);

@@ -1,5 +1,5 @@
-//! Words straight from the kernel: at a known spacing, and in shared memory where the work is on shared
-//! words, so that the kernel finds them by their page and not by their address.
+//! Words mapped directly from the kernel: at a known spacing, and in shared memory for workloads on
+//! shared words, so that the kernel identifies them by page and not by address.
 
 use crate::ops::BenchWord;
 use core::marker::PhantomData;
@@ -7,16 +7,17 @@ use core::ops::Index;
 use core::ptr::NonNull;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// How far apart words are.
+/// The distance between words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spacing {
-    /// One after the other.
+    /// Adjacent.
     Packed,
-    /// 128 bytes: each on a cache line of its own, and the next line too, which CPUs fetch together.
+    /// 128 bytes: each on its own cache line, including the next line, which CPUs fetch along with
+    /// it.
     Apart,
 }
 
-/// Some words, all zero at first.
+/// An array of words, initially zero.
 #[derive(Debug)]
 pub struct Words<W> {
     base: NonNull<u8>,
@@ -26,13 +27,14 @@ pub struct Words<W> {
     of: PhantomData<W>,
 }
 
-// SAFETY: owns its mapping, and gives out shared references to atomics only.
+// SAFETY: it owns its mapping, and hands out only shared references to atomics.
 unsafe impl<W: BenchWord> Send for Words<W> {}
 // SAFETY: as above.
 unsafe impl<W: BenchWord> Sync for Words<W> {}
 
 impl<W: BenchWord> Words<W> {
-    /// `count` words; `private` to this process's memory, or in memory that could be shared with others.
+    /// Maps `count` words, in this process's private memory or in memory that could be shared with
+    /// other processes.
     ///
     /// # Panics
     /// If memory is short.
@@ -47,7 +49,7 @@ impl<W: BenchWord> Words<W> {
         } else {
             MapFlags::SHARED
         };
-        // SAFETY: a new anonymous mapping, at an address of the kernel's choice.
+        // SAFETY: a new anonymous mapping, at an address that the kernel chooses.
         let base = unsafe {
             mmap_anonymous(
                 core::ptr::null_mut(),
@@ -73,15 +75,15 @@ impl<W: BenchWord> Index<usize> for Words<W> {
     #[inline(always)]
     fn index(&self, index: usize) -> &W {
         assert!(index < self.count);
-        // SAFETY: inside the mapping, aligned (a page, and a multiple of the word's size), zeroed or
-        // written as a `W` since; the reference does not outlive the mapping.
+        // SAFETY: inside the mapping, aligned (a page, and a multiple of the word's size), and
+        // zeroed or written as a `W` since; the reference does not outlive the mapping.
         unsafe { self.base.add(index * self.stride).cast::<W>().as_ref() }
     }
 }
 
 impl<W> Drop for Words<W> {
     fn drop(&mut self) {
-        // SAFETY: this mapping, of which no reference is left.
+        // SAFETY: it unmaps this object's own mapping, to which no reference is left.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok());
     }

@@ -1,4 +1,5 @@
-// Waiting for an atomic to change: C++20's atomic_wait and atomic_notify_*, in C++17 too, and with a time limit.
+// Waiting for an atomic to change: C++20's atomic_wait and atomic_notify_*, for C++17 too, and with
+// timeouts.
 #ifndef WAITWORD_ATOMIC_WAIT_HPP
 #define WAITWORD_ATOMIC_WAIT_HPP
 
@@ -12,7 +13,7 @@ namespace waitword {
 
 namespace detail {
 
-// An atomic as a futex: its bits as an unsigned number, and how many they are.
+// An atomic as a futex: its bits as an unsigned number, and its size.
 template <class T> struct atomic_word {
     static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8,
                   "a type of 1, 2, 4 or 8 bytes");
@@ -38,7 +39,8 @@ template <class T> struct atomic_word {
         return result;
     }
 
-    // The C ABI changes nothing there; it takes the address of an atomic, which C cannot say.
+    // The C ABI does not change the object. It takes the address of an atomic, which C cannot
+    // express.
     static void *address(const std::atomic<T> *object) noexcept
     {
         return const_cast<void *>(static_cast<const void *>(object));
@@ -51,7 +53,8 @@ template <class T> void atomic_notify(const std::atomic<T> *object, int count) n
     ww_futex_wake(word::address(object), word::all_bits, count, word::flags);
 }
 
-// Sleeps for as long as the object holds these bits, until wait(clock, time) says so. 0 or ETIMEDOUT.
+// Sleeps while the object holds the bits of `old`, until `end` on `clock` at the latest. Returns 0
+// or ETIMEDOUT.
 template <class T>
 int atomic_sleep(const std::atomic<T> *object, const T &old, std::memory_order order, int clock,
                  const timespec *end) noexcept
@@ -59,7 +62,7 @@ int atomic_sleep(const std::atomic<T> *object, const T &old, std::memory_order o
     using word = atomic_word<T>;
     const std::uint64_t bits = word::bits(old);
     while (word::bits(object->load(order)) == bits) {
-        // Woken, or not the value any more, or a signal handler: look again.
+        // Woken, or the value has changed, or a signal handler ran: check again.
         if (ww_futex_wait(word::address(object), bits, word::all_bits, word::flags, end, clock) != 0 &&
             errno == ETIMEDOUT)
             return word::bits(object->load(order)) == bits ? ETIMEDOUT : 0;
@@ -69,11 +72,13 @@ int atomic_sleep(const std::atomic<T> *object, const T &old, std::memory_order o
 
 } // namespace detail
 
-/// Waits until the atomic holds another value than old: std::atomic_wait_explicit. Values are compared by their bits.
+/// Waits until the atomic's value differs from old: std::atomic_wait_explicit. Values are compared
+/// by their bits.
 ///
-/// For every type of 1, 2, 4 or 8 bytes that is trivially copyable: numbers, pointers, enumerations, small structures. Whoever changes
-/// the value notifies; the notification does not touch the atomic, which a waiter may destroy as soon as it has come back. A value that changes
-/// and changes back may be missed. Blocks.
+/// For every trivially copyable type of 1, 2, 4 or 8 bytes: numbers, pointers, enumerations, small
+/// structures. A thread that changes the value must notify. The notification does not touch the
+/// atomic, so a waiter may destroy the atomic as soon as it has returned. A change that is reverted
+/// may be missed. Blocks.
 template <class T>
 void atomic_wait_explicit(const std::atomic<T> *object, typename std::atomic<T>::value_type old,
                           std::memory_order order) noexcept
@@ -88,7 +93,8 @@ void atomic_wait(const std::atomic<T> *object, typename std::atomic<T>::value_ty
     waitword::atomic_wait_explicit(object, old, std::memory_order_seq_cst);
 }
 
-/// atomic_wait until this time at the latest; whether the atomic holds another value than old. Blocks.
+/// atomic_wait until this time at the latest. Returns whether the atomic's value differs from old.
+/// Blocks.
 template <class T, class Clock, class Duration>
 [[nodiscard]] bool atomic_wait_until(const std::atomic<T> *object,
                                      typename std::atomic<T>::value_type old,
@@ -100,7 +106,7 @@ template <class T, class Clock, class Duration>
            }) == 0;
 }
 
-/// atomic_wait no longer than this; whether the atomic holds another value than old. Blocks.
+/// atomic_wait no longer than this. Returns whether the atomic's value differs from old. Blocks.
 template <class T, class Rep, class Period>
 [[nodiscard]] bool atomic_wait_for(const std::atomic<T> *object,
                                    typename std::atomic<T>::value_type old,
@@ -112,14 +118,14 @@ template <class T, class Rep, class Period>
            }) == 0;
 }
 
-/// Wakes one of those who wait for another value, if any: std::atomic_notify_one. It looks, and waits on if there is none. Does not block;
-/// may be called from signal handlers.
+/// Wakes one waiter, if any: std::atomic_notify_one. The waiter checks the value, and continues to
+/// wait if it is unchanged. Does not block; may be called from signal handlers.
 template <class T> void atomic_notify_one(const std::atomic<T> *object) noexcept
 {
     detail::atomic_notify(object, 1);
 }
 
-/// Wakes all who wait for another value: std::atomic_notify_all. Does not block; may be called from signal handlers.
+/// Wakes all waiters: std::atomic_notify_all. Does not block; may be called from signal handlers.
 template <class T> void atomic_notify_all(const std::atomic<T> *object) noexcept
 {
     detail::atomic_notify(object, INT_MAX);

@@ -1,4 +1,4 @@
-// waitword::barrier: what <barrier> has, in C++17 too.
+// waitword::barrier: the contents of <barrier>, for C++17 too.
 #ifndef WAITWORD_BARRIER_HPP
 #define WAITWORD_BARRIER_HPP
 
@@ -16,22 +16,24 @@ struct no_completion {
 
 } // namespace detail
 
-/// A barrier: std::barrier. So many threads arrive; the last of them runs the completion function; then all go on, and the next phase
-/// begins. To arrive and to wait can be done apart.
+/// A barrier: std::barrier. A number of threads arrive, and the last one runs the completion
+/// function. Then all of them continue, and the next phase begins. Arriving and waiting may be
+/// separate calls.
 ///
-/// It stands on an atomic and atomic_wait, not on ww_barrier_t, which knows no arrival without a wait.
+/// It is built on an atomic and atomic_wait, not on ww_barrier_t, which has no arrival without a
+/// wait.
 ///
-/// | word       | meaning                                              |
-/// |------------|------------------------------------------------------|
-/// | remaining_ | how many have not arrived in this phase              |
-/// | expected_  | how many there will be in the next                   |
-/// | phase_     | its number, modulo 2^32; what those who wait wait for |
+/// | word       | meaning                                                       |
+/// |------------|---------------------------------------------------------------|
+/// | remaining_ | number of threads that have not arrived in this phase         |
+/// | expected_  | number of threads in the next phase                           |
+/// | phase_     | number of the phase, modulo 2^32; waiters wait for its change |
 template <class CompletionFunction = detail::no_completion> class barrier {
     static_assert(std::is_nothrow_invocable_v<CompletionFunction &>,
                   "a completion function must not throw, and must be noexcept");
 
 public:
-    /// That one has arrived in a phase. Can be waited with in that phase and the next.
+    /// Represents an arrival in a phase. Valid for a wait in that phase and the next.
     class [[nodiscard]] arrival_token {
     public:
         arrival_token(arrival_token &&) = default;
@@ -55,13 +57,13 @@ public:
     barrier(const barrier &) = delete;
     barrier &operator=(const barrier &) = delete;
 
-    /// Arrives so many times, which must be at least once and no more than are left. Does not block, but runs the completion
-    /// function if that was the last.
+    /// Arrives `update` times, which must be at least 1 and no more than the arrivals that remain.
+    /// Does not block, but runs the completion function if this was the last arrival.
     arrival_token arrive(std::ptrdiff_t update = 1)
     {
-        // It cannot change before we have arrived. Relaxed: we know of this phase.
+        // The phase cannot change before we have arrived. Relaxed: we already know this phase.
         const std::uint32_t phase = phase_.load(std::memory_order_relaxed);
-        // Release: what we did is seen by the last. Acquire: the last sees what all did.
+        // Release: publishes what we did. Acquire: the last arrival sees what all threads did.
         if (remaining_.fetch_sub(update, std::memory_order_acq_rel) == update)
             complete(phase);
         return arrival_token(phase);
@@ -76,10 +78,11 @@ public:
     /// Arrives, and waits until the phase is complete. Blocks.
     void arrive_and_wait() { wait(arrive()); }
 
-    /// Arrives, and is not expected in later phases. Does not block, but runs the completion function if that was the last.
+    /// Arrives, and is not expected in later phases. Does not block, but runs the completion
+    /// function if this was the last arrival.
     void arrive_and_drop()
     {
-        // Relaxed: carried to the last by the arrival.
+        // Relaxed: the arrival publishes it to the last thread.
         expected_.fetch_sub(1, std::memory_order_relaxed);
         (void)arrive();
     }
@@ -89,7 +92,7 @@ private:
     {
         completion_();
         remaining_.store(expected_.load(std::memory_order_relaxed), std::memory_order_relaxed);
-        // Release: all of it is seen by those who wait, and by who arrives after them.
+        // Release: waiters, and threads that arrive after them, see all of this.
         phase_.store(phase + 1, std::memory_order_release);
         waitword::atomic_notify_all(&phase_);
     }

@@ -9,7 +9,7 @@
 
 namespace waitword {
 
-/// Whether something has been done: std::once_flag, in four bytes.
+/// Records whether a function has been called: std::once_flag, in four bytes.
 class once_flag {
 public:
     constexpr once_flag() noexcept = default;
@@ -23,8 +23,9 @@ private:
     ww_once_t once_ = WW_ONCE_INIT;
 };
 
-/// Calls it if nobody has with this flag, or waits for whoever is at it: std::call_once. An exception that it throws comes out of here, and
-/// it counts as not called. Blocks.
+/// Calls the function if no call with this flag has completed, or waits for the thread that is
+/// running one: std::call_once. If the function throws, the exception propagates to the caller, and
+/// the function counts as not called. Blocks.
 template <class Callable, class... Args>
 void call_once(once_flag &flag, Callable &&callable, Args &&...args)
 {

@@ -1,4 +1,4 @@
-// waitword::condition_variable and condition_variable_any: what <condition_variable> has.
+// waitword::condition_variable and condition_variable_any: the contents of <condition_variable>.
 #ifndef WAITWORD_CONDITION_VARIABLE_HPP
 #define WAITWORD_CONDITION_VARIABLE_HPP
 
@@ -22,7 +22,7 @@ using std::cv_status;
 
 namespace detail {
 
-// What a wait that was given an end came to. One by a clock that was guessed at has ended for no reason if it was too early.
+// The result of a timed wait. If the time was an estimate and too early, the wake-up is spurious.
 template <class Clock, class Duration>
 cv_status waited(int error, const deadline &end, const std::chrono::time_point<Clock, Duration> &time)
 {
@@ -34,7 +34,8 @@ cv_status waited(int error, const deadline &end, const std::chrono::time_point<C
     return cv_status::no_timeout;
 }
 
-// The error of a wait, after which the mutex is locked. If it is not, no unique_lock may go on.
+// Returns the error of a wait after which the mutex is locked. If it is not locked, no unique_lock
+// may continue, so the program terminates.
 inline int relocked(int error, const ww_cond_t *cond, const ww_mutex_t *mutex)
 {
     if (__builtin_expect(error == 0 || error == ETIMEDOUT || error == EPERM || error == EINVAL, 1))
@@ -56,8 +57,9 @@ inline cv_status waited(int error)
 
 /// A condition variable for unique_locks of waitword's own mutexes: std::condition_variable.
 ///
-/// Threads are woken in the order in which they came, and notify_all is no stampede: see ww_cond_t. Of a recursive mutex one
-/// level is given back. It may be destroyed once all who wait have been notified, whether or not they have come back.
+/// Threads are woken in order of arrival, and notify_all does not start a thundering herd: see
+/// ww_cond_t. A wait releases one level of a recursive mutex. It may be destroyed once all waiters
+/// have been notified, whether or not they have returned.
 class condition_variable {
 public:
     using native_handle_type = ww_cond_t *;
@@ -66,17 +68,19 @@ public:
     condition_variable(const condition_variable &) = delete;
     condition_variable &operator=(const condition_variable &) = delete;
 
-    /// Wakes the thread that has waited longest, if any waits. Does not block.
+    /// Wakes the thread that has waited longest, if any. Does not block.
     void notify_one() noexcept { ww_cond_signal(&cond_); }
 
-    /// Wakes all who wait, each as it gets the mutex. Does not block.
+    /// Wakes all waiters, each once it can get the mutex. Does not block.
     void notify_all() noexcept { ww_cond_broadcast(&cond_); }
 
-    /// Gives the mutex back, waits, and takes it again. May return for no reason. Blocks.
+    /// Unlocks the mutex, waits, and locks it again. May return spuriously. Blocks.
     ///
-    /// Throws std::system_error, operation_not_permitted, if the lock is not held; invalid_argument, if others wait here
-    /// with another mutex. If a priority-inheriting mutex cannot be locked again, the program ends with a message that
-    /// names the condition variable and the mutex, as the standard has it: the lock would believe that it holds it.
+    /// Throws std::system_error: operation_not_permitted, if the lock is not held;
+    /// invalid_argument, if other threads wait here with another mutex. If a priority-inheriting
+    /// mutex cannot be locked again, the program terminates with a message that names the condition
+    /// variable and the mutex, as the standard specifies: otherwise the lock object would claim a
+    /// mutex that it does not hold.
     template <class Mutex> void wait(std::unique_lock<Mutex> &lock)
     {
         const int error = detail::relocked(ww_cond_wait(&cond_, held(lock)), &cond_, held(lock));
@@ -91,7 +95,7 @@ public:
             wait(lock);
     }
 
-    /// wait, until this time at the latest. Blocks.
+    /// wait until this time at the latest. Blocks.
     template <class Mutex, class Clock, class Duration>
     cv_status wait_until(std::unique_lock<Mutex> &lock,
                          const std::chrono::time_point<Clock, Duration> &time)
@@ -101,7 +105,7 @@ public:
         return detail::waited(detail::relocked(error, &cond_, held(lock)), end, time);
     }
 
-    /// Waits until the predicate holds or the time has come; whether it holds. Blocks.
+    /// Waits until the predicate holds or the timeout expires. Returns whether it holds. Blocks.
     template <class Mutex, class Clock, class Duration, class Predicate>
     bool wait_until(std::unique_lock<Mutex> &lock, const std::chrono::time_point<Clock, Duration> &time,
                     Predicate predicate)
@@ -112,14 +116,14 @@ public:
         return true;
     }
 
-    /// wait, no longer than this. Blocks.
+    /// wait no longer than this. Blocks.
     template <class Mutex, class Rep, class Period>
     cv_status wait_for(std::unique_lock<Mutex> &lock, const std::chrono::duration<Rep, Period> &time)
     {
         return wait_to(lock, detail::after(time));
     }
 
-    /// Waits until the predicate holds, no longer than this; whether it holds. Blocks.
+    /// Waits until the predicate holds, no longer than this. Returns whether it holds. Blocks.
     template <class Mutex, class Rep, class Period, class Predicate>
     bool wait_for(std::unique_lock<Mutex> &lock, const std::chrono::duration<Rep, Period> &time,
                   Predicate predicate)
@@ -154,8 +158,9 @@ private:
 
 /// A condition variable for anything that can be locked and unlocked: std::condition_variable_any.
 ///
-/// It has a mutex of its own, which every wait and notification takes for a moment. It may be destroyed once all who wait have
-/// been notified: the destructor waits until they have let go of it, for which they need no lock but its own.
+/// It has an internal mutex, which every wait and notification takes for a moment. It may be
+/// destroyed once all waiters have been notified: the destructor waits until they have left it, and
+/// to leave they need no lock but the internal mutex.
 class condition_variable_any {
 public:
     constexpr condition_variable_any() noexcept = default;
@@ -168,21 +173,22 @@ public:
         leavers_.wait(inside, [this] { return waiters_ == 0; });
     }
 
-    /// Wakes the thread that has waited longest, if any waits. Does not block but for the mutex inside.
+    /// Wakes the thread that has waited longest, if any. Does not block except for the internal
+    /// mutex.
     void notify_one() noexcept
     {
         std::lock_guard<mutex> inside(mutex_);
         changed_.notify_one();
     }
 
-    /// Wakes all who wait. Does not block but for the mutex inside.
+    /// Wakes all waiters. Does not block except for the internal mutex.
     void notify_all() noexcept
     {
         std::lock_guard<mutex> inside(mutex_);
         changed_.notify_all();
     }
 
-    /// Unlocks, waits, and locks again. May return for no reason. Blocks.
+    /// Unlocks, waits, and locks again. May return spuriously. Blocks.
     template <class Lock> void wait(Lock &lock)
     {
         guest visit(*this, lock);
@@ -196,7 +202,7 @@ public:
             wait(lock);
     }
 
-    /// wait, until this time at the latest. Blocks.
+    /// wait until this time at the latest. Blocks.
     template <class Lock, class Clock, class Duration>
     cv_status wait_until(Lock &lock, const std::chrono::time_point<Clock, Duration> &time)
     {
@@ -204,7 +210,7 @@ public:
         return changed_.wait_until(visit.inside, time);
     }
 
-    /// Waits until the predicate holds or the time has come; whether it holds. Blocks.
+    /// Waits until the predicate holds or the timeout expires. Returns whether it holds. Blocks.
     template <class Lock, class Clock, class Duration, class Predicate>
     bool wait_until(Lock &lock, const std::chrono::time_point<Clock, Duration> &time,
                     Predicate predicate)
@@ -215,7 +221,7 @@ public:
         return true;
     }
 
-    /// wait, no longer than this. Blocks.
+    /// wait no longer than this. Blocks.
     template <class Lock, class Rep, class Period>
     cv_status wait_for(Lock &lock, const std::chrono::duration<Rep, Period> &time)
     {
@@ -223,7 +229,7 @@ public:
         return changed_.wait_for(visit.inside, time);
     }
 
-    /// Waits until the predicate holds, no longer than this; whether it holds. Blocks.
+    /// Waits until the predicate holds, no longer than this. Returns whether it holds. Blocks.
     template <class Lock, class Rep, class Period, class Predicate>
     bool wait_for(Lock &lock, const std::chrono::duration<Rep, Period> &time, Predicate predicate)
     {
@@ -231,7 +237,7 @@ public:
     }
 
 #if defined(__cpp_lib_jthread)
-    /// Waits until the predicate holds or a stop is requested; whether it holds. Blocks.
+    /// Waits until the predicate holds or a stop is requested. Returns whether it holds. Blocks.
     template <class Lock, class Predicate>
     bool wait(Lock &lock, std::stop_token token, Predicate predicate)
     {
@@ -241,7 +247,8 @@ public:
         });
     }
 
-    /// Waits until the predicate holds, a stop is requested, or the time has come; whether it holds. Blocks.
+    /// Waits until the predicate holds, a stop is requested, or the timeout expires. Returns
+    /// whether it holds. Blocks.
     template <class Lock, class Clock, class Duration, class Predicate>
     bool wait_until(Lock &lock, std::stop_token token,
                     const std::chrono::time_point<Clock, Duration> &time, Predicate predicate)
@@ -251,7 +258,8 @@ public:
         });
     }
 
-    /// Waits until the predicate holds or a stop is requested, no longer than this; whether it holds. Blocks.
+    /// Waits until the predicate holds or a stop is requested, no longer than this. Returns whether
+    /// it holds. Blocks.
     template <class Lock, class Rep, class Period, class Predicate>
     bool wait_for(Lock &lock, std::stop_token token, const std::chrono::duration<Rep, Period> &time,
                   Predicate predicate)
@@ -264,7 +272,8 @@ public:
 #endif
 
 private:
-    // A thread inside: the mutex of its own is held, the caller's lock is not. On the way out it is the other way round.
+    // A thread inside a wait: it holds the internal mutex, and not the caller's lock. On the way
+    // out it exchanges them again.
     template <class Lock> struct guest {
         guest(condition_variable_any &condition, Lock &lock)
             : inside(condition.mutex_), condition_(condition), lock_(lock)
@@ -276,10 +285,10 @@ private:
         guest(const guest &) = delete;
         guest &operator=(const guest &) = delete;
 
-        // If the lock cannot be had again there is no way on: the standard has the program end.
+        // If the lock cannot be locked again, the program terminates, as the standard specifies.
         ~guest()
         {
-            // Under the mutex inside, whose unlock is the last that is done to the condition.
+            // Under the internal mutex. Its unlock is the last access to the condition variable.
             if (--condition_.waiters_ == 0)
                 condition_.leavers_.notify_all();
             inside.unlock();
@@ -320,7 +329,8 @@ private:
     {
         if (token.stop_requested())
             return predicate();
-        // Takes the mutex inside: so a stop comes before the look below, or finds the waiter waiting.
+        // This takes the internal mutex, so a stop either comes before the check below or finds the
+        // waiter waiting.
         std::stop_callback wake(token, [this] { notify_all(); });
         while (!predicate()) {
             cv_status status = cv_status::no_timeout;

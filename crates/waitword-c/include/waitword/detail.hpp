@@ -1,4 +1,4 @@
-// What the other headers share: errors as exceptions, times as timespecs. Not for you.
+// Shared by the other headers: errors as exceptions, times as timespecs. Private to the library.
 #ifndef WAITWORD_DETAIL_HPP
 #define WAITWORD_DETAIL_HPP
 
@@ -37,13 +37,14 @@ inline void check(int error, const char *what)
         fail(error, what);
 }
 
-// A count for the constructors, which C has as an unsigned number.
+// A count for the constructors. In the C ABI it is an unsigned number.
 constexpr std::uint32_t count(std::ptrdiff_t value, std::ptrdiff_t most, const char *what)
 {
     return value >= 0 && value <= most ? static_cast<std::uint32_t>(value) : (fail(EINVAL, what), 0);
 }
 
-// The time, never sooner. What is over already is 0; what is too long to be counted is 285 years.
+// The time as a timespec, never rounded down. A time in the past is 0; a time that does not fit is
+// 285 years.
 template <class Rep, class Period> timespec to_timespec(const std::chrono::duration<Rep, Period> &time)
 {
     using namespace std::chrono;
@@ -62,7 +63,7 @@ template <class Rep, class Period> timespec to_timespec(const std::chrono::durat
     return result;
 }
 
-// So long from now, by CLOCK_MONOTONIC.
+// The time on CLOCK_MONOTONIC at this distance from now.
 template <class Rep, class Period> timespec after(const std::chrono::duration<Rep, Period> &time)
 {
     timespec now{};
@@ -77,11 +78,12 @@ template <class Rep, class Period> timespec after(const std::chrono::duration<Re
     return now;
 }
 
-// A time point as the C ABI takes it: a clock's number and a time on it.
+// A time point as the C ABI takes it: a clock ID and a time on that clock.
 struct deadline {
     int clock;
     timespec time;
-    // Whether it is a guess, since that clock is none of the two: then the clock has to be asked again.
+    // Whether this is an estimate, because the clock is neither of the two. The clock must then be
+    // checked again.
     bool is_guess;
 };
 
@@ -96,8 +98,8 @@ deadline to_deadline(const std::chrono::time_point<Clock, Duration> &time)
         return {CLOCK_MONOTONIC, after(time - Clock::now()), true};
 }
 
-// Calls wait(clock, time), which returns an error number, until it ends otherwise than by a time that was guessed too early. Signal
-// handlers (EINTR) do not end it.
+// Calls wait(clock, time), which returns an error number, until it returns for a reason other than
+// an estimated time that was too early. Signal handlers (EINTR) do not end it.
 template <class Clock, class Duration, class Wait>
 int until(const std::chrono::time_point<Clock, Duration> &time, Wait wait)
 {

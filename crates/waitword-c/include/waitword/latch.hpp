@@ -1,4 +1,4 @@
-// waitword::latch: what <latch> has, in C++17 too.
+// waitword::latch: the contents of <latch>, for C++17 too.
 #ifndef WAITWORD_LATCH_HPP
 #define WAITWORD_LATCH_HPP
 
@@ -8,7 +8,7 @@ namespace waitword {
 
 /// A latch: std::latch, in four bytes. Counted down once, and open from then on.
 ///
-/// Once all waits have returned it may be destroyed, also while a count_down is still returning.
+/// Once all waits have returned it may be destroyed, even while a count_down is still returning.
 class latch {
 public:
     using native_handle_type = ww_latch_t *;
@@ -23,24 +23,24 @@ public:
     latch(const latch &) = delete;
     latch &operator=(const latch &) = delete;
 
-    /// Counts off, and lets all go on who wait if nothing is left. Does not block.
+    /// Decrements the count, and releases all waiting threads if it reaches 0. Does not block.
     ///
-    /// Throws std::system_error, invalid_argument, if less is left. It is then as it was.
+    /// Throws std::system_error, invalid_argument, if less is left. The latch is then unchanged.
     void count_down(std::ptrdiff_t update = 1)
     {
         const char *const what = "waitword: latch not counted down";
         detail::check(ww_latch_count_down(&latch_, detail::count(update, max(), what)), what);
     }
 
-    /// Whether it is open. Never says no for no reason.
+    /// Returns whether it is open. Does not fail spuriously.
     [[nodiscard]] bool try_wait() const noexcept { return ww_latch_trywait(&latch_) == 0; }
 
     /// Waits until it is open. Blocks.
     void wait() const { ww_latch_wait(&latch_); }
 
-    /// Counts off, and waits until it is open. Blocks.
+    /// Decrements the count, and waits until the latch is open. Blocks.
     ///
-    /// Throws as count_down.
+    /// Throws what count_down throws.
     void arrive_and_wait(std::ptrdiff_t update = 1)
     {
         count_down(update);
@@ -50,7 +50,7 @@ public:
     native_handle_type native_handle() noexcept { return &latch_; }
 
 private:
-    // To wait leaves a mark in it.
+    // A wait sets a bit in it.
     mutable ww_latch_t latch_;
 };
 

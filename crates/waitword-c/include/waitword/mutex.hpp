@@ -1,4 +1,4 @@
-// waitword::mutex and its relatives: what <mutex> has.
+// waitword::mutex and its variants: the contents of <mutex>.
 #ifndef WAITWORD_MUTEX_HPP
 #define WAITWORD_MUTEX_HPP
 
@@ -22,8 +22,8 @@ using std::unique_lock;
 
 /// A mutex with the flags of ww_mutex_init. Meets Lockable and Mutex.
 ///
-///     basic_mutex<WW_MUTEX_WAIT_WAKE> file_lock;      // whose holder does I/O
-///     basic_mutex<WW_MUTEX_PRIO_INHERIT> device_lock; // of real-time threads
+///     basic_mutex<WW_MUTEX_WAIT_WAKE> file_lock;      // its holder does I/O
+///     basic_mutex<WW_MUTEX_PRIO_INHERIT> device_lock; // for real-time threads
 template <unsigned Flags> class basic_mutex {
     static_assert((Flags & ~0x33u) == 0 && (Flags & 3) != 3,
                   "a kind (WW_MUTEX_RECURSIVE or WW_MUTEX_ERRORCHECK) and a flavour; process-shared "
@@ -36,25 +36,28 @@ public:
     basic_mutex(const basic_mutex &) = delete;
     basic_mutex &operator=(const basic_mutex &) = delete;
 
-    /// Takes it, and waits for that as long as it takes. Blocks.
+    /// Locks it, waiting as long as necessary. Blocks.
     ///
-    /// Throws std::system_error if it sees that it never could: resource_deadlock_would_occur (error-checking,
-    /// priority-inheriting), resource_unavailable_try_again (recursive, 65,536 levels).
+    /// Throws std::system_error if it detects that the lock can never succeed:
+    /// resource_deadlock_would_occur (error-checking, priority-inheriting),
+    /// resource_unavailable_try_again (recursive, 65,536 levels).
     void lock() { detail::check(ww_mutex_lock(&mutex_), "waitword: mutex not locked"); }
 
-    /// Takes it if that needs no waiting; whether it has. Never fails for no reason.
+    /// Locks it if it can do so without waiting. Returns whether it did. Does not fail spuriously.
     [[nodiscard]] bool try_lock() noexcept { return ww_mutex_trylock(&mutex_) == 0; }
 
-    /// Gives it back. An unlock by a thread that does not hold it ends the program, if it is of a kind that can tell.
+    /// Unlocks it. If the mutex records its owner, an unlock by another thread terminates the
+    /// program.
     void unlock() noexcept { detail::check(ww_mutex_unlock(&mutex_), "waitword: mutex not unlocked"); }
 
-    /// Gives it to the thread that has waited longest, if any waits: see ww_mutex_unlock_fair.
+    /// Hands it off to the thread that has waited longest, if any: see ww_mutex_unlock_fair.
     void unlock_fair() noexcept
     {
         detail::check(ww_mutex_unlock_fair(&mutex_), "waitword: mutex not unlocked");
     }
 
-    /// Gives it to the thread that has waited longest, and takes it again behind that: see ww_mutex_bump.
+    /// Hands it off to the thread that has waited longest, and locks it again after that thread:
+    /// see ww_mutex_bump.
     void bump() noexcept { ww_mutex_bump(&mutex_); }
 
     native_handle_type native_handle() noexcept { return &mutex_; }
@@ -63,17 +66,18 @@ protected:
     ww_mutex_t mutex_ = WW_MUTEX_INITIALIZER_WITH(Flags);
 };
 
-/// A mutex with the flags of ww_mutex_init that can be waited for until a time. Meets TimedLockable and TimedMutex.
+/// A mutex with the flags of ww_mutex_init and with timed waits. Meets TimedLockable and
+/// TimedMutex.
 template <unsigned Flags> class basic_timed_mutex : public basic_mutex<Flags> {
 public:
-    /// Takes it, waiting no longer than this; whether it has. Blocks.
+    /// Locks it, waiting no longer than this. Returns whether it did. Blocks.
     template <class Rep, class Period>
     [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period> &time)
     {
         return this->try_lock() || is_locked(detail::lasting(time, waiting()));
     }
 
-    /// Takes it, waiting until this time at the latest; whether it has. Blocks.
+    /// Locks it, waiting until this time at the latest. Returns whether it did. Blocks.
     template <class Clock, class Duration>
     [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time)
     {
@@ -90,7 +94,7 @@ private:
 
     static bool is_locked(int error)
     {
-        // EAGAIN: a recursive one, 65,536 levels deep. The standard has it so.
+        // EAGAIN: a recursive mutex, 65,536 levels deep. The standard specifies false here.
         if (error != 0 && error != ETIMEDOUT && error != EAGAIN)
             detail::fail(error, "waitword: mutex not locked");
         return error == 0;

@@ -1,4 +1,4 @@
-// waitword::counting_semaphore and binary_semaphore: what <semaphore> has, in C++17 too.
+// waitword::counting_semaphore and binary_semaphore: the contents of <semaphore>, for C++17 too.
 #ifndef WAITWORD_SEMAPHORE_HPP
 #define WAITWORD_SEMAPHORE_HPP
 
@@ -8,8 +8,8 @@ namespace waitword {
 
 /// A semaphore: std::counting_semaphore. All have the same maximum, 2^31 - 1.
 ///
-/// Once acquire has returned it may be destroyed, also while the release that it took is still returning. release and try_acquire
-/// may be called from signal handlers.
+/// Once acquire has returned it may be destroyed, even while the release that ended the wait is
+/// still returning. release and try_acquire may be called from signal handlers.
 template <std::ptrdiff_t LeastMaxValue = WW_SEM_VALUE_MAX> class counting_semaphore {
     static_assert(LeastMaxValue >= 0 && LeastMaxValue <= WW_SEM_VALUE_MAX);
 
@@ -26,10 +26,10 @@ public:
     counting_semaphore(const counting_semaphore &) = delete;
     counting_semaphore &operator=(const counting_semaphore &) = delete;
 
-    /// Counts up, and wakes up to so many. Does not block.
+    /// Increments the value, and wakes up to that many waiters. Does not block.
     ///
-    /// Throws std::system_error: value_too_large, if it would rise above max(); invalid_argument, for a number below 0. It is then as
-    /// it was.
+    /// Throws std::system_error: value_too_large, if the value would rise above max();
+    /// invalid_argument, for a number below 0. The value is then unchanged.
     void release(std::ptrdiff_t update = 1)
     {
         const char *const what = "waitword: semaphore not released";
@@ -38,7 +38,8 @@ public:
         detail::check(ww_sem_post_many(&sem_, count), what);
     }
 
-    /// Counts down by one, and waits until that can be done. Blocks; signal handlers do not end it.
+    /// Decrements the value by one, waiting until that is possible. Blocks; signal handlers do not
+    /// end the wait.
     void acquire()
     {
         int error;
@@ -47,17 +48,19 @@ public:
         detail::check(error, "waitword: semaphore not acquired");
     }
 
-    /// Counts down by one, if the value is not 0; whether it has. Never fails for no reason.
+    /// Decrements the value by one if it is not 0. Returns whether it did. Does not fail
+    /// spuriously.
     [[nodiscard]] bool try_acquire() noexcept { return ww_sem_trywait(&sem_) == 0; }
 
-    /// Counts down by one, waiting no longer than this; whether it has. Blocks.
+    /// Decrements the value by one, waiting no longer than this. Returns whether it did. Blocks.
     template <class Rep, class Period>
     [[nodiscard]] bool try_acquire_for(const std::chrono::duration<Rep, Period> &time)
     {
         return try_acquire() || detail::lasting(time, waiting()) == 0;
     }
 
-    /// Counts down by one, waiting until this time at the latest; whether it has. Blocks.
+    /// Decrements the value by one, waiting until this time at the latest. Returns whether it did.
+    /// Blocks.
     template <class Clock, class Duration>
     [[nodiscard]] bool try_acquire_until(const std::chrono::time_point<Clock, Duration> &time)
     {

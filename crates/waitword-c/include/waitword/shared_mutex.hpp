@@ -1,4 +1,5 @@
-// waitword::shared_mutex and shared_timed_mutex: what <shared_mutex> has. waitword::upgrade_mutex: what Boost's has besides.
+// waitword::shared_mutex and shared_timed_mutex: the contents of <shared_mutex>.
+// waitword::upgrade_mutex: adds the interface of Boost's upgrade_mutex.
 #ifndef WAITWORD_SHARED_MUTEX_HPP
 #define WAITWORD_SHARED_MUTEX_HPP
 
@@ -24,18 +25,18 @@ public:
     basic_shared_mutex(const basic_shared_mutex &) = delete;
     basic_shared_mutex &operator=(const basic_shared_mutex &) = delete;
 
-    /// Takes it for writing, and waits for that as long as it takes. Blocks.
+    /// Locks for writing, waiting as long as necessary. Blocks.
     ///
     /// Throws std::system_error, resource_deadlock_would_occur, if the caller holds it for writing.
     void lock() { detail::check(ww_rwlock_wrlock(&rwlock_), "waitword: shared_mutex not locked"); }
 
-    /// Takes it for writing if that needs no waiting; whether it has.
+    /// Locks for writing if it can do so without waiting. Returns whether it did.
     [[nodiscard]] bool try_lock() noexcept { return ww_rwlock_trywrlock(&rwlock_) == 0; }
 
-    /// Gives it back.
+    /// Unlocks it.
     void unlock() noexcept { detail::check(ww_rwlock_unlock(&rwlock_), "waitword: shared_mutex not unlocked"); }
 
-    /// Takes it for reading, and waits for that as long as it takes. Blocks.
+    /// Locks for reading, waiting as long as necessary. Blocks.
     ///
     /// Throws std::system_error, resource_deadlock_would_occur, if the caller holds it for writing.
     void lock_shared()
@@ -43,10 +44,10 @@ public:
         detail::check(ww_rwlock_rdlock(&rwlock_), "waitword: shared_mutex not locked");
     }
 
-    /// Takes it for reading if that needs no waiting; whether it has.
+    /// Locks for reading if it can do so without waiting. Returns whether it did.
     [[nodiscard]] bool try_lock_shared() noexcept { return ww_rwlock_tryrdlock(&rwlock_) == 0; }
 
-    /// Gives it back.
+    /// Unlocks what the caller holds for reading.
     void unlock_shared() noexcept { unlock(); }
 
     native_handle_type native_handle() noexcept { return &rwlock_; }
@@ -55,32 +56,32 @@ protected:
     ww_rwlock_t rwlock_ = WW_RWLOCK_INITIALIZER_WITH(Flags);
 };
 
-/// A reader/writer lock with the flags of ww_rwlock_init that can be waited for until a time. Meets SharedTimedLockable and
-/// SharedTimedMutex.
+/// A reader/writer lock with the flags of ww_rwlock_init and with timed waits. Meets
+/// SharedTimedLockable and SharedTimedMutex.
 template <unsigned Flags> class basic_shared_timed_mutex : public basic_shared_mutex<Flags> {
 public:
-    /// Takes it for writing, waiting no longer than this; whether it has. Blocks.
+    /// Locks for writing, waiting no longer than this. Returns whether it did. Blocks.
     template <class Rep, class Period>
     [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period> &time)
     {
         return this->try_lock() || is_locked(detail::lasting(time, writing()));
     }
 
-    /// Takes it for writing, waiting until this time at the latest; whether it has. Blocks.
+    /// Locks for writing, waiting until this time at the latest. Returns whether it did. Blocks.
     template <class Clock, class Duration>
     [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time)
     {
         return this->try_lock() || is_locked(detail::until(time, writing()));
     }
 
-    /// Takes it for reading, waiting no longer than this; whether it has. Blocks.
+    /// Locks for reading, waiting no longer than this. Returns whether it did. Blocks.
     template <class Rep, class Period>
     [[nodiscard]] bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &time)
     {
         return this->try_lock_shared() || is_locked(detail::lasting(time, reading()));
     }
 
-    /// Takes it for reading, waiting until this time at the latest; whether it has. Blocks.
+    /// Locks for reading, waiting until this time at the latest. Returns whether it did. Blocks.
     template <class Clock, class Duration>
     [[nodiscard]] bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &time)
     {
@@ -104,19 +105,21 @@ private:
 
     static bool is_locked(int error)
     {
-        // EAGAIN: as many readers as can be counted.
+        // EAGAIN: the maximum number of readers.
         if (error != 0 && error != ETIMEDOUT && error != EAGAIN)
             detail::fail(error, "waitword: shared_mutex not locked");
         return error == 0;
     }
 };
 
-/// A reader/writer lock that can also be held for upgrade: beside readers, alone in the right to write next. The calls are those of
-/// Boost's upgrade_mutex, so boost::upgrade_lock and boost::upgrade_to_unique_lock work with it. Meets SharedTimedLockable.
+/// A reader/writer lock that can also be held for upgrade: alongside readers, with the exclusive
+/// right to write next. The calls are those of Boost's upgrade_mutex, so boost::upgrade_lock and
+/// boost::upgrade_to_unique_lock work with it. Meets SharedTimedLockable.
 ///
 ///     index_lock.lock_upgrade();
 ///     if (missing()) {
-///         index_lock.unlock_upgrade_and_lock();          // waits for the readers to leave; nobody has written meanwhile
+///         // Waits for the readers to leave. No other thread has written in between.
+///         index_lock.unlock_upgrade_and_lock();
 ///         insert();
 ///         index_lock.unlock();
 ///     } else {
@@ -124,49 +127,52 @@ private:
 ///     }
 template <unsigned Flags> class basic_upgrade_mutex : public basic_shared_timed_mutex<Flags> {
 public:
-    /// Takes it for upgrade, and waits for that as long as it takes. Blocks.
+    /// Locks for upgrade, waiting as long as necessary. Blocks.
     void lock_upgrade() { check(ww_rwlock_upgradable_lock(&this->rwlock_)); }
 
-    /// Takes it for upgrade if that needs no waiting; whether it has.
+    /// Locks for upgrade if it can do so without waiting. Returns whether it did.
     [[nodiscard]] bool try_lock_upgrade() noexcept
     {
         return ww_rwlock_upgradable_trylock(&this->rwlock_) == 0;
     }
 
-    /// Takes it for upgrade, waiting no longer than this; whether it has. Blocks.
+    /// Locks for upgrade, waiting no longer than this. Returns whether it did. Blocks.
     template <class Rep, class Period>
     [[nodiscard]] bool try_lock_upgrade_for(const std::chrono::duration<Rep, Period> &time)
     {
         return try_lock_upgrade() || in_time(detail::lasting(time, holding()));
     }
 
-    /// Takes it for upgrade, waiting until this time at the latest; whether it has. Blocks.
+    /// Locks for upgrade, waiting until this time at the latest. Returns whether it did. Blocks.
     template <class Clock, class Duration>
     [[nodiscard]] bool try_lock_upgrade_until(const std::chrono::time_point<Clock, Duration> &time)
     {
         return try_lock_upgrade() || in_time(detail::until(time, holding()));
     }
 
-    /// Gives it back.
+    /// Unlocks what the caller holds for upgrade.
     void unlock_upgrade() noexcept { check(ww_rwlock_upgradable_unlock(&this->rwlock_)); }
 
-    /// From upgrade to writing; waits until the readers have left. Blocks.
+    /// From upgrade to writing. Waits until the readers have left. Blocks.
     void unlock_upgrade_and_lock() { check(ww_rwlock_upgrade(&this->rwlock_)); }
 
-    /// From upgrade to writing, if nobody reads now; whether it has. If not, it is held as before.
+    /// From upgrade to writing, if no thread holds it for reading. Returns whether it did; if not,
+    /// the lock is held as before.
     [[nodiscard]] bool try_unlock_upgrade_and_lock() noexcept
     {
         return ww_rwlock_tryupgrade(&this->rwlock_) == 0;
     }
 
-    /// From upgrade to writing, waiting no longer than this; whether it has. If not, it is held as before. Blocks.
+    /// From upgrade to writing, waiting no longer than this. Returns whether it did; if not, the
+    /// lock is held as before. Blocks.
     template <class Rep, class Period>
     [[nodiscard]] bool try_unlock_upgrade_and_lock_for(const std::chrono::duration<Rep, Period> &time)
     {
         return in_time(detail::lasting(time, upgrading()));
     }
 
-    /// From upgrade to writing, waiting until this time at the latest; whether it has. If not, it is held as before. Blocks.
+    /// From upgrade to writing, waiting until this time at the latest. Returns whether it did; if
+    /// not, the lock is held as before. Blocks.
     template <class Clock, class Duration>
     [[nodiscard]] bool
     try_unlock_upgrade_and_lock_until(const std::chrono::time_point<Clock, Duration> &time)
@@ -174,13 +180,13 @@ public:
         return in_time(detail::until(time, upgrading()));
     }
 
-    /// From writing to upgrade: readers come in.
+    /// From writing to upgrade. Readers may enter.
     void unlock_and_lock_upgrade() noexcept
     {
         check(ww_rwlock_downgrade_to_upgradable(&this->rwlock_));
     }
 
-    /// From writing to reading: readers come in.
+    /// From writing to reading. Readers may enter.
     void unlock_and_lock_shared() noexcept { check(ww_rwlock_downgrade(&this->rwlock_)); }
 
     /// From upgrade to reading.

@@ -33,16 +33,16 @@ static void bad_wait(unsigned flags)
         FAILS(EINVAL, ww_futex_wait(a, 0, any + 1, flags, NULL, 0));
     }
 
-    /* Time: looked at before the word, so that a value that differs does not hide it. */
+    /* The time is checked before the word, so a value that differs does not hide the error. */
     FAILS(EINVAL, ww_futex_wait(a, 1, any, flags, &negative, CLOCK_MONOTONIC));
     FAILS(EINVAL, ww_futex_wait(a, 1, any, flags, &too_many_ns, CLOCK_MONOTONIC));
     FAILS(EINVAL, ww_futex_wait(a, 1, any, flags, &negative_ns, CLOCK_REALTIME));
     FAILS(EINVAL, ww_futex_wait(a, 1, any, flags, &past, CLOCK_PROCESS_CPUTIME_ID));
     FAILS(EINVAL, ww_futex_wait(a, 1, any, flags, &past, -1));
-    /* Without a timeout the clock is not looked at. */
+    /* Without a timeout the clock is not checked. */
     FAILS(EAGAIN, ww_futex_wait(a, 1, any, flags, NULL, -1));
 
-    /* The address before the value, the value before a time that has passed. */
+    /* The address is checked before the value, the value before a time that has passed. */
     if ((flags & 3) != WW_SIZE_U8)
         FAILS(EINVAL, ww_futex_wait(odd, 1, any, flags, NULL, 0));
     FAILS(EAGAIN, ww_futex_wait(a, 1, any, flags, &past, CLOCK_MONOTONIC));
@@ -112,7 +112,7 @@ static void bad_waitv(unsigned flags)
     FAILS(EINVAL, ww_futex_waitv(NULL, 1, 0, NULL, 0));
     FAILS(EINVAL, ww_futex_waitv(words, 1, 0, &too_many_ns, CLOCK_MONOTONIC));
     FAILS(EINVAL, ww_futex_waitv(words, 1, 0, &past, CLOCK_PROCESS_CPUTIME_ID));
-    /* The kernel takes 128 words of 32 bits. */
+    /* The kernel accepts 128 words of 32 bits. */
     if (flags == WW_SIZE_U64) {
         FAILS(EINVAL, ww_futex_waitv(words, WW_WAITV_MAX / 2 + 1, 0, &past, CLOCK_MONOTONIC));
         FAILS(ETIMEDOUT, ww_futex_waitv(words, WW_WAITV_MAX / 2, 0, &past, CLOCK_MONOTONIC));
@@ -147,7 +147,7 @@ static void bad_wake_op(unsigned flags)
         FAILS(EINVAL, ww_futex_wake_op(a, 1, b, 1, WW_OP_SET, any + 1, WW_OP_CMP_EQ, 0, flags));
         FAILS(EINVAL, ww_futex_wake_op(a, 1, b, 1, WW_OP_SET, 0, WW_OP_CMP_EQ, any + 1, flags));
     }
-    /* In both cases the word stays as it is. */
+    /* In both cases the word is unchanged. */
     FAILS(ENOSYS, ww_futex_wake_op(a, 1, b, 1, 7, 1, WW_OP_CMP_EQ, 0, flags));
     FAILS(ENOSYS, ww_futex_wake_op(a, 1, b, 1, WW_OP_SET, 1, 15, 0, flags));
     GIVES(0, *(unsigned char *)b);
@@ -173,7 +173,7 @@ static void bad_classic(int scope)
 
 int main(void)
 {
-    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a hang leaves what was written before it */
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a hang keeps earlier output */
     for (unsigned size = WW_SIZE_U8; size <= WW_SIZE_U64; size++) {
         for (unsigned scope = 0; scope <= WW_PRIVATE; scope += WW_PRIVATE) {
             printf("words of %d bits, %s\n", 8 << size, scope ? "private" : "shared");

@@ -1,4 +1,5 @@
-/* What the C tests share: a check that says where it failed and what came instead. */
+/* Shared by the C tests: checks that report where they failed, with the expected and actual
+ * result. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -29,7 +30,7 @@ static inline void check_error(int line, const char *what, int expected, long go
            expected, strerror(expected), got, error, strerror(error));
 }
 
-/* call gives value. */
+/* call returns value. */
 #define GIVES(value, call)                                                                               \
     do {                                                                                                 \
         errno = 0;                                                                                       \
@@ -37,7 +38,7 @@ static inline void check_error(int line, const char *what, int expected, long go
         check(__LINE__, #call, (long)(value), got_, errno);                                              \
     } while (0)
 
-/* call gives -1, with errno set to error. */
+/* call returns -1, with errno set to error. */
 #define FAILS(error, call)                                                                               \
     do {                                                                                                 \
         errno = 0;                                                                                       \
@@ -45,7 +46,7 @@ static inline void check_error(int line, const char *what, int expected, long go
         check_error(__LINE__, #call, error, got_, errno);                                                \
     } while (0)
 
-/* call gives 0 or an error number, pthread's way, and leaves errno alone. */
+/* call returns 0 or an error number, as pthreads do, and leaves errno alone. */
 static inline void check_number(int line, const char *what, int expected, int got, int error)
 {
     checks++;

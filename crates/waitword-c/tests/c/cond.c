@@ -5,14 +5,14 @@
 
 #include <waitword.h>
 
-/* Whom a test waits with, and for what. */
+/* The threads of a test, and what they wait for. */
 struct meeting {
     ww_mutex_t mutex;
     ww_cond_t cond;
-    int waiting;   /* how many have begun to wait, ever */
-    int turn;      /* who may go on; -1: everybody */
-    int back;      /* how many have come back */
-    int order[16]; /* who came back, in that order */
+    int waiting;   /* how many have started to wait in total */
+    int turn;      /* number of the thread that may continue; -1: all */
+    int back;      /* how many have returned */
+    int order[16]; /* their numbers, in order of return */
 };
 
 static struct meeting *meeting;
@@ -39,7 +39,7 @@ static void *wait_for_turn(void *number)
     return NULL;
 }
 
-/* Returns with the mutex held, and so many asleep, or as good as. */
+/* Returns with the mutex held and `count` threads asleep, or as good as asleep. */
 static void until_waiting(int count)
 {
     for (;;) {
@@ -65,7 +65,7 @@ static void until_back(int count)
 
 enum { THREADS = 6 };
 
-/* Each signal goes to the one who has waited longest: nobody else is ever woken by it. */
+/* Each signal wakes the thread that has waited longest, and no other. */
 static void signals_in_order(void)
 {
     pthread_t threads[THREADS];
@@ -125,7 +125,7 @@ static void times_out(void)
 #undef TIMED
 #undef CLOCKED
     elsewhere(is_locked, NULL);
-    /* A signal that nobody waited for is gone. */
+    /* A signal without a waiter is lost. */
     ANSWERS(0, ww_cond_signal(&meeting->cond));
     ANSWERS(0, ww_cond_broadcast(&meeting->cond));
     struct timespec soon = in_ms(CLOCK_MONOTONIC, 2);
@@ -181,7 +181,7 @@ static void with(unsigned flags)
         ANSWERS(EPERM, ww_cond_wait(&meeting->cond, &meeting->mutex));
         ANSWERS(EPERM, ww_cond_timedwait(&meeting->cond, &meeting->mutex, &past));
     }
-    if (!scope) /* the kernel's order, among real-time threads apart, is the same, but not promised */
+    if (!scope) /* the kernel's order is the same (except real-time threads), but not promised */
         signals_in_order();
     broadcasts(true);
     broadcasts(false);
@@ -221,7 +221,7 @@ static void between_processes(unsigned flags)
     ANSWERS(0, ww_cond_destroy(&meeting->cond));
 }
 
-/* All who wait do so with the same mutex. */
+/* All waiters must use the same mutex. */
 static void another_mutex(void)
 {
     ww_mutex_t other = WW_MUTEX_INITIALIZER;
@@ -271,7 +271,7 @@ static void bad_input(void)
 
 int main(void)
 {
-    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a hang leaves what was written before it */
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a hang keeps earlier output */
     meeting = shared_memory(sizeof *meeting);
     bad_input();
     another_mutex();

@@ -1,5 +1,6 @@
-/* A library whose constructor starts two threads, has each of them first do what OPERATION says,
- * and joins them. The dynamic loader holds a lock meanwhile, if it is loaded by dlopen. */
+/* A library whose constructor starts two threads, makes each of them perform the operation named by
+ * OPERATION as its first action, and joins them. If it is loaded by dlopen, the dynamic loader
+ * holds a lock meanwhile. */
 #include "threads.h"
 #include <waitword.h>
 
@@ -18,7 +19,7 @@ static void pause_ms(long milliseconds)
     nanosleep(&time, NULL);
 }
 
-/* Both threads do these: one of them waits for the other. */
+/* Both threads run one of these, and one of them waits for the other. */
 
 static void *locks(void *unused)
 {
@@ -70,7 +71,7 @@ static void *arrives(void *unused)
     return unused;
 }
 
-/* The first thread to come waits for the second one. */
+/* The first thread to arrive waits for the second one. */
 
 static void *waits_or_signals(void *unused)
 {

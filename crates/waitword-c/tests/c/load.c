@@ -1,4 +1,4 @@
-/* Loads a library, whose constructors then run. */
+/* Loads a library, which runs its constructors. */
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -10,7 +10,7 @@ static const unsigned flavours[] = {WW_MUTEX_ADAPTIVE, WW_MUTEX_THROUGHPUT, WW_M
                                     WW_MUTEX_PRIO_INHERIT};
 static const unsigned scopes[] = {WW_PROCESS_PRIVATE, WW_PROCESS_SHARED};
 
-/* One of the 24. */
+/* One of the 24 combinations of flags. */
 static unsigned combination(int i)
 {
     return kinds[i % 3] | flavours[i / 3 % 4] | scopes[i / 12];
@@ -30,7 +30,7 @@ static bool keeps_owner(unsigned flags)
 static ww_mutex_t mutex;
 static unsigned flags;
 
-/* By a thread that does not hold it, while another does. */
+/* Run by a thread that does not hold the mutex while another thread does. */
 static void *is_held(void *unused)
 {
     ANSWERS(EBUSY, ww_mutex_trylock(&mutex));
@@ -68,7 +68,7 @@ static void alone(void)
     if (flags & WW_MUTEX_RECURSIVE) {
         ANSWERS(0, ww_mutex_lock(&mutex));
         ANSWERS(0, ww_mutex_trylock(&mutex));
-        ANSWERS(0, ww_mutex_timedlock(&mutex, NULL)); /* not looked at */
+        ANSWERS(0, ww_mutex_timedlock(&mutex, NULL)); /* not checked */
         ANSWERS(0, ww_mutex_unlock(&mutex));
         ANSWERS(0, ww_mutex_unlock(&mutex));
         ANSWERS(0, ww_mutex_unlock(&mutex));
@@ -79,14 +79,14 @@ static void alone(void)
         if (keeps_owner(flags)) {
             ANSWERS(EDEADLK, ww_mutex_lock(&mutex));
             ANSWERS(EDEADLK, ww_mutex_timedlock(&mutex, &late));
-            /* It would not wait: the time is not looked at. */
+            /* The call would not wait: the time is not checked. */
             ANSWERS(EDEADLK, ww_mutex_timedlock(&mutex, &too_many_ns));
             ANSWERS(EDEADLK, ww_mutex_clocklock(&mutex, CLOCK_MONOTONIC, NULL));
         } else {
             ANSWERS(ETIMEDOUT, ww_mutex_timedlock(&mutex, &past));
         }
     }
-    ANSWERS(0, ww_mutex_bump(&mutex)); /* nobody waits: still held */
+    ANSWERS(0, ww_mutex_bump(&mutex)); /* no waiters: still held */
     ANSWERS(EBUSY, ww_mutex_destroy(&mutex));
     ANSWERS(0, ww_mutex_unlock(&mutex));
     elsewhere(is_free, NULL);
@@ -95,11 +95,11 @@ static void alone(void)
         ANSWERS(EPERM, ww_mutex_unlock(&mutex));
     ANSWERS(0, ww_mutex_trylock(&mutex));
     ANSWERS(0, ww_mutex_unlock_fair(&mutex));
-    ANSWERS(0, ww_mutex_timedlock(&mutex, &too_many_ns)); /* free: the time is not looked at */
+    ANSWERS(0, ww_mutex_timedlock(&mutex, &too_many_ns)); /* free: the time is not checked */
     ANSWERS(0, ww_mutex_unlock(&mutex));
     ANSWERS(0, ww_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &past));
     ANSWERS(0, ww_mutex_unlock(&mutex));
-    ANSWERS(EINVAL, ww_mutex_clocklock(&mutex, CLOCK_BOOTTIME, &past)); /* the clock is */
+    ANSWERS(EINVAL, ww_mutex_clocklock(&mutex, CLOCK_BOOTTIME, &past)); /* the clock is checked */
 
     ANSWERS(0, ww_mutex_destroy(&mutex));
     ANSWERS(EINVAL, ww_mutex_lock(&mutex));
@@ -112,7 +112,7 @@ static void alone(void)
     elsewhere(is_free, NULL);
 }
 
-/* The lock, and what it protects. */
+/* The lock, and the data that it protects. */
 struct counter {
     ww_mutex_t mutex;
     long value;
@@ -167,7 +167,7 @@ static void among_processes(void)
     munmap(counter, sizeof *counter);
 }
 
-/* An unlock gives it to who waits, and a wait until a deadline can end well. */
+/* An unlock hands the mutex off to a waiter, and a timed wait can succeed. */
 static void *lock_in_time(void *unused)
 {
     struct timespec late = never(CLOCK_MONOTONIC);
@@ -180,14 +180,14 @@ static void handed_on(void)
 {
     ANSWERS(0, ww_mutex_lock(&mutex));
     pthread_t threads[2] = {start(lock_in_time, NULL), start(lock_and_unlock, NULL)};
-    usleep(2000); /* they wait, most probably */
+    usleep(2000); /* by now they probably wait */
     ANSWERS(0, ww_mutex_bump(&mutex));
     ANSWERS(0, ww_mutex_unlock_fair(&mutex));
     join(threads[0]);
     join(threads[1]);
 }
 
-/* What init makes is what the static initialiser is. */
+/* init and the static initialiser make the same object. */
 static void statically(void)
 {
 #define SAME(...)                                                                                        \
@@ -251,7 +251,7 @@ static void bad_input(void)
     ANSWERS(EINVAL, ww_mutex_bump(NULL));
 }
 
-/* 65,536 levels, and not one more. */
+/* 65,536 levels, and no more. */
 static void too_deep(void)
 {
     static ww_mutex_t deep = WW_RECURSIVE_MUTEX_INITIALIZER;
@@ -269,7 +269,7 @@ static void too_deep(void)
     ANSWERS(EPERM, ww_mutex_unlock(&deep));
 }
 
-/* A normal one may be unlocked by another thread, if they agree on it. */
+/* Another thread may unlock a normal mutex, if the threads agree on it. */
 static void *unlock(void *unused)
 {
     ANSWERS(0, ww_mutex_unlock(&mutex));
@@ -284,7 +284,7 @@ static void by_another(void)
     elsewhere(is_free, NULL);
 }
 
-/* What the forking thread held, its copy in the child holds. */
+/* What the forking thread held, its copy in the child holds too. */
 static void across_fork(void)
 {
     ANSWERS(0, ww_mutex_init(&mutex, 0));
@@ -302,7 +302,7 @@ static void across_fork(void)
 
 int main(void)
 {
-    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a hang leaves what was written before it */
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a hang keeps earlier output */
     bad_input();
     statically();
     for (int i = 0; i < COMBINATIONS; i++) {

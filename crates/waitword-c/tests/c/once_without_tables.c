@@ -1,5 +1,6 @@
-/* ww_once_t whose routine's thread ends in it, compiled without unwind tables: glibc cannot unwind
- * the thread past these functions, calls its cleanup handlers and leaves all else on the stack. */
+/* A ww_once_t whose routine ends its thread, compiled without unwind tables: glibc cannot unwind
+ * the thread past these functions, so it calls the cleanup handlers and abandons the rest of the
+ * stack. */
 #define _GNU_SOURCE
 
 #include "threads.h"
@@ -50,7 +51,7 @@ static void *call_around(void *unused)
     return unused;
 }
 
-/* It counts as not called, the next call runs it, and later ones do not. */
+/* The routine counts as not called: the next call runs it, and later ones do not. */
 static void left_and_called_again(void *(*body)(void *), void *argument, int runs_in_all)
 {
     once = outer_once = (ww_once_t)WW_ONCE_INIT;
@@ -64,7 +65,7 @@ static void left_and_called_again(void *(*body)(void *), void *argument, int run
     GIVES(runs_in_all, runs);
 }
 
-/* One that waits meanwhile runs it. */
+/* A thread that waits meanwhile runs it. */
 static void left_while_another_waits(void)
 {
     once = (ww_once_t)WW_ONCE_INIT;
@@ -83,7 +84,7 @@ static void left_while_another_waits(void)
 
 int main(void)
 {
-    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a hang leaves what was written before it */
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a hang keeps earlier output */
     int number = 7;
     left_and_called_again(call, NULL, 2);
     left_and_called_again(call_with, &number, 2);

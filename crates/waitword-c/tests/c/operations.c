@@ -1,10 +1,12 @@
-/* Every function of waitword.h does its work: sizes, scopes, counts, masks, time, settings.
+/* Every function of waitword.h works: sizes, scopes, counts, masks, time, settings.
  *
- * No test here sleeps to let another thread fall asleep. Of private words it moves waiters from one word to
- * another until it has moved as many as there are: who was moved is asleep, and counts are then exact.
+ * No test here sleeps to give another thread time to fall asleep. For private words a test moves
+ * waiters from one word to another until it has moved all of them: a moved waiter is asleep, so
+ * from then on the counts are exact.
  *
- * The kernel, which keeps the waiters of shared words, sends a moved waiter back to its first word if
- * anything else wakes the thread for a moment. There the tests go on until all are found.
+ * The waiters of shared words are queued in the kernel, which sends a moved waiter back to its
+ * first word if anything else wakes the thread for a moment. Those tests continue until they have
+ * found all waiters.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -19,7 +21,7 @@
 
 static const uint64_t all_bits[] = {WW_MASK_U8, WW_MASK_U16, WW_MASK_U32, WW_MASK_U64};
 
-/* Words, 16 bytes apart so that any size fits; all hold 0 but where a test says otherwise. */
+/* Words, 16 bytes apart so that any size fits. All hold 0 except where a test changes them. */
 static _Alignas(16) unsigned char memory[48];
 static void *const a = memory, *const b = memory + 16, *const c = memory + 32;
 
@@ -33,7 +35,7 @@ static uint64_t load(const void *word, unsigned size)
     }
 }
 
-/* A thread in ww_futex_wait, and what it came back with. */
+/* A thread in ww_futex_wait, and its result. */
 struct sleeper {
     pthread_t thread;
     void *word;
@@ -113,7 +115,7 @@ static void private_masks(unsigned flags)
 {
     struct sleeper sleeper;
     start(&sleeper, a, 0x82, flags);
-    move_all(a, b, flags, 1); /* the mask survives that */
+    move_all(a, b, flags, 1); /* the mask survives the move */
     GIVES(0, ww_futex_wake(b, 0x7d, INT_MAX, flags));
     GIVES(1, ww_futex_wake(b, 0x81, INT_MAX, flags));
     join(&sleeper);
@@ -139,7 +141,7 @@ static void private_wake_op(unsigned flags)
         join(&sleepers[i]);
 }
 
-/* Wakes waiters of two words, one at a time, until there were `count` of them. */
+/* Wakes waiters of two words, one at a time, until `count` have been woken. */
 static void wake_all_of(void *word, void *other, unsigned flags, int count)
 {
     uint64_t any = all_bits[flags & 3];
@@ -167,7 +169,7 @@ static void shared_wake_and_requeue(unsigned flags)
     while ((moved = requeue(a, b, flags, 0, 1)) == 0)
         sched_yield();
     GIVES(1, moved);
-    /* A waiter of 8 or 16 bits cannot be moved, and has been woken. */
+    /* A waiter of an 8 or 16-bit word cannot be moved, so it has been woken. */
     wake_all_of(a, b, flags, (flags & 3) >= WW_SIZE_U32 ? 4 : 3);
     for (int i = 0; i < 4; i++)
         join(&sleepers[i]);
@@ -175,7 +177,7 @@ static void shared_wake_and_requeue(unsigned flags)
 
 static void shared_masks(unsigned flags)
 {
-    if (flags == WW_SIZE_U64) { /* the kernel has no masks for what stands in for 64 bits */
+    if (flags == WW_SIZE_U64) { /* 64 bits are emulated with futex_waitv, which has no masks */
         FAILS(ENOSYS, ww_futex_wait(a, 0, 0x82, flags, NULL, 0));
         return;
     }
@@ -210,7 +212,7 @@ static void shared_wake_op(unsigned flags)
     join(&sleeper);
 }
 
-/* What wake_op does to the word, with nobody waiting. */
+/* The effect of wake_op on the word, without waiters. */
 static void changes(unsigned flags)
 {
     unsigned size = flags & 3, last_bit = (8u << size) - 1;
@@ -249,7 +251,7 @@ static void until_a_deadline(unsigned flags)
     }
 }
 
-/* Words of all sizes and both scopes in one wait; the last is woken. */
+/* Words of all sizes and both scopes in one wait. Each of them is woken in turn. */
 static struct ww_futex_waitv many[8];
 
 static void *wait_for_many(void *result)
@@ -281,7 +283,7 @@ static void wait_on_many(void)
     }
 }
 
-/* futex(2)'s door and futex2's see the same waiters. */
+/* The futex(2) interface and the futex2 interface see the same waiters. */
 static void classic_private(void)
 {
     const int scope = FUTEX_PRIVATE_FLAG;
@@ -310,7 +312,7 @@ static void classic_shared(void)
     start(&sleeper, a, WW_MASK_U32, WW_SIZE_U32);
     long woken;
     do {
-        GIVES(0, ww_futex(a, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0)); /* another word, so to speak */
+        GIVES(0, ww_futex(a, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0)); /* other scope, other word */
         sched_yield();
     } while ((woken = ww_futex(a, FUTEX_WAKE, 1, NULL, NULL, 0)) == 0);
     GIVES(1, woken);
@@ -324,7 +326,7 @@ static void settings(void)
     check(__LINE__, "a wake of nobody", 0, woken, errno);
     check(__LINE__, "errno after success", 77, errno, errno);
     GIVES(WW_VERSION, ww_version());
-    GIVES(true, ww_table_buckets() > 0); /* others have waited before */
+    GIVES(true, ww_table_buckets() > 0); /* earlier tests have waited */
     long buckets = ww_table_reserve(5000);
     GIVES(true, buckets > 0);
     GIVES(buckets, ww_table_buckets());
@@ -359,9 +361,9 @@ static void every_operation(void)
 
 int main(void)
 {
-    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a hang leaves what was written before it */
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a hang keeps earlier output */
     every_operation();
     settings();
-    every_operation(); /* once more, without the spin */
+    every_operation(); /* again, without spinning */
     return report("operations");
 }

@@ -56,16 +56,16 @@ static void alone(void)
         if (flags & WW_MUTEX_ERRORCHECK || inherits()) {
             ANSWERS(EDEADLK, ww_robust_mutex_lock(&counter->mutex));
             ANSWERS(EDEADLK, ww_robust_mutex_timedlock(&counter->mutex, &late));
-            /* It would not wait: the time is not looked at. */
+            /* The call would not wait: the time is not checked. */
             ANSWERS(EDEADLK, ww_robust_mutex_timedlock(&counter->mutex, &too_many_ns));
         } else {
             ANSWERS(ETIMEDOUT, ww_robust_mutex_timedlock(&counter->mutex, &past));
         }
     }
-    ANSWERS(EINVAL, ww_robust_mutex_consistent(&counter->mutex)); /* nobody has died */
+    ANSWERS(EINVAL, ww_robust_mutex_consistent(&counter->mutex)); /* no holder has died */
     ANSWERS(0, ww_robust_mutex_unlock(&counter->mutex));
     elsewhere(is_free, NULL);
-    ANSWERS(0, ww_robust_mutex_timedlock(&counter->mutex, NULL)); /* not looked at */
+    ANSWERS(0, ww_robust_mutex_timedlock(&counter->mutex, NULL)); /* not checked */
     ANSWERS(0, ww_robust_mutex_unlock(&counter->mutex));
     ANSWERS(0, ww_robust_mutex_destroy(&counter->mutex));
 }
@@ -88,7 +88,8 @@ static void *wait_for_death(void *unused)
 static void threads_die(void)
 {
     elsewhere(lock_and_end, NULL);
-    /* pthread_join returns when the kernel has cleared the thread's number, after it has walked the list. */
+    /* The kernel walks the robust list, then clears the thread's number. pthread_join waits for
+     * that. */
     ANSWERS(EOWNERDEAD, ww_robust_mutex_trylock(&counter->mutex));
     elsewhere(is_held, NULL);
     ANSWERS(0, ww_robust_mutex_consistent(&counter->mutex));
@@ -114,7 +115,7 @@ static void processes_die(void)
     while (!__atomic_load_n(&counter->ready, __ATOMIC_SEQ_CST))
         sched_yield();
     pthread_t thread = start(wait_for_death, NULL);
-    usleep(1000); /* it waits, most probably */
+    usleep(1000); /* by now it probably waits */
     kill(child, SIGKILL);
     join(thread);
     waitpid(child, NULL, 0);
@@ -161,7 +162,7 @@ static void among_all(void)
     GIVES(4 * ROUNDS, counter->value);
 }
 
-/* The thread waits for `ready` in a condition variable. What it finds: 0, or EOWNERDEAD. */
+/* Waits for `ready` on a condition variable. Returns 0 or EOWNERDEAD. */
 static void *wait_until_ready(void *unused)
 {
     (void)unused;
@@ -180,7 +181,8 @@ static void *wait_until_ready(void *unused)
     return (void *)(intptr_t)error;
 }
 
-/* Once it waits, and has given the mutex back: as often as not this dies with it. */
+/* Called once the other thread waits and has released the mutex. With `dies`, ends while it holds
+ * the mutex. */
 static void *make_ready(void *dies)
 {
     ANSWERS(0, ww_robust_mutex_lock(&counter->mutex));
@@ -205,7 +207,7 @@ static void with_a_condition(void)
     ANSWERS(EINVAL, UNTIL(CLOCK_MONOTONIC, NULL));
     ANSWERS(EINVAL, UNTIL(CLOCK_MONOTONIC, &too_many_ns));
     ANSWERS(EINVAL, UNTIL(CLOCK_BOOTTIME, &past));
-    ANSWERS(0, ww_robust_mutex_unlock(&counter->mutex)); /* held all the time */
+    ANSWERS(0, ww_robust_mutex_unlock(&counter->mutex)); /* held throughout */
 
     for (int i = 0; i < 4; i++) {
         counter->ready = counter->waits = 0;
@@ -219,7 +221,7 @@ static void with_a_condition(void)
         GIVES(i / 2 ? EOWNERDEAD : 0, (intptr_t)found);
     }
 
-    /* One who was killed as it waited is in nobody's way. */
+    /* A waiter that was killed does not get in the way of other threads. */
     pid_t child = fork_child();
     if (child == 0) {
         ANSWERS(0, ww_robust_mutex_lock(&counter->mutex));
@@ -229,7 +231,7 @@ static void with_a_condition(void)
     }
     while (__atomic_load_n(&counter->waits, __ATOMIC_SEQ_CST) != 2)
         sched_yield();
-    ANSWERS(0, ww_robust_mutex_lock(&counter->mutex)); /* so it waits */
+    ANSWERS(0, ww_robust_mutex_lock(&counter->mutex)); /* the child has released it: it waits */
     ANSWERS(0, ww_robust_mutex_unlock(&counter->mutex));
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
@@ -239,7 +241,7 @@ static void with_a_condition(void)
         sched_yield();
     make_ready(NULL);
     join(waiter);
-    ANSWERS(0, ww_cond_init(&counter->cond, WW_PROCESS_SHARED)); /* and not destroyed */
+    ANSWERS(0, ww_cond_init(&counter->cond, WW_PROCESS_SHARED)); /* instead of a destroy */
 }
 
 static void bad_input(void)
@@ -267,7 +269,7 @@ static void bad_input(void)
 
 int main(void)
 {
-    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a hang leaves what was written before it */
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a hang keeps earlier output */
     counter = shared_memory(sizeof *counter);
     bad_input();
     ANSWERS(0, ww_cond_init(&counter->cond, WW_PROCESS_SHARED));

@@ -5,7 +5,7 @@
 
 #include <waitword.h>
 
-/* The lock, and what it protects: two numbers that are always the same. */
+/* The lock, and the data that it protects: two numbers that are always equal. */
 struct pair {
     ww_rwlock_t rwlock;
     long first, second;
@@ -43,7 +43,7 @@ static void *can_read(void *unused)
     ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
     ANSWERS(0, ww_rwlock_rdlock(&pair->rwlock));
     ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
-    ANSWERS(0, ww_rwlock_timedrdlock(&pair->rwlock, NULL)); /* not looked at */
+    ANSWERS(0, ww_rwlock_timedrdlock(&pair->rwlock, NULL)); /* not checked */
     ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
     ANSWERS(0, ww_rwlock_clockrdlock(&pair->rwlock, CLOCK_MONOTONIC, &past));
     ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
@@ -85,7 +85,7 @@ static void alone(void)
     elsewhere(cannot_write, NULL);
     ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
     elsewhere(cannot_write, NULL);
-    ANSWERS(ETIMEDOUT, ww_rwlock_timedwrlock(&pair->rwlock, &past)); /* of itself it is not known */
+    ANSWERS(ETIMEDOUT, ww_rwlock_timedwrlock(&pair->rwlock, &past)); /* deadlock not detected */
     ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
     elsewhere(can_write, NULL);
     ANSWERS(EPERM, ww_rwlock_unlock(&pair->rwlock));
@@ -95,7 +95,7 @@ static void alone(void)
 #undef CLOCKED
 #define CLOCKED(clock, time) ww_rwlock_upgradable_clocklock(&pair->rwlock, clock, time)
 
-/* Somebody holds it upgradably. */
+/* Run while another thread holds the lock upgradably. */
 static void *can_but_read(void *unused)
 {
     ANSWERS(EBUSY, ww_rwlock_upgradable_trylock(&pair->rwlock));
@@ -128,7 +128,7 @@ static void upgrade(void)
     ANSWERS(0, ww_rwlock_downgrade_to_upgradable(rwlock));
     elsewhere(can_but_read, NULL);
 
-    ANSWERS(0, ww_rwlock_rdlock(rwlock)); /* for somebody else, so to say */
+    ANSWERS(0, ww_rwlock_rdlock(rwlock)); /* on behalf of another thread */
     ANSWERS(EBUSY, ww_rwlock_tryupgrade(rwlock));
     ANSWERS(ETIMEDOUT, ww_rwlock_clockupgrade(rwlock, CLOCK_MONOTONIC, &past));
     ANSWERS(EINVAL, ww_rwlock_clockupgrade(rwlock, CLOCK_MONOTONIC, NULL));
@@ -139,12 +139,12 @@ static void upgrade(void)
     ANSWERS(0, ww_rwlock_downgrade(rwlock));
     elsewhere(can_read, NULL);
     elsewhere(cannot_write, NULL);
-    ANSWERS(0, ww_rwlock_upgradable_trylock(rwlock)); /* beside a reader */
+    ANSWERS(0, ww_rwlock_upgradable_trylock(rwlock)); /* alongside a reader */
     ANSWERS(0, ww_rwlock_unlock(rwlock));
-    ANSWERS(0, ww_rwlock_clockupgrade(rwlock, CLOCK_REALTIME, &past)); /* not looked at */
+    ANSWERS(0, ww_rwlock_clockupgrade(rwlock, CLOCK_REALTIME, &past)); /* not checked */
     ANSWERS(0, ww_rwlock_unlock(rwlock));
 
-    ANSWERS(0, ww_rwlock_upgradable_clocklock(rwlock, CLOCK_REALTIME, NULL)); /* not looked at */
+    ANSWERS(0, ww_rwlock_upgradable_clocklock(rwlock, CLOCK_REALTIME, NULL)); /* not checked */
     ANSWERS(0, ww_rwlock_upgradable_downgrade(rwlock));
     elsewhere(can_read, NULL);
     ANSWERS(EPERM, ww_rwlock_upgradable_unlock(rwlock));
@@ -175,7 +175,7 @@ static void *use(void *number)
                 GIVES(0, i);
             if (pair->first != pair->second)
                 GIVES(pair->first, pair->second);
-            if (i % 32 == 2) { /* to and fro, and nobody writes meanwhile */
+            if (i % 32 == 2) { /* upgrade and downgrade; no other thread writes meanwhile */
                 ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
                 ANSWERS(0, ww_rwlock_upgradable_lock(&pair->rwlock));
                 long seen = pair->first;
@@ -281,13 +281,14 @@ static void *waits_to_write(void *unused)
     return unused;
 }
 
-/* Regression: a process-shared one that nobody had any more was EBUSY for those who had given up. */
+/* Regression: destroying an unused process-shared lock returned EBUSY after threads had timed
+ * out. */
 static void destroyed_after_some_gave_up(unsigned flags)
 {
     ANSWERS(0, ww_rwlock_init(&pair->rwlock, flags));
     ANSWERS(0, ww_rwlock_wrlock(&pair->rwlock));
     pthread_t writer = start(waits_to_write, NULL);
-    usleep(50000); /* most likely it sleeps then */
+    usleep(50000); /* by now it probably sleeps */
     ANSWERS(0, ww_rwlock_unlock(&pair->rwlock));
     join(writer);
     ANSWERS(0, ww_rwlock_destroy(&pair->rwlock));
@@ -295,7 +296,7 @@ static void destroyed_after_some_gave_up(unsigned flags)
 
 int main(void)
 {
-    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a hang leaves what was written before it */
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a hang keeps earlier output */
     bad_input();
     pair = shared_memory(sizeof *pair);
     for (unsigned scope = 0; scope <= WW_PROCESS_SHARED; scope += WW_PROCESS_SHARED) {
@@ -308,7 +309,7 @@ int main(void)
             among_threads();
             if (scope)
                 among_processes();
-            alone(); /* once more, with what the lock has learnt */
+            alone(); /* again, with what the lock has learnt */
             upgrade();
             ANSWERS(0, ww_rwlock_destroy(&pair->rwlock));
             destroyed_after_some_gave_up(flags);

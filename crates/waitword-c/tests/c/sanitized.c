@@ -1,14 +1,15 @@
-/* Every lock of the C ABI at work on plain data in heap memory that is freed as early as the header allows: what
- * scripts/sanitizers runs under gcc's sanitizers and under Valgrind's tools.
+/* Uses every lock of the C ABI on plain data in heap memory that is freed as early as the header
+ * allows. scripts/sanitizers runs this under gcc's sanitizers and under Valgrind's tools.
  *
- * Helgrind and DRD do not know atomic operations for what they are, and gcc's ThreadSanitizer does not see into a library that
- * was built without it. So this program tells them what the header promises: whatever came before an unlock, a post, a set is
- * seen after the lock, the wait that follows it. What they then check is the rest: that the data is touched only so, and that
- * the library leaves other memory alone. (Whether the locks keep the promise is for the runs without WITNESS_*, with a
- * library that was built with the sanitizer.)
+ * Helgrind and DRD do not recognise atomic operations, and gcc's ThreadSanitizer cannot see into a
+ * library that was built without it. So this program tells them what the header promises: whatever
+ * came before an unlock, a post or a set is visible after the lock or wait that follows it. They
+ * then check the rest: that the data is accessed only under this promise, and that the library
+ * leaves other memory alone. (Whether the locks keep the promise is checked by the runs without
+ * WITNESS_*, with a library that was built with the sanitizer.)
  *
- * With an argument, one defect of its own, which the tools must report: race, leak, use-after-free,
- * lock-after-free, uninitialised, overflow.
+ * With an argument, the program contains one defect of its own, which the tools must report: race,
+ * leak, use-after-free, lock-after-free, uninitialised, overflow.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -117,7 +118,7 @@ static void *counts(void *argument)
     return NULL;
 }
 
-/* Each waits until what it counts to is reached by one, and goes on for the next. */
+/* Each thread waits until it is its turn in the count, increments the count, and waits again. */
 static void *takes_turns(void *argument)
 {
     struct counted *counted = argument;
@@ -240,7 +241,8 @@ static void rwlocks(void)
     }
 }
 
-/* Semaphores, barriers, latches, events, once: each hands plain data over. The receiver frees what it came with. */
+/* Semaphores, barriers, latches, events, once: each passes plain data to another thread, which
+ * frees the object that passed it. */
 
 struct handed {
     ww_sem_t sem;
@@ -265,7 +267,7 @@ static void *hands_over(void *argument)
     CHECK(ww_event_set(&handed->event) == 0);
     handed->by_pass = 1;
     BEFORE(&handed->pass);
-    /* The last touch: the other may free it all at once. */
+    /* The last access: the other thread may free everything immediately. */
     CHECK(ww_auto_event_set(&handed->pass) == 0);
     return NULL;
 }
@@ -351,7 +353,7 @@ static void barriers(void)
     free(round);
 }
 
-/* The bare calls: words of all four sizes take turns, one thread to the next. */
+/* The futex calls: the threads take turns with a 64-bit word. */
 
 struct passed {
     uint64_t word;
@@ -362,7 +364,7 @@ static void *passes(void *argument)
 {
     struct passed *passed = argument;
     for (uint64_t i = 0; i < ROUNDS; i++) {
-        /* Even: to be taken by anybody. Odd: taken. */
+        /* Even: free. Odd: taken. */
         for (;;) {
             uint64_t even = __atomic_load_n(&passed->word, __ATOMIC_RELAXED) & ~1ull;
             if (__atomic_compare_exchange_n(&passed->word, &even, even | 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -388,13 +390,13 @@ static void futexes(void)
     free(passed);
 }
 
-/* Defects of this program's own. */
+/* The planted defects of this program. */
 
 static void *races(void *argument)
 {
     struct counted *counted = argument;
     for (int i = 0; i < ROUNDS; i++) {
-        /* Read without the mutex. */
+        /* Reads without the mutex. */
         volatile long *count = &counted->count;
         long seen = *count;
         lock(counted, 0);
@@ -413,13 +415,13 @@ static void defect(const char *name)
         counted = NULL;
         return;
     } else if (strcmp(name, "use-after-free") == 0) {
-        /* The compiler is not to see it. */
+        /* volatile hides the defect from the compiler. */
         struct counted *volatile gone = counted;
         free(counted);
         gone->count = 1;
         return;
     } else if (strcmp(name, "lock-after-free") == 0) {
-        /* The same by the library, for the tools that see into it. */
+        /* The same access inside the library, for the tools that see into it. */
         struct counted *volatile gone = counted;
         free(counted);
         ww_mutex_lock(&gone->mutex);

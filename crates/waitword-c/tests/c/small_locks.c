@@ -1,11 +1,12 @@
-/* ww_sem_t, ww_barrier_t, ww_latch_t, ww_event_t, ww_auto_event_t, ww_once_t: every function, every error, both scopes. */
+/* ww_sem_t, ww_barrier_t, ww_latch_t, ww_event_t, ww_auto_event_t, ww_once_t: every function, every
+ * error, both scopes. */
 #define _GNU_SOURCE
 
 #include "threads.h"
 
 #include <waitword.h>
 
-/* One of each, in memory that a child shares. */
+/* One of each, in memory shared with a child. */
 static struct {
     ww_sem_t sem;
     ww_barrier_t barrier;
@@ -15,7 +16,7 @@ static struct {
     int counts[4];
 } * all;
 
-/* What init makes is what the static initialiser is. */
+/* init and the static initialiser make the same object. */
 #define IS_MADE_AS(object, type, ...)                                                                    \
     do {                                                                                                 \
         static const type made_ = __VA_ARGS__;                                                           \
@@ -23,7 +24,7 @@ static struct {
         GIVES(0, memcmp(&made_, object, sizeof made_));                                                  \
     } while (0)
 
-/* A pointer that no object lies at. */
+/* A misaligned pointer. */
 #define ODD(pointer) ((void *)((char *)(pointer) + 1))
 
 /* Semaphores. */
@@ -50,7 +51,7 @@ static void *be_interrupted(void *unused)
 
 static void sem_signals(unsigned scope)
 {
-    /* Without SA_RESTART. */
+    /* Installed without SA_RESTART. */
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGUSR1, &action, NULL);
     ANSWERS(0, ww_sem_init(&all->sem, scope, 0));
@@ -85,7 +86,7 @@ static void sem(unsigned scope)
     ANSWERS(0, ww_sem_getvalue(&all->sem, &value));
     GIVES(3, value);
     ANSWERS(0, ww_sem_wait(&all->sem));
-    ANSWERS(0, ww_sem_timedwait(&all->sem, &negative_ns)); /* not looked at */
+    ANSWERS(0, ww_sem_timedwait(&all->sem, &negative_ns)); /* not checked */
     ANSWERS(0, ww_sem_trywait(&all->sem));
     ANSWERS(EAGAIN, ww_sem_trywait(&all->sem));
 #define TIMED(time) ww_sem_timedwait(&all->sem, time)
@@ -183,7 +184,7 @@ static void barrier(unsigned scope)
     TIMES_OUT(TIMED, CLOCKED);
 #undef TIMED
 #undef CLOCKED
-    ANSWERS(0, ww_barrier_destroy(&all->barrier)); /* who gave up has not arrived */
+    ANSWERS(0, ww_barrier_destroy(&all->barrier)); /* a thread that timed out has not arrived */
     ANSWERS(0, ww_barrier_init(&all->barrier, scope, 1));
     ANSWERS(WW_BARRIER_SERIAL_THREAD, ww_barrier_wait(&all->barrier));
     ANSWERS(0, ww_barrier_destroy(&all->barrier));
@@ -196,7 +197,8 @@ static void *arrive(void *unused)
     return unused;
 }
 
-/* Of a private one: to ask a shared one while threads come to it is to be too early, which it does not notice. */
+/* With a private barrier only: destroying a shared barrier while threads still arrive is a misuse
+ * that it does not detect. */
 static void barrier_busy(void)
 {
     ANSWERS(0, ww_barrier_init(&all->barrier, WW_PROCESS_PRIVATE, 2));
@@ -319,7 +321,7 @@ static void event(unsigned scope)
         join(threads[i]);
     ANSWERS(0, ww_event_trywait(&all->event));
     ANSWERS(0, ww_event_wait(&all->event));
-    ANSWERS(0, ww_event_timedwait(&all->event, NULL)); /* not looked at */
+    ANSWERS(0, ww_event_timedwait(&all->event, NULL)); /* not checked */
     ANSWERS(0, ww_event_set(&all->event));
     ANSWERS(0, ww_event_reset(&all->event));
     ANSWERS(EAGAIN, ww_event_trywait(&all->event));
@@ -365,14 +367,14 @@ static void auto_event(unsigned scope)
         join(threads[i]);
     ANSWERS(EAGAIN, ww_auto_event_trywait(&all->auto_event));
     ANSWERS(0, ww_auto_event_set(&all->auto_event));
-    ANSWERS(0, ww_auto_event_set(&all->auto_event)); /* once set is set */
+    ANSWERS(0, ww_auto_event_set(&all->auto_event)); /* it is already set: no effect */
     ANSWERS(0, ww_auto_event_trywait(&all->auto_event));
     ANSWERS(EAGAIN, ww_auto_event_trywait(&all->auto_event));
     ANSWERS(0, ww_auto_event_set(&all->auto_event));
     ANSWERS(0, ww_auto_event_reset(&all->auto_event));
     ANSWERS(EAGAIN, ww_auto_event_trywait(&all->auto_event));
     ANSWERS(0, ww_auto_event_init(&all->auto_event, scope | WW_EVENT_SET));
-    ANSWERS(0, ww_auto_event_timedwait(&all->auto_event, &too_many_ns)); /* not looked at */
+    ANSWERS(0, ww_auto_event_timedwait(&all->auto_event, &too_many_ns)); /* not checked */
     ANSWERS(EAGAIN, ww_auto_event_trywait(&all->auto_event));
     ANSWERS(0, ww_auto_event_destroy(&all->auto_event));
 }
@@ -425,7 +427,7 @@ static void *call_once(void *number)
     return NULL;
 }
 
-/* A thread that ends inside the routine has not done it. */
+/* If a thread ends inside the routine, the routine counts as not called. */
 static void leave(void)
 {
     if (times_left++ == 0)
@@ -460,7 +462,7 @@ static void once(void)
     ANSWERS(EINVAL, ww_once_call(&once_with, NULL, NULL));
 }
 
-/* Two processes that wait for each other by each of them. */
+/* Two processes wait for each other on each type of object. */
 static void between_processes(void)
 {
     ANSWERS(0, ww_sem_init(&all->sem, WW_PROCESS_SHARED, 0));
@@ -478,7 +480,7 @@ static void between_processes(void)
         else
             GIVES(0, result);
         GIVES(true, __atomic_load_n(&all->counts[0], __ATOMIC_SEQ_CST) >= 2 * (i + 1));
-        /* One waits for a token, the other posts it. */
+        /* One process waits, the other posts. */
         if (child == 0)
             ANSWERS(0, ww_sem_wait(&all->sem));
         else
@@ -503,7 +505,7 @@ static void between_processes(void)
 
 int main(void)
 {
-    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a hang leaves what was written before it */
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that a hang keeps earlier output */
     all = shared_memory(sizeof *all);
     sem_bad_input();
     barrier_bad_input();

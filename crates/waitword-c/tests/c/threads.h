@@ -1,4 +1,4 @@
-/* What the tests of the locks share: threads, processes, times. */
+/* Shared by the lock tests: threads, processes, times. */
 #ifndef THREADS_H
 #define THREADS_H
 
@@ -31,13 +31,13 @@ static inline void join(pthread_t thread)
     pthread_join(thread, NULL);
 }
 
-/* Runs a function in a thread of its own, to its end. */
+/* Runs a function in a new thread and joins the thread. */
 static inline void elsewhere(void *(*body)(void *), void *argument)
 {
     join(start(body, argument));
 }
 
-/* Memory that a forked child shares, all zeros. */
+/* Memory shared with forked children, all zeros. */
 static inline void *shared_memory(size_t size)
 {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -48,7 +48,8 @@ static inline void *shared_memory(size_t size)
     return memory;
 }
 
-/* A forked child; it does not outlive its parent. Its own failures count as one of the parent's. */
+/* A forked child. It does not outlive its parent. Its failures count as one failure of the
+ * parent. */
 static inline pid_t fork_child(void)
 {
     fflush(stdout);
@@ -101,14 +102,14 @@ static inline bool has_come(int clock, struct timespec time)
     return now.tv_sec > time.tv_sec || (now.tv_sec == time.tv_sec && now.tv_nsec >= time.tv_nsec);
 }
 
-/* Far enough that only a defect brings it about. */
+/* So far away that only a defect reaches it. */
 static inline struct timespec never(int clock)
 {
     return in_ms(clock, 30000);
 }
 
-/* Of a call that must wait: every time that can be wrong, on every clock, and one that comes soon.
- * TIMED(time) is the timed form of the call, CLOCKED(clock, time) the one with a clock. */
+/* For a call that must wait: every invalid time, on every clock, and a time that comes soon.
+ * TIMED(time) is the timed form of the call, CLOCKED(clock, time) the form with a clock. */
 #define TIMES_OUT(TIMED, CLOCKED)                                                                        \
     do {                                                                                                 \
         ANSWERS(ETIMEDOUT, TIMED(&past));                                                                \

@@ -1,21 +1,25 @@
-//! Every function of `waitword.h` with arguments that are wrong: an error, or nothing worse than what the header leaves
-//! undefined. Never a crash, a hang, or a byte of memory beside the object.
+//! Calls every function of `waitword.h` with bad arguments. Each call must return an error, or do
+//! nothing worse than what the header leaves undefined. It must never crash, hang, or write a byte
+//! of memory next to the object.
 //!
-//! The header is read, so no function can be forgotten: what is tried follows from the types and names of its
-//! arguments (`cases.rs`), and one that is of no known kind fails the test. Each call is made in a child with a time
-//! limit (`support/harm.rs`), on objects between pages that may not be touched (`support/arena.rs`).
+//! The test parses the header, so no function can be forgotten. The types and names of a function's
+//! parameters determine its cases (`cases.rs`), and a parameter of an unknown kind fails the test.
+//! Each call is made in a child process with a time limit (`support/harm.rs`), on objects between
+//! inaccessible pages (`support/arena.rs`).
 //!
-//! | what is tried | what must come |
+//! | case | required result |
 //! |---|---|
-//! | NULL and every misaligned pointer to an object | `EINVAL`, and nothing written |
-//! | unknown flags | `EINVAL`, and nothing written |
+//! | NULL and every misaligned pointer to an object | `EINVAL`, nothing written |
+//! | unknown flags | `EINVAL`, nothing written |
 //! | an unknown clock | `EINVAL`, held or not |
-//! | a call that must wait, with a time that is none | `EINVAL`; with one that has passed, or is negative: `ETIMEDOUT` |
-//! | counts of 0, -1, `INT_MIN`, `INT_MAX`, `UINT_MAX`, above the documented maximum | the documented error, or any answer |
-//! | an object of zeros, ones, chance bytes, or destroyed | any answer, in time, and nothing else is touched |
+//! | a call that must wait, with an invalid time | `EINVAL` |
+//! | the same with a time that has passed or is negative | `ETIMEDOUT` |
+//! | counts of 0, -1, `INT_MIN`, `INT_MAX`, `UINT_MAX`, too high | the documented error, or any |
+//! | an object of zeros, ones, random bytes, or destroyed | any, in time, nothing else touched |
 //!
-//! The last row is undefined behaviour by the header ("NULL or a mutex"); that a chance object is survived all the same, but
-//! for what `UNDEFINED` lists, is shown here, not promised.
+//! The last row is undefined behaviour according to the header ("NULL or point to a mutex"). The
+//! test shows, but the library does not promise, that random objects do no harm, except as listed
+//! in `UNDEFINED`.
 
 #[path = "../../../waitword/tests/support/arena.rs"]
 mod arena;
@@ -42,7 +46,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What a function may do with an object that is none, and why that is left undefined.
+/// The functions that may misbehave with an invalid object, and why that is left undefined.
 const UNDEFINED: [(&str, &str); 0] = [];
 
 #[test]
@@ -81,7 +85,7 @@ fn every_function_survives_every_bad_argument() {
     );
 }
 
-/// Makes the calls; a line for each that is wrong.
+/// Makes the calls. Returns a line for each wrong result.
 fn wrong(library: &Library, cases: &[Case<'_>]) -> Vec<String> {
     let outcomes = child::run(library, cases);
     let pairs = cases.iter().zip(&outcomes);
@@ -90,7 +94,7 @@ fn wrong(library: &Library, cases: &[Case<'_>]) -> Vec<String> {
         .collect()
 }
 
-/// What is wrong with an outcome, if anything is.
+/// Describes what is wrong with an outcome, if anything.
 fn defect(case: &Case<'_>, outcome: &Outcome) -> Option<String> {
     let is_undefined = || {
         UNDEFINED
@@ -122,12 +126,12 @@ fn defect(case: &Case<'_>, outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// Each stands before the library's function, and must be reported.
+/// Each planted function overrides the library's function, and the test must report it.
 #[test]
 fn planted_defects_are_found() {
     let text = std::fs::read_to_string(package().join("include/waitword.h")).expect("the header");
     let functions = header::functions(&text);
-    // What is planted, where, in which case, and what is said of it.
+    // The defect, the function, the case, and the expected report.
     let defects = [
         ("WRITES_BEHIND", "ww_rwlock_tryrdlock", "Busy", "signal 11"),
         (
@@ -171,7 +175,7 @@ fn planted_defects_are_found() {
     }
 }
 
-/// The library with one defect before it.
+/// The library, overridden by one defect.
 fn planted(defect: &str) -> PathBuf {
     let directory = prefix().join("lib");
     let library = scratch::folder().join(format!("libplanted_{defect}.so"));
@@ -197,7 +201,7 @@ fn planted(defect: &str) -> PathBuf {
     library
 }
 
-/// That a function cannot be added without being tried.
+/// A new function cannot escape the test.
 #[test]
 fn a_parameter_of_an_unknown_kind_is_noticed() {
     let text = "/** Does not block. */\nint ww_new(struct ww_unheard_of *object);\n";

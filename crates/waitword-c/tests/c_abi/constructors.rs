@@ -1,5 +1,5 @@
-//! A library that uses waitword in threads of its constructor: the dynamic loader holds a lock
-//! while it loads that.
+//! A library that uses waitword in threads that its constructor starts: the dynamic loader holds a
+//! lock while it loads the library.
 
 use crate::installed::{Language, Linking, compile, libraries, link, package, prefix};
 use crate::{pkg_config, scratch, watchdog};

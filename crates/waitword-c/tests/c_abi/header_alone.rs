@@ -1,11 +1,12 @@
-//! `waitword.h` needs no other header before it, in every C and C++ since 1999 and 2011; nor does `waitword.hpp`, or any
-//! part of it, in every C++ since 2017. And they are clean under warnings that programs like to have.
+//! `waitword.h` needs no other header before it, in every C since 1999 and C++ since 2011. Nor does
+//! `waitword.hpp`, or any part of it, in every C++ since 2017. And they compile without warnings
+//! under options that programs commonly use.
 
 use crate::installed::{Language, package};
 use crate::{scratch, watchdog};
 use std::process::Command;
 
-/// Every constant is there for the preprocessor, and every function for the linker.
+/// Every constant is visible to the preprocessor, and every function to the linker.
 const USE: &str = "\
 #include <waitword.h>
 #include <waitword.h>
@@ -72,7 +73,7 @@ fn in_cpp() {
     }
 }
 
-/// Something of each part.
+/// Uses something from each part.
 const USE_CPP: &str = "\
 #include <waitword.hpp>
 #include <waitword.hpp>

@@ -1,4 +1,5 @@
-//! `install.sh`: what it puts where, what the library then says of itself, and its way back.
+//! `install.sh`: the files that it installs, the properties of the installed library, and
+//! uninstallation.
 
 use crate::installed::{install_script, package, prefix};
 use crate::watchdog::{self, run_either_way};
@@ -10,7 +11,7 @@ use std::process::Command;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const MAJOR: &str = env!("CARGO_PKG_VERSION_MAJOR");
 
-/// All files and links below `folder`, by their paths from there.
+/// All files and links below `folder`, as paths relative to it.
 fn files_below(folder: &Path) -> BTreeSet<String> {
     let mut files = BTreeSet::new();
     let mut folders = vec![folder.to_owned()];
@@ -46,7 +47,7 @@ fn expected_files() -> BTreeSet<String> {
     files
 }
 
-/// What a tool of binutils says about the shared library.
+/// The output of a binutils tool for the shared library.
 fn ask(tool: &str, options: &[&str]) -> String {
     let library = prefix().join("lib/libwaitword.so");
     let mut command = Command::new(tool);
@@ -89,7 +90,8 @@ fn the_library_exports_what_the_header_declares() {
     assert_eq!(exported, declared);
 }
 
-/// Not even once: a look-up waits for the lock that `dlopen` holds while it runs constructors.
+/// Not even once: a symbol lookup waits for the lock that `dlopen` holds while it runs
+/// constructors.
 #[test]
 fn the_library_asks_the_dynamic_loader_for_nothing_while_it_runs() {
     let imports = ask("nm", &["--dynamic", "--undefined-only", "--format=posix"]);

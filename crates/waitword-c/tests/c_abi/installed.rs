@@ -1,7 +1,8 @@
-//! The libraries as a C programmer meets them: built and installed by `install.sh`, found by pkg-config.
+//! The libraries as a C programmer uses them: built and installed by `install.sh`, found by
+//! pkg-config.
 //!
-//! Cargo does not build a package's shared library for its integration tests, so the script's own
-//! `cargo build` does, in a target directory of its own.
+//! Cargo does not build a package's shared library for its integration tests. The `cargo build` in
+//! the script does, in a separate target directory.
 
 use crate::{pkg_config, scratch, watchdog};
 use std::collections::BTreeSet;
@@ -17,11 +18,11 @@ pub(crate) enum Linking {
     Dynamic,
     /// With `libwaitword.a`, and the C library as usual.
     Archive,
-    /// With `libwaitword.a`, and no shared library at all (`-static`).
+    /// With `libwaitword.a` and without any shared library (`-static`).
     Static,
 }
 
-/// The languages that the header is for, and the compiler of each.
+/// The languages that the header supports, and the compiler of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Language {
     C,
@@ -29,7 +30,7 @@ pub(crate) enum Language {
 }
 
 impl Language {
-    /// The compiler: `$CC` or `$CXX`, or the usual command.
+    /// The compiler: `$CC` or `$CXX`, or the default command.
     pub(crate) fn compiler(self) -> String {
         let (variable, usual) = match self {
             Self::C => ("CC", "cc"),
@@ -38,19 +39,19 @@ impl Language {
         std::env::var(variable).unwrap_or_else(|_| usual.to_owned())
     }
 
-    /// Whether there is such a compiler; says so if not, since the caller will then skip its test. A C
-    /// compiler there must be: Rust itself links with it.
+    /// Whether the compiler is installed. Prints a message if it is not, because the caller then
+    /// skips its test. A C compiler is always installed: Rust itself links with it.
     pub(crate) fn is_here(self) -> bool {
         self == Self::C || is_installed(&self.compiler(), "C++ (install g++)")
     }
 }
 
-/// Whether there is such a command. If not, says that the tests of `what` are left out.
+/// Whether the command is installed. If not, prints that the test of `what` is skipped.
 pub(crate) fn is_installed(command: &str, what: &str) -> bool {
     static MISSED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let found = Command::new(command).arg("--version").output().is_ok();
     if !found && MISSED.lock().unwrap().insert(command.to_owned()) {
-        // Past the test harness, which would keep it to itself.
+        // Bypasses the test harness, which would capture the message.
         let _ = writeln!(
             std::io::stderr(),
             "SKIPPED the test of {what}: there is no `{command}` here"
@@ -64,7 +65,7 @@ pub(crate) fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// `install.sh` with these arguments, building in a target directory that all runs share.
+/// `install.sh`, building in a target directory that all runs share.
 pub(crate) fn install_script() -> Command {
     let mut command = Command::new(package().join("../../install.sh"));
     command
@@ -73,12 +74,12 @@ pub(crate) fn install_script() -> Command {
             Path::new(env!("CARGO_TARGET_TMPDIR")).join("c_abi_build"),
         )
         .env_remove("CARGO_BUILD_TARGET")
-        // Cargo's, for finding what the test itself is linked with.
+        // Set by cargo, for the libraries that the test itself is linked with.
         .env_remove("LD_LIBRARY_PATH");
     command
 }
 
-/// The prefix that everything has been installed to.
+/// The prefix that everything is installed under.
 pub(crate) fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
@@ -90,15 +91,15 @@ pub(crate) fn prefix() -> &'static Path {
     })
 }
 
-/// A source that has been compiled, to be linked in several ways.
+/// A compiled source, to be linked in several ways.
 #[derive(Debug)]
 pub(crate) struct Object {
     path: PathBuf,
     language: Language,
 }
 
-/// Compiles `source` in this standard of its language, with warnings as errors, with the flags that
-/// pkg-config gives, and with these.
+/// Compiles `source` in this standard of its language, with warnings as errors, with pkg-config's
+/// flags, and with `flags`.
 pub(crate) fn compile(source: &Path, standard: &str, flags: &[&str]) -> Object {
     let language = match source.extension().and_then(|extension| extension.to_str()) {
         Some("c") => Language::C,
@@ -114,7 +115,7 @@ pub(crate) fn compile(source: &Path, standard: &str, flags: &[&str]) -> Object {
     command
         .arg(format!("-std={standard}"))
         .args(["-Wall", "-Wextra", "-Werror", "-pthread", "-c"])
-        // Half the time is saved by this, of templates.
+        // For templates this halves the time.
         .arg(if language == Language::C {
             "-O2"
         } else {
@@ -129,7 +130,7 @@ pub(crate) fn compile(source: &Path, standard: &str, flags: &[&str]) -> Object {
     Object { path, language }
 }
 
-/// Makes a program of it, with the flags that pkg-config gives.
+/// Links it to a program, with pkg-config's flags.
 pub(crate) fn link(object: &Object, linking: Linking) -> PathBuf {
     let program = object.path.with_extension(format!("{linking:?}"));
     let mut command = Command::new(object.language.compiler());
@@ -146,7 +147,7 @@ pub(crate) fn link(object: &Object, linking: Linking) -> PathBuf {
     program
 }
 
-/// The flags that link with the library so, from pkg-config.
+/// The flags for this way of linking with the library, from pkg-config.
 pub(crate) fn libraries(linking: Linking) -> Vec<String> {
     match linking {
         Linking::Dynamic => pkg_config::ask(&["--libs"]),
@@ -158,7 +159,7 @@ pub(crate) fn libraries(linking: Linking) -> Vec<String> {
     }
 }
 
-/// Runs a program that [`link`] made, and returns what it wrote.
+/// Runs a program that [`link`] made, and returns its output.
 pub(crate) fn run(program: &Path) -> String {
     let mut command = Command::new(program);
     command.env("LD_LIBRARY_PATH", prefix().join("lib"));

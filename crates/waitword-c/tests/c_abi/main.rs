@@ -1,4 +1,5 @@
-//! The C ABI from the outside: what `install.sh` installs is used as a C or C++ programmer would use it.
+//! The C ABI from the outside: these tests use what `install.sh` installs as a C or C++ programmer
+//! would.
 
 mod bad_arguments;
 mod constructors;

@@ -1,12 +1,12 @@
-//! What `waitword.pc` says: asked of pkg-config, or read by hand where there is none, since a machine that
-//! has only Rust and a C compiler is to pass the tests too.
+//! The contents of `waitword.pc`, from pkg-config, or read directly if there is no pkg-config: the
+//! tests must also pass on a machine that has only Rust and a C compiler.
 
 use crate::installed::{is_installed, prefix};
 use crate::watchdog;
 use std::collections::HashMap;
 use std::process::Command;
 
-/// pkg-config's answer to these options, as shell words.
+/// The output of pkg-config for these options, as shell words.
 pub(crate) fn ask(options: &[&str]) -> Vec<String> {
     let answer = if is_installed("pkg-config", "pkg-config itself") {
         let mut command = Command::new("pkg-config");
@@ -28,7 +28,7 @@ pub(crate) fn ask(options: &[&str]) -> Vec<String> {
     shlex::split(&answer).expect("shell words")
 }
 
-/// These fields of the file, with `${name}` replaced by what the lines `name=value` say.
+/// These fields of the file, with each `${name}` replaced by the value in its line `name=value`.
 fn by_hand(fields: &[&str]) -> String {
     let text = std::fs::read_to_string(prefix().join("lib/pkgconfig/waitword.pc"))
         .expect("waitword.pc is installed");

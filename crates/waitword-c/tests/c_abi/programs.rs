@@ -1,4 +1,5 @@
-//! The examples and the C tests, compiled and run with the shared library and with the archive.
+//! The examples and the C and C++ tests, compiled and run with the shared library and with the
+//! archive.
 
 use crate::installed::{Language, Linking, compile, link, package, run};
 use std::collections::BTreeSet;
@@ -23,7 +24,7 @@ fn compiles_and_runs(source: &str) {
     compiles_and_runs_as(source, "c11", &[], &EVERY_LINKING);
 }
 
-/// In the newest C++ with every linking, in the oldest with one.
+/// In the newest C++ with every way of linking, in the oldest with one.
 fn compiles_and_runs_in_cpp(source: &str) {
     if Language::Cpp.is_here() {
         compiles_and_runs_as(source, "c++20", &[], &EVERY_LINKING);

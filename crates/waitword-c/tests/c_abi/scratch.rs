@@ -1,10 +1,10 @@
-//! Where the tests keep what they make: below cargo's target directory, out of each other's way.
+//! The tests' scratch files: below cargo's target directory, separate for each process.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// A folder of this test process's own; those of processes that have ended are removed.
+/// The folder of this test process. Removes the folders of processes that have ended.
 pub(crate) fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -19,14 +19,14 @@ pub(crate) fn folder() -> &'static Path {
             }
         }
         let own = all.join(std::process::id().to_string());
-        // There is one already if a process with this id came to its end before.
+        // It exists already if an earlier process had the same ID.
         let _ = std::fs::remove_dir_all(&own);
         std::fs::create_dir(&own).expect("a writable folder");
         own
     })
 }
 
-/// A file of that folder that no other test uses.
+/// A file in that folder that no other test uses.
 pub(crate) fn new_file(extension: &str) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Relaxed);

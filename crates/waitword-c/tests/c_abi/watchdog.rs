@@ -1,27 +1,28 @@
-//! Runs a program and ends it if it hangs, so that a lost wake-up fails a test instead of stopping it.
+//! Runs a program and kills it if it hangs, so that a lost wake-up fails a test instead of hanging
+//! it.
 
 use crate::scratch;
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long one of the small C programs may take; they take well under a second.
+/// Time limit of the small C programs, which take well under a second.
 pub(crate) const PROGRAM: Duration = Duration::from_secs(60);
-/// How long a compiler, or cargo with its dependencies to build, may take on a slow machine.
+/// Time limit of a compiler, or of cargo with its dependencies to build, on a slow machine.
 pub(crate) const BUILD: Duration = Duration::from_secs(20 * 60);
 
-/// Runs `command` to its end and returns what it wrote, stdout and stderr in the order written.
+/// Runs `command` to its end and returns its output, stdout and stderr in the order written.
 ///
-/// Panics, with that output, if it fails or if `limit` passes first; then it has been killed.
+/// Panics with that output if the command fails, or if it exceeds `limit` and is killed.
 pub(crate) fn run(command: &mut Command, limit: Duration) -> String {
     let (success, output) = run_either_way(command, limit);
     assert!(success, "{command:?} failed:\n{output}");
     output
 }
 
-/// [`run`] for a program that may fail: whether it succeeded, and what it wrote.
+/// [`run`] for a program that may fail: returns whether it succeeded, and its output.
 pub(crate) fn run_either_way(command: &mut Command, limit: Duration) -> (bool, String) {
-    // A file, since a full pipe would itself be a hang.
+    // A file, because a full pipe would hang the program.
     let path = scratch::new_file("log");
     let log = File::create(&path).expect("the scratch file can be written");
     let mut child = command

@@ -1,4 +1,4 @@
-// What the C++ tests share: checks that say where they failed, threads that are joined.
+// Shared by the C++ tests: checks that report where they failed, threads that are joined.
 #ifndef CHECK_HPP
 #define CHECK_HPP
 
@@ -23,7 +23,7 @@ inline void check(int line, const char *what, bool holds)
 
 #define CHECK(what) check(__LINE__, #what, static_cast<bool>(what))
 
-// The statement throws std::system_error of this std::errc.
+// The statement throws std::system_error with this std::errc.
 #define THROWS(error, ...)                                                                               \
     do {                                                                                                 \
         bool thrown_ = false;                                                                            \
@@ -41,13 +41,13 @@ inline int report(const char *name)
     return failures != 0;
 }
 
-// Runs a function in a thread of its own, to its end.
+// Runs a function in a new thread and joins the thread.
 inline void elsewhere(const std::function<void()> &function)
 {
     std::thread(function).join();
 }
 
-// So many threads at once, to their end; each is told its number.
+// Runs `count` threads at once and joins them. Each gets its number.
 inline void crew(int count, const std::function<void(int)> &function)
 {
     std::vector<std::thread> threads;
@@ -59,7 +59,7 @@ inline void crew(int count, const std::function<void(int)> &function)
 
 using namespace std::chrono_literals;
 
-// Far enough that only a defect brings it about.
+// So far away that only a defect reaches it.
 constexpr auto never = 30s;
 
 // A clock that the library does not know: twice as fast as the steady one.
@@ -76,7 +76,8 @@ struct fast_clock {
     }
 };
 
-// A clock that the library does not know: half as fast as the steady one, so that every guess at a time by it is too early.
+// A clock that the library does not know: half as fast as the steady one, so that every estimate of
+// a time on it is too early.
 struct slow_clock {
     using duration = std::chrono::nanoseconds;
     using rep = duration::rep;
@@ -90,8 +91,9 @@ struct slow_clock {
     }
 };
 
-// Of something that must wait: wait_for(duration) and wait_until(time), which return whether they had it, do not, and never too early;
-// whatever the clock, and however short or long gone.
+// For something that must wait: wait_for(duration) and wait_until(time), which return whether they
+// succeeded, do not succeed and do not return too early, whatever the clock, and however short the
+// time or far in the past.
 template <class For, class Until> void times_out(For wait_for, Until wait_until)
 {
     using namespace std::chrono;
@@ -123,7 +125,8 @@ template <class For, class Until> void times_out(For wait_for, Until wait_until)
     CHECK(!wait_for(duration<double>(-1e300)));
 }
 
-// Of something that another thread is about to give: the longest times there are do not overflow.
+// For something that another thread is about to provide: the longest possible times do not
+// overflow.
 template <class For, class Until> void comes_in_time(For wait_for, Until wait_until)
 {
     using namespace std::chrono;

@@ -1,4 +1,4 @@
-// The same program with the standard's locks and with waitword's: only the namespace differs.
+// The same program with the standard's locks and with waitword's. Only the namespace differs.
 #include "check.hpp"
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// waitword.hpp does what its namesakes in std do.
+// The types of waitword.hpp behave like their namesakes in std.
 #include "check.hpp"
 
 #include <waitword.hpp>
@@ -15,7 +15,7 @@
 
 namespace {
 
-// What a lock protects, in any way to hold it.
+// Mutual exclusion, with every way to hold the lock.
 template <class Mutex, class Lock> void excludes()
 {
     Mutex mutex;
@@ -94,7 +94,7 @@ template <class Mutex> void is_a_timed_mutex()
     std::this_thread::sleep_for(1ms);
     mutex.unlock();
     waiter.join();
-    // What is free is had, late or not.
+    // A free mutex is locked even if the time has passed.
     CHECK(mutex.try_lock_for(-1s));
     mutex.unlock();
     CHECK(mutex.try_lock_until(std::chrono::steady_clock::time_point()));
@@ -270,7 +270,7 @@ void upgrade_mutexes()
     is_an_upgrade_mutex<waitword::basic_upgrade_mutex<WW_RWLOCK_PREFER_WRITER>>();
 }
 
-// A condition of any kind, with any lock: Lock is what holds a Mutex.
+// Any condition variable, with any lock. Lock is the holder of a Mutex.
 template <class Condition, class Mutex, class Lock> void is_a_condition()
 {
     Mutex mutex;
@@ -302,15 +302,15 @@ template <class Condition, class Mutex, class Lock> void is_a_condition()
     });
     CHECK(sum == 2 * 499 * 500 / 2);
 
-    // Nobody notifies.
+    // Without a notification.
     Lock lock(mutex);
     times_out([&](auto time) { return condition.wait_for(lock, time, [] { return false; }); },
               [&](auto time) { return condition.wait_until(lock, time, [] { return false; }); });
     times_out(
         [&](auto time) { return condition.wait_for(lock, time) == std::cv_status::no_timeout; },
         [&](auto time) {
-            // By a clock that had to be guessed at it may end too early, for no reason. Not if it
-            // began too late.
+            // On a clock whose time is estimated, the wait may end early, as a spurious wake-up.
+            // Not if the time had passed when it began.
             using Clock = typename decltype(time)::clock;
             for (;;) {
                 const bool is_late = Clock::now() >= time;
@@ -327,7 +327,7 @@ template <class Condition, class Mutex, class Lock> void is_a_condition()
                   [&](auto time) { return condition.wait_until(lock, time, [] { return true; }); });
     lock.unlock();
 
-    // All at once.
+    // notify_all releases all waiters.
     int through = 0;
     std::thread waker([&] {
         std::this_thread::sleep_for(1ms);
@@ -347,7 +347,7 @@ template <class Condition, class Mutex, class Lock> void is_a_condition()
     CHECK(through == 6);
 }
 
-// It may be destroyed as soon as all who wait have been notified.
+// It may be destroyed as soon as all waiters have been notified.
 template <class Condition> void can_be_destroyed_early()
 {
     for (int i = 0; i < 200; i++) {
@@ -406,7 +406,7 @@ void conditions()
     THROWS(operation_not_permitted, condition.wait_until(lock, std::chrono::system_clock::now()));
     CHECK(ww_cond_signal(condition.native_handle()) == 0);
 
-    // With a lock for reading.
+    // With a read lock.
     shared_mutex shared;
     condition_variable_any any;
     std::atomic<bool> ready{false};
@@ -436,7 +436,7 @@ void stops()
     waitword::mutex mutex;
     waitword::condition_variable_any condition;
     const auto no = [] { return false; };
-    // Requested while they wait, and before.
+    // A stop requested while they wait, and one requested before.
     std::atomic<int> through{0};
     {
         std::vector<std::jthread> threads;
@@ -469,8 +469,8 @@ void stops()
     lock.unlock();
 }
 
-// A stop in the very moment in which somebody begins to wait is not lost. Two threads meet, and one then lets a little more time pass in
-// each round, until the stop comes too late to be interesting.
+// A stop at the very moment when a thread starts to wait is not lost. Two threads meet, and one of
+// them then lets a little more time pass in each round, until the stop comes too late to matter.
 void stops_at_any_moment()
 {
     constexpr int rounds = 20000, latest = 1000;
@@ -564,14 +564,14 @@ void barriers()
             } else {
                 barrier.arrive_and_wait();
             }
-            // The next phase is not complete before this thread has arrived in it.
+            // The next phase cannot complete before this thread has arrived in it.
             if (completed != i + 1)
                 CHECK(completed == i + 1);
         }
     });
     CHECK(completed == phases);
 
-    // Several arrivals by one, and none by those who have dropped out.
+    // Several arrivals by one thread, and none by threads that have dropped out.
     waitword::barrier<> plain(3);
     auto token = plain.arrive(2);
     std::thread third([&] { plain.arrive_and_wait(); });
@@ -618,7 +618,7 @@ void latches()
     alone.arrive_and_wait(3);
 }
 
-// Waits for another value of T, in every way there is.
+// Waits for another value of T, in every possible way.
 template <class T> void atomics(T old, T other)
 {
     std::atomic<T> atomic(old);
@@ -686,7 +686,7 @@ void atomic_waits()
     atomics<position>({1, 2}, {1, 3});
     atomics<wide_position>({1, 2}, {2, 2});
 
-    // As many wake as are notified.
+    // Each notification wakes one thread.
     std::atomic<short> turn{0};
     crew(2, [&](int number) {
         for (short i = static_cast<short>(number); i < 1000; i = static_cast<short>(i + 2)) {
@@ -699,7 +699,7 @@ void atomic_waits()
     CHECK(turn == 1000);
 }
 
-// Times as the C ABI has them: never sooner.
+// Conversion of times to the C ABI: never rounded down.
 void times()
 {
     using namespace std::chrono;
@@ -738,7 +738,7 @@ void once()
         CHECK(calls == 1);
     });
 
-    // With arguments, a member function, something that can only be moved.
+    // With arguments, a member function, and a move-only type.
     struct adder {
         void add(std::unique_ptr<int> by) { sum += *by; }
         int sum = 0;
@@ -748,7 +748,7 @@ void once()
         waitword::call_once(with_arguments, &adder::add, &adder, std::make_unique<int>(3));
     CHECK(adder.sum == 3);
 
-    // An exception comes through, and it is not done.
+    // An exception propagates, and the function counts as not called.
     waitword::once_flag thrown;
     int attempts = 0;
     const auto attempt = [&] {
@@ -766,7 +766,7 @@ void once()
     waitword::call_once(thrown, attempt);
     waitword::call_once(thrown, attempt);
     CHECK(attempts == 3);
-    // With others waiting, one of them goes on.
+    // If other threads wait, one of them runs its own.
     waitword::once_flag contended;
     std::atomic<int> tries{0}, done{0}, caught{0};
     crew(6, [&](int) {
@@ -785,7 +785,8 @@ void once()
     CHECK(tries == 4 && done == 1 && caught == 3);
 }
 
-// A wait whose priority-inheriting mutex cannot be locked again ends the program, and says which mutex.
+// A wait whose priority-inheriting mutex cannot be locked again terminates the program, and names
+// the mutex.
 void lost_mutexes()
 {
     using waitword::condition_variable;
@@ -802,7 +803,7 @@ void lost_mutexes()
         std::unique_lock<inheriting> holds_first(first);
         std::thread other([&] {
             std::lock_guard<inheriting> takes_first(first);
-            // Waits for the thread that waits: no lock of `first` by that one can succeed.
+            // Waits for the waiting thread, so that thread can never lock `first` again.
             std::lock_guard<inheriting> takes_second(second);
         });
         try {
@@ -827,7 +828,7 @@ void lost_mutexes()
 
 int main()
 {
-    std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ); // so that a hang leaves what was written before it
+    std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ); // so that a hang keeps earlier output
     std::printf("mutexes\n");
     mutexes();
     std::printf("shared mutexes\n");

@@ -1,5 +1,6 @@
-// What the types are: their sizes, that they cannot be copied or moved, that they cost nothing to make, and that they meet the
-// standard's named requirements. If this compiles it is so.
+// Properties of the types: their sizes, that they cannot be copied or moved, that they are free to
+// construct, and that they meet the standard's named requirements. The test passes if this
+// compiles.
 #include <waitword.hpp>
 
 #include <cstdio>
@@ -61,7 +62,7 @@ template struct is_a_lock<waitword::binary_semaphore, 8>;
 template struct is_a_lock<waitword::counting_semaphore<>, 8>;
 template struct is_a_lock<waitword::latch, 4>;
 
-// It waits for its waiters.
+// Its destructor waits for its waiters.
 static_assert(!std::is_copy_constructible_v<waitword::condition_variable_any>);
 static_assert(!std::is_move_constructible_v<waitword::condition_variable_any>);
 static_assert(std::is_nothrow_default_constructible_v<waitword::condition_variable_any>);
@@ -86,7 +87,7 @@ static_assert(!std::is_convertible_v<std::ptrdiff_t, waitword::latch>);
 static_assert(!std::is_convertible_v<std::ptrdiff_t, waitword::binary_semaphore>);
 static_assert(!std::is_convertible_v<std::ptrdiff_t, waitword::barrier<>>);
 
-// Made before the program begins.
+// Initialised before the program starts.
 #if defined(__cpp_constinit)
 #define CONSTANT constinit
 #else

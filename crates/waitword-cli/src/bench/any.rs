@@ -13,59 +13,59 @@ use waitword_bench::any::rounds::Method;
 use waitword_bench::any::{AnyReport, Plan, draw, measure};
 use waitword_bench::harness::{Context, Failure};
 
-/// What the user can ask for.
+/// The arguments of `waitword bench any`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Draw the loads from these seeds; those below 1000 are for tuning
+    /// Seeds to draw the loads from; seeds below 1000 are for tuning
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = [1])]
     seed: Vec<u64>,
 
-    /// So many loads of each seed, in each family and surroundings
+    /// Number of loads for each seed, family and surroundings
     #[arg(long, value_name = "N", default_value_t = 10)]
     cells: u32,
 
-    /// Loads of these kinds: mutex, many-mutexes, rwlock, queue, pool, fork-join, burst
+    /// Families of loads: mutex, many-mutexes, rwlock, queue, pool, fork-join, burst
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = Family::ALL)]
     family: Vec<Family>,
 
-    /// Beside these: quiet, pinned, one-cpu, busy-one, busy-all, half-quota
+    /// Surroundings of the loads: quiet, pinned, one-cpu, busy-one, busy-all, half-quota
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = [Beside::Quiet, Beside::BusyAll])]
     beside: Vec<Beside>,
 
-    /// How often each contender is measured in a cell
+    /// Measure each contender N times in each cell
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
 
-    /// How long, in milliseconds
+    /// Milliseconds that each measurement lasts
     #[arg(long, value_name = "N", default_value_t = 300)]
     milliseconds: u64,
 
-    /// Only these contenders
+    /// Measure only these contenders
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     contenders: Option<Vec<Contender>>,
 
-    /// Also the other flavours of our mutex
+    /// Also measure the other flavours of waitword's mutex
     #[arg(long)]
     flavours: bool,
 
-    /// Keep rounds beside which others used the machine: for a look at a machine that is never
-    /// quiet
+    /// Keep rounds during which other processes used the CPUs, for a look on a machine that is
+    /// never quiet
     #[arg(long)]
     keep_disturbed: bool,
 
-    /// Write the report to FILE, too
+    /// Also write the report to FILE as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
-    /// Write it as a page for a browser, too: a plot for each family, the worst loads first
+    /// Also write an HTML page: a plot for each family, with the worst loads first
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
-    /// Run this one cell, long, and show who held and who waited
+    /// Run only this cell, and chart which threads held the lock and which waited
     #[arg(long, value_name = "CELL")]
     replay: Option<CellId>,
 
-    /// Of a replay: the columns of the chart, and the microseconds of each
+    /// For --replay: number of columns of the chart, and microseconds per column
     #[arg(long, value_name = "COLUMNS,MICROSECONDS", default_value = "120,5")]
     chart: String,
 }
@@ -127,7 +127,7 @@ fn measure_cells(args: &Args) -> Result<ExitCode, String> {
     match failure {
         None => Ok(ExitCode::SUCCESS),
         Some(Failure::Stopped) => {
-            println!("Stopped before the end: this is what there is.");
+            println!("Stopped before the end: these are the results so far.");
             Ok(ExitCode::from(STOPPED))
         }
         Some(failure) => Err(failure.to_string()),
@@ -147,8 +147,8 @@ fn with_progress(plan: &Plan, context: &Context) -> (AnyReport, Option<Failure>)
     measured
 }
 
-/// A few of each of the families that every program has, for the end of `waitword bench`. They come
-/// from a seed that nobody tunes on.
+/// Measures a few loads of the most common families, for the end of `waitword bench`. Their seed is
+/// not one of those used for tuning.
 pub(super) fn a_few(context: &Context) -> Result<(AnyReport, Option<Failure>), String> {
     const CELLS: u32 = 3;
     const MOST_ROUNDS: usize = 3;
@@ -161,7 +161,8 @@ pub(super) fn a_few(context: &Context) -> Result<(AnyReport, Option<Failure>), S
         contenders: usual_contenders(false),
         method: Method {
             rounds: settings.rounds.min(MOST_ROUNDS),
-            // With 64 threads and a busy machine, less may be over before any has had its turn.
+            // With 64 threads on a loaded machine, a shorter run may end before every thread has
+            // run.
             milliseconds: (settings.window.as_millis() as u64).max(100),
             drop_in: crate::drop_in::library::put_in_place()
                 .map_err(|error| format!("{error:#}"))?,
@@ -182,7 +183,7 @@ fn replay_cell(id: CellId, args: &Args) -> Result<ExitCode, String> {
         .chart
         .split_once(',')
         .and_then(|(columns, step)| Some((columns.parse().ok()?, step.parse().ok()?)))
-        .ok_or("--chart: two numbers are needed, such as 120,5")?;
+        .ok_or("--chart: expected two numbers, such as 120,5")?;
     let method = method(args)?;
     let cell = draw::cell(id);
     println!("{id}: {cell}\n");
@@ -193,8 +194,8 @@ fn replay_cell(id: CellId, args: &Args) -> Result<ExitCode, String> {
         let replayed = replay(&cell, who, &method).map_err(|failure| failure.to_string())?;
         let figures = replayed.figures;
         println!(
-            "{who}: {:.4} M/s, {:.0} ns of CPU, waits {:.1} µs (p50), {:.1} (p99), {:.1} (p99.9), {:.1} (longest), \
-             least {:.2} of most, {:.3} switches",
+            "{who}: {:.4} M ops/s, {:.0} ns CPU/op, waits {:.1} µs (p50), {:.1} (p99), {:.1} (p99.9), {:.1} (longest), \
+             least/most served thread {:.2}, {:.3} switches/op",
             figures.throughput / 1e6,
             figures.cpu,
             figures.p50 / 1e3,

@@ -1,5 +1,5 @@
-//! `waitword bench publish`: RESULTS.md and the tables of README and the docs, of the stored
-//! reports.
+//! `waitword bench publish`: generates RESULTS.md and the tables in README and the docs from the
+//! stored reports.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,18 +7,18 @@ use waitword_bench::any::AnyReport;
 use waitword_bench::report::Report;
 use waitword_report::{Any, Results, Run};
 
-/// What the user can ask for.
+/// The arguments of `waitword bench publish`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The directory with the reports that --json wrote
+    /// Directory of the reports that --json wrote
     #[arg(long, value_name = "DIRECTORY", default_value = "results")]
     from: PathBuf,
 
-    /// The directory with RESULTS.md, README.md and docs
+    /// Directory that contains RESULTS.md, README.md and docs
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     to: PathBuf,
 
-    /// Write nothing; fail if a text is not what the reports say
+    /// Write nothing; fail if a file does not match the reports
     #[arg(long)]
     check: bool,
 }
@@ -27,14 +27,14 @@ pub(super) fn run(args: &Args) -> ExitCode {
     match publish(args) {
         Ok(differing) if args.check && !differing.is_empty() => {
             for file in differing {
-                eprintln!("{}: not what the reports say", file.display());
+                eprintln!("{}: does not match the reports", file.display());
             }
-            eprintln!("`waitword bench publish` writes them");
+            eprintln!("run `waitword bench publish` to update");
             ExitCode::FAILURE
         }
         Ok(differing) => {
             for file in differing {
-                println!("{} is written", file.display());
+                println!("wrote {}", file.display());
             }
             ExitCode::SUCCESS
         }
@@ -45,12 +45,12 @@ pub(super) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// The files whose texts were not what the reports say.
+/// Returns the files that did not match the reports. Writes them, unless `--check` is given.
 fn publish(args: &Args) -> Result<Vec<PathBuf>, String> {
     let results = read(&args.from)?;
     let mut differing = Vec::new();
     for file in texts(&args.to)? {
-        // RESULTS.md need not be there.
+        // RESULTS.md need not exist yet.
         let is_all = file.file_name().is_some_and(|name| name == RESULTS);
         let old = match std::fs::read_to_string(&file) {
             Err(_) if is_all => String::new(),
@@ -77,14 +77,14 @@ fn publish(args: &Args) -> Result<Vec<PathBuf>, String> {
 
 const RESULTS: &str = "RESULTS.md";
 
-/// RESULTS.md, README.md, and what is in docs.
+/// RESULTS.md, README.md, and the Markdown files in docs.
 fn texts(to: &Path) -> Result<Vec<PathBuf>, String> {
     let mut all = files(&to.join("docs"), "md")?;
     all.splice(0..0, [to.join(RESULTS), to.join("README.md")]);
     Ok(all)
 }
 
-/// Those in a directory that end so, by name.
+/// The files in a directory with this extension, sorted by name.
 fn files(directory: &Path, ending: &str) -> Result<Vec<PathBuf>, String> {
     let failed = |error: std::io::Error| format!("cannot read {}: {error}", directory.display());
     let mut all = Vec::new();
@@ -114,7 +114,7 @@ fn read(from: &Path) -> Result<Results, String> {
             let report = Report::read(&path)?;
             let cases = report.workloads.iter().flat_map(|workload| &workload.cases);
             if cases.into_iter().any(|case| case.disturbed > 0) {
-                return Err(failed("it was measured beside other load".to_owned()));
+                return Err(failed("it was measured despite other load".to_owned()));
             }
             results.runs.push(Run { file, report });
         }

@@ -1,4 +1,4 @@
-//! The report as tables for a terminal, in a form that also reads well pasted into a text.
+//! The report as tables for a terminal. They also read well when pasted into a text.
 
 pub(crate) mod any;
 mod compare;
@@ -18,8 +18,8 @@ use waitword_bench::report::{
 use waitword_bench::stats::{ROUNDS_TO_TELL, Ratio, Verdict as Told};
 use waitword_report::{figure, how_sure, interval, range};
 
-/// A ratio with what it says, the interval in which it lies, and the rounds' range. One of few
-/// rounds stands with a question mark.
+/// A ratio with its verdict, its interval, and the range of the rounds. A question mark means too
+/// few rounds for a verdict.
 fn ratio(ratio: &Ratio) -> [String; 3] {
     let median = figure(ratio.summary.median);
     let told = match ratio.verdict {
@@ -45,7 +45,7 @@ fn table(header: &[&str], first_number: usize, numbers: usize) -> Table {
     table
 }
 
-/// All cases of a workload.
+/// The tables of all cases of a workload.
 pub(super) fn workload(report: &WorkloadReport) -> String {
     let mut text = format!("\n## {}: {}\n", report.name, report.about);
     if report.name == waitword_bench::workload::programs::WORKLOAD.name {
@@ -92,26 +92,26 @@ pub(super) fn workload(report: &WorkloadReport) -> String {
     text + &notes(report)
 }
 
-/// What stands below a workload's tables: rounds that were disturbed, what is missing, what failed.
+/// The lines below a workload's tables: disturbed rounds, what is missing, what failed.
 fn notes(report: &WorkloadReport) -> String {
     let mut text = String::new();
     for case in &report.cases {
         if case.disturbed > 0 || case.repeated > 0 {
             text += &format!(
-                "{}: {} rounds thrown away because other load was seen",
+                "{}: {} rounds discarded because of other load",
                 case.name, case.repeated
             );
             if case.disturbed > 0 {
-                text += &format!("; {} beside other load kept on request", case.disturbed);
+                text += &format!("; {} kept despite other load on request", case.disturbed);
             }
             text.push('\n');
         }
     }
     for what in &report.disturbed {
-        text += &format!("Not measured, other load: {what}\n");
+        text += &format!("Not measured (other load): {what}\n");
     }
     for what in &report.missing {
-        text += &format!("Not measured, not installed: {what}\n");
+        text += &format!("Not measured (not installed): {what}\n");
     }
     if let Some(error) = &report.error {
         text += &format!("FAILED: {error}\n");
@@ -133,7 +133,7 @@ fn add_case(table: &mut Table, case: &CaseReport) {
         for variant in &case.variants {
             let metric = &variant.metrics[number];
             let variant = &star(variant);
-            // What the whole operation cost, beside its first figure only.
+            // The cost of the whole operation is shown only beside its first figure.
             let cost = (number == 0).then_some(variant);
             table.add_row(row(name, variant, metric, cost));
             name = "";
@@ -167,14 +167,14 @@ fn row(
     ]
 }
 
-/// What must be reached, and whether it was.
+/// The project's goals, and whether they are met.
 pub(super) fn bars(bars: &[BarReport]) -> String {
     if bars.is_empty() {
         return String::new();
     }
-    let mut text = String::from("\n## What must be reached, the worst case first\n");
+    let mut text = String::from("\n## Goals, worst case first\n");
     let header = [
-        "what", "limit", "median", "interval", "", "worst of", "where",
+        "goal", "limit", "median", "interval", "", "worst of", "where",
     ];
     let mut table = table(&header, 1, 3);
     let measured = |bar: &&BarReport| bar.verdict != Verdict::NotMeasured;
@@ -189,7 +189,7 @@ pub(super) fn bars(bars: &[BarReport]) -> String {
             table.add_row([what, &limit, "", "", verdict, "", ""]);
         }
         for (number, cell) in bar.cells.iter().enumerate() {
-            // Beside the worst, all others that are not met.
+            // After the worst cell, every other cell that does not meet the goal.
             if number > 0 && cell.verdict == Verdict::Met {
                 break;
             }
@@ -219,12 +219,12 @@ pub(super) fn bars(bars: &[BarReport]) -> String {
     text += &format!("\n{}.\n", counted(bars));
     if all < bars.len() {
         let more = bars.len() - all;
-        text += &format!("{more} more are of cases that this run did not have; --full has all.\n");
+        text += &format!("{more} more need cases that this run did not have; --full has all.\n");
     }
     text
 }
 
-/// How many of the ratios of a variant to its twin were taken for a difference.
+/// How many ratios of a variant to its twin were taken for a difference.
 pub(super) fn twins(report: &Report) -> String {
     let cases = report.workloads.iter().flat_map(|workload| &workload.cases);
     let variants = cases.flat_map(|case| &case.variants);
@@ -237,11 +237,11 @@ pub(super) fn twins(report: &Report) -> String {
     match verdicts.len() {
         all if verdicts.contains(&Told::TooFewRounds) || all == 0 => {
             format!(
-                "\nTwins: at least {ROUNDS_TO_TELL} rounds are needed to tell same from other.\n"
+                "\nTwins: a verdict of \"same\" or \"different\" needs at least {ROUNDS_TO_TELL} rounds.\n"
             )
         }
         all => format!(
-            "\nTwins: {other} of {all} ratios of a variant to itself are told as a difference: {:.1} %.\n",
+            "\nTwins: {other} of {all} ratios of a variant to itself were taken for a difference: {:.1} %.\n",
             100.0 * other as f64 / all as f64
         ),
     }
@@ -252,7 +252,7 @@ fn limit(bar: &BarReport) -> String {
     format!("{sign} {}", figure(bar.limit))
 }
 
-/// On what it was measured.
+/// The machine and the conditions of the run.
 pub(super) fn header(report: &Report) -> String {
     let mut text = String::from("## Measured on\n");
     for (what, value) in report.machine.lines() {
@@ -262,10 +262,10 @@ pub(super) fn header(report: &Report) -> String {
     let repeated: usize = cases().map(|case| case.repeated).sum();
     let disturbed: usize = cases().map(|case| case.disturbed).sum();
     text += &format!(
-        "{:20} {} rounds, {repeated} thrown away because of other load, {disturbed} beside it kept on request\n",
+        "{:20} {}; {repeated} discarded because of other load, {disturbed} kept despite it on request\n",
         "rounds", report.rounds
     );
-    text += &format!("{:20} {}\n", "how sure", how_sure(report.rounds));
+    text += &format!("{:20} {}\n", "confidence", how_sure(report.rounds));
     for (what, value) in report.origin.lines() {
         text += &format!("{what:20} {value}\n");
     }
@@ -278,7 +278,7 @@ pub(super) fn header(report: &Report) -> String {
 fn missing(peers: &[MissingPeer]) -> String {
     let line = |peer: &MissingPeer| {
         format!(
-            "{:20} {}: not to be had; `{}`, and build again\n",
+            "{:20} {}: not available; run `{}` and rebuild\n",
             "peer missing", peer.name, peer.install
         )
     };
@@ -306,7 +306,7 @@ mod tests {
             install: "apt-get install libnsync-dev".to_owned(),
         };
         let text = missing(&[peer]);
-        assert!(text.contains("nsync: not to be had"), "{text}");
+        assert!(text.contains("nsync: not available"), "{text}");
         assert!(text.contains("`apt-get install libnsync-dev`"), "{text}");
         assert_eq!(missing(&[]), "");
     }

@@ -1,11 +1,12 @@
-//! `waitword run --check`: what the drop-in will see of a program, and what it will not.
+//! `waitword run --check`: which futex calls of a program the drop-in will see, and which it will
+//! not.
 
 use super::{CANNOT_RUN, program};
 use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// Says what it finds; fails if the program cannot be served.
+/// Prints what it finds. Fails if the program cannot be served.
 pub(super) fn report(path: &Path) -> ExitCode {
     match look(path) {
         Ok(()) => ExitCode::SUCCESS,
@@ -26,19 +27,20 @@ fn look(path: &Path) -> Result<()> {
         mixed += usize::from(tell(file)?);
     }
     println!(
-        "{} files were looked at: the program and the libraries that it is linked with. Those that it loads later are not among \
-         them.",
+        "{} files were inspected: the program and the libraries that it is linked with. Libraries that it loads later are \
+         not among them.",
         files.len()
     );
     if mixed > 0 {
         println!(
-            "If a word is waited for in one of these ways and woken in the other, wake-ups get lost: then `waitword run --no-futex`."
+            "If the program waits on a word in one of these ways and wakes it in the other, wake-ups are lost. \
+             In that case use `waitword run --no-futex`."
         );
     }
     Ok(())
 }
 
-/// Says what a file has; whether it has both sorts of calls.
+/// Prints which futex calls a file makes. Returns whether it makes both kinds of calls.
 #[cfg(target_arch = "x86_64")]
 fn tell(file: &Path) -> Result<bool> {
     let found = super::inlined::look_into(file)
@@ -50,11 +52,11 @@ fn tell(file: &Path) -> Result<bool> {
     };
     match found.by_function {
         0 => println!(
-            "{}: {calls}, and none by the C library's `syscall`: its words stay in the kernel",
+            "{}: {calls}, and none through the C library's `syscall`: its words stay in the kernel",
             file.display()
         ),
         seen => println!(
-            "{}: {calls}, which go to the kernel, and {seen} by the C library's `syscall`, which do not",
+            "{}: {calls}, which go to the kernel, and {seen} through the C library's `syscall`, which do not",
             file.display()
         ),
     }
@@ -63,17 +65,17 @@ fn tell(file: &Path) -> Result<bool> {
 
 #[cfg(not(target_arch = "x86_64"))]
 fn tell(_: &Path) -> Result<bool> {
-    // Raw futexes are not served on this machine.
+    // The drop-in does not serve raw futexes on this machine.
     Ok(false)
 }
 
-/// The libraries that the dynamic loader would load, as `ldd` finds them: by asking it.
+/// The libraries that the dynamic loader would load. As in `ldd`, the loader itself lists them.
 fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
     let output = Command::new(program)
         .env("LD_TRACE_LOADED_OBJECTS", "1")
         .env_remove("LD_PRELOAD")
         .output()
-        .context("the dynamic loader cannot be asked for the libraries")?;
+        .context("cannot run the dynamic loader to list the libraries")?;
     if !output.status.success() {
         bail!(
             "the dynamic loader: {}",
@@ -90,7 +92,7 @@ fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
     Ok(text.lines().filter_map(path_of).collect())
 }
 
-/// The C library and its loader keep their futexes to themselves.
+/// The C library and its loader use their own futexes only, so they are not inspected.
 fn is_the_c_library(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     ["libc.so.", "ld-linux", "libpthread.so.", "librt.so."]

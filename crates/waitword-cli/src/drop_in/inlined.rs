@@ -1,20 +1,22 @@
-//! Futex calls that are not seen: those that a program makes by a `syscall` instruction of its own.
+//! Finds the futex calls that the drop-in does not see: those that a program makes with its own
+//! `syscall` instructions.
 //!
-//! The drop-in serves what goes through the C library's `syscall`. A word on which one thread calls that and another one the
-//! kernel itself would have waiters in two places, and lose wake-ups. Whether two calls mean the same word cannot be told
-//! from the code, but whether there are calls of the other sort can:
+//! The drop-in serves calls that go through the C library's `syscall`. If one thread uses that
+//! function on a word and another thread calls the kernel directly on the same word, the waiters
+//! are in two places and wake-ups are lost. The code does not show whether two calls use the same
+//! word, but it does show whether there are direct calls:
 //!
 //! ```text
-//!     mov ebp, 202        a constant into a register, which is neither overwritten
-//!     ...                 nor left behind by a jump
-//!     mov eax, ebp        on its way into that of the number
-//!     syscall             and to the instruction
+//!     mov ebp, 202        a futex call's number is loaded into a register, which is
+//!     ...                 neither overwritten nor left behind by a jump,
+//!     mov eax, ebp        copied to the register of the system call's number,
+//!     syscall             and used
 //! ```
 //!
-//! The same way tells the calls that are seen: there the constant is the first argument (`edi`) of a function, in a file that
-//! imports `syscall`.
+//! Calls through the C library's `syscall` are found in the same way: there the constant is the
+//! first argument (`edi`) of a function call, in a file that imports `syscall`.
 //!
-//! A number that comes out of memory, or from another function, is not recognised.
+//! A number that is read from memory, or comes from another function, is not recognised.
 
 use anyhow::{Context as _, Result};
 use iced_x86::{
@@ -28,20 +30,22 @@ use std::path::Path;
 
 /// futex, futex_waitv, futex_wake, futex_wait, futex_requeue.
 const NUMBERS: [u32; 5] = [202, 449, 454, 455, 456];
-/// For how many instructions a number is followed.
+/// How many instructions a number is followed for.
 const FAR: usize = 64;
 
-/// What a file has.
+/// The futex calls in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// Futex calls of its own.
+    /// Futex calls by its own instructions.
     pub(crate) inlined: usize,
-    /// Futex calls by the C library's `syscall`.
+    /// Futex calls through the C library's `syscall`.
     pub(crate) by_function: usize,
 }
 
+/// Counts the futex calls in a file.
+///
 /// # Errors
-/// The file cannot be read, or is not what the dynamic loader would load.
+/// The file cannot be read, or is not one that the dynamic loader would load.
 pub(crate) fn look_into(path: &Path) -> Result<Found> {
     let data = fs::read(path)?;
     let file: ElfFile64<'_> = ElfFile64::parse(&*data).context("not an ELF file of 64 bits")?;
@@ -58,12 +62,12 @@ pub(crate) fn look_into(path: &Path) -> Result<Found> {
     Ok(found)
 }
 
-/// The instructions that one of the numbers reaches.
+/// The addresses of the instructions that one of the numbers reaches.
 #[derive(Default)]
 struct Calls {
-    /// `syscall`, with the number in its register.
+    /// `syscall` instructions, with the number in its register.
     inlined: BTreeSet<u64>,
-    /// Calls of a function, with the number as the first argument.
+    /// Function calls with the number as the first argument.
     by_function: BTreeSet<u64>,
 }
 
@@ -71,7 +75,7 @@ impl Calls {
     fn of(code: &[u8], address: u64) -> Self {
         let mut calls = Self::default();
         for at in 0..code.len().saturating_sub(5) {
-            // `mov r32, imm32`; or `mov r/m, imm32`, whose registers have a byte of their own.
+            // `mov r32, imm32`; or `mov r/m, imm32`, which has a separate byte for the register.
             let number = match code[at..] {
                 [0xb8..=0xbf, ..] => code.get(at + 1..at + 5),
                 [0xc7, 0xc0..=0xc7, ..] => code.get(at + 2..at + 6),
@@ -82,7 +86,7 @@ impl Calls {
             if !number.is_some_and(is_number) {
                 continue;
             }
-            // The byte before may be a prefix that makes another register of it.
+            // The byte before may be a prefix that selects another register.
             let start = match at > 0 && code[at - 1] & 0xf1 == 0x41 {
                 true => at - 1,
                 false => at,
@@ -92,7 +96,8 @@ impl Calls {
         calls
     }
 
-    /// Follows the number that the first of these instructions puts into a register, to the calls that it reaches.
+    /// The first instruction in `code` loads a number into a register. Follows the number to the
+    /// calls that it reaches.
     fn follow(&mut self, code: &[u8], address: u64) {
         let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
         let mut instruction = Instruction::default();
@@ -135,13 +140,13 @@ impl Calls {
     }
 }
 
-/// Whether a function leaves this register as it finds it.
+/// Whether a called function preserves this register.
 fn is_kept_by_functions(register: &Register) -> bool {
     use Register::{R12, R13, R14, R15, RBP, RBX};
     [RBX, RBP, R12, R13, R14, R15].contains(register)
 }
 
-/// Whether it only looks at its first operand.
+/// Whether the instruction only reads its first operand.
 fn is_comparison(instruction: &Instruction) -> bool {
     matches!(
         instruction.mnemonic(),

@@ -1,8 +1,9 @@
-//! Where the drop-in lies as a file, so that the dynamic loader can load it.
+//! Stores the drop-in as a file, so that the dynamic loader can load it.
 //!
-//! The command carries it inside. It is written once, under a name that tells its contents apart from any other's, into a
-//! directory of the user's: programs that run with an older one keep it. The superuser's is one that all may read: a service that root starts
-//! becomes another user before it executes its program.
+//! The command contains the library. It writes the library once, into a directory of the user,
+//! under a name that identifies the contents, so programs that run with an older version keep their
+//! file. For root the directory is readable by all users: a service that root starts becomes
+//! another user before it executes its program.
 
 use anyhow::{Context as _, Result, bail};
 use std::fs::{self, File, Permissions};
@@ -14,10 +15,10 @@ const NAME: &str = env!("WAITWORD_DROP_IN_NAME");
 const FOR_ALL: &str = "/var/cache/waitword";
 static LIBRARY: &[u8] = include_bytes!(env!("WAITWORD_DROP_IN"));
 
-/// The path of the library, which is there when this returns.
+/// Writes the library, if it is not there yet, and returns its path.
 ///
 /// # Errors
-/// There is no directory that the caller may write to, or somebody else could change what lies there.
+/// There is no directory that the caller may write to and that no other user can change.
 pub(crate) fn put_in_place() -> Result<PathBuf> {
     let mut reasons = Vec::new();
     for directory in directories() {
@@ -26,18 +27,19 @@ pub(crate) fn put_in_place() -> Result<PathBuf> {
             Err(error) => reasons.push(format!("{}: {error:#}", directory.display())),
         }
     }
-    bail!("no place for the drop-in library: {}", reasons.join("; "))
+    bail!("cannot store the drop-in library: {}", reasons.join("; "))
 }
 
-/// Makes it a contender of the benchmark in this process, beside the C library whose names it defines.
+/// Loads the library into this process beside the C library whose names it defines, as a contender
+/// of the benchmark.
 ///
 /// # Errors
-/// As [`put_in_place`], or it cannot be loaded.
+/// As for [`put_in_place`], or the library cannot be loaded.
 pub(crate) fn load_beside_the_c_library() -> Result<()> {
     Ok(waitword_bench::locks::pthread::load(&put_in_place()?)?)
 }
 
-/// Where it may lie, the best place first.
+/// The directories that may hold the library, the preferred one first.
 fn directories() -> impl Iterator<Item = PathBuf> {
     let from = |name: &str, below: &str| {
         let value = std::env::var_os(name).filter(|value| Path::new(value).is_absolute())?;
@@ -73,11 +75,11 @@ fn put_into(directory: &Path, name: &str) -> Result<PathBuf> {
     if is_there(&path) {
         return Ok(path);
     }
-    // Under another name first: nobody loads half of it.
+    // Written under another name first, so that no process loads an incomplete file.
     let unfinished = directory.join(format!(".{name}.{}", std::process::id()));
     let written = write(&unfinished).and_then(|()| fs::rename(&unfinished, &path));
     if written.is_err() {
-        // Whether this works or not, the reason is the first error.
+        // The first error is reported, whether or not this succeeds.
         let _ = fs::remove_file(&unfinished);
     }
     written.with_context(|| format!("cannot write {name}"))?;
@@ -91,7 +93,7 @@ fn write(path: &Path) -> io::Result<()> {
     file.sync_all()
 }
 
-/// What is loaded into the user's programs is nobody else's to change.
+/// Checks that no other user can change what is loaded into the user's programs.
 fn only_the_caller_may_write(directory: &Path) -> Result<()> {
     let of = fs::symlink_metadata(directory)?;
     // SAFETY: it cannot fail.
@@ -100,7 +102,7 @@ fn only_the_caller_may_write(directory: &Path) -> Result<()> {
         bail!("not a directory");
     }
     if of.uid() != user || of.mode() & 0o022 != 0 && !of.is_symlink() {
-        bail!("others may write there");
+        bail!("other users may write there");
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Whether a program can be served: the dynamic loader must load it, with the C library that the drop-in knows, and heed
-//! `LD_PRELOAD` while it does.
+//! Checks whether a program can be served: the dynamic loader must load it, with the C library that
+//! the drop-in supports, and must heed `LD_PRELOAD`.
 
 use anyhow::{Context as _, Result, bail};
 use object::elf;
@@ -14,10 +14,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Scripts may begin with scripts; the kernel follows so many.
+/// A script's interpreter may itself be a script. The kernel follows at most this many.
 const MOST_SCRIPTS: usize = 5;
 
-/// The file that a shell would start by this name.
+/// The file that a shell would start under this name.
 pub(crate) fn find(name: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         let path = PathBuf::from(name);
@@ -33,10 +33,10 @@ fn is_executable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0)
 }
 
-/// The program that runs, be it a script's interpreter.
+/// Returns the program that will run: `path`, or the interpreter if `path` is a script.
 ///
 /// # Errors
-/// Why it cannot be served, for people.
+/// The reason why the program cannot be served, for the user.
 pub(crate) fn can_be_served(path: &Path) -> Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_SCRIPTS {
@@ -49,11 +49,12 @@ pub(crate) fn can_be_served(path: &Path) -> Result<PathBuf> {
             }
         }
     }
-    // The kernel says it better.
+    // Left to the kernel, which reports a better error.
     Ok(path)
 }
 
-/// Set-user-ID programs and those with capabilities are not to be changed by whoever starts them.
+/// Refuses set-user-ID programs and files with capabilities: the loader does not let the user who
+/// starts such a program change it.
 fn heeds_preload(path: &Path) -> Result<()> {
     const SET_USER_OR_GROUP: u32 = 0o6000;
     let file = fs::metadata(path)?;
@@ -65,7 +66,7 @@ fn heeds_preload(path: &Path) -> Result<()> {
     if mode & SET_USER_OR_GROUP != 0 && (changes_user || changes_group) {
         bail!(
             "a set-user-ID or set-group-ID program: the dynamic loader ignores LD_PRELOAD for it. Run waitword as the user \
-             that it becomes"
+             that the program becomes"
         );
     }
     if user != 0 && has_capabilities(path) {
@@ -90,11 +91,11 @@ fn has_capabilities(path: &Path) -> bool {
     size > 0
 }
 
-/// What the first line of a script names; `None` if it is not one.
+/// The interpreter that a script's first line names; `None` if the file is not a script.
 fn script_interpreter(path: &Path) -> Result<Option<PathBuf>> {
     let mut beginning = Vec::new();
     fs::File::open(path)
-        .context("cannot be read, so nobody knows what it is")?
+        .context("cannot be read, so it cannot be checked")?
         .take(256)
         .read_to_end(&mut beginning)?;
     let Some(line) = beginning.strip_prefix(b"#!") else {
@@ -110,7 +111,7 @@ fn script_interpreter(path: &Path) -> Result<Option<PathBuf>> {
 }
 
 fn is_dynamic(path: &Path) -> Result<()> {
-    // Only what is asked for is read; a program may be gigabytes long.
+    // Reads only the parts that are needed: a program may be gigabytes long.
     let data = ReadCache::new(fs::File::open(path)?);
     if data.read_bytes_at(0, 4).unwrap_or_default() != elf::ELFMAG {
         bail!("neither an ELF program nor a script");
@@ -140,20 +141,21 @@ fn is_dynamic(path: &Path) -> Result<()> {
         .transpose()?;
     match interpreter {
         None => bail!(
-            "statically linked: no dynamic loader, so no library can be put before it. Link it against libwaitword.a, \
-             or against the C library dynamically"
+            "statically linked: without a dynamic loader no library can be preloaded. Link the program with libwaitword.a, \
+             or link the C library dynamically"
         ),
         Some(name) if name.windows(7).any(|part| part == b"ld-musl") => {
-            bail!("linked against musl; the drop-in stands on glibc")
+            bail!("linked against musl; the drop-in requires glibc")
         }
         Some(_) if is_watched_by_thread_sanitizer(&data) => bail!(
-            "built with ThreadSanitizer, which must see the locks itself: under the drop-in it would report races that are none"
+            "built with ThreadSanitizer, which must see the locks itself: under the drop-in it would report false races"
         ),
         Some(_) => Ok(()),
     }
 }
 
-/// (AddressSanitizer refuses to be loaded behind another library by itself.)
+/// Whether ThreadSanitizer is linked in. (AddressSanitizer itself refuses to load behind another
+/// library.)
 fn is_watched_by_thread_sanitizer(data: &ReadCache<fs::File>) -> bool {
     let Ok(file) = ElfFile64::<object::Endianness, _>::parse(data) else {
         return false;

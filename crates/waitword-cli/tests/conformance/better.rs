@@ -1,6 +1,6 @@
-//! The checked-in list of answers in which the drop-in may differ from glibc, because it is better: `better.txt`.
+//! `better.txt`: the list of answers in which the drop-in may differ from glibc because it is better.
 //!
-//! One line each: `PROGRAM CASE.WHAT | glibc's | ours | last version of glibc that gives it | reason`.
+//! Each line is `PROGRAM CASE.WHAT | glibc's | ours | last version of glibc that gives it | reason`.
 
 use crate::report::Report;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ pub(crate) struct Entry {
     answer: String,
     glibc: String,
     ours: String,
-    /// Later ones are not compared with: it has been mended there.
+    /// The last version of glibc with this answer. Later versions have fixed it and may agree.
     until: Option<(u32, u32)>,
 }
 
@@ -29,7 +29,7 @@ impl Better {
         &self.0
     }
 
-    /// What differs and is not listed, and what is listed and does not differ so.
+    /// Unlisted differences, and listed ones that do not differ as listed.
     pub(crate) fn differences(&self, program: &str, plain: &Report, ours: &Report) -> Vec<String> {
         let mut wrong = Vec::new();
         let answers: BTreeSet<_> = plain.answers.keys().chain(ours.answers.keys()).collect();
@@ -88,7 +88,7 @@ impl Entry {
         }
     }
 
-    /// Whether this machine's glibc is newer than the last that gives the answer.
+    /// Whether this machine's glibc is newer than the last version that gives the answer.
     fn is_mended(&self) -> bool {
         self.until.is_some_and(|until| installed() > until)
     }
@@ -96,7 +96,7 @@ impl Entry {
 
 /// The C library's version.
 fn installed() -> (u32, u32) {
-    // SAFETY: a string that lasts.
+    // SAFETY: the returned string is static.
     let text = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
     version(text.to_str().expect("digits and a point"))
 }

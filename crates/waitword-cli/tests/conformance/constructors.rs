@@ -1,4 +1,4 @@
-//! Threads that a library starts, and waits for, while the dynamic loader holds its lock.
+//! Threads that a library starts and waits for while the dynamic loader holds its lock.
 
 use crate::programs::{LinkedWithDropIn, Program, Under, drop_in};
 use crate::report::Report;
@@ -11,8 +11,8 @@ pub(crate) fn program() -> Program {
         .with_plugin("constructors_plugin.c")
 }
 
-/// However the drop-in comes into the process, before and after its constructors had their turn,
-/// and also where it leaves everything to the C library. (`conformance.rs` has the most usual way.)
+/// Tries every way for the drop-in to get into the process, before and after its constructors have
+/// run, and also with the drop-in switched off. (`conformance.rs` tries the most common way.)
 #[test]
 fn every_function_may_be_the_first_in_such_a_thread() {
     for (way, linked, variables) in [

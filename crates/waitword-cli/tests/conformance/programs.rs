@@ -1,4 +1,4 @@
-//! Building and running the suite's programs.
+//! Builds and runs the suite's programs.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A program ends its own cases that hang, after a minute at the latest unless it is told otherwise.
+/// A program ends its own hanging cases after a minute at the latest, unless configured otherwise.
 const PATIENCE: Duration = Duration::from_secs(1500);
 
-/// Where the sources are.
+/// The directory of the sources.
 const SOURCES: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../waitword-pthread/conformance"
@@ -24,7 +24,7 @@ pub(crate) struct Program {
     pub(crate) name: &'static str,
     source: &'static str,
     library: Option<&'static str>,
-    /// For the library's compiler.
+    /// Further options for compiling the library.
     library_flags: &'static [&'static str],
     plugin: Option<&'static str>,
     with_drop_in: LinkedWithDropIn,
@@ -32,7 +32,7 @@ pub(crate) struct Program {
     has_real_time_threads: bool,
 }
 
-/// What is linked with the drop-in, which most often nothing is.
+/// What is linked with the drop-in; usually nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LinkedWithDropIn {
     Nothing,
@@ -40,15 +40,15 @@ pub(crate) enum LinkedWithDropIn {
     Plugin,
 }
 
-/// On what it runs.
+/// What the program runs on.
 #[derive(Clone, Copy)]
 pub(crate) enum Under<'a> {
     Glibc,
     DropIn,
-    /// With another library that is loaded before the C library, too.
+    /// With another library preloaded, too.
     GlibcAnd(&'a Path),
     DropInAnd(&'a Path),
-    /// With a variable of the environment.
+    /// With an environment variable.
     DropInWith(&'a str, &'a str),
 }
 
@@ -56,11 +56,11 @@ pub(crate) enum Under<'a> {
 pub(crate) struct Built<'a> {
     program: &'a Program,
     path: PathBuf,
-    /// Where it lies, as long as this lives.
+    /// The program's directory, which is removed with this value.
     _directory: Directory,
 }
 
-/// What it said, and its cases by name.
+/// A program's output and the names of its cases.
 pub(crate) struct Output {
     pub(crate) cases: Vec<String>,
     pub(crate) stdout: String,
@@ -82,19 +82,19 @@ impl Program {
         }
     }
 
-    /// Linked against a shared library made of this source.
+    /// Links the program with a shared library built from this source.
     pub(crate) fn with_library(mut self, source: &'static str) -> Self {
         self.library = Some(source);
         self
     }
 
-    /// Whose compiler is told these, too.
+    /// Adds options for compiling the library.
     pub(crate) fn with_library_flags(mut self, flags: &'static [&'static str]) -> Self {
         self.library_flags = flags;
         self
     }
 
-    /// With a `plugin.so` made of this source beside it, for it to load.
+    /// Builds a `plugin.so` from this source beside the program, for the program to load.
     pub(crate) fn with_plugin(mut self, source: &'static str) -> Self {
         self.plugin = Some(source);
         self
@@ -105,20 +105,20 @@ impl Program {
         self
     }
 
-    /// Told these by its environment.
+    /// Adds environment variables.
     pub(crate) fn with_variables(mut self, all: &[(&'static str, &'static str)]) -> Self {
         self.variables.extend(all);
         self
     }
 
-    /// Not to be run beside another such program, and one case at a time: real-time threads that
+    /// Runs one case at a time, and no other such program at the same time: real-time threads that
     /// keep a CPU for long get in each other's way.
     pub(crate) fn with_real_time_threads(mut self) -> Self {
         self.has_real_time_threads = true;
         self.with_variables(&[("CONFORMANCE_JOBS", "1")])
     }
 
-    /// Builds it into a directory of its own.
+    /// Builds the program in a directory of its own.
     pub(crate) fn build(&self) -> Built<'_> {
         let directory = Directory::new(self.name);
         Built {
@@ -153,7 +153,7 @@ impl Program {
         program
     }
 
-    /// How to do it by hand.
+    /// A command that builds and runs the program by hand.
     pub(crate) fn by_hand(&self) -> String {
         let compiler = compiler(self.source);
         format!(
@@ -166,7 +166,7 @@ impl Program {
 }
 
 impl Built<'_> {
-    /// Its cases by name.
+    /// The names of its cases.
     pub(crate) fn cases(&self) -> Vec<String> {
         let list = output_of(
             Command::new(&self.path).arg("--list"),
@@ -180,7 +180,7 @@ impl Built<'_> {
         self.run_with(under, &[])
     }
 
-    /// The same, with more variables of the environment.
+    /// The same, with more environment variables.
     pub(crate) fn run_with(&self, under: Under<'_>, variables: &[(&str, &str)]) -> Output {
         let mut command = match under {
             Under::Glibc | Under::GlibcAnd(_) => Command::new(&self.path),
@@ -211,7 +211,7 @@ impl Built<'_> {
     }
 }
 
-/// Where the drop-in is.
+/// The path of the drop-in.
 pub(crate) fn drop_in() -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_waitword"));
     let (path, _) = output_of(command.arg("preload"), Duration::from_secs(60));
@@ -243,7 +243,8 @@ fn compile(source: &str, arguments: &[impl AsRef<OsStr>], into: &Path) {
     );
 }
 
-/// What it writes. Killed, with all that it started, if it does not end.
+/// Runs a command and returns its output. If it does not end, kills it with all its children and
+/// fails.
 fn output_of(command: &mut Command, patience: Duration) -> (String, String) {
     let mut child = command
         .stdin(Stdio::null())
@@ -267,7 +268,8 @@ fn output_of(command: &mut Command, patience: Duration) -> (String, String) {
     while child.try_wait().unwrap().is_none() {
         if started.elapsed() > patience {
             let group = i32::try_from(child.id()).expect("a process's number");
-            // SAFETY: the group is that of a child that has not been waited for.
+            // SAFETY: the group belongs to a child that has not been waited for, so its number has
+            // not been reused.
             unsafe { libc::kill(-group, libc::SIGKILL) };
             child.wait().unwrap();
             panic!("{command:?} does not end");
@@ -297,7 +299,7 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // What is left lies in the build directory.
+        // If this fails, the files remain in the build directory.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

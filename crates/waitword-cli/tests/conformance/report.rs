@@ -1,9 +1,9 @@
-//! What a program of the suite said, case by case.
+//! The output of a program of the suite, case by case.
 
 use crate::programs::{Output, Program};
 use std::collections::BTreeMap;
 
-/// How a case has ended.
+/// How a case ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum End {
     Ok,
@@ -15,9 +15,9 @@ enum End {
 pub(crate) struct Report {
     ends: BTreeMap<String, End>,
     pub(crate) answers: BTreeMap<String, String>,
-    /// Cases of which nothing was said.
+    /// Cases without any output.
     silent: Vec<String>,
-    /// The threads of what hung.
+    /// Contains the threads of cases that hung.
     stderr: String,
 }
 
@@ -55,7 +55,8 @@ impl Report {
         report
     }
 
-    /// A case that failed in a child process and went on in the parent has failed.
+    /// Records the end of a case. A failure in a child process stays a failure, even if the case
+    /// goes on in the parent.
     fn end(&mut self, case: String, end: End) {
         match self.ends.get(&case) {
             Some(End::Failed(_)) => {}
@@ -65,24 +66,24 @@ impl Report {
         }
     }
 
-    /// Leaves out what fails in the other run too.
+    /// Leaves out the cases that also fail in the other run.
     pub(crate) fn forgive(&mut self, other: &Self) {
         let failed = |end: Option<&End>| matches!(end, Some(End::Failed(_)));
         self.ends.retain(|case, _| !failed(other.ends.get(case)));
     }
 
-    /// Leaves out a case that fails now and then in the other run too.
+    /// Leaves out a case that also fails now and then in the other run.
     pub(crate) fn leave_out(&mut self, case: &str) {
         self.ends.remove(case);
     }
 
-    /// Whether a case was skipped, so that it has given no answers.
+    /// Whether the case of this answer was skipped, so that there is no answer.
     pub(crate) fn was_skipped(&self, answer: &str) -> bool {
         let case = answer.split('.').next().unwrap_or(answer);
         self.ends.get(case) == Some(&End::Skipped)
     }
 
-    /// What failed, for people.
+    /// The failures, as text.
     pub(crate) fn wrong(&self, how: &str) -> Vec<String> {
         let failed = self.ends.iter().filter_map(|(case, end)| match end {
             End::Failed(why) => Some(format!("{how}: {case}: {why}{}", self.threads_of(case))),
@@ -97,7 +98,7 @@ impl Report {
         failed.chain(silent).collect()
     }
 
-    /// What the runner has said of the threads of a case that hung.
+    /// The runner's output about the threads of a case that hung.
     fn threads_of(&self, case: &str) -> String {
         let from = self
             .stderr

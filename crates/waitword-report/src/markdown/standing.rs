@@ -1,4 +1,4 @@
-//! What is won and what is lost, as tables; and why it is lost.
+//! Tables of what is won and what is lost, and the reasons for the losses.
 
 use crate::number::{figure, interval, range};
 use crate::table::{Cell, INTERVAL, Table};
@@ -8,19 +8,20 @@ use waitword_bench::report::Report;
 use waitword_bench::standing::{Figure, Ours, Outcome, Standing, reason, standings};
 use waitword_bench::stats::FALSE_DISCOVERIES;
 
-/// So many losses of a workload are listed one by one; of all others the number is told.
+/// At most so many losses of a workload are listed; the rest are counted.
 const LISTED: usize = 12;
 
-/// Two tables: how often each peer is beaten, and each case that is lost in the figure that the work is about.
+/// Two chapters: how often each peer is beaten, and each case that is lost in the workload's main
+/// figure.
 pub(super) fn standing(report: &Report) -> String {
     let all = standings(report);
     if all.is_empty() {
-        return String::from("\n## Won and lost\n\nOf so few rounds nothing can be told.\n");
+        return String::from("\n## Won and lost\n\nToo few rounds for verdicts.\n");
     }
     won_and_lost(&all) + &lost(report, &all)
 }
 
-/// How many of each outcome.
+/// The number of cases with each outcome.
 #[derive(Clone, Copy, Default)]
 struct Score([usize; Outcome::ALL.len()]);
 
@@ -37,7 +38,7 @@ impl Score {
     }
 }
 
-/// The scores of some rows, in the order in which they first come: one for each figure that has a
+/// The scores for each key, in order of first appearance: one score for each figure that has a
 /// vote.
 fn scores<'a, K: PartialEq>(
     all: impl Iterator<Item = &'a Standing>,
@@ -66,9 +67,9 @@ fn scores<'a, K: PartialEq>(
 
 fn won_and_lost(all: &[Standing]) -> String {
     let mut text = format!(
-        "\n## Won and lost\n\nwon / the same / undecided / lost. One vote for each case and independent peer: \
-         glibc's and C++'s are one, and of several variants the best of the peer's stands against ours. Won and \
-         lost are corrected for the number of comparisons, {} (Benjamini and Hochberg, {} %).\n\n",
+        "\n## Won and lost\n\nEach cell counts votes: won / the same / undecided / lost. There is one vote for each case and \
+         independent peer. glibc and C++ count as one peer, and a peer with several variants is represented by its \
+         best. Wins and losses are corrected for the number of comparisons, {} (Benjamini and Hochberg, {} %).\n\n",
         all.len(),
         100.0 * FALSE_DISCOVERIES
     );
@@ -146,21 +147,21 @@ fn lost(report: &Report, all: &[Standing]) -> String {
             text += &table.markdown();
         }
         if first.len() > LISTED {
-            text += &format!("\nand {} more cases.\n", first.len() - LISTED);
+            text += &format!("\nNot listed: {} more.\n", first.len() - LISTED);
         }
         text += &others(&losses);
         text += &format!(
             "\n{}\n",
-            reason(&workload.name).unwrap_or("Why is not known.")
+            reason(&workload.name).unwrap_or("The reason is not known.")
         );
     }
     if text.len() == before {
-        text += "\nNowhere.\n";
+        text += "\nNo losses.\n";
     }
     text
 }
 
-/// The figures beside the first: how many are lost, and the worst of each.
+/// All other figures: the number of losses in each, and the worst one.
 fn others(losses: &[&Standing]) -> String {
     let mut worst: BTreeMap<&str, (usize, &Standing)> = BTreeMap::new();
     for one in losses.iter().filter(|one| one.figure != Figure::Speed) {
@@ -174,7 +175,7 @@ fn others(losses: &[&Standing]) -> String {
     for (metric, (count, one)) in worst {
         let by = match one.factor {
             factor if factor.is_finite() => format!("by {} at worst", figure(factor)),
-            _ => "at worst to one who has 0".to_owned(),
+            _ => "at worst to a peer that has 0".to_owned(),
         };
         text += &format!(
             "- {metric}: {count} lost, {by} ({}, {}, against {}).\n",

@@ -1,4 +1,5 @@
-//! The rwlock's table: a row for each number of threads, as in the mail, old and new lock side by side.
+//! The rwlock's table: a row for each number of threads, as in the mail, with the old and the new
+//! lock side by side.
 
 use super::Today;
 use super::today::variants;
@@ -11,12 +12,12 @@ use waitword_bench::report::{CaseReport, MetricReport, Report, VariantReport};
 use waitword_bench::stats::Ratio;
 use waitword_bench::workload::rwlock;
 
-/// The kind of cases whose work is the mail's: read sections of trivial work.
+/// The cases that do the mail's work: read sections with trivial work.
 const KIND: &str = "no writes";
 /// The mail's old lock, rebuilt.
 const NPTL: &str = "nptl";
 
-const LEAST: &str = "The mail shows the least of ten runs; the least of all rounds is in the tables of the workload rwlock.";
+const LEAST: &str = "The mail shows the least of ten runs. The least of all rounds is in the tables of the workload rwlock.";
 
 pub(super) fn today(report: &Report, published: &Mail<Threads>) -> Today {
     let of_threads = |threads: u32| {
@@ -80,7 +81,7 @@ pub(super) fn today(report: &Report, published: &Mail<Threads>) -> Today {
     }
 }
 
-/// The time, what it is less than the old lock's, and the CPU time; that of the old lock itself.
+/// The time, the gain over the old lock's time, and the CPU time. The old lock itself has no gain.
 fn cells(case: Option<&CaseReport>, variant: &str, old: Option<&str>) -> Vec<Cell> {
     let time_of = |name: &str| -> Option<&MetricReport> {
         let variant = case?.variants.iter().find(|of| of.name == name)?;
@@ -101,7 +102,7 @@ fn cells(case: Option<&CaseReport>, variant: &str, old: Option<&str>) -> Vec<Cel
     cells
 }
 
-/// In percent, by the rounds' ratios.
+/// The gain in percent, from the rounds' ratios.
 fn gain(time: &MetricReport, old: &MetricReport) -> Option<f64> {
     let are_pairs = time.values.len() == old.values.len();
     let ratio = are_pairs.then(|| Ratio::of(&time.values, &old.values))??;

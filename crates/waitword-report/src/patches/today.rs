@@ -7,26 +7,26 @@ use waitword_bench::harness::Better;
 use waitword_bench::locks::{is_ours, is_peer};
 use waitword_bench::report::{CaseReport, MetricReport, VariantReport};
 
-/// One row of the mail: which case redraws it, and what is shown of that.
+/// One row of the mail: the case that corresponds to it, and the figures that are shown.
 pub(super) struct Column<'a> {
     pub(super) head: String,
-    /// `None` if it was not measured.
+    /// `None` if the case was not measured.
     pub(super) case: Option<&'a CaseReport>,
-    /// What of the case is not as in the mail.
+    /// How the case differs from the mail.
     pub(super) note: Option<String>,
     pub(super) figures: Vec<Figure>,
-    /// The arguments of `waitword bench` that measure it.
+    /// The arguments of `waitword bench` that measure the case.
     pub(super) how: &'static str,
 }
 
 /// One figure of a case.
 pub(super) struct Figure {
-    /// With its unit.
+    /// The heading, with the unit.
     pub(super) head: &'static str,
     pub(super) metric: &'static str,
-    /// What the metric is multiplied by to be in that unit.
+    /// The factor that converts the metric to that unit.
     pub(super) scale: f64,
-    /// Whether the ratio stands beside it.
+    /// Whether the ratio is shown beside it.
     pub(super) ratio: bool,
 }
 
@@ -95,7 +95,8 @@ impl Figure {
     }
 }
 
-/// The baseline first, then the old ways and those of the kernel alone, then ours, then the peers.
+/// The variants' names: the baselines first, then the old and kernel-only variants, then ours, then
+/// the peers.
 pub(super) fn variants<'a>(cases: impl Iterator<Item = &'a CaseReport>) -> Vec<&'a str> {
     let mut names: Vec<(u8, &str)> = Vec::new();
     for variant in cases.flat_map(|case| &case.variants) {
@@ -113,7 +114,7 @@ pub(super) fn variants<'a>(cases: impl Iterator<Item = &'a CaseReport>) -> Vec<&
     names.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The table of these columns.
+/// Builds the table from these columns.
 pub(super) fn of(columns: Vec<Column<'_>>) -> Today {
     let missing = columns.iter().filter(|column| column.case.is_none());
     let missing = missing

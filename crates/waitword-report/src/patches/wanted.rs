@@ -1,4 +1,4 @@
-//! Which cases redraw the rows of which mail.
+//! The cases that correspond to the rows of each mail.
 
 use super::today::{Column, Figure};
 use crate::number::{figure, interval};
@@ -8,28 +8,28 @@ use waitword_bench::report::{CaseReport, MetricReport, Report};
 use waitword_bench::stats::Ratio;
 use waitword_bench::workload::{Patch, calls, cond_perf, hand_over, mutex, pp};
 
-/// What is to be known of today's figures.
+/// What a reader must know about today's figures.
 pub(crate) fn about(patch: Patch) -> &'static str {
     match patch {
         Patch::Requeue => {
-            "cond-perf: the time of one round, times the mail's number of rounds. pp: its source is lost, \
-             the definition is ours. The mail's “default” and “requeue” are rebuilt: futex(2), wake all and \
-             futex(2), requeue. Ratios to glibc."
+            "cond-perf: the time of one round, multiplied by the mail's number of rounds. pp: its source is lost; \
+             the definition is ours. The mail's “default” and “requeue” are rebuilt as “futex(2), wake all” and \
+             “futex(2), requeue”. Ratios to glibc."
         }
         Patch::WakeOp => {
-            "The program is lost, the definition is ours: one hand-over between two threads. The mail's three \
-             ways are rebuilt under their names. Ratios to glibc."
+            "The program is lost; the definition is ours: one hand-off between two threads. The mail's three \
+             methods are rebuilt under their names. Ratios to glibc."
         }
         Patch::Private => {
-            "Ratios to the kernel's futex in the same scope. A tick is one of the time-stamp counter, \
-             which need not be a cycle."
+            "Ratios to the kernel's futex in the same scope. A tick is a tick of the time-stamp counter, \
+             which need not be a CPU cycle."
         }
         Patch::Wide => {
-            "One operation, of all threads together. The mail's old lock is rebuilt: nptl; where that was not \
-             measured, glibc's is the old one. The gain is what a lock saves of the old one's time."
+            "Time per operation, of all threads together. The mail's old lock is rebuilt as nptl; if that was not \
+             measured, glibc's lock is used as the old one. The gain is the share of the old lock's time that a lock saves."
         }
         Patch::ThroughputOptimized => {
-            "The mail's columns are rows here: wait-wake is futex(2) and our WW, PI is futex(2) PI and our PI, \
+            "The mail's columns are rows here: wait-wake is futex(2) and our WW; PI is futex(2) PI and our PI; \
              TO is our TO. Ratios to glibc."
         }
     }
@@ -92,7 +92,7 @@ fn requeue(report: &Report) -> Vec<Column<'_>> {
             head: format!("pp -n {games} -i {exchanges} -S 32768"),
             note: other.map(|case| {
                 format!(
-                    "pp -n {games}: {} in this run; the mail's with --full.",
+                    "pp -n {games}: this run has {}; --full measures the mail's.",
                     case.name
                 )
             }),
@@ -194,7 +194,7 @@ fn throughput(report: &Report) -> Vec<Column<'_>> {
     }]
 }
 
-/// The claims of the throughput-optimized futexes, and what today's TO has over wait-wake.
+/// The claims about the throughput-optimized futexes, and today's gain of TO over wait-wake.
 pub(super) fn claims(claims: &[(String, f64, String)], report: &Report) -> Table {
     let mut table = Table::new(&["what", "published", "today, TO/WW", INTERVAL, "case"]);
     for (what, published, unit) in claims {
@@ -205,7 +205,7 @@ pub(super) fn claims(claims: &[(String, f64, String)], report: &Report) -> Table
             .strip_prefix("TO over wait-wake, ")
             .and_then(|rest| rest.strip_suffix(" pauses"));
         let Some(pauses) = pauses else {
-            let note = "here: sections in a fixed time; see mutex, least and most";
+            let note = "measured here as sections in a fixed time: see mutex, least and most";
             table.rows.push(vec![
                 text,
                 figure,
@@ -243,7 +243,7 @@ pub(super) fn claims(claims: &[(String, f64, String)], report: &Report) -> Table
     table
 }
 
-/// Throughput of ours that is throughput-optimized, to ours that sleeps at once.
+/// The throughput of our throughput-optimized mutex, relative to ours that sleeps at once.
 fn gain(case: &CaseReport) -> Option<Ratio> {
     let throughput = |name: &str| -> Option<&MetricReport> {
         let variant = case.variants.iter().find(|variant| variant.name == name)?;

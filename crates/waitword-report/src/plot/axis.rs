@@ -1,32 +1,33 @@
-//! Axes: from where to where, and where the numbers stand.
+//! Axes: their ends, and the positions of their labels.
 
 use crate::number::tick;
 
-/// An axis on which values lie.
+/// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Axis {
     scale: Scale,
-    /// The ends, as the scale has them.
+    /// The ends, in the units of the scale.
     from: f64,
     to: f64,
-    /// Where a number stands: the value, and the number.
+    /// The labels: each a value and its text.
     pub(super) ticks: Vec<(f64, String)>,
 }
 
-/// How values become places.
+/// How values map to positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scale {
-    /// From 0 on.
+    /// Linear, starting at 0.
     Linear,
-    /// Of equal factors.
+    /// Equal factors have equal lengths.
     Logarithmic,
 }
 
-/// A linear axis goes at least so far: less than that is nothing, and its numbers would be all 0.
+/// A linear axis extends at least to this value. Smaller values are negligible, and all labels would
+/// read 0.
 const LEAST: f64 = 0.01;
-/// Numbers before which an axis has no more room.
+/// The greatest number of labels that fit on an axis.
 const MOST_TICKS: usize = 8;
-/// Which multiples of powers of ten have a number: the first of these that make enough of them.
+/// The multiples of powers of ten that have a label: the first entry that gives enough labels.
 const MULTIPLES: [&[f64]; 5] = [
     &[1.0],
     &[1.0, 3.0],
@@ -38,7 +39,7 @@ const MULTIPLES: [&[f64]; 5] = [
 ];
 
 impl Axis {
-    /// One on which all of these lie that can; `None` if none can.
+    /// An axis that covers all of these values that can be drawn; `None` if none can.
     pub(crate) fn of(scale: Scale, values: impl Iterator<Item = f64>) -> Option<Self> {
         let drawn: Vec<f64> = values.filter(|value| scale.can(*value)).collect();
         let least = drawn.iter().copied().reduce(f64::min)?;
@@ -49,7 +50,7 @@ impl Axis {
         })
     }
 
-    /// From 0 to this.
+    /// A linear axis from 0 to `most`.
     fn linear(most: f64) -> Self {
         let most = most.max(LEAST);
         let decade = 10f64.powf(most.log10().floor());
@@ -64,7 +65,7 @@ impl Axis {
         Self {
             scale: Scale::Linear,
             from: 0.0,
-            // Room for the number at the end of the longest bar.
+            // Leaves room for the number at the end of the longest bar.
             to: most * 1.28,
             ticks: ticks.map(|value| (value, tick(value))).collect(),
         }
@@ -103,14 +104,14 @@ impl Axis {
         }
     }
 
-    /// One of powers of two, with a number at each of these.
+    /// A logarithmic axis with a label at each of these counts.
     pub(crate) fn of_counts(counts: &[f64]) -> Option<Self> {
         let mut axis = Self::of(Scale::Logarithmic, counts.iter().copied())?;
         axis.ticks = counts.iter().map(|count| (*count, tick(*count))).collect();
         Some(axis)
     }
 
-    /// One of places from 1 to this many, with numbers at some.
+    /// An axis of the places 1 to `places`, some of which have labels.
     pub(crate) fn of_places(places: usize, most_ticks: usize) -> Self {
         let step = places.div_ceil(most_ticks).max(1);
         let ticks = (1..=places).step_by(step);
@@ -124,7 +125,7 @@ impl Axis {
         }
     }
 
-    /// One of names, at 0, 1, 2 and so on.
+    /// An axis of names, at 0, 1, 2 and so on.
     pub(crate) fn of_names(names: &[&str]) -> Self {
         let ticks = names
             .iter()
@@ -138,7 +139,7 @@ impl Axis {
         }
     }
 
-    /// Where a value lies between the ends, 0 to 1; `None` if it cannot be drawn.
+    /// The position of a value between the ends, from 0 to 1; `None` if it cannot be drawn.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         self.scale.can(value).then(|| {
             let value = match self.scale {
@@ -151,7 +152,7 @@ impl Axis {
 }
 
 impl Scale {
-    /// Whether it has a place for this value.
+    /// Whether the scale can show this value.
     fn can(self, value: f64) -> bool {
         value.is_finite() && (self == Self::Linear || value > 0.0)
     }

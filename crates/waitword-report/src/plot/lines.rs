@@ -12,12 +12,13 @@ use plotters::style::text_anchor::HPos;
 use waitword_bench::stats::Summary;
 
 const SIZE: (u32, u32) = (960, 600);
-/// The edges of what lies between the axes.
+/// The edges of the area between the axes.
 const LEFT: i32 = 110;
 const RIGHT: i32 = SIZE.0 as i32 - 16;
 const TOP: i32 = 16;
 const BOTTOM: i32 = SIZE.1 as i32 - 52;
-/// How far the lines' points stand beside each other, so that one's range does not hide another's; and at most all of them.
+/// The horizontal offset between the points of two lines, so that their ranges do not hide each
+/// other; and the greatest offset of all lines together.
 const APART: i32 = 5;
 const MOST_APART: i32 = 64;
 
@@ -28,7 +29,7 @@ pub(crate) struct Line {
     pub(crate) points: Vec<Point>,
 }
 
-/// One point: where, how much.
+/// One point: its position and its value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point {
     pub(crate) x: f64,
@@ -38,19 +39,19 @@ pub(crate) struct Point {
 /// All lines of a plot.
 pub(crate) struct Lines {
     pub(crate) caption: Caption,
-    /// What the horizontal axis is of.
+    /// What the horizontal axis shows.
     pub(crate) across: &'static str,
     pub(crate) x: Axis,
     pub(crate) lines: Vec<Line>,
 }
 
 impl Lines {
-    /// The plot; `None` if there is nothing that can be drawn.
+    /// The plot; `None` if nothing can be drawn.
     pub(crate) fn figure(self, looks: &Looks) -> Option<Figure> {
         self.with_line(None, looks)
     }
 
-    /// The same of ratios, with a line at 1.
+    /// The same for ratios, with a line at 1.
     pub(crate) fn figure_against_1(self, looks: &Looks) -> Option<Figure> {
         self.with_line(Some(1.0), looks)
     }
@@ -73,7 +74,7 @@ impl Lines {
 
     fn svg(&self, y: &Axis, held_against: Option<f64>, looks: &Looks) -> String {
         let frame = Frame { x: &self.x, y };
-        // The others first: ours lie above them.
+        // Ours are drawn last, above the other lines.
         let mut lines: Vec<_> = self
             .lines
             .iter()
@@ -117,7 +118,7 @@ impl Lines {
     }
 }
 
-/// Where on the picture a value is.
+/// Maps values to positions in the picture.
 struct Frame<'a> {
     x: &'a Axis,
     y: &'a Axis,
@@ -154,7 +155,7 @@ impl Frame<'_> {
         Ok(())
     }
 
-    /// A line, with the range of each point. What has no place breaks it.
+    /// Draws a line with the range of each point. A point that cannot be drawn interrupts the line.
     fn draw_line(
         &self,
         area: &Area<'_>,

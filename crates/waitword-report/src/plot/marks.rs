@@ -1,4 +1,4 @@
-//! What plots are made of: lines, texts and markers in placeholder colours.
+//! The elements of plots: lines, texts and markers in placeholder colours.
 
 use crate::looks::{Look, Marker, line_placeholder, mark_placeholder};
 use plotters::coord::Shift;
@@ -9,19 +9,19 @@ use plotters::prelude::{
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, IntoFont, TextStyle};
 
-/// Where is drawn, in pixels.
+/// The area that is drawn on, in pixels.
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// Why it could not be drawn.
+/// Why drawing failed.
 pub(super) type Broken = DrawingAreaErrorKind<std::io::Error>;
 
-/// The placeholders of texts, of the grid, and of the line that stands out from it.
+/// The placeholders of texts, of the grid, and of the reference line.
 pub(super) const INK: RGBColor = RGBColor(1, 1, 1);
 pub(super) const GRID: RGBColor = RGBColor(1, 1, 2);
 pub(super) const ONE: RGBColor = RGBColor(1, 1, 3);
-/// Of our variants' names.
+/// The placeholder of our variants' names.
 const OURS: RGBColor = RGBColor(1, 1, 4);
 
-/// As `plotters` has it: 1.24 of what the picture says.
+/// The size for `plotters`, which is 1.24 times the size in the picture.
 const FONT_SIZE: i32 = 28;
 const MARKER: i32 = 7;
 
@@ -31,7 +31,7 @@ pub(super) fn line_style(look: Look) -> ShapeStyle {
     RGBColor(red, green, blue).stroke_width(2)
 }
 
-/// The style of its marks.
+/// The style of a variant's marks.
 pub(super) fn mark_style(look: Look) -> ShapeStyle {
     let (red, green, blue) = mark_placeholder(look.number);
     RGBColor(red, green, blue).stroke_width(2)
@@ -55,12 +55,12 @@ pub(super) fn bar(
     area.draw(&Rectangle::new([from, to], mark_style(look).filled()))
 }
 
-/// A text whose left, middle or right is there.
+/// Draws a text whose left, middle or right is at `at`.
 pub(super) fn text(area: &Area<'_>, text: &str, at: (i32, i32), side: HPos) -> Result<(), Broken> {
     write(area, text, at, side, INK)
 }
 
-/// A variant's name, which ends there.
+/// Draws a variant's name, which ends at `at`.
 pub(super) fn name(area: &Area<'_>, name: &str, at: (i32, i32), look: Look) -> Result<(), Broken> {
     write(
         area,
@@ -84,7 +84,7 @@ fn write(
     area.draw(&Text::new(text.to_owned(), at, style))
 }
 
-/// A variant's marker.
+/// Draws a variant's marker.
 pub(super) fn marker(area: &Area<'_>, (x, y): (i32, i32), look: Look) -> Result<(), Broken> {
     let style = mark_style(look);
     let r = if look.is_ours { MARKER + 2 } else { MARKER };
@@ -111,7 +111,7 @@ pub(super) fn marker(area: &Area<'_>, (x, y): (i32, i32), look: Look) -> Result<
     }
 }
 
-/// A variant's line and marker, for the list of keys.
+/// Draws a variant's line and marker, for the list of keys.
 pub(super) fn key(area: &Area<'_>, look: Look) -> Result<(), Broken> {
     line(area, (2, 12), (70, 12), line_style(look))?;
     marker(area, (36, 12), look)

@@ -1,5 +1,5 @@
-//! A row for each variant or whatever is compared, named at its left, and one or more panels beside each other: bars from 0, points
-//! with their interval, spans.
+//! A row for each variant (or other subject), named at the left, and one or more panels side by side:
+//! bars from 0, points with their interval, spans.
 
 use super::axis::{Axis, Scale};
 use super::marks::{self, Area, Broken, GRID, ONE};
@@ -11,7 +11,7 @@ use plotters::style::Color;
 use plotters::style::text_anchor::HPos;
 use waitword_bench::report::VariantReport;
 
-/// A letter of a name is at most so wide, in the mean; and the names have at most so much room.
+/// The greatest mean width of a letter in a name, and the greatest width of the names.
 const LETTER: i32 = 13;
 const MOST_NAMES: i32 = 420;
 const PANEL: i32 = 290;
@@ -20,16 +20,16 @@ const ROW: i32 = 34;
 const ABOVE: i32 = 48;
 const BELOW: i32 = 48;
 
-/// What stands at the left.
+/// A row's label.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// The variant as which it is drawn.
+    /// The variant whose look the row has.
     pub(crate) variant: String,
 }
 
 impl Row {
-    /// A variant's own.
+    /// The row of a variant.
     pub(crate) fn of(variant: &VariantReport) -> Self {
         let name = variant.name.clone();
         Self {
@@ -39,14 +39,14 @@ impl Row {
     }
 }
 
-/// What is drawn in one row of one panel.
+/// The drawing in one row of one panel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Mark {
-    /// From 0.
+    /// A bar from 0.
     Bar(f64),
-    /// A point, and from where to where it may lie.
+    /// A point, and the interval in which it may lie.
     Point { at: f64, low: f64, high: f64 },
-    /// From the one to the other.
+    /// A bar between two values.
     Span { low: f64, high: f64 },
 }
 
@@ -54,9 +54,9 @@ pub(crate) enum Mark {
 pub(crate) struct Panel {
     pub(crate) title: String,
     pub(crate) scale: Scale,
-    /// A value that all are held against.
+    /// A reference value, drawn as a line.
     pub(crate) line: Option<f64>,
-    /// One for each row.
+    /// One mark for each row.
     pub(crate) marks: Vec<Option<Mark>>,
 }
 
@@ -78,7 +78,7 @@ impl Mark {
 }
 
 impl Panels {
-    /// The plot; `None` if there is nothing that can be drawn.
+    /// The plot; `None` if nothing can be drawn.
     pub(crate) fn figure(self, looks: &Looks) -> Option<Figure> {
         let axes: Vec<_> = self.panels.iter().map(Panel::axis).collect();
         if axes.iter().all(Option::is_none) {
@@ -153,7 +153,7 @@ impl Panel {
         Axis::of(self.scale, values.chain(self.line))
     }
 
-    /// What the values of a mark are called.
+    /// The names of a mark's values.
     fn parts(&self) -> &'static [&'static str] {
         match self.marks.iter().flatten().next() {
             Some(Mark::Point { .. }) => &["median", "from", "to"],
@@ -229,7 +229,7 @@ impl Panel {
     }
 }
 
-/// Where the middle of a row lies.
+/// The vertical middle of a row.
 fn middle(row: i32) -> i32 {
     ABOVE + row * ROW + ROW / 2
 }

@@ -1,4 +1,4 @@
-//! One case: its tables, and beneath them the plots that fit its metrics.
+//! One case: its tables, and below them the plots that fit its metrics.
 
 use super::plots;
 use crate::looks::Looks;
@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use std::collections::HashSet;
 use waitword_bench::report::{CaseReport, MetricReport, VariantReport};
 
-/// From so many metrics on, their medians stand in a table of their own, above that of everything.
+/// With at least so many metrics, the medians have a table of their own above the complete table.
 const MANY: usize = 4;
 
 pub(super) fn section(case: &CaseReport, anchor: &str, looks: &Looks) -> Markup {
@@ -32,13 +32,10 @@ fn rounds(case: &CaseReport) -> String {
     let plural = if case.rounds == 1 { "" } else { "s" };
     let mut text = format!("{} round{plural}", case.rounds);
     if case.repeated > 0 {
-        text += &format!(
-            "; {} more thrown away, because other load was seen",
-            case.repeated
-        );
+        text += &format!("; {} more discarded because of other load", case.repeated);
     }
     if case.disturbed > 0 {
-        text += &format!("; {} beside other load, kept on request", case.disturbed);
+        text += &format!("; {} kept despite other load on request", case.disturbed);
     }
     if let Some(baseline) = case
         .variants
@@ -51,18 +48,18 @@ fn rounds(case: &CaseReport) -> String {
             .iter()
             .filter_map(|variant| variant.baseline.as_ref());
         if others.into_iter().any(|other| other != baseline) {
-            text += " and others, as named";
+            text += " and other baselines, as named";
         }
     }
     text
 }
 
-/// The metrics, and CPU time where it is none of them.
+/// The metrics, plus CPU time if it is not one of them.
 fn figures_of(variant: &VariantReport) -> Vec<&MetricReport> {
     variant.metrics.iter().chain(&variant.cpu).collect()
 }
 
-/// A row for each variant and metric. What is the same for all has no column.
+/// A row for each variant and metric. Names and baselines have a column only if they differ.
 fn everything(case: &CaseReport) -> Table {
     let metrics = || case.variants.iter().flat_map(figures_of);
     let named = metrics().any(|metric| !metric.name.is_empty());

@@ -1,14 +1,15 @@
-//! Cases that differ by their number of threads only become curves, each over these numbers.
+//! Turns cases that differ only in their number of threads into curves over that number.
 //!
-//! A case tells it by its name: `t = 16, L = 5, D = 1` and `n = 200, 25 rounds, mutex kept` are of 16 and of 200 threads. How
-//! many rounds a case makes depends on the threads, and does not keep two apart.
+//! The number is part of a case's name: `t = 16, L = 5, D = 1` and `n = 200, 25 rounds, mutex kept`
+//! have 16 and 200 threads. The number of rounds depends on the threads, so it is not part of what
+//! distinguishes two kinds of cases.
 
 use crate::plot::axis::Axis;
 use crate::plot::{Caption, Line, Lines, Point};
 use waitword_bench::harness::Better;
 use waitword_bench::report::CaseReport;
 
-/// A curve plot for each kind of cases, if of two or more numbers of threads.
+/// A plot for each kind of cases that was measured with two or more numbers of threads.
 pub(super) fn of(cases: &[CaseReport]) -> Vec<Lines> {
     let mut kinds: Vec<(String, Vec<(f64, &CaseReport)>)> = Vec::new();
     for case in cases {
@@ -88,7 +89,7 @@ fn curve(kind: &str, mut cases: Vec<(f64, &CaseReport)>) -> Option<Lines> {
                 &what
             },
             format!(
-                "over the number of threads; {unit}logarithmic{better}; median, and from the least to the greatest round"
+                "over the number of threads; {unit}logarithmic{better}; median, and range of the rounds"
             ),
         ),
         across: "threads",

@@ -1,9 +1,9 @@
-//! Which plots a case gets, by its metrics.
+//! The plots of a case, chosen by its metrics.
 //!
 //! | metrics | plot |
 //! |---|---|
-//! | any with a ratio | points with their interval, against 1 |
-//! | (every case of operations) | bars: CPU time and switches for each |
+//! | any with a ratio | points with their interval, relative to 1 |
+//! | (every case with operations) | bars: CPU time and switches per operation |
 //! | `fairness`, `least`, `most` | bars of Jain's index, and the span between the least and the most served thread |
 //! | `wait p50`, `wait p99` ... | a line over the percentiles, for each class of waits |
 
@@ -13,10 +13,10 @@ use crate::plot::{Caption, Figure, Line, Lines, Mark, Panel, Panels, Point, Row}
 use waitword_bench::report::{CaseReport, MetricReport, VariantReport};
 use waitword_bench::stats::Ratio;
 
-/// Ratios that have room beside each other.
+/// The number of ratios that fit side by side.
 const MOST_PANELS: usize = 3;
 
-/// All that have something to draw.
+/// All plots that have something to draw.
 pub(super) fn of(case: &CaseReport, looks: &Looks) -> Vec<Figure> {
     let panels = [ratios(case), usage(case), fairness(case)]
         .into_iter()
@@ -28,7 +28,7 @@ pub(super) fn of(case: &CaseReport, looks: &Looks) -> Vec<Figure> {
     panels.chain(waits).collect()
 }
 
-/// A ratio with its interval; with its range, if it is of too few rounds.
+/// A ratio with its interval, or with its range if there are too few rounds for an interval.
 pub(super) fn point(ratio: &Ratio) -> Mark {
     let range = (ratio.summary.min, ratio.summary.max);
     let (low, high) = ratio
@@ -38,7 +38,7 @@ pub(super) fn point(ratio: &Ratio) -> Mark {
     Mark::Point { at, low, high }
 }
 
-/// Each variant's ratio to its baseline; nothing of those that are a baseline.
+/// Each variant's ratio to its baseline. The baselines themselves are left out.
 fn ratios(case: &CaseReport) -> Option<Panels> {
     let compared: Vec<_> = case
         .variants
@@ -86,7 +86,7 @@ fn ratios(case: &CaseReport) -> Option<Panels> {
     })
 }
 
-/// A line over the percentiles for each class of waits that the metrics know.
+/// A plot over the percentiles for each class of waits in the metrics.
 fn waits(case: &CaseReport) -> Vec<Lines> {
     let metrics = case
         .variants
@@ -132,7 +132,7 @@ fn wait(case: &CaseReport, class: &str) -> Option<Lines> {
     Some(Lines {
         caption: Caption::new(
             format!("Distribution: {class}"),
-            format!("{unit}, logarithmic; median, and from the least to the greatest round"),
+            format!("{unit}, logarithmic; median, and range of the rounds"),
         ),
         across: "percentile",
         x: Axis::of_names(&names),
@@ -140,7 +140,7 @@ fn wait(case: &CaseReport, class: &str) -> Option<Lines> {
     })
 }
 
-/// Jain's index, and between which shares the threads lie.
+/// Jain's index, and the range of the threads' shares.
 fn fairness(case: &CaseReport) -> Option<Panels> {
     let median = |variant: &VariantReport, name: &str| {
         let metric = variant.metrics.iter().find(|metric| metric.name == name)?;
@@ -170,14 +170,14 @@ fn fairness(case: &CaseReport) -> Option<Panels> {
         caption: Caption::new(
             "Fairness",
             "Jain's index, and the sections of the least and the most served thread; \
-             1: all threads alike",
+             1: all threads equal",
         ),
         rows: case.variants.iter().map(Row::of).collect(),
         panels,
     })
 }
 
-/// CPU time and switches for an operation.
+/// CPU time and switches per operation.
 fn usage(case: &CaseReport) -> Option<Panels> {
     let costs: Vec<_> = case
         .variants
@@ -195,8 +195,8 @@ fn usage(case: &CaseReport) -> Option<Panels> {
     };
     costs.iter().any(Option::is_some).then(|| Panels {
         caption: Caption::new(
-            "For one operation",
-            "CPU time and switches of the process, all rounds together",
+            "Per operation",
+            "CPU time and context switches of the process, all rounds together",
         ),
         rows: case.variants.iter().map(Row::of).collect(),
         panels: vec![

@@ -1,6 +1,6 @@
 //! Whole programs: a row for each, plain and on the drop-in side by side.
 //!
-//! Each program is a case of its own, in a unit of its own; what can be looked at together are the ratios.
+//! Each program is a case of its own with a unit of its own. Only the ratios can be shown together.
 
 use super::plots::point;
 use crate::looks::Looks;
@@ -10,17 +10,17 @@ use crate::table::{Cell, INTERVAL, Table, ratio};
 use waitword_bench::locks::is_ours;
 use waitword_bench::report::{CaseReport, MetricReport, VariantReport};
 
-/// The metrics of which ratios are shown.
+/// The metrics whose ratios are shown.
 const RATIOS: [&str; 3] = ["throughput", "CPU", "switches"];
 
-/// One program, both ways.
+/// One program, run both ways.
 struct Program<'a> {
     name: &'a str,
     plain: &'a VariantReport,
     ours: &'a VariantReport,
 }
 
-/// Those that were run both ways.
+/// The programs that were run both ways.
 fn programs(cases: &[CaseReport]) -> Vec<Program<'_>> {
     let mut programs = Vec::new();
     for case in cases {
@@ -85,7 +85,7 @@ fn row(program: &Program<'_>) -> Vec<Cell> {
     row
 }
 
-/// The ratios of all programs.
+/// The plot of all programs' ratios.
 pub(super) fn figure(cases: &[CaseReport], looks: &Looks) -> Option<Figure> {
     let programs = programs(cases);
     let panel = |name: &&str| Panel {
@@ -105,7 +105,7 @@ pub(super) fn figure(cases: &[CaseReport], looks: &Looks) -> Option<Figure> {
     let rows = programs.iter().map(row).collect();
     let caption = Caption::new(
         "Programs on waitword: ratio to the plain program",
-        "logarithmic; median and interval. Of throughput more is better, of CPU time and switches less",
+        "logarithmic; median and interval. More throughput is better, and less CPU time and switches",
     );
     Panels {
         caption,

@@ -1,9 +1,10 @@
-//! Clock steps: CLOCK_REALTIME is set forwards and back, by three seconds at most, while waits run whose deadlines are
-//! on it.
+//! Clock steps: CLOCK_REALTIME is set forwards and back, by three seconds at most, during waits
+//! whose deadlines are on it.
 //!
-//! The clock belongs to the whole machine (no namespace has one of its own), so this happens only on request, by
-//! a process of its own that outlives the torture for a moment: however that ends, by a signal too, it sets the
-//! clock right, from the distance to CLOCK_MONOTONIC at the start.
+//! The clock belongs to the whole machine (no namespace has one of its own), so this happens only
+//! on request. A separate process does it, which outlives the torture for a moment. However the
+//! torture ends, even by a signal, that process corrects the clock, using the distance to
+//! CLOCK_MONOTONIC at the start.
 
 use super::{Fault, choices};
 use crate::process::shared_memory;
@@ -17,19 +18,19 @@ const SECOND: i64 = 1_000_000_000;
 const MILLISECOND: i64 = SECOND / 1000;
 const MOST: i64 = 3 * SECOND;
 
-/// See the module above.
+/// See the module documentation.
 pub(crate) struct Clock {
-    /// Closed, by us or by our end: the clock is set right.
+    /// When it is closed, by us or because we end, the clock is corrected.
     pipe: i32,
     process: i32,
     steps: &'static AtomicU64,
 }
 
 impl Clock {
-    /// Sets it to what it is.
+    /// Sets the clock to the time that it shows.
     ///
     /// # Errors
-    /// It may not be set.
+    /// The clock may not be set.
     pub(crate) fn may_be_set() -> std::io::Result<()> {
         set(distance())
     }
@@ -42,15 +43,15 @@ impl Clock {
         // SAFETY: zeroed, aligned, and never unmapped.
         let steps = unsafe { AtomicU64::from_ptr(shared_memory(8).cast()) };
         let mut ends = [0; 2];
-        // SAFETY: room for two numbers.
+        // SAFETY: room for two descriptors.
         if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
             return Err(std::io::Error::last_os_error());
         }
         let [ours, theirs] = [ends[1], ends[0]];
-        // SAFETY: the child makes system calls only, and ends by _exit.
+        // SAFETY: the child makes only system calls, and ends with _exit.
         let process = unsafe { libc::fork() };
         if process == 0 {
-            // SAFETY: as above. In a session of its own no Ctrl-C reaches it.
+            // SAFETY: as above. In a session of its own, no Ctrl-C reaches it.
             unsafe {
                 libc::setsid();
                 libc::close(ours);
@@ -58,7 +59,7 @@ impl Clock {
                 libc::_exit(i32::from(set_right(distance).is_err()));
             }
         }
-        // SAFETY: the child's end, which is not ours to hold.
+        // SAFETY: the child's end of the pipe. This process must not hold it open.
         unsafe { libc::close(theirs) };
         match process {
             -1 => Err(std::io::Error::last_os_error()),
@@ -70,7 +71,7 @@ impl Clock {
         }
     }
 
-    /// Sets the clock right; how often it was set wrong.
+    /// Corrects the clock. Returns how often it was set.
     pub(crate) fn end(self) -> u64 {
         // SAFETY: our end of the pipe, closed once; then our child, waited for once.
         unsafe {
@@ -104,8 +105,8 @@ fn step_until_closed(pipe: i32, seed: u64, distance: i64, steps: &AtomicU64) {
     }
 }
 
-/// Sets the clock right. A thread that loses its CPU between the look at one clock and the change of the other is late by that: then
-/// once more.
+/// Corrects the clock. A thread that loses its CPU after reading one clock and before setting the
+/// other sets it late by that time. Then it tries again.
 fn set_right(wanted: i64) -> std::io::Result<()> {
     const TRIES: usize = 1000;
     for _ in 0..TRIES {
@@ -122,7 +123,8 @@ fn set_right(wanted: i64) -> std::io::Result<()> {
 mod machine {
     use super::SECOND;
 
-    /// How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC: of some looks the one that took least time.
+    /// How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC: of several readings, the one that took
+    /// the least time.
     pub(super) fn distance() -> i64 {
         const LOOKS: usize = 16;
         let look = |_| {
@@ -145,7 +147,7 @@ mod machine {
         time.tv_sec * SECOND + time.tv_nsec
     }
 
-    /// Sets CLOCK_REALTIME so far ahead of CLOCK_MONOTONIC.
+    /// Sets CLOCK_REALTIME this far ahead of CLOCK_MONOTONIC.
     pub(super) fn set(distance: i64) -> std::io::Result<()> {
         let wanted = read(libc::CLOCK_MONOTONIC) + distance;
         let time = libc::timespec {
@@ -160,7 +162,7 @@ mod machine {
     }
 }
 
-/// On a clock of the test's own: a number that processes share.
+/// Tests with a simulated clock: a number that processes share.
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,7 +178,7 @@ mod tests {
         most: AtomicI64,
         /// Setting it is not allowed.
         refuses: AtomicBool,
-        /// The next change comes late.
+        /// The next change is made late.
         is_late: AtomicBool,
     }
 
@@ -185,7 +187,7 @@ mod tests {
     fn machine() -> &'static Machine {
         static MACHINE: OnceLock<usize> = OnceLock::new();
         let address = *MACHINE.get_or_init(|| shared_memory(size_of::<Machine>()) as usize);
-        // SAFETY: zeroed, which is such a machine; aligned, and never unmapped.
+        // SAFETY: zeroed, which is a valid `Machine`; aligned, and never unmapped.
         unsafe { &*(address as *const Machine) }
     }
 
@@ -205,7 +207,7 @@ mod tests {
         Ok(())
     }
 
-    /// Begins with a clock that is right. One test at a time: there is one clock.
+    /// Starts with a correct clock. One test at a time, because there is only one clock.
     fn with_clock(check: impl FnOnce(&Machine)) {
         static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
         let _one = ONE.lock();
@@ -224,7 +226,7 @@ mod tests {
         }
     }
 
-    /// It has been a second off in both directions.
+    /// Whether the clock has been more than a second off in both directions.
     fn was_stepped(machine: &Machine) -> bool {
         machine.least.load(SeqCst) < RIGHT - SECOND && machine.most.load(SeqCst) > RIGHT + SECOND
     }
@@ -264,20 +266,22 @@ mod tests {
         });
     }
 
-    /// By Ctrl-C, by a service manager, by the kernel for want of memory.
+    /// By Ctrl-C, by a service manager, by the kernel when memory runs out.
     #[test]
     fn they_are_given_back_if_the_torture_is_killed() {
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGKILL] {
             with_clock(|machine| {
                 let mut ends = [0; 2];
-                // SAFETY: room for two numbers. The child makes system calls, and waits to be killed. Its copy of the pipe's end, and its
-                // child's, are closed as they end.
+                // SAFETY: room for two descriptors. The child makes only system calls, and waits to
+                // be killed. Its copy of the pipe's end, and that of its own child, are closed when
+                // they end.
                 let torture = unsafe {
                     assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC), 0);
                     libc::fork()
                 };
                 if torture == 0 {
-                    // SAFETY: as above. What the test program does with signals is not the torture's.
+                    // SAFETY: as above. The torture does not inherit the test program's signal
+                    // handling.
                     unsafe {
                         libc::signal(signal, libc::SIG_DFL);
                         let clock = Clock::start(u64::from(signal.unsigned_abs()));

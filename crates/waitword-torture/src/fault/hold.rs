@@ -1,9 +1,9 @@
-//! Random holds: whoever dawdles, most often with a lock in hand, does so for `1 << dice` nanoseconds, and now
-//! and then for milliseconds; running, or asleep, as one who has been preempted.
+//! Random holds: a thread that dawdles, most often with a lock held, does so for `1 << dice`
+//! nanoseconds, and now and then for milliseconds. It spins, or it sleeps like a preempted thread.
 
 use std::time::{Duration, Instant};
 
-/// How long, and whether asleep; mostly not at all.
+/// How long to hold, and whether to sleep. Mostly there is no hold.
 pub(crate) fn choose(dice: &mut fastrand::Rng) -> Option<(Duration, bool)> {
     match dice.u32(0..512) {
         0 => Some((Duration::from_micros(dice.u64(500..4_000)), dice.bool())),
@@ -13,7 +13,7 @@ pub(crate) fn choose(dice: &mut fastrand::Rng) -> Option<(Duration, bool)> {
     }
 }
 
-/// Holds. A signal may end a sleep early.
+/// Holds for `time`. A signal may end a sleep early.
 pub(crate) fn hold(time: Duration, asleep: bool) {
     let until = Instant::now() + time;
     if asleep {

@@ -1,9 +1,10 @@
-//! Memory limits: the library's own calls for memory fail, by a pattern that changes.
+//! Memory limits: the library's own calls for memory fail, in a pattern that changes.
 //!
-//! A seccomp filter stops mmap, mremap and madvise wherever they are called by this program itself, which makes
-//! them without the C library, and not in the C library, which makes those of malloc and of threads' stacks. A handler
-//! of SIGSYS decides: it makes the call from the C library, or answers ENOMEM. So the scenarios need not
-//! bear what only the library promises to bear: with no place to sleep in, waits go on by other means.
+//! A seccomp filter traps mmap, mremap and madvise where this program's own code calls them, which
+//! it does without the C library. It does not trap them in the C library, which makes those of
+//! malloc and of thread stacks. A handler of SIGSYS decides: it makes the call through the C
+//! library, or answers ENOMEM. So the scenarios need not cope with failures that only the library
+//! promises to cope with: if it gets no memory to sleep in, a wait continues by other means.
 //!
 //! On x86-64 only; elsewhere nothing is refused.
 
@@ -33,8 +34,8 @@ mod filter {
     use crate::drop_in::DropIn;
     use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::SeqCst};
 
-    /// Which calls fail: of those since the pattern was set, the ones from the first of these numbers to the
-    /// second, and every so many-th.
+    /// Which calls fail. Counted from the moment the pattern was set: calls `FROM..TO`, and every
+    /// `EVERY`-th.
     static FROM: AtomicU64 = AtomicU64::new(0);
     static TO: AtomicU64 = AtomicU64::new(0);
     static EVERY: AtomicU64 = AtomicU64::new(0);
@@ -67,7 +68,8 @@ mod filter {
         CALLS.store(0, SeqCst);
     }
 
-    /// Before the scenario's first call of the library, on its main thread, before there are others.
+    /// Must run before the scenario's first call of the library, on its main thread, before there
+    /// are other threads.
     pub(crate) fn install(context: &'static Context) {
         let Some((start, end)) = code(context) else {
             return;
@@ -77,12 +79,12 @@ mod filter {
         }
         BOARD.store(std::ptr::from_ref(context.board).cast_mut(), SeqCst);
         set_pattern(&mut noted_choices(context, Fault::Memory, 0));
-        // SAFETY: whole structures; the handler does only what is async-signal-safe, and comes back to a thread
-        // that has made a call.
+        // SAFETY: whole structures. The handler does only what is async-signal-safe, and returns to
+        // a thread that has made a call.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = answer as *const () as usize;
-            // Also while another handler runs, and in one of its own.
+            // The handler must also run while another handler runs, and while it runs itself.
             action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER | libc::SA_RESTART;
             libc::sigaction(libc::SIGSYS, &raw const action, std::ptr::null_mut());
             let mut filter = filter(start, end);
@@ -96,12 +98,12 @@ mod filter {
         }
     }
 
-    /// Where the code of the library lies: in this program, or in the drop-in.
+    /// The address range of the library's code: in this program, or in the drop-in.
     fn code(context: &Context) -> Option<(u64, u64)> {
         let here = match context.slice.drop_in {
             None => (install as *const ()).addr(),
             Some(DropIn::On) => (libc::pthread_cancel as *const ()).addr(),
-            // There is none of it.
+            // Then the library is not used.
             Some(DropIn::Off) => return None,
         };
         let here = here as u64;
@@ -114,11 +116,12 @@ mod filter {
         let mut own = ranges
             .into_iter()
             .filter(|(start, end)| (start..end).contains(&&here));
-        // The filter compares lower halves only once the upper ones are the same.
+        // The filter compares the lower halves only if the upper ones are equal, so both ends must
+        // share one upper half.
         own.next().filter(|(start, end)| start >> 32 == end >> 32)
     }
 
-    /// Traps the calls if they are made from this range of code; lets all others pass.
+    /// Traps the calls if they are made from this range of code; allows all others.
     fn filter(start: u64, end: u64) -> [libc::sock_filter; 11] {
         let load = |offset| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset);
         let give = |answer| statement(libc::BPF_RET | libc::BPF_K, answer);
@@ -137,7 +140,7 @@ mod filter {
             load(upper),
             jump(libc::BPF_JEQ, (start >> 32) as u32, 0, 3),
             load(lower),
-            // From `start` on, and before `end`.
+            // At or after `start`, and before `end`.
             jump(libc::BPF_JGE, start as u32, 0, 1),
             jump(libc::BPF_JGE, end as u32, 0, 1),
             give(libc::SECCOMP_RET_ALLOW),
@@ -182,11 +185,12 @@ mod filter {
 
     type Syscall = unsafe extern "C" fn(libc::c_long, ...) -> libc::c_long;
 
-    /// The C library's function, which is not trapped: by its name the drop-in's may be found, which is.
+    /// The C library's function, which is not trapped. Found by name alone, it could be the
+    /// drop-in's, which is trapped.
     static SYSCALL: AtomicPtr<libc::c_void> = AtomicPtr::new(std::ptr::null_mut());
 
     fn find_syscall() -> bool {
-        // SAFETY: names that end with zeros; the library is there and stays.
+        // SAFETY: NUL-terminated names; the library is loaded and stays loaded.
         let found = unsafe {
             let library = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
             if library.is_null() {
@@ -199,7 +203,7 @@ mod filter {
     }
 
     fn the_c_librarys_syscall() -> Syscall {
-        // SAFETY: found before anything was trapped; it is such a function.
+        // SAFETY: found before anything was trapped, and of this type.
         unsafe { std::mem::transmute::<*mut libc::c_void, Syscall>(SYSCALL.load(SeqCst)) }
     }
 

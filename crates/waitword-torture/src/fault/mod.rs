@@ -1,17 +1,19 @@
-//! Faults: what a machine, a scheduler or an administrator may do to threads while they wait and wake.
+//! Faults: what a machine, a scheduler or an administrator may do to threads while they wait and
+//! wake.
 //!
 //! ```text
-//!   seed, scenario, slice ──► which faults there are in this slice          (chosen)
-//!   seed, fault, number   ──► how long until the next one, and what it does (choices)
+//!   seed, scenario, slice ──► which faults this slice has                      (chosen)
+//!   seed, fault, number   ──► how long until the next one, and what it does    (choices)
 //!
-//!   in the scenario's own process            outside, in the supervisor's
+//!   in the scenario's own process            outside, in the supervisor
 //!     Injector: a thread for each fault        Outside: stops the whole process; steps the clock
-//!     Actor::dawdle: holds                     (whoever does that must not be stopped himself)
+//!     Actor::dawdle: holds                     (the process that does this must not be stopped)
 //!     SIGSYS handler: memory refused
 //! ```
 //!
-//! So the same seed injects the same faults in the same order; when they strike is for the scheduler. Each is
-//! counted on the board. None may break what the library promises: all invariants hold under all faults.
+//! So the same seed injects the same faults in the same order. When they strike is up to the
+//! scheduler. Each is counted on the board. No fault may break what the library promises: all
+//! invariants hold under all faults.
 
 mod clock;
 pub(crate) mod hold;
@@ -40,19 +42,21 @@ use std::time::Duration;
 /// Each kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum Fault {
-    /// Locks are held, and threads dawdle, for anything from a nanosecond to milliseconds, awake or asleep
+    /// Locks are held, and threads dawdle, for anything from a nanosecond to milliseconds, awake or
+    /// asleep
     Hold,
-    /// All threads are moved to one CPU, to another, each to some CPU, anywhere, in turns
+    /// All threads are moved to one CPU, each to some CPU, or back to all CPUs, in random order
     Shuffle,
-    /// Single threads get another priority or policy for a while: nice, batch, idle, FIFO, round robin
+    /// Some threads get another priority or policy for a while: nice, batch, idle, FIFO, round
+    /// robin
     Priority,
-    /// Everybody pauses for some milliseconds and is let go at once
+    /// All threads pause for some milliseconds and go on at the same moment
     Stutter,
     /// The process, or one of a scenario's processes, is stopped by SIGSTOP for a while
     Stop,
     /// The library's calls for memory (mmap, mremap, madvise) fail: the n-th, every n-th, all
     Memory,
-    /// The system's clock is set some seconds forwards and back (needs --clock-steps)
+    /// The system clock is set some seconds forwards and back (needs --clock-steps)
     Clock,
 }
 
@@ -65,14 +69,14 @@ impl Fault {
         name_of(&self)
     }
 
-    /// What is said of it in the list.
+    /// Its description in the list.
     pub(crate) fn about(self) -> String {
         let value = self.to_possible_value();
         let help = value.as_ref().and_then(|value| value.get_help());
         help.map_or(String::new(), ToString::to_string)
     }
 
-    /// Under what it is counted.
+    /// The count in which it is counted.
     pub(crate) fn count(self) -> Count {
         match self {
             Self::Hold => Count::Holds,
@@ -86,12 +90,12 @@ impl Fault {
     }
 }
 
-/// Which faults there may be.
+/// Which faults may be injected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// In each slice those that the seed chooses.
+    /// In each slice, those that the seed chooses.
     BySeed,
-    /// In each slice these.
+    /// In each slice, these.
     These(Vec<Fault>),
 }
 
@@ -106,7 +110,8 @@ pub(crate) fn chosen(
     let by_name = mix_with(seed, name);
     let mut dice = fastrand::Rng::with_seed(mix(by_name ^ slice.rotate_left(17)));
     let mut faults: Vec<Fault> = match wanted {
-        // Some slices have none: what goes wrong only on a machine that is left alone is found, too.
+        // Some slices have no fault. That also finds what goes wrong only on an undisturbed
+        // machine.
         Wanted::BySeed => (Fault::all().iter().copied())
             .filter(|_| dice.u32(0..3) == 0)
             .collect(),
@@ -124,17 +129,17 @@ fn noted_choices(context: &Context, fault: Fault, number: u64) -> fastrand::Rng 
     dice
 }
 
-/// The choices of the `number`-th fault of a kind, whatever became of those before.
+/// The choices of the `number`-th fault of a kind, independent of those before.
 pub(crate) fn choices(seed: u64, fault: Fault, number: u64) -> fastrand::Rng {
     fastrand::Rng::with_seed(mix(mix(seed ^ ((fault as u64 + 1) << 48)) ^ number))
 }
 
-/// A pause until the next fault: from a fraction of a millisecond to so many milliseconds.
+/// A pause until the next fault: from 200 µs to `most` milliseconds.
 fn pause(dice: &mut fastrand::Rng, most: u64) -> Duration {
     Duration::from_micros(dice.u64(200..most * 1000))
 }
 
-/// What tells a thread of faults that it is time to go.
+/// Raised to stop a thread that injects faults.
 #[derive(Clone, Default)]
 pub(crate) struct Flag(Arc<AtomicBool>);
 
@@ -147,7 +152,7 @@ impl Flag {
         self.0.load(SeqCst)
     }
 
-    /// Sleeps, but not long after it is raised; whether it is not.
+    /// Sleeps, but not much longer once the flag is raised. Returns whether it is still down.
     pub(crate) fn sleep(&self, time: Duration) -> bool {
         const STEP: Duration = Duration::from_millis(10);
         let until = std::time::Instant::now() + time;
@@ -168,7 +173,7 @@ pub(crate) struct Injector {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What a thread of faults does until it is told to stop.
+/// What a thread that injects faults does until its flag is raised.
 type Work = fn(&'static Context, &Flag);
 
 impl Injector {
@@ -199,11 +204,11 @@ impl Injector {
         Self { over, threads }
     }
 
-    /// Stops, with everything undone that can be.
+    /// Stops the threads. They undo what can be undone.
     pub(crate) fn stop(self) {
         self.over.raise();
         for thread in self.threads {
-            // It has panicked: said so, and nothing is left to undo.
+            // An error means that it panicked. That was reported, and nothing is left to undo.
             let _ = thread.join();
         }
     }

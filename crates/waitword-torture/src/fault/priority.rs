@@ -1,25 +1,28 @@
-//! Priorities: single threads become nicer, batch, idle, or real-time for some milliseconds, then ordinary again.
+//! Priorities: some threads become nicer, batch, idle, or real-time for some milliseconds, then
+//! ordinary again.
 //!
-//! A real-time thread that spins or yields until an ordinary one goes on can keep a CPU to itself. So those who
-//! inject and watch run above all others where that is permitted, and no thread stays real-time for long. Where
-//! it is not permitted (no `CAP_SYS_NICE`), only what every thread may do is done.
+//! A real-time thread that spins or yields until an ordinary one makes progress can keep a CPU to
+//! itself. So the injectors and the watchdog run above all other threads where that is permitted,
+//! and no thread stays real-time for long. Where it is not permitted (no `CAP_SYS_NICE`), only what
+//! every thread may do is done.
 
 use super::{Fault, Flag, noted_choices, pause, tasks};
 use crate::context::Context;
 use crate::count::Count;
 use std::time::Duration;
 
-/// Of real-time threads under torture; those who watch have more.
+/// The priority of real-time threads under torture. The injectors and the watchdog have a higher
+/// one.
 const REAL_TIME: i32 = 1;
 const ABOVE: i32 = 20;
 
-/// Raises the calling thread above those under torture; whether that is permitted.
+/// Raises the calling thread above those under torture. Returns whether that is permitted.
 pub(crate) fn stay_above() -> bool {
     set_policy(0, libc::SCHED_FIFO, ABOVE)
 }
 
 pub(super) fn run(context: &'static Context, over: &Flag) {
-    // SAFETY: asks for a number. What the process was started with.
+    // SAFETY: takes no pointers. This is the value that the process was started with.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, std::process::id()) };
     let ordinary = Ordinary {
         permitted: stay_above(),
@@ -49,7 +52,7 @@ pub(super) fn run(context: &'static Context, over: &Flag) {
 fn change(task: i32, way: u32, permitted: bool, dice: &mut fastrand::Rng) {
     let nice = dice.i32(1..=19);
     match way {
-        // From idle nobody comes back who is not permitted to.
+        // Without permission, no thread comes back from idle.
         0 if permitted => drop(set_policy(task, libc::SCHED_IDLE, 0)),
         1 if permitted => drop(set_policy(task, libc::SCHED_FIFO, REAL_TIME)),
         2 if permitted => drop(set_policy(task, libc::SCHED_RR, REAL_TIME)),
@@ -58,7 +61,7 @@ fn change(task: i32, way: u32, permitted: bool, dice: &mut fastrand::Rng) {
     }
 }
 
-/// What threads are when nothing is done to them.
+/// The settings of threads that nothing is done to.
 struct Ordinary {
     permitted: bool,
     nice: i32,
@@ -74,13 +77,14 @@ impl Ordinary {
 }
 
 fn set_nice(task: i32, nice: i32) {
-    // SAFETY: passes numbers. A thread that has gone needs none.
+    // SAFETY: passes only numbers. A thread that has ended does not need the change.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, task as u32, nice) };
 }
 
-/// Its children begin as ordinary threads.
+/// The thread's children begin as ordinary threads.
 fn set_policy(task: i32, policy: i32, priority: i32) -> bool {
-    // SAFETY: zeros are valid; reads a whole structure. A thread that has gone needs none.
+    // SAFETY: zeros are valid; reads a whole structure. A thread that has ended does not need the
+    // change.
     unsafe {
         let mut parameters: libc::sched_param = std::mem::zeroed();
         parameters.sched_priority = priority;

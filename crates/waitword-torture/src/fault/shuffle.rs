@@ -1,5 +1,5 @@
-//! CPU affinity, as the kernel's locktorture shuffles it: all threads to one CPU, to another, each to some CPU,
-//! anywhere. Never outside of the set that the process was started with.
+//! CPU affinity, shuffled as in the kernel's locktorture: all threads to one CPU, to another, each
+//! to some CPU, anywhere. Never outside the set that the process was started with.
 
 use super::{Fault, Flag, noted_choices, pause, tasks};
 use crate::context::Context;
@@ -31,7 +31,7 @@ pub(super) fn run(context: &'static Context, over: &Flag) {
 pub(crate) struct Cpus(libc::cpu_set_t);
 
 impl Cpus {
-    /// Those on which a thread may run; 0 is the caller.
+    /// The CPUs on which a thread may run; 0 is the caller.
     pub(crate) fn of(task: i32) -> Option<Self> {
         // SAFETY: zeros are an empty set; the kernel writes a whole one.
         unsafe {
@@ -41,9 +41,9 @@ impl Cpus {
         }
     }
 
-    /// One of them.
+    /// One of them, at random.
     pub(crate) fn pick(&self, dice: &mut fastrand::Rng) -> Self {
-        // SAFETY: looks at a whole set, and writes one, within its size.
+        // SAFETY: reads one whole set and writes another, within its size.
         unsafe {
             let count = libc::CPU_COUNT(&self.0) as usize;
             let wanted = dice.usize(0..count.max(1));
@@ -57,7 +57,7 @@ impl Cpus {
         }
     }
 
-    /// Has a thread run on these only. One that is gone needs none.
+    /// Makes a thread run on these CPUs only. A thread that has ended does not need the change.
     pub(crate) fn set_for(&self, task: i32) {
         // SAFETY: reads a whole set.
         unsafe { libc::sched_setaffinity(task, size_of_val(&self.0), &raw const self.0) };

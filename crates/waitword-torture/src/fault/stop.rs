@@ -1,5 +1,6 @@
-//! Stopped processes: SIGSTOP and, some milliseconds later, SIGCONT. To a single process of a scenario while
-//! the others go on; or, from outside, to the scenario's own with all its threads, its watchdog among them.
+//! Stopped processes: SIGSTOP and, some milliseconds later, SIGCONT. Either a single process of a
+//! scenario is stopped while the others go on, or, from outside, the scenario's own process with
+//! all its threads, including its watchdog.
 
 use super::{Fault, Flag, choices, noted_choices, pause};
 use crate::context::Context;
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Stops one forked process after the other.
+/// Stops one forked process after another.
 pub(super) fn run(context: &'static Context, over: &Flag) {
     for number in 0.. {
         let mut dice = noted_choices(context, Fault::Stop, number);
@@ -22,7 +23,7 @@ pub(super) fn run(context: &'static Context, over: &Flag) {
             continue;
         }
         let process = Handle::open(child);
-        // Still there: it had not been waited for when it was opened, so the number was its own.
+        // Still listed: it had not been waited for when it was opened, so the number was its own.
         if let Some(process) = process
             && place.load(SeqCst) == child
         {
@@ -38,17 +39,18 @@ fn stay(dice: &mut fastrand::Rng) -> Duration {
     Duration::from_micros(dice.u64(100..15_000))
 }
 
-/// A process by file descriptor: it cannot be mistaken for another that has its number later.
+/// A process by file descriptor, which cannot come to mean another process that gets the number
+/// later.
 struct Handle(i32);
 
 impl Handle {
     fn open(process: i32) -> Option<Self> {
-        // SAFETY: passes numbers.
+        // SAFETY: passes only numbers.
         let file = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) } as i32;
         (file >= 0).then_some(Self(file))
     }
 
-    /// To one that has ended: nothing.
+    /// Has no effect on a process that has ended.
     fn signal(&self, signal: i32) {
         let none = std::ptr::null::<libc::siginfo_t>();
         // SAFETY: passes numbers and a null pointer.
@@ -63,7 +65,7 @@ impl Drop for Handle {
     }
 }
 
-/// Stops a scenario's whole process now and then, from the supervisor's.
+/// Stops a scenario's whole process now and then, from the supervisor.
 pub(crate) struct Outside {
     over: Flag,
     stops: Arc<AtomicU64>,
@@ -71,14 +73,14 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    /// `child` is not waited for before [`end`](Self::end) has returned.
+    /// The caller must not wait for `child` before [`end`](Self::end) has returned.
     pub(crate) fn start(child: u32, seed: u64) -> Self {
         let over = Flag::default();
         let stops = Arc::new(AtomicU64::new(0));
         let (flag, count) = (over.clone(), stops.clone());
         let work = move || {
             for number in 0.. {
-                // Other choices than those inside.
+                // Different choices from those inside.
                 let mut dice = choices(!seed, Fault::Stop, number);
                 if !flag.sleep(pause(&mut dice, 120)) {
                     break;
@@ -97,10 +99,10 @@ impl Outside {
         }
     }
 
-    /// Stops it no more, and it goes on; how often it was stopped.
+    /// Stops no longer, and leaves the process running. Returns how often it was stopped.
     pub(crate) fn end(self) -> u64 {
         self.over.raise();
-        // It cannot have panicked: nothing in it does.
+        // It cannot have panicked: nothing in it panics.
         let _ = self.thread.join();
         self.stops.load(SeqCst)
     }

@@ -1,6 +1,7 @@
-//! Stutter: everybody pauses where he is, with whatever lock in hand, and all are let go at the same moment.
+//! Stutter: all threads pause where they are, with whatever locks they hold, and go on at the same
+//! moment.
 //!
-//! Those who pause sleep in the kernel on a word of the board, without the library.
+//! A pausing thread sleeps in the kernel on a word of the board, without the library.
 
 use super::{Fault, Flag, noted_choices, pause};
 use crate::board::Board;
@@ -9,7 +10,7 @@ use crate::count::Count;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
-/// Nobody pauses for longer, even if whoever lets go were killed.
+/// No pause is longer, even if the process that would end it is killed.
 static LONGEST: libc::timespec = libc::timespec {
     tv_sec: 0,
     tv_nsec: 200_000_000,
@@ -30,7 +31,8 @@ pub(super) fn run(context: &'static Context, over: &Flag) {
     }
 }
 
-/// Pauses if everybody does. For each step of each thread: a load if nobody does.
+/// Pauses if all threads pause. Called at each step of each thread; costs one load if there is no
+/// pause.
 pub(crate) fn pause_with_all(board: &Board) {
     if board.pause.load(SeqCst) != 0 {
         let word = &raw const board.pause;

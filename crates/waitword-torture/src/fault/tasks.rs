@@ -1,16 +1,17 @@
-//! The threads of a scenario, in all its processes, but for those that watch and inject.
+//! The threads of a scenario, in all its processes, except the watchdog and the injectors.
 
 use crate::context::Context;
 use std::sync::atomic::Ordering::SeqCst;
 
-/// What the names of the injector's own threads begin with.
+/// The prefix of the names of the injectors.
 pub(super) const OURS: &str = "fault ";
 const WATCHDOG: &str = "watchdog";
 
-/// Calls `act` with the number of each thread. Threads that come meanwhile are left out; one that has gone
-/// makes the call that is made with its number fail.
+/// Calls `act` with the ID of each thread. Threads that start meanwhile are left out. If a thread
+/// has ended, the system call made with its ID fails.
 ///
-/// The main thread of the scenario's process is none of them: it starts the others, which inherit from it.
+/// The main thread of the scenario's process is left out: it starts the other threads, which
+/// inherit from it.
 pub(super) fn for_each(context: &Context, mut act: impl FnMut(i32)) {
     let main = std::process::id() as i32;
     let children = context.children.iter().map(|place| place.load(SeqCst));

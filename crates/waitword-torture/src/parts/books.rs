@@ -1,37 +1,41 @@
-//! What locks under torture protect: numbers that are changed in a way that betrays two at once.
+//! What locks under torture protect: numbers that are changed in a way that reveals two
+//! simultaneous holders.
 
 use crate::actor::{Actor, Verdict};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A number that is there twice. Whoever may change it changes the halves by plain loads and stores, one after the other: two at once
-/// see them differ, or lose a change.
+/// A number that is stored twice. A thread that may change it changes the two halves by plain loads
+/// and stores, one after the other. Two threads that do so at once see the halves differ, or lose a
+/// change.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct Pair([AtomicU64; 2]);
 
 impl Pair {
-    /// With the lock held: changes it, with `meanwhile` between the halves. Whether nobody else did.
+    /// With the lock held: changes it, with `meanwhile` between the halves. Returns whether no
+    /// other thread changed it.
     pub(crate) fn change(&self, meanwhile: impl FnOnce()) -> bool {
         let before = self.begin();
         meanwhile();
         self.end(before)
     }
 
-    /// Changes the first half only; what it was.
+    /// Changes only the first half. Returns its old value.
     pub(crate) fn begin(&self) -> u64 {
         let before = self.0[0].load(Relaxed);
         self.0[0].store(before + 1, Relaxed);
         before
     }
 
-    /// Changes the second one, too. Whether nobody else did since `begin`.
+    /// Changes the second half, too. Returns whether no other thread has changed it since `begin`.
     pub(crate) fn end(&self, before: u64) -> bool {
         let alone = self.0[1].load(Relaxed) == before;
         self.0[1].store(before + 1, Relaxed);
         alone
     }
 
-    /// With the lock held to read: whether nobody changes it before, in or after `meanwhile`.
+    /// With the lock held for reading: whether no other thread changes it before, during or after
+    /// `meanwhile`.
     pub(crate) fn rests(&self, meanwhile: impl FnOnce()) -> bool {
         let [first, second] = self.halves();
         meanwhile();
@@ -47,31 +51,31 @@ impl Pair {
         first == second
     }
 
-    /// Makes it whole again, after one who has begun a change and died.
+    /// Makes it whole again, after a thread that began a change and died.
     pub(crate) fn mend(&self) {
         let [first, second] = self.halves();
         let whole = first.max(second);
         self.0.iter().for_each(|half| half.store(whole, Relaxed));
     }
 
-    /// Back to zero; what it was.
+    /// Resets it to zero. Returns the old values.
     pub(crate) fn empty(&self) -> [u64; 2] {
         self.0.each_ref().map(|half| half.swap(0, Relaxed))
     }
 }
 
-/// Such a number, and how often it was changed by those who did so.
+/// Such a number, and how often it was changed according to the threads that changed it.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct Books {
     pair: Pair,
     changes: AtomicU64,
-    /// Changes, and looks.
+    /// Changes and reads.
     pub(crate) turns: AtomicU64,
 }
 
 impl Books {
-    /// With the lock held to write.
+    /// With the lock held for writing.
     pub(crate) fn change(&self, actor: &mut Actor) -> Verdict {
         self.change_while(actor, Actor::dawdle)
     }
@@ -83,17 +87,17 @@ impl Books {
     ) -> Verdict {
         let changes = if actor.miscounts() { 2 } else { 1 };
         if !self.pair.change(|| meanwhile(actor)) {
-            return Err("two have it at once, and both write".to_owned());
+            return Err("two threads hold it at once, and both write".to_owned());
         }
         self.changes.fetch_add(changes, Relaxed);
         self.turn_over(actor);
         Ok(())
     }
 
-    /// With the lock held to read.
+    /// With the lock held for reading.
     pub(crate) fn look(&self, actor: &mut Actor) -> Verdict {
         if !self.pair.rests(|| actor.dawdle()) {
-            return Err("somebody wrote beside a reader".to_owned());
+            return Err("a thread wrote while another read".to_owned());
         }
         self.turn_over(actor);
         Ok(())
@@ -104,14 +108,14 @@ impl Books {
         actor.step();
     }
 
-    /// When all are gone: that no change was lost. Then it begins anew.
+    /// After all threads have ended: checks that no change was lost. Then everything is reset.
     pub(crate) fn settle(&self) -> Verdict {
         let changes = self.changes.swap(0, Relaxed);
         self.turns.store(0, Relaxed);
         match self.pair.empty() {
             counted if counted == [changes; 2] => Ok(()),
             counted => Err(format!(
-                "{changes} changes were made, and counted: {counted:?}"
+                "{changes} changes were made, but the counts are {counted:?}"
             )),
         }
     }

@@ -1,21 +1,21 @@
 //! Waits that are promised to be bounded.
 //!
-//! A slow machine makes waits long, but not for one alone. So a wait counts as starved if it was long while others had turn
-//! after turn with the same lock.
+//! A slow machine makes waits long, but not for one thread alone. So a wait counts as starved if it
+//! was long while other threads had turn after turn with the same lock.
 
 use crate::actor::{Actor, nap};
 use crate::spot::Spot;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// How often others must have had their turn meanwhile, at least: together, and each of them.
+/// How many turns other threads must have had meanwhile, at least: in total, and per thread.
 const TURNS_OF_ALL: u64 = 500;
 const TURNS_OF_EACH: u64 = 4;
 
-/// Does `wait`, which waits without a deadline for the lock whose turns are counted in `turns`.
+/// Runs `wait`, which waits without a deadline for the lock whose turns are counted in `turns`.
 /// `wish` is what it waits to do with the lock.
 ///
 /// # Errors
-/// It was starved.
+/// The wait was starved.
 pub(crate) fn wait<R>(
     actor: &mut Actor,
     spot: Spot,
@@ -26,7 +26,7 @@ pub(crate) fn wait<R>(
     let context = actor.context();
     let enough = TURNS_OF_ALL.max(TURNS_OF_EACH * context.crowd() as u64);
     let longest = context.patience().as_millis() as u64 / 2;
-    // In milliseconds that the process has run: it may be stopped.
+    // In milliseconds that the process has run, because it may be stopped.
     let ran = || context.board.ran.load(Relaxed);
     let (since, had) = (ran(), turns.load(Relaxed));
     if actor.starves() {
@@ -41,7 +41,7 @@ pub(crate) fn wait<R>(
     }
     let (busiest, steps) = context.board.busiest();
     Err(format!(
-        "starved: it waited for {waited} ms to {wish}, while others had {others} turns; \
+        "starved: it waited for {waited} ms to {wish}, while other threads had {others} turns; \
          most steps: {busiest}, {steps}"
     ))
 }

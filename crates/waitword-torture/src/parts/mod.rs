@@ -1,4 +1,4 @@
-//! What the scenarios of the library and those of pthread have in common, a file for each idea.
+//! What the scenarios of the library and those of pthread share, one file for each idea.
 
 pub(crate) mod books;
 pub(crate) mod bounded;

@@ -1,10 +1,11 @@
-//! A small store for tokens, whose givers and takers wait for each other: what condition variables are put through.
+//! A small store for tokens, whose givers and takers wait for each other. It tests condition
+//! variables.
 
 use crate::actor::{Actor, Verdict};
 use crate::context::{Crew, mix};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// The most tokens that there is room for.
+/// The most tokens that fit into a store.
 pub(crate) const ROOM: usize = 3;
 
 /// What is waited for.
@@ -20,7 +21,7 @@ pub(crate) trait Monitor {
 
     fn unlock(&self, actor: &mut Actor) -> Verdict;
 
-    /// With the mutex held: one wait, which may end for no reason.
+    /// With the mutex held: one wait, which may end spuriously.
     fn wait(&self, actor: &mut Actor, what: Condition) -> Verdict;
 
     /// Whether the next signal is given with the mutex held.
@@ -30,13 +31,14 @@ pub(crate) trait Monitor {
 
     fn signal(&self, actor: &mut Actor, what: Condition, inside: bool) -> Verdict;
 
-    /// Something else, between two visits to the store.
+    /// Something else to do between two visits to the store.
     fn look_around(&self, _actor: &mut Actor) -> Verdict {
         Ok(())
     }
 }
 
-/// A number of tokens and their sum: with random tokens, hardly equal for two different heaps of them.
+/// A number of tokens and their sum. As tokens are random, two different sets hardly ever agree in
+/// both.
 #[derive(Debug, Default)]
 #[repr(C)]
 struct Heap {
@@ -55,11 +57,11 @@ impl Heap {
     }
 }
 
-/// See the module above. It may lie in shared memory.
+/// See the module documentation. It may lie in shared memory.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Store {
-    /// With room for one only, a signal that goes lost stops everybody.
+    /// With room for only one token, a lost signal stops all threads.
     room: AtomicUsize,
     /// Changed with the mutex held, by plain loads and stores.
     held: AtomicUsize,
@@ -79,12 +81,12 @@ impl Store {
         }
     }
 
-    /// While it is empty and nobody uses it.
+    /// Must be called while the store is empty and unused.
     pub(crate) fn set_room(&self, room: usize) {
         self.room.store(room, Relaxed);
     }
 
-    /// Gives a token if there is one to give, else takes one.
+    /// Gives `token` if there is one, else takes a token.
     pub(crate) fn pass(
         &self,
         actor: &mut Actor,
@@ -118,7 +120,7 @@ impl Store {
         };
         actor.dawdle();
         if self.held.load(Relaxed) != held {
-            return Err("two have the mutex of a store".to_owned());
+            return Err("two threads hold the mutex of a store".to_owned());
         }
         self.held.store(after, Relaxed);
         actor.step();
@@ -133,18 +135,18 @@ impl Store {
         Ok(())
     }
 
-    /// When all are gone.
+    /// After all threads have ended: checks that the tokens given are the tokens taken.
     pub(crate) fn settle(&self) -> Verdict {
         let (given, taken) = (self.given.empty(), self.taken.empty());
         if given != taken || self.held.load(Relaxed) != 0 {
-            return Err(format!("tokens were given {given:?} and taken {taken:?}"));
+            return Err(format!("tokens given: {given:?}, tokens taken: {taken:?}"));
         }
         Ok(())
     }
 }
 
-/// Hires pairs of givers and takers, each for so many tokens. `place` says which store a pair uses, and gives each of the two its
-/// monitor.
+/// Hires pairs of givers and takers, each for `quota` tokens. `place` returns the store that a pair
+/// uses, and a monitor for each of the two.
 pub(crate) fn hire<'scope, M: Monitor + Send + 'scope>(
     crew: &mut Crew<'scope, '_>,
     pairs: usize,

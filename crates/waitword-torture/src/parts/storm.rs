@@ -1,14 +1,14 @@
-//! Storms of signals, whose handlers do something that others wait for.
+//! Storms of signals, whose handlers do something that other threads wait for.
 
 use crate::actor::{Actor, Verdict};
 use crate::process::thread_number;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
-/// What threads are struck by.
+/// The signal of the storm.
 pub(crate) const SIGNAL: i32 = libc::SIGUSR1;
 
-/// Has `handler` run at each signal; with `SA_RESTART`, or without.
+/// Installs `handler` for a signal, with or without `SA_RESTART`.
 pub(crate) fn install(signal: i32, handler: extern "C" fn(i32), restarting: bool) {
     // SAFETY: a whole `sigaction`; the handler calls only what is async-signal-safe.
     let result = unsafe {
@@ -20,7 +20,7 @@ pub(crate) fn install(signal: i32, handler: extern "C" fn(i32), restarting: bool
     assert_eq!(result, 0, "no handler");
 }
 
-/// The threads that are struck.
+/// The threads that the storm strikes.
 pub(crate) struct Targets(Vec<AtomicU32>);
 
 impl Targets {
@@ -28,7 +28,7 @@ impl Targets {
         Self((0..threads).map(|_| AtomicU32::new(0)).collect())
     }
 
-    /// From now on the calling thread is one of them, until it is `spared`; its number.
+    /// Makes the calling thread a target, until it is `spared`. Returns its ID.
     pub(crate) fn strike_me(&self, index: usize) -> u32 {
         let thread = thread_number();
         self.0[index].store(thread, SeqCst);
@@ -39,7 +39,7 @@ impl Targets {
         self.0[index].store(0, SeqCst);
     }
 
-    /// Signals them at random until it `is_over`.
+    /// Signals the targets at random until the storm `is_over`.
     pub(crate) fn blow(&self, actor: &mut Actor, is_over: impl Fn() -> bool) -> Verdict {
         while !is_over() {
             for _ in 0..actor.dice.u32(1..8) {
@@ -56,8 +56,8 @@ impl Targets {
 
 fn signal(thread: u32) {
     if thread != 0 {
-        // SAFETY: passes numbers. The thread may have ended: then nobody is signalled, or another of this
-        // process, which knows the signal too.
+        // SAFETY: passes only numbers. The thread may have ended. Then the signal reaches no
+        // thread, or another thread of this process, where the handler is installed too.
         unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), thread, SIGNAL) };
     }
 }

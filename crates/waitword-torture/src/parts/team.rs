@@ -1,4 +1,5 @@
-//! Others who do some of the work: a thread that comes for a moment, several processes that do the same, of which some are killed.
+//! Helpers that do part of the work: a thread that comes for a moment, and several processes that
+//! do the same work, some of which are killed.
 
 use crate::actor::{Actor, Verdict};
 use crate::context::{Context, STACK};
@@ -6,7 +7,7 @@ use crate::count::Count;
 use crate::process::{self, Ended};
 use std::time::Duration;
 
-/// Has another thread do something, and end.
+/// Runs `work` on another thread, and waits for that thread to end.
 pub(crate) fn visit(actor: &mut Actor, work: impl FnOnce(&mut Actor) -> Verdict + Send) -> Verdict {
     let (context, seed) = (actor.context(), actor.dice.u64(..));
     std::thread::scope(|scope| {
@@ -17,11 +18,11 @@ pub(crate) fn visit(actor: &mut Actor, work: impl FnOnce(&mut Actor) -> Verdict 
             process::cannot(context, "start a thread");
         };
         let ended = visitor.join();
-        ended.unwrap_or_else(|_| Err("a visitor has panicked".to_owned()))
+        ended.unwrap_or_else(|_| Err("a visitor panicked".to_owned()))
     })
 }
 
-/// Forks a process that does `work`, and says what is wrong.
+/// Forks a process that does `work`, and prints its complaint.
 pub(crate) fn start(
     context: &'static Context,
     process: usize,
@@ -36,7 +37,7 @@ pub(crate) fn start(
     })
 }
 
-/// Does `work` in several processes, to their end.
+/// Does `work` in several processes, and waits for them to end.
 pub(crate) fn run(
     context: &'static Context,
     processes: usize,
@@ -46,13 +47,13 @@ pub(crate) fn run(
     end(context, children.collect())
 }
 
-/// Waits for processes that end by themselves, and have nothing to complain about.
+/// Waits for processes that must end by themselves and without a complaint.
 pub(crate) fn end(context: &Context, children: Vec<i32>) -> Verdict {
     let mut verdict = Ok(());
     for child in children {
         let ended = process::reap(context, child)?;
         if ended != Ended::Exited(0) {
-            verdict = verdict.and(Err(format!("process {child} has ended so: {ended:?}")));
+            verdict = verdict.and(Err(format!("process {child} ended with {ended:?}")));
         }
     }
     verdict
@@ -66,23 +67,24 @@ pub(crate) fn kill(context: &Context, killer: &Actor, victim: i32) -> Verdict {
             killer.count(Count::Kills, 1);
             Ok(())
         }
-        other => Err(format!("process {victim} has ended by itself: {other:?}")),
+        other => Err(format!("process {victim} ended by itself: {other:?}")),
     }
 }
 
-/// What is done to a team.
+/// How a team is killed.
 pub(crate) struct Killing {
     pub(crate) processes: usize,
     pub(crate) kills: usize,
     /// The longest time between two kills, in microseconds.
     pub(crate) pause: u64,
-    /// What the others must get done after a kill before the next.
+    /// How many steps the other processes must make after a kill before the next.
     pub(crate) steps: u64,
 }
 
 impl Killing {
-    /// Kills one process after the other, each at any moment, and starts another in its place; those that are left. What the one
-    /// who sees a process die owes to the others is done by `after`.
+    /// Kills one process after another, each at a random moment, and starts another in its place.
+    /// Returns the processes that are left. After each kill, `after` does what the process that
+    /// sees it owes to the others.
     pub(crate) fn run(
         &self,
         context: &'static Context,
@@ -104,7 +106,7 @@ impl Killing {
     }
 }
 
-/// Until so many steps were done. Should they not, the watchdog sees to it.
+/// Waits until this many more steps were done. If they never are, the watchdog ends the run.
 pub(crate) fn wait_for_progress(context: &Context, steps: u64) {
     let done = || context.totals().of(Count::Operations);
     let before = done();

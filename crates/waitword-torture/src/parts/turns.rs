@@ -1,10 +1,11 @@
-//! Turns with locks, one inside another: what mutexes and reader/writer locks, the library's and pthread's, are put through.
+//! Turns with locks, one nested in another. They test mutexes and reader/writer locks, the
+//! library's and pthread's.
 
 use super::books::Books;
 use crate::actor::{Actor, Verdict};
 use crate::context::{Context, Round};
 
-/// Something that is locked, and what it protects.
+/// Something that can be locked, and what it protects.
 pub(crate) trait Locked: Sync {
     /// How a thread may hold it.
     type Held: Copy;
@@ -13,33 +14,35 @@ pub(crate) trait Locked: Sync {
 
     fn books(&self) -> &Books;
 
-    /// Takes it in one way or another, and says so for the report; `None`: it could not be had. Of 16 who come, so many only want to
-    /// read, where that is another thing.
+    /// Takes it in one way or another, and records that for the report. `None`: it could not be
+    /// taken. `readers` of 16 threads only want to read, where that makes a difference.
     fn take(&self, actor: &mut Actor, readers: u32) -> Result<Option<Self::Held>, String>;
 
     /// With the lock held.
     fn stay(&self, actor: &mut Actor, held: Self::Held) -> Verdict;
 
-    /// With the lock held: what else whoever holds it can do; how it is held then.
+    /// With the lock held: something else that a holder can do. Returns how the lock is held
+    /// afterwards.
     fn go_on(&self, actor: &mut Actor, held: Self::Held) -> Result<Self::Held, String>;
 
-    /// Whether whoever holds it may wait for another one.
+    /// Whether a holder may wait for another lock.
     fn may_hold_another(&self) -> bool {
         true
     }
 
     fn give_back(&self, actor: &mut Actor, held: Self::Held) -> Verdict;
 
-    /// By one who does not hold it: that it is told so.
+    /// Called by a thread that does not hold it: checks that it gets an error.
     fn ask_as_stranger(&self) -> Verdict {
         Ok(())
     }
 
-    /// When all are gone: nothing of them is left. Then it is made anew.
+    /// After all threads have ended: checks that no trace of them is left. Then the lock is made
+    /// again.
     fn renew(&self) -> Verdict;
 }
 
-/// Some of all locks, in the order in which they are taken one inside another.
+/// Some of the locks, in the order in which they are nested.
 pub(crate) fn some<'a, T>(
     dice: &mut fastrand::Rng,
     all: impl IntoIterator<Item = &'a T>,
@@ -51,18 +54,18 @@ pub(crate) fn some<'a, T>(
     chosen
 }
 
-/// How a round is to be.
+/// What a round is like.
 #[derive(Clone, Copy)]
 pub(crate) struct Turns {
     pub(crate) threads: usize,
-    /// How often each takes its turn.
+    /// How many turns each thread takes.
     pub(crate) each: usize,
-    /// Of 16.
+    /// Out of 16.
     pub(crate) readers: u32,
 }
 
 impl Turns {
-    /// About so many in all.
+    /// About `all` turns in total.
     pub(crate) fn of(threads: usize, all: usize) -> Self {
         Self {
             threads,
@@ -72,7 +75,8 @@ impl Turns {
     }
 }
 
-/// A round with these locks. `before` each of its turns, which are numbered, a thread does something else.
+/// Runs a round with these locks. Before each of its turns, which are numbered, a thread calls
+/// `before`.
 pub(crate) fn round<T: Locked>(
     context: &'static Context,
     round: Round,
@@ -86,7 +90,7 @@ pub(crate) fn round<T: Locked>(
                 for number in 0..turns.each {
                     before(actor, number)?;
                     let outer = actor.dice.usize(0..chosen.len());
-                    // One of those behind it, or none.
+                    // One of the locks after it, or none.
                     let inner = actor.dice.usize(0..chosen.len() * 4);
                     let nests = inner > outer && chosen[outer].may_hold_another();
                     let inside = chosen.get(inner).filter(|_| nests);
@@ -106,7 +110,7 @@ pub(crate) fn round<T: Locked>(
     })
 }
 
-/// One turn, and inside of it one with another lock.
+/// One turn, and inside it one with another lock.
 pub(crate) fn turn<T: Locked>(
     actor: &mut Actor,
     lock: &T,

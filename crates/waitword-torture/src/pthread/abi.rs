@@ -1,14 +1,16 @@
-//! Functions of the C library that the crate `libc` does not declare, or not as ones that a thread may be unwound from.
+//! Functions of the C library that the crate `libc` does not declare, or does not declare as ones
+//! that may unwind.
 //!
-//! A thread that is cancelled is unwound from inside of them, through the frames of its scenario: those have nothing
-//! to drop (Rust allows no others to be unwound so), and what must be undone is undone by cleanup handlers.
+//! A cancelled thread is unwound from inside these functions, through the frames of its scenario.
+//! Those frames have nothing to drop, because Rust allows no other frames to be unwound this way.
+//! What must be undone is undone by cleanup handlers.
 
 use libc::{
     c_int, c_uint, c_void, clockid_t, pthread_attr_t, pthread_cond_t, pthread_mutex_t,
     pthread_once_t, pthread_rwlock_t, pthread_t, sem_t, timespec,
 };
 
-/// What a cleanup handler is kept in: `struct _pthread_cleanup_buffer`.
+/// The buffer of a cleanup handler: `struct _pthread_cleanup_buffer`.
 #[repr(C)]
 pub(super) struct CleanupBuffer {
     words: [usize; 4],
@@ -31,7 +33,7 @@ pub(super) const CANCEL_ASYNCHRONOUS: c_int = 1;
 /// `PTHREAD_CANCELED`.
 pub(super) const CANCELED: *mut c_void = std::ptr::without_provenance_mut(usize::MAX);
 
-/// Answers of C11's functions.
+/// Return values of C11's functions.
 pub(super) const THRD_BUSY: c_int = 1;
 pub(super) const THRD_TIMEDOUT: c_int = 4;
 /// Kinds of C11's mutexes.

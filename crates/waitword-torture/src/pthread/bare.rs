@@ -1,5 +1,5 @@
-//! Threads made by `pthread_create` itself, which may be cancelled or end themselves: their frames have nothing to drop, and what
-//! belongs to them is kept by whoever joins them.
+//! Threads made by `pthread_create` itself, which may be cancelled or may exit. Their frames have
+//! nothing to drop. What belongs to them is kept by the thread that joins them.
 
 use super::abi;
 use super::object::zero;
@@ -27,7 +27,8 @@ pub(super) struct Bare<T: 'static> {
     task: *mut Task<T>,
 }
 
-// SAFETY: the task belongs to its thread until that is joined, and then to whoever does that.
+// SAFETY: the task belongs to its thread until that is joined, and then to the thread that joined
+// it.
 unsafe impl<T: Sync> Send for Bare<T> {}
 
 /// How it ended.
@@ -52,7 +53,7 @@ unsafe extern "C-unwind" fn run<T: 'static>(task: *mut c_void) -> *mut c_void {
 }
 
 impl<T: Sync + 'static> Bare<T> {
-    /// Starts one.
+    /// Starts a thread.
     pub(super) fn start(
         context: &'static Context,
         role: &'static str,
@@ -71,7 +72,8 @@ impl<T: Sync + 'static> Bare<T> {
         }));
         let mut thread = MaybeUninit::uninit();
         let mut attributes = MaybeUninit::uninit();
-        // SAFETY: attributes are made, used and ended; the task is the thread's until it is joined.
+        // SAFETY: attributes are initialised, used and destroyed; the task is the thread's until it
+        // is joined.
         unsafe {
             libc::pthread_attr_init(attributes.as_mut_ptr());
             libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), crate::context::STACK);
@@ -91,16 +93,16 @@ impl<T: Sync + 'static> Bare<T> {
     }
 
     pub(super) fn cancel(&self) -> Verdict {
-        // SAFETY: a thread that was not joined.
+        // SAFETY: a thread that was not joined yet.
         zero("pthread_cancel", unsafe {
             abi::pthread_cancel(self.thread)
         })
     }
 
-    /// Waits for its end.
+    /// Waits for the thread to end.
     pub(super) fn join(self) -> Result<Ended, String> {
         let mut value = std::ptr::null_mut();
-        // SAFETY: joined once; then the task is ours.
+        // SAFETY: joined once; after that the task is ours.
         let task = unsafe {
             zero(
                 "pthread_join",

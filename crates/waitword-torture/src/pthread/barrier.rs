@@ -1,7 +1,9 @@
-//! Tortured: barriers, private and shared, two for each group of threads, in turns; whoever was told to be the serial thread
-//! destroys the one that all have just passed and makes it anew, while others are still on their way out.
+//! Tortured: barriers, private and shared, two for each group of threads, used in turns. The serial
+//! thread destroys the barrier that all have just passed and makes it again, while other threads
+//! are still leaving it.
 //!
-//! Checked: nobody passes before all have come, exactly one is the serial thread, and all come to an end.
+//! Checked: no thread passes before all have come, exactly one is the serial thread, and all
+//! threads end.
 
 use super::abi;
 use super::object::{Object, zero};
@@ -15,11 +17,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 const PASSES: usize = 4_000;
 const GROUPS: usize = 4;
 
-/// Two barriers, and what they keep apart.
+/// Two barriers, and counts that show whether they work.
 struct Group {
     barriers: [Object; 2],
     shared: bool,
-    /// Who has come in this turn, plainly.
+    /// How many threads have come so far.
     come: [AtomicUsize; 2],
     serial: AtomicUsize,
     members: usize,
@@ -30,7 +32,7 @@ impl Group {
         let barrier = self.barriers[which];
         let mut attributes = MaybeUninit::<pthread_barrierattr_t>::uninit();
         barrier.fill(0xa5);
-        // SAFETY: memory for one that nobody uses; attributes are made, used and ended.
+        // SAFETY: unused memory for a barrier; attributes are initialised, used and destroyed.
         unsafe {
             libc::pthread_barrierattr_init(attributes.as_mut_ptr());
             if self.shared {
@@ -45,7 +47,7 @@ impl Group {
     }
 
     fn end(&self, which: usize) -> Verdict {
-        // SAFETY: all have passed it.
+        // SAFETY: all threads have passed it.
         zero("pthread_barrier_destroy", unsafe {
             libc::pthread_barrier_destroy(self.barriers[which].at())
         })
@@ -57,7 +59,7 @@ impl Group {
         if actor.leaves_out() {
             actor.keeps(self.barriers[which].spot);
         }
-        // SAFETY: it was made for all of us.
+        // SAFETY: it was made for all members.
         let answer = self.barriers[which].wait(actor, false, || unsafe {
             libc::pthread_barrier_wait(self.barriers[which].at::<pthread_barrier_t>())
         });
@@ -72,11 +74,11 @@ impl Group {
                     self.make(which)?;
                 }
             }
-            number => return Err(format!("a barrier answers {number}")),
+            number => return Err(format!("a barrier returned {number}")),
         }
-        // Nobody comes here for the next but one turn before all have passed the next.
+        // No thread comes to this barrier for the turn after next before all have passed the next.
         if come != self.members * (turn / 2 + 1) {
-            return Err(format!("{come} had come when one passed"));
+            return Err(format!("{come} had come when a thread passed"));
         }
         actor.step();
         Ok(())

@@ -1,4 +1,5 @@
-//! Condition variables of every sort: private and shared, with either clock, made by attributes and by the static initialiser.
+//! Condition variables of every sort: private and shared, with either clock, made with attributes
+//! and with the static initialiser.
 
 use super::abi;
 use super::lock::{Lock, Made};
@@ -10,7 +11,7 @@ use crate::count::Count;
 use libc::{clockid_t, pthread_cond_t};
 use std::mem::MaybeUninit;
 
-/// What is chosen as one is made.
+/// What is chosen when one is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BellSort {
     pub(super) shared: bool,
@@ -25,7 +26,7 @@ impl BellSort {
         by_initialiser: true,
     };
 
-    /// Any of them, the static initialiser's most often, as in programs.
+    /// A random sort; the static initialiser's most often, as in programs.
     pub(super) fn some(dice: &mut fastrand::Rng) -> Self {
         match dice.u32(0..3) {
             0 => Self::PLAIN,
@@ -40,9 +41,9 @@ impl BellSort {
     /// Makes one.
     ///
     /// # Safety
-    /// Memory for one, where nothing is in use.
+    /// `cond` is memory for one, and not in use.
     pub(super) unsafe fn make(self, cond: *mut pthread_cond_t) -> Result<(), String> {
-        // SAFETY: the caller's promise; attributes are made, used and ended.
+        // SAFETY: the caller's promise; attributes are initialised, used and destroyed.
         unsafe {
             if self.by_initialiser {
                 cond.write(libc::PTHREAD_COND_INITIALIZER);
@@ -62,7 +63,7 @@ impl BellSort {
     }
 }
 
-/// A condition variable, made anew now and then at the same place.
+/// A condition variable, made again now and then at the same place.
 pub(super) struct Bell {
     pub(super) sort: BellSort,
     pub(super) object: Object,
@@ -78,7 +79,7 @@ impl Bell {
 
     fn make(&self) -> Result<(), String> {
         self.object.fill(0xa5);
-        // SAFETY: nobody uses it.
+        // SAFETY: it is not in use.
         unsafe { self.sort.make(self.object.at()) }
     }
 
@@ -106,16 +107,16 @@ impl Bell {
             (_, Some(until)) if until.has_passed(actor) => {
                 actor.count(Count::Timeouts, 1);
             }
-            _ => return Err("a wait has timed out too early".to_owned()),
+            _ => return Err("a wait timed out too early".to_owned()),
         }
         Ok(())
     }
 
-    /// The call alone. A cancellation point: nothing here is to be dropped.
+    /// The call alone. It is a cancellation point, so nothing here may need to be dropped.
     pub(super) fn wait_now(&self, lock: &Lock, until: Option<&Until>) -> i32 {
         let (cond, mutex) = (self.object.at(), lock.mutex());
         let c11 = lock.sort.made == Made::C11;
-        // SAFETY: both were made, the mutex is held, and all who wait here do so with it.
+        // SAFETY: both were made, the mutex is held, and all threads that wait here do so with it.
         unsafe {
             match until {
                 None if c11 => abi::cnd_wait(cond, mutex),
@@ -156,12 +157,12 @@ impl Bell {
         })
     }
 
-    /// When all are gone it can be destroyed. Then it is made anew, as another sort.
+    /// After all threads have ended it can be destroyed. Then it is made again, as another sort.
     pub(super) fn renew(&mut self, sort: BellSort) -> Result<(), String> {
-        // SAFETY: nobody uses it.
+        // SAFETY: it is not in use.
         let answer = unsafe { libc::pthread_cond_destroy(self.object.at()) };
-        zero("destroy of a condvar that nobody uses", answer)?;
-        // A shared one may lie in private memory: it is used in this process alone.
+        zero("destroy of an unused condvar", answer)?;
+        // A shared one may lie in private memory: only this process uses it.
         self.sort = sort;
         self.make()
     }

@@ -1,8 +1,10 @@
-//! Tortured: threads are cancelled again and again, and replaced, while they wait for tokens: in condition variables of every sort with
-//! mutexes of every sort, with deadlines and without, and in semaphores; some are cancelled asynchronously, some refuse for a while.
+//! Tortured: threads are cancelled again and again, and replaced, while they wait for tokens: in
+//! condition variables of every sort with mutexes of every sort, with and without deadlines, and in
+//! semaphores. Some are cancelled asynchronously, some disable cancellation for a while.
 //!
-//! Checked: a cleanup handler finds the mutex held by its thread, a cancelled waiter takes no token and no signal with it (every
-//! giver signals once for a token; nobody signals again), tokens given are tokens taken, all come to an end.
+//! Checked: a cleanup handler finds the mutex held by its thread. A cancelled waiter takes no token
+//! and no signal with it (each giver signals once for a token, and no signal is repeated). The
+//! tokens given are the tokens taken. All threads end.
 
 use super::abi::{self, CleanupBuffer};
 use super::bare::{Bare, Ended};
@@ -19,7 +21,7 @@ use libc::{c_void, sem_t};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
 const TOKENS: usize = 1_200;
-/// No more tokens than this wait for takers, so that most takers wait for tokens.
+/// At most this many tokens are ready at any time, so that most takers wait for tokens.
 const AHEAD: usize = 4;
 
 /// Where tokens are given and taken.
@@ -31,14 +33,15 @@ struct Store {
     pair: Pair,
     taken: AtomicUsize,
     closed: AtomicBool,
-    /// Whether threads may be cancelled asynchronously in a wait: POSIX does not say so, the drop-in does.
+    /// Whether threads may be cancelled asynchronously in a wait. POSIX does not promise it, the
+    /// drop-in does.
     asynchronously: bool,
     semaphore: Object,
     taken_from_semaphore: AtomicUsize,
     context: &'static Context,
 }
 
-/// What a cleanup handler is told.
+/// The argument of a cleanup handler.
 struct Visit {
     store: &'static Store,
     holds: AtomicBool,
@@ -46,18 +49,18 @@ struct Visit {
 }
 
 impl Store {
-    /// With the mutex held: nobody else has it.
+    /// With the mutex held: checks that no other thread holds it.
     fn is_alone(&self) -> bool {
         self.pair.change(std::hint::spin_loop)
     }
 
-    /// With the mutex held: whether it says so itself, as far as it can be asked.
+    /// With the mutex held: whether the mutex itself reports that, as far as it can be asked.
     fn is_held(&self) -> bool {
         let Sort { kind, made, .. } = self.lock.sort;
         if kind == Kind::Recursive || made == Made::C11 {
             return true;
         }
-        // SAFETY: a mutex that whoever asks holds, and that is not recursive.
+        // SAFETY: a mutex that the calling thread holds, and that is not recursive.
         let answer = unsafe { libc::pthread_mutex_trylock(self.lock.mutex()) };
         answer == libc::EBUSY || answer == libc::EDEADLK
     }
@@ -74,10 +77,10 @@ unsafe extern "C-unwind" fn clean_up(visit: *mut c_void) {
     if !store.is_held() || !store.is_alone() {
         store
             .context
-            .complain("a cleanup handler has not found the mutex held");
+            .complain("a cleanup handler did not find the mutex held");
     }
     if visit.asynchronous.load(Relaxed) {
-        // It may have been signalled, and not have come to look.
+        // The thread may have received a signal, and then not have looked at the store.
         let _ = store.bell.signal(false);
     }
     if let Err(error) = store.lock.unlock() {
@@ -87,7 +90,7 @@ unsafe extern "C-unwind" fn clean_up(visit: *mut c_void) {
     }
 }
 
-/// Takes tokens until there will be no more. It has nothing to drop where it can be cancelled.
+/// Takes tokens until no more will come. It has nothing to drop where it can be cancelled.
 fn take(actor: &mut Actor, store: &'static Store) -> Verdict {
     let visit = Visit {
         store,
@@ -117,7 +120,7 @@ fn take_all(actor: &mut Actor, store: &'static Store, visit: &Visit) -> Verdict 
             wait(actor, store, visit)?;
         }
         if !store.is_alone() {
-            return Err("two threads have a mutex".to_owned());
+            return Err("two threads hold a mutex".to_owned());
         }
         let left = store.tokens.load(Relaxed);
         if left > 0 {
@@ -138,7 +141,7 @@ fn take_all(actor: &mut Actor, store: &'static Store, visit: &Visit) -> Verdict 
     }
 }
 
-/// One wait with the mutex held, in which the thread may be cancelled.
+/// One wait with the mutex held, during which the thread may be cancelled.
 fn wait(actor: &mut Actor, store: &Store, visit: &Visit) -> Verdict {
     let asynchronously = store.asynchronously && actor.dice.bool();
     let timed = actor.dice.u32(0..8) == 0;
@@ -149,7 +152,7 @@ fn wait(actor: &mut Actor, store: &Store, visit: &Visit) -> Verdict {
     let until = Until::tiny(&mut actor.dice, clock);
     visit.asynchronous.store(true, Relaxed);
     let mut old = 0;
-    // SAFETY: a place for the old type; nothing is to be dropped before it is set back.
+    // SAFETY: room for the old type; nothing needs to be dropped before the type is set back.
     let answer = unsafe {
         abi::pthread_setcanceltype(abi::CANCEL_ASYNCHRONOUS, &raw mut old);
         let answer = store
@@ -165,17 +168,17 @@ fn wait(actor: &mut Actor, store: &Store, visit: &Visit) -> Verdict {
     }
 }
 
-/// Takes a token, if there is one, while it refuses to be cancelled.
+/// Takes a token, if there is one, with cancellation disabled.
 fn take_one_undisturbed(actor: &mut Actor, store: &Store) -> Verdict {
     let mut old = 0;
-    // SAFETY: a place for the old state.
+    // SAFETY: room for the old state.
     unsafe { abi::pthread_setcancelstate(abi::CANCEL_DISABLE, &raw mut old) };
     store.lock.lock(actor)?;
     if store.tokens.load(Relaxed) == 0 && !store.closed.load(Relaxed) {
         store.bell.wait(actor, &store.lock, true)?;
     }
     if !store.is_alone() {
-        return Err("two threads have a mutex".to_owned());
+        return Err("two threads hold a mutex".to_owned());
     }
     let left = store.tokens.load(Relaxed);
     if left > 0 {
@@ -184,17 +187,17 @@ fn take_one_undisturbed(actor: &mut Actor, store: &Store) -> Verdict {
         actor.step();
     }
     store.lock.unlock()?;
-    // SAFETY: as above. A request that stands is acted on at the next cancellation point.
+    // SAFETY: as above. A pending request is acted on at the next cancellation point.
     unsafe { abi::pthread_setcancelstate(abi::CANCEL_ENABLE, &raw mut old) };
     Ok(())
 }
 
-/// What is taken must be counted: nothing between the two is a cancellation point.
+/// A taken token must be counted, so there is no cancellation point between the two.
 fn take_from_semaphore(actor: &mut Actor, store: &Store) -> Verdict {
     let semaphore = store.semaphore.at::<sem_t>();
     let clock = some_clock(&mut actor.dice);
     let until = Until::from_now(clock, 1 << actor.dice.u32(10..22));
-    // SAFETY: it was made, and the time is there.
+    // SAFETY: the semaphore was made, and `until` outlives the call.
     let answer = store.semaphore.wait(actor, true, || unsafe {
         abi::sem_clockwait(semaphore, until.clock, &raw const until.time)
     });
@@ -213,7 +216,7 @@ fn give(actor: &mut Actor, store: &Store, tokens: usize) -> Verdict {
             store.lock.lock(actor)?;
             let there = store.tokens.load(Relaxed);
             if !store.is_alone() {
-                return Err("two threads have a mutex".to_owned());
+                return Err("two threads hold a mutex".to_owned());
             }
             if there < AHEAD {
                 store.tokens.store(there + 1, Relaxed);
@@ -238,7 +241,8 @@ fn give(actor: &mut Actor, store: &Store, tokens: usize) -> Verdict {
     Ok(())
 }
 
-/// Cancels takers, and replaces them, until there is nothing more to be given; then lets them end by themselves.
+/// Cancels takers, and replaces them, until all tokens were given. Then it lets them end by
+/// themselves.
 fn cancel(
     actor: &mut Actor,
     (context, round): (&'static Context, Round),
@@ -264,7 +268,7 @@ fn cancel(
         victims.iter().try_for_each(Bare::cancel)?;
         for victim in victims {
             if victim.join()? != Ended::Cancelled {
-                return Err("a taker that was cancelled has ended by itself".to_owned());
+                return Err("a cancelled taker ended by itself".to_owned());
             }
             actor.count(Count::Kills, 1);
             alive.push(start(number)?);
@@ -277,7 +281,7 @@ fn cancel(
     store.lock.unlock()?;
     for taker in alive {
         if taker.join()? != Ended::Itself {
-            return Err("a taker that nobody has cancelled has ended so".to_owned());
+            return Err("a taker ended as cancelled, but was not".to_owned());
         }
     }
     Ok(())
@@ -291,7 +295,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         let mut dice = round.dice();
         let sort = sorts[dice.usize(0..sorts.len())];
         let bell = BellSort::some(&mut dice);
-        // What is served by the C library as a whole waits as the C library does.
+        // A combination that the drop-in leaves to the C library waits as the C library does.
         let ours = !bell.shared || !(sort.shared || sort.robust);
         let store: &'static Store = Box::leak(Box::new(Store {
             lock: Lock::new(context, sort)?,
@@ -305,7 +309,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
             taken_from_semaphore: AtomicUsize::new(0),
             context,
         }));
-        // SAFETY: memory for a semaphore that nobody uses.
+        // SAFETY: unused memory for a semaphore.
         zero("sem_init", unsafe {
             libc::sem_init(store.semaphore.at(), i32::from(dice.u32(0..4) == 0), 0)
         })?;
@@ -340,7 +344,7 @@ fn over(store: &Store, given: usize) -> Verdict {
         ));
     }
     let mut value = 0;
-    // SAFETY: it was made; a place for the value.
+    // SAFETY: it was made; room for the value.
     unsafe { abi::sem_getvalue(store.semaphore.at(), &raw mut value) };
     let taken = store.taken_from_semaphore.load(Relaxed);
     if taken + value as usize != given {
@@ -348,8 +352,8 @@ fn over(store: &Store, given: usize) -> Verdict {
             "a semaphore was posted {given} times, taken {taken} times, and holds {value}"
         ));
     }
-    // SAFETY: nobody uses it.
-    zero("destroy of a condvar that nobody uses", unsafe {
+    // SAFETY: it is not in use.
+    zero("destroy of an unused condvar", unsafe {
         libc::pthread_cond_destroy(store.bell.object.at())
     })?;
     store.lock.renew()

@@ -1,9 +1,10 @@
-//! Tortured: condition variables of every sort with mutexes of every sort: tokens are passed through a small store, whose givers and
-//! takers wait for each other, with deadlines on both clocks and without, and are signalled with the mutex held and without it. A
-//! condition variable lives for some rounds and is used with another mutex in each.
+//! Tortured: condition variables of every sort with mutexes of every sort. Tokens are passed
+//! through a small store, whose givers and takers wait for each other, with deadlines on both
+//! clocks and without. They are signalled with and without the mutex held. A condition variable
+//! lives for some rounds, and is used with another mutex in each.
 //!
-//! Checked: everybody comes to an end, every token arrives once, never two threads have the mutex, no wait times out early, and in
-//! the end both can be destroyed.
+//! Checked: all threads end, every token arrives once, no two threads ever hold the mutex, no wait
+//! times out early, and both can be destroyed at the end.
 
 use super::bell::{Bell, BellSort};
 use super::lock::{Lock, Made, Protocol, Sort};

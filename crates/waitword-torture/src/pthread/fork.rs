@@ -1,9 +1,11 @@
-//! Tortured: forks while other threads lock, wait, post, and call what is to be called once. Handlers of `pthread_atfork` take a mutex
-//! before and give it back on both sides, as libraries do. The child makes the other objects anew, at the same places, and uses them
-//! with threads of its own; some children execute this very program, which tortures on.
+//! Tortured: forks while other threads lock, wait, post, and call once-routines. Handlers of
+//! `pthread_atfork` take a mutex before the fork and release it on both sides, as libraries do. The
+//! child makes the other objects again, at the same places, and uses them with threads of its own.
+//! Some children execute this same program, which goes on torturing.
 //!
-//! Checked: the mutex of the handlers is free in the child and what it protects is whole; objects made anew work; a routine that
-//! a thread of the parent was about to end is called anew; the parent goes on as if nothing had happened.
+//! Checked: the handlers' mutex is free in the child, and what it protects is whole. Objects that
+//! are made again work. A routine that a thread of the parent had not finished is called again. The
+//! parent goes on as if nothing had happened.
 
 use super::abi;
 use super::bell::{Bell, BellSort};
@@ -27,21 +29,21 @@ const FORKS: usize = 12;
 const MOST_THREADS: usize = 32;
 /// Tokens that the child's threads hand over.
 const TOKENS: usize = 40;
-/// Every so many forks the child executes this program.
+/// After this many forks, a child executes this program.
 const EXECUTES_EVERY: usize = 12;
 
-/// How a child says what was wrong: its status. 0 is well.
+/// How a child reports what was wrong: its exit status. 0 means that all is well.
 const CHILD_FAILED: i32 = 61;
 const NOT_WHOLE: i32 = 62;
 const NOT_CALLED: i32 = 63;
 const NO_EXEC: i32 = 64;
 
-/// What threads use.
+/// What the threads use.
 struct Yard {
-    /// That of the handlers.
+    /// The handlers' mutex.
     kept: Lock,
     pair: Pair,
-    /// Made anew by the child.
+    /// Made again by the child.
     lock: Lock,
     bell: Bell,
     semaphore: Object,
@@ -54,7 +56,7 @@ struct Yard {
     fork: AtomicUsize,
 }
 
-/// The one whose mutex the handlers take, while there are forks.
+/// The yard whose mutex the handlers take, while there are forks.
 static KEPT: AtomicPtr<Yard> = AtomicPtr::new(std::ptr::null_mut());
 
 fn kept() -> Option<&'static Lock> {
@@ -77,7 +79,7 @@ unsafe extern "C" fn after() {
 }
 
 thread_local! {
-    /// For the routine, which is told nothing.
+    /// For the routine, which has no argument.
     static CALLED: Cell<Option<&'static AtomicUsize>> = const { Cell::new(None) };
 }
 
@@ -90,7 +92,7 @@ unsafe extern "C-unwind" fn routine() {
 }
 
 impl Yard {
-    /// In the parent: whatever may be under way as another forks.
+    /// In the parent: things that may be in progress when another thread forks.
     fn turn(&'static self, actor: &mut Actor) -> Verdict {
         match actor.dice.u32(0..4) {
             0 | 1 => {
@@ -114,7 +116,7 @@ impl Yard {
                 self.lock.unlock()?;
             }
             _ => {
-                // SAFETY: made; zeroed.
+                // SAFETY: made from zeroed memory.
                 unsafe { libc::sem_post(self.semaphore.at()) };
                 self.call_once();
                 // SAFETY: as above.
@@ -125,26 +127,26 @@ impl Yard {
         Ok(())
     }
 
-    /// With the mutex of the handlers held.
+    /// With the handlers' mutex held.
     fn change(&self) -> Verdict {
         match self.pair.change(std::thread::yield_now) {
             true => Ok(()),
-            false => Err("two threads have a mutex".to_owned()),
+            false => Err("two threads hold a mutex".to_owned()),
         }
     }
 
     /// In the child, whose only thread this is.
     fn in_child(&'static self) -> Result<(), i32> {
-        // SAFETY: it was made, and given back by the handler.
+        // SAFETY: it was made, and the handler has unlocked it.
         let free = unsafe { libc::pthread_mutex_trylock(self.kept.mutex()) } == 0;
         if !self.pair.is_whole() || !free {
             return Err(NOT_WHOLE);
         }
         let failed = |_| CHILD_FAILED;
         self.kept.unlock().map_err(failed)?;
-        // The threads that used these are not here.
+        // The threads that used these objects do not exist here.
         let anew = || -> Verdict {
-            // SAFETY: nobody uses them in this process.
+            // SAFETY: no thread of this process uses them.
             unsafe {
                 self.lock.sort.make(self.lock.mutex())?;
                 self.bell.sort.make(self.bell.object.at())?;
@@ -153,7 +155,7 @@ impl Yard {
         };
         anew().map_err(failed)?;
         self.tokens.store(0, SeqCst);
-        // What the parent had called, or begun to call, or not.
+        // The parent may have called it, or have begun to, or not.
         let called = &self.called[self.fork.load(SeqCst)];
         let before = called.load(SeqCst);
         self.call_once();
@@ -172,7 +174,7 @@ impl Yard {
     fn call_once(&'static self) {
         let fork = self.fork.load(SeqCst);
         CALLED.set(Some(&self.called[fork]));
-        // SAFETY: a control that was zeroed, in whatever state the parent's threads had brought it to.
+        // SAFETY: a control that was zeroed, in whatever state the parent's threads have left it.
         unsafe { abi::pthread_once(self.once[fork].at::<pthread_once_t>(), routine) };
     }
 
@@ -209,7 +211,8 @@ impl Yard {
     }
 }
 
-/// What a child executes: this program, for a round of another scenario. Made before the fork: the child must not allocate.
+/// What a child executes: this program, for a round of another scenario. It is made before the
+/// fork, because the child must not allocate.
 struct Program {
     path: CString,
     arguments: Vec<CString>,
@@ -241,15 +244,16 @@ impl Program {
         })
     }
 
-    /// Becomes it. Returns only if that fails.
+    /// Replaces the process by the program. Returns only if that fails.
     fn execute(&self) -> i32 {
         let list = |texts: &[CString]| -> Vec<*const libc::c_char> {
             let texts = texts.iter().map(|text| text.as_ptr());
             texts.chain([std::ptr::null()]).collect()
         };
-        // Glibc's allocator works in a child of fork.
+        // glibc's allocator works in a child of fork.
         let (arguments, environment) = (list(&self.arguments), list(&self.environment));
-        // SAFETY: texts that end with zeros, in lists that end with null. What it prints is nobody's business.
+        // SAFETY: NUL-terminated strings, in lists that end with null. The program's output is
+        // discarded.
         unsafe {
             let nowhere = libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY);
             libc::dup2(nowhere, 1);
@@ -264,7 +268,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
     zero("pthread_atfork", unsafe {
         abi::pthread_atfork(Some(prepare), Some(after), Some(after))
     })?;
-    let program = Program::new(context).ok_or("this program cannot be named")?;
+    let program = Program::new(context).ok_or("the path of this program is not known")?;
     let sorts: Vec<_> = Sort::mutexes()
         .filter(|sort| sort.protocol == Protocol::None && !sort.robust && !sort.shared)
         .collect();
@@ -274,7 +278,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
             let fitting: Vec<_> = sorts.iter().copied().filter(fits).collect();
             fitting[dice.usize(0..fitting.len())]
         };
-        // In a child of fork its thread is another owner.
+        // In a child of fork, its thread counts as another owner.
         let kept = some(|sort| {
             matches!(sort.kind, Kind::Normal | Kind::Adaptive) && sort.made != Made::C11
         });
@@ -298,7 +302,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
             called: [const { AtomicUsize::new(0) }; FORKS],
             fork: AtomicUsize::new(0),
         }));
-        // SAFETY: memory for a semaphore that nobody uses.
+        // SAFETY: unused memory for a semaphore.
         zero("sem_init", unsafe {
             libc::sem_init(yard.semaphore.at(), 0, 0)
         })?;
@@ -329,7 +333,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         let called = yard.called.each_ref().map(|called| called.load(SeqCst));
         if !yard.pair.is_whole() || called.iter().any(|&called| called > 1) {
             return Err(format!(
-                "what the mutex protects: {:?}; called once: {called:?} times",
+                "what the mutex protects: {:?}; calls per routine: {called:?}",
                 yard.pair.halves()
             ));
         }
@@ -356,11 +360,11 @@ fn fork_once(
     match ended {
         Ended::Exited(0) => Ok(()),
         Ended::Exited(NOT_WHOLE) => {
-            Err("in a child, the mutex of the fork handlers, or what it protects".to_owned())
+            Err("in a child, the fork handlers' mutex, or what it protects, is damaged".to_owned())
         }
         Ended::Exited(NOT_CALLED) => {
-            Err("in a child, what is to be called once was not".to_owned())
+            Err("in a child, a once-routine was not called exactly once".to_owned())
         }
-        other => Err(format!("a child has ended so: {other:?}")),
+        other => Err(format!("a child ended with {other:?}")),
     }
 }

@@ -1,4 +1,4 @@
-//! Mutexes of every sort that pthread and C11 know, and spin locks, all locked alike.
+//! Mutexes of every sort that pthread and C11 offer, and spin locks, behind one interface.
 
 use super::abi;
 use super::object::{Object, error_name, zero};
@@ -34,11 +34,11 @@ pub(super) enum Kind {
 pub(super) enum Protocol {
     None,
     Inherit,
-    /// Only real-time threads can lock such a one.
+    /// Only real-time threads can lock such a mutex.
     Protect,
 }
 
-/// All that is chosen as a lock is made.
+/// All that is chosen when a lock is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sort {
     pub(super) made: Made,
@@ -65,7 +65,8 @@ impl Sort {
         shared: false,
     };
 
-    /// Every mutex that attributes can ask for. (glibc has no robust ones with a priority ceiling.)
+    /// Every mutex that attributes can ask for. (glibc has no robust mutexes with a priority
+    /// ceiling.)
     pub(super) fn by_init() -> impl Iterator<Item = Self> {
         let all = KINDS.into_iter().flat_map(|kind| {
             PROTOCOLS.into_iter().flat_map(move |protocol| {
@@ -95,7 +96,8 @@ impl Sort {
             kind,
             ..Self::PLAIN
         });
-        // As often as the others together: what is served by the drop-in itself, and not the C library.
+        // As often as all other sorts together: the sorts that the drop-in itself serves, not the C
+        // library.
         let plain = Self::by_init()
             .filter(|sort| !sort.shared && !sort.robust && sort.protocol != Protocol::Protect);
         Self::by_init().chain(plain).chain(statics).chain(c11)
@@ -115,7 +117,7 @@ impl Sort {
         self.made == Made::Spin
     }
 
-    /// Whether it tells a stranger who unlocks it that it is one.
+    /// Whether it returns an error to a thread that unlocks it without holding it.
     pub(super) fn knows_strangers(self) -> bool {
         matches!(self.kind, Kind::Recursive | Kind::ErrorChecking)
             || self.robust
@@ -149,11 +151,11 @@ impl Sort {
     /// Makes one at `mutex`, where nothing is in use.
     ///
     /// # Safety
-    /// Memory for one.
+    /// `mutex` is memory for one.
     pub(super) unsafe fn make(self, mutex: *mut pthread_mutex_t) -> Result<(), String> {
-        /// Where a static initialiser has the kind.
+        /// The offset of the kind in a static initialiser.
         const KIND_AT: usize = 16;
-        // SAFETY: the caller's promise; attributes are made, used and ended.
+        // SAFETY: the caller's promise; attributes are initialised, used and destroyed.
         unsafe {
             match self.made {
                 Made::Spin => zero(
@@ -199,7 +201,7 @@ impl Sort {
             [libc::PTHREAD_MUTEX_STALLED, libc::PTHREAD_MUTEX_ROBUST][usize::from(self.robust)];
         let shared =
             [libc::PTHREAD_PROCESS_PRIVATE, libc::PTHREAD_PROCESS_SHARED][usize::from(self.shared)];
-        // SAFETY: attributes that were made.
+        // SAFETY: initialised attributes.
         unsafe {
             let kind = self.number_of_kind();
             zero("settype", libc::pthread_mutexattr_settype(attributes, kind))?;
@@ -225,10 +227,10 @@ impl Sort {
     }
 }
 
-/// The priority ceiling: the least of real-time threads, which have that themselves.
+/// The priority ceiling: the lowest priority of real-time threads, which is the one that ours have.
 pub(super) const CEILING: c_int = 1;
 
-/// A lock, made anew again and again at the same place.
+/// A lock, made again and again at the same place.
 pub(super) struct Lock {
     pub(super) sort: Sort,
     pub(super) object: Object,
@@ -244,7 +246,7 @@ impl Lock {
 
     fn make(&self) -> Result<(), String> {
         self.object.fill(0xa5);
-        // SAFETY: nobody uses it.
+        // SAFETY: it is not in use.
         unsafe { self.sort.make(self.mutex()) }
     }
 
@@ -252,14 +254,14 @@ impl Lock {
         self.object.at()
     }
 
-    /// Locks it, whatever the time.
+    /// Locks it, without a deadline.
     pub(super) fn lock(&self, actor: &Actor) -> Result<(), String> {
         let answer = self.object.wait(actor, false, || self.lock_now());
         self.taken(answer).map_err(|number| self.refused(number))
     }
 
     fn lock_now(&self) -> c_int {
-        // SAFETY: it was made so.
+        // SAFETY: it was made as this sort.
         unsafe {
             match self.sort.made {
                 Made::Spin => libc::pthread_spin_lock(self.object.at()),
@@ -269,9 +271,9 @@ impl Lock {
         }
     }
 
-    /// Locks it if that needs no waiting; whether it could be had.
+    /// Locks it if that needs no waiting. Returns whether it could be locked.
     pub(super) fn try_lock(&self) -> Result<bool, String> {
-        // SAFETY: it was made so.
+        // SAFETY: it was made as this sort.
         let answer = unsafe {
             match self.sort.made {
                 Made::Spin => libc::pthread_spin_trylock(self.object.at()),
@@ -289,11 +291,12 @@ impl Lock {
         }
     }
 
-    /// Locks it, or gives up at a time; whether it could be had. Spin locks have no such thing, and C11's only one clock.
+    /// Locks it, or gives up at a deadline. Returns whether it could be locked. Spin locks have no
+    /// deadlines, and C11's mutexes have only one clock.
     pub(super) fn lock_until(&self, actor: &Actor, until: &Until) -> Result<bool, String> {
         let time = &raw const until.time;
         let realtime = until.clock == libc::CLOCK_REALTIME;
-        // SAFETY: it was made so, and the time is there.
+        // SAFETY: it was made as this sort, and `until` outlives the call.
         let answer = self.object.wait(actor, true, || unsafe {
             match self.sort.made {
                 Made::Spin => self.lock_now(),
@@ -311,13 +314,14 @@ impl Lock {
         match self.taken(answer) {
             Ok(()) => Ok(true),
             Err(libc::ETIMEDOUT) if !until.has_passed(actor) => {
-                Err(format!("{} has timed out too early", self.sort.name()))
+                Err(format!("{} timed out too early", self.sort.name()))
             }
             Err(libc::ETIMEDOUT) => {
                 actor.count(Count::Timeouts, 1);
                 Ok(false)
             }
-            // Inheriting ones are the C library's, which before Linux 5.14 knows that clock for them only as long as they are free.
+            // Priority-inheriting ones are the C library's. Before Linux 5.14 it supports that
+            // clock for them only while they are free.
             Err(libc::EINVAL)
                 if !realtime && self.sort.protocol == Protocol::Inherit && is_old() =>
             {
@@ -350,9 +354,9 @@ impl Lock {
         zero("unlock", self.unlock_now())
     }
 
-    /// As [`Lock::unlock`], by whoever is called.
+    /// Like [`Lock::unlock`], for a caller that may not hold it. Returns the error number.
     pub(super) fn unlock_now(&self) -> c_int {
-        // SAFETY: it was made so.
+        // SAFETY: it was made as this sort.
         unsafe {
             match self.sort.made {
                 Made::Spin => libc::pthread_spin_unlock(self.object.at()),
@@ -362,9 +366,9 @@ impl Lock {
         }
     }
 
-    /// When all are gone, nobody holds it. Then it is made anew.
+    /// After all threads have ended no thread holds it. Then it is made again.
     pub(super) fn renew(&self) -> Result<(), String> {
-        // SAFETY: it was made so, and nobody uses it.
+        // SAFETY: it was made as this sort, and is not in use.
         let answer = unsafe {
             match self.sort.made {
                 Made::Spin => libc::pthread_spin_destroy(self.object.at()),
@@ -376,12 +380,12 @@ impl Lock {
             }
         };
         zero("destroy", answer)
-            .map_err(|error| format!("{}, which nobody uses: {error}", self.sort.name()))?;
+            .map_err(|error| format!("{}, which no thread uses: {error}", self.sort.name()))?;
         self.make()
     }
 }
 
-/// Whether this kernel has no FUTEX_LOCK_PI2, as far as can be told by what came after.
+/// Whether this kernel lacks FUTEX_LOCK_PI2, as far as a call that was added later can tell.
 fn is_old() -> bool {
     !waitword::probe::futex_waitv().is_there()
 }

@@ -1,7 +1,7 @@
-//! The scenarios of `--drop-in`: they call the C library's functions by their names, and so torture whatever is loaded, the
-//! drop-in or, to compare with, the C library itself.
+//! The scenarios of `--drop-in`. They call the C library's functions by name, and so torture
+//! whatever is loaded: the drop-in or, for comparison, the C library itself.
 //!
-//! What they check must hold for both: it is what POSIX promises.
+//! What they check must hold for both, because POSIX promises it.
 
 mod abi;
 mod bare;
@@ -27,12 +27,13 @@ use crate::scenario::{Scenario, door, scenario};
 
 pub(crate) static ALL: [Scenario; 12] = [
     Scenario {
-        // A mutex with a priority ceiling is for those whose priority is below it.
+        // Threads whose priority is above the ceiling must not lock a mutex with a priority
+        // ceiling.
         without: &[Fault::Priority],
         ..scenario(
             "pthread-mutex",
             "Mutexes of every type, protocol, robustness and scope, C11's, and spin locks: one holder at a time, no turn \
-             lost, no deadline early, owners and strangers told apart",
+             lost, no deadline early, errors for owners and non-owners",
             mutex::run,
         )
     },
@@ -48,7 +49,7 @@ pub(crate) static ALL: [Scenario; 12] = [
     ),
     scenario(
         "pthread-rwlock",
-        "Reader/writer locks of all kinds: nobody beside a writer, no write lost, no deadline early",
+        "Reader/writer locks of all kinds: a writer is alone, no write lost, no deadline early",
         rwlock::run,
     ),
     scenario(
@@ -58,27 +59,27 @@ pub(crate) static ALL: [Scenario; 12] = [
     ),
     scenario(
         "pthread-barrier",
-        "Barriers that are destroyed and made anew as soon as they have been passed: nobody passes early, one serial thread each time",
+        "Barriers that are destroyed and made again as soon as they have been passed: no thread passes early, one serial thread each time",
         barrier::run,
     ),
     scenario(
         "pthread-once",
-        "Routines to be called once that call others, unwind, or end their thread: each comes to its end once, and nobody returns before",
+        "Once-routines that call other routines, unwind, or end their thread: each completes once, and no caller returns before",
         once::run,
     ),
     scenario(
         "pthread-owners",
-        "Owners of robust mutexes end, are cancelled or killed with them: exactly one is told of each",
+        "Owners of robust mutexes end, are cancelled or killed while they hold them: exactly one thread is notified of each",
         owners::run,
     ),
     scenario(
         "pthread-reuse",
-        "Objects that end as soon as they may, and whose memory is taken away: nobody touches them any more",
+        "Objects that are destroyed as soon as POSIX allows, and whose memory is taken away: no thread touches them any more",
         reuse::run,
     ),
     scenario(
         "pthread-threads",
-        "Threads that come and go, whose destructors lock and signal, while others allocate and load libraries: nothing is \
+        "Threads that come and go, whose destructors lock and signal, while other threads allocate and load libraries: nothing is \
          lost",
         threads::run,
     ),

@@ -1,9 +1,11 @@
-//! Tortured: mutexes of every type, protocol, robustness and scope, made by attributes, by static initialisers and by C11, and
-//! spin locks; with deadlines on both clocks, levels of recursion, one inside another, threads moved from CPU to CPU; now and
-//! then all threads are real-time ones, which alone may lock mutexes with a priority ceiling.
+//! Tortured: mutexes of every type, protocol, robustness and scope, made with attributes, with
+//! static initialisers and by C11, and spin locks. They are used with deadlines on both clocks,
+//! recursively, nested, and by threads that are moved from CPU to CPU. Now and then all threads are
+//! real-time ones, because only those may lock mutexes with a priority ceiling.
 //!
-//! Checked: never two threads have a lock, every turn is counted once, everybody who waits without a deadline comes to an end, no
-//! deadline is early, owners and strangers are told apart, and in the end each mutex can be destroyed.
+//! Checked: no two threads ever hold a lock, every turn is counted once, every thread that waits
+//! without a deadline ends, no deadline is early, owners and non-owners get the right errors, and
+//! each mutex can be destroyed at the end.
 
 use super::lock::{Kind, Lock, Made, Protocol, Sort};
 use super::real_time;
@@ -17,7 +19,7 @@ use libc::{EBUSY, EDEADLK, EPERM};
 const TURNS: usize = 2_500;
 /// How many mutexes there are in a round, at most.
 const AT_ONCE: usize = 5;
-/// How many threads may be real-time ones: they leave others little of the machine.
+/// How many threads may be real-time ones. They leave little CPU time to other programs.
 const MOST_REAL_TIME: usize = 16;
 
 /// A lock and what it protects.
@@ -93,7 +95,7 @@ impl Locked for Guarded {
 }
 
 impl Guarded {
-    /// What its owner is told. With the lock held.
+    /// Checks the answers that its owner gets. With the lock held.
     fn ask(&self, actor: &mut Actor) -> Verdict {
         let Sort { kind, made, .. } = self.lock.sort;
         if kind == Kind::Recursive {
@@ -102,7 +104,7 @@ impl Guarded {
                 match level % 2 {
                     0 => self.lock.lock(actor)?,
                     _ if self.lock.try_lock()? => {}
-                    _ => return Err("an owner could not try a recursive one".to_owned()),
+                    _ => return Err("an owner could not try-lock a recursive one".to_owned()),
                 }
             }
             for _ in 0..levels {
@@ -119,11 +121,12 @@ impl Guarded {
         let mutex = self.lock.mutex();
         // SAFETY: a mutex.
         let tried = unsafe { libc::pthread_mutex_trylock(mutex) };
-        // Both are right for one that checks for errors; glibc chooses by protocol and robustness.
+        // Both answers are right for an error-checking mutex; glibc chooses by protocol and
+        // robustness.
         if kind != Kind::ErrorChecking || tried != EDEADLK {
             self.answers("its owner", "try", tried, EBUSY)?;
         }
-        // SAFETY: a mutex; whoever checks for errors answers at once.
+        // SAFETY: a mutex; an error-checking one answers at once.
         unsafe {
             if kind == Kind::ErrorChecking {
                 self.answers(
@@ -146,7 +149,7 @@ impl Guarded {
             return Ok(());
         }
         Err(format!(
-            "it answers {whom}, asked to {what}: {answer}, not {expected}"
+            "it answers {whom} that asks to {what}: {answer}, not {expected}"
         ))
     }
 }
@@ -164,14 +167,15 @@ pub(super) fn run(context: &'static Context) -> Verdict {
     while let Some(round) = context.next_round() {
         let mut dice = round.dice();
         let real_time = dice.u32(0..8) == 0 && real_time_allowed;
-        // Real-time threads that spin for one that has lost its CPU do so for their whole slice.
+        // A real-time thread that spins for a holder that has lost its CPU does so for its whole
+        // time slice.
         let fits = |sort: Sort| match real_time {
             true => !sort.is_spin(),
             false => sort.protocol != Protocol::Protect,
         };
         let fitting = all.iter().filter(|one| fits(one.lock.sort));
         let mut chosen = turns::some(&mut dice, fitting, AT_ONCE);
-        // Whoever holds a spin lock must not wait for another.
+        // A thread that holds a spin lock must not wait for another lock.
         chosen.sort_by_key(|one| one.lock.sort.is_spin());
         let threads = match real_time {
             true => round.threads.min(MOST_REAL_TIME),

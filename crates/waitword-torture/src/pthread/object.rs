@@ -1,4 +1,4 @@
-//! Memory for one of the C library's objects, known to the report: its first word, its bytes.
+//! Memory for one of the C library's objects. The report knows its first word and its bytes.
 
 use crate::actor::{Actor, own_place};
 use crate::context::Context;
@@ -9,24 +9,24 @@ use waitword::Scope;
 /// No object is larger.
 const BYTES: usize = 64;
 
-/// See the module above.
+/// See the module documentation.
 #[repr(C, align(128))]
 struct Memory([u8; BYTES]);
 
-/// A place for an object. The place stays; what lies there is made and ended again and again.
+/// A place for an object. The place stays; the object in it is made and destroyed again and again.
 #[derive(Clone, Copy)]
 pub(super) struct Object {
     pub(super) spot: Spot,
     address: *mut u8,
 }
 
-// SAFETY: objects are for all threads; they are made and ended while nobody uses them.
+// SAFETY: objects are for all threads; they are made and destroyed while no thread uses them.
 unsafe impl Sync for Object {}
 // SAFETY: as above.
 unsafe impl Send for Object {}
 
 impl Object {
-    /// A place of zeros; in memory that forked processes share, if so wished.
+    /// A zeroed place; if `shared`, in memory that forked processes share.
     pub(super) fn new(context: &Context, name: &str, shared: bool) -> Self {
         let (scope, address): (_, *mut u8) = match shared {
             true => (Scope::Shared, shared_memory(BYTES)),
@@ -35,46 +35,48 @@ impl Object {
                 (Scope::Private, memory.cast())
             }
         };
-        // SAFETY: never freed; the first word of all these objects is changed by atomics, and the torture only reads it.
+        // SAFETY: never freed. The first word of all these objects is changed by atomics, and the
+        // torture only reads it.
         let word = unsafe { Word::at(address, 32) };
         let spot = context.name_word(name, word, scope);
         context.name_object(spot.number, address, BYTES);
         Self { spot, address }
     }
 
-    /// As a pointer to what lies there.
+    /// A pointer to the object.
     pub(super) fn at<T>(&self) -> *mut T {
         const { assert!(size_of::<T>() <= BYTES) };
         self.address.cast()
     }
 
-    /// Every byte, before something is made there: what an initialiser does not set must not matter.
+    /// Fills all bytes before an object is made there: what an initialiser does not set must not
+    /// matter.
     pub(super) fn fill(&self, byte: u8) {
-        // SAFETY: nobody uses it.
+        // SAFETY: it is not in use.
         unsafe { self.address.write_bytes(byte, BYTES) };
     }
 
-    /// For the report: the calling thread has got it.
+    /// Records for the report that the calling thread holds the object.
     pub(super) fn held(&self) {
         if let Some(place) = own_place() {
             place.hold(self.spot.number);
         }
     }
 
-    /// That it gives it back.
+    /// Records that the calling thread releases it.
     pub(super) fn given_back(&self) {
         if let Some(place) = own_place() {
             place.release(self.spot.number);
         }
     }
 
-    /// Does `what`, which may wait for it.
+    /// Runs `what`, which may wait for the object.
     pub(super) fn wait<R>(&self, actor: &Actor, until: bool, what: impl FnOnce() -> R) -> R {
         actor.wait_at(self.spot, until, what)
     }
 }
 
-/// That a function has answered 0.
+/// Checks that a function has returned 0.
 pub(super) fn zero(what: &str, answer: i32) -> Result<(), String> {
     match answer {
         0 => Ok(()),

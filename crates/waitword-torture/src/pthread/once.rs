@@ -1,7 +1,7 @@
-//! Tortured: `pthread_once` and `call_once`: many threads come at once; routines take their time, call others that are to be called
-//! once, are left by unwinding (as by a C++ exception), or end their thread.
+//! Tortured: `pthread_once` and `call_once`. Many threads come at once. Routines take their time,
+//! call other once-routines, are left by unwinding (as by a C++ exception), or end their thread.
 //!
-//! Checked: each routine comes to its end exactly once, and nobody returns before it has.
+//! Checked: each routine completes exactly once, and no caller returns before it has.
 
 use super::abi::{self, Routine};
 use super::bare::Bare;
@@ -16,12 +16,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 const CONTROLS: usize = 64;
 const CALLS: usize = 6_000;
 
-/// What is to be done once.
+/// A routine to be called once.
 struct Item {
     control: Object,
     by_c11: bool,
     started: AtomicUsize,
-    /// Written plainly at the end of the routine, read plainly by all who come back.
+    /// Written plainly at the end of the routine, and read plainly by all threads that return.
     done: AtomicUsize,
     next: Cell<Option<&'static Item>>,
 }
@@ -30,7 +30,7 @@ struct Item {
 unsafe impl Sync for Item {}
 
 thread_local! {
-    /// For routines, which are told nothing.
+    /// For routines, which have no arguments.
     static ITEM: Cell<Option<&'static Item>> = const { Cell::new(None) };
     static FATE: Cell<Fate> = const { Cell::new(Fate::Returns) };
 }
@@ -51,7 +51,8 @@ unsafe extern "C-unwind" fn routine() {
     std::thread::yield_now();
     match fate {
         Fate::Unwinds => resume_unwind(Box::new(())),
-        // SAFETY: no frame on the way has anything to drop but the turn itself, which it is about.
+        // SAFETY: no frame on the way has anything to drop, except that of the once-call itself,
+        // which is what is tested.
         Fate::EndsThread => unsafe { libc::pthread_exit(std::ptr::null_mut()) },
         Fate::CallsAnother => {
             if let Some(next) = item.next.get() {
@@ -80,7 +81,7 @@ impl Item {
         ITEM.set(outer);
     }
 
-    /// Calls it until it has been called.
+    /// Calls it until the routine has completed.
     fn settle(&'static self, actor: &mut Actor) -> Verdict {
         let mut ended = false;
         while !ended {
@@ -96,12 +97,12 @@ impl Item {
         actor.step();
         match self.done.load(Relaxed) {
             1 => Ok(()),
-            times => Err(format!("one came back, and it was done {times} times")),
+            times => Err(format!("a caller returned, and it was done {times} times")),
         }
     }
 }
 
-/// Comes to one, and if it is its turn ends in it.
+/// Calls it; if the routine runs in this thread, the thread ends in it.
 fn visit(_actor: &mut Actor, item: &'static Item) -> Verdict {
     FATE.set(Fate::EndsThread);
     item.call();
@@ -120,7 +121,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         .collect();
     let items: &'static [Item] = items.leak();
     for pair in items.windows(2) {
-        // Forwards only: nobody waits for itself.
+        // Forwards only, so that no routine waits for itself.
         pair[0].next.set(Some(&pair[1]));
     }
     while let Some(round) = context.next_round() {

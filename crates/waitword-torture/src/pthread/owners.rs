@@ -1,8 +1,10 @@
-//! Tortured: owners of robust mutexes that end while they hold them: threads, by returning, by ending themselves and by
-//! being cancelled, and processes, by SIGKILL; with condition variables that wait with such mutexes.
+//! Tortured: owners of robust mutexes that end while they hold them: threads, by returning, by
+//! exiting and by being cancelled, and processes, by SIGKILL. Condition variables wait with such
+//! mutexes.
 //!
-//! Checked: for each owner that died, exactly one of those who come is told so and finds what it protects half-written or
-//! whole; after it is made consistent all goes on; never two threads have the mutex; everybody comes to an end.
+//! Checked: for each owner that died, exactly one later locker is notified, and finds what the
+//! mutex protects half-written or whole. After it is made consistent, everything goes on. No two
+//! threads ever hold the mutex. All threads end.
 
 use super::bare::Bare;
 use super::bell::{Bell, BellSort};
@@ -26,7 +28,8 @@ const KILLS: usize = 6;
 #[derive(Default)]
 struct Protected {
     pair: Pair,
-    /// Owners that died, as they themselves have said, and as those were told who came next.
+    /// Owners that died, as counted by themselves, and as counted by the lockers that were
+    /// notified.
     died: AtomicUsize,
     told: AtomicUsize,
     over: AtomicBool,
@@ -69,19 +72,20 @@ impl Store {
         Ok(())
     }
 
-    /// With the mutex held; ends half-way if so wished.
+    /// With the mutex held. Stops half-way if `half`.
     fn change(&self, actor: &mut Actor, half: bool) -> Verdict {
         let pair = &self.protected.pair;
         let before = pair.begin();
         actor.dawdle();
         if !half && !pair.end(before) {
-            return Err("two threads have a mutex".to_owned());
+            return Err("two threads hold a mutex".to_owned());
         }
         actor.step();
         Ok(())
     }
 
-    /// `waits`: not among processes that are killed. One that dies in a condition variable may leave it locked for ever.
+    /// `waits` must be false in processes that are killed. One that dies in a condition variable
+    /// may leave it locked forever.
     fn turn(&self, actor: &mut Actor, waits: bool) -> Verdict {
         self.lock(actor)?;
         if waits && actor.dice.u32(0..8) == 0 {
@@ -105,7 +109,7 @@ impl Store {
     }
 }
 
-/// Locks it, and ends with it.
+/// Locks it, and ends while holding it.
 fn die(actor: &mut Actor, store: &'static Store) -> Verdict {
     store.lock(actor)?;
     let half = actor.dice.bool();
@@ -113,7 +117,7 @@ fn die(actor: &mut Actor, store: &'static Store) -> Verdict {
     let told = if actor.miscounts() { 2 } else { 1 };
     store.protected.died.fetch_add(told, SeqCst);
     if actor.dice.bool() {
-        // SAFETY: nothing in the frames of this thread is to be dropped.
+        // SAFETY: nothing in the frames of this thread needs to be dropped.
         unsafe { libc::pthread_exit(std::ptr::null_mut()) };
     }
     Ok(())
@@ -133,7 +137,7 @@ fn stores(context: &'static Context) -> Result<Vec<&'static Store>, String> {
         stores.push(Box::leak(Box::new(Store {
             lock: Lock::new(context, sort)?,
             bell: Bell::new(context, "of a robust mutex", bell)?,
-            // SAFETY: zeroed, aligned, never unmapped; all zeros is such a struct.
+            // SAFETY: zeroed, aligned, never unmapped; all zeros is a valid `Protected`.
             protected: unsafe { &*protected },
         })));
     }
@@ -172,7 +176,8 @@ pub(super) fn run(context: &'static Context) -> Verdict {
     Ok(())
 }
 
-/// Processes that take turns are killed at any moment, and replaced; how many.
+/// Kills processes that take turns, at random moments, and replaces them. Returns how many were
+/// killed.
 fn kill_processes(
     context: &'static Context,
     round: Round,
@@ -203,15 +208,16 @@ fn kill_processes(
     Ok(KILLS)
 }
 
-/// What the one who sees a process die owes to the others: a waiter that the kernel has woken, and that is killed before it has the
-/// mutex, takes that wake-up with it if a third has locked meanwhile. (So it is with glibc's robust mutexes and Linux 6.18.)
+/// What a process that sees another die owes to the other processes. Suppose the kernel has woken a
+/// waiter, and the waiter is killed before it has the mutex. It takes that wake-up with it if a
+/// third thread has locked meanwhile. (This is so with glibc's robust mutexes and Linux 6.18.)
 fn wake_all(store: &Store) {
     let word = store.lock.object.at::<u32>();
-    // SAFETY: the mutex's futex; waiters look again.
+    // SAFETY: the mutex's futex; its waiters look again.
     unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, i32::MAX) };
 }
 
-/// When all are gone. The last one that died has told nobody yet.
+/// After all threads have ended. No locker has been notified of the last death yet.
 fn over(context: &'static Context, store: &Store, killed: usize) -> Verdict {
     let mut actor = Actor::new(context, "last", 0);
     store.lock(&mut actor)?;
@@ -227,7 +233,7 @@ fn over(context: &'static Context, store: &Store, killed: usize) -> Verdict {
     }
     if told < died || told > died + killed {
         return Err(format!(
-            "{died} owners have died, and {killed} were killed; those who were told so: {told}"
+            "{died} owners died, and {killed} were killed; notifications: {told}"
         ));
     }
     Ok(())

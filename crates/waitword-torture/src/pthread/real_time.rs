@@ -1,9 +1,11 @@
-//! Threads under `SCHED_RR`, which alone may lock a mutex with a priority ceiling.
+//! Threads under `SCHED_RR`, because only real-time threads may lock a mutex with a priority
+//! ceiling.
 
 use super::lock::CEILING;
 use super::object::zero;
 
-/// Makes the calling thread one, at the least priority, with the round robin that lets its like run.
+/// Makes the calling thread a real-time one, at the lowest priority, with round robin, which lets
+/// threads of the same priority run.
 pub(super) fn become_one() -> Result<(), String> {
     zero("pthread_setschedparam", set(libc::SCHED_RR, CEILING))
 }
@@ -15,7 +17,7 @@ pub(super) fn is_allowed() -> bool {
 }
 
 fn set(policy: i32, priority: i32) -> i32 {
-    // SAFETY: all zeros is such a struct, and it is only read; the thread is the caller.
+    // SAFETY: all zeros is a valid struct, and it is only read; the thread is the caller.
     unsafe {
         let mut parameters: libc::sched_param = std::mem::zeroed();
         parameters.sched_priority = priority;

@@ -1,8 +1,10 @@
-//! Tortured: objects that end as soon as POSIX allows it: a condition variable right after its broadcast, a mutex by whoever unlocks it
-//! last, a semaphore by whoever was let through, a barrier and a reader/writer lock by whoever leaves last. Their page is
-//! taken away at once, and given to another object of another kind later.
+//! Tortured: objects that are destroyed as soon as POSIX allows it: a condition variable right
+//! after its broadcast, a mutex by the thread that unlocks it last, a semaphore by the last thread
+//! that it let through, a barrier and a reader/writer lock by the last thread that leaves. Their
+//! page is taken away at once, and later given to another object of another kind.
 //!
-//! Checked: nobody touches an object that has ended (that would be SIGSEGV, or a byte changed), everybody comes to an end.
+//! Checked: no thread touches an object after its end (that would be a SIGSEGV, or a changed byte),
+//! and all threads end.
 
 use super::abi;
 use super::bell::BellSort;
@@ -19,36 +21,37 @@ const TURNS: usize = 1_500;
 const PAGE: usize = 4096;
 /// Pages of a group, used in turns.
 const PAGES: usize = 4;
-/// What lies in memory that nobody may touch, while it can be looked at.
+/// The bytes of memory that no thread may touch, while it can be read.
 const REST: u8 = 0x5a;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Mutex(Sort),
-    /// All wait but one, which lets them go and ends it.
+    /// All threads wait but one, which releases them and destroys it.
     Cond(BellSort),
     Semaphore,
     Barrier,
     ReadWrite,
 }
 
-/// A group of threads that go through objects, one after the other.
+/// A group of threads that use objects, one after another.
 struct Group {
     members: usize,
     spots: Vec<Spot>,
     pages: *mut u8,
     turns: Vec<Turn>,
-    /// What all turns of the group are kept apart by, never ended while it is used.
+    /// A barrier that separates the group's turns. It is never destroyed while it is in use.
     gate: *mut libc::pthread_barrier_t,
 }
 
-/// What is done in one turn.
+/// What happens in one turn.
 struct Turn {
     what: What,
-    /// Who has still to leave.
+    /// How many threads have yet to leave.
     left: AtomicUsize,
     waiting: AtomicUsize,
-    /// In a condition variable's turn: the flag that is waited for, under a mutex that lives on.
+    /// In a condition variable's turn: the flag that is waited for, under a mutex that outlives the
+    /// turn.
     free: AtomicUsize,
     hidden: bool,
 }
@@ -64,17 +67,18 @@ impl Group {
         unsafe { self.pages.add(turn % PAGES * PAGE) }
     }
 
-    /// The mutex that goes with a condition variable, on a page that stays: it is used until all are through.
+    /// The mutex of a condition variable, on a page that stays: it is used until all threads are
+    /// through.
     fn companion(&self, turn: usize) -> *mut pthread_mutex_t {
         // SAFETY: inside the mapping, behind the pages of the objects.
         unsafe { self.pages.add(PAGES * PAGE + turn % PAGES * 64).cast() }
     }
 
-    /// Before anybody comes.
+    /// Before any thread comes.
     fn begin(&self, turn: usize) -> Verdict {
         let page = self.page(turn);
         let what = &self.turns[turn].what;
-        // SAFETY: a page of ours that nobody uses.
+        // SAFETY: a page of ours that is not in use.
         unsafe {
             if let Some(before) = turn.checked_sub(PAGES) {
                 self.rests(before)?;
@@ -102,10 +106,10 @@ impl Group {
         }
     }
 
-    /// That the object of a turn has not been written to since its end.
+    /// Checks that the object of a turn has not been written to since its end.
     fn rests(&self, turn: usize) -> Verdict {
         let page = self.page(turn);
-        // SAFETY: a page of ours that nobody uses.
+        // SAFETY: a page of ours that is not in use.
         let bytes = unsafe {
             libc::mprotect(page.cast(), PAGE, libc::PROT_READ | libc::PROT_WRITE);
             std::slice::from_raw_parts(page, 64)
@@ -121,7 +125,7 @@ impl Group {
         }
     }
 
-    /// When it has ended: from here on nobody may touch it.
+    /// After the object has ended: from here on no thread may touch it.
     fn end(&self, turn: usize) {
         let page = self.page(turn);
         // SAFETY: a page of ours, whose object has ended.
@@ -152,11 +156,12 @@ impl Group {
         }
     }
 
-    /// The count is protected by the mutex: whoever counts to zero unlocks it last, and then ends it.
+    /// The mutex protects the count. The thread that counts to zero unlocks it last, and then
+    /// destroys it.
     fn through_mutex(&self, turn: usize) -> Verdict {
         let mutex = self.page(turn).cast::<pthread_mutex_t>();
         let left = &self.turns[turn].left;
-        // SAFETY: there is one as long as not all have been through.
+        // SAFETY: the mutex exists until all threads have been through.
         unsafe {
             zero("lock", libc::pthread_mutex_lock(mutex))?;
             let mine = left.load(Relaxed) - 1;
@@ -174,7 +179,7 @@ impl Group {
         let cond = self.page(turn).cast::<pthread_cond_t>();
         let mutex = self.companion(turn);
         let Turn { waiting, free, .. } = &self.turns[turn];
-        // SAFETY: the condition variable is there until it is ended here; the mutex lives on.
+        // SAFETY: the condition variable exists until it is destroyed here; the mutex lives on.
         unsafe {
             if member != 0 {
                 zero("lock", libc::pthread_mutex_lock(mutex))?;
@@ -184,7 +189,7 @@ impl Group {
                 }
                 return zero("unlock", libc::pthread_mutex_unlock(mutex));
             }
-            // All of them are in their waits: they have given back the mutex.
+            // All other threads are in their waits, so they have released the mutex.
             while waiting.load(SeqCst) < self.members - 1 {
                 crate::actor::let_others_run();
             }
@@ -195,7 +200,7 @@ impl Group {
             if !with_mutex {
                 zero("unlock", libc::pthread_mutex_unlock(mutex))?;
             }
-            // Nobody is blocked on it any more.
+            // No thread is blocked on it any more.
             zero("destroy", libc::pthread_cond_destroy(cond))?;
             self.end(turn);
             if with_mutex {
@@ -205,11 +210,13 @@ impl Group {
         Ok(())
     }
 
-    /// One posts, as often as there are others; whoever was let through last ends it.
+    /// One thread posts as often as there are other threads. The last one let through destroys the
+    /// semaphore.
     fn through_semaphore(&self, turn: usize, member: usize, leaves_out: bool) -> Verdict {
         let semaphore = self.page(turn).cast::<sem_t>();
         let Turn { left, .. } = &self.turns[turn];
-        // SAFETY: it is there until all were let through, and all posts made but the last, which lets the last one through.
+        // SAFETY: it exists until all threads were let through, and all posts are done but the
+        // last, which lets the last thread through.
         unsafe {
             if member == 0 {
                 let posts = self.members - 1 - usize::from(leaves_out);
@@ -224,7 +231,7 @@ impl Group {
                     return Err(format!("sem_wait: {error}"));
                 }
             }
-            // The poster has not left: it counts as well.
+            // The poster counts too, and has not left.
             if left.fetch_sub(1, SeqCst) == 2 {
                 zero("sem_destroy", libc::sem_destroy(semaphore))?;
                 self.end(turn);
@@ -233,26 +240,27 @@ impl Group {
         Ok(())
     }
 
-    /// Whoever is the serial thread ends it.
+    /// The serial thread destroys it.
     fn through_barrier(&self, turn: usize) -> Verdict {
         let barrier = self.page(turn).cast();
         // SAFETY: made for all members.
         match unsafe { libc::pthread_barrier_wait(barrier) } {
             0 => Ok(()),
             libc::PTHREAD_BARRIER_SERIAL_THREAD => {
-                // SAFETY: all have been let go.
+                // SAFETY: all threads have been released.
                 zero("destroy", unsafe { libc::pthread_barrier_destroy(barrier) })?;
                 self.end(turn);
                 Ok(())
             }
-            number => Err(format!("a barrier answers {number}")),
+            number => Err(format!("a barrier returned {number}")),
         }
     }
 
-    /// Whoever has unlocked it last ends it. That is known only after the unlock: so all count after it.
+    /// The thread that unlocked last destroys it. That is known only after the unlock, so all count
+    /// after it.
     fn through_rwlock(&self, turn: usize, writes: bool) -> Verdict {
         let lock = self.page(turn).cast::<pthread_rwlock_t>();
-        // SAFETY: there is one as long as not all have been through.
+        // SAFETY: the lock exists until all threads have been through.
         unsafe {
             match writes {
                 true => zero("wrlock", libc::pthread_rwlock_wrlock(lock))?,
@@ -268,7 +276,8 @@ impl Group {
     }
 }
 
-/// What a turn is about. Robust mutexes and those with a priority ceiling are the C library's own.
+/// What a turn uses. Robust mutexes and those with a priority ceiling are left out, because they
+/// are the C library's own.
 fn some(dice: &mut fastrand::Rng, sorts: &[Sort]) -> What {
     match dice.u32(0..6) {
         0 | 1 => What::Mutex(sorts[dice.usize(0..sorts.len())]),
@@ -317,7 +326,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         let groups = &groups;
         context.crew(round, |crew| {
             for (number, group) in groups.iter().enumerate() {
-                // SAFETY: memory for a barrier that nobody uses.
+                // SAFETY: unused memory for a barrier.
                 zero("pthread_barrier_init", unsafe {
                     abi::pthread_barrier_init(group.gate, std::ptr::null(), size as u32)
                 })?;
@@ -342,7 +351,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         })?;
         for group in groups {
             (turns - PAGES..turns).try_for_each(|turn| group.rests(turn))?;
-            // SAFETY: all are gone.
+            // SAFETY: all threads have ended.
             unsafe {
                 zero(
                     "pthread_barrier_destroy",
@@ -355,9 +364,9 @@ pub(super) fn run(context: &'static Context) -> Verdict {
     Ok(())
 }
 
-/// Pages for a group, and names for what lies there.
+/// Pages for a group, and names for the objects in them.
 fn ground(context: &Context, number: usize) -> Result<(Vec<Spot>, usize), String> {
-    // SAFETY: a new mapping, wherever the kernel likes.
+    // SAFETY: a new mapping, at an address that the kernel chooses.
     let memory = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -371,7 +380,7 @@ fn ground(context: &Context, number: usize) -> Result<(Vec<Spot>, usize), String
     if memory == libc::MAP_FAILED {
         return Err("no memory".to_owned());
     }
-    // The report must not look at a page that was taken away: it is told of a word that is never used.
+    // The report must not read a page that was taken away, so it gets a word that is never used.
     let unused: &'static mut u64 = Box::leak(Box::new(0));
     let address = (&raw mut *unused).cast();
     let spots = (0..PAGES)

@@ -1,9 +1,10 @@
-//! Tortured: reader/writer locks of all three kinds, private and shared, made by attributes and by static initialisers: reading,
-//! reading again, writing, with deadlines on both clocks, naps while they are held, one inside another, more readers than writers in
-//! one round and fewer in the next.
+//! Tortured: reader/writer locks of all three kinds, private and shared, made with attributes and
+//! with static initialisers: reading, reading again, writing, with deadlines on both clocks, naps
+//! while they are held, nested, with more readers than writers in one round and fewer in the next.
 //!
-//! Checked: nobody writes while others read or write, every write is counted once, everybody who waits without a deadline comes to an
-//! end, no deadline is early, a writer is told that it is one, and in the end each can be destroyed.
+//! Checked: no thread writes while another reads or writes, every write is counted once, every
+//! thread that waits without a deadline ends, no deadline is early, a writer that locks again gets
+//! an error, and each lock can be destroyed at the end.
 
 use super::abi;
 use super::object::{Object, error_name, zero};
@@ -19,9 +20,9 @@ use std::mem::MaybeUninit;
 const TURNS: usize = 3_000;
 /// How many locks there are in a round, at most.
 const AT_ONCE: usize = 3;
-/// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`: one that reads must not read again.
+/// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`: a reader must not read again.
 const WRITERS_FIRST: c_int = 2;
-/// Where a static initialiser has the kind.
+/// The offset of the kind in a static initialiser.
 const KIND_AT: usize = 48;
 
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +59,7 @@ impl Sort {
     }
 }
 
-/// A lock, made anew for each round at the same place, and what it protects.
+/// A lock, made again for each round at the same place, and what it protects.
 struct Guarded {
     sort: Sort,
     object: Object,
@@ -82,7 +83,7 @@ impl Guarded {
 
     fn make(&self) -> Verdict {
         self.object.fill(0xa5);
-        // SAFETY: memory for one that nobody uses; attributes are made, used and ended.
+        // SAFETY: unused memory for a lock; attributes are initialised, used and destroyed.
         unsafe {
             if self.sort.by_initialiser {
                 self.lock().write_bytes(0, 1);
@@ -103,7 +104,7 @@ impl Guarded {
         }
     }
 
-    /// Takes it in one way or another; whether it could be had.
+    /// Takes it in one way or another. Returns whether it could be taken.
     fn get(&self, actor: &mut Actor, to_write: bool) -> Result<bool, String> {
         let lock = self.lock();
         let way = actor.dice.u32(0..10);
@@ -114,7 +115,7 @@ impl Guarded {
         let answer = self
             .object
             .wait(actor, until.is_some(), || match (&until, way) {
-                // SAFETY: it was made, and the time is there.
+                // SAFETY: it was made, and `until` outlives the call.
                 (None, 0) => unsafe {
                     match to_write {
                         true => libc::pthread_rwlock_trywrlock(lock),
@@ -156,12 +157,12 @@ impl Guarded {
                 actor.count(Count::Timeouts, 1);
                 Ok(false)
             }
-            (ETIMEDOUT, Some(_)) => Err("it has timed out too early".to_owned()),
+            (ETIMEDOUT, Some(_)) => Err("it timed out too early".to_owned()),
             (number, _) => Err(format!("it was not taken: {}", error_name(number))),
         }
     }
 
-    /// What a writer is told.
+    /// Checks the errors that a writer gets.
     fn ask(&self) -> Verdict {
         let lock = self.lock();
         // SAFETY: it was made; a writer gets an answer at once.
@@ -181,7 +182,7 @@ impl Guarded {
 }
 
 impl Locked for Guarded {
-    /// Whether to write.
+    /// Whether it is held for writing.
     type Held = bool;
 
     fn name(&self) -> String {
@@ -207,7 +208,7 @@ impl Locked for Guarded {
     fn go_on(&self, actor: &mut Actor, writes: bool) -> Result<bool, String> {
         match actor.dice.u32(0..16) {
             0 if writes => self.ask()?,
-            // One that prefers writers may let nobody read again.
+            // A lock that prefers writers may refuse to let any thread read again.
             0 if self.sort.kind != WRITERS_FIRST && self.get(actor, false)? => {
                 self.stay(actor, false)?;
                 self.give_back(actor, false)?;
@@ -229,9 +230,9 @@ impl Locked for Guarded {
     }
 
     fn renew(&self) -> Verdict {
-        // SAFETY: nobody uses it.
+        // SAFETY: it is not in use.
         let answer = unsafe { libc::pthread_rwlock_destroy(self.lock()) };
-        zero("destroy, though nobody uses it", answer)?;
+        zero("destroy, though it is not in use", answer)?;
         self.make()
     }
 }

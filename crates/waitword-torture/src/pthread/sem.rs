@@ -1,8 +1,10 @@
-//! Tortured: semaphores, private, shared and named: waits, tries, deadlines on both clocks, posts by threads and by signal handlers,
-//! which interrupt waits anywhere, in turns with and without `SA_RESTART`. All threads meet at a barrier in the end.
+//! Tortured: semaphores, private, shared and named: waits, tries, deadlines on both clocks, posts
+//! by threads and by signal handlers, which interrupt waits anywhere, alternately with and without
+//! `SA_RESTART`. All threads meet at a barrier at the end.
 //!
-//! Checked: everybody comes to an end, each semaphore's value in the end is what it was plus posts less waits, a wait is
-//! interrupted only if its thread did run a handler, and with `SA_RESTART` only if it has a deadline; no deadline is early.
+//! Checked: all threads end; each semaphore's final value is its initial value plus posts minus
+//! waits; a wait is interrupted only if its thread did run a handler, and with `SA_RESTART` only if
+//! it has a deadline; no deadline is early.
 
 use super::abi;
 use super::object::{Object, zero};
@@ -30,11 +32,11 @@ enum Sort {
 /// A semaphore.
 struct Sem {
     object: Object,
-    /// Where it lies: for a named one, where the C library has put it.
+    /// Its address: for a named one, where the C library has put it.
     at: *mut sem_t,
     sort: Sort,
     initial: u32,
-    /// How often handlers are still to post it.
+    /// How often handlers have yet to post it.
     left: AtomicUsize,
 }
 
@@ -43,7 +45,7 @@ unsafe impl Sync for Sem {}
 // SAFETY: as above.
 unsafe impl Send for Sem {}
 
-/// What handlers post, one after the other.
+/// The semaphores that handlers post, one after another.
 static ALL: AtomicPtr<Sem> = AtomicPtr::new(std::ptr::null_mut());
 static TURN: AtomicUsize = AtomicUsize::new(0);
 
@@ -69,11 +71,11 @@ impl Sem {
         })
     }
 
-    /// As it is to be at the beginning of a round.
+    /// Sets it up for the beginning of a round.
     fn renew(&mut self, initial: u32) -> Verdict {
         self.initial = initial;
         self.left.store(0, SeqCst);
-        // SAFETY: nobody uses it.
+        // SAFETY: it is not in use.
         unsafe {
             if self.sort == Sort::Named {
                 for _ in 0..initial {
@@ -93,7 +95,7 @@ impl Sem {
         unsafe { libc::sem_post(self.at) == 0 }
     }
 
-    /// Takes one, in one way or another.
+    /// Takes a token, in one way or another.
     fn take(&self, actor: &mut Actor, restarting: bool) -> Verdict {
         loop {
             let way = actor.dice.u32(0..8);
@@ -104,7 +106,7 @@ impl Sem {
             let answer = self
                 .object
                 .wait(actor, until.is_some(), || match (&until, way) {
-                    // SAFETY: it was made, and the time is there.
+                    // SAFETY: it was made, and `until` outlives the call.
                     (None, 0) => unsafe { libc::sem_trywait(self.at) },
                     // SAFETY: as above.
                     (None, _) => unsafe { abi::sem_wait(self.at) },
@@ -143,36 +145,36 @@ impl Sem {
         }
     }
 
-    /// When all are gone: what is left is what there was.
+    /// After all threads have ended: checks that the value is the initial one.
     fn over(&self) -> Verdict {
         let mut value = 0;
-        // SAFETY: it was made; a place for the value.
+        // SAFETY: it was made; room for the value.
         unsafe { abi::sem_getvalue(self.at, &raw mut value) };
         if value != self.initial as i32 {
             return Err(format!(
-                "a semaphore holds {value}, and not {}",
+                "a semaphore holds {value} instead of {}",
                 self.initial
             ));
         }
         // SAFETY: it was made.
         let taken = (0..=self.initial).filter(|_| unsafe { libc::sem_trywait(self.at) } == 0);
         if taken.count() != self.initial as usize {
-            return Err("a semaphore gave other than its value".to_owned());
+            return Err("a semaphore gave more or less than its value".to_owned());
         }
         if self.sort != Sort::Named {
-            // SAFETY: nobody uses it.
+            // SAFETY: it is not in use.
             zero("sem_destroy", unsafe { libc::sem_destroy(self.at) })?;
         }
         Ok(())
     }
 }
 
-/// A named semaphore, whose name is gone at once.
+/// A named semaphore, whose name is removed at once.
 fn open(index: usize) -> Result<*mut sem_t, String> {
     let name = format!("/waitword-torture-{}-{index}", std::process::id());
     let name = CString::new(name).map_err(|error| error.to_string())?;
     let flags = libc::O_CREAT | libc::O_EXCL;
-    // SAFETY: a name that ends with a zero, and the arguments that O_CREAT asks for.
+    // SAFETY: a NUL-terminated name, and the arguments that O_CREAT needs.
     unsafe {
         let at = abi::sem_open(name.as_ptr(), flags, 0o600, 0);
         if at == libc::SEM_FAILED {
@@ -183,14 +185,14 @@ fn open(index: usize) -> Result<*mut sem_t, String> {
     }
 }
 
-/// Posts one that is for handlers to post.
+/// Posts a semaphore that is for handlers to post.
 extern "C" fn handler(_signal: i32) {
     count_signal();
     // SAFETY: the calling thread's own.
     let errno = unsafe { *libc::__errno_location() };
     let first = ALL.load(SeqCst);
     if !first.is_null() {
-        // SAFETY: that many, as long as handlers run.
+        // SAFETY: there are this many, as long as handlers run.
         let all = unsafe { std::slice::from_raw_parts(first, SEMAPHORES) };
         let turn = TURN.fetch_add(1, SeqCst);
         for step in 0..SEMAPHORES {
@@ -218,7 +220,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
     let barrier = Object::new(context, "barrier at the end", false);
     while let Some(round) = context.next_round() {
         let mut dice = round.dice();
-        // A spare permit would let the taker go on, and hide the post that is left out.
+        // A spare permit would let the taker go on, and hide the post that was left out.
         let most_initial = match context.slice.sabotage {
             Some(Sabotage::SkipWake) => 0,
             _ => MOST_INITIAL,
@@ -232,7 +234,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         let takers = round.threads / 2;
         let givers = round.threads - takers;
         let quota = (TOKENS / takers).max(1);
-        // What each taker takes, in order; and so what is to be posted.
+        // What each taker takes, in order. This determines what must be posted.
         let wanted: Vec<Vec<usize>> = (0..takers)
             .map(|_| {
                 let only = dice.usize(0..SEMAPHORES);
@@ -253,17 +255,17 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         let meet = &barrier;
         let everybody = round.threads as u32 + 1;
         meet.fill(0xa5);
-        // SAFETY: memory for a barrier that nobody uses.
+        // SAFETY: unused memory for a barrier.
         let made = unsafe { abi::pthread_barrier_init(meet.at(), std::ptr::null(), everybody) };
         zero("pthread_barrier_init", made)?;
         let at_the_end = move |actor: &mut Actor| {
-            // SAFETY: it was made for all of us.
+            // SAFETY: it was made for all of these threads.
             let answer = meet.wait(actor, false, || unsafe {
                 libc::pthread_barrier_wait(meet.at::<pthread_barrier_t>())
             });
             match answer {
                 0 | libc::PTHREAD_BARRIER_SERIAL_THREAD => Ok(()),
-                number => Err(format!("a barrier answers {number}")),
+                number => Err(format!("a barrier returned {number}")),
             }
         };
         let shares: Vec<Vec<usize>> = (0..givers)
@@ -300,13 +302,13 @@ pub(super) fn run(context: &'static Context) -> Verdict {
                 });
             }
             crew.spawn("storm", 0, move |actor| {
-                // The threads all live: they wait at the barrier for this one.
+                // All threads are alive: they wait at the barrier for this one.
                 targets.blow(actor, || sems.iter().all(|sem| sem.left.load(SeqCst) == 0))?;
                 at_the_end(actor)
             });
             Ok(())
         })?;
-        // SAFETY: all are gone.
+        // SAFETY: all threads have ended.
         zero("pthread_barrier_destroy", unsafe {
             libc::pthread_barrier_destroy(barrier.at())
         })?;

@@ -1,7 +1,9 @@
-//! Tortured: threads by the thousand that come and go, joined and detached, whose destructors of thread-local storage lock, wait and
-//! signal as they end; while others allocate with locks held, and load and unload libraries.
+//! Tortured: thousands of threads that come and go, joined and detached. Destructors of their
+//! thread-local storage lock, wait and signal as they end, while other threads allocate with locks
+//! held, and load and unload libraries.
 //!
-//! Checked: each destructor has done its part once, every token arrives, never two threads have the mutex, all come to an end.
+//! Checked: each destructor has done its part once, every token arrives, no two threads ever hold
+//! the mutex, and all threads end.
 
 use super::abi;
 use super::bell::{Bell, BellSort};
@@ -16,14 +18,14 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 const VISITS: usize = 600;
-/// Small ones that are part of every glibc, and that this program has no other use for.
+/// Small libraries that are part of every glibc, and that this program does not use otherwise.
 const LIBRARIES: [&std::ffi::CStr; 4] = [
     c"libutil.so.1",
     c"libanl.so.1",
     c"libBrokenLocale.so.1",
     c"libresolv.so.2",
 ];
-/// How often a destructor asks to be called again: the C library grants three more times.
+/// How often a destructor asks to be called again. The C library grants three more calls.
 const PASSES: usize = 3;
 
 /// What all threads share.
@@ -31,7 +33,7 @@ struct Hall {
     lock: Lock,
     bell: Bell,
     pair: Pair,
-    /// Threads that were started, that have left, and the passes of their destructors.
+    /// Threads that were started, threads that have left, and the passes of their destructors.
     started: AtomicUsize,
     gone: AtomicUsize,
     passes: AtomicUsize,
@@ -61,14 +63,14 @@ impl Hall {
         let alone = (self.pair).change(|| drop(std::hint::black_box(vec![0_u64; size])));
         match alone {
             true => Ok(()),
-            false => Err("two threads have a mutex".to_owned()),
+            false => Err("two threads hold a mutex".to_owned()),
         }
     }
 }
 
 /// The destructor of a thread's legacy.
 unsafe extern "C" fn leave(legacy: *mut c_void) {
-    // SAFETY: boxed by the thread that ends.
+    // SAFETY: boxed for the thread that ends.
     let mut legacy = unsafe { Box::from_raw(legacy.cast::<Legacy>()) };
     let hall = legacy.hall;
     let actor = Actor::new(hall.context, "destructor", 0);
@@ -76,7 +78,7 @@ unsafe extern "C" fn leave(legacy: *mut c_void) {
     hall.passes.fetch_add(1, SeqCst);
     if legacy.passes_left > 0 {
         legacy.passes_left -= 1;
-        // SAFETY: a key of ours; the legacy is its value's again.
+        // SAFETY: a key of ours; the legacy becomes its value again.
         unsafe { libc::pthread_setspecific(hall.key, Box::into_raw(legacy).cast()) };
     } else {
         actor.step();
@@ -93,9 +95,9 @@ unsafe extern "C" fn leave(legacy: *mut c_void) {
     }
 }
 
-/// What a visitor does: it takes a turn, and leaves something to be done at its end.
+/// A visitor takes a turn, and leaves something for its destructor to do.
 unsafe extern "C-unwind" fn visit(legacy: *mut c_void) -> *mut c_void {
-    // SAFETY: boxed for this thread, and given on to its destructor.
+    // SAFETY: boxed for this thread, which passes it on to its destructor.
     let hall = unsafe { (*legacy.cast::<Legacy>()).hall };
     // SAFETY: a key of ours.
     unsafe { libc::pthread_setspecific(hall.key, legacy) };
@@ -117,7 +119,8 @@ fn invite(actor: &mut Actor, hall: &'static Hall) -> Verdict {
     let detached = actor.dice.bool();
     let mut thread = MaybeUninit::uninit();
     let mut attributes = MaybeUninit::uninit();
-    // SAFETY: attributes are made, used and ended; the thread is joined once if it is not detached.
+    // SAFETY: attributes are initialised, used and destroyed; the thread is joined once if it is
+    // not detached.
     unsafe {
         libc::pthread_attr_init(attributes.as_mut_ptr());
         libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), crate::context::STACK);
@@ -134,7 +137,7 @@ fn invite(actor: &mut Actor, hall: &'static Hall) -> Verdict {
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
         zero("pthread_create", made)?;
         hall.started.fetch_add(1, SeqCst);
-        // Destructors take their passes off one by one, so that in the end none is left.
+        // Destructors add their passes one by one, so that the sum is 0 at the end.
         hall.passes.fetch_sub(passes, SeqCst);
         actor.count(Count::Threads, 1);
         if !detached {
@@ -149,10 +152,10 @@ fn invite(actor: &mut Actor, hall: &'static Hall) -> Verdict {
     Ok(())
 }
 
-/// Loads a library and lets it go again.
+/// Loads a library and unloads it again.
 fn load(actor: &mut Actor) -> Verdict {
     let name = LIBRARIES[actor.dice.usize(0..LIBRARIES.len())];
-    // SAFETY: a name that ends with a zero; libraries that do nothing when they are loaded.
+    // SAFETY: a NUL-terminated name; libraries that do nothing when they are loaded.
     unsafe {
         let library = libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
         if !library.is_null() {
@@ -165,7 +168,7 @@ fn load(actor: &mut Actor) -> Verdict {
 
 pub(super) fn run(context: &'static Context) -> Verdict {
     let mut key = 0;
-    // SAFETY: a place for the key.
+    // SAFETY: room for the key.
     zero("pthread_key_create", unsafe {
         libc::pthread_key_create(&raw mut key, Some(leave))
     })?;
@@ -176,7 +179,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
     for sort in sorts.step_by(3) {
         halls.push(Box::leak(Box::new(Hall {
             lock: Lock::new(context, sort)?,
-            bell: Bell::new(context, "somebody has left", BellSort::PLAIN)?,
+            bell: Bell::new(context, "a thread has left", BellSort::PLAIN)?,
             pair: Pair::default(),
             started: AtomicUsize::new(0),
             gone: AtomicUsize::new(0),
@@ -219,7 +222,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         let counts = [&hall.started, &hall.gone, &hall.passes].map(|count| count.load(SeqCst));
         if counts[0] != counts[1] || counts[2] != 0 {
             return Err(format!(
-                "{} threads were started, {} destructors ended, and these passes are amiss: {}",
+                "{} threads were started, {} destructors ended, sum of missing passes: {}",
                 counts[0], counts[1], counts[2] as isize
             ));
         }

@@ -1,4 +1,4 @@
-//! Times at which waits end, on both clocks.
+//! The times at which waits end, on both clocks.
 
 use crate::actor::Actor;
 use crate::fault::Fault;
@@ -14,7 +14,7 @@ pub(super) struct Until {
 }
 
 impl Until {
-    /// `nanoseconds` from now; a time that has passed, if that is negative.
+    /// `nanoseconds` from now; a time in the past, if that is negative.
     pub(super) fn from_now(clock: clockid_t, nanoseconds: i64) -> Self {
         let now = now(clock);
         let sum = now.tv_nsec + nanoseconds;
@@ -34,7 +34,7 @@ impl Until {
         }
     }
 
-    /// Whether it has come; or may have, where somebody sets that clock.
+    /// Whether the time has come, or may have, if the clock is being set.
     pub(super) fn has_passed(&self, actor: &Actor) -> bool {
         if self.clock == libc::CLOCK_REALTIME && actor.has(Fault::Clock) {
             return true;
@@ -44,7 +44,7 @@ impl Until {
     }
 }
 
-/// One of the two.
+/// One of the two clocks, at random.
 pub(super) fn some_clock(dice: &mut fastrand::Rng) -> clockid_t {
     match dice.bool() {
         true => libc::CLOCK_REALTIME,
@@ -57,7 +57,7 @@ fn now(clock: clockid_t) -> timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: a place for the time, and a clock that there is.
+    // SAFETY: room for the time, and a clock that exists.
     unsafe { libc::clock_gettime(clock, &raw mut now) };
     now
 }

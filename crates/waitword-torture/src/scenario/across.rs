@@ -1,8 +1,8 @@
-//! Tortured: process-shared locks in memory that several processes map, each at another address: mutexes of every flavour
-//! and kind, rwlocks, a store with condvars, semaphores.
+//! Tortured: process-shared locks in memory that several processes map, each at another address:
+//! mutexes of every flavour and kind, rwlocks, a store with condvars, semaphores.
 //!
-//! Checked: one holder at a time and nobody beside a writer, over all processes; no turn, write or token is lost; all come
-//! to an end.
+//! Checked, over all processes: one holder at a time, and a writer is alone; no turn, write or
+//! token is lost; all threads end.
 
 use super::locks::{Sort, in_time};
 use crate::actor::{Actor, Verdict};
@@ -23,17 +23,17 @@ const MOST_THREADS: usize = 96;
 const MUTEXES: usize = 12;
 const ROOM: usize = 2;
 
-/// All of it, as it lies in memory.
+/// All objects, as they lie in memory.
 #[repr(C)]
 struct World {
     mutexes: [(RawPosixMutex, Books); MUTEXES],
     rwlocks: [(RawRwLock, Books); 2],
-    /// Those of the store.
+    /// The mutex and the condvars of the store.
     lock: RawPosixMutex,
     not_empty: RawCondvar,
     not_full: RawCondvar,
     store: Store,
-    /// How many there is room for, and how many there are.
+    /// How many tokens there is room for, and how many there are.
     room: Semaphore,
     stock: Semaphore,
 }
@@ -64,7 +64,7 @@ fn sorts() -> impl Iterator<Item = Sort> {
     Sort::all().filter(|sort| sort.scope == Scope::Shared)
 }
 
-/// The world as one process sees it, with the names that the report has for its objects.
+/// The world as one process sees it, with the names of its objects in the report.
 #[derive(Clone, Copy)]
 struct View<'a> {
     world: &'a World,
@@ -84,7 +84,8 @@ pub(super) fn run(context: &'static Context) -> Verdict {
     let memory = memory.expect("memory is not at null");
     let names = &Names::new(context, memory);
     while let Some(now) = context.next_round() {
-        // SAFETY: a mapping that is large enough, aligned to a page; all processes of the round before have ended.
+        // SAFETY: a mapping that is large enough and page-aligned. All processes of the previous
+        // round have ended.
         unsafe { memory.write(World::new(now)) };
         let each = (now.threads.min(MOST_THREADS) / PROCESSES).max(4) / 4;
         team::run(context, PROCESSES, &|process| {
@@ -94,15 +95,15 @@ pub(super) fn run(context: &'static Context) -> Verdict {
             };
             work(context, now, process * each, each, view)
         })?;
-        // SAFETY: written above, and changed by nobody any more.
+        // SAFETY: written above. No thread changes it any more.
         over(unsafe { memory.as_ref() })?;
     }
     Ok(())
 }
 
-/// The same memory at another address of a forked process.
+/// Maps the same memory at another address of a forked process.
 fn map_elsewhere(memory: NonNull<World>) -> &'static World {
-    // SAFETY: a shared mapping; with an old size of 0 it stays, and the new one is elsewhere.
+    // SAFETY: a shared mapping. With an old size of 0 it stays, and the new one is elsewhere.
     unsafe {
         let flags = libc::MREMAP_MAYMOVE;
         let elsewhere = libc::mremap(memory.as_ptr().cast(), 0, size_of::<World>(), flags);
@@ -112,7 +113,7 @@ fn map_elsewhere(memory: NonNull<World>) -> &'static World {
     }
 }
 
-/// Four roles of so many threads each.
+/// Four roles, of `each` threads each.
 fn work(
     context: &'static Context,
     round: Round,
@@ -147,7 +148,7 @@ fn work(
     })
 }
 
-/// When all are gone.
+/// After all threads have ended.
 fn over(world: &World) -> Verdict {
     let mutexes = world.mutexes.iter().map(|(_, books)| books);
     let mut all = mutexes.chain(world.rwlocks.iter().map(|(_, books)| books));
@@ -156,7 +157,7 @@ fn over(world: &World) -> Verdict {
     if world.stock.value() != 0 {
         return Err("posts are left over".to_owned());
     }
-    let error = |error| format!("in use by nobody: {error}");
+    let error = |error| format!("a condvar that no thread uses: {error}");
     world.not_empty.destroy().map_err(error)?;
     world.not_full.destroy().map_err(error)
 }
@@ -225,7 +226,8 @@ impl View<'_> {
         }
     }
 
-    /// As with the store, but without a lock: one semaphore counts what there is, the other the room for more.
+    /// Like the store, but without a lock: one semaphore counts the tokens, the other the room for
+    /// more.
     fn count(&self, actor: &mut Actor, gives: bool) -> Verdict {
         let (take, give) = match gives {
             true => (&self.world.room, &self.world.stock),
@@ -260,7 +262,7 @@ impl Monitor for View<'_> {
         let deadline = (actor.dice.u32(0..6) == 0).then(|| actor.tiny_deadline());
         actor.releases(self.names.lock);
         let waited = actor.wait_at(spot, deadline.is_some(), || {
-            // SAFETY: the mutex is held, and all who wait here do so with it.
+            // SAFETY: the mutex is held, and all threads that wait here do so with it.
             unsafe { condvar.wait(&self.world.lock, deadline.as_ref()) }
         });
         actor.holds(self.names.lock);
@@ -285,7 +287,7 @@ impl Names {
             context.name_word(&format!("Shared {name}"), word, Scope::Shared)
         };
         let world = memory.as_ptr();
-        // SAFETY: addresses inside of the mapping; nothing is read.
+        // SAFETY: addresses inside the mapping; nothing is read.
         unsafe {
             Self {
                 mutexes: (sorts().enumerate())

@@ -1,7 +1,8 @@
-//! Tortured: C++20's wait and notify on atomics of every size and sign, on `bool` and on pointers; neighbours in one
-//! line, so that buckets are shared.
+//! Tortured: C++20's wait and notify on atomics of every size and sign, on `bool` and on pointers.
+//! They are neighbours in one cache line, so that they share buckets.
 //!
-//! Checked: a partner that has changed the value is always seen; what a wait returns is not what it waited to leave.
+//! Checked: a waiter always notices that its partner has changed the value; a wait never returns
+//! the value that it was to wait out.
 
 use crate::actor::{Actor, Verdict};
 use crate::context::Context;
@@ -15,7 +16,7 @@ use waitword::{AtomicWait, Scope};
 
 const TURNS: usize = 6_000;
 
-/// One of each kind.
+/// One atomic of each kind.
 #[derive(Default)]
 #[repr(C)]
 struct Group {
@@ -67,11 +68,12 @@ can_be_changed!(
     AtomicBool
 );
 
-/// An atomic that two threads change in turns; each waits until it is not as it has left it.
+/// An atomic that two threads change alternately. Each waits until it no longer holds what that
+/// thread stored.
 struct Pair<A: Change + 'static> {
     atomic: &'static A,
     spot: Spot,
-    /// What each side waits for, and the other leaves there.
+    /// The value that each side waits for, and that the other side stores.
     value: fn(usize) -> A::Value,
 }
 
@@ -79,7 +81,7 @@ impl<A: Change> Pair<A> {
     #[allow(clippy::new_ret_no_self)]
     fn new(context: &Context, atomic: &'static A, value: fn(usize) -> A::Value) -> Box<dyn Turn> {
         let address = std::ptr::from_ref(atomic).cast_mut().cast();
-        // SAFETY: there for ever, and an atomic of this size.
+        // SAFETY: never freed, and an atomic of this size.
         let word = unsafe { Word::at(address, 8 * size_of::<A>() as u32) };
         let spot = context.name_word(std::any::type_name::<A>(), word, Scope::Private);
         Box::new(Self {
@@ -90,9 +92,9 @@ impl<A: Change> Pair<A> {
     }
 }
 
-/// Whatever the kind of atomic.
+/// A pair with any kind of atomic.
 trait Turn: Sync {
-    /// Waits for the own side's value, and leaves the other's.
+    /// Waits for this side's value, and stores the other side's.
     fn turn(&self, actor: &mut Actor, side: usize) -> Verdict;
 }
 
@@ -108,7 +110,7 @@ impl<A: Change> Turn for Pair<A> {
         }
         let found = found.unwrap_or_else(|| actor.wait_at(spot, false, || atomic.wait(other)));
         if found != mine || actor.miscounts() {
-            return Err("a wait has returned the value that it was to leave".to_owned());
+            return Err("a wait returned the value that it was to wait out".to_owned());
         }
         actor.dawdle();
         atomic.change(other);

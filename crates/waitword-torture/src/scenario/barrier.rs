@@ -1,6 +1,8 @@
-//! Tortured: barriers of both scopes, round after round; some of those who wait give up at a deadline and come again.
+//! Tortured: barriers of both scopes, round after round. Some waiters give up at a deadline and
+//! come again.
 //!
-//! Checked: nobody passes before all have arrived, nobody is a round ahead, each round has one leader.
+//! Checked: no thread passes before all have arrived, no thread is a round ahead, each round has
+//! one leader.
 
 use super::object::Object;
 use crate::actor::{Actor, Verdict};
@@ -10,10 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use waitword::{Barrier, Scope};
 
 const ARRIVALS: usize = 6_000;
-/// More threads wait for each other for too long.
+/// With more threads, waiting for each other takes too long.
 const MOST: usize = 64;
 
-/// What one barrier's threads count.
+/// A barrier, and what its threads count.
 struct Group {
     barrier: Object<Barrier>,
     arrived: AtomicUsize,
@@ -50,14 +52,14 @@ pub(super) fn run(context: &'static Context) -> Verdict {
                 return Err(format!("{times} rounds had {leaders} leaders"));
             }
             if !group.barrier.get().destroy() {
-                return Err("a barrier that nobody uses is in use".to_owned());
+                return Err("a barrier that no thread uses is in use".to_owned());
             }
         }
     }
     Ok(())
 }
 
-/// The `time`-th round of one of the members.
+/// One member's part in round number `time`.
 fn arrive(actor: &mut Actor, group: &Group, time: usize, members: usize) -> Verdict {
     actor.dawdle();
     if actor.leaves_out() {

@@ -1,12 +1,15 @@
-//! Tortured: condvars of both scopes with mutexes of every sort: tokens are passed through a small store, whose givers and
-//! takers wait for each other, with deadlines and without, and are signalled with the mutex held and without it.
+//! Tortured: condvars of both scopes with mutexes of every sort. Tokens are passed through a small
+//! store, whose givers and takers wait for each other, with and without deadlines, and are
+//! signalled with and without the mutex held.
 //!
-//! Those who wait on private ones are interrupted now and then, as cancellation does. In some rounds nobody is, or has a deadline, and
-//! signals are given with the mutex held: then it is known who came first.
+//! Waits on private ones are interrupted now and then, as cancellation does. In some rounds there
+//! are no interruptions and no deadlines, and signals are sent with the mutex held: then the order
+//! of arrival is known.
 //!
-//! Checked: everybody comes to an end, every token arrives once, never two threads have the mutex, and a wait says that
-//! it was signalled if and only if a signal was spent on it (by priority: no such promise; in the kernel: at least then); where it
-//! is known who came first, those are signalled first.
+//! Checked: all threads end, every token arrives once, and no two threads ever hold the mutex. A
+//! wait reports a signal if and only if a signal was spent on it (by priority: not promised; in the
+//! kernel: at least if one was spent). Where the order of arrival is known, waiters are signalled
+//! in that order.
 
 use super::locks::{Lock, Sort, in_time, renew_condvar};
 use super::object::Object;
@@ -24,12 +27,12 @@ const TOKENS: usize = 5_000;
 /// How many stores there are in a round, at most.
 const AT_ONCE: usize = 4;
 
-/// A condvar, and who was signalled.
+/// A condvar, and which waiters were signalled.
 struct Bell {
     object: Object<RawCondvar>,
-    /// How many have come, counted with the mutex held.
+    /// How many waiters have come, counted with the mutex held.
     came: AtomicUsize,
-    /// What signals have found, and waits that say so.
+    /// How many waiters signals have found, and how many waits reported a signal.
     signals: AtomicUsize,
     signalled: AtomicUsize,
 }
@@ -46,7 +49,7 @@ impl Bell {
         }
     }
 
-    /// When all are gone.
+    /// After all threads have ended.
     fn over(&self, sort: Sort) -> Verdict {
         self.came.store(0, Relaxed);
         let signals = self.signals.swap(0, Relaxed);
@@ -58,7 +61,7 @@ impl Bell {
         };
         if !fits {
             return Err(format!(
-                "signals have found {signals}, and {signalled} say so"
+                "signals found {signals}, but {signalled} waits were signalled"
             ));
         }
         renew_condvar(&self.object)
@@ -70,7 +73,7 @@ struct Place {
     lock: Lock,
     not_empty: Bell,
     not_full: Bell,
-    /// Whether it is known in this round who came first.
+    /// Whether the order of arrival is known in this round.
     in_order: AtomicBool,
     store: Store,
 }
@@ -94,25 +97,26 @@ impl Place {
         }
     }
 
-    /// Whether those who wait are signalled in the order in which they came, and signals say whom they found.
+    /// Whether waiters are signalled in the order in which they came, and signals return how many
+    /// they found.
     fn promises_order(&self) -> bool {
         self.not_empty.object.scope == Scope::Private && !self.lock.sort.is_pi()
     }
 
-    /// A wait by one who may not: it says so at once.
+    /// A wait by a thread that does not hold the mutex: it must fail at once.
     fn ask_as_stranger(&self) -> Verdict {
         if !self.lock.sort.has_owner() {
             return Ok(());
         }
         let condvar = self.not_empty.object.get();
-        // SAFETY: it has an owner, and can tell.
+        // SAFETY: the mutex has an owner, so the call can detect this.
         match unsafe { condvar.wait(self.lock.mutex(), None) } {
             Err(LockError::NotOwner) => Ok(()),
-            other => Err(format!("a stranger was not told so: {other:?}")),
+            other => Err(format!("a non-owner got {other:?}")),
         }
     }
 
-    /// When all are gone.
+    /// After all threads have ended.
     fn over(&self) -> Verdict {
         self.store.settle()?;
         self.not_empty.over(self.lock.sort)?;
@@ -125,7 +129,7 @@ impl Place {
 struct User<'a> {
     place: &'a Place,
     by: &'a Interrupter,
-    /// How many there are still.
+    /// How many users are left.
     left: &'a AtomicUsize,
 }
 
@@ -164,7 +168,7 @@ impl Monitor for User<'_> {
         let ticket = bell.came.fetch_add(1, Relaxed) + usize::from(actor.overtakes());
         let wait = || {
             let (condvar, mutex) = (bell.object.get(), lock.mutex());
-            // SAFETY: the mutex is held, and all who wait here do so with it.
+            // SAFETY: the mutex is held, and all threads that wait here do so with it.
             unsafe {
                 match interruptible {
                     true => condvar.wait_interruptible(mutex, deadline.as_ref(), by),
@@ -179,7 +183,7 @@ impl Monitor for User<'_> {
         actor.holds(lock.spot());
         if waited == Ok(Wakeup::Interrupted) {
             if !interruptible || !by.is_interrupted() {
-                return Err("a wait was interrupted by nobody".to_owned());
+                return Err("a wait was interrupted without an interrupter".to_owned());
             }
             by.clear();
             actor.count(Count::Interrupted, 1);
@@ -192,10 +196,10 @@ impl Monitor for User<'_> {
                 return Err("one was signalled before another that had come first".to_owned());
             }
         } else if !deadline.is_some_and(|deadline| deadline.has_passed())
-            // Which may have been set back since.
+            // The clock may have been set back since.
             && !actor.has(Fault::Clock)
         {
-            return Err("a wait has timed out too early".to_owned());
+            return Err("a wait timed out too early".to_owned());
         }
         Ok(())
     }
@@ -230,7 +234,7 @@ impl Monitor for User<'_> {
 pub(super) fn run(context: &'static Context) -> Verdict {
     let mut all = Vec::new();
     for scope in [Scope::Private, Scope::Shared] {
-        // The kinds differ in what their owner may do, which is not what is tortured here.
+        // The kinds differ in what their owner may do, which is not tested here.
         for sort in Sort::all().filter(|sort| sort.kind != Kind::ErrorChecking) {
             all.push(Place::new(context, sort, scope));
         }
@@ -241,7 +245,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         let chosen = &turns::some(&mut dice, &all, AT_ONCE.min(pairs));
         for place in chosen {
             place.store.set_room(dice.usize(1..=ROOM));
-            // Real-time threads stand before others.
+            // Real-time threads are queued before others.
             let in_order = place.promises_order() && !context.has(Fault::Priority) && dice.bool();
             place.in_order.store(in_order, Relaxed);
         }

@@ -1,8 +1,8 @@
-//! Tortured: cmp_requeue as condition variables use it: a broadcast wakes one at most and moves the others
-//! onto the mutex, whose unlocks wake them one by one; waits with deadlines among them.
+//! Tortured: cmp_requeue as condition variables use it. A broadcast wakes at most one waiter and
+//! moves the others onto the mutex, whose unlocks wake them one by one. Some waits have deadlines.
 //!
-//! Checked: givers and takers come to their end (each signal and each hand-over arrives), every token arrives
-//! once, never two threads have the mutex, counts are exact.
+//! Checked: givers and takers end (each signal and each hand-off arrives), every token arrives
+//! once, no two threads ever hold the mutex, counts are exact.
 
 use crate::actor::{Actor, Verdict};
 use crate::context::Context;
@@ -24,12 +24,12 @@ impl Mutex {
         self.lock_contended(actor)
     }
 
-    /// For those who have waited, or may have others behind them.
+    /// For a thread that has waited, or may have waiters behind it.
     pub(super) fn lock_contended(self, actor: &Actor) -> Verdict {
         while self.0.word.swap(2) != 0 {
             match actor.wait(self.0, 2, How::ALWAYS) {
                 Ok(()) | Err(Error::Mismatch) => {}
-                Err(error) => return Err(format!("a wait for a mutex has failed: {error}")),
+                Err(error) => return Err(format!("a wait for a mutex failed: {error}")),
             }
         }
         Ok(())
@@ -60,9 +60,9 @@ impl Condvar {
         };
         match actor.wait(self.signals, seen, how) {
             Ok(()) | Err(Error::Mismatch | Error::TimedOut) => {}
-            Err(error) => return Err(format!("a wait for a condition has failed: {error}")),
+            Err(error) => return Err(format!("a wait for a condition failed: {error}")),
         }
-        // Whoever was moved onto the mutex has others behind it.
+        // A thread that was moved onto the mutex may have others behind it.
         self.mutex.lock_contended(actor)
     }
 
@@ -73,7 +73,7 @@ impl Condvar {
         Ok(())
     }
 
-    /// With the mutex held: nobody needs to wake up before it is unlocked.
+    /// With the mutex held: no waiter needs to wake up before it is unlocked.
     fn broadcast_locked(self, actor: &mut Actor) -> Verdict {
         let now = self.signals.word.add(1) + 1;
         self.mutex.0.word.store(2);
@@ -161,7 +161,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
     let mut places = Vec::new();
     let mutexes = context.colliding_words("mutex", &SIZES);
     for (index, mutex) in mutexes.into_iter().enumerate() {
-        // 32 and 64 bits: a narrower counter comes round while somebody is about to wait.
+        // 32 and 64 bits: a narrower counter wraps around while a thread is about to wait.
         places.push(Place::new(context, mutex, [32, 64][index % 2]));
     }
     let places = &places;

@@ -1,8 +1,10 @@
-//! Tortured: futex(2)'s and futex2's own calls as the library answers them, each operation of both, on private words and on
-//! shared ones; on shared words the kernel's own calls are mixed in, since both stand in one queue there. With the drop-in all
-//! are made by the C library's `syscall`, which is the drop-in's then.
+//! Tortured: the raw futex interface of the library: each operation of futex(2) and futex2, on
+//! private and on shared words. On shared words the kernel's own calls are mixed in, because there
+//! both use one queue. With the drop-in, all calls are made through the C library's `syscall`,
+//! which is then the drop-in's.
 //!
-//! Checked: a baton comes round in each ring, which one lost wake-up would stop; errors are futex(2)'s.
+//! Checked: a baton comes round in each ring, which a single lost wake-up would stop; errors are
+//! those of futex(2).
 
 use crate::actor::{Actor, Verdict};
 use crate::context::Context;
@@ -14,7 +16,8 @@ use waitword::{Scope, probe};
 
 const MEMBERS: usize = 4;
 const PASSES: usize = 8_000;
-/// Calls of Linux 6.7 that the crate `libc` does not know: the same numbers on every machine.
+/// Calls of Linux 6.7 that the crate `libc` does not know. Their numbers are the same on every
+/// architecture.
 const FUTEX2_WAKE: libc::c_long = 454;
 const FUTEX2_WAIT: libc::c_long = 455;
 const FUTEX2_REQUEUE: libc::c_long = 456;
@@ -24,7 +27,7 @@ const NEVER: u32 = (libc::FUTEX_OP_ADD as u32) << 28 | (libc::FUTEX_OP_CMP_LT as
 
 pub(crate) fn run(context: &'static Context) -> Verdict {
     let most = context.slice.most_threads();
-    // Rings are private and shared in turns; each scope has a word to which waiters are moved.
+    // Rings are alternately private and shared. Each scope has a word to which waiters are moved.
     let scope = |ring: usize| [Scope::Private, Scope::Shared][ring % 2];
     let name = |name, scope| Named {
         spot: context.name_word(name, Context::new_word(32), scope),
@@ -62,7 +65,7 @@ pub(crate) fn run(context: &'static Context) -> Verdict {
     Ok(())
 }
 
-/// A word as the calls name it.
+/// A word in the form that the calls take.
 #[derive(Clone, Copy)]
 struct Named {
     spot: Spot,
@@ -77,7 +80,7 @@ impl Named {
         self.spot.scope == Scope::Private
     }
 
-    /// futex(2): the library's, or for a shared word the kernel's own now and then.
+    /// futex(2): the library's; for a shared word, now and then the kernel's own.
     fn futex(
         self,
         actor: &mut Actor,
@@ -93,7 +96,7 @@ impl Named {
             false => (0, actor.calls() || actor.dice.bool()),
         };
         let op = op | flag;
-        // SAFETY: words that live for ever, and a whole time where there is one.
+        // SAFETY: words that are never freed, and a whole time where there is one.
         unsafe {
             match by_call {
                 true => answered(libc::syscall(
@@ -123,7 +126,7 @@ impl Named {
         }
     }
 
-    /// Waits for the baton. With a deadline hardly ever: that would make good for what was lost.
+    /// Waits for the baton. Hardly ever with a deadline, which would hide a lost wake-up.
     fn catch(self, actor: &mut Actor, detour: Self) -> Verdict {
         while !self.spot.word.replace(1, 0) {
             actor.is_at(self.spot, false);
@@ -134,14 +137,14 @@ impl Named {
                 Ok(_) => actor.count(Count::Woken, 1),
                 Err(Errno::TIMEDOUT) => actor.count(Count::Timeouts, 1),
                 Err(Errno::AGAIN) => {}
-                Err(error) => return Err(format!("a wait has failed: {error:?}")),
+                Err(error) => return Err(format!("a wait failed: {error:?}")),
             }
         }
         actor.step();
         Ok(())
     }
 
-    /// Waits while the word holds 0, by one of the calls that there are.
+    /// Waits while the word holds 0, by one of the available calls.
     fn wait(self, actor: &mut Actor, detour: Self) -> Result<usize, Errno> {
         match self.wait_by_some_call(actor, detour) {
             Err(Errno::NOSYS) if !has_futex2() => {
@@ -170,7 +173,7 @@ impl Named {
                 let word = self.address().cast();
                 let clock = libc::CLOCK_MONOTONIC;
                 let (mask, flags, never) = (u64::from(ALL), self.flags(), null::<Timespec>());
-                // SAFETY: a word that lives for ever, and no time.
+                // SAFETY: a word that is never freed, and no time.
                 unsafe {
                     match actor.calls() {
                         true => answered(libc::syscall(
@@ -187,7 +190,7 @@ impl Named {
                 }
             }
             _ => {
-                // Nobody changes the detour's word.
+                // No thread changes the detour's word.
                 let words = [detour.expecting(0), self.expecting(0)];
                 let (words, never) = (words.as_ptr(), null::<Timespec>());
                 let clock = libc::CLOCK_MONOTONIC;
@@ -209,7 +212,7 @@ impl Named {
         }
     }
 
-    /// Lays the baton down, and wakes whoever waits for it, by one of the calls.
+    /// Puts the baton down, and wakes the thread that waits for it, by one of the calls.
     fn pass(self, actor: &mut Actor, detour: Self) -> Verdict {
         actor.dawdle();
         self.spot.word.store(1);
@@ -217,11 +220,11 @@ impl Named {
             return Ok(());
         }
         let woken = match self.wake(actor, detour) {
-            // A compare-and-requeue found that the baton was taken already: by one who did not wait.
+            // A compare-and-requeue found the baton already taken, by a thread that did not wait.
             Err(Errno::AGAIN) if self.spot.word.load() == 0 => Ok(0),
             woken => woken,
         };
-        let woken = woken.map_err(|error| format!("a wake has failed: {error:?}"))?;
+        let woken = woken.map_err(|error| format!("a wake failed: {error:?}"))?;
         actor.count(Count::Wakes, woken);
         Ok(())
     }
@@ -243,7 +246,7 @@ impl Named {
             2 => self.futex(actor, libc::FUTEX_WAKE_OP, 1, 1, there, NEVER),
             3 => {
                 let (word, mask, flags) = (self.address().cast(), u64::from(ALL), self.flags());
-                // SAFETY: a word that lives for ever.
+                // SAFETY: a word that is never freed.
                 unsafe {
                     match actor.calls() {
                         true => answered(libc::syscall(FUTEX2_WAKE, word, mask, 1_i32, flags)),
@@ -262,7 +265,7 @@ impl Named {
             6 => {
                 let words = [self.expecting(1), detour.expecting(0)];
                 let words = words.as_ptr();
-                // SAFETY: words that live for ever.
+                // SAFETY: words that are never freed.
                 unsafe {
                     match actor.calls() {
                         true => {
@@ -278,12 +281,13 @@ impl Named {
     }
 }
 
-/// Whether this kernel has all of futex2. For shared words, and without the library for all, nobody else has it.
+/// Whether this kernel has all of futex2. Without the library, and for shared words in any case,
+/// only the kernel provides it.
 fn has_futex2() -> bool {
     probe::futex2_wait_call().is_there()
 }
 
-/// What the C library's `syscall` has answered.
+/// The result of the C library's `syscall`.
 fn answered(answer: libc::c_long) -> Result<usize, Errno> {
     match answer {
         // SAFETY: the calling thread's own.

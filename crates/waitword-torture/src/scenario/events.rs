@@ -1,11 +1,13 @@
-//! Tortured: events that stay set, events that let one pass, and latches, of both scopes.
+//! Tortured: manual-reset events, auto events and latches, of both scopes.
 //!
-//! * Gate: an event is set, all pass, it is reset, for the next time. Now and then it is set and reset at once, again and
-//!   again until all have passed.
-//! * Ring: each member waits for its own auto event and then sets the next one's; one set that goes lost stops it.
-//! * Latch: each counts off and waits for the others.
+//! * Gate: an event is set, all threads pass, it is reset for the next time. Now and then it is set
+//!   and reset at once, again and again until all have passed.
+//! * Ring: each member waits for its own auto event and then sets the next member's. A single lost
+//!   set stops the ring.
+//! * Latch: each thread counts down and waits for the others.
 //!
-//! Checked: all pass each time, nobody twice, nobody before the set or the last one's count.
+//! Checked: all threads pass each time, none passes twice, none passes before the set or the last
+//! count.
 
 use super::object::Object;
 use crate::actor::{Actor, Verdict};
@@ -16,16 +18,16 @@ use waitword::{AutoEvent, Event, Latch, Scope};
 
 const PASSES: usize = 5_000;
 const MEMBERS: usize = 4;
-/// More threads behind one gate take too long.
+/// More threads at one gate take too long.
 const MOST: usize = 128;
 
-/// A gate for a number of threads, and who has passed it.
+/// A gate for a number of threads, and how many have passed it.
 struct Gate {
     event: Object<Event>,
-    /// How often it was opened, and was passed, since the beginning of the round.
+    /// How often it was opened, and how often a thread passed it, since the beginning of the round.
     opened: AtomicUsize,
     passed: AtomicUsize,
-    /// In turns: one is spent after one use.
+    /// Used alternately, because a latch can be used only once.
     latches: [Object<Latch>; 2],
 }
 
@@ -79,7 +81,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
             Ok(())
         })?;
         for ring in rings {
-            // The last one has set the first one's.
+            // The last member has set the first one's event.
             ring.events[0].get().reset();
             ring.turn.store(0, SeqCst);
         }
@@ -97,7 +99,7 @@ impl Gate {
         }
     }
 
-    /// For all who pass, and for the porter.
+    /// For all threads that pass, and for the porter.
     fn renew_latch(&self, latch: &Object<Latch>, crowd: usize) {
         latch.renew(Latch::with_scope(crowd as u32 + 1, latch.scope));
     }
@@ -123,7 +125,8 @@ impl Gate {
         self.meet(actor, time, crowd)
     }
 
-    /// All wait for each other, and for the porter, who has closed the gate. Only then may one come to it again.
+    /// All threads wait for each other and for the porter, which has closed the gate. Only then may
+    /// any of them come to it again.
     fn meet(&self, actor: &mut Actor, time: usize, crowd: usize) -> Verdict {
         let latch = &self.latches[time % 2];
         let met = actor.wait_at(latch.spot, false, || latch.get().arrive_and_wait());
@@ -140,13 +143,13 @@ impl Gate {
     fn open(&self, actor: &mut Actor, time: usize, crowd: usize) -> Verdict {
         let event = self.event.get();
         if time > 0 && self.passed.load(SeqCst) != time * crowd {
-            return Err("somebody has passed an event twice".to_owned());
+            return Err("a thread passed an event twice".to_owned());
         }
         self.opened.fetch_add(1, SeqCst);
         actor.dawdle();
         let all = (time + 1) * crowd;
         if actor.leaves_out() {
-            // Nobody passes.
+            // No thread passes.
         } else if actor.dice.u32(0..3) == 0 {
             while self.passed.load(SeqCst) < all {
                 event.set();
@@ -160,11 +163,11 @@ impl Gate {
             }
             event.reset();
         }
-        // All have passed, and so have left the latch of the time before.
+        // All have passed, and so have left the latch of the previous time.
         self.renew_latch(&self.latches[(time + 1) % 2], crowd);
         self.meet(actor, time, crowd)?;
         if self.passed.load(SeqCst) != all {
-            return Err("somebody has passed an event twice".to_owned());
+            return Err("a thread passed an event twice".to_owned());
         }
         Ok(())
     }
@@ -186,7 +189,8 @@ impl Ring {
                 actor.count(Count::Timeouts, 1);
             }
         }
-        // (Not where the gate is passed: the porter would believe it, and close it before all have.)
+        // (Not at the gate: the porter would believe the count, and close the gate before all have
+        // passed.)
         let turns = if actor.miscounts() { 2 } else { 1 };
         let turn = self.turn.fetch_add(turns, SeqCst);
         if turn != time * MEMBERS + index {

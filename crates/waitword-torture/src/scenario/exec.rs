@@ -1,12 +1,13 @@
-//! Tortured: processes on shared words that run another program in their place (execve), with threads of theirs asleep, in
-//! the middle of a wake, wherever. The new program is this one again: it maps the words and goes on, and after a while
-//! does the same.
+//! Tortured: processes on shared words that execute another program (execve), while their threads
+//! are asleep, in the middle of a wake, anywhere. The new program is this one again: it maps the
+//! words and goes on, and after a while does the same.
 //!
-//! The threads of the old program are gone as if they had been killed, and with them the wakes that they were about to make or
-//! had just been given. So the new program first wakes all waiters, as in `kills.rs`.
+//! The threads of the old program are gone as if they had been killed, and with them the wakes that
+//! they were about to make or had just received. So the new program first wakes all waiters, as in
+//! `kills.rs`.
 //!
-//! Checked: the processes that go on get something done after each exec; all come to their end; no word and no canary is corrupted;
-//! tokens add up but for those in the hands of threads that are gone.
+//! Checked: the processes make progress after each exec; all end; no word and no canary is
+//! corrupted; tokens add up, except those in the hands of threads that are gone.
 
 use super::kills::{adds_up, hire, wake_all};
 use super::shared::SharedWords;
@@ -25,27 +26,27 @@ use std::time::Duration;
 
 const PROCESSES: usize = 3;
 const MOST_THREADS: usize = 48;
-/// In a round, all processes together.
+/// In a round, by all processes together.
 const EXECS: u64 = 12;
-/// What must get done before the words are looked at again.
+/// How many steps must be done before the words are checked again.
 const STEPS: u64 = 200;
-/// More kinds of tokens than the words have.
+/// At least as many as the words have kinds of tokens.
 const LEDGER: usize = 64;
 
-/// The environment variable in which the old program leaves a note for the new one.
+/// The environment variable with which the old program passes a note to the new one.
 const VARIABLE: &str = "WAITWORD_TORTURE_EXEC";
 
-/// What a program passes on to the one that takes its place.
+/// What a program passes on to the one that replaces it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Passed {
     /// Files in memory.
     pub(crate) board: i32,
     words: i32,
     ledger: i32,
-    /// Which process it is, and how many threads it has.
+    /// Which process this is, and how many threads it has.
     process: usize,
     threads: usize,
-    /// How many programs there were before.
+    /// How many programs the process ran before.
     generation: u64,
     round: Round,
 }
@@ -78,7 +79,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         };
         run_round(context, &shared, passed)?;
         shared.inspect()?;
-        // A process may be one exec beyond.
+        // A process may be one exec ahead.
         let gone = (EXECS as usize + PROCESSES) * passed.threads;
         adds_up(&kinds, ledger, gone)?;
     }
@@ -87,7 +88,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
 
 fn ledger_of(file: i32) -> &'static [AtomicI64] {
     let memory = process::map_file(file, size_of::<AtomicI64>() * LEDGER);
-    // SAFETY: aligned, large enough, never unmapped, and only ever these atomics.
+    // SAFETY: aligned, large enough, never unmapped, and only ever used as these atomics.
     unsafe { std::slice::from_raw_parts(memory.cast(), LEDGER) }
 }
 
@@ -105,7 +106,7 @@ fn run_round(context: &'static Context, shared: &SharedWords, passed: Passed) ->
         wait_for_progress(context, STEPS);
         shared.inspect()?;
         if context.board.is_violated() {
-            return Err("one of the processes has found something wrong".to_owned());
+            return Err("one of the processes found a violation".to_owned());
         }
     }
     for tokens in &shared.words {
@@ -114,7 +115,7 @@ fn run_round(context: &'static Context, shared: &SharedWords, passed: Passed) ->
     team::end(context, children)
 }
 
-/// The new program's `main`; its exit status.
+/// The new program's `main`. Returns its exit status.
 pub(crate) fn go_on(context: &'static Context, passed: &Passed) -> u8 {
     context.board.forget(std::process::id());
     context.board.count(Count::Execs, 1);
@@ -128,7 +129,7 @@ pub(crate) fn go_on(context: &'static Context, passed: &Passed) -> u8 {
     }
 }
 
-/// Gives and takes, until the words are closed or the process runs the next program.
+/// Gives and takes, until the words are closed or the process executes the next program.
 fn work(context: &'static Context, passed: Passed) -> Verdict {
     let shared = SharedWords::of_file(context, passed.words);
     let ledger = ledger_of(passed.ledger);
@@ -163,7 +164,7 @@ fn work(context: &'static Context, passed: Passed) -> Verdict {
     })
 }
 
-/// Runs this program once more, in the place of this process.
+/// Executes this program once more, in place of this process.
 fn run_next(passed: Passed) -> Verdict {
     let next = Passed {
         board: process::keep_open(passed.board),
@@ -177,5 +178,5 @@ fn run_next(passed: Passed) -> Verdict {
         .args(std::env::args_os().skip(1))
         .env(VARIABLE, note)
         .exec();
-    Err(format!("no exec: {failed}"))
+    Err(format!("exec failed: {failed}"))
 }

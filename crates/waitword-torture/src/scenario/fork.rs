@@ -1,8 +1,9 @@
-//! Tortured: fork while other threads wait, wake and grow the table, by libc's `fork` and by the bare system
-//! call, which runs no handlers and leaves libc's locks as they were.
+//! Tortured: fork while other threads wait, wake and grow the table, by libc's `fork` and by the
+//! bare system call, which runs no handlers and leaves libc's locks as they were.
 //!
-//! Checked: the child's table is empty and none of its buckets is locked; its futexes work, between its own
-//! threads and between it and its signal handlers; it ends by itself. The parent's tokens and counts.
+//! Checked: the child's table is empty and none of its buckets is locked; its futexes work, between
+//! its own threads and between it and its signal handlers; it ends by itself. In the parent, tokens
+//! and counts add up.
 
 use super::traffic::Traffic;
 use crate::actor::{Actor, Verdict};
@@ -18,7 +19,7 @@ use waitword::{Error, table};
 
 const TOKENS: usize = 6_000;
 const FORKS: usize = 12;
-/// How often the child's threads wait for each other.
+/// How often the child's two threads wait for each other.
 const TURNS: usize = 50;
 
 /// Exit statuses of the child.
@@ -52,7 +53,8 @@ pub(super) fn run(context: &'static Context) -> Verdict {
 fn fork_once(context: &Context, actor: &mut Actor, words: &[Tokens], turn: usize) -> Verdict {
     std::thread::sleep(Duration::from_micros(actor.dice.u64(0..500)));
     let (first, second) = (words[turn % words.len()], words[(turn + 1) % words.len()]);
-    // Where the kernel refuses to wipe the table, a handler of libc's fork does, and the bare call has none.
+    // Where the kernel refuses to wipe the table, a handler of libc's fork does it. The bare call
+    // runs no handler.
     let by_libc = turn.is_multiple_of(2) || context.has(Fault::Memory);
     let child = match by_libc {
         true => process::fork(context, || with_threads(first, second)),
@@ -65,9 +67,9 @@ fn fork_once(context: &Context, actor: &mut Actor, words: &[Tokens], turn: usize
         Ended::Exited(0) => Ok(()),
         Ended::Exited(TABLE_NOT_EMPTY) => Err("a child's table was not empty".to_owned()),
         Ended::Exited(BUCKET_LOCKED) => Err("a child's bucket was locked".to_owned()),
-        Ended::Exited(WAIT_FAILED) => Err("a child's wait has failed".to_owned()),
-        Ended::Exited(COUNT_WRONG) => Err("a child's wake has counted wrong".to_owned()),
-        other => Err(format!("a child has ended so: {other:?}")),
+        Ended::Exited(WAIT_FAILED) => Err("a child's wait failed".to_owned()),
+        Ended::Exited(COUNT_WRONG) => Err("a child's wake counted wrong".to_owned()),
+        other => Err(format!("a child ended with {other:?}")),
     }
 }
 
@@ -80,7 +82,7 @@ fn inspect_table() -> Result<(), i32> {
     }
 }
 
-/// In a child of libc's fork: two threads hand a token back and forth, on words of the parent's.
+/// In a child of libc's fork: two threads pass a token back and forth, on words of the parent.
 fn with_threads(first: Tokens, second: Tokens) -> i32 {
     let turns = |own: Tokens, other: Tokens, begins: bool| {
         if begins {
@@ -109,8 +111,8 @@ fn with_threads(first: Tokens, second: Tokens) -> i32 {
     check().err().unwrap_or(0)
 }
 
-/// In a child of the bare system call: nothing of libc's that locks, so no threads; the other side is a
-/// signal handler.
+/// In a child of the bare system call: nothing of libc that locks may be used, so there are no
+/// threads. The other side is a signal handler.
 fn with_handler(word: Tokens) -> i32 {
     let check = || {
         inspect_table()?;
@@ -129,7 +131,7 @@ fn with_handler(word: Tokens) -> i32 {
 static IN_CHILD: AtomicPtr<Tokens> = AtomicPtr::new(std::ptr::null_mut());
 
 extern "C" fn give_in_handler(_signal: i32) {
-    // SAFETY: null, or tokens in a frame that the child does not leave before its end.
+    // SAFETY: null, or tokens in a frame that the child does not leave before it ends.
     if let Some(word) = unsafe { IN_CHILD.load(SeqCst).as_ref() } {
         give(*word);
     }
@@ -144,7 +146,7 @@ fn set_timer(microseconds: i64) {
 
 fn give(tokens: Tokens) {
     if tokens.try_put(0) {
-        // The number is looked at by the scenarios that stay in one process.
+        // The scenarios that stay in one process check the count.
         let _ = tokens.spot.wake(1, u64::MAX);
     }
 }

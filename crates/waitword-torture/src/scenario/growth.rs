@@ -1,7 +1,9 @@
-//! Tortured: the table's growth, from its least size (`WAITWORD_BUCKETS=1`) up to thousands of times that,
-//! while threads wait, wake and time out. Each process grows its table once, so there are many.
+//! Tortured: the table's growth, from its smallest size (`WAITWORD_BUCKETS=1`) to thousands of
+//! times that, while threads wait, wake and time out. Each process grows its table once, so there
+//! are many processes.
 //!
-//! Checked: tokens and counts, over all growth; the table never shrinks, and has what was asked for.
+//! Checked: tokens and counts, throughout the growth; the table never shrinks, and gets the size
+//! that was asked for.
 
 use super::traffic::Traffic;
 use crate::actor::{Actor, Verdict};
@@ -19,7 +21,7 @@ const DOUBLINGS: usize = 4;
 pub(super) fn run(context: &'static Context) -> Verdict {
     let traffic = Traffic::new(context);
     while let Some(mut round) = context.next_round() {
-        // Each process has a round or two: not always the same numbers of threads.
+        // Each process has only a round or two, so the thread counts are chosen at random.
         round.threads = context.slice.threads[round.dice().usize(0..context.slice.threads.len())];
         traffic.round(context, round, TOKENS, |crew| crew.spawn("grower", 0, grow))?;
     }
@@ -33,7 +35,7 @@ fn grow(actor: &mut Actor) -> Verdict {
         let wanted = (had * 2).clamp(64, MOST_BUCKETS);
         let has = match table::reserve(wanted) {
             Ok(has) => has,
-            // The present table goes on.
+            // The present table stays in use.
             Err(Error::OutOfMemory) if actor.has(Fault::Memory) => continue,
             Err(error) => return Err(format!("no growth: {error}")),
         };

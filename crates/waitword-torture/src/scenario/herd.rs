@@ -1,6 +1,6 @@
-//! Tortured: herds. All threads of a round sleep on one word and are woken in every way there is.
+//! Tortured: herds. All threads of a round sleep on one word and are woken in every possible way.
 //!
-//! Checked: the wakes together count exactly the herd, and all of it comes.
+//! Checked: the wakes together count exactly the herd, and every thread of it wakes up.
 
 use crate::actor::{Actor, Verdict, let_others_run};
 use crate::context::Context;
@@ -27,7 +27,8 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         context.crew(round, |crew| {
             for index in 0..herd {
                 crew.spawn("sheep", index, move |actor| {
-                    // Every gate is opened by adding 1, and all know how often it was.
+                    // Every gate is opened by adding 1, and all threads know how often it was
+                    // opened.
                     let mut values = start.clone();
                     for (time, &place) in places.iter().enumerate() {
                         let known = words.iter().position(|spot| spot.number == place.number);
@@ -39,7 +40,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
                         };
                         actor
                             .wait(place, *value, how)
-                            .map_err(|error| format!("a wait has failed: {error}"))?;
+                            .map_err(|error| format!("a wait failed: {error}"))?;
                         *value = value.wrapping_add(1) & (u64::MAX >> (64 - place.word.bits()));
                         arrived.fetch_add(1, SeqCst);
                         actor.count(Count::Operations, 1);
@@ -54,7 +55,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
                         let_others_run();
                     }
                     place.word.add(1);
-                    // Whoever is awake already may stand at the next place by now.
+                    // A thread that is already awake may be queued at the next place by now.
                     let next = places.get(time + 1).map_or(0, |next| next.number);
                     let other = loop {
                         let other = words[actor.dice.usize(0..words.len())];
@@ -79,7 +80,8 @@ pub(super) fn run(context: &'static Context) -> Verdict {
     Ok(())
 }
 
-/// Where the herd sleeps each time: never twice in the same place, where who was woken could be woken again.
+/// Where the herd sleeps each time. Never in the same place twice in a row, because a thread that
+/// was woken could be woken again.
 fn choose_places(dice: &mut fastrand::Rng, words: &[Spot], times: usize) -> Vec<Spot> {
     let mut places: Vec<Spot> = Vec::new();
     while places.len() < times {
@@ -91,7 +93,7 @@ fn choose_places(dice: &mut fastrand::Rng, words: &[Spot], times: usize) -> Vec<
     places
 }
 
-/// Wakes everybody, one way or another; how many they were.
+/// Wakes all waiters, one way or another. Returns how many there were.
 fn wake_herd(actor: &mut Actor, place: Spot, other: Spot, herd: usize) -> Result<usize, String> {
     match actor.dice.u32(0..5) {
         0 => {

@@ -1,11 +1,11 @@
 //! Tortured: processes that wait and wake on shared words are killed by SIGKILL at any moment.
 //!
-//! A wake that a process was about to make, or had just been given, dies with it; no futex can help that.
-//! So whoever sees a process die wakes all waiters of the words that it shared, as the kernel does for robust
-//! mutexes; then the survivors look again.
+//! A wake that a process was about to make, or had just received, dies with it. No futex can
+//! prevent that. So the process that sees another die wakes all waiters of the words that it
+//! shared, as the kernel does for robust mutexes. Then the survivors look again.
 //!
-//! Checked: after each kill the survivors go on and get something done; in the end, all come to theirs; no
-//! word and no canary is corrupted; tokens add up but for those in the hands of killed threads.
+//! Checked: after each kill the survivors make progress; in the end, all end; no word and no canary
+//! is corrupted; tokens add up, except those in the hands of killed threads.
 
 use super::shared::SharedWords;
 use super::traffic::{Kind, kinds};
@@ -18,15 +18,15 @@ use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 
 const PROCESSES: usize = 4;
 const KILLS: usize = 8;
-/// More threads in all would leave too little time between kills.
+/// More threads in total would leave too little time between kills.
 const MOST_THREADS: usize = 64;
-/// What must get done after a kill before the next.
+/// How many steps must be done after a kill before the next.
 const STEPS_BETWEEN: u64 = 200;
 
 pub(super) fn run(context: &'static Context) -> Verdict {
     let shared = SharedWords::new(context);
     let kinds = kinds(&shared.words);
-    // In shared memory: how many tokens were given and not yet taken, of each kind.
+    // In shared memory: how many tokens of each kind were given and not yet taken.
     let memory = process::shared_memory(size_of::<AtomicI64>() * kinds.len());
     // SAFETY: zeroed, aligned, large enough, never unmapped.
     let ledger: &[AtomicI64] = unsafe { std::slice::from_raw_parts(memory.cast(), kinds.len()) };
@@ -38,7 +38,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         let threads = (round.threads.min(MOST_THREADS) / PROCESSES).max(2);
         run_round(context, round, &shared, ledger, threads)?;
         shared.inspect()?;
-        // What was in the hands of those who were killed.
+        // Allows for the tokens in the hands of killed threads.
         adds_up(&kinds, ledger, KILLS * threads)?;
     }
     Ok(())
@@ -76,7 +76,7 @@ fn run_round(
     team::end(context, survivors)
 }
 
-/// What the one who sees a process die owes to the others.
+/// What a process that sees another die owes to the other processes.
 pub(super) fn wake_all(master: &mut Actor, shared: &SharedWords) -> Verdict {
     for tokens in &shared.words {
         master.wake(tokens.spot, usize::MAX, u64::MAX)?;
@@ -84,7 +84,7 @@ pub(super) fn wake_all(master: &mut Actor, shared: &SharedWords) -> Verdict {
     Ok(())
 }
 
-/// That the ledger says of each kind what the words hold, but for so many tokens.
+/// Checks for each kind that the ledger agrees with the words, except for at most `most` tokens.
 pub(super) fn adds_up(kinds: &[Kind], ledger: &[AtomicI64], most: usize) -> Verdict {
     for (&(tokens, colour), sum) in kinds.iter().zip(ledger) {
         let held = tokens.held(tokens.spot.word.load(), colour) as i64;
@@ -96,7 +96,7 @@ pub(super) fn adds_up(kinds: &[Kind], ledger: &[AtomicI64], most: usize) -> Verd
     Ok(())
 }
 
-/// Hires givers and takers who go on until the words are closed.
+/// Hires givers and takers that go on until the words are closed.
 pub(super) fn hire<'scope>(
     crew: &mut Crew<'scope, '_>,
     first: usize,

@@ -9,7 +9,7 @@ use waitword::{
     Kind, LockError, PosixFlavour, PosixMutexOptions, RawCondvar, RawPosixMutex, Scope,
 };
 
-/// All that is chosen as a mutex is made.
+/// All that is chosen when a mutex is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sort {
     pub(super) flavour: PosixFlavour,
@@ -43,7 +43,7 @@ impl Sort {
         self.flavour == PosixFlavour::PriorityInheriting
     }
 
-    /// Whether others may have it past one who waits for a bounded time only.
+    /// Whether other threads may overtake a waiter only for a bounded time.
     pub(super) fn is_bounded(self) -> bool {
         matches!(
             self.flavour,
@@ -51,12 +51,12 @@ impl Sort {
         ) && self.scope == Scope::Private
     }
 
-    /// Whether it knows who holds it.
+    /// Whether it knows which thread holds it.
     pub(super) fn has_owner(self) -> bool {
         self.is_pi() || self.kind != Kind::Normal
     }
 
-    /// Without its scope.
+    /// Without the scope.
     pub(super) fn name(self) -> String {
         format!("{:?} {:?} mutex", self.kind, self.flavour)
     }
@@ -95,22 +95,23 @@ impl Lock {
         self.object.spot
     }
 
-    /// When all are gone: nothing of them is left. Then it is made anew.
+    /// After all threads have ended: checks that no trace of them is left. Then the mutex is made
+    /// again.
     pub(super) fn renew(&self) -> Result<(), String> {
         let destroyed = self.mutex().destroy();
         self.object.renew(self.sort.make());
-        destroyed.map_err(|error| format!("a mutex that nobody uses: {error}"))
+        destroyed.map_err(|error| format!("a mutex that no thread uses: {error}"))
     }
 }
 
-/// As that of a mutex.
+/// Like [`Lock::renew`], for a condvar.
 pub(super) fn renew_condvar(object: &Object<RawCondvar>) -> Result<(), String> {
     let destroyed = object.get().destroy();
     object.renew(RawCondvar::with_scope(object.scope));
-    destroyed.map_err(|error| format!("a condvar that nobody uses: {error}"))
+    destroyed.map_err(|error| format!("a condvar that no thread uses: {error}"))
 }
 
-/// Whether no deadline passed instead; all other errors are wrong.
+/// Whether the call succeeded. `false`: its deadline passed. All other errors are violations.
 pub(super) fn in_time(actor: &Actor, result: Result<(), LockError>) -> Result<bool, String> {
     match result {
         Ok(()) => Ok(true),

@@ -40,12 +40,13 @@ use std::time::Duration;
 /// A scenario, run in a process of its own.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
-    /// For a reader of the list.
+    /// Its description in the list.
     pub(crate) about: &'static str,
     pub(crate) run: fn(&'static Context) -> Verdict,
-    /// The longest that one process is used for: then comes a fresh one, with other faults.
+    /// The longest time for which one process is used. After that comes a new one, with other
+    /// faults.
     pub(crate) slice: Duration,
-    /// Faults that it cannot bear, for a reason of its own.
+    /// Faults that it cannot tolerate, for a reason of its own.
     pub(crate) without: &'static [Fault],
     pub(crate) environment: &'static [(&'static str, &'static str)],
 }
@@ -98,20 +99,20 @@ static ALL: [Scenario; 26] = [
     ),
     scenario(
         "mutex",
-        "Mutexes of every flavour, kind and scope: one holder at a time, no turn lost, nobody starved, with deadlines, naps, \
+        "Mutexes of every flavour, kind and scope: one holder at a time, no turn lost, no thread starved, with deadlines, naps, \
          moves from CPU to CPU, and threads that come and go",
         mutex::run,
     ),
     scenario(
         "rwlock",
-        "Reader/writer locks of both preferences and scopes: nobody beside a writer, no write lost, nobody starved, with \
-         deadlines, upgrades, downgrades, and reads inside of reads",
+        "Reader/writer locks of both preferences and scopes: a writer is alone, no write lost, no thread starved, with \
+         deadlines, upgrades, downgrades, and nested reads",
         rwlock::run,
     ),
     scenario(
         "cond",
         "Tokens through condvars with mutexes of every sort: none lost, none doubled, a wait says whether it was \
-         signalled, and who came first is signalled first",
+         signalled, and waiters are signalled in order of arrival",
         cond::run,
     ),
     scenario(
@@ -121,22 +122,22 @@ static ALL: [Scenario; 26] = [
     ),
     scenario(
         "barrier",
-        "Barriers, with some who give up and come again: nobody passes early, one leader each time",
+        "Barriers, with waiters that give up and come again: no thread passes early, one leader each time",
         barrier::run,
     ),
     scenario(
         "events",
-        "Events, auto events and latches: all pass each time, nobody twice, nobody early",
+        "Events, auto events and latches: all threads pass each time, none twice, none early",
         events::run,
     ),
     scenario(
         "once",
-        "Many come to the same Once, and some leave it by unwinding: each is done once",
+        "Many threads come to the same Once, and some leave it by unwinding: each is done once",
         once::run,
     ),
     scenario(
         "atomic",
-        "C++20's wait and notify on atomics of all kinds: a change of the partner's is always seen",
+        "C++20's wait and notify on atomics of all kinds: a change by the partner is always seen",
         atomic_wait::run,
     ),
     scenario(
@@ -151,7 +152,7 @@ static ALL: [Scenario; 26] = [
     ),
     scenario(
         "wait_any",
-        "Takers, and batons in rings, are waited for on many words, of all sizes, private and shared mixed",
+        "Takers, and rings with batons, wait on many words of all sizes, private and shared mixed",
         wait_any::run,
     ),
     scenario(
@@ -160,7 +161,7 @@ static ALL: [Scenario; 26] = [
         door::run,
     ),
     Scenario {
-        // Real-time threads stand before others.
+        // Real-time threads are queued before others.
         without: &[Fault::Priority],
         ..scenario(
             "order",
@@ -184,7 +185,7 @@ static ALL: [Scenario; 26] = [
         environment: &[("WAITWORD_BUCKETS", "1")],
         ..scenario(
             "growth",
-            "The table grows from its least size while everybody waits and wakes",
+            "The table grows from its least size while all threads wait and wake",
             growth::run,
         )
     },
@@ -212,17 +213,17 @@ static ALL: [Scenario; 26] = [
         across::run,
     ),
     Scenario {
-        // Of the filter's handler nothing is left in the new program.
+        // The filter stays, but its handler does not exist in the new program.
         without: &[Fault::Memory],
         ..scenario(
             "exec",
-            "Processes on shared words go on as another program, in the middle of everything: the others go on, too, and no word is corrupted",
+            "Processes on shared words execute another program, in the middle of everything: all make progress, and no word is corrupted",
             exec::run,
         )
     },
     scenario(
         "kills",
-        "Processes on shared words are killed at any moment: the others go on, and no word is \
+        "Processes on shared words are killed at any moment: the others make progress, and no word is \
          corrupted",
         kills::run,
     ),

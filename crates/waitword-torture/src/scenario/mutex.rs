@@ -1,8 +1,11 @@
-//! Tortured: mutexes of every flavour, kind and scope; with deadlines, naps while they are held, levels of recursion, one
-//! inside another, threads that come for one turn only, and threads that are moved from CPU to CPU.
+//! Tortured: mutexes of every flavour, kind and scope, with deadlines, naps while they are held,
+//! recursion, nesting, threads that come for one turn only, and threads that are moved from CPU to
+//! CPU.
 //!
-//! Checked: never two threads have a mutex, every turn that was taken is counted once, everybody who waits without a deadline
-//! comes to an end, and, where that is promised, does not wait for long while others have turn after turn, owners and strangers are told apart, and nothing of the waiters is left in the end.
+//! Checked: no two threads ever hold a mutex, and every turn is counted once. Every thread that
+//! waits without a deadline ends and, where that is promised, does not wait for long while other
+//! threads have turn after turn. Owners and non-owners get the right errors, and no trace of the
+//! waiters is left at the end.
 
 use super::locks::{Lock, Sort, in_time};
 use crate::actor::{Actor, Verdict};
@@ -78,7 +81,7 @@ impl Locked for Guarded {
             actor.keeps(spot);
         }
         actor.releases(spot);
-        // SAFETY: every caller has locked it.
+        // SAFETY: the caller has locked it.
         unsafe {
             match actor.dice.u32(0..16) {
                 0 | 1 => mutex.unlock_fair(),
@@ -96,10 +99,10 @@ impl Locked for Guarded {
         if !self.lock.sort.has_owner() {
             return Ok(());
         }
-        // SAFETY: it has an owner, and can tell.
+        // SAFETY: the mutex has an owner, so the call can detect this.
         match unsafe { self.lock.mutex().unlock_checked() } {
             Err(LockError::NotOwner) => Ok(()),
-            other => Err(format!("a stranger was not told so: {other:?}")),
+            other => Err(format!("a non-owner got {other:?}")),
         }
     }
 
@@ -109,7 +112,7 @@ impl Locked for Guarded {
 }
 
 impl Guarded {
-    /// What its owner is told. With the mutex held.
+    /// Checks the answers that its owner gets. With the mutex held.
     fn ask(&self, actor: &mut Actor) -> Verdict {
         let Sort { kind, .. } = self.lock.sort;
         let mutex = self.lock.mutex();
@@ -125,7 +128,7 @@ impl Guarded {
             return Ok(());
         }
         if self.lock.sort.has_owner() && mutex.lock_checked() != Err(LockError::Deadlock) {
-            return Err("an owner was not told that it is one".to_owned());
+            return Err("a relock by the owner was not detected".to_owned());
         }
         if mutex.try_lock() || !mutex.is_locked() {
             return Err("a held mutex was free".to_owned());

@@ -1,6 +1,8 @@
-//! Tortured: many threads that come to the same `Once` at the same time; some who are at it leave it by unwinding.
+//! Tortured: many threads that come to the same `Once` at the same time. Some of those that execute
+//! it leave it by unwinding.
 //!
-//! Checked: each is done once, and whoever comes back sees what was done; after an unwinding another one does it.
+//! Checked: each is done once, and a thread that returns sees what was done; after an unwinding,
+//! another thread does it.
 
 use crate::actor::{Actor, Verdict};
 use crate::context::Context;
@@ -9,21 +11,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use waitword::{Once, OnceState, Scope};
 
-/// How many there are in a round.
+/// How many `Once` objects a round has.
 const ONCES: usize = 200;
 
-/// What is done once.
+/// Something that is done once.
 #[derive(Default)]
 struct Job {
     once: Once,
-    /// Written while it is done, by plain stores.
+    /// Written by plain stores while it is done.
     begun: AtomicUsize,
     done: AtomicUsize,
 }
 
 pub(super) fn run(context: &'static Context) -> Verdict {
     let jobs: &'static mut [Job] = Box::leak((0..ONCES).map(|_| Job::default()).collect());
-    // SAFETY: leaked, and all of a `Once` is an atomic of 32 bits.
+    // SAFETY: leaked, and a `Once` is a single 32-bit atomic.
     let word = |job: &Job| unsafe { Word::at((&raw const job.once).cast_mut().cast(), 32) };
     let name = |job: &Job| context.name_word("once", word(job), Scope::Private);
     let spots: Vec<Spot> = jobs.iter().map(name).collect();
@@ -65,7 +67,7 @@ fn come(actor: &mut Actor, job: &Job, spot: Spot, number: usize) -> Verdict {
     };
     while came(actor, leaves).is_err() {
         if !leaves {
-            return Err("left by somebody else's unwinding".to_owned());
+            return Err("left by another thread's unwinding".to_owned());
         }
         leaves = false;
     }

@@ -1,7 +1,9 @@
-//! Tortured: the order of arrival, through wakes, masks, requeues and wake_ops, one operation after the other.
+//! Tortured: the order of arrival, through wakes, masks, requeues and wake_ops, one operation at a
+//! time.
 //!
-//! Checked: each operation against a model of the queues: the number that it returns, and who wakes up. A
-//! waiter is let into the model once it is seen in the table, so its place in the queue is known.
+//! Checked: each operation against a model of the queues: the number that it returns, and which
+//! threads wake up. A waiter enters the model only once it is seen in the table, so its place in
+//! the queue is known.
 
 use crate::actor::{Actor, Verdict, let_others_run};
 use crate::context::{Context, Round};
@@ -12,18 +14,19 @@ use std::time::Duration;
 use waitword::{Cmp, Op, table};
 
 const OPERATIONS: usize = 400;
-/// So many of a round's threads wait at most.
+/// At most this many of a round's threads wait.
 const MOST_WAITERS: usize = 48;
 const MASKS: [u64; 4] = [1, 2, 3, 0xff];
 
-/// A waiter of the model.
+/// A waiter in the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Waiter {
     thread: usize,
     mask: u64,
 }
 
-/// What a waiting thread is told: where to wait, with what mask. Dropped: no more.
+/// An order to a waiting thread: where to wait, and with what mask. If the channel closes, no more
+/// will come.
 type Order = (Spot, u64);
 
 struct Model {
@@ -70,7 +73,8 @@ fn run_round(context: &'static Context, round: Round, words: &[Spot]) -> Verdict
                         },
                     );
                     let said = ended.map(|()| index).map_err(|error| error.to_string());
-                    // Nobody listens any more: the master has complained and gone.
+                    // An error means that no one receives any more: the master has complained and
+                    // ended.
                     let _ = tell.send(said);
                 }
                 Ok(())
@@ -106,7 +110,7 @@ impl Model {
         }
     }
 
-    /// Has an idle thread wait, and sees it in its queue.
+    /// Makes an idle thread wait, until it is seen in its queue.
     fn queue_one(&mut self, word: usize, mask: u64) -> Verdict {
         let Some(thread) = self.idle.pop() else {
             return Ok(());
@@ -139,7 +143,7 @@ impl Model {
         self.expect_woken(due, woken)
     }
 
-    /// Sabotage: has the first waiter stand behind the others, and the model not know.
+    /// Sabotage: moves the first waiter behind the others, without changing the model.
     fn send_back(&self, actor: &mut Actor, word: usize) -> Verdict {
         let nobody = self.queues.iter().position(VecDeque::is_empty);
         if let Some(aside) = nobody.filter(|_| self.queues[word].len() > 1) {
@@ -213,14 +217,15 @@ impl Model {
         due.map(|waiter| waiter.thread).collect()
     }
 
-    /// That these threads wake up, and no others. (In which order they come to run is for the scheduler.)
+    /// Checks that these threads wake up, and no others. (In which order they run is up to the
+    /// scheduler.)
     fn expect_woken(&mut self, mut due: Vec<usize>, counted: usize) -> Verdict {
         if counted != due.len() {
             return Err(format!("{counted} were woken, not {due:?}"));
         }
         let mut came = Vec::new();
         for _ in 0..counted {
-            // Should one not come, the watchdog sees to it.
+            // If one does not come, the watchdog ends the run.
             let said = self.woken.recv();
             came.push(said.map_err(|_| "all waiters have ended".to_owned())??);
         }
@@ -233,7 +238,7 @@ impl Model {
         Ok(())
     }
 
-    /// Wakes all, and sees that nobody has woken up unasked.
+    /// Wakes all waiters, and checks that none has woken up unasked.
     fn finish(&mut self, actor: &mut Actor) -> Verdict {
         for word in 0..self.words.len() {
             while !self.queues[word].is_empty() {
@@ -241,7 +246,7 @@ impl Model {
             }
         }
         match self.woken.recv_timeout(Duration::ZERO) {
-            Ok(said) => Err(format!("one more than was woken has come back: {said:?}")),
+            Ok(said) => Err(format!("a thread returned that was not woken: {said:?}")),
             Err(_) => Ok(()),
         }
     }

@@ -1,9 +1,9 @@
-//! Tortured: requeue and cmp_requeue among words of all sizes, in one bucket and in several, and onto the
-//! same word, while values change and waits time out.
+//! Tortured: requeue and cmp_requeue among words of all sizes, in one bucket and in several, and
+//! onto the same word, while values change and waits time out.
 //!
-//! Checked: every wait ends, wherever its waiter has been moved to: the wakers go on only until all have
-//! had their waits, and none of these may stay behind; every wait that returned Ok was counted by
-//! exactly one wake.
+//! Checked: every wait ends, wherever its waiter was moved to. The movers run only until all
+//! waiters have had their waits, and none of these may stay behind. Every wait that returned Ok was
+//! counted by exactly one wake.
 
 use crate::actor::{Actor, Verdict};
 use crate::context::Context;
@@ -61,7 +61,7 @@ fn wait_somewhere(actor: &mut Actor, words: &[Spot]) -> Verdict {
         match actor.wait(spot, expected, How { mask, deadline }) {
             Err(Error::Mismatch) => continue,
             Err(Error::TimedOut) if deadline.is_some() => {}
-            Err(error) => return Err(format!("a wait has failed: {error}")),
+            Err(error) => return Err(format!("a wait failed: {error}")),
             Ok(()) => {}
         }
         actor.count(Count::Operations, 1);
@@ -69,7 +69,7 @@ fn wait_somewhere(actor: &mut Actor, words: &[Spot]) -> Verdict {
     }
 }
 
-/// A few random things to words and waiters, and some rest.
+/// Does a few random things to words and waiters, then rests.
 fn stir(actor: &mut Actor, words: &[Spot]) -> Verdict {
     for _ in 0..actor.dice.u32(1..6) {
         let from = words[actor.dice.usize(0..words.len())];

@@ -1,8 +1,8 @@
-//! Tortured: passing on one baton in every way there is: wake of one, of all, by requeue, by wake_op, and
-//! by moving the waiter to another word and waking it there.
+//! Tortured: passing one baton in every possible way: by a wake of one, a wake of all, a requeue, a
+//! wake_op, and by moving the waiter to another word and waking it there.
 //!
-//! Checked: the baton comes round. There is only one in each ring, so no later wake can make good for one
-//! that was lost; and counts are exact.
+//! Checked: the baton comes round. There is only one in each ring, so no later wake can make up for
+//! one that was lost. Counts are exact.
 
 use crate::actor::{Actor, Verdict};
 use crate::context::Context;
@@ -52,7 +52,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
     Ok(())
 }
 
-/// Waits for the baton. Hardly ever with a deadline, which would make good for what was lost.
+/// Waits for the baton. Hardly ever with a deadline, which would hide a lost wake-up.
 fn catch(actor: &mut Actor, own: Spot) -> Verdict {
     while !own.word.replace(BATON, 0) {
         let how = match actor.dice.u32(0..32) {
@@ -61,7 +61,7 @@ fn catch(actor: &mut Actor, own: Spot) -> Verdict {
         };
         match actor.wait(own, 0, how) {
             Ok(()) | Err(Error::Mismatch | Error::TimedOut) => {}
-            Err(error) => return Err(format!("a wait has failed: {error}")),
+            Err(error) => return Err(format!("a wait failed: {error}")),
         }
     }
     actor.step();
@@ -72,7 +72,7 @@ fn pass(actor: &mut Actor, next: Spot, detours: &[Spot]) -> Verdict {
     let way = actor.dice.u32(0..8);
     let detour = detours[actor.dice.usize(0..detours.len())];
     if way == 0 {
-        // The baton is laid down by the wake_op itself.
+        // The wake_op itself puts the baton down.
         let always = None;
         actor.wake_op((detour, 0), (next, 1), (Op::Set, BATON), always)?;
         return Ok(());
@@ -87,11 +87,13 @@ fn pass(actor: &mut Actor, next: Spot, detours: &[Spot]) -> Verdict {
             actor.requeue(next, None, detour, (1, 0))?;
         }
         3 | 4 => {
-            // Whoever waits on `next` began before the baton lay there, so all of them move.
+            // A thread that waits on `next` began before the baton lay there, so all its waiters
+            // move.
             let expected = (way == 4).then_some(BATON);
             let moved = actor.requeue(next, expected, detour, (0, usize::MAX))?;
             if moved.is_some() {
-                // Others' waiters stand there too: they look at their words and wait on.
+                // Waiters of other rings are queued there too. They look at their words and wait
+                // again.
                 actor.wake(detour, usize::MAX, u64::MAX)?;
             }
         }

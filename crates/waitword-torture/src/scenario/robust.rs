@@ -1,8 +1,10 @@
-//! Tortured: robust mutexes of every kind, with and without priority inheritance, whose holders die: threads that end with
-//! the mutex in hand, in every other round; processes that are killed anywhere, in the others.
+//! Tortured: robust mutexes of every kind, with and without priority inheritance, whose holders
+//! die. In every other round these are threads that end with the mutex held; in the other rounds,
+//! processes that are killed anywhere.
 //!
-//! Checked: never two have a mutex, also while one dies. What a dead holder left half done is always announced: whoever is told
-//! that all is well finds it whole. Of threads' deaths each is announced once, and no turn is lost.
+//! Checked: no two threads ever hold a mutex, even while one dies. What a dead holder left half
+//! done is always announced: a locker that gets a clean mutex finds the data whole. Each thread's
+//! death is announced once, and no turn is lost.
 
 use super::object::Object;
 use crate::actor::{Actor, Verdict};
@@ -24,9 +26,10 @@ const KILLS: usize = 10;
 #[repr(C)]
 struct Books {
     pair: Pair,
-    /// Turns, by those who took them.
+    /// Turns, counted by the threads that took them.
     turns: AtomicU64,
-    /// Holders that have died, by themselves just before; and those of which somebody was told.
+    /// Holders that died, counted by themselves just before; and deaths that were announced to a
+    /// locker.
     deaths: AtomicU64,
     told: AtomicU64,
 }
@@ -65,7 +68,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
     Ok(())
 }
 
-/// Threads that take turns, some of which send another one that dies.
+/// Threads that take turns. Some send another thread, which dies.
 fn by_threads(
     context: &'static Context,
     round: Round,
@@ -116,7 +119,7 @@ fn by_processes(
         pause: 5_000,
         steps: 20,
     };
-    // Nobody owes the others anything: it is for the kernel to wake them.
+    // The killer owes the others nothing: it is the kernel that must wake them.
     let left = killing.run(context, &mut killer, &work, &mut |_| Ok(()))?;
     (left.into_iter()).try_for_each(|process| team::kill(context, &killer, process))
 }
@@ -135,13 +138,13 @@ impl Guarded {
         }
     }
 
-    /// Takes the mutex in one way or another; `None`: it could not be had.
+    /// Takes the mutex in one way or another. `None`: it could not be taken.
     fn lock(&self, actor: &mut Actor) -> Result<Option<RobustLocked>, String> {
         let (mutex, spot) = (self.mutex.get(), self.mutex.spot);
         let way = actor.dice.u32(0..8);
         let soon = actor.tiny_deadline();
         let until = way == 1 || way == 2;
-        // SAFETY: the mutex stays where it is for ever.
+        // SAFETY: the mutex is never moved or freed.
         let locked = actor.wait_at(spot, until, || unsafe {
             match way {
                 0 => mutex.try_lock(),
@@ -163,7 +166,7 @@ impl Guarded {
         }
     }
 
-    /// A turn; the thread's last one, if it `dies` with the mutex in hand.
+    /// Takes a turn; the thread's last one, if it `dies` with the mutex held.
     fn turn(&self, actor: &mut Actor, dies: bool) -> Verdict {
         let Some(how) = self.lock(actor)? else {
             return Ok(());
@@ -181,7 +184,7 @@ impl Guarded {
             return self.perish(actor);
         }
         if !pair.end(before) {
-            return Err("two have a mutex".to_owned());
+            return Err("two threads hold a mutex".to_owned());
         }
         let turns = if actor.miscounts() { 2 } else { 1 };
         self.books.turns.fetch_add(turns, Relaxed);
@@ -190,7 +193,7 @@ impl Guarded {
             return self.perish(actor);
         }
         if self.kind == RobustKind::Recursive && actor.dice.u32(0..8) == 0 {
-            // SAFETY: as ever.
+            // SAFETY: the mutex is never moved or freed.
             let again = unsafe { self.mutex.get().lock() };
             if again != Ok(RobustLocked::Clean) {
                 return Err(format!("not locked again: {again:?}"));
@@ -201,7 +204,7 @@ impl Guarded {
         self.unlock()
     }
 
-    /// With the mutex in hand: what the one before has left.
+    /// With the mutex held: checks what the previous holder left.
     fn enter(&self, actor: &Actor, how: RobustLocked) -> Verdict {
         let pair = &self.books.pair;
         match how {
@@ -209,7 +212,7 @@ impl Guarded {
             RobustLocked::Clean => {
                 let [first, second] = pair.halves();
                 return Err(format!(
-                    "nobody has died, they say, and left {first} and {second}"
+                    "no death was announced, but the data are {first} and {second}"
                 ));
             }
             RobustLocked::OwnerDied => {
@@ -235,9 +238,9 @@ impl Guarded {
         unlocked.map_err(|error| format!("not unlocked: {error}"))
     }
 
-    /// When all are gone.
+    /// After all threads have ended.
     fn over(&self, master: &mut Actor, kills: usize) -> Verdict {
-        // SAFETY: as ever.
+        // SAFETY: the mutex is never moved or freed.
         let locked = unsafe { self.mutex.get().lock() };
         let how = locked.map_err(|error| format!("not locked in the end: {error}"))?;
         self.enter(master, how)?;
@@ -248,7 +251,7 @@ impl Guarded {
         let (deaths, told) = (books.deaths.swap(0, Relaxed), books.told.swap(0, Relaxed));
         self.mutex
             .renew(RawRobustMutex::new(self.kind, self.protocol));
-        // Whoever is killed may have counted, or not yet; nobody else may.
+        // A killed thread may or may not have counted its turn; for all others the counts agree.
         let most = (kills + PROCESSES * kills.min(1)) as u64;
         if counted[0] != counted[1] || counted[0].abs_diff(turns) > most {
             return Err(format!("{turns} turns were taken, counted: {counted:?}"));

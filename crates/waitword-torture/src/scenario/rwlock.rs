@@ -1,8 +1,10 @@
-//! Tortured: reader/writer locks of both preferences and scopes: reading, reading again, writing, upgrades and downgrades, with
-//! deadlines, naps while they are held, one inside another, more readers than writers in one round and fewer in the next.
+//! Tortured: reader/writer locks of both preferences and scopes: reading, reading again, writing,
+//! upgrades and downgrades, with deadlines, naps while they are held, nested, with more readers
+//! than writers in one round and fewer in the next.
 //!
-//! Checked: nobody writes while others read or write, every write is counted once, everybody who waits without a deadline comes
-//! to an end and does not wait for long while others have turn after turn, and nothing of the waiters is left in the end.
+//! Checked: no thread writes while another reads or writes, and every write is counted once. Every
+//! thread that waits without a deadline ends, and does not wait for long while other threads have
+//! turn after turn. No trace of the waiters is left at the end.
 
 use super::object::Object;
 use crate::actor::{Actor, Verdict};
@@ -104,7 +106,7 @@ impl Locked for Guarded {
         actor.releases(self.object.spot);
         let fairly = actor.dice.u32(0..16) == 0;
         let lock = self.object.get();
-        // SAFETY: the caller holds it so.
+        // SAFETY: the caller holds it in this way.
         unsafe {
             match held {
                 Held::Read if fairly => lock.unlock_shared_fair(),
@@ -122,7 +124,7 @@ impl Locked for Guarded {
 
     fn renew(&self) -> Verdict {
         if !self.object.get().is_idle() {
-            return Err(format!("nobody uses it: {:?}", self.object.get()));
+            return Err(format!("not idle, though unused: {:?}", self.object.get()));
         }
         self.object
             .renew(RawRwLock::with(self.preference, self.object.scope));
@@ -144,8 +146,8 @@ impl Guarded {
         }
     }
 
-    /// Makes a call that may wait, with a deadline or without, or one that does not (`at_once`), and
-    /// returns whether the lock could be had. `wish` is what the call is to do.
+    /// Makes a call that may wait, with or without a deadline, or one that does not wait
+    /// (`at_once`). Returns whether the lock could be taken. `wish` is what the call is to do.
     fn call(
         &self,
         actor: &mut Actor,
@@ -155,7 +157,7 @@ impl Guarded {
     ) -> Result<bool, String> {
         let deadline = (actor.dice.u32(0..4) == 0).then(|| actor.tiny_deadline());
         let (lock, spot) = (self.object.get(), self.object.spot);
-        // Neither class starves, whatever the preference.
+        // Neither readers nor writers starve, whatever the preference.
         let ended = match deadline {
             None => bounded::wait(actor, spot, wish, &self.books.turns, || call(lock, None))?,
             Some(deadline) => actor.wait_at(spot, true, || call(lock, Some(&deadline))),
@@ -171,7 +173,7 @@ impl Guarded {
         }
     }
 
-    /// Reads again while it reads.
+    /// Reads again while reading.
     fn read_again(&self, actor: &mut Actor) -> Verdict {
         let says_so = self.preference == Preference::Writer || actor.dice.bool();
         let taken = self.call(actor, "read again", false, |lock, deadline| match says_so {
@@ -186,10 +188,10 @@ impl Guarded {
         Ok(())
     }
 
-    /// From one way of holding it to another.
+    /// Changes from one way of holding it to another.
     fn change(&self, actor: &mut Actor, held: Held) -> Result<Held, String> {
         let to_upgradable = actor.dice.bool();
-        // SAFETY: the caller holds it so.
+        // SAFETY: the caller holds it in this way.
         let changed = unsafe {
             match held {
                 Held::Read => return Ok(held),

@@ -1,8 +1,9 @@
-//! Tortured: semaphores of both scopes: posts of one and of many, waits of every kind, with deadlines, and waits that
-//! another thread interrupts, as cancellation does.
+//! Tortured: semaphores of both scopes: posts of one and of many, waits of every kind, with
+//! deadlines, and waits that another thread interrupts, as cancellation does.
 //!
-//! Checked: every post is taken once, nothing is left, nobody waits for ever; a wait ends early only if its deadline
-//! has passed or somebody did interrupt it, and then has taken nothing.
+//! Checked: every post is taken once, nothing is left, no thread waits forever. A wait ends early
+//! only if its deadline has passed or another thread did interrupt it, and then it has taken
+//! nothing.
 
 use super::object::Object;
 use crate::actor::{Actor, Verdict};
@@ -14,7 +15,7 @@ use waitword::{Error, Scope, Semaphore};
 
 const TAKEN: usize = 6_000;
 
-/// What threads wait with, and how many of them are still there to be interrupted.
+/// The takers' interrupters, and how many takers are left to interrupt.
 struct Takers {
     interrupters: Vec<Interrupter>,
     left: AtomicUsize,
@@ -42,7 +43,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
                     crowd.left.fetch_sub(1, SeqCst);
                     taken
                 });
-                // As many posts as waits, of each semaphore.
+                // As many posts as waits, for each semaphore.
                 crew.spawn("poster", index, move |actor| {
                     let mut left = quota;
                     while left > 0 {
@@ -66,7 +67,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
     Ok(())
 }
 
-/// Posts once or several times, at most so often; how often.
+/// Posts once or several times, at most `most` times. Returns how often.
 fn post(actor: &mut Actor, semaphore: &Object<Semaphore>, most: usize) -> Result<usize, String> {
     let count = match actor.dice.u32(0..4) {
         0 => actor.dice.usize(1..=most.min(5)),
@@ -82,7 +83,7 @@ fn post(actor: &mut Actor, semaphore: &Object<Semaphore>, most: usize) -> Result
     posted.map(|()| count).map_err(|error| error.to_string())
 }
 
-/// Takes one, in one way or another.
+/// Takes a token, in one way or another.
 fn take(actor: &mut Actor, semaphore: &Object<Semaphore>, by: &Interrupter) -> Verdict {
     let (object, spot) = (semaphore.get(), semaphore.spot);
     loop {
@@ -112,7 +113,7 @@ fn take(actor: &mut Actor, semaphore: &Object<Semaphore>, by: &Interrupter) -> V
                 actor.count(Count::Interrupted, 1);
                 by.clear();
             }
-            Err(error) => return Err(format!("a wait has ended so: {error}")),
+            Err(error) => return Err(format!("a wait ended with: {error}")),
         }
     }
     actor.count(Count::Woken, 1);
@@ -120,7 +121,7 @@ fn take(actor: &mut Actor, semaphore: &Object<Semaphore>, by: &Interrupter) -> V
     Ok(())
 }
 
-/// Interrupts one after the other, as long as there are any.
+/// Interrupts takers at random, as long as there are any.
 fn interrupt(actor: &mut Actor, crowd: &Takers) -> Verdict {
     while crowd.left.load(SeqCst) > 0 {
         crowd.interrupters[actor.dice.usize(0..crowd.interrupters.len())].interrupt();

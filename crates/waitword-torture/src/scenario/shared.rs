@@ -1,8 +1,9 @@
-//! Tortured: words of all sizes in memory that several processes map, each at another address; narrow words
-//! side by side in the same 32 bits.
+//! Tortured: words of all sizes in memory that several processes map, each at another address;
+//! narrow words side by side in the same 32 bits.
 //!
-//! Checked: tokens given in one process are taken in others, none is lost; as many waits returned Ok, in
-//! all processes together, as wakes have counted; canaries beside the words keep their values.
+//! Checked: tokens given in one process are taken in others, and none is lost. As many waits
+//! returned Ok, in all processes together, as wakes counted. Canaries beside the words keep their
+//! values.
 
 use super::traffic::{Kind, Plan, give_all, kinds, nothing_left, take_all};
 use crate::actor::Verdict;
@@ -31,7 +32,8 @@ const WORDS: [(usize, u32); 11] = [
     (48, 64),
     (56, 64),
 ];
-/// Those of them that can be waited for: 64 bits between processes are two words of futex_waitv, which kernels before 5.16 lack.
+/// Those of them that can be waited for. 64 bits between processes are two words of futex_waitv,
+/// which kernels before 5.16 lack.
 fn words() -> impl Iterator<Item = (usize, u32)> {
     let wide = probe::futex_waitv().is_there();
     WORDS
@@ -98,7 +100,7 @@ impl SharedWords {
         }
     }
 
-    /// That nobody has written beside the words, nor nonsense into them.
+    /// Checks that no thread has written beside the words, or nonsense into them.
     pub(super) fn inspect(&self) -> Verdict {
         for offset in CANARIES {
             let found = canary_at(self.memory, offset).load(SeqCst);
@@ -117,7 +119,7 @@ impl SharedWords {
         Ok(())
     }
 
-    /// A kind of another mapping, as one of this.
+    /// Translates a kind of another mapping to this one.
     fn here(&self, (tokens, colour): Kind) -> Kind {
         let number = tokens.spot.number;
         let same = self.words.iter().find(|word| word.spot.number == number);
@@ -137,7 +139,8 @@ fn canary_at(memory: *mut u8, offset: usize) -> &'static AtomicU32 {
 
 pub(super) fn run(context: &'static Context) -> Verdict {
     let shared = SharedWords::new(context);
-    // Waiters are moved there and back; it holds no tokens. The widest that can be waited for.
+    // Waiters are moved there and back; it holds no tokens. It is the widest word that can be
+    // waited for.
     let detour = *shared.words.last().expect("some words");
     let kinds: Vec<Kind> = kinds(&shared.words)
         .into_iter()

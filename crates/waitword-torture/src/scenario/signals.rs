@@ -1,12 +1,12 @@
-//! Tortured: wakes from signal handlers, as `sem_post` makes them, that interrupt threads anywhere: in
-//! the locks of the very buckets, asleep, on the way there. The storm comes from timers and from a thread
-//! that signals others; in turns with and without `SA_RESTART`.
+//! Tortured: wakes from signal handlers, as `sem_post` makes them, that interrupt threads anywhere:
+//! while they lock the very same buckets, asleep, or on the way there. The storm comes from timers
+//! and from a thread that signals others; alternately with and without `SA_RESTART`.
 //!
-//! Checked: no token is lost. Every other kind of token is for handlers to give, and only while there is none
-//! of it, so no later wake makes good for one that was lost. Handlers' wakes may have to be delivered by the
-//! thread that they interrupted, and then are not counted, so at least as many waits returned Ok as were
-//! counted. A wait is interrupted only if its thread did run a handler, and with `SA_RESTART` only if it has
-//! a deadline.
+//! Checked: no token is lost. Every other kind of token is for handlers to give, and only while
+//! there is none of it, so no later wake makes up for one that was lost. The interrupted thread may
+//! have to deliver its handler's wakes, which then are not counted. So at least as many waits
+//! returned Ok as were counted. A wait is interrupted only if its thread did run a handler, and
+//! with `SA_RESTART` only if it has a deadline.
 
 use super::traffic::{Kind, Plan, give_all, kinds, nothing_left, private_words};
 use crate::actor::{Actor, Verdict, count_signal, own_place};
@@ -22,7 +22,8 @@ const TOKENS: usize = 3_000;
 const TIMED: usize = 4;
 const TIMER_PERIOD: i64 = 60_000;
 
-/// Every so many handlers, one gives a whole burst: more wakes than are remembered for an interrupted thread.
+/// One handler in this many gives a whole burst: more wakes than are remembered for an interrupted
+/// thread.
 const BURST_EVERY: usize = 16;
 const BURST: usize = 12;
 
@@ -89,13 +90,13 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         nothing_left(&words)?;
         let change = context.totals().since(&before);
         if change.of(Count::Woken) < change.of(Count::Wakes) {
-            return Err("wakes have counted more than were woken".to_owned());
+            return Err("wakes counted more waiters than were woken".to_owned());
         }
     }
     Ok(())
 }
 
-/// Takes a quota; says whether interruptions were as they should be.
+/// Takes a quota; checks that interruptions were legitimate.
 fn take_all_struck(
     actor: &mut Actor,
     patience: Patience,
@@ -114,10 +115,10 @@ fn take_all_struck(
                     "a wait without a deadline was interrupted in spite of SA_RESTART".to_owned(),
                 ),
                 Error::Interrupted => Ok(()),
-                other => Err(format!("a wait has failed: {other}")),
+                other => Err(format!("a wait failed: {other}")),
             })?;
         if taken == Taken::Closed {
-            return Err("a word that nobody has closed is closed".to_owned());
+            return Err("a word that was not closed is closed".to_owned());
         }
     }
     Ok(())
@@ -129,14 +130,14 @@ impl Storm {
         self.kinds.iter().all(|(_, left)| left.load(SeqCst) == 0)
     }
 
-    /// How many tokens of this kind are left for handlers to give, if it is theirs.
+    /// How many tokens of this kind handlers have yet to give, if it is theirs.
     fn place_of(&self, (tokens, colour): &Kind) -> Option<&AtomicUsize> {
         let is_same = |kind: &Kind| kind.0.spot.number == tokens.spot.number && kind.1 == *colour;
         let mut places = self.kinds.iter();
         places.find(|(kind, _)| is_same(kind)).map(|(_, left)| left)
     }
 
-    /// Gives a token of the first kind, from `turn` on, that there is no token of.
+    /// Gives a token of the first kind, from `turn` on, that has none.
     fn give_one(&self, turn: usize) {
         for step in 0..self.kinds.len() {
             let ((tokens, colour), left) = &self.kinds[(turn + step) % self.kinds.len()];
@@ -175,7 +176,7 @@ extern "C" fn handler(_signal: i32) {
     }
 }
 
-/// A thread that the storm strikes, until it leaves; some have a timer as well.
+/// A thread that the storm strikes, until this is dropped. Some also have a timer.
 struct Struck<'a> {
     targets: &'a Targets,
     index: usize,

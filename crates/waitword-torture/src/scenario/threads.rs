@@ -1,17 +1,17 @@
-//! Tortured: threads that come, wait once or twice, and end, by the thousand. Their stacks, on which
-//! waiters stand in the table, are unmapped or used again at once.
+//! Tortured: thousands of threads that start, wait once or twice, and end. Their stacks, which hold
+//! the table's waiters, are unmapped or reused at once.
 //!
-//! Checked: tokens and counts; and that nothing is left behind: the memory that the library has mapped is
-//! bounded by the threads that were there at once, not by those that ever were.
+//! Checked: tokens and counts; and that nothing is left behind: the memory that the library has
+//! mapped is bounded by the number of threads that existed at once, not of those that ever existed.
 
 use super::traffic::Traffic;
 use crate::actor::Verdict;
 use crate::context::Context;
 use waitword::table;
 
-/// Threads in a round, in batches of the round's number.
+/// Threads in a round, in batches of the round's thread count.
 const THREADS: usize = 1_500;
-/// What the library promises, with a margin for those who pass in the door.
+/// What the library promises, with a margin for threads that overlap as they come and go.
 const FIXED: usize = 96 << 10;
 const EACH: usize = 1 << 10;
 

@@ -1,7 +1,8 @@
-//! Tortured: wait with and without deadlines and masks, wake, on words of all sizes, many in one bucket.
+//! Tortured: wait with and without deadlines and masks, and wake, on words of all sizes, many in
+//! one bucket.
 //!
-//! Checked: every token that is given is taken, so no wake-up is lost (a taker without a deadline would
-//! sleep for ever); exactly as many waits returned Ok as waiters were counted by wakes.
+//! Checked: every token that is given is taken, so no wake-up is lost (a taker without a deadline
+//! would sleep forever). Exactly as many waits returned Ok as wakes counted waiters.
 
 use super::traffic::Traffic;
 use crate::actor::Verdict;

@@ -1,5 +1,5 @@
-//! Traffic of tokens: who takes and who gives what in a round, so that it adds up. Several scenarios run this
-//! while something else goes on.
+//! Traffic of tokens: a plan of which thread takes and gives what in a round, so that it adds up.
+//! Several scenarios run this while something else goes on.
 
 use crate::actor::{Actor, Verdict};
 use crate::context::{Context, Crew, Round};
@@ -9,7 +9,7 @@ use crate::tokens::{Patience, Taken, Tokens};
 /// A word and a colour: what a taker wants.
 pub(super) type Kind = (Tokens, u32);
 
-/// Private words of all sizes, half of them in one bucket, each with all colours or one.
+/// Private words of all sizes, half of them in one bucket, with all colours or with one.
 pub(super) fn private_words(context: &Context) -> Vec<Tokens> {
     let colliding = context.colliding_words("token word", &SIZES);
     let apart = SIZES.map(|bits| context.private_word("token word apart", bits));
@@ -39,8 +39,8 @@ impl Traffic {
         Self { words, kinds }
     }
 
-    /// A round of it, with others hired `beside`: every token that is given is taken, and as many waits return Ok as waiters are
-    /// counted by wakes.
+    /// A round of traffic, with more threads hired by `beside`: every token that is given is taken,
+    /// and as many waits return Ok as wakes count waiters.
     pub(super) fn round<'env>(
         &self,
         context: &'static Context,
@@ -60,7 +60,7 @@ impl Traffic {
     }
 }
 
-/// Who does what in a round.
+/// Which thread does what in a round.
 pub(super) struct Plan {
     /// For each taker, what it takes, and how many.
     pub(super) takers: Vec<(Kind, usize)>,
@@ -90,7 +90,7 @@ impl Plan {
         Self { takers, givers }
     }
 
-    /// Hires takers and givers for all of it.
+    /// Hires takers and givers for the whole plan.
     pub(super) fn hire(self, crew: &mut Crew<'_, '_>) {
         for (index, (kind, quota)) in self.takers.into_iter().enumerate() {
             crew.spawn("taker", index, move |actor| {
@@ -113,7 +113,7 @@ pub(super) fn take_all(
     let patience = [Patience::Endless, Patience::Mixed][index % 2];
     for _ in 0..quota {
         if tokens.take(actor, colour, patience)? == Taken::Closed {
-            return Err("a word that nobody has closed is closed".to_owned());
+            return Err("a word that was not closed is closed".to_owned());
         }
     }
     Ok(())
@@ -127,7 +127,7 @@ pub(super) fn give_all(actor: &mut Actor, gifts: &[Kind]) -> Verdict {
     Ok(())
 }
 
-/// That no word holds a token any more.
+/// Checks that no word holds a token any more.
 pub(super) fn nothing_left(words: &[Tokens]) -> Verdict {
     match words.iter().find(|tokens| tokens.spot.word.load() != 0) {
         None => Ok(()),

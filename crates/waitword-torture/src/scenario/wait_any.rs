@@ -1,14 +1,16 @@
-//! Tortured: wait_any over words of all sizes, private ones, shared ones, and both mixed.
+//! Tortured: wait_any over words of all sizes: private ones, shared ones, and both mixed.
 //!
-//! Beside them, others wait on one narrow shared word each, a neighbour in the same 32 bits as a word that is
-//! waited for by wait_any, which may be given their wakes.
+//! Other threads wait on one narrow shared word each, which lies in the same 32 bits as a word that
+//! wait_any waits on. They may receive that word's wakes.
 //!
-//! In every other round a baton goes round in rings instead, whose members wait on their own word and on others where nothing ever
-//! happens: one lost wake-up stops the ring, where among takers another wake makes good for it.
+//! In every other round a baton goes round in rings instead. Their members wait on their own word
+//! and on others where nothing ever happens. A single lost wake-up stops a ring, whereas among
+//! takers another wake makes up for it.
 //!
-//! Checked: the batons come round; takers who wait for any of several words come to their end. One call may swallow the wakes of
-//! more than one word (the kernel's, too), so whoever has taken a token wakes another taker of every
-//! word that still holds some. With private words only, wakes have counted at least as many as were woken.
+//! Checked: the batons come round; takers that wait for any of several words end. One call may
+//! swallow the wakes of more than one word (the kernel's may, too), so a thread that has taken a
+//! token wakes another taker of every word that still holds some. With private words only, wakes
+//! counted at least as many waiters as were woken.
 
 use super::traffic::{nothing_left, take_all};
 use crate::actor::{Actor, Verdict, let_others_run};
@@ -43,12 +45,12 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         let before = context.totals();
         let number = round.number as usize / 2 % sets.len();
         let (set, is_private) = (sets[number], number == 0);
-        // A taker of a set takes from it only; each set has as many tokens as takers want.
+        // A taker takes from one set only; each set has as many tokens as its takers want.
         let takers = round.threads / 2;
         let givers = (round.threads / 4).max(1);
         let quota = (TOKENS / takers).max(1);
         let gifts = takers * quota;
-        // Those who wait on one word have as many tokens to themselves.
+        // The threads that wait on one word have as many tokens to themselves.
         let singles = if is_private { 0 } else { givers };
         context.crew(round, |crew| {
             for index in 0..takers {
@@ -85,7 +87,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         nothing_left(&neighbours)?;
         let change = context.totals().since(&before);
         if is_private && change.of(Count::Wakes) < change.of(Count::Woken) {
-            return Err("more takers were woken than wakes have counted".to_owned());
+            return Err("more takers were woken than wakes counted".to_owned());
         }
     }
     Ok(())
@@ -115,7 +117,7 @@ fn shared_words(context: &Context) -> (Vec<Tokens>, Vec<Tokens>) {
     )
 }
 
-/// One for each thread; by turns, rings of private words and of shared ones.
+/// One word for each thread; alternately, rings of private words and of shared ones.
 fn ring_words(context: &Context) -> Vec<Spot> {
     let has_shared = probe::futex_waitv().is_there();
     let word = |index: usize| {
@@ -165,7 +167,8 @@ fn run_rings(
     })
 }
 
-/// Waits for the baton, and for some words of one of the sets. Hardly ever with a deadline, which would make good for what was lost.
+/// Waits for the baton, and on some words of one of the sets. Hardly ever with a deadline, which
+/// would hide a lost wake-up.
 fn catch(actor: &mut Actor, own: Spot, sets: &[&Vec<Tokens>]) -> Verdict {
     while !own.word.replace(1, 0) {
         let set = sets[actor.dice.usize(0..sets.len())];
@@ -177,10 +180,10 @@ fn catch(actor: &mut Actor, own: Spot, sets: &[&Vec<Tokens>]) -> Verdict {
         let deadline = (actor.dice.u32(0..32) == 0).then(|| actor.tiny_deadline());
         match actor.wait_any(&expected, deadline) {
             Ok(_) | Err(Error::Mismatch) => {}
-            // For private and shared words mixed it needs memory, and says so.
+            // With private and shared words mixed it needs memory, and reports that.
             Err(Error::OutOfMemory) if actor.has(Fault::Memory) => let_others_run(),
             Err(Error::TimedOut) if deadline.is_some() => {}
-            Err(error) => return Err(format!("a wait_any has failed: {error}")),
+            Err(error) => return Err(format!("a wait_any failed: {error}")),
         }
     }
     actor.step();
@@ -202,15 +205,15 @@ fn take_any(actor: &mut Actor, set: &[Tokens], index: usize) -> Verdict {
             Ok(woken) if woken < wanted.len() => {}
             Ok(woken) => return Err(format!("word {woken} of {} was woken", wanted.len())),
             Err(Error::Mismatch) => {}
-            // For private and shared words mixed it needs memory, and says so.
+            // With private and shared words mixed it needs memory, and reports that.
             Err(Error::OutOfMemory) if actor.has(Fault::Memory) => let_others_run(),
             Err(Error::TimedOut) if deadline.is_some() => {}
-            Err(error) => return Err(format!("a wait_any has failed: {error}")),
+            Err(error) => return Err(format!("a wait_any failed: {error}")),
         }
     }
 }
 
-/// Passes on the wakes that one wait has swallowed with its own.
+/// Passes on the wakes that one wait has swallowed besides its own.
 fn wake_others(actor: &mut Actor, set: &[Tokens]) -> Verdict {
     for tokens in set.iter().filter(|tokens| tokens.spot.word.load() != 0) {
         actor.wake(tokens.spot, 1, u64::MAX)?;

@@ -1,7 +1,8 @@
-//! Tortured: wake_op, as glibc's condition variables used it from 2005 to 2016: one call wakes a waiter of the
-//! condition, unlocks the lock word, and wakes a waiter of that if it was contended.
+//! Tortured: wake_op, as glibc's condition variables used it from 2005 to 2016: one call wakes a
+//! waiter of the condition, unlocks the lock word, and wakes a waiter of the lock if it was
+//! contended.
 //!
-//! Checked: all come to their end; never two threads have the lock; the sums that wake_op returns,
+//! Checked: all threads end; no two threads ever hold the lock; the sums that wake_op returns,
 //! together with plain wakes, are exactly the waits that returned Ok.
 
 use super::condvar::Mutex;
@@ -30,7 +31,7 @@ impl Queue {
         actor.step();
         self.condition.word.add(1);
         if actor.dice.u32(0..8) == 0 {
-            // One call less for those who do not signal.
+            // Without wake_op: a plain wake, and then an unlock.
             actor.wake(self.condition, 1, u64::MAX)?;
             return self.lock.unlock(actor);
         }
@@ -47,7 +48,7 @@ impl Queue {
             self.lock.unlock(actor)?;
             match actor.wait(self.condition, seen, How::ALWAYS) {
                 Ok(()) | Err(Error::Mismatch) => {}
-                Err(error) => return Err(format!("a wait has failed: {error}")),
+                Err(error) => return Err(format!("a wait failed: {error}")),
             }
             self.lock.lock(actor)?;
         }
@@ -61,7 +62,7 @@ impl Queue {
 pub(super) fn run(context: &'static Context) -> Verdict {
     let mut queues = Vec::new();
     let locks = context.colliding_words("lock", &SIZES);
-    // A condition in the bucket of its lock, one apart; wide enough not to come round.
+    // A condition in the bucket of its lock, and one apart; wide enough not to wrap around.
     let near = context.colliding_words("condition", &[32, 64]);
     let far = [32, 64].map(|bits| context.private_word("condition apart", bits));
     for (lock, condition) in locks.into_iter().zip(near.into_iter().chain(far)) {

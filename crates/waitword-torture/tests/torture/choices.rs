@@ -1,4 +1,4 @@
-//! The same seed makes the same choices.
+//! Tests that the same seed makes the same choices.
 
 use crate::command::{text, torture};
 use libtest_mimic::Failed;
@@ -13,10 +13,11 @@ pub(crate) fn seed_is_printed() -> Result<(), Failed> {
     }
 }
 
-/// What a run wrote down: choices of its own, and those of each fault, of which a slow run makes fewer.
+/// What a run wrote down: its own choices, and those of each fault. A slow run makes fewer of the
+/// latter.
 type Choices = (Vec<String>, BTreeMap<String, String>);
 
-/// Runs the torture with these arguments, and reads what it has chosen.
+/// Runs the torture with these arguments, and reads the choices that it wrote down.
 fn choices_of(arguments: &str) -> Result<Choices, Failed> {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -1,11 +1,11 @@
-//! The torture as a program, which the tests start.
+//! The torture as a program that the tests start.
 
 use clap::Parser;
 use libtest_mimic::Failed;
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// What makes this program the torture, with the arguments that follow.
+/// The first argument that makes this program the torture; the torture's own arguments follow.
 pub(crate) const AS_TORTURE: &str = "torture";
 
 #[derive(clap::Parser)]
@@ -14,7 +14,7 @@ struct Torture {
     args: waitword_torture::Args,
 }
 
-/// Is the torture, if it was started as that.
+/// Runs the torture, if the program was started as the torture.
 pub(crate) fn run_if_torture() -> Option<ExitCode> {
     if let Some(code) = waitword_torture::run_if_child() {
         return Some(code);
@@ -27,7 +27,7 @@ pub(crate) fn run_if_torture() -> Option<ExitCode> {
     })
 }
 
-/// Runs the torture. A hang ends by its own watchdogs; should these hang too, the limit ends it.
+/// Runs the torture. Its own watchdogs end a hang. If these hang too, the limit ends it.
 pub(crate) fn torture(arguments: &str) -> Result<Output, Failed> {
     const LIMIT: Duration = Duration::from_secs(100);
     let mut child = Command::new(std::env::current_exe()?)
@@ -39,7 +39,7 @@ pub(crate) fn torture(arguments: &str) -> Result<Output, Failed> {
     let id = child.id();
     let started = Instant::now();
     let (done, ended) = std::sync::mpsc::channel::<()>();
-    // Reads to the end of both pipes while the limit is watched from another thread.
+    // Reads both pipes to their end, while another thread enforces the limit.
     let watch = std::thread::spawn(move || {
         let over = ended.recv_timeout(LIMIT) == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
         if over {

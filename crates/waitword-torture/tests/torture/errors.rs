@@ -1,4 +1,4 @@
-//! What cannot be run as asked is said before the run.
+//! Tests that what cannot be run as asked is reported before the run.
 
 use crate::command::{AS_TORTURE, text, torture};
 use libtest_mimic::Failed;
@@ -25,7 +25,7 @@ const CASES: &str = "
     --drop-in --drop-in-library DIR/none  => DIR/none: No such file
 ";
 
-/// What is wrong with the command line, or with the files that it names, is said at once.
+/// Errors in the command line, or in the files that it names, are reported at once.
 pub(crate) fn errors_come_first() -> Result<(), Failed> {
     let dir = std::env::temp_dir().join(format!("waitword-errors-{}", std::process::id()));
     std::fs::create_dir(&dir)?;
@@ -35,7 +35,7 @@ pub(crate) fn errors_come_first() -> Result<(), Failed> {
         let (arguments, error) = line.split_once("=>").ok_or("no error")?;
         let output = torture(arguments)?;
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-        // What is printed first of all as a run begins.
+        // The first thing that a starting run prints.
         let has_run = stdout.contains("scenarios, ");
         match !output.status.success() && !has_run && stderr.contains(error.trim()) {
             true => Ok(()),
@@ -47,7 +47,7 @@ pub(crate) fn errors_come_first() -> Result<(), Failed> {
     verdict
 }
 
-/// Where there is no memory for their stacks, this is said before the run.
+/// If there is no memory for the threads' stacks, this is reported before the run.
 pub(crate) fn too_many_threads() -> Result<(), Failed> {
     let output = Command::new("sh")
         .args(["-c", "ulimit -v 300000 && exec \"$0\" \"$@\""])
@@ -55,7 +55,7 @@ pub(crate) fn too_many_threads() -> Result<(), Failed> {
         .args([AS_TORTURE, "--only", "ring", "--threads", "2048"])
         .output()?;
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    match stderr.contains("2048 threads and their visitors cannot be there at once: there is no ") {
+    match stderr.contains("2048 threads and their visitors cannot exist at once: there is no ") {
         true if !output.status.success() && !stdout.contains("scenarios, ") => Ok(()),
         _ => Err(format!("{stdout}{stderr}").into()),
     }

@@ -1,7 +1,7 @@
-//! Each scenario for about a second, each fault, and the proof that a broken run is caught.
+//! Runs each scenario for about a second and each fault, and proves that a broken run is caught.
 //!
-//! This program is its own harness: the torture starts the program that it is part of once more for every
-//! scenario, so `main` must look first whether it is such a process.
+//! This program is its own harness. The torture starts the program that it is part of again for
+//! every scenario, so `main` must first check whether it is such a process.
 
 mod choices;
 mod command;
@@ -20,13 +20,13 @@ fn main() -> ExitCode {
     let mut trials: Vec<_> = scenarios
         .map(|name| Trial::test(format!("scenario::{name}"), move || holds(name)))
         .collect();
-    // Where one wake that is left out stops somebody for ever.
+    // Scenarios in which a single wake that is left out stops a thread forever.
     for name in
         "ring wait_any condvar shared mutex rwlock cond semaphore events once atomic robust across door"
             .split(' ')
     {
         let test =
-            move || sabotage::is_caught(name, "skip-wake", "hung", "=== torture: nothing got done");
+            move || sabotage::is_caught(name, "skip-wake", "hung", "=== torture: no progress for");
         trials.push(Trial::test(format!("sabotage::skip_wake::{name}"), test));
     }
     for name in "tokens condvar herd order mutex rwlock cond semaphore barrier events once atomic robust across exec".split(' ') {
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         };
         trials.push(Trial::test(format!("sabotage::miscount::{name}"), test));
     }
-    // Where a bound, or an order, is promised.
+    // Scenarios that promise a bound or an order.
     for (sabotage, name, report) in [
         ("starve", "mutex", "starved: it waited"),
         ("starve", "rwlock", "starved: it waited"),
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         let test = move || sabotage::is_caught(name, sabotage, "an invariant was violated", report);
         trials.push(Trial::test(format!("sabotage::{sabotage}::{name}"), test));
     }
-    // Each under a scenario that it can strike.
+    // Each fault with a scenario that it can strike.
     for (fault, name) in [
         ("hold", "mutex"),
         ("shuffle", "tokens"),
@@ -84,7 +84,7 @@ fn main() -> ExitCode {
         errors::too_many_threads,
     ));
     let mut arguments = Arguments::from_args();
-    // There are two cores; the scenarios bring their own crowd.
+    // One at a time: there are two cores, and each scenario starts many threads of its own.
     arguments.test_threads.get_or_insert(1);
     libtest_mimic::run(&arguments, trials).exit_code()
 }
@@ -97,7 +97,7 @@ fn holds(scenario: &str) -> Result<(), Failed> {
     Err(format!("{}{}", text(&output.stdout), text(&output.stderr)).into())
 }
 
-/// The scenario holds under the fault, which was injected.
+/// The scenario holds under the fault, and the fault was injected.
 fn strikes(fault: &str, scenario: &str) -> Result<(), Failed> {
     let output = torture(&format!(
         "--only {scenario} --seconds 1 --threads 4,64 --faults {fault}"

@@ -1,9 +1,9 @@
-//! Runs that are broken on purpose, and that the torture must notice.
+//! Runs that are broken on purpose. The torture must notice each.
 
 use crate::command::{text, torture};
 use libtest_mimic::Failed;
 
-/// A run broken on purpose fails, says why, and reports who waits for what.
+/// A run broken on purpose fails, says why, and reports which thread waits for what.
 pub(crate) fn is_caught(
     scenario: &str,
     sabotage: &str,
@@ -26,19 +26,20 @@ pub(crate) fn is_caught(
     Ok(())
 }
 
-/// That a report says of each waiter for what it waits, what that holds, and who has it.
+/// Checks that a report names, for each waiter, what it waits for, what that holds, and which
+/// thread holds it.
 fn says_who_waits(scenario: &str, report: &str) -> Result<(), Failed> {
     let mut waiters = report.lines().filter(|line| line.contains(" waits "));
     let is_lock = ["mutex", "rwlock", "robust", "once", "across"].contains(&scenario);
     let says = |line: &str| {
-        let seen = line.contains(", expecting 0x") || line.contains(" when it came)");
+        let seen = line.contains(", expecting 0x") || line.contains(" when called)");
         line.contains(", at 0x") && line.contains(", which holds 0x") && seen
     };
     let holder = |line: &str| line.contains("; held by ");
     let whole = waiters.clone().count() > 0 && waiters.clone().all(says);
-    // At least those who wait for the one that is never given back.
-    if !whole || is_lock && !(waiters.any(holder) && report.contains(", for ever (sabotage)")) {
-        return Err(format!("who waits for what is missing:\n{report}").into());
+    // At least the threads that wait for the lock that is never released.
+    if !whole || is_lock && !(waiters.any(holder) && report.contains(", forever (sabotage)")) {
+        return Err(format!("no report of which thread waits for what:\n{report}").into());
     }
     Ok(())
 }

@@ -5,7 +5,6 @@
 //! mistakes, and a function on [`RawFutex`]. The raw futex interface (`door`) also calls the
 //! latter, after it has checked what a C caller passed.
 
-mod error;
 #[cfg(not(loom))]
 mod handle;
 #[cfg(not(loom))]
@@ -22,7 +21,7 @@ pub(crate) mod wake_op;
 pub(crate) mod parking;
 pub(crate) mod private;
 
-pub use error::Error;
+pub(crate) use crate::error::Error;
 #[cfg(not(loom))]
 pub use handle::Futex;
 #[cfg(not(loom))]

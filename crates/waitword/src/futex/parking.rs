@@ -16,9 +16,7 @@
 //! (post a semaphore, set an event) is built on `wake`.
 
 use crate::park::{Ended, Parker, Until};
-use crate::private::{
-    Choice, Claimed, Key, Node, Queue, Registration, Unparked, WaiterTable, is_inside,
-};
+use crate::private::{Choice, Claimed, Key, Node, Queue, Unparked, is_inside, waiter_table};
 use crate::sys::clock::Deadline;
 use core::cell::Cell;
 
@@ -84,170 +82,120 @@ impl Entry {
     }
 }
 
-/// If `validate` returns true, queues on `key` as this `entry`, behind the waiters of the same and
-/// of higher places, and sleeps.
+/// A waiter that is about to park: where it queues, and for how long it may sleep.
+#[derive(Clone, Copy)]
+pub(crate) struct Request<'u> {
+    key: Key,
+    entry: Entry,
+    until: Until<'u>,
+    is_in_front: bool,
+    mutex: Option<usize>,
+}
+
+impl<'u> Request<'u> {
+    /// Queues on `key` as this `entry`, behind the waiters of the same and of higher places.
+    #[inline]
+    pub(crate) fn new(key: Key, entry: Entry, until: impl Into<Until<'u>>) -> Self {
+        Self {
+            key,
+            entry,
+            until: until.into(),
+            is_in_front: false,
+            mutex: None,
+        }
+    }
+
+    /// If the condition holds, queues in front of the waiters of the same place: for a thread that
+    /// has waited before.
+    #[inline]
+    pub(crate) fn in_front_if(self, is_in_front: bool) -> Self {
+        Self {
+            is_in_front,
+            ..self
+        }
+    }
+
+    /// For a waiter of a condvar: [`unpark_requeue`] may move it to the mutex at this address.
+    #[inline]
+    pub(crate) fn bound_to(self, mutex: usize) -> Self {
+        Self {
+            mutex: Some(mutex),
+            ..self
+        }
+    }
+
+    #[inline]
+    fn node(&self, parker: &Parker<'_>) -> Node {
+        let Entry { kind, place } = self.entry;
+        debug_assert!(kind != 0);
+        let node = Node::new(self.key, kind, parker.id(), place);
+        match self.mutex {
+            Some(mutex) => node.bound_to(mutex, parker),
+            None => node,
+        }
+    }
+}
+
+/// If `validate` returns true, queues as `request` says, calls `queued`, and sleeps.
 ///
 /// * `validate` runs under the bucket lock. It announces the waiter in the lock's word, or returns
 ///   false.
+/// * `queued` runs with no bucket locked. A waker can find the waiter from then on. The callback
+///   may do anything but park.
 /// * `left` runs under the bucket lock if the waiter gives up (deadline, signal). Its argument is
-///   whether other threads still wait on the key.
+///   the queue without this waiter.
 ///
 /// A waiter that [`unpark_requeue`] has moved to another key stays there whatever the deadline: it
 /// was signalled, and a wake of the other key will wake it.
 #[inline]
-pub(crate) fn park<'u>(
-    waiter_table: &WaiterTable,
-    key: Key,
-    entry: Entry,
-    until: impl Into<Until<'u>>,
+pub(crate) fn park(
+    request: Request<'_>,
     validate: impl FnOnce() -> bool,
-    left: impl FnOnce(bool),
-) -> Parked {
-    let queue = |registration: Registration<'_>, node: &Node| {
-        // SAFETY: `park_node` makes the node with the key that it registers, so the node is new and
-        // has the registered key. It keeps the node in its frame until the node is notified or
-        // withdrawn (`sleep`).
-        unsafe { registration.push(node) };
-    };
-    let left = |queue: &Queue<'_>| left(queue.has_waiters());
-    park_queued(waiter_table, key, entry, until, validate, queue, left)
-}
-
-/// [`park`] at a condvar, from which [`unpark_requeue`] may move the waiter to the mutex at this
-/// address. `before_sleep` runs with no bucket locked, after the waiter is queued: a waker can find
-/// it from then on. It may do anything but park.
-#[inline]
-#[expect(clippy::too_many_arguments, reason = "each is a step of its own")]
-pub(crate) fn park_bound_to<'u>(
-    waiter_table: &WaiterTable,
-    key: Key,
-    mutex: usize,
-    entry: Entry,
-    until: impl Into<Until<'u>>,
-    validate: impl FnOnce() -> bool,
-    before_sleep: impl FnOnce(),
-    left: impl FnOnce(bool),
-) -> Parked {
-    let queue = |registration: Registration<'_>, node: &Node| {
-        // SAFETY: `park_node` makes the node with the key that it registers (both are passed on
-        // from here), so the node is new and has the registered key. It keeps the node in its frame
-        // until the node is notified or withdrawn (`sleep`).
-        unsafe { registration.push(node) };
-        before_sleep();
-    };
-    let left = |queue: &Queue<'_>| left(queue.has_waiters());
-    let node = |parker: &Parker<'_>| node(key, entry, parker).bound_to(mutex, parker);
-    park_node(waiter_table, key, node, until, validate, queue, left)
-}
-
-/// [`park`] in front of the waiters of the same place, for a thread that has waited before.
-#[inline]
-pub(crate) fn park_in_front<'u>(
-    waiter_table: &WaiterTable,
-    key: Key,
-    entry: Entry,
-    until: impl Into<Until<'u>>,
-    validate: impl FnOnce() -> bool,
-    left: impl FnOnce(bool),
-) -> Parked {
-    let queue = |registration: Registration<'_>, node: &Node| {
-        // SAFETY: `park_node` makes the node with the key that it registers, so the node is new and
-        // has the registered key. It keeps the node in its frame until the node is notified or
-        // withdrawn (`sleep`).
-        unsafe { registration.push_in_front(node) };
-    };
-    let left = |queue: &Queue<'_>| left(queue.has_waiters());
-    park_queued(waiter_table, key, entry, until, validate, queue, left)
-}
-
-/// [`park`] where `left` receives *which* waiters remain on the key: their kinds, or-ed together; 0
-/// if there are none. It walks the whole queue.
-#[inline]
-pub(crate) fn park_among_kinds<'u>(
-    waiter_table: &WaiterTable,
-    key: Key,
-    entry: Entry,
-    until: impl Into<Until<'u>>,
-    validate: impl FnOnce() -> bool,
-    left: impl FnOnce(u64),
-) -> Parked {
-    let queue = |registration: Registration<'_>, node: &Node| {
-        // SAFETY: `park_node` makes the node with the key that it registers, so the node is new and
-        // has the registered key. It keeps the node in its frame until the node is notified or
-        // withdrawn (`sleep`).
-        unsafe { registration.push(node) };
-    };
-    let left = |queue: &Queue<'_>| left(queue.kinds());
-    park_queued(waiter_table, key, entry, until, validate, queue, left)
-}
-
-#[inline]
-fn park_queued<'u>(
-    waiter_table: &WaiterTable,
-    key: Key,
-    entry: Entry,
-    until: impl Into<Until<'u>>,
-    validate: impl FnOnce() -> bool,
-    queue: impl FnOnce(Registration<'_>, &Node),
-    left: impl FnOnce(&Queue<'_>),
-) -> Parked {
-    let node = |parker: &Parker<'_>| node(key, entry, parker);
-    park_node(waiter_table, key, node, until, validate, queue, left)
-}
-
-#[inline]
-fn node(key: Key, entry: Entry, parker: &Parker<'_>) -> Node {
-    debug_assert!(entry.kind != 0);
-    Node::new(key, entry.kind, parker.id(), entry.place)
-}
-
-#[inline]
-fn park_node<'u>(
-    waiter_table: &WaiterTable,
-    key: Key,
-    node: impl FnOnce(&Parker<'_>) -> Node,
-    until: impl Into<Until<'u>>,
-    validate: impl FnOnce() -> bool,
-    queue: impl FnOnce(Registration<'_>, &Node),
+    queued: impl FnOnce(),
     left: impl FnOnce(&Queue<'_>),
 ) -> Parked {
     if is_inside() {
         return Parked::Interrupted;
     }
-    let parker = waiter_table.take_parker();
-    let node = node(&parker);
-    let registration = waiter_table.register(key);
+    let parker = waiter_table().take_parker();
+    let node = request.node(&parker);
+    let registration = waiter_table().register(request.key);
     if !validate() {
         registration.cancel();
         return Parked::Invalid;
     }
-    queue(registration, &node);
-    sleep(waiter_table, &parker, &node, key, until, left)
+    // SAFETY: the node is new and has the registered key. `sleep`, below, returns only after it is
+    // notified or withdrawn, and this frame is left only after that: `queued` does not panic.
+    unsafe {
+        match request.is_in_front {
+            true => registration.push_in_front(&node),
+            false => registration.push(&node),
+        }
+    }
+    queued();
+    sleep(&request, &parker, &node, left)
 }
 
-/// Replaces another waiter in the queue of `key`: if `choose` takes a waiter, that waiter is woken
-/// with `token` and the caller sleeps, all in one step. If it takes none, returns
-/// [`Parked::Invalid`].
+/// Replaces another waiter in the queue: if `choose` takes a waiter, that waiter is woken with
+/// `token` and the caller sleeps, all in one step. If it takes none, returns [`Parked::Invalid`].
 ///
 /// The rest is as for [`park`].
 #[inline]
-pub(crate) fn park_instead_of<'u>(
-    waiter_table: &WaiterTable,
-    key: Key,
-    entry: Entry,
-    until: impl Into<Until<'u>>,
+pub(crate) fn park_instead_of(
+    request: Request<'_>,
     choose: impl FnMut(u64) -> Choice,
     token: Token,
-    left: impl FnOnce(bool),
+    left: impl FnOnce(&Queue<'_>),
 ) -> Parked {
     if is_inside() {
         return Parked::Interrupted;
     }
-    let parker = waiter_table.take_parker();
-    let node = node(key, entry, &parker);
-    let registration = waiter_table.register(key);
+    let parker = waiter_table().take_parker();
+    let node = request.node(&parker);
+    let registration = waiter_table().register(request.key);
     let mut claimed = Claimed::new();
-    if registration.claim_chosen(key, choose, &mut claimed).woken == 0 {
+    let chosen = registration.claim_chosen(request.key, choose, &mut claimed);
+    if chosen.woken == 0 {
         registration.cancel();
         return Parked::Invalid;
     }
@@ -255,22 +203,19 @@ pub(crate) fn park_instead_of<'u>(
     // SAFETY: the node is new and has the registered key. `sleep`, below, returns only after it is
     // notified or withdrawn, and this frame is left only after that.
     unsafe { registration.push(&node) };
-    claimed.notify(&waiter_table.parkers);
-    let left = |queue: &Queue<'_>| left(queue.has_waiters());
-    sleep(waiter_table, &parker, &node, key, until, left)
+    claimed.notify(&waiter_table().parkers);
+    sleep(&request, &parker, &node, left)
 }
 
 /// The second half of [`park`]: the node is queued.
 #[inline]
-fn sleep<'u>(
-    waiter_table: &WaiterTable,
+fn sleep(
+    request: &Request<'_>,
     parker: &Parker<'_>,
     node: &Node,
-    key: Key,
-    until: impl Into<Until<'u>>,
     left: impl FnOnce(&Queue<'_>),
 ) -> Parked {
-    let until = until.into();
+    let until = request.until;
     let ended = loop {
         match parker.park(&node.notice, until) {
             Ok(()) => return Parked::Woken(node.token()),
@@ -279,7 +224,7 @@ fn sleep<'u>(
             Err(ended) => break ended,
         }
     };
-    if parker.is_wiped() || waiter_table.withdraw_from(key, node, left) {
+    if parker.is_wiped() || waiter_table().withdraw_from(request.key, node, left) {
         return match ended {
             Ended::TimedOut => Parked::TimedOut,
             // The deadline was brought forward.
@@ -301,24 +246,22 @@ fn sleep<'u>(
 /// `change` runs even if there are no waiters. It may be the last access to the lock's memory.
 #[inline]
 pub(crate) fn unpark<T: Into<Tokens>>(
-    waiter_table: &WaiterTable,
     key: Key,
     choose: impl FnMut(u64) -> Choice,
     change: impl FnOnce(Unparked) -> T,
 ) -> usize {
-    let queue = waiter_table.lock_queue(key);
+    let queue = waiter_table().lock_queue(key);
     let mut claimed = Claimed::new();
     let unparked = queue.claim_chosen(choose, &mut claimed);
     change(unparked).into().tell(&claimed);
     drop(queue);
-    claimed.notify(&waiter_table.parkers)
+    claimed.notify(&waiter_table().parkers)
 }
 
 /// [`unpark`] of the first waiter in the queue, if there is one and `takes` accepts its kind.
 /// `change` receives the kind of the woken waiter and whether other threads still wait.
 #[inline]
 pub(crate) fn unpark_one(
-    waiter_table: &WaiterTable,
     key: Key,
     takes: impl Fn(u64) -> bool,
     change: impl FnOnce(Option<u64>, bool) -> Token,
@@ -332,19 +275,18 @@ pub(crate) fn unpark_one(
         Choice::Take
     };
     let change = |unparked: Unparked| change(woken.get(), unparked.more);
-    unpark(waiter_table, key, choose, change)
+    unpark(key, choose, change)
 }
 
 /// [`unpark`] of the waiter whose kind `rank` ranks highest among the first `look_through`; of
 /// equals, the first.
 pub(crate) fn unpark_highest(
-    waiter_table: &WaiterTable,
     key: Key,
     look_through: usize,
     rank: impl Fn(u64) -> u64,
     change: impl FnOnce(Unparked) -> Token,
 ) -> usize {
-    let queue = waiter_table.lock_queue(key);
+    let queue = waiter_table().lock_queue(key);
     let mut claimed = Claimed::new();
     let (mut seen, mut highest, mut best) = (0, None, 0);
     let look = |kind| {
@@ -373,7 +315,7 @@ pub(crate) fn unpark_highest(
     let unparked = queue.claim_chosen(take, &mut claimed);
     Tokens::from(change(unparked)).tell(&claimed);
     drop(queue);
-    claimed.notify(&waiter_table.parkers)
+    claimed.notify(&waiter_table().parkers)
 }
 
 /// What to do with the waiters of a word: how many to wake, and how many of the others to move.
@@ -392,7 +334,7 @@ pub(crate) struct Requeued {
     pub(crate) more: bool,
 }
 
-/// Of the waiters of the condvar `from` that are [bound to](park_bound_to) `mutex`, wakes some and
+/// Of the waiters of the condvar `from` that are [bound to](Request::bound_to) `mutex`, wakes some and
 /// moves some behind the waiters of `to`, that mutex's key. Returns the outcome.
 ///
 /// `plan` and `change` run under the locks of both buckets, before and after the queues are
@@ -400,7 +342,6 @@ pub(crate) struct Requeued {
 /// runs. The woken waiters get the tokens that `change` returns.
 #[inline]
 pub(crate) fn unpark_requeue<T: Into<Tokens>>(
-    waiter_table: &WaiterTable,
     from: Key,
     (mutex, to): (usize, Key),
     plan: impl FnOnce(u64) -> Plan,
@@ -411,7 +352,7 @@ pub(crate) fn unpark_requeue<T: Into<Tokens>>(
         moved: 0,
         more: false,
     };
-    let pair = waiter_table.lock_pair(from, to);
+    let pair = waiter_table().lock_pair(from, to);
     let Some(first) = pair.first_bound_to(mutex) else {
         change(NOBODY);
         return NOBODY;
@@ -427,6 +368,6 @@ pub(crate) fn unpark_requeue<T: Into<Tokens>>(
     };
     change(requeued).into().tell(&claimed);
     drop(pair);
-    claimed.notify(&waiter_table.parkers);
+    claimed.notify(&waiter_table().parkers);
     requeued
 }

@@ -184,7 +184,7 @@ const NAP: i64 = 100_000;
 
 mod in_kernel {
     use super::{NAP, Signals};
-    use crate::futex::Error;
+    use crate::error::Error;
     use crate::sys;
     use crate::sys::Errno;
     use crate::sys::clock::{Deadline, now};

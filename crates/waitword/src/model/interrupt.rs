@@ -19,7 +19,7 @@ struct Sleeper {
 impl Sleeper {
     fn start() -> (Arc<Self>, thread::JoinHandle<bool>) {
         let sleeper = Arc::new(Self {
-            pool: Pool::new(),
+            pool: Pool::new(|| ()),
             notice: Notice::new(),
             interrupts: Interrupts::new(),
         });

@@ -39,7 +39,7 @@ use crate::checker::check;
 use crate::checker::sync::Arc;
 use crate::checker::sync::atomic::{AtomicU32, Ordering};
 use crate::checker::thread;
-use crate::futex::Error;
+use crate::error::Error;
 use crate::private::{Key, Place, WaiterTable};
 
 fn waiter_table() -> Arc<WaiterTable> {

@@ -20,7 +20,7 @@ fn spawn_sleeper(
 #[test]
 fn parkers_of_one_group_are_woken_in_a_batch() {
     check(3, || {
-        let pool = Arc::new(Pool::new());
+        let pool = Arc::new(Pool::new(|| ()));
         let notices = [(); 2].map(|()| Arc::new(Notice::new()));
         let sleepers = [0, 1].map(|index| spawn_sleeper(&pool, &notices[index]));
         let mut calls = WakeCalls::new(&pool);
@@ -37,7 +37,7 @@ fn parkers_of_one_group_are_woken_in_a_batch() {
 #[test]
 fn two_wakers_of_one_group_do_not_disturb_each_other() {
     check(2, || {
-        let pool = Arc::new(Pool::new());
+        let pool = Arc::new(Pool::new(|| ()));
         let notices = [(); 2].map(|()| Arc::new(Notice::new()));
         let [(first, one), (second, other)] =
             [0, 1].map(|index| spawn_sleeper(&pool, &notices[index]));
@@ -55,7 +55,7 @@ fn two_wakers_of_one_group_do_not_disturb_each_other() {
 #[test]
 fn a_late_call_is_harmless_to_the_next_user() {
     check(3, || {
-        let pool = Arc::new(Pool::new());
+        let pool = Arc::new(Pool::new(|| ()));
         let notice = Arc::new(Notice::new());
         let (id, sleeper) = spawn_sleeper(&pool, &notice);
         let late = {

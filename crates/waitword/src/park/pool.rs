@@ -123,6 +123,8 @@ pub(crate) struct Pool {
     /// Where the next search begins: after the place that the last search took. Threads that begin
     /// to wait together thus become neighbours in a group, and one call can wake them together.
     cursor: AtomicU32,
+    /// Called if the kernel will not wipe a chunk in forked children: has every child clear it.
+    if_unwiped: fn(),
 }
 
 /// How many parkers there are in the first `chunks` chunks.
@@ -132,20 +134,22 @@ fn capacity(chunks: u32) -> usize {
 
 impl Pool {
     #[cfg(not(loom))]
-    pub(crate) const fn new() -> Self {
+    pub(crate) const fn new(if_unwiped: fn()) -> Self {
         Self {
             chunks: [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS],
             len: AtomicU32::new(0),
             cursor: AtomicU32::new(0),
+            if_unwiped,
         }
     }
 
     #[cfg(loom)]
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(if_unwiped: fn()) -> Self {
         Self {
             chunks: [const { () }; CHUNKS].map(|()| AtomicPtr::new(ptr::null_mut())),
             len: AtomicU32::new(0),
             cursor: AtomicU32::new(0),
+            if_unwiped,
         }
     }
 
@@ -256,7 +260,7 @@ impl Pool {
         if chunk as usize == CHUNKS {
             return None;
         }
-        let groups = map_chunk(chunk)?;
+        let groups = map_chunk(chunk, self.if_unwiped)?;
         // Release: a thread that finds the pointer finds the zeroed memory behind it.
         let published = self.chunks[chunk as usize].compare_exchange(
             ptr::null_mut(),
@@ -297,13 +301,13 @@ fn chunk_bytes(chunk: u32) -> usize {
 }
 
 #[cfg(not(loom))]
-fn map_chunk(chunk: u32) -> Option<*mut Group> {
+fn map_chunk(chunk: u32, if_unwiped: fn()) -> Option<*mut Group> {
     let memory = crate::sys::mem::map(chunk_bytes(chunk))?;
     // SAFETY: whole pages of the mapping made just above. All zeros is a chunk of free parkers
     // (invariant 3), so what a child finds is a valid state.
     let wiped = unsafe { crate::sys::mem::wipe_on_fork(memory, chunk_bytes(chunk)) };
     if wiped.is_err() {
-        crate::private::fork::wipe_by_handler();
+        if_unwiped();
     }
     Some(memory.as_ptr().cast())
 }
@@ -320,7 +324,7 @@ unsafe fn unmap_chunk(chunk: u32, groups: *mut Group) {
 }
 
 #[cfg(loom)]
-fn map_chunk(chunk: u32) -> Option<*mut Group> {
+fn map_chunk(chunk: u32, _if_unwiped: fn()) -> Option<*mut Group> {
     let slot = || Slot {
         in_use: AtomicU32::new(FREE),
         alone: AtomicU32::new(1),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 #[test]
 fn no_two_users_have_one_parker() {
-    let pool = Pool::new();
+    let pool = Pool::new(|| ());
     let parkers: Vec<_> = (0..500).map(|_| pool.take(|_| {})).collect();
     let ids: HashSet<_> = parkers
         .iter()
@@ -15,7 +15,7 @@ fn no_two_users_have_one_parker() {
 
 #[test]
 fn the_pool_grows_with_those_who_wait_at_once_and_not_with_those_who_ever_did() {
-    let pool = Pool::new();
+    let pool = Pool::new(|| ());
     for _ in 0..10_000 {
         // Each time a thread that has never waited before.
         std::thread::scope(|scope| scope.spawn(|| drop(pool.take(|_| {}))).join().unwrap());
@@ -28,7 +28,7 @@ fn the_pool_grows_with_those_who_wait_at_once_and_not_with_those_who_ever_did() 
 
 #[test]
 fn growth_is_reported_with_the_new_capacity() {
-    let pool = Pool::new();
+    let pool = Pool::new(|| ());
     let reported = std::cell::RefCell::new(Vec::new());
     let parkers: Vec<_> = (0..GROUP * 4)
         .map(|_| pool.take(|capacity| reported.borrow_mut().push(capacity)))
@@ -39,7 +39,7 @@ fn growth_is_reported_with_the_new_capacity() {
 
 #[test]
 fn a_late_call_does_not_end_the_wait_of_the_next_user() {
-    let pool = Pool::new();
+    let pool = Pool::new(|| ());
     let (parker, notice) = (pool.take(|_| {}), Notice::new());
     let soon = Deadline::after(core::time::Duration::from_millis(5));
     std::thread::scope(|scope| {
@@ -83,7 +83,7 @@ fn without_a_parker_a_wait_polls() {
 #[test]
 fn one_batch_reaches_sleepers_of_many_groups() {
     const SLEEPERS: usize = GROUP * 20;
-    let pool = Pool::new();
+    let pool = Pool::new(|| ());
     let notices: Vec<_> = (0..SLEEPERS).map(|_| Notice::new()).collect();
     let (send, receive) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
@@ -110,7 +110,7 @@ fn one_batch_reaches_sleepers_of_many_groups() {
 fn sleepers_are_woken_while_calls_pass_their_end() {
     const GROUPS: usize = 3;
     const SLEEPERS: usize = GROUP * GROUPS;
-    let pool = Pool::new();
+    let pool = Pool::new(|| ());
     let all: Vec<_> = (0..SLEEPERS).map(|_| pool.take(|_| {})).collect();
     drop(all);
     for singly in [0, 1, 5] {

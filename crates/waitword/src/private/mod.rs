@@ -90,7 +90,7 @@ impl WaiterTable {
     pub(crate) const fn new(nodes: Option<Nodes>) -> Self {
         Self {
             current: AtomicPtr::new(ptr::null_mut()),
-            parkers: Pool::new(),
+            parkers: Pool::new(fork::wipe_by_handler),
             least_buckets: AtomicUsize::new(0),
             nodes,
         }
@@ -100,7 +100,7 @@ impl WaiterTable {
     pub(crate) fn new(nodes: Option<Nodes>) -> Self {
         Self {
             current: AtomicPtr::new(ptr::null_mut()),
-            parkers: Pool::new(),
+            parkers: Pool::new(|| ()),
             least_buckets: AtomicUsize::new(0),
             nodes,
         }

@@ -19,7 +19,7 @@ mod word64;
 pub(crate) use narrow::Lane;
 pub(crate) use word64::halves;
 
-use crate::futex::Error;
+use crate::error::Error;
 use crate::sys::clock::Deadline;
 use crate::word::{RawWakeOp, Size, WordPtr};
 

@@ -13,7 +13,7 @@
 //! kernel returns EAGAIN. The waiter then looks at its own lane again and retries unless that has
 //! changed. Once queued, a waiter stays queued whatever its neighbours do.
 
-use crate::futex::Error;
+use crate::error::Error;
 use crate::sys::Errno;
 use crate::sys::clock::Deadline;
 use crate::sys::futex;

@@ -1,6 +1,6 @@
 //! 32-bit words: the kernel's own futex operations, one call each.
 
-use crate::futex::Error;
+use crate::error::Error;
 use crate::sys::clock::Deadline;
 use crate::sys::futex;
 use crate::word::WordPtr;

@@ -21,7 +21,7 @@
 //! A requeue moves the entry on the low half. The entry on the high half stays, and is never woken,
 //! until the waiter leaves. `futex_waitv` has no bitset, so masks cannot distinguish waiters.
 
-use crate::futex::Error;
+use crate::error::Error;
 use crate::sys::clock::Deadline;
 use crate::sys::futex::{self, Waitv};
 use crate::word::{Size, WordPtr};

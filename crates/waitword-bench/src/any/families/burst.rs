@@ -1,7 +1,7 @@
-//! All are asleep for a while, and then want the mutex at once.
+//! All threads sleep for a while and then want the mutex at once.
 //!
-//! A burst that has begun comes to its end, even after the window: operations and time are those of
-//! the same whole bursts.
+//! A burst that has begun is completed even after the window ends, so the operations and the time
+//! cover the same whole bursts.
 
 use super::{Job, Tally, check_counted};
 use crate::any::cell::Load;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The kernel's own futex: in nobody's way, whichever lock is measured.
+/// The kernel's own futex, so that the gate does not disturb the lock under test.
 const GATE: Kernel<false> = Kernel;
 
 #[repr(C, align(128))]
@@ -22,21 +22,21 @@ struct Guarded<M> {
     tally: Tally,
 }
 
-/// Where all sleep between two bursts.
+/// Where all threads sleep between two bursts.
 #[derive(Default)]
 struct Gate {
-    /// Goes up by one with each burst, and when there is no other.
+    /// Incremented at the start of each burst, and when there will be no further one.
     burst: AtomicU32,
     is_closed: AtomicBool,
-    /// Who has not done its part of this burst yet.
+    /// Threads that have not yet finished their part of this burst.
     busy: AtomicU32,
-    /// Nanoseconds from a burst's begin to its end, all of them together.
+    /// Total nanoseconds of all bursts, each from its start to its end.
     took: AtomicU64,
     began: Mutex<Option<Instant>>,
 }
 
 impl Gate {
-    /// Whether there is another burst after this one.
+    /// Waits for the next burst. Returns false if there is none.
     fn wait_for_next(&self, burst: u32) -> bool {
         while self.burst.load(SeqCst) == burst {
             let _: Waited = GATE.wait(&self.burst, burst.into());
@@ -64,7 +64,7 @@ impl Gate {
         *self.began.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
-    /// A thread has done its part. Whether it was the last.
+    /// Records that a thread has finished its part. Returns whether it was the last.
     fn is_last(&self) -> bool {
         let is_last = self.busy.fetch_sub(1, SeqCst) == 1;
         if is_last {
@@ -98,11 +98,11 @@ pub(in crate::any) fn run<M: BenchMutex>(job: Job<'_>) -> Result<Outcome, Failur
                     member.wait(|| guarded.lock.lock());
                     guarded.tally.count();
                     member.work_inside();
-                    // SAFETY: locked above; boxed, it does not move.
+                    // SAFETY: locked above; the lock is boxed and does not move.
                     unsafe { guarded.lock.unlock() };
                     member.work_outside();
                 }
-                // The last one of a burst begins the next.
+                // The last thread of a burst starts the next one.
                 if gate.is_last() {
                     std::thread::sleep(idle);
                     if member.is_over() {
@@ -119,7 +119,7 @@ pub(in crate::any) fn run<M: BenchMutex>(job: Job<'_>) -> Result<Outcome, Failur
         || (),
     );
     check_counted(guarded.tally.so_far(), &outcome)?;
-    // What lies between two bursts is the same for all.
+    // The time between two bursts is the same for all contenders, so it is left out.
     outcome.seconds = gate.took.into_inner() as f64 / 1e9;
     Ok(outcome)
 }

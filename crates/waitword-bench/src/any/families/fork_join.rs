@@ -1,4 +1,5 @@
-//! Rounds between barriers: each thread does its part, one of them what is between two rounds.
+//! Rounds between barriers: each thread does its part, and one of them does the work between two
+//! rounds.
 
 use super::Job;
 use crate::any::crowd::{self, Outcome};
@@ -8,7 +9,7 @@ use crate::locks::{BenchCondvar, BenchMutex};
 use core::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// What the users of a library without barriers make of its mutex and its condition variable.
+/// The barrier that users of a library without one build from its mutex and condition variable.
 #[repr(C, align(128))]
 pub(in crate::any) struct Made<C: BenchCondvar> {
     mutex: C::Mutex,
@@ -22,7 +23,7 @@ struct State {
     round: u64,
 }
 
-// SAFETY: the state is used by the mutex's holder alone.
+// SAFETY: only the mutex's holder uses the state.
 unsafe impl<C: BenchCondvar> Sync for Made<C> {}
 
 impl<C: BenchCondvar> BenchBarrier for Made<C> {
@@ -40,7 +41,8 @@ impl<C: BenchCondvar> BenchBarrier for Made<C> {
     fn wait(&self) -> bool {
         self.mutex.lock();
         let state = self.state.get();
-        // SAFETY: the mutex is held whenever the state is used, and all wait with it; it does not move while it is used.
+        // SAFETY: the mutex is held whenever the state is used, every waiter waits with this mutex,
+        // and the barrier does not move while it is in use.
         unsafe {
             (*state).here += 1;
             let is_last = (*state).here == self.threads;
@@ -77,7 +79,7 @@ pub(in crate::any) fn run<B: BenchBarrier>(job: Job<'_>) -> Result<Outcome, Fail
                 member.work_inside();
                 parts.fetch_add(1, Relaxed);
                 if member.wait(|| barrier.wait()) {
-                    // All others wait, or are about to.
+                    // All other threads wait at the barrier or are about to.
                     if parts.load(Relaxed) != threads * round {
                         is_wrong.store(true, Relaxed);
                     }
@@ -95,7 +97,7 @@ pub(in crate::any) fn run<B: BenchBarrier>(job: Job<'_>) -> Result<Outcome, Fail
         || {},
     );
     check(!is_wrong.into_inner(), || {
-        "a barrier let a thread pass before all had come".to_owned()
+        "a barrier released a thread before all threads had arrived".to_owned()
     })?;
     Ok(outcome)
 }

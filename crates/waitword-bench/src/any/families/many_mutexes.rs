@@ -1,5 +1,5 @@
-//! One mutex of several is locked, and in nested sections a second one inside: in the order of their places, so that no two threads
-//! wait for each other.
+//! Locks one of several mutexes, and in nested sections a second one inside it. Nested locks are
+//! taken in the order of their indices, so that threads cannot deadlock.
 
 use super::{Job, Tally, check_counted};
 use crate::any::cell::Load;
@@ -9,7 +9,7 @@ use crate::harness::Failure;
 use crate::locks::BenchMutex;
 use fastrand::Rng;
 
-/// Places that a thread draws beforehand, and goes through again and again.
+/// Number of choices that a thread draws in advance and then cycles through.
 const TABLE: usize = 1 << 12;
 
 #[repr(C, align(128))]
@@ -18,7 +18,7 @@ struct Guarded<M> {
     tally: Tally,
 }
 
-/// Chooses by the weights 1, 1/2^s, 1/3^s, ...
+/// Chooses with the weights 1, 1/2^s, 1/3^s, ...
 struct Zipf {
     cumulated: Vec<f64>,
 }

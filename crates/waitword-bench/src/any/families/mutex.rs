@@ -25,7 +25,7 @@ pub(in crate::any) fn run<M: BenchMutex>(job: Job<'_>) -> Result<Outcome, Failur
                 member.wait(|| guarded.lock.lock());
                 guarded.tally.count();
                 member.work_inside();
-                // SAFETY: locked above; boxed, it does not move.
+                // SAFETY: locked above; the lock is boxed and does not move.
                 unsafe { guarded.lock.unlock() };
                 member.work_outside();
             }

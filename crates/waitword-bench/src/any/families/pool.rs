@@ -1,4 +1,4 @@
-//! A semaphore with some permits: so many threads may be inside.
+//! A semaphore with some permits, which limits how many threads may be inside.
 
 use super::Job;
 use crate::any::cell::Load;
@@ -9,7 +9,7 @@ use crate::locks::{BenchCondvar, BenchMutex};
 use core::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// What the users of a library without semaphores make of its mutex and its condition variable.
+/// The semaphore that users of a library without one build from its mutex and condition variable.
 #[repr(C, align(128))]
 pub(in crate::any) struct Made<C: BenchCondvar> {
     mutex: C::Mutex,
@@ -17,7 +17,7 @@ pub(in crate::any) struct Made<C: BenchCondvar> {
     value: UnsafeCell<u32>,
 }
 
-// SAFETY: the value is used by the mutex's holder alone.
+// SAFETY: only the mutex's holder uses the value.
 unsafe impl<C: BenchCondvar> Sync for Made<C> {}
 
 impl<C: BenchCondvar> BenchSemaphore for Made<C> {
@@ -33,7 +33,8 @@ impl<C: BenchCondvar> BenchSemaphore for Made<C> {
 
     fn wait(&self) {
         self.mutex.lock();
-        // SAFETY: the mutex is held, and all wait with it; it does not move while it is used.
+        // SAFETY: the mutex is held, every waiter waits with this mutex, and the semaphore does not
+        // move while it is in use.
         unsafe {
             while *self.value.get() == 0 {
                 self.some.wait(&self.mutex);
@@ -80,7 +81,7 @@ pub(in crate::any) fn run<S: BenchSemaphore>(job: Job<'_>) -> Result<Outcome, Fa
     );
     let most = most.into_inner();
     check(most <= permits, || {
-        format!("{most} threads were inside at a time, with {permits} permits")
+        format!("{most} threads were inside at once, with {permits} permits")
     })?;
     Ok(outcome)
 }

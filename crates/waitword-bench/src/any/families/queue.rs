@@ -13,7 +13,7 @@ struct Queue<C: BenchCondvar> {
     mutex: C::Mutex,
     room: C,
     items: C,
-    /// The holder's own.
+    /// Used only by the mutex's holder.
     state: UnsafeCell<State>,
     capacity: usize,
     signal: Signal,
@@ -26,30 +26,31 @@ struct State {
     length: usize,
 }
 
-// SAFETY: the state is used by the mutex's holder alone.
+// SAFETY: only the mutex's holder uses the state.
 unsafe impl<C: BenchCondvar> Sync for Queue<C> {}
 
 impl<C: BenchCondvar> Queue<C> {
-    /// Waits on one side until the state is as wanted. The mutex is held, and is so afterwards. False: all is over.
+    /// Waits on one side until the condition holds. The mutex must be held, and is held on return.
+    /// Returns false if the run is over.
     fn wait_until(&self, side: &C, is_as_wanted: impl Fn(&State) -> bool) -> bool {
         loop {
-            // Relaxed: written with the mutex held.
+            // Relaxed: the flag is written with the mutex held.
             if self.has_ended.load(Relaxed) {
                 return false;
             }
-            // SAFETY: the mutex is held, as the caller says.
+            // SAFETY: the caller holds the mutex.
             if is_as_wanted(unsafe { &*self.state.get() }) {
                 return true;
             }
-            // SAFETY: the mutex is held; all wait with this one.
+            // SAFETY: the mutex is held; every waiter waits with this mutex.
             unsafe { side.wait(&self.mutex) };
         }
     }
 
-    /// Unlocks, and tells the other side.
+    /// Unlocks, and notifies the other side.
     fn leave(&self, side: &C) {
         let unlock = || {
-            // SAFETY: the caller has it.
+            // SAFETY: the caller holds the mutex.
             unsafe { self.mutex.unlock() };
         };
         match self.signal {
@@ -108,7 +109,7 @@ impl<C: BenchCondvar> Queue<C> {
         self.has_ended.store(true, SeqCst);
         self.room.broadcast();
         self.items.broadcast();
-        // SAFETY: locked above; boxed, it does not move.
+        // SAFETY: locked above; the queue is boxed and does not move.
         unsafe { self.mutex.unlock() };
     }
 }
@@ -171,9 +172,9 @@ pub(in crate::any) fn run<C: BenchCondvar>(job: Job<'_>) -> Result<Outcome, Fail
         .fold(0_u64, u64::wrapping_add);
     let (put, taken) = (put.into_inner(), taken.into_inner());
     check(put == taken.wrapping_add(left), || {
-        "what was put into the queue is not what was taken out and is left".to_owned()
+        "the items taken out and left over are not those put into the queue".to_owned()
     })?;
-    // An item is one operation, and was counted on both sides.
+    // An item is one operation, but both sides counted it.
     outcome.halve();
     Ok(outcome)
 }

@@ -1,4 +1,4 @@
-//! Read or write, work. A writer writes two numbers, of which no reader may see only one.
+//! Read or write, then work. A writer writes two numbers; a reader must never see only one of them.
 
 use super::{Job, Tally};
 use crate::any::cell::Load;
@@ -27,7 +27,7 @@ pub(in crate::any) fn run<L: BenchRwLock>(job: Job<'_>) -> Result<Outcome, Failu
         second: Tally::default(),
     });
     let (written, torn) = (AtomicU64::new(0), AtomicU64::new(0));
-    // At least one writes, and one reads.
+    // At least one thread writes and at least one reads.
     let writers = (f64::from(job.cell.threads) * writes).round() as usize;
     let writers = writers.clamp(1, job.cell.threads as usize - 1);
     let outcome = crowd::run(
@@ -53,14 +53,15 @@ pub(in crate::any) fn run<L: BenchRwLock>(job: Job<'_>) -> Result<Outcome, Failu
                     member.work_inside();
                     guarded.second.count();
                     own += 1;
-                    // SAFETY: locked above; boxed, it does not move.
+                    // SAFETY: locked above; the lock is boxed and does not move.
                     unsafe { guarded.lock.write_unlock() };
                 } else {
                     member.wait(|| guarded.lock.read_lock());
                     let first = guarded.first.so_far();
                     member.work_inside();
                     seen_torn += u64::from(first != guarded.second.so_far());
-                    // SAFETY: locked above; it does not move; this thread has no other.
+                    // SAFETY: locked above; the lock does not move; this thread holds no other read
+                    // lock on it.
                     unsafe { guarded.lock.read_unlock() };
                 }
                 member.work_outside();
@@ -74,7 +75,7 @@ pub(in crate::any) fn run<L: BenchRwLock>(job: Job<'_>) -> Result<Outcome, Failu
     check(torn == 0, || format!("{torn} readers saw half of a write"))?;
     let counted = guarded.first.so_far();
     check(counted == written, || {
-        format!("{written} writes were done, of which the lock has let {counted} count")
+        format!("{written} writes were done, but {counted} were counted under the lock")
     })?;
     Ok(outcome)
 }

@@ -1,17 +1,18 @@
-//! A condition variable: signal and broadcast, for nobody and for those who wait, with the mutex free and held; a wait.
+//! A condition variable: signal and broadcast, with and without waiters, with the mutex free and
+//! held; a wait.
 //!
-//! Of one with a priority-inheriting mutex, the fast paths only: a signal ends the wait in the kernel for good, so its waiters cannot be
-//! held where they are.
+//! With a priority-inheriting mutex, only the fast paths are counted: a signal ends the
+//! wait in the kernel for good, so its waiters cannot be held in place.
 
 use super::mutex::{cycle, unlock};
 use super::{Lock, Row};
 use crate::costs::scene::{Apart, asleep, long_ago, on_stage, once_asleep, put};
 use crate::locks::{BenchCondvar, BenchMutex};
 
-/// So many need no waiters.
+/// The first rows need no waiters.
 const FAST: usize = 3;
 
-/// Its operations.
+/// The operations of a condition variable.
 pub(super) fn condvar<C: BenchCondvar>() -> Lock {
     let rows: [Row; 8] = [
         (
@@ -84,7 +85,7 @@ pub(super) fn condvar<C: BenchCondvar>() -> Lock {
 /// A condition variable and its mutex.
 type Pair<C> = (Apart<C>, Apart<<C as BenchCondvar>::Mutex>);
 
-/// New ones on the stage, which have been used.
+/// Puts new ones on the stage and uses them once.
 fn new_pair<C: BenchCondvar>() {
     put::<Pair<C>>((Apart(C::new()), Apart(C::Mutex::new())));
     cycle(&*pair::<C>().1);
@@ -99,7 +100,8 @@ fn pair<C: BenchCondvar>() -> &'static Pair<C> {
 }
 
 fn wait<C: BenchCondvar>() {
-    // SAFETY: all who call this have locked the mutex, which is the only one.
+    // SAFETY: every caller has locked the mutex; it is the only one used with this condition
+    // variable.
     unsafe { pair::<C>().0.wait(&pair::<C>().1) };
 }
 

@@ -1,12 +1,13 @@
-//! The futex itself: calls that find nothing to do, a wait, wake and requeue. The kernel's, and ours at each width.
+//! The futex itself: calls that find nothing to do, a wait, wake and requeue. The kernel's futex,
+//! and ours at each width.
 
 use super::{Lock, Row};
 use crate::costs::scene::{Apart, asleep, long_ago, on_stage, once_asleep, put};
 use crate::ops::{BenchWord, Called, Futexes, Kernel, Ours};
 
-/// Futexes without a state.
+/// Futexes without state.
 pub(super) trait Fixed: Futexes {
-    /// They.
+    /// The only value.
     const THEY: Self;
 }
 
@@ -21,7 +22,7 @@ where
     const THEY: Self = Called(Ours::new());
 }
 
-/// Their operations.
+/// The operations of a futex.
 pub(super) fn futex<F: Fixed>() -> Lock {
     let rows: [Row; 8] = [
         (

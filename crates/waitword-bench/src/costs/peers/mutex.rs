@@ -1,4 +1,4 @@
-//! A mutex: lock and unlock, a `try_lock` in vain; a lock that sleeps, and an unlock for those who do.
+//! A mutex: lock and unlock, a failed `try_lock`; a lock that sleeps, and an unlock with sleepers.
 
 use super::{Lock, Row, SPINNING};
 use crate::costs::scene::{
@@ -8,7 +8,7 @@ use crate::locks::BenchMutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-/// Its operations.
+/// The operations of a mutex.
 pub(super) fn mutex<M: BenchMutex>() -> Lock {
     let rows: [Row; 5] = [
         ("lock, unlock", || cycle(the::<M>()), new::<M>),
@@ -40,8 +40,9 @@ pub(super) fn mutex<M: BenchMutex>() -> Lock {
     }
 }
 
-/// One of ours with its spinning on, as it is shipped: what a lock that sleeps does before. The
-/// spin lasts as long by the clock as it does unstepped, so the row has the least of it.
+/// One of our mutexes with spinning turned on, as shipped: what a lock does before it sleeps. The
+/// clock limits the spin, and a stepped spin lasts as long as an unstepped one, so the row shows
+/// the minimum.
 pub(super) fn as_shipped<M: BenchMutex>() -> Lock {
     let sleeps: Row = (
         "lock, sleeps",
@@ -61,7 +62,7 @@ pub(super) fn as_shipped<M: BenchMutex>() -> Lock {
     }
 }
 
-/// A new one on the stage, which has been used.
+/// Puts a new one on the stage and uses it once.
 fn new<M: BenchMutex>() {
     put(Apart(M::new()));
     cycle(the::<M>());
@@ -81,7 +82,7 @@ pub(super) fn cycle<M: BenchMutex>(mutex: &M) {
 
 #[inline(always)]
 pub(super) fn unlock<M: BenchMutex>(mutex: &M) {
-    // SAFETY: all who call this have locked it.
+    // SAFETY: every caller has locked the mutex.
     unsafe { mutex.unlock() };
 }
 
@@ -91,7 +92,7 @@ fn contended<M: BenchMutex, const SLEEPERS: usize>() {
     asleep(SLEEPERS, || the::<M>().lock());
 }
 
-/// Has it held elsewhere until the calling thread sleeps.
+/// Lets another thread hold the mutex until the calling thread sleeps.
 fn hold_until_asleep<M: BenchMutex>(mutex: &'static M) {
     let held = Arc::new(AtomicBool::new(false));
     let is_held = held.clone();

@@ -1,11 +1,11 @@
-//! The semaphore and the once of the C library, and of the drop-in: their fast paths.
+//! The semaphore and the once of the C library and of the drop-in: their fast paths.
 
 use super::{Lock, Row};
 use crate::costs::scene::{Apart, on_stage, put};
 use crate::locks::glibc;
 use crate::locks::pthread::Library;
 
-/// The semaphore and the once of a library with pthread's names.
+/// The semaphore and the once of a library that has pthread's names.
 pub(super) fn others<L: Library>(name: &str) -> Lock {
     type Both<L> = (Apart<glibc::Semaphore<L>>, Apart<glibc::Once<L>>);
     fn new<L: Library>() {
@@ -15,7 +15,7 @@ pub(super) fn others<L: Library>(name: &str) -> Lock {
     }
     #[inline(always)]
     fn both<L: Library>() -> &'static Both<L> {
-        // SAFETY: `new` puts them there.
+        // SAFETY: `new` has put them there.
         unsafe { on_stage::<Both<L>>() }
     }
     let rows: [Row; 2] = [

@@ -1,10 +1,11 @@
-//! A reader/writer lock: read, write; the end of a write for readers who sleep, and of a read for a writer.
+//! A reader/writer lock: read, write; the end of a write with sleeping readers, and of a read with
+//! a sleeping writer.
 
 use super::{Lock, Row};
 use crate::costs::scene::{Apart, asleep, on_stage, put};
 use crate::locks::BenchRwLock;
 
-/// Its operations.
+/// The operations of a reader/writer lock.
 pub(super) fn rwlock<L: BenchRwLock>() -> Lock {
     let rows: [Row; 5] = [
         ("read, give back", read::<L>, new_rwlock::<L>),
@@ -31,7 +32,7 @@ pub(super) fn rwlock<L: BenchRwLock>() -> Lock {
     }
 }
 
-/// A new one on the stage, which has been used.
+/// Puts a new one on the stage and uses it once.
 fn new_rwlock<L: BenchRwLock>() {
     put(Apart(L::new()));
     read::<L>();
@@ -52,7 +53,7 @@ fn read<L: BenchRwLock>() {
 
 #[inline(always)]
 fn end_read<L: BenchRwLock>() {
-    // SAFETY: all who call this read, and nothing else.
+    // SAFETY: every caller holds a read lock, and no other lock.
     unsafe { rw::<L>().read_unlock() };
 }
 
@@ -64,7 +65,7 @@ fn write<L: BenchRwLock>() {
 
 #[inline(always)]
 fn end_write<L: BenchRwLock>() {
-    // SAFETY: all who call this write.
+    // SAFETY: every caller holds the write lock.
     unsafe { rw::<L>().write_unlock() };
 }
 

@@ -1,9 +1,10 @@
-//! How oneTBB comes into this process: when the benchmark asks for it, not when the program starts.
+//! Loads oneTBB into this process when the benchmark asks for it, not when the program starts.
 //!
-//! Debian has it as a shared library only. Linked to the program, it and C++'s would be loaded at each start of `waitword run`,
-//! too. So the shim (`tbb.cc`) is a shared object of its own, linked to oneTBB as any program is; this program carries it inside,
-//! and hands it to the dynamic loader as a file without a name. If that fails, the library that was there at the build is
-//! gone: the peer is named as missing.
+//! Debian ships it only as a shared library. Linked to the program, it and the C++ library would
+//! also be loaded at each start of `waitword run`. So the shim (`tbb.cc`) is a separate shared
+//! object, linked to oneTBB as any program is. This program embeds it and passes it to the dynamic
+//! loader as an unnamed file. If that fails, the library that was present at build time is gone,
+//! and the peer is reported as missing.
 
 use core::ffi::c_void;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -31,7 +32,7 @@ macro_rules! shim {
         fn find_all(library: &Library) -> Result<Functions, libloading::Error> {
             Ok(Functions {
                 $(
-                    // SAFETY: that is the type of this function in `tbb.cc`.
+                    // SAFETY: this function has this type in `tbb.cc`.
                     $field: unsafe { *library.get(stringify!($name))? },
                 )*
             })
@@ -57,17 +58,18 @@ shim! {
 
 static FUNCTIONS: AtomicPtr<Functions> = AtomicPtr::new(null_mut());
 
-/// They.
+/// The loaded functions.
 #[inline(always)]
 pub(super) fn functions() -> &'static Functions {
-    // Relaxed: loaded before the threads that use it began.
+    // Relaxed: loaded before the threads that use it were started.
     let functions = FUNCTIONS.load(Relaxed);
-    debug_assert!(!functions.is_null(), "only asked for if it is there");
-    // SAFETY: set once, to what is never freed; contenders are made of it only then (`is_there`).
+    debug_assert!(!functions.is_null(), "used only if loaded");
+    // SAFETY: set once, to a table that is never freed; contenders use it only after that
+    // (`is_there`).
     unsafe { &*functions }
 }
 
-/// Whether oneTBB could be loaded: done when first asked.
+/// Whether oneTBB could be loaded. The first call tries it.
 pub fn is_there() -> bool {
     static LOADED: OnceLock<bool> = OnceLock::new();
     *LOADED.get_or_init(|| load().is_ok())
@@ -77,11 +79,11 @@ fn load() -> io::Result<()> {
     let mut file = File::from(memfd_create("waitword-tbb", MemfdFlags::CLOEXEC)?);
     file.write_all(SHIM)?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    // SAFETY: the shim has no constructor; oneTBB's set up its own state only.
+    // SAFETY: the shim has no constructor, and oneTBB's constructors only set up its own state.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
     let library = library.map_err(io::Error::other)?;
     let functions = find_all(&library).map_err(io::Error::other)?;
-    // It stays for good.
+    // Never unloaded.
     std::mem::forget(library);
     FUNCTIONS.store(Box::leak(Box::new(functions)), Relaxed);
     Ok(())

@@ -1,16 +1,17 @@
-//! oneTBB's queuing mutexes, and where their nodes are.
+//! oneTBB's queuing mutexes, and the storage of their nodes.
 //!
-//! Who locks one brings a node that stands in the queue until it is unlocked: a `scoped_lock`. In a C++ program
-//! that lies on the caller's stack. Here the locking and the unlocking are two calls, so each thread has nodes of its own, of
-//! which it takes one to lock and gets it back when it unlocks. Where a node is remembered meanwhile:
+//! A thread that locks one supplies a node that stays in the queue until it unlocks: a
+//! `scoped_lock`. In a C++ program the node is on the caller's stack. Here locking and unlocking
+//! are two calls, so each thread has its own nodes; it takes one to lock and gets it back when it
+//! unlocks. Meanwhile the node is remembered:
 //!
-//! | node | is remembered | since |
+//! | node | remembered | reason |
 //! |---|---|---|
-//! | of a mutex, of a writer | beside the lock, on a cache line of its own | there is one, and locks may be nested |
+//! | of a mutex, of a writer | next to the lock, on its own cache line | there is one, and locks may nest |
 //! | of a reader | in the thread, one at a time | there are many |
 //!
-//! That adds a load and a store or two in the thread's own memory. A node in a queue is never freed, even if its thread ends and leaves
-//! the lock locked.
+//! This adds a load and a store or two in the thread's own memory. A node in a queue is never
+//! freed, even if its thread exits and leaves the lock locked.
 
 use super::library::functions;
 use crate::locks::{BenchMutex, BenchRwLock};
@@ -18,23 +19,23 @@ use core::cell::{Cell, UnsafeCell};
 use core::ffi::c_void;
 use core::ptr::{NonNull, null_mut};
 
-/// Room for a `scoped_lock`, on a cache line of its own: its thread spins on it.
+/// Memory for a `scoped_lock`, on its own cache line because its thread spins on it.
 #[derive(Debug)]
 #[repr(C, align(128))]
 struct Node {
     place: UnsafeCell<[usize; 4]>,
-    /// In its thread's list, if it is free.
+    /// The next node in the thread's list, if this one is free.
     next: Cell<Option<NonNull<Self>>>,
 }
 
 impl Node {
     fn place(node: NonNull<Self>) -> *mut c_void {
-        // SAFETY: nodes are freed only by the thread that has them in its list, and only if they are free.
+        // SAFETY: a node is freed only while it is free, by the thread that has it in its list.
         unsafe { node.as_ref().place.get().cast() }
     }
 }
 
-/// A thread's nodes that are free.
+/// A thread's free nodes.
 struct Free(Cell<Option<NonNull<Node>>>);
 
 impl Free {
@@ -43,7 +44,7 @@ impl Free {
         let Some(node) = self.0.get() else {
             return Self::make();
         };
-        // SAFETY: in the list, so not freed.
+        // SAFETY: the node is in the list, so it has not been freed.
         self.0.set(unsafe { node.as_ref().next.get() });
         node
     }
@@ -56,10 +57,10 @@ impl Free {
         })))
     }
 
-    /// Of a node that stands in no queue and that nobody else has.
+    /// The node must be in no queue and have no other user.
     #[inline(always)]
     fn give_back(&self, node: NonNull<Node>) {
-        // SAFETY: a node that `make` has made and that is not freed.
+        // SAFETY: the node was made by `make` and has not been freed.
         unsafe { node.as_ref().next.set(self.0.get()) };
         self.0.set(Some(node));
     }
@@ -68,7 +69,7 @@ impl Free {
 impl Drop for Free {
     fn drop(&mut self) {
         while let Some(node) = self.0.get() {
-            // SAFETY: made by `make`; in the list, so nobody else has it.
+            // SAFETY: made by `make`, and in the list, so it has no other user.
             let node = unsafe { Box::from_raw(node.as_ptr()) };
             self.0.set(node.next.get());
         }
@@ -77,11 +78,11 @@ impl Drop for Free {
 
 thread_local! {
     static FREE: Free = const { Free(Cell::new(None)) };
-    /// Of the lock that the thread holds for reading.
+    /// The node of the lock that the thread holds for reading.
     static READER: Cell<Option<NonNull<Node>>> = const { Cell::new(None) };
 }
 
-/// The node by which the lock is held, beside the lock: touched by the holder only.
+/// The holder's node, next to the lock; only the holder accesses it.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Held(Cell<*mut Node>);
@@ -100,7 +101,7 @@ impl Held {
     /// The calling thread holds the lock and has [`Held::put`] its node here.
     #[inline(always)]
     unsafe fn node(&self) -> NonNull<Node> {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller guarantees it.
         unsafe { NonNull::new_unchecked(self.0.get()) }
     }
 }
@@ -113,7 +114,7 @@ pub struct QueuingMutex {
     held: Held,
 }
 
-// SAFETY: the tail is an atomic to those who may touch it; `held` is touched by the holder only.
+// SAFETY: the tail is accessed only atomically by oneTBB's functions, `held` only by the holder.
 unsafe impl Send for QueuingMutex {}
 // SAFETY: as above.
 unsafe impl Sync for QueuingMutex {}
@@ -132,7 +133,7 @@ unsafe impl BenchMutex for QueuingMutex {
     #[inline(never)]
     fn lock(&self) {
         let node = FREE.with(Free::take);
-        // SAFETY: a lock made by `new`, and a node of which nobody else knows.
+        // SAFETY: the lock was made by `new`, and no other thread has the node.
         unsafe { (functions().queuing_lock)(self.tail.get(), Node::place(node)) };
         self.held.put(node);
     }
@@ -152,9 +153,9 @@ unsafe impl BenchMutex for QueuingMutex {
 
     #[inline(never)]
     unsafe fn unlock(&self) {
-        // SAFETY: held by the caller, as it says.
+        // SAFETY: the caller holds the lock, per this method's contract.
         let node = unsafe { self.held.node() };
-        // SAFETY: in the queue, as the holder's.
+        // SAFETY: it is the holder's node in the queue.
         unsafe { (functions().queuing_unlock)(Node::place(node)) };
         FREE.with(|free| free.give_back(node));
     }
@@ -187,7 +188,7 @@ unsafe impl BenchRwLock for QueuingRwMutex {
     #[inline(never)]
     fn read_lock(&self) {
         let node = FREE.with(Free::take);
-        // SAFETY: a lock made by `new`, and a node of which nobody else knows.
+        // SAFETY: the lock was made by `new`, and no other thread has the node.
         unsafe { (functions().queuing_rw_lock_shared)(self.tail.get(), Node::place(node)) };
         let other = READER.replace(Some(node));
         debug_assert!(other.is_none(), "one read lock a thread at a time");
@@ -198,7 +199,7 @@ unsafe impl BenchRwLock for QueuingRwMutex {
         let node = READER
             .take()
             .expect("the calling thread has locked for reading");
-        // SAFETY: in this lock's queue, as the caller says.
+        // SAFETY: the node is in this lock's queue, because the caller holds it for reading.
         unsafe { (functions().queuing_rw_unlock)(Node::place(node)) };
         FREE.with(|free| free.give_back(node));
     }
@@ -213,9 +214,9 @@ unsafe impl BenchRwLock for QueuingRwMutex {
 
     #[inline(never)]
     unsafe fn write_unlock(&self) {
-        // SAFETY: held by the caller for writing, as it says.
+        // SAFETY: the caller holds it for writing, per this method's contract.
         let node = unsafe { self.writer.node() };
-        // SAFETY: in the queue, as the holder's.
+        // SAFETY: it is the holder's node in the queue.
         unsafe { (functions().queuing_rw_unlock)(Node::place(node)) };
         FREE.with(|free| free.give_back(node));
     }
@@ -228,7 +229,7 @@ mod tests {
 
     #[test]
     fn nested_locks_have_nodes_of_their_own_and_give_them_back() {
-        assert!(super::super::is_there(), "the build had it");
+        assert!(super::super::is_there(), "it was present at build time");
         thread::spawn(|| {
             let locks = [QueuingMutex::new(), QueuingMutex::new()];
             let mut nodes = Vec::new();
@@ -245,17 +246,17 @@ mod tests {
             }
             assert_ne!(nodes[0][0], nodes[0][1]);
             nodes.iter_mut().for_each(|nodes| nodes.sort_unstable());
-            // The failed attempts have taken and given back a third.
+            // The failed attempts have taken and returned a third node.
             let mut free = Vec::new();
             FREE.with(|list| {
                 let mut next = list.0.get();
                 while let Some(node) = next {
                     free.push(node.as_ptr());
-                    // SAFETY: in the list, so not freed.
+                    // SAFETY: the node is in the list, so it has not been freed.
                     next = unsafe { node.as_ref().next.get() };
                 }
             });
-            assert_eq!(free.len(), 3, "none is lost, none is there twice");
+            assert_eq!(free.len(), 3, "no node is lost or duplicated");
             assert!(nodes.concat().iter().all(|node| free.contains(node)));
         })
         .join()
@@ -264,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_thread_may_end_and_leave_it_locked() {
-        assert!(super::super::is_there(), "the build had it");
+        assert!(super::super::is_there(), "it was present at build time");
         let (mutex, lock) = (QueuingMutex::new(), QueuingRwMutex::new());
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -272,8 +273,8 @@ mod tests {
                 lock.read_lock();
             });
         });
-        assert!(!mutex.try_lock(), "its node still stands in the queue");
-        // Joins the queue behind the other's node.
+        assert!(!mutex.try_lock(), "its node is still in the queue");
+        // Joins the queue behind the other thread's node.
         lock.read_lock();
         // SAFETY: locked above.
         unsafe { lock.read_unlock() };

@@ -1,4 +1,4 @@
-// Each kind of lock that C++20's library has. Prints the same in every run.
+// Every kind of lock in the C++20 library. Prints the same in every run.
 
 #include <atomic>
 #include <barrier>
@@ -55,7 +55,7 @@ int main(int, char **arguments) {
             }
         });
         std::printf("atomic wait %d\n", turn.load());
-        // A type that the library has no futex for: it waits on a word of its own.
+        // The library has no futex for a type of this size: it waits on a separate word.
         std::atomic<long> wide = 0;
         std::jthread waker([&] { wide = 1; wide.notify_one(); });
         wide.wait(0);

@@ -1,6 +1,6 @@
-/* Each of sixteen threads locks one of 32 recursive mutexes at a time, twice, under a read lock. In
- * every second section the holder yields or sleeps, as in a database's page cache with its latches.
- * Prints the same in every run.
+/* Each of sixteen threads repeatedly locks one of 32 recursive mutexes, twice, under a read lock.
+ * In every second section the holder yields or sleeps, like a latch holder in a database's page
+ * cache. Prints the same in every run.
  *
  *   holders yield|sleep TURNS */
 #define _GNU_SOURCE

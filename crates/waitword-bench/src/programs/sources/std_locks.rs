@@ -1,4 +1,5 @@
-//! Each kind of lock that Rust's library has: raw futexes, by the C library's `syscall`. Prints the same in every run.
+//! Every kind of lock in Rust's standard library. They use raw futexes, through the C library's
+//! `syscall`. Prints the same in every run.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Condvar, LazyLock, Mutex, Once, OnceLock, RwLock, mpsc};

@@ -2,9 +2,9 @@
 //!
 //! | name | fault |
 //! |---|---|
-//! | `Open`, `Open...` | nobody is kept out |
-//! | `SleepsOn...` | who waits is woken and sleeps on: a wake-up is lost, at once or after a few that are not |
-//! | the others | an operation does not do what it says that it did |
+//! | `Open`, `Open...` | excludes no thread |
+//! | `SleepsOn...` | a woken waiter keeps sleeping: a wake-up is lost, at once or after a few good ones |
+//! | the rest | an operation does not do what it reports |
 
 mod futexes;
 mod locks;
@@ -19,14 +19,14 @@ pub(super) use others::{OpenToAll, SleepsOnBarrier, SleepsOnEvent, SleepsOnSemap
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::thread;
 
-/// Whose wake-up was lost.
+/// For a waiter whose wake-up was lost.
 fn sleep_for_ever() -> ! {
     loop {
         thread::park();
     }
 }
 
-/// How many wake-ups are not lost yet.
+/// How many more wake-ups are not lost.
 struct Spared(AtomicU32);
 
 impl Spared {
@@ -34,7 +34,7 @@ impl Spared {
         Self(AtomicU32::new(wakes))
     }
 
-    /// One more. Whether it is lost.
+    /// Counts one wake-up and returns whether it is lost.
     fn is_lost(&self) -> bool {
         let less = |left: u32| left.checked_sub(1);
         self.0.fetch_update(SeqCst, SeqCst, less).is_err()

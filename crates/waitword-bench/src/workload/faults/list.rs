@@ -1,4 +1,4 @@
-//! The table: each workload, each fault, and how that shows.
+//! The table: each workload, each fault, and how it shows.
 
 use super::broken::{
     Liar, Lie, NeverHad, NeverWaits, OpenCondvar, OpenToAll, OpenToReaders, SleepsOn,
@@ -25,21 +25,21 @@ use Shown::{By, Cannot, Fails, Hangs};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Long enough for threads to meet, also on a busy machine.
+/// Long enough for threads to contend, even on a loaded machine.
 const TIME: Duration = Duration::from_millis(200);
-/// Of 13, and far shorter than the watchdog's patience.
+/// One of 13 phases, and far shorter than the watchdog's patience.
 const PHASE: Duration = Duration::from_millis(20);
 const BATCH: f64 = 1e6;
-/// What [`SleepsOn`] does not lose: the wakes of `workload::proof` and a few more.
+/// Wake-ups that [`SleepsOn`] does not lose: those of `workload::proof` and a few more.
 const A_FEW: u32 = 30;
 
-const NO_LOCK: Shown = Cannot("there is no lock in it");
+const NO_LOCK: Shown = Cannot("the workload has no lock");
 const COUNTED: Shown =
-    Cannot("a mutex has nothing else to leave out: the sections are the workload's own");
+    Cannot("a mutex does nothing else that could be left out: the sections are the workload's own");
 
-const NOBODY_WAITED: &str = "kept nobody waiting";
-const NOBODY_SLEPT: &str = "a thread that nobody woke ran";
-const SPURIOUS: &str = "a wait that nobody signalled returned";
+const NOBODY_WAITED: &str = "kept no thread waiting";
+const NOBODY_SLEPT: &str = "a thread ran that was not woken";
+const SPURIOUS: &str = "an unsignalled wait returned";
 
 const fn row(workload: &'static str, fault: Fault, shown: Shown) -> Row {
     Row {
@@ -54,7 +54,7 @@ pub(super) const TABLE: &[Row] = &[
     row("calls", SkipsLock, NO_LOCK),
     row("calls", LosesWake, Hangs(|context| calls(SleepsOn::after(0, Kernel::<true>), Call::Wait, context))),
     row("calls", DoesLess, Fails("found another value", |context| calls(lie(Lie::AlwaysMismatches), Call::Wait, context))),
-    row("calls", DoesLess, Fails("say that they woke 0", |context| calls(lie(Lie::WakesNobody), Call::Wake, context))),
+    row("calls", DoesLess, Fails("reported 0 woken", |context| calls(lie(Lie::WakesNobody), Call::Wake, context))),
     row("calls", DoesLess, Fails("1 had stayed", |context| calls(lie(Lie::RequeuesNobody), Call::Requeue, context))),
     row("calls", DoesLess, Fails("wake_op woke 0", |context| calls(lie(Lie::OperatesOnNothing), Call::WakeOp, context))),
 
@@ -67,7 +67,7 @@ pub(super) const TABLE: &[Row] = &[
     row("wake", LosesWake, Hangs(|context| Ok(workload::wake::contender(lost(A_FEW), &crew(4, context)?, 1)))),
     row("wake", DoesLess, Fails(NOBODY_SLEPT, |context|
         Ok(workload::wake::contender(lie(Lie::NeverWaits), &crew(4, context)?, 1)))),
-    row("wake", DoesLess, Fails("say that they woke 0", |context|
+    row("wake", DoesLess, Fails("reported 0 woken", |context|
         Ok(workload::wake::contender(lie(Lie::WakesNobody), &crew(4, context)?, 1)))),
 
     row("wake-parallel", SkipsLock, NO_LOCK),
@@ -109,7 +109,7 @@ pub(super) const TABLE: &[Row] = &[
         Ok(workload::uncontended::reader::<SleepsOnLock<0>>(&crew(1, context)?, Section::Empty)))),
     row("uncontended", LosesWake, Hangs(|context|
         Ok(workload::uncontended::semaphore::<SleepsOnSemaphore<0>>(&crew(1, context)?, Section::Empty)))),
-    row("uncontended", DoesLess, Fails("was not to be had", |context|
+    row("uncontended", DoesLess, Fails("could not be locked", |context|
         Ok(workload::uncontended::failing_trylock::<NeverHad>(&crew(1, context)?)))),
 
     row("semaphore", SkipsLock, NO_LOCK),
@@ -161,7 +161,7 @@ pub(super) const TABLE: &[Row] = &[
     row("rwlock", SkipsLock, By("workload::rwlock::tests::a_lock_that_is_none_is_found_out")),
     row("rwlock", LosesWake, Hangs(rwlock::<SleepsOnLock<3>>)),
     row("rwlock", LosesWake, Hangs(rwlock_classes::<SleepsOnLock<3>>)),
-    row("rwlock", DoesLess, Fails("a writer, of readers, kept nobody", rwlock::<OpenToReaders>)),
+    row("rwlock", DoesLess, Fails("a write lock against readers kept no thread", rwlock::<OpenToReaders>)),
 
     row("signal", SkipsLock, Fails(NOBODY_WAITED, signal::<OpenCondvar>)),
     row("signal", LosesWake, Hangs(signal::<SleepsOnCondvar>)),

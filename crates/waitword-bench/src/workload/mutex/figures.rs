@@ -1,11 +1,11 @@
-//! What is made of a crowd's [`Outcome`]: the figures, in the order of the metrics.
+//! Turns an [`Outcome`] into figures, in the order of the metrics.
 
 use crate::harness::Metric;
 use crate::ticks;
 use crate::usage::Usage;
 use crate::workload::crowd::{Outcome, Served};
 
-/// Of a run for a time.
+/// Metrics of a run for a time.
 pub(super) const OF_TIME: &[Metric] = &[
     Metric::more("throughput", "ops/s"),
     Metric::less("CPU", "ns/op"),
@@ -20,7 +20,7 @@ pub(super) const OF_TIME: &[Metric] = &[
     Metric::less("preempted", "/op"),
 ];
 
-/// Of a run for a number of sections a thread: the rows of the mail's second table first.
+/// Metrics of a run for a number of sections per thread: the rows of the mail's second table first.
 pub(super) const OF_SECTIONS: &[Metric] = &[
     Metric::less("slowest thread", "ms"),
     Metric::less("fastest thread", "ms"),
@@ -34,7 +34,7 @@ pub(super) const OF_SECTIONS: &[Metric] = &[
     Metric::less("preempted", "/op"),
 ];
 
-/// The values of [`OF_TIME`]: `throughput` was run without taking the waits' times, `latency` with.
+/// The values of [`OF_TIME`]: the waits were timed only in `latency`.
 pub(super) fn of_time(throughput: &Outcome, latency: &Outcome) -> Vec<f64> {
     let sections = sections(throughput);
     let shares = Shares::of(
@@ -69,7 +69,7 @@ pub(super) fn of_sections(outcome: &Outcome) -> Vec<f64> {
     values
 }
 
-/// All threads' CPU time and switches.
+/// CPU time and context switches of all threads.
 pub(super) fn usage(outcome: &Outcome) -> Usage {
     let mut sum = Usage::default();
     for thread in &outcome.threads {
@@ -78,7 +78,7 @@ pub(super) fn usage(outcome: &Outcome) -> Usage {
     sum
 }
 
-/// How many sections were done; at least one, so that it can be divided by.
+/// The number of sections done; at least one, so that it can be a divisor.
 pub(super) fn sections(outcome: &Outcome) -> f64 {
     let sections: u64 = outcome
         .threads
@@ -113,11 +113,11 @@ fn waits(outcome: &Outcome) -> [f64; 4] {
 
 /// How evenly something was shared out.
 struct Shares {
-    /// Jain's index: 1 if all got the same, 1/n if one got all.
+    /// Jain's index: 1 if all got the same, 1/n if one got everything.
     jain: f64,
-    /// What the least served got, by the mean.
+    /// The share of the least served, divided by the mean.
     least: f64,
-    /// What the most served got, by the mean.
+    /// The share of the most served, divided by the mean.
     most: f64,
 }
 
@@ -128,7 +128,7 @@ impl Shares {
         let threads = counts.clone().count() as f64;
         let mean = sum / threads;
         if sum == 0.0 {
-            // Nobody got anything: all alike.
+            // Nothing was served, so all shares are equal.
             return Self {
                 jain: 1.0,
                 least: 1.0,

@@ -60,7 +60,7 @@ fn so_many_sections_are_naps() {
     };
     let outcome = run::<glibc::Mutex<glibc::Normal>>(1, work, Until::Sections(80), false);
     let slept = outcome.threads[0].usage.voluntary_switches;
-    // Ten. A nap whose time is over before the thread has left its CPU is no switch.
+    // Ten. A nap that ends before the thread has left its CPU is not a switch.
     assert!((5..20).contains(&slept), "{slept} naps in 80 sections");
 }
 

@@ -1,4 +1,5 @@
-//! Threads that only read, and threads that only write, for a time: who waits how long for whom.
+//! Threads that only read and threads that only write, for a time: how long each class waits for
+//! the other.
 
 use super::{Guarded, check_writes};
 use crate::crew::Crew;
@@ -29,15 +30,15 @@ const METRICS: &[Metric] = &[
     Metric::less("slept", "/op"),
 ];
 
-/// Ticks that a wait may take and still be told from others: a quarter of an hour at 1 GHz.
+/// The longest wait, in ticks, that the histogram distinguishes: a quarter of an hour at 1 GHz.
 const LONGEST: u64 = 1 << 40;
-/// Two digits: a hundred threads' histograms are a megabyte or two together.
+/// Two digits: the histograms of a hundred threads take a megabyte or two together.
 const DIGITS: u8 = 2;
 
-/// How often it is looked whether the scheduler has had mercy on all.
+/// How often to check whether every thread has had a CPU.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
-/// How many threads of each class.
+/// The number of threads in each class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::workload) struct Classes {
     pub(in crate::workload) readers: usize,
@@ -90,11 +91,11 @@ pub(in crate::workload) fn contender<L: BenchRwLock>(
     })
 }
 
-/// What a class has done.
+/// The result of a class.
 struct Class {
     /// Ticks that each lock call took.
     waits: Histogram<u32>,
-    /// Readers who saw a write that was half done.
+    /// Read sections that saw a half-done write.
     torn: u64,
 }
 
@@ -108,11 +109,11 @@ impl Class {
     }
 
     fn add(&mut self, one: &Self) {
-        self.waits.add(&one.waits).expect("bounds that are alike");
+        self.waits.add(&one.waits).expect("equal bounds");
         self.torn += one.torn;
     }
 
-    /// Nanoseconds: median, 99th and 99.9th percentile, greatest.
+    /// Nanoseconds: median, 99th and 99.9th percentile, maximum.
     fn waits(&self) -> [f64; 4] {
         let tick = ticks::nanoseconds_per_tick();
         let quantile = |quantile| self.waits.value_at_quantile(quantile) as f64 * tick;
@@ -127,7 +128,7 @@ impl Class {
 
 struct Shared<L> {
     guarded: Arc<Guarded<L>>,
-    /// Threads that have come to their first lock call.
+    /// Threads that have reached their first lock call.
     begun: AtomicUsize,
     over: AtomicBool,
     /// Readers and writers.
@@ -175,12 +176,14 @@ pub(super) fn measure<L: BenchRwLock>(
         || {
             let start = Instant::now();
             std::thread::sleep(time);
-            // One that has not had a CPU yet would have no wait, and look as if it had waited for nothing.
+            // A thread that has not had a CPU yet would have no wait, and look as if it had not
+            // waited at all.
             while shared.begun.load(SeqCst) < crew.size() {
                 std::thread::sleep(LOOK_AGAIN);
             }
             shared.over.store(true, SeqCst);
-            // Not until the last has ended: it may have to wait for a CPU before it sees that time is over.
+            // Not until the last thread has ended: it may have to wait for a CPU before it sees
+            // that time is up.
             ran = nanoseconds(start, Instant::now());
         },
     )?;
@@ -214,7 +217,7 @@ impl<L: BenchRwLock> Shared<L> {
         }
     }
 
-    /// What is measured: the same for every contender. At least one operation.
+    /// The measured loop, the same for every contender. At least one operation.
     #[inline(never)]
     fn operation_after_operation<const READS: bool>(&self) -> Class {
         let (mut done, guarded) = (Class::new(), &*self.guarded);
@@ -226,7 +229,8 @@ impl<L: BenchRwLock> Shared<L> {
                 guarded.lock.read_lock();
                 to = ticks::now();
                 done.torn += u64::from(guarded.read());
-                // SAFETY: locked above; in an `Arc`, it does not move; this thread has no other.
+                // SAFETY: locked above; inside an `Arc`, it does not move; this thread holds no
+                // other.
                 unsafe { guarded.lock.read_unlock() };
             } else {
                 guarded.lock.write_lock();
@@ -236,7 +240,7 @@ impl<L: BenchRwLock> Shared<L> {
                 unsafe { guarded.lock.write_unlock() };
             }
             done.waits.saturating_record(to.saturating_sub(from));
-            // Relaxed: nothing is read that the flag would have to come before.
+            // Relaxed: no data is published through the flag.
             if self.over.load(Relaxed) {
                 return done;
             }

@@ -1,9 +1,10 @@
-//! Every thread reads, and seldom writes, for a time: over and over, or with some work between, as
-//! programs have it. Then once more, with the time of every lock call taken, which is a run of its
-//! own since that takes longer than the call.
+//! Every thread reads, and seldom writes, for a time: continuously, or with some work in between as
+//! in programs. Then a second run times every lock call; it is separate because the timing takes
+//! longer than the call.
 //!
-//! Not for a number of operations: a lock on which threads form a convoy can be some hundred times as slow from one
-//! moment to the next, and a number that fits the one would take minutes with the other.
+//! Not for a number of operations: a lock on which threads form a convoy can become some hundred
+//! times as slow from one moment to the next, and a number that fits one state would take minutes
+//! in the other.
 
 use super::{Guarded, check_writes};
 use crate::crew::Crew;
@@ -22,32 +23,32 @@ use std::time::{Duration, Instant};
 
 const METRICS: &[Metric] = &[
     Metric::less("time", "ns/op"),
-    // The same the other way round.
+    // The inverse of the first metric.
     Metric::neither("all threads", "ops/s"),
     Metric::more("fairness", ""),
     Metric::less("wait p99.9", "ns"),
     Metric::less("wait max", "ns"),
 ];
 
-/// Ticks that a wait may take and still be told from others: a quarter of an hour at 1 GHz.
+/// The longest wait, in ticks, that the histogram distinguishes: a quarter of an hour at 1 GHz.
 const LONGEST: u64 = 1 << 40;
 const DIGITS: u8 = 2;
 
-/// What the threads do.
+/// The work of the threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::workload) struct Load {
-    /// One write in so many operations; 0: none.
+    /// One write in this many operations; 0: none.
     pub(in crate::workload) period: u64,
     /// Nanoseconds of work between two operations.
     pub(in crate::workload) gap: f64,
 }
 
-/// One write in so many operations; 0: none.
+/// One write in this many operations; 0: none.
 const PERIODS: [u64; 2] = [0, 10];
 const PERIODS_FULL: [u64; 5] = [0, 1000, 100, 10, 2];
 const THREADS: [usize; 4] = [1, 2, 4, 16];
 const THREADS_FULL: [usize; 5] = [1, 2, 4, 8, 16];
-/// So many threads also with work between, and how much.
+/// The thread counts that are also measured with work in between, and how much work.
 const APART: [usize; 2] = [2, 4];
 const APART_PERIOD: u64 = 10;
 const APART_GAP: f64 = 1000.0;
@@ -81,8 +82,9 @@ pub(super) fn cases(settings: &Settings) -> Vec<Case> {
     cases
 }
 
-/// With more threads than CPUs, long enough for each to lose its CPU (after some 3 ms) several times, now and then
-/// with the lock held: else there are never more than two at a time.
+/// With more threads than CPUs, long enough for each thread to lose its CPU (after some 3 ms)
+/// several times, sometimes with the lock held; otherwise never more than two threads would contend
+/// at a time.
 fn time(threads: usize, window: Duration) -> Duration {
     match threads {
         0..=2 => window / 6,
@@ -140,7 +142,7 @@ pub(in crate::workload) fn contender<L: BenchRwLock>(
     })
 }
 
-/// What all threads have done, in which time.
+/// The operations of all threads, and the time that they took.
 pub(super) struct Outcome {
     pub(super) done: Done,
     nanoseconds: f64,
@@ -168,7 +170,7 @@ pub(super) fn run<L: BenchRwLock, const TIMED: bool>(
     let before = guarded.writes();
     let (theirs, threads) = (shared.clone(), crew.size() as u64);
     let operate = move |number: usize| {
-        // Not all write at the same time.
+        // Staggered, so that the threads do not all write at the same time.
         let first = 1 + number as u64 * load.period / threads;
         let done = theirs.operation_after_operation::<TIMED>(load, first);
         let mut all = theirs.done.lock().unwrap_or_else(PoisonError::into_inner);
@@ -192,16 +194,16 @@ pub(super) fn run<L: BenchRwLock, const TIMED: bool>(
     })
 }
 
-/// What one thread has done, or all.
+/// The work of one thread, or of all.
 #[derive(Clone, Debug)]
 pub(super) struct Done {
     pub(super) operations: u64,
     pub(super) writes: u64,
-    /// Readers who saw a write that was half done.
+    /// Read sections that saw a half-done write.
     torn: u64,
-    /// Operations, thread by thread.
+    /// Operations of each thread.
     counts: Vec<f64>,
-    /// Ticks that each lock call took, if they were taken.
+    /// Ticks that each lock call took, if the calls were timed.
     waits: Histogram<u32>,
 }
 
@@ -222,11 +224,11 @@ impl Done {
         self.writes += one.writes;
         self.torn += one.torn;
         self.counts.push(one.operations as f64);
-        self.waits.add(&one.waits).expect("bounds that are alike");
+        self.waits.add(&one.waits).expect("equal bounds");
     }
 }
 
-/// Jain's index: 1 if all have done the same, 1/n if one has done all.
+/// Jain's index: 1 if all are equal, 1/n if one did everything.
 fn jain(counts: &[f64]) -> f64 {
     let sum: f64 = counts.iter().sum();
     let squares: f64 = counts.iter().map(|count| count * count).sum();
@@ -234,8 +236,8 @@ fn jain(counts: &[f64]) -> f64 {
 }
 
 impl<L: BenchRwLock> Shared<L> {
-    /// What is measured: the same for every contender. The operation of number `first` and then one in `period` are
-    /// writes; with a period of 0, none. At least one operation.
+    /// The measured loop, the same for every contender. Operation number `first` and then one in
+    /// every `period` are writes; with a period of 0, none. At least one operation.
     #[inline(never)]
     fn operation_after_operation<const TIMED: bool>(&self, load: Load, first: u64) -> Done {
         let (guarded, mut done) = (&*self.guarded, Done::new());
@@ -251,14 +253,14 @@ impl<L: BenchRwLock> Shared<L> {
                 guarded.lock.write_lock();
                 to = if TIMED { ticks::now() } else { 0 };
                 guarded.write();
-                // SAFETY: locked above; in an `Arc`, it does not move.
+                // SAFETY: locked above; inside an `Arc`, it does not move.
                 unsafe { guarded.lock.write_unlock() };
                 done.writes += 1;
             } else {
                 guarded.lock.read_lock();
                 to = if TIMED { ticks::now() } else { 0 };
                 done.torn += u64::from(guarded.read());
-                // SAFETY: locked above; it does not move; this thread has no other.
+                // SAFETY: locked above; it does not move; this thread holds no other.
                 unsafe { guarded.lock.read_unlock() };
             }
             done.operations += 1;
@@ -266,7 +268,7 @@ impl<L: BenchRwLock> Shared<L> {
                 done.waits.saturating_record(to.saturating_sub(from));
             }
             pause::pause(between);
-            // Relaxed: nothing is read that the flag would have to come before.
+            // Relaxed: no data is published through the flag.
             if self.over.load(Relaxed) {
                 return done;
             }

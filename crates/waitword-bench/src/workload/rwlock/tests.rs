@@ -131,7 +131,7 @@ fn a_lock_that_is_none_is_found_out() {
     let classes = Classes { readers, writers };
     let guarded = Arc::new(Guarded::<Open>::new());
     let found = |_| match classes::measure(&crew, &guarded, classes, time, &context) {
-        Err(failure) => failure.to_string().contains("saw half a write"),
+        Err(failure) => failure.to_string().contains("saw a half-done write"),
         Ok(_) => false,
     };
     assert!((0..1000).any(found));

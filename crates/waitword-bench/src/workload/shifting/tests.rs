@@ -32,7 +32,8 @@ fn something_is_done_in_every_phase() {
     let crew = Crew::new(THREADS, &context).unwrap();
     let locks: Arc<[Guarded<glibc::Mutex<glibc::Normal>>]> =
         (0..LOCKS).map(|_| Guarded::new()).collect();
-    // Other tests want the CPUs, too, and the phases with naps may be over before a nap is: more than once, then.
+    // Other tests compete for the CPUs, and a phase with naps may end before its first nap does. So
+    // try repeatedly.
     let mut idle = vec![true; PHASES];
     for _ in 0..100 {
         let measured = measure(&crew, &locks, Duration::from_millis(5), &context).unwrap();

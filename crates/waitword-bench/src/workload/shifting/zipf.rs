@@ -1,10 +1,11 @@
-//! Which lock comes next: few are wanted often, many seldom (Zipf's law: the k-th most wanted, 1/k as often as the first).
+//! Selects the next lock: few are drawn often, many seldom (Zipf's law: the k-th most popular is
+//! drawn 1/k as often as the first).
 
-/// So many locks.
+/// The number of locks.
 pub(super) const LOCKS: usize = 100;
 const ENTRIES: usize = 4096;
 
-/// For each of so many equally likely draws, the rank that it stands for: one load for a draw.
+/// The rank for each of `ENTRIES` equally likely draws, so that a draw costs one load.
 pub(super) struct Zipf([u8; ENTRIES]);
 
 impl Zipf {
@@ -23,7 +24,7 @@ impl Zipf {
         Self(table)
     }
 
-    /// The rank, from 0, that this number stands for.
+    /// The rank, from 0, that this random number selects.
     #[inline(always)]
     pub(super) fn rank(&self, random: u64) -> usize {
         // The high bits are the better ones.
@@ -31,7 +32,7 @@ impl Zipf {
     }
 }
 
-/// A generator of numbers, quick and good enough to choose a lock (xorshift*).
+/// A random number generator, fast and good enough to choose a lock (xorshift*).
 pub(super) struct Random(u64);
 
 impl Random {

@@ -1,24 +1,24 @@
-//! What is tried of a function, from the kinds of its parameters.
+//! The cases for a function, derived from the kinds of its parameters.
 
 use super::header::{Function, Parameter};
 use super::values::{KINDS, Kind, State, Value};
 use libc::{EINVAL, EOVERFLOW, ETIMEDOUT};
 use std::fmt;
 
-/// A call, and what must come of it.
+/// A call, and its required result.
 #[derive(Debug)]
 pub(crate) struct Case<'a> {
     pub(crate) function: &'a Function,
     pub(crate) arguments: Vec<Value>,
     pub(crate) expect: Expect,
-    /// Whether it is right that this call does not come back.
+    /// Whether this call may correctly never return.
     pub(crate) may_wait: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expect {
     Error(i32),
-    /// Whatever such a function answers.
+    /// Any value that such a function returns.
     Anything,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for Case<'_> {
 }
 
 const PAST: Value = Value::Time(1, 0);
-/// Flags of no object, alone and with others.
+/// Flags that no object has, alone and combined with valid ones.
 const UNKNOWN_FLAGS: [u64; 5] = [1 << 9, 1 << 16, 1 << 31, 0xffff_ffff, 1 << 9 | 256];
 const UNKNOWN_CLOCKS: [i32; 6] = [-1, 2, 3, 7, 11, i32::MAX];
 const ODD_NUMBERS: [u64; 8] = [
@@ -42,7 +42,7 @@ const ODD_NUMBERS: [u64; 8] = [
     1 << 32,
     u64::MAX >> 1,
 ];
-/// Times that are none.
+/// Invalid times.
 const NO_TIMES: [Value; 6] = [
     Value::Null,
     Value::Time(1, 1_000_000_000),
@@ -58,10 +58,10 @@ const PAST_TIMES: [Value; 4] = [
     Value::Time(-1, 999_999_999),
     Value::Time(i64::MIN, 0),
 ];
-/// How many objects of chance bytes each function sees.
+/// How many objects of random bytes each function gets.
 const CHANCES: u64 = 48;
 
-/// What a parameter is for.
+/// The purpose of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Object(Kind),
@@ -75,7 +75,7 @@ enum Role {
     Word,
     List,
     Routine,
-    /// Handed on and not looked at.
+    /// Passed through without being used.
     Opaque,
 }
 
@@ -100,10 +100,10 @@ fn role(function: &Function, parameter: &Parameter) -> Role {
     }
 }
 
-/// Right arguments, on objects that nobody has, or on such as one must wait for.
+/// Valid arguments, with objects that are free or with objects that must be waited for.
 fn right(roles: &[Role], function: &Function, state: State) -> Vec<Value> {
     let value = |&role: &Role| match role {
-        // Of a condition variable's wait, the mutex is the caller's.
+        // The mutex of a condition variable's wait is held by the caller.
         Role::Object(kind) => Value::Object(kind, state),
         Role::Time => PAST,
         Role::Clock | Role::Opaque => Value::Number(libc::CLOCK_MONOTONIC as u64),
@@ -127,7 +127,7 @@ fn takes_list(roles: &[Role]) -> bool {
     roles.contains(&Role::List)
 }
 
-/// Adds what is tried of this function.
+/// Adds the cases for this function.
 pub(crate) fn of<'a>(function: &'a Function, cases: &mut Vec<Case<'a>>) {
     let roles: Vec<Role> = function
         .parameters
@@ -181,7 +181,7 @@ impl Tried<'_, '_> {
         });
     }
 
-    /// Wrong in this place, and so refused.
+    /// A case with a bad value in this place, which must be refused.
     fn error(&mut self, index: usize, value: Value) {
         self.add(self.ready.clone(), index, value, Expect::Error(EINVAL));
     }
@@ -203,7 +203,8 @@ impl Tried<'_, '_> {
         for state in states {
             self.anything(index, Value::Object(kind, state));
         }
-        // Those who wait for ever, and rightly, are given less time to do so.
+        // Fewer cases for calls that may correctly wait forever, because each runs into its time
+        // limit.
         let chances = if self.function.blocks && !self.is_timed {
             CHANCES / 12
         } else {
@@ -216,7 +217,7 @@ impl Tried<'_, '_> {
 
     fn time(&mut self, index: usize) {
         if is_futex(self.function) {
-            // Undefined is only what is not there: NULL is no limit.
+            // NULL is valid here: it means no timeout.
             for value in NO_TIMES.into_iter().chain(PAST_TIMES).skip(1) {
                 self.anything(index, value);
             }
@@ -248,7 +249,7 @@ impl Tried<'_, '_> {
 
     fn number(&mut self, index: usize) {
         if self.name_is("ww_set_spin", "") || self.name_is("ww_table", "") {
-            // 1 << 32 buckets would be had, on a machine with memory for them.
+            // 1 << 32 buckets would be allocated on a machine with enough memory.
             self.anything(index, Value::Number(u64::MAX));
             self.anything(index, Value::Number(0));
             return;
@@ -261,12 +262,12 @@ impl Tried<'_, '_> {
         };
         let none = self.name_is("ww_barrier", "_init");
         for number in ODD_NUMBERS {
-            // What the function sees of it.
+            // The bits that the function sees.
             let seen = number & 0xffff_ffff;
             let refused = most != u64::MAX && (seen > most || none && seen == 0);
             let expect = match () {
                 () if refused => Expect::Error(EINVAL),
-                // The latch of 1 and the semaphore of 1 in these places.
+                // The latch and the semaphore here have a count of 1.
                 () if self.name_is("ww_latch", "count_down") && seen > 1 => Expect::Error(EINVAL),
                 () if self.name_is("ww_sem", "post_many") && seen >= i32::MAX as u64 => {
                     Expect::Error(EOVERFLOW)

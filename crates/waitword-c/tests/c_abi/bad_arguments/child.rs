@@ -1,4 +1,4 @@
-//! Makes the calls in children, which may come to harm, and looks at what is left.
+//! Makes the calls in child processes, which may crash, and checks the memory afterwards.
 
 use super::arena::{Arena, Bytes, contents, fill};
 use super::cases::Case;
@@ -19,11 +19,13 @@ pub(crate) fn run(library: &Library, cases: &[Case<'_>]) -> Vec<Outcome> {
     })
 }
 
-/// Milliseconds. For a call that may wait for ever: longer than one that does not takes.
+/// The time limit of a call that must return, in milliseconds.
 const PATIENCE: i64 = 3000;
+/// The same for a call that may wait forever: longer than a call that does not wait takes.
 const PATIENCE_WITH_WAITS: i64 = 30;
 
-/// Whether something outside of the object may know of it still: the kernel's list of robust mutexes, a waiter.
+/// Whether something outside the object may still refer to it: the kernel's list of robust mutexes,
+/// or a waiter.
 fn leaves_something(case: &Case<'_>) -> bool {
     case.arguments.iter().any(|value| {
         matches!(
@@ -53,7 +55,7 @@ fn one(library: &Library, arena: &Arena, case: &Case<'_>, at_end: bool, left: &m
     } else {
         PATIENCE
     });
-    // SAFETY: this process may come to harm.
+    // SAFETY: this process may crash.
     let answer = unsafe { library.call(&case.function.name, &numbers[..case.arguments.len()]) };
     left.answered(if case.function.returns_int() {
         i64::from(answer as i32)
@@ -68,14 +70,14 @@ extern "C" fn nothing() {}
 
 const WW_PROCESS_SHARED: u64 = 256;
 
-/// What an object is made for.
+/// The purpose of an object.
 #[derive(Clone, Copy)]
 struct With {
-    /// A mutex is to be the caller's.
+    /// The caller must hold the mutex.
     condvar: bool,
-    /// A condition variable is to be shared.
+    /// The condition variable must be shared.
     robust: bool,
-    /// A lock that is busy is the caller's but for a reader.
+    /// A busy lock is held upgradably by the caller, and for reading by another thread.
     upgrade: bool,
 }
 
@@ -90,7 +92,7 @@ impl With {
     }
 }
 
-/// Puts a value into its memory, and gives what is passed for it.
+/// Writes a value to its memory, and returns the argument to pass.
 fn put(library: &Library, arena: &Arena, value: Value, memory: Option<*mut u8>, with: With) -> u64 {
     let address = memory.map_or(0, |memory| memory as u64);
     match value {
@@ -116,7 +118,7 @@ fn put(library: &Library, arena: &Arena, value: Value, memory: Option<*mut u8>, 
         }
         Value::Time(seconds, nanoseconds) => {
             let memory = memory.expect("as above").cast::<i64>();
-            // SAFETY: 16 bytes.
+            // SAFETY: the memory has 16 bytes.
             unsafe {
                 memory.write_unaligned(seconds);
                 memory.add(1).write_unaligned(nanoseconds);
@@ -127,7 +129,8 @@ fn put(library: &Library, arena: &Arena, value: Value, memory: Option<*mut u8>, 
             let memory = memory.expect("as above");
             fill(memory, LIST + 8, Bytes::Zeros);
             for entry in 0..2 {
-                // SAFETY: two entries of 24 bytes: value, address, flags. Their words are what follows them, which is 0.
+                // SAFETY: the memory has room for two entries of 24 bytes: value, address, flags.
+                // Both addresses are that of the memory itself, where the word is 0.
                 unsafe {
                     let start = memory.add(bytes + 24 * entry).cast::<u64>();
                     start.add(1).write_unaligned(memory as u64);
@@ -139,7 +142,7 @@ fn put(library: &Library, arena: &Arena, value: Value, memory: Option<*mut u8>, 
     }
 }
 
-/// Brings an object into a state by the library's own functions.
+/// Brings an object into a state with the library's own functions.
 fn make(library: &Library, kind: Kind, state: State, object: u64, with: With) {
     let (prefix, extra): (&str, &[u64]) = match kind {
         Kind::Mutex => ("ww_mutex", &[]),
@@ -155,7 +158,7 @@ fn make(library: &Library, kind: Kind, state: State, object: u64, with: With) {
     };
     let call = |name: &str, more: &[u64]| {
         let arguments = [&[object], more].concat();
-        // SAFETY: an object of that kind.
+        // SAFETY: `object` is an object of that kind.
         let answer = unsafe { library.call(&format!("{prefix}{name}"), &arguments) } as i32;
         assert_eq!(answer, 0, "{prefix}{name}");
     };
@@ -183,7 +186,7 @@ fn make(library: &Library, kind: Kind, state: State, object: u64, with: With) {
             }
             Kind::Rwlock => {
                 call("_init", &[flags]);
-                // By another thread: whoever holds it itself is told so.
+                // Locked by another thread: a caller that holds it gets a different error.
                 let lock = if with.upgrade {
                     call("_upgradable_lock", &[]);
                     "ww_rwlock_rdlock"
@@ -191,7 +194,7 @@ fn make(library: &Library, kind: Kind, state: State, object: u64, with: With) {
                     "ww_rwlock_wrlock"
                 };
                 std::thread::scope(|threads| {
-                    // SAFETY: a lock.
+                    // SAFETY: `object` is a lock.
                     let locker = threads.spawn(|| unsafe { library.call(lock, &[object]) });
                     let _ = locker.join();
                 });

@@ -1,4 +1,4 @@
-//! The functions of the header, read from its text.
+//! The functions of the header, parsed from its text.
 
 /// A function as the header declares it.
 #[derive(Debug)]
@@ -6,18 +6,18 @@ pub(crate) struct Function {
     pub(crate) name: String,
     returns: String,
     pub(crate) parameters: Vec<Parameter>,
-    /// By its comment: it may have to wait.
+    /// According to its comment, it may have to wait.
     pub(crate) blocks: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Parameter {
-    /// Without spaces beside stars: `const struct timespec*`.
+    /// Without spaces around stars: `const struct timespec*`.
     pub(crate) kind: String,
     pub(crate) name: String,
 }
 
-/// All functions of a header, in its order.
+/// All functions of a header, in order.
 pub(crate) fn functions(text: &str) -> Vec<Function> {
     let mut functions = Vec::new();
     let mut rest = text;
@@ -54,7 +54,7 @@ fn function(comment: &str, declaration: &str) -> Option<Function> {
     })
 }
 
-/// At the commas that stand in no parentheses.
+/// Splits at the commas outside parentheses.
 fn split(parameters: &str) -> Vec<&str> {
     if parameters == "void" {
         return Vec::new();
@@ -100,7 +100,7 @@ impl Function {
         self.returns == "int"
     }
 
-    /// The error that an answer stands for.
+    /// The error that a return value stands for.
     pub(crate) fn error_of(&self, answer: i64, errno: i32) -> Option<i32> {
         match &*self.returns {
             "int" if answer > 0 => Some(answer as i32),
@@ -109,7 +109,8 @@ impl Function {
         }
     }
 
-    /// Whether such a function can answer so: 0, an error number, -1 for an error in `errno` or a barrier's last.
+    /// Whether the function can return this value: 0, an error number, -1 for an error in `errno`
+    /// or for the last thread of a barrier.
     pub(crate) fn is_answer(&self, answer: i64) -> bool {
         match &*self.returns {
             "int" => (-1..=133).contains(&answer),

@@ -1,4 +1,4 @@
-// Stands before the library with one defect, which the macro names.
+// Overrides one function of the library with a defective one. A macro selects the defect.
 
 #include <errno.h>
 #include <unistd.h>

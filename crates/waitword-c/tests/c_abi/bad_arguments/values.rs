@@ -1,14 +1,14 @@
-//! What can stand in the place of an argument.
+//! The values that an argument can take.
 
 use super::arena::Bytes;
 
-/// What lies at a place for a word.
+/// The memory for a word, in bytes.
 const WORD: usize = 16;
 
-/// Bytes of a list of two entries.
+/// The size of a list of two entries, in bytes.
 pub(crate) const LIST: usize = 48;
 
-/// The kinds of objects, with the names of their types in C.
+/// The kinds of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Mutex,
@@ -23,6 +23,7 @@ pub(crate) enum Kind {
     Once,
 }
 
+/// The C type, the kind, the size and the alignment of each object.
 pub(crate) const KINDS: [(&str, Kind, usize, usize); 10] = [
     ("ww_mutex_t*", Kind::Mutex, 8, 4),
     ("ww_cond_t*", Kind::Cond, 16, 8),
@@ -48,22 +49,22 @@ impl Kind {
     }
 }
 
-/// What the memory of an object holds.
+/// The contents of an object's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Made, and nobody has it; of a condition variable's mutex: held by the caller.
+    /// Initialised, and not held. The mutex of a condition variable is held by the caller.
     Ready,
-    /// Whoever comes must wait.
+    /// Every caller must wait.
     Busy,
     Destroyed,
     Zeros,
     Ones,
-    /// Chance bytes of this number; every second one with few bits set, as states have them.
+    /// Random bytes from this seed. Every second seed sets few bits, as real states do.
     Chance(u64),
 }
 
 impl State {
-    /// What the memory holds before any function has made an object of it.
+    /// The contents of the memory before any function initialises it.
     pub(crate) fn bytes(self) -> Bytes {
         match self {
             Self::Ones => Bytes::Ones,
@@ -79,29 +80,30 @@ pub(crate) enum Value {
     Null,
     Number(u64),
     Object(Kind, State),
-    /// So many bytes into the memory of an object, whose bytes are zeros.
+    /// An address this many bytes into the memory of an object whose bytes are zeros.
     Into(Kind, usize),
-    /// A time: seconds and nanoseconds, in memory that can only be read.
+    /// A time: seconds and nanoseconds.
     Time(i64, i64),
-    /// 16 bytes that may be written, all zeros.
+    /// 16 writable bytes, all zeros.
     Word,
-    /// So many bytes into such.
+    /// An address this many bytes into such memory.
     IntoWord(usize),
-    /// An address that may not be touched.
+    /// An inaccessible address.
     Untouchable,
-    /// In the kernel's half.
+    /// An address in the kernel's half.
     Kernels,
-    /// A list of two words, private and of 32 bits, that hold what they are expected to; so many bytes into its memory.
+    /// A list of two private 32-bit words that hold their expected values, placed this many bytes
+    /// into its memory.
     List(usize),
     /// A function that does nothing.
     Routine,
 }
 
-/// How many bytes a value takes.
+/// How many bytes of memory a value takes.
 pub(crate) fn size(value: Value) -> Option<usize> {
     match value {
         Value::Object(kind, _) => Some(kind.size()),
-        // Room to be wrong in: a misaligned object is not to reach into the canary.
+        // Extra room, so that a misaligned object does not reach into the canary.
         Value::Into(kind, _) => Some(2 * kind.size()),
         Value::Time(..) | Value::Word => Some(WORD),
         Value::IntoWord(_) => Some(2 * WORD),

@@ -1,4 +1,4 @@
-//! Loads drawn at random, as tables of at most 100 columns.
+//! Random loads, as tables of at most 100 columns.
 
 use super::table;
 use waitword_bench::any::AnyReport;
@@ -7,10 +7,11 @@ use waitword_bench::any::summary::{self, Of, Ratios, To, Which, ratios};
 use waitword_bench::stats::ROUNDS_TO_TELL;
 use waitword_report::figure;
 
-/// Those of ours that have a table.
+/// Those of our contenders that have a table of their own.
 const OURS: [Contender; 2] = [Contender::Waitword, Contender::DropIn];
 
-/// A ratio with two decimals. A large one, as p99.9 may have, has none, so that it fits its column.
+/// A ratio with two decimals. A large ratio (p99.9 may have one) has none, so that it fits its
+/// column.
 fn two(value: f64) -> String {
     match value {
         100.0.. => figure(value),
@@ -26,11 +27,11 @@ fn interval(ratios: Ratios) -> String {
     format!("{:.2}–{:.2}", ratios.interval.low, ratios.interval.high)
 }
 
-/// A few lines: the library and the drop-in, against the best peer of each cell.
+/// A few lines: the library and the drop-in, relative to the best peer of each cell.
 pub(super) fn glance(report: &AnyReport) -> String {
     let seeds: Vec<String> = report.seeds().iter().map(u64::to_string).collect();
     let mut text = format!(
-        "Loads drawn at random (seed {}), to the best peer of each cell by throughput; p99.9 of the waits\n",
+        "Random loads (seed {}): ratios to the best peer of each cell by throughput; p99.9 of waits\n",
         seeds.join(", ")
     );
     let head = [
@@ -86,12 +87,12 @@ fn glance_line(cells: [String; 10]) -> String {
     )
 }
 
-/// All tables.
+/// All tables, with an introduction and notes.
 pub(crate) fn text(report: &AnyReport) -> String {
     let mut text = String::from(
-        "Ratios of ours to theirs, of one round each; the median of a cell's rounds stands for the cell. The best\n\
-         peer of a cell is the one with the best throughput there, for CPU and waits, too. Of throughput more is\n\
-         better, of CPU for an operation and of the 99.9th percentile of the waits less.\n",
+        "A ratio is ours divided by theirs, in the same round; a cell counts with the median of its rounds.\n\
+         The best peer of a cell is the one with the best throughput there, also for CPU and waits. More\n\
+         throughput is better; less CPU per operation and a lower 99.9th percentile of the waits are better.\n",
     );
     for ours in OURS {
         text += &to_best(report, ours);
@@ -101,7 +102,7 @@ pub(crate) fn text(report: &AnyReport) -> String {
     text += &worst(report, 10);
     if !report.disturbed.is_empty() {
         text += &format!(
-            "\nNot measured, other load: {}\n",
+            "\nNot measured (other load): {}\n",
             report.disturbed.join(", ")
         );
     }
@@ -112,13 +113,13 @@ pub(crate) fn text(report: &AnyReport) -> String {
 }
 
 fn to_best(report: &AnyReport, ours: Contender) -> String {
-    let title = format!("{ours}, to the best peer of each cell");
+    let title = format!("{ours}, relative to the best peer of each cell");
     let to = To::Best;
     best_of(report, &title, ours, to)
 }
 
-/// The geometric mean with its interval, the tenth percentile and the worst, of throughput; CPU and
-/// waits.
+/// The geometric mean with its interval, the tenth percentile and the worst cell of throughput; the
+/// mean and the worst cell of CPU and waits.
 fn best_of(report: &AnyReport, title: &str, ours: Contender, to: To) -> String {
     let head = [
         "loads",
@@ -182,22 +183,22 @@ fn to_peers(report: &AnyReport, ours: Contender) -> String {
     if table.is_empty() {
         return String::new();
     }
-    let mut text = format!("\n{ours}, to each peer: geometric means\n{table}\n");
+    let mut text = format!("\n{ours}, relative to each peer: geometric means\n{table}\n");
     for remark in report.remarks() {
         text += &format!("{remark}\n");
     }
     text
 }
 
-/// The adaptive lock against whichever of the fixed ones is the best in a cell.
+/// The adaptive lock relative to the best fixed flavour in each cell.
 fn flavours(report: &AnyReport) -> String {
-    let title = "waitword, adaptive, to the best of its own flavours in each cell";
+    let title = "waitword, adaptive, relative to the best of its own flavours in each cell";
     best_of(report, title, Contender::Waitword, To::BestFlavour)
 }
 
-/// The worst cells, and how to look at them.
+/// The worst cells, and the option that shows one in detail.
 fn worst(report: &AnyReport, count: usize) -> String {
-    let mut text = "\nThe worst cells (look at one by --replay CELL):\n".to_owned();
+    let mut text = "\nThe worst cells (--replay CELL shows one in detail):\n".to_owned();
     for (ours, ratio, cell) in summary::worst(&report.cells, &OURS, count) {
         let best = cell
             .other(To::Best)
@@ -208,7 +209,7 @@ fn worst(report: &AnyReport, count: usize) -> String {
             interval => format!(" ({interval})"),
         };
         text += &format!(
-            "{:.2}{interval} {ours} of {best}: {}\n     {}\n",
+            "{:.2}{interval} {ours} to {best}: {}\n     {}\n",
             ratio.summary.median, cell.cell.id, cell.cell
         );
     }

@@ -1,17 +1,17 @@
-//! What has changed since an older run.
+//! Changes since an older run.
 
 use super::{figure, interval, table};
 use waitword_bench::compare::{Change, Comparison, Direction};
 
 const HEADER: [&str; 9] = [
-    "workload", "case", "variant", "figure", "to", "was", "is", "is/was", "interval",
+    "workload", "case", "variant", "figure", "baseline", "was", "is", "is/was", "interval",
 ];
 
-/// Everything that has changed, for the worse first; and what has not, as a number.
+/// Everything that has changed, regressions first, and the number of unchanged figures.
 pub(crate) fn comparison(comparison: &Comparison) -> String {
     let mut text = String::from("\n## Changed since the older run\n");
     for (what, then, now) in &comparison.machine {
-        text += &format!("Another machine: {what} was {then}, is {now}\n");
+        text += &format!("Different machine: {what} was {then}, is {now}\n");
     }
     let mut counts = [0; 2];
     let kinds = [(Direction::Worse, "Worse"), (Direction::Better, "Better")];
@@ -44,12 +44,12 @@ pub(crate) fn comparison(comparison: &Comparison) -> String {
         all - worse - better - same - untold
     );
     if untold > 0 {
-        text += &format!(", {untold} of too few rounds to say");
+        text += &format!(", {untold} with too few rounds");
     }
     if comparison.alone > 0 {
-        text += &format!("; {} are in one of the runs only", comparison.alone);
+        text += &format!("; {} are in only one of the runs", comparison.alone);
     }
-    text + ".\nOf a hundred figures that have not changed, two or three are told all the same: what another run does not show again was noise.\n"
+    text + ".\nOf a hundred unchanged figures, expect two or three false positives: a change that another run does not show was noise.\n"
 }
 
 fn row(change: &Change) -> [String; 9] {
@@ -59,7 +59,7 @@ fn row(change: &Change) -> [String; 9] {
         change.case.clone(),
         change.variant.clone(),
         change.metric.clone(),
-        baseline.unwrap_or("nothing: the machine's").to_owned(),
+        baseline.unwrap_or("none: absolute").to_owned(),
         figure(change.old),
         figure(change.new),
         figure(change.factor()),
@@ -105,14 +105,14 @@ mod tests {
             machine: vec![("kernel", "6.1".to_owned(), "6.18".to_owned())],
         });
         let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
-        assert!(place("Another machine: kernel was 6.1, is 6.18") < place("### Worse"));
+        assert!(place("Different machine: kernel was 6.1, is 6.18") < place("### Worse"));
         assert!(place("slower") < place("### Better") && place("### Better") < place("faster"));
         assert!(
             !text.contains("no other") && !text.contains("untold"),
             "{text}"
         );
         place(
-            "4 figures compared: 1 worse, 1 better, 1 the same, 0 undecided, 1 of too few rounds to say; 5 are in one",
+            "4 figures compared: 1 worse, 1 better, 1 the same, 0 undecided, 1 with too few rounds; 5 are in only one",
         );
     }
 }

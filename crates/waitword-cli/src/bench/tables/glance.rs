@@ -1,8 +1,8 @@
-//! The end of what is printed: a small table for each patch, one for random loads, and where the
-//! rest is.
+//! The end of the output: a small table for each patch, one for random loads, and where to find the
+//! rest.
 //!
-//! In all at most 60 lines of at most [`WIDTH`] columns: five tables of at most six rows, one of
-//! seven, and what is to be said.
+//! It has at most 60 lines of at most [`WIDTH`] columns: five tables of at most six rows, one of
+//! seven, and the notes.
 
 use super::any;
 use super::figure;
@@ -13,20 +13,20 @@ use waitword_bench::stats::Ratio;
 use waitword_bench::workload::Patch;
 use waitword_report::{how_sure, told};
 
-/// Of so many columns at most.
+/// The greatest width, in columns.
 pub(super) const WIDTH: usize = 100;
-/// Of a case's name, with its unit.
+/// The width of a case's name with its unit.
 const CASE: usize = 32;
-/// Of the best peer's name.
+/// The width of the best peer's name.
 const PEER: usize = 16;
 
-/// All of it.
+/// All tables and notes.
 pub(crate) fn glance(report: &Report) -> String {
     let glances = glances(report);
     let mut text = String::new();
     if !glances.is_empty() {
         text += &format!(
-            "Medians; ratio, CPU and p99.9: waitword's to the best peer's.\n{}\n",
+            "Medians. Ratio, CPU and p99.9 are waitword's divided by the best peer's.\n{}\n",
             how_sure(report.rounds)
         );
     }
@@ -61,7 +61,7 @@ fn table(glance: &Glance<'_>) -> String {
     text + "\n"
 }
 
-/// Its name and year.
+/// The patch's name and year.
 fn short_title(patch: Patch) -> String {
     let title = patch.title();
     let (name, by) = title.split_once(" (").unwrap_or((title, ""));
@@ -86,7 +86,7 @@ fn row_line(row: &Row<'_>) -> String {
     )
 }
 
-/// The ratio in a few letters.
+/// The ratio and a one-word verdict.
 fn short(ratio: &Ratio, row: &Row<'_>) -> String {
     let told = match told(ratio, row.better) {
         "better" => "won",
@@ -98,7 +98,7 @@ fn short(ratio: &Ratio, row: &Row<'_>) -> String {
     format!("{} {told}", figure(ratio.summary.median))
 }
 
-/// As much of the name as there is room for beside the unit.
+/// The name, cut so that it fits beside the unit.
 fn with_unit(name: &str, unit: &str) -> String {
     let unit = match unit {
         "" => String::new(),
@@ -127,14 +127,14 @@ fn line(case: &str, values: [&str; 3], peer: &str, ratios: [&str; 3]) -> String 
     format!("{}\n", line.trim_end())
 }
 
-/// On what it was measured, what was not, and where everything is.
+/// The machine, what was not measured, and where to find everything else.
 fn rest(report: &Report) -> String {
     let machine = &report.machine;
     let cases = || report.workloads.iter().flat_map(|workload| &workload.cases);
     let repeated: usize = cases().map(|case| case.repeated).sum();
     let mut text = cut(
         &format!(
-            "{}, {} CPUs, Linux {}, {}; {} rounds, {repeated} more thrown away",
+            "{}, {} CPUs, Linux {}, {}; {} rounds, {repeated} more discarded",
             machine.cpu, machine.cpus_allowed, machine.kernel, machine.glibc, report.rounds
         ),
         WIDTH,
@@ -142,12 +142,12 @@ fn rest(report: &Report) -> String {
     let disturbed: usize = report.workloads.iter().map(|of| of.disturbed.len()).sum();
     if disturbed > 0 {
         text += &format!(
-            "{disturbed} cases were not measured: others used the machine all the while.\n"
+            "{disturbed} cases were not measured: other processes used the CPUs throughout.\n"
         );
     }
     let kept: usize = cases().map(|case| case.disturbed).sum();
     if kept > 0 {
-        text += &format!("{kept} rounds beside other load were kept: not to be quoted.\n");
+        text += &format!("{kept} rounds were kept despite other load: do not quote them.\n");
     }
     let failed: Vec<&str> = report
         .workloads
@@ -157,16 +157,16 @@ fn rest(report: &Report) -> String {
         .collect();
     if !failed.is_empty() {
         text += &cut(
-            &format!("FAILED: {} (--all says why)", failed.join(", ")),
+            &format!("FAILED: {} (--all shows why)", failed.join(", ")),
             WIDTH,
         );
         text.push('\n');
     }
     let enough = report.rounds_to_publish();
     if report.rounds < enough {
-        text += &format!("Fewer than {enough} rounds: for a look, not to be published.\n");
+        text += &format!("Fewer than {enough} rounds: enough for a look, not for publication.\n");
     }
-    text + "Every row: --all. As a page with plots: --html FILE. Won, lost and why: --markdown FILE.\n"
+    text + "Every row: --all. HTML page with plots: --html FILE. Won, lost and why: --markdown FILE.\n"
 }
 
 #[cfg(test)]

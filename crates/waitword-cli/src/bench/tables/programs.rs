@@ -16,7 +16,7 @@ const HEADER: [&str; 10] = [
     "output",
 ];
 
-/// The table of all programs that were measured.
+/// The table of all measured programs.
 pub(super) fn table_of(cases: &[CaseReport]) -> String {
     let mut table = table(&HEADER, 2, 7);
     for case in cases {
@@ -54,7 +54,7 @@ fn row(program: &str, plain: &[MetricReport], ours: &[MetricReport]) -> Vec<Stri
     ]
 }
 
-/// A run whose output differs is a failure, and has no row.
+/// What was compared. (A run whose output differs is a failure and has no row.)
 fn output(bytes: f64) -> String {
     if bytes > 0.0 {
         format!("same, {bytes:.0} bytes")

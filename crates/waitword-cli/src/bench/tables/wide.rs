@@ -1,18 +1,18 @@
-//! A case with many metrics: a row for each variant, a column for each metric, and as many tables one below the
-//! other as are needed to stay within the width of a terminal.
+//! A case with many metrics: a row for each variant, a column for each metric, split into as many
+//! tables as the width of a terminal requires.
 //!
-//! The first metric has its spread and its ratio to the baseline beside it, the others their median only: all of it is in
-//! the JSON.
+//! Only the first metric is shown with its spread and its ratio to the baseline. The other metrics
+//! have only their median; the JSON has everything.
 
 use super::{figure, range, ratio, table};
 use waitword_bench::locks::marked;
 use waitword_bench::report::{CaseReport, VariantReport};
 
-/// From so many metrics on, a case is set wide.
+/// A case with at least so many metrics is shown in this form.
 pub(super) const MANY: usize = 5;
 const WIDTH: usize = 120;
 
-/// One column: its header, and a text for each variant.
+/// One column: its header and a text for each variant.
 struct Column {
     header: String,
     cells: Vec<String>,
@@ -30,7 +30,7 @@ impl Column {
         }
     }
 
-    /// With the bar before it and the blanks around it.
+    /// The width, including the bar before the column and the blanks around it.
     fn width(&self) -> usize {
         let texts = self.cells.iter().chain([&self.header]);
         3 + texts.map(|text| text.chars().count()).max().unwrap_or(0)
@@ -42,7 +42,7 @@ pub(super) fn case(case: &CaseReport) -> String {
     let Some(first) = case.variants.first() else {
         return String::new();
     };
-    // A unit that all have in common is said once.
+    // A unit shared by all metrics is shown once.
     let unit = first.metrics.first().map(|metric| metric.unit.as_str());
     let common = unit.filter(|unit| first.metrics.iter().all(|metric| metric.unit == *unit));
     let mut text = match common {
@@ -85,7 +85,7 @@ pub(super) fn case(case: &CaseReport) -> String {
     text
 }
 
-/// As many columns in each as fit into `width`; one at least.
+/// Splits the columns into blocks of at most `width`, each with at least one column.
 fn blocks(columns: Vec<Column>, width: usize) -> Vec<Vec<Column>> {
     let mut blocks: Vec<Vec<Column>> = Vec::new();
     let mut left = 0;

@@ -28,10 +28,10 @@
 
 use super::{ARRIVAL, arrived};
 use crate::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
-use crate::futex::parking::{Entry, Parked, Token, park, unpark};
+use crate::futex::parking::{Entry, Parked, Request, Token, park, unpark};
 use crate::lock::key_of;
 use crate::park::{Until, spin};
-use crate::private::{Choice, waiter_table};
+use crate::private::{Choice, Queue};
 use crate::sys::clock::Deadline;
 
 const LOOK_AGAIN: Token = 0;
@@ -79,15 +79,10 @@ pub(super) fn arrive(state: &AtomicU64, count: u32, deadline: Option<&Deadline>)
             others_are_missing
         };
         let until = until(missing(state, count), deadline);
-        let leave = |_| state.store(state.load(Acquire).saturating_sub(ARRIVAL), Release);
-        match park(
-            waiter_table(),
-            key_of(state),
-            Entry::of_this_thread(ARRIVED),
-            until,
-            announce,
-            leave,
-        ) {
+        let leave =
+            |_: &Queue<'_>| state.store(state.load(Acquire).saturating_sub(ARRIVAL), Release);
+        let request = Request::new(key_of(state), Entry::of_this_thread(ARRIVED), until);
+        match park(request, announce, || {}, leave) {
             // The barrier may be gone.
             Parked::Woken(OVER) => return Some(false),
             Parked::TimedOut => return None,
@@ -100,7 +95,6 @@ pub(super) fn arrive(state: &AtomicU64, count: u32, deadline: Option<&Deadline>)
 fn complete(state: &AtomicU64, count: u32) -> bool {
     let mut is_over = false;
     unpark(
-        waiter_table(),
         key_of(state),
         |_| {
             // Another thread may have been the last, between our look and the lock. These waiters

@@ -60,12 +60,12 @@
 
 use super::{BY_PRIORITY, KEPT, RawCondvar, Wakeup};
 use crate::atomic::Ordering;
-use crate::futex::parking::{self, Parked, Plan, Requeued, Token, Tokens};
+use crate::futex::parking::{self, Parked, Plan, Request, Requeued, Token, Tokens};
 use crate::lock::mutex::after_wait::Stands;
 use crate::lock::mutex::waiter::{FromCondvar, Waiter};
 use crate::lock::{LockError, RawPosixMutex, key_of, key_of_mutex_at};
 use crate::park::Until;
-use crate::private::{Choice, waiter_table};
+use crate::private::Choice;
 use crate::stats::{self, Event};
 use core::cell::Cell;
 
@@ -121,12 +121,10 @@ pub(super) fn wait(
 pub(super) fn stand(condvar: &RawCondvar, ours: u64, unlock: impl Fn(), until: Until<'_>) -> Ended {
     let other_mutex = Cell::new(false);
     let unlocked = Cell::new(false);
-    let parked = parking::park_bound_to(
-        waiter_table(),
-        key_of(condvar),
-        (ours & !KEPT) as usize,
-        Waiter::at_condvar(from(condvar)).entry(),
-        until,
+    let waiter = Waiter::at_condvar(from(condvar)).entry();
+    let request = Request::new(key_of(condvar), waiter, until).bound_to((ours & !KEPT) as usize);
+    let parked = parking::park(
+        request,
         || {
             // Relaxed, all of them: read and written under the bucket lock.
             let theirs = match condvar.bound_to() {
@@ -145,8 +143,8 @@ pub(super) fn stand(condvar: &RawCondvar, ours: u64, unlock: impl Fn(), until: U
             unlocked.set(true);
             unlock();
         },
-        |others_wait| {
-            if !others_wait {
+        |queue| {
+            if !queue.has_waiters() {
                 condvar.mutex.store(0, Ordering::Relaxed);
             }
         },
@@ -172,7 +170,6 @@ pub(super) fn stand(condvar: &RawCondvar, ours: u64, unlock: impl Fn(), until: U
 pub(super) fn forget_the_dead(condvar: &RawCondvar) -> bool {
     let mut nobody = false;
     parking::unpark(
-        waiter_table(),
         key_of(condvar),
         |_| Choice::Stop,
         |unparked| {
@@ -239,7 +236,6 @@ pub(super) fn notify(condvar: &RawCondvar, bound_to: u64, count: usize) -> Optio
         Tokens::from(0)
     };
     let requeued = parking::unpark_requeue(
-        waiter_table(),
         key_of(condvar),
         (address, key_of_mutex_at(address)),
         plan,

@@ -40,7 +40,6 @@ use super::RawPosixMutex;
 use super::waiter::HOLDER;
 use super::waiter::Waiter;
 use crate::futex::parking::{self, Token};
-use crate::private::waiter_table;
 use crate::stats::{self, Event};
 use crate::sys::sched;
 
@@ -67,7 +66,7 @@ fn unlock_urgently(mutex: &RawPosixMutex) -> bool {
             0
         }
     };
-    parking::unpark_one(waiter_table(), mutex.key(), is_real_time, change);
+    parking::unpark_one(mutex.key(), is_real_time, change);
     is_released
 }
 
@@ -83,7 +82,7 @@ impl RawPosixMutex {
             highest.set(highest.get().max(Waiter(kind).priority()));
             Choice::Pass
         };
-        unpark(waiter_table(), self.key(), look, |_| 0);
+        unpark(self.key(), look, |_| 0);
         highest.get()
     }
 }

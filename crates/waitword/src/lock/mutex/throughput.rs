@@ -102,10 +102,10 @@ use super::waiter::{HOLDER, LOOK_THROUGH, Moment, PASSED_OVER_FOR, SUCCESSOR, Wa
 use super::word::State;
 use super::{LockTimedOut, PosixFlavour, RawPosixMutex};
 use crate::atomic::Ordering;
-use crate::futex::parking::{self, Parked, Token};
+use crate::futex::parking::{self, Parked, Request, Token};
 use crate::park::Until;
 use crate::park::spin::{self, FirstLooks, LockHistory};
-use crate::private::{Choice, waiter_table};
+use crate::private::Choice;
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
 
@@ -432,17 +432,24 @@ impl<'a> Contender<'a> {
             return after(self.park_urgently(waiter.impatient(impatient), has_waited));
         }
         self.note_parking();
-        after(parking::park(
-            waiter_table(),
-            self.mutex.key(),
-            waiter.entry(),
-            Until::asleep(self.deadline),
-            || {
-                self.mutex
-                    .announce(|state| must(state).then_some(state.with_parked(true)))
-            },
-            |others_wait| self.mutex.note_parked(others_wait),
-        ))
+        after(self.park_with(self.request(waiter), |state| {
+            must(state).then_some(state.with_parked(true))
+        }))
+    }
+
+    fn request(&self, waiter: Waiter) -> Request<'a> {
+        Request::new(self.mutex.key(), waiter.entry(), Until::asleep(self.deadline))
+    }
+
+    /// Parks if `announced` returns the word with this waiter announced in it.
+    #[inline(always)]
+    fn park_with(&self, request: Request<'_>, announced: impl Fn(State) -> Option<State>) -> Parked {
+        parking::park(
+            request,
+            || self.mutex.announce(announced),
+            || {},
+            |queue| self.mutex.note_parked(queue.has_waiters()),
+        )
     }
 
     /// As a real-time thread: parks if the lock is held.
@@ -450,15 +457,9 @@ impl<'a> Contender<'a> {
     #[inline(never)]
     fn park_urgently(&mut self, waiter: Waiter, in_front: bool) -> Parked {
         self.note_parking();
-        let (mutex, entry, until) = (self.mutex, waiter.entry(), Until::asleep(self.deadline));
-        let announce =
-            || mutex.announce(|state| state.is_locked().then_some(state.with_real_time_parked()));
-        let left = |others_wait| mutex.note_parked(others_wait);
-        let park = match in_front {
-            true => parking::park_in_front,
-            false => parking::park,
-        };
-        park(waiter_table(), mutex.key(), entry, until, announce, left)
+        self.park_with(self.request(waiter).in_front_if(in_front), |state| {
+            state.is_locked().then_some(state.with_real_time_parked())
+        })
     }
 
     /// As the successor: parks in the place of a waiter that has waited longer, and makes it the
@@ -492,13 +493,10 @@ impl<'a> Contender<'a> {
             Choice::Take
         };
         let parked = parking::park_instead_of(
-            waiter_table(),
-            self.mutex.key(),
-            me.entry(),
-            Until::asleep(self.deadline),
+            self.request(me),
             longest_waiting,
             SUCCESSOR,
-            |others_wait| self.mutex.note_parked(others_wait),
+            |queue| self.mutex.note_parked(queue.has_waiters()),
         );
         match parked {
             Parked::Invalid | Parked::Interrupted => BECAME_SUCCESSOR,
@@ -543,20 +541,11 @@ impl<'a> Contender<'a> {
     #[inline(always)]
     fn park_as_successor(&mut self, waiter: Waiter) -> Parked {
         self.note_parking();
-        let (mutex, entry, until) = (self.mutex, waiter.entry(), Until::asleep(self.deadline));
-        let announce = || {
-            mutex.announce(|state| {
-                let held = state.is_locked();
-                held.then_some(state.without_successor().with_parked(true))
-            })
-        };
-        let left = |others_wait| mutex.note_parked(others_wait);
-        match self.is_self_appointed {
-            true => parking::park(waiter_table(), mutex.key(), entry, until, announce, left),
-            false => {
-                parking::park_in_front(waiter_table(), mutex.key(), entry, until, announce, left)
-            }
-        }
+        let request = self.request(waiter).in_front_if(!self.is_self_appointed);
+        self.park_with(request, |state| {
+            let held = state.is_locked();
+            held.then_some(state.without_successor().with_parked(true))
+        })
     }
 
     /// As the successor: stays awake until it has the lock, or until staying awake is no longer
@@ -613,7 +602,6 @@ impl<'a> Contender<'a> {
             }
         }
         parking::unpark_one(
-            waiter_table(),
             self.mutex.key(),
             // If a real-time thread has parked meanwhile, this thread is no longer the successor.
             |first| !Waiter(first).is_real_time(),

@@ -27,7 +27,7 @@ use super::waiter::{EXTRA, HOLDER, LOOK_THROUGH, Moment, PASSED_OVER_FOR, SUCCES
 use super::{RawPosixMutex, Then, real_time};
 use crate::atomic::Ordering;
 use crate::futex::parking::{self, Tokens};
-use crate::private::{Choice, Unparked, waiter_table};
+use crate::private::{Choice, Unparked};
 use crate::stats::{self, Event};
 
 /// Releases the lock, and wakes a waiter and possibly some extra waiters. The word has PARKED set,
@@ -141,7 +141,7 @@ fn unlock_and_wake_one_of(
             }
         }
     };
-    let woken = parking::unpark(waiter_table(), mutex.key(), choose, change);
+    let woken = parking::unpark(mutex.key(), choose, change);
     let impatient = found.get().is_some_and(Waiter::is_impatient);
     stats::count_many(Event::HandOffs, usize::from(woken > 0 && impatient));
     done
@@ -179,7 +179,6 @@ pub(super) fn unlock_fairly(mutex: &RawPosixMutex) {
         waiter => waiter.waited_until(now),
     };
     let handed_over = parking::unpark_highest(
-        waiter_table(),
         mutex.key(),
         LOOK_THROUGH,
         rank,

@@ -11,8 +11,7 @@ use super::waiter::{HOLDER, SUCCESSOR};
 use super::waiter::{Moment, Waiter};
 use super::{LockTimedOut, RawPosixMutex, real_time};
 use crate::atomic::Ordering;
-use crate::futex::parking::{self, Parked};
-use crate::private::waiter_table;
+use crate::futex::parking::{self, Parked, Request};
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
 
@@ -37,10 +36,7 @@ pub(super) fn lock(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result
         }
         let waiter = Waiter::since(began);
         let parked = parking::park(
-            waiter_table(),
-            mutex.key(),
-            waiter.entry(),
-            deadline,
+            Request::new(mutex.key(), waiter.entry(), deadline),
             || {
                 mutex.announce(|state| {
                     let held = state.is_locked();
@@ -51,7 +47,8 @@ pub(super) fn lock(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result
                     held.then_some(parked)
                 })
             },
-            |others_wait| mutex.note_parked(others_wait),
+            || {},
+            |queue| mutex.note_parked(queue.has_waiters()),
         );
         match parked {
             Parked::Woken(HOLDER) => return Ok(()),
@@ -72,7 +69,6 @@ pub(super) fn unlock_and_wake(mutex: &RawPosixMutex) {
         return;
     }
     parking::unpark_one(
-        waiter_table(),
         mutex.key(),
         |_| true,
         |_, others_wait| {

@@ -340,7 +340,7 @@ impl RawRwLock {
             told.set(change(unparked));
             told.get()
         };
-        let woken = unpark(waiter_table(), key_of(&self.word), choose, change);
+        let woken = unpark(key_of(&self.word), choose, change);
         if told.get() != LOOK_AGAIN {
             stats::count_many(Event::HandOffs, woken);
         }

@@ -479,7 +479,7 @@ fn wait_for(slot: &AtomicU64, key: Key, deadline: Option<&Deadline>) -> Result<(
                 u64::MAX,
                 deadline,
             );
-            if waited == Err(crate::futex::Error::TimedOut) {
+            if waited == Err(crate::error::Error::TimedOut) {
                 // The mark stays. It costs the thread that clears the slot a look into the waiter
                 // table.
                 return match stands_for(slot.load(Ordering::Acquire), key) {

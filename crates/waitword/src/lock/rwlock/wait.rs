@@ -39,10 +39,10 @@ use super::state::{
 };
 use super::{RawRwLock, RwLockError, Wish};
 use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
-use crate::futex::parking::{Entry, Parked, park_among_kinds};
+use crate::futex::parking::{Entry, Parked, Request, park};
 use crate::lock::key_of;
 use crate::park::spin::Spin;
-use crate::private::waiter_table;
+use crate::private::Queue;
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
 use core::cell::Cell;
@@ -183,22 +183,18 @@ impl<'a> Waiter<'a> {
         // Set if the waiter leaves the queue by itself and keeps waiting: its timer has fired, or a
         // signal handler ran.
         let waits_on = Cell::new(false);
-        let leave = |stay| {
+        let leave = |queue: &Queue<'_>| {
+            let stay = queue.kinds();
             waits_on.set(!deadline.is_some_and(Deadline::has_passed));
             self.lock
                 .forget_waiter(stay, keeps_readers_out && waits_on.get());
         };
-        let parked = park_among_kinds(
-            waiter_table(),
-            key_of(&self.lock.word),
-            Entry {
-                kind: self.rank.written_into(self.kind),
-                place: self.rank.place(self.kind, self.has_waited),
-            },
-            until.as_ref(),
-            validate,
-            leave,
-        );
+        let entry = Entry {
+            kind: self.rank.written_into(self.kind),
+            place: self.rank.place(self.kind, self.has_waited),
+        };
+        let request = Request::new(key_of(&self.lock.word), entry, until.as_ref());
+        let parked = park(request, validate, || {}, leave);
         if parked != Parked::Invalid {
             self.was_woken = keeps_readers_out && waits_on.get();
             self.has_waited = true;

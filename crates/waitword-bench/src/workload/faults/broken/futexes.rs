@@ -4,7 +4,7 @@ use super::{Spared, sleep_for_ever};
 use crate::ops::{BenchWord, Futexes, Kernel, Waited};
 use std::sync::atomic::AtomicU32;
 
-/// A futex whose wakes are counted and lost.
+/// A futex whose wake-ups are counted and, after the spared ones, lost.
 #[derive(Clone, Copy)]
 pub(in crate::workload::faults) struct SleepsOn<F> {
     futex: F,
@@ -13,7 +13,7 @@ pub(in crate::workload::faults) struct SleepsOn<F> {
 
 impl<F: Futexes> SleepsOn<F> {
     pub(in crate::workload::faults) fn after(spared: u32, futex: F) -> Self {
-        // A futex is a plain value: what it counts lives as long as the test's process.
+        // A futex is a plain value, so its counter lives as long as the test process.
         let spared = Box::leak(Box::new(Spared::new(spared)));
         Self { futex, spared }
     }
@@ -51,24 +51,24 @@ impl<F: Futexes> Futexes for SleepsOn<F> {
     }
 }
 
-/// What a [`Liar`] does not do.
+/// The operation that a [`Liar`] does not perform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::workload::faults) enum Lie {
-    /// A wait never sleeps: as if woken at once.
+    /// A wait never sleeps, as if it were woken at once.
     NeverWaits,
-    /// A wait never looks: as if the value were always wrong.
+    /// A wait never checks the word, as if the value were always wrong.
     AlwaysMismatches,
-    /// A wake finds nobody, without looking.
+    /// A wake finds no waiter, without looking.
     WakesNobody,
-    /// A requeue finds nobody, without looking.
+    /// A requeue finds no waiter, without looking.
     RequeuesNobody,
-    /// A requeue says that it has moved one, and has not.
+    /// A requeue reports one moved waiter and moves none.
     MovesNobody,
-    /// A wake_op finds nobody, and changes nothing.
+    /// A wake_op finds no waiter and changes nothing.
     OperatesOnNothing,
 }
 
-/// The kernel's futex, with one operation left out.
+/// The kernel's futex without one of its operations.
 #[derive(Clone, Copy)]
 pub(in crate::workload::faults) struct Liar<const PRIVATE: bool>(
     pub(in crate::workload::faults) Lie,

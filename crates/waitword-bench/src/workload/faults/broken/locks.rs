@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-/// A lock whose waiters sleep on, but for the first so many of the process. If there are such, whoever has locked it is
-/// slow, so that others come to wait.
+/// A lock whose waiters keep sleeping, except for the first `SPARED` waits of the process. If there
+/// are spared waits, holders are slow, so that other threads have to wait.
 pub(in crate::workload::faults) struct SleepsOnLock<const SPARED: u32>(AtomicBool);
 
-/// How often somebody had to wait for one of them.
+/// Waits for any of these locks so far.
 static WAITED: AtomicU32 = AtomicU32::new(0);
 
 impl<const SPARED: u32> SleepsOnLock<SPARED> {
@@ -45,7 +45,7 @@ impl<const SPARED: u32> SleepsOnLock<SPARED> {
     }
 }
 
-// SAFETY: taken by one swap at a time.
+// SAFETY: taken by an atomic swap, by one thread at a time.
 unsafe impl<const SPARED: u32> BenchMutex for SleepsOnLock<SPARED> {
     const NAME: &'static str = "sleeps on";
     fn new() -> Self {
@@ -62,7 +62,7 @@ unsafe impl<const SPARED: u32> BenchMutex for SleepsOnLock<SPARED> {
     }
 }
 
-// SAFETY: as above; readers keep each other out, too.
+// SAFETY: as above; readers exclude each other, too.
 unsafe impl<const SPARED: u32> BenchRwLock for SleepsOnLock<SPARED> {
     const NAME: &'static str = "sleeps on";
     fn new() -> Self {
@@ -84,10 +84,10 @@ unsafe impl<const SPARED: u32> BenchRwLock for SleepsOnLock<SPARED> {
 
 type PlainMutex = glibc::Mutex<glibc::Normal>;
 
-/// A mutex that is not to be had without waiting.
+/// A mutex whose `try_lock` always fails.
 pub(in crate::workload::faults) struct NeverHad(PlainMutex);
 
-// SAFETY: the C library's, but for a `try_lock` that takes nothing.
+// SAFETY: the C library's, except for a `try_lock` that never locks.
 unsafe impl BenchMutex for NeverHad {
     const NAME: &'static str = "never had";
     fn new() -> Self {
@@ -100,15 +100,15 @@ unsafe impl BenchMutex for NeverHad {
         false
     }
     unsafe fn unlock(&self) {
-        // SAFETY: the caller holds it, as it says.
+        // SAFETY: the caller holds it, per this method's contract.
         unsafe { self.0.unlock() }
     }
 }
 
-/// Keeps writers from each other, and nobody else.
+/// Excludes only writers from each other.
 pub(in crate::workload::faults) struct OpenToReaders(PlainMutex);
 
-// SAFETY: a lie, told to those only who guard nothing but atomic numbers.
+// SAFETY: deliberately false; used only where nothing but atomic numbers is guarded.
 unsafe impl BenchRwLock for OpenToReaders {
     const NAME: &'static str = "open to readers";
     fn new() -> Self {
@@ -120,12 +120,12 @@ unsafe impl BenchRwLock for OpenToReaders {
         self.0.lock();
     }
     unsafe fn write_unlock(&self) {
-        // SAFETY: the caller holds it, as it says.
+        // SAFETY: the caller holds it, per this method's contract.
         unsafe { self.0.unlock() }
     }
 }
 
-/// A condition variable that is sound but for its mutex, which is none.
+/// A condition variable that is sound except that its mutex does not exclude.
 pub(in crate::workload::faults) struct OpenCondvar;
 
 // SAFETY: as for `Open`.
@@ -141,13 +141,13 @@ unsafe impl BenchCondvar for OpenCondvar {
     fn broadcast(&self) {}
 }
 
-/// A condition variable whose waiters sleep on, after eight that do not.
+/// A condition variable whose waiters keep sleeping after the first eight waits.
 pub(in crate::workload::faults) struct SleepsOnCondvar {
     condvar: glibc::Condvar,
     spared: Spared,
 }
 
-// SAFETY: the C library's, or one that never returns from its wait.
+// SAFETY: the C library's, or one whose wait never returns.
 unsafe impl BenchCondvar for SleepsOnCondvar {
     type Mutex = PlainMutex;
     fn new() -> Self {
@@ -158,11 +158,11 @@ unsafe impl BenchCondvar for SleepsOnCondvar {
     }
     unsafe fn wait(&self, mutex: &PlainMutex) {
         if self.spared.is_lost() {
-            // SAFETY: the caller holds it, as it says.
+            // SAFETY: the caller holds it, per this method's contract.
             unsafe { mutex.unlock() };
             sleep_for_ever();
         }
-        // SAFETY: as the caller says.
+        // SAFETY: the caller holds the mutex, per this method's contract.
         unsafe { self.condvar.wait(mutex) };
     }
     fn signal(&self) {
@@ -173,17 +173,17 @@ unsafe impl BenchCondvar for SleepsOnCondvar {
     }
 }
 
-/// A condition variable on which nobody sleeps, and whose signal has nothing to do.
+/// A condition variable whose wait never sleeps and whose signal does nothing.
 pub(in crate::workload::faults) struct NeverWaits;
 
-// SAFETY: gives the mutex back, and takes it again.
+// SAFETY: it unlocks the mutex and locks it again.
 unsafe impl BenchCondvar for NeverWaits {
     type Mutex = PlainMutex;
     fn new() -> Self {
         Self
     }
     unsafe fn wait(&self, mutex: &PlainMutex) {
-        // SAFETY: the caller holds it, as it says.
+        // SAFETY: the caller holds it, per this method's contract.
         unsafe { mutex.unlock() };
         thread::yield_now();
         mutex.lock();

@@ -7,7 +7,7 @@ use crate::locks::glibc;
 use crate::locks::semaphore::BenchSemaphore;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// A semaphore that always has a token, a barrier that waits for nobody, an event that has always happened.
+/// A semaphore that always has a token, a barrier that never waits, an event that is always set.
 pub(in crate::workload::faults) struct OpenToAll;
 
 impl BenchSemaphore for OpenToAll {
@@ -40,7 +40,7 @@ impl BenchEvent for OpenToAll {
     fn set(&self) {}
 }
 
-/// A semaphore whose waiters sleep on, after so many that do not.
+/// A semaphore whose waiters keep sleeping after the first `SPARED` waits.
 pub(in crate::workload::faults) struct SleepsOnSemaphore<const SPARED: u32> {
     value: Mutex<u32>,
     posted: Condvar,
@@ -74,7 +74,7 @@ impl<const SPARED: u32> BenchSemaphore for SleepsOnSemaphore<SPARED> {
     }
 }
 
-/// A barrier at which one sleeps on, after eight that do not.
+/// A barrier at which threads keep sleeping after the first eight passes.
 pub(in crate::workload::faults) struct SleepsOnBarrier {
     barrier: std::sync::Barrier,
     spared: Spared,
@@ -97,7 +97,7 @@ impl BenchBarrier for SleepsOnBarrier {
     }
 }
 
-/// An event of whose waiters the third sleeps on.
+/// An event whose third waiter keeps sleeping.
 pub(in crate::workload::faults) struct SleepsOnEvent {
     event: Flag<glibc::Condvar>,
     spared: Spared,
