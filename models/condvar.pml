@@ -1,7 +1,7 @@
 /* The condition variable and its mutex: waiters move from one queue to the other, and one waiter,
  * the successor, is awake.
  *
- * The code: lock/condvar/table.rs, lock/mutex/after_wait.rs, lock/mutex/throughput.rs,
+ * The code: lock/condvar/private.rs, lock/mutex/after_wait.rs, lock/mutex/private.rs,
  * futex/parking.rs (park, unpark_requeue).
  *
  * Two threads wait for tokens. A poster adds some and signals, before or after it unlocks; with

@@ -1,18 +1,20 @@
-//! Every function that the drop-in exports with arguments that are wrong: what glibc answers, or something better. Never a
-//! crash or a hang where glibc has none, nor a byte of memory beside the object.
+//! Calls every function that the drop-in exports with wrong arguments. The answer must be glibc's or
+//! a better one. The drop-in must never crash or hang where glibc does not, and must never write a
+//! byte outside the object.
 //!
-//! The functions are read from the library itself (`functions.rs`), so none can be forgotten; what is tried follows from what they
-//! take (`cases.rs`). Each call is made on glibc alone and under the drop-in, in a child with a time limit (`support/harm.rs`), on
-//! objects between pages that may not be touched (`support/arena.rs`), and the two outcomes are held against each other (`judge.rs`).
+//! The functions are checked against the library's exports (`functions.rs`), so none can be
+//! forgotten. The cases follow from their parameters (`cases.rs`). Each call is made on glibc alone
+//! and under the drop-in, in a child with a time limit (`support/harm.rs`), on objects between
+//! inaccessible pages (`support/arena.rs`). Then the two outcomes are compared (`judge.rs`).
 //!
-//! | what is tried | what must come |
+//! | tried | expected |
 //! |---|---|
-//! | NULL, an address that may not be touched, every misaligned address | as glibc; where that dies, an error, or the same death |
-//! | objects of all sorts that are free, another's, the caller's, destroyed, all zeros | as glibc |
-//! | attributes, clocks, times, counts, types that are none | as glibc |
-//! | objects of ones, of chance bytes, and whose kind was written over | any answer; a crash or a hang where glibc has one |
+//! | NULL, an inaccessible address, every misaligned address | as glibc; where glibc dies, an error or the same death |
+//! | objects of all sorts: free, held by another thread or by the caller, destroyed, all zeros | as glibc |
+//! | invalid attributes, clocks, times, counts, types | as glibc |
+//! | objects of ones, of random bytes, or with an overwritten kind | any answer; a crash or a hang only where glibc has one |
 //!
-//! Where the drop-in is better, `judge.rs` says why.
+//! Where the drop-in is better, `judge.rs` gives the reason.
 
 #[path = "../../waitword/tests/support/arena.rs"]
 mod arena;
@@ -27,7 +29,7 @@ mod harm;
 #[path = "pthread_bad_arguments/judge.rs"]
 mod judge;
 #[path = "raw_futex/support.rs"]
-#[allow(dead_code, reason = "of what the raw futexes' tests need, a part")]
+#[allow(dead_code, reason = "this test uses a part of it")]
 mod support;
 #[path = "pthread_bad_arguments/values.rs"]
 mod values;
@@ -41,11 +43,12 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use worker::Order;
 
-/// Milliseconds for each call: more than one takes that does not wait. Those that differ are made once more, with all the time of a busy machine.
+/// Milliseconds for each call: more than a call takes that does not wait.
 const PATIENCE: i64 = 25;
+/// Calls whose outcomes differ are made once more, with enough time for a loaded machine.
 const MORE_PATIENCE: i64 = 3000;
 
-/// The test that makes the calls if it is told to (`worker.rs`).
+/// The test that also serves as the process that makes the calls (`worker.rs`).
 const MAKES_CALLS: &str = "every_function_answers_every_bad_argument_as_glibc_or_better";
 
 fn all_cases() -> Vec<Case> {
@@ -69,7 +72,7 @@ fn drop_in() -> String {
     path.trim().to_owned()
 }
 
-/// What is right of the cases with these numbers, under these libraries.
+/// The verdicts on the cases with these numbers, with these libraries preloaded.
 fn verdicts(cases: &[Case], numbers: &[usize], preload: &str) -> Vec<Verdict> {
     let ask = |numbers: &[usize], patience| {
         let order = |preload: &str| Order {
@@ -101,7 +104,7 @@ fn verdicts(cases: &[Case], numbers: &[usize], preload: &str) -> Vec<Verdict> {
     verdicts
 }
 
-/// One line for each case that is wrong.
+/// A line for each case that is wrong.
 fn wrong(cases: &[Case], numbers: &[usize], verdicts: &[Verdict]) -> Vec<String> {
     let pairs = numbers.iter().zip(verdicts);
     pairs
@@ -158,11 +161,11 @@ fn print_table(cases: &[Case], verdicts: &[Verdict]) {
     }
 }
 
-/// Each is put before the drop-in's function, and must be reported.
+/// Puts a defect in front of a function of the drop-in. It must be reported.
 #[test]
 fn planted_defects_are_found() {
     let cases = all_cases();
-    // What is planted, where, in which cases, and what is said of one of them.
+    // The defect, the function, the cases, and what is reported about one of them.
     let defects = [
         (
             "WRITES_BEHIND",

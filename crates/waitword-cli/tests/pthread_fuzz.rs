@@ -1,18 +1,20 @@
-//! Random sequences of pthread calls, made on glibc alone and under the drop-in: the same answers.
+//! Random sequences of pthread calls must give the same answers on glibc alone and under the drop-in.
 //!
-//! Mutexes of all 32 kinds (type, protocol, robustness, scope), reader/writer locks, condition variables, semaphores, barriers, spin
-//! locks and once; three threads, one call at a time, none that waits for ever; threads that end with robust mutexes held. The calls
-//! are made by `pthread_fuzz/calls.c`, which leaves out what is undefined. A difference is shrunk, and printed as the lines that
-//! it reads.
+//! The calls cover mutexes of all 32 kinds (type, protocol, robustness, scope), reader/writer locks,
+//! condition variables, semaphores, barriers, spin locks and once. Three threads make one call at a
+//! time. No call waits forever, and threads may end with robust mutexes held. `pthread_fuzz/calls.c`
+//! makes the calls and leaves out undefined ones. A sequence with a difference is shrunk, and printed
+//! as the lines that `calls.c` reads.
 //!
-//! `WAITWORD_FUZZ_SECONDS` (2) and `WAITWORD_FUZZ_SEED` as for the fuzzer of the futex calls.
+//! `WAITWORD_FUZZ_SECONDS` (default 2) and `WAITWORD_FUZZ_SEED` work as for the fuzzer of the futex
+//! calls.
 
 #[path = "pthread_fuzz/child.rs"]
 mod child;
 #[path = "../../waitword/tests/support/fuzz.rs"]
 mod fuzz;
 #[path = "raw_futex/support.rs"]
-#[allow(dead_code, reason = "of what the raw futexes' tests need, a part")]
+#[allow(dead_code, reason = "this test uses a part of it")]
 mod support;
 
 use child::Child;
@@ -23,7 +25,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::process::Command;
 
-/// Calls of the longest sequence.
+/// The length of the longest sequence.
 const LONGEST: usize = 40;
 
 /// A line for `calls.c`.
@@ -47,7 +49,7 @@ impl fmt::Debug for Call {
     }
 }
 
-/// Names, and how many different arguments each has.
+/// The calls' names, and the number of different arguments of each.
 const MUTEX: &[(&str, u8)] = &[
     ("mutex_init", 32),
     ("mutex_trylock", 1),
@@ -105,7 +107,7 @@ fn call(of: &'static [(&'static str, u8)]) -> impl Strategy<Value = Call> {
     })
 }
 
-/// Calls on one family: those on others would only dilute them.
+/// Sequences of calls on one family. Mixing families would only dilute the calls.
 fn sequences() -> impl Strategy<Value = Vec<Call>> {
     prop_oneof![
         3 => vec(call(MUTEX), 1..=LONGEST),
@@ -114,16 +116,16 @@ fn sequences() -> impl Strategy<Value = Vec<Call>> {
     ]
 }
 
-/// Whether ours may answer so where glibc answers otherwise: as `conformance/better.txt` has it, or where a time is wrong in
-/// two ways and either may be said.
+/// Whether ours may differ from glibc here: because `conformance/better.txt` lists the difference, or
+/// because a time is wrong in two ways and either error is allowed.
 fn is_right_too(call: &Call, glibc: &str, ours: &str) -> bool {
     let is = |glibc_s: i32, ours_s: i32| glibc == glibc_s.to_string() && ours == ours_s.to_string();
-    // Both seconds and nanoseconds below 0. No other argument has this number.
+    // Seconds and nanoseconds are both below 0. No other kind of argument gets this number.
     if call.argument % 6 == 5 && is(libc::ETIMEDOUT, libc::EINVAL) {
         return true;
     }
     match call.name {
-        // POSIX: a mutex that is locked, by whomever, is EBUSY.
+        // POSIX: EBUSY for a locked mutex, whichever thread holds it.
         "mutex_trylock" => is(libc::EDEADLK, libc::EBUSY),
         // A time before 1970 is past.
         "mutex_timedlock" | "mutex_clocklock" => is(libc::EINVAL, libc::ETIMEDOUT),
@@ -131,9 +133,10 @@ fn is_right_too(call: &Call, glibc: &str, ours: &str) -> bool {
     }
 }
 
-/// Sequences that differed once.
+/// Sequences that gave different answers in the past.
 const FOUND: [&str; 1] = [
-    // Who has it does not wait for it: EDEADLK, whatever the time. (10^9 nanoseconds)
+    // The holder does not wait for its own mutex: EDEADLK, even with an invalid time (10^9
+    // nanoseconds).
     "0 mutex_init 1 2
      0 mutex_trylock 1 0
      0 mutex_timedlock 1 3
@@ -146,7 +149,7 @@ struct Both {
 }
 
 impl Both {
-    /// The first difference, for people.
+    /// Returns the first difference, as text.
     fn compare(&mut self, calls: &[Call]) -> Result<(), String> {
         let lines: Vec<String> = calls.iter().map(|call| format!("{call:?}")).collect();
         let glibc = self.glibc.answers(&lines)?;

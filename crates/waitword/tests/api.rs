@@ -1,5 +1,5 @@
-//! The types that Rust's std and parking_lot have: cells that are made once, the fair mutex,
-//! permits, options; constants of every lock; and which traits each type has beside theirs.
+//! The types that Rust's std and parking_lot also have: once cells, the fair mutex, permits,
+//! options; constants of every lock; and which traits each type has, compared with theirs.
 
 mod common;
 mod support;
@@ -35,7 +35,7 @@ fn waiters_in<T>(object: &T) -> usize {
     waiters[..found].iter().filter(is_in).count()
 }
 
-/// What so many threads of the crew have answered, as soon as they have.
+/// The answers of `count` threads of the crew, as soon as all have answered.
 fn all_answers(crew: &Crew, count: usize) -> Vec<(usize, Answer)> {
     let mut answers = Vec::new();
     while answers.len() < count {
@@ -50,12 +50,12 @@ fn unwinds(call: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(call)).is_err()
 }
 
-/// A panic that prints nothing.
+/// A panic without a message.
 fn fail() -> ! {
     resume_unwind(Box::new(()))
 }
 
-/// Counts how often it is dropped, all clones together.
+/// Counts how often a value is dropped, together with its clones.
 #[derive(Clone, Default)]
 struct Drops(Arc<AtomicUsize>);
 

@@ -1,4 +1,5 @@
-//! The deadlock detection: each kind of deadlock is found once and named, and nothing else is.
+//! The deadlock detection: each kind of deadlock is found once and named, and nothing else is
+//! reported.
 //!
 //! Each test is a process of its own. Its deadlocked threads end with it.
 
@@ -22,8 +23,8 @@ use std::time::Duration;
 use waitword::Mutex;
 use waitword::deadlock::{DeadlockedThread, check_deadlock};
 
-/// An allocator that stands on a lock of this crate, once `HEAP_LOCKS` says so: every allocation in
-/// a hook takes that lock, with its hooks.
+/// An allocator that uses a lock of this crate, once `HEAP_LOCKS` is set: every allocation in a
+/// hook takes that lock, with its hooks.
 struct Heap(Mutex<()>);
 
 #[global_allocator]
@@ -54,7 +55,7 @@ unsafe impl GlobalAlloc for Heap {
 #[track_caller]
 fn alone(test: &'static str, check: impl FnOnce()) {
     in_fresh_process(test, || {
-        // SAFETY: sets the clock of a signal that ends the process.
+        // SAFETY: starts the timer of a signal that ends the process.
         unsafe { libc::alarm(100) };
         HEAP_LOCKS.store(true, SeqCst);
         check();
@@ -68,13 +69,13 @@ fn leaked<T>(value: T) -> &'static T {
 
 type Part = Box<dyn FnOnce(&Barrier) + Send>;
 
-/// A thread with this name that takes its first lock, meets the others at the barrier, and waits
-/// for its second.
+/// A thread with this name that takes its first lock, meets the other threads at the barrier, and
+/// waits for its second lock.
 fn part(name: &str, run: impl FnOnce(&Barrier) + Send + 'static) -> (String, Part) {
     (name.to_owned(), Box::new(run))
 }
 
-/// Starts these threads, which deadlock, each waiting for the next; waits until exactly that is
+/// Starts these threads, which deadlock, each waiting for the next. Waits until exactly that is
 /// reported.
 #[track_caller]
 fn deadlock<const N: usize>(parts: [(String, Part); N]) -> Vec<DeadlockedThread> {
@@ -97,12 +98,12 @@ fn deadlock<const N: usize>(parts: [(String, Part); N]) -> Vec<DeadlockedThread>
         assert!(!thread.holder_has_ended());
     }
     assert_eq!(found.len(), N);
-    // Once.
+    // It is reported only once.
     assert!(check_deadlock().is_empty());
     found
 }
 
-/// Waits for the one deadlock that there is.
+/// Waits for the only deadlock.
 #[track_caller]
 fn until_reported() -> Vec<DeadlockedThread> {
     loop {

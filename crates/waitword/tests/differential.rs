@@ -1,29 +1,33 @@
-//! Random programs, run on the kernel's futex and on ours: same answers, same counts, the same threads
-//! woken in the same order.
+//! Random programs, run on the kernel's futex and on ours. Both must give the same answers and the
+//! same counts, and wake the same threads in the same order.
 //!
 //! ```text
 //!   program ──► the kernel, 32 bits ──────────────► events ─┐ at that width
-//!           ──► ours: two doors, the typed interface,       ├── the same
-//!               8 to 64 bits, private and shared  ► events ─┘
+//!           ──► ours: futex(2) and futex2 interfaces,       ├── the same
+//!               typed interface; 8 to 64 bits,              │
+//!               private and shared ───────────────► events ─┘
 //! ```
 //!
-//! A program is a list of steps on a few words, taken one after the other: a thread is told to wait, or
-//! the test itself wakes, requeues, stores, interrupts a waiter. After each step all threads are back
-//! or asleep again (`support/crew.rs`), so a run has one outcome, and it can be compared whole.
+//! A program is a list of steps on a few words, executed one after another: a thread starts a wait,
+//! or the test itself wakes, requeues, stores, or interrupts a waiter. After each step all threads
+//! are back or asleep again (`support/crew.rs`). So a run has one outcome, and can be compared as a
+//! whole.
 //!
-//! `PROPTEST_CASES` sets the number of programs for each test; with `WAITWORD_FUZZ_SECONDS` each runs so long
-//! (`scripts/fuzz`).
+//! `PROPTEST_CASES` sets the number of programs for each test. With `WAITWORD_FUZZ_SECONDS` each
+//! test runs for that long (`scripts/fuzz`).
 //!
 //! # What is not compared
 //!
-//! * The place of a requeued waiter when both words share a bucket of the kernel: its words are
-//!   chosen ([`words_in_different_buckets`]), and so are our shared ones (`Comparison::place`).
-//! * `wait_any` with `wake_op` on shared 64-bit words: the two wakes are two system calls there, and a thread
-//!   that waits for both words may be gone before the second, as documented.
-//! * Requeue of shared 8 and 16-bit words, which wakes instead, and masks of shared 64-bit ones, which are
-//!   refused; both documented. `shared.rs` tests them.
-//! * `wait_any` on shared 8 and 16-bit words: such a waiter takes the wakes of neighbours too, and passes
-//!   them on to all who might have been meant, spurious ones among them; documented.
+//! * The place of a requeued waiter when both words share a bucket of the kernel. The kernel's
+//!   words are chosen to avoid that ([`words_in_different_buckets`]), and so are our shared ones
+//!   (`Comparison::place`).
+//! * `wait_any` with `wake_op` on shared 64-bit words: there the two wakes are two system calls,
+//!   and a thread that waits for both words may be gone before the second. This is documented.
+//! * Requeue of shared 8 and 16-bit words, which wakes instead, and masks of shared 64-bit words,
+//!   which are refused. Both are documented. `shared.rs` tests them.
+//! * `wait_any` on shared 8 and 16-bit words: such a waiter may also receive wakes meant for
+//!   neighbouring words. It forwards them to all waiters that they might have been meant for,
+//!   spurious ones among them. This is documented.
 
 mod support;
 
@@ -52,7 +56,7 @@ use support::memory::Mapping;
 use support::watchdog::{Watchdog, watch};
 use syscalls::Sysno;
 
-/// A test: programs, the kernel's words, and the widths to compare at.
+/// A test: programs, the kernel's words, and the widths to compare.
 struct Comparison {
     world: World,
     widths: &'static [Width],
@@ -65,7 +69,7 @@ struct Comparison {
 impl Comparison {
     fn new(test: &'static str, world: World, widths: &'static [Width]) -> Self {
         let watchdog = watch(test);
-        // Who is queued is to be asleep too: only then does a signal end the wait.
+        // A queued thread must be asleep too: only then does a signal end the wait.
         waitword::spin::set_budget(Duration::ZERO);
         let memory = Arc::new(Mapping::anonymous(ROOM + 8));
         let mut crew = Crew::new(THREADS);
@@ -80,7 +84,7 @@ impl Comparison {
         }
     }
 
-    /// Runs `program` everywhere; the differences as an error.
+    /// Runs `program` on every side. Differences are an error.
     fn compare(&self, program: &Program) -> Result<(), TestCaseError> {
         self.watchdog.pat();
         let kernel = |door| -> Arc<dyn Side> {
@@ -116,7 +120,7 @@ impl Comparison {
     }
 
     /// Our words for `program`, at its place. Words that wait in the kernel and may be requeued are
-    /// at the next place where they stand in different buckets.
+    /// put at the next place where they are in different buckets.
     fn place(&self, program: &Program, width: Width) -> Words {
         let at = |place| Words::laid_out(&self.memory, program.dense, place, width);
         let mut place = program.place;
@@ -131,7 +135,7 @@ impl Comparison {
         run(program, side, &mut self.crew.borrow_mut())
     }
 
-    /// Compares as many random programs as asked for, else `cases`.
+    /// Compares as many random programs as the environment asks for, or `cases`.
     fn random(&self, cases: u32, contents: impl Strategy<Value = Contents>) {
         let cases = std::env::var("PROPTEST_CASES")
             .ok()
@@ -197,8 +201,8 @@ fn shared_words_of_64_bits() {
     Comparison::new(test, World::Shared, ONLY_64).random(500, contents);
 }
 
-/// A program that shows the place of a requeued waiter, at places where two of the words would share
-/// a bucket. It failed CI once, when words 1 and 2 did.
+/// A program that shows the place of a requeued waiter, at places where two of the words would
+/// share a bucket. It failed in CI once, when words 1 and 2 did.
 #[test]
 fn words_that_would_share_a_bucket_are_moved() {
     let test = "words_that_would_share_a_bucket_are_moved";
@@ -234,7 +238,7 @@ fn words_that_would_share_a_bucket_are_moved() {
         let words = Words::laid_out(&comparison.memory, true, place, ONLY_64[0]);
         !words.are_in_different_buckets(&mut comparison.crew.borrow_mut())
     };
-    // About one place in a hundred; of those, one in six is of words 1 and 2.
+    // About one place in a hundred; in one of six of those, the words are 1 and 2.
     let places: Vec<_> = (0..4000).filter(would_share).take(24).collect();
     assert!(!places.is_empty(), "no two words share a bucket anywhere");
     for place in places {

@@ -1,5 +1,5 @@
-//! Programs that would reach memory without its lock: the compiler refuses each of them, for the
-//! stated reason.
+//! Programs that would access memory without its lock. The compiler must refuse each of them, for
+//! the stated reason.
 
 #[test]
 #[cfg_attr(feature = "send_guard", ignore = "what it allows is refused here")]

@@ -1,8 +1,9 @@
-//! Bad calls through both doors: the kernel's error, in the kernel's order, at every width.
+//! Invalid calls through both raw futex interfaces: the kernel's error, in the kernel's order, at
+//! every width.
 //!
-//! Each row is made to the kernel (32 bits; futex2 rows only where the kernel has the call) and to the
-//! library (the classic door at 32 bits, futex2's at all widths), for private and for shared words. Where the
-//! library's answer is meant to differ, the row says so.
+//! Each row is called on the kernel (32 bits; futex2 rows only where the kernel has the call) and
+//! on the library (futex(2) at 32 bits, futex2 at all widths), for private and for shared words.
+//! Where the library's answer differs on purpose, the row says so.
 
 mod support;
 

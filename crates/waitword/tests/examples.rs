@@ -1,7 +1,7 @@
-//! The programs in `examples` run to their ends: each checks what it shows.
+//! Runs the programs in `examples` to their ends: each checks what it shows.
 //!
-//! `cargo test` builds them. If it is asked for this test alone, it does not: then build them
-//! first, with `cargo build --examples`.
+//! `cargo test` builds them. If only this test is requested, it does not; build them first with
+//! `cargo build --examples`.
 
 mod common;
 
@@ -15,7 +15,7 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
 }
 
-/// Runs an example from the folder beside that of this test program.
+/// Runs an example from the folder beside this test program's.
 #[track_caller]
 fn run(name: &str) {
     let this = std::env::current_exe().unwrap();
@@ -36,7 +36,7 @@ fn run(name: &str) {
     assert!(status.success(), "{name}: {status}");
 }
 
-/// Waits for its end; kills it if it hangs.
+/// Waits for the child to end; kills it if it hangs.
 fn wait(mut child: Child) -> ExitStatus {
     let (started, limit) = (Instant::now(), common::limit(60));
     loop {
@@ -50,7 +50,7 @@ fn wait(mut child: Child) -> ExitStatus {
     }
 }
 
-/// A test for each example, and one that the folder holds no other.
+/// A test for each example, and one that checks that the folder holds no other examples.
 macro_rules! examples {
     ($($name:ident)*) => {
         $(

@@ -1,5 +1,5 @@
-//! The cargo features `arc_lock` and `serde`: guards that own their lock, and locks as what they
-//! protect.
+//! The cargo features `arc_lock` and `serde`: guards that own their lock, and locks that are
+//! serialised as the values that they protect.
 
 use std::sync::Arc;
 use std::thread;

@@ -1,5 +1,5 @@
-//! fork: the child has a clean table and working futexes, whatever was locked in the parent; and children that
-//! share memory with their parent need no cleaning.
+//! fork: the child has a clean table and working futexes, whatever was locked in the parent.
+//! Children that share memory with their parent need no cleaning.
 
 mod common;
 
@@ -11,16 +11,16 @@ use std::sync::atomic::{
 use std::time::Duration;
 use waitword::{Deadline, Error, Futex, table, wait_any};
 
-/// What the child complains of, as its exit status.
+/// The child's complaint, as its exit status.
 const WAITERS_LEFT: i32 = 11;
 const BUCKETS_LOCKED: i32 = 12;
 const WAIT_FAILED: i32 = 13;
 const WAKE_FAILED: i32 = 14;
 
-/// Words that parent and child use. Three in 64 share a bucket, or so.
+/// Words that parent and child use. About three in 64 share a bucket.
 static WORDS: [AtomicU32; 64] = [const { AtomicU32::new(0) }; 64];
 
-/// Threads that wait and wake on all words until dropped.
+/// Threads that wait and wake on all words until this is dropped.
 struct Hammering {
     over: &'static AtomicBool,
     threads: Vec<BareThread>,
@@ -59,7 +59,7 @@ impl Drop for Hammering {
     }
 }
 
-/// Nobody waits, nothing is locked. Allocates nothing.
+/// There are no waiters and no locked buckets. Allocates nothing.
 fn table_is_clean() -> Result<(), i32> {
     let snapshot = table::snapshot(&mut []);
     match (snapshot.waiters, snapshot.locked_buckets) {
@@ -69,8 +69,8 @@ fn table_is_clean() -> Result<(), i32> {
     }
 }
 
-/// Every word can be waited on and woken; the handler of SIGALRM, which the child has to itself, is the other
-/// side. Allocates nothing.
+/// Every word can be waited on and woken. The waker is the handler of SIGALRM, which only the child
+/// uses. Allocates nothing.
 fn futexes_work_alone() -> Result<(), i32> {
     for word in &WORDS {
         let soon = Deadline::after(Duration::from_micros(1));
@@ -168,7 +168,7 @@ fn a_child_starts_clean_while_others_hammer_the_table() {
     }
 }
 
-/// A child's child, and its, are clean too.
+/// A child's child, and that one's child, are clean too.
 #[test]
 fn a_grandchild_starts_clean() {
     let _watchdog = watchdog("a_grandchild_starts_clean");
@@ -186,7 +186,7 @@ fn a_grandchild_starts_clean() {
 static HELD: AtomicBool = AtomicBool::new(false);
 static LET_GO: AtomicBool = AtomicBool::new(false);
 
-/// Not by chance: a thread is stopped inside two buckets while its process forks.
+/// Not left to chance: a thread is stopped inside two buckets while its process forks.
 #[test]
 fn a_bucket_that_is_held_in_the_parent_is_free_in_the_child() {
     let _watchdog = watchdog("a_bucket_that_is_held_in_the_parent_is_free_in_the_child");
@@ -240,14 +240,14 @@ fn a_child_starts_clean_while_the_table_grows() {
                     break;
                 }
             }
-            // For the last doubling to be seen.
+            // So that the last doubling is seen.
             forks.fetch_add(1, SeqCst);
         });
     });
 }
 
-/// A child that shares memory is a user of the same table: it finds its parent's waiters, and leaves them
-/// in peace as it ends.
+/// A child that shares memory uses the same table: it finds its parent's waiters, and leaves them
+/// alone when it ends.
 #[test]
 fn a_child_that_shares_memory_finds_the_waiters() {
     let _watchdog = watchdog("a_child_that_shares_memory_finds_the_waiters");
@@ -268,7 +268,8 @@ fn a_child_that_shares_memory_finds_the_waiters() {
         until_waiting(second, 1);
         let mut stack = vec![0u128; 4096];
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        // SAFETY: the child runs on a stack of its own, on our thread-local storage, while we are stopped.
+        // SAFETY: the child runs on a stack of its own, on our thread-local storage, while we are
+        // stopped.
         let child = unsafe {
             let top = stack.as_mut_ptr_range().end;
             libc::clone(child, top.cast(), flags, std::ptr::null_mut())
@@ -279,9 +280,10 @@ fn a_child_that_shares_memory_finds_the_waiters() {
     });
 }
 
-/// A handler that has interrupted a wait forks, and the child returns from it: into a wait of which the
-/// kernel has wiped the table and the parker. It must neither sleep for ever nor take itself out of a queue
-/// in which it no longer stands (it did, and left a dead thread of the parent in the child's table).
+/// A handler that has interrupted a wait forks, and the child returns from it, into a wait whose
+/// table and parker the kernel has wiped. The wait must neither sleep forever nor remove itself
+/// from a queue that it is no longer in. (It did, and left a dead thread of the parent in the
+/// child's table.)
 #[test]
 fn a_wait_that_a_handler_forked_in_ends_in_the_child() {
     let _watchdog = watchdog("a_wait_that_a_handler_forked_in_ends_in_the_child");
@@ -295,7 +297,8 @@ fn fork_in_waits() {
     static FORKED: AtomicI32 = AtomicI32::new(-1);
     static THREAD: AtomicI32 = AtomicI32::new(0);
     extern "C" fn fork(_signal: i32) {
-        // SAFETY: the child goes on in this thread, and ends below without touching a lock of the C library.
+        // SAFETY: the child continues in this thread, and ends below without touching a lock of the
+        // C library.
         FORKED.store(unsafe { libc::fork() }, SeqCst);
     }
     let (own, others) = two_words_in_one_bucket();
@@ -336,7 +339,7 @@ fn fork_in_waits() {
     }
 }
 
-/// By the table's hash, as long as the table has no more than 4096 buckets.
+/// By the table's hash, as long as the table has at most 4096 buckets.
 fn two_words_in_one_bucket() -> (&'static AtomicU32, &'static AtomicU32) {
     static WORDS: [AtomicU32; 1 << 16] = [const { AtomicU32::new(0) }; 1 << 16];
     let bucket = |word: &AtomicU32| {
@@ -349,7 +352,7 @@ fn two_words_in_one_bucket() -> (&'static AtomicU32, &'static AtomicU32) {
     (&WORDS[0], others.unwrap())
 }
 
-/// Waits until the kernel says that a thread of ours sleeps.
+/// Waits until the kernel reports that a thread of ours sleeps.
 fn until_asleep(thread: i32) {
     until(|| {
         let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));

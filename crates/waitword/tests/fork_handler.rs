@@ -1,5 +1,6 @@
-//! fork where the kernel does not wipe our memory in the child: a handler of `pthread_atfork` does it, and it must be there before
-//! anybody waits, however many threads come first at the same moment.
+//! fork where the kernel does not wipe our memory in the child. A handler of `pthread_atfork` does
+//! it, and it must be installed before any thread waits, however many threads come first at the
+//! same moment.
 
 mod common;
 
@@ -14,12 +15,12 @@ use waitword::{Futex, table};
 type Handler = Option<unsafe extern "C" fn()>;
 type Register = unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> c_int;
 
-/// How many have begun to register a handler.
+/// How many threads have begun to register a handler.
 static BEGUN: AtomicUsize = AtomicUsize::new(0);
 /// Whether the first of them may go on.
 static GO_ON: AtomicBool = AtomicBool::new(false);
 
-/// What `pthread_atfork` calls in the C library, with the first caller held up before it.
+/// What `pthread_atfork` calls in the C library, with its first caller delayed before it.
 #[unsafe(no_mangle)]
 extern "C" fn __register_atfork(
     prepare: Handler,
@@ -37,7 +38,8 @@ extern "C" fn __register_atfork(
     }
 }
 
-/// From here on the kernel refuses MADV_WIPEONFORK to this thread, and to those that it starts.
+/// From here on the kernel refuses MADV_WIPEONFORK to this thread, and to the threads that it
+/// starts.
 fn refuse_to_wipe() {
     seccomp::install(vec![
         load(NUMBER),

@@ -1,17 +1,18 @@
-//! The functions that this process finds under their names, called with bare numbers; and objects made with them.
+//! Calls functions by name with raw numbers, and uses them to set up objects.
 
 use super::arena::fill;
 use super::values::{Kind, State};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-/// As many as any function takes.
+/// The greatest number of arguments of any function.
 pub(crate) const MOST: usize = 4;
 
-/// Where a function is: the drop-in's, if that is loaded before the C library.
+/// The address of a function: the drop-in's, if it is loaded before the C library.
 fn address(name: &str) -> *mut c_void {
     let name = CString::new(name).expect("a name");
-    // SAFETY: names that end with zeros. The C library keeps old names for programs linked long ago alone, with this version.
+    // SAFETY: both strings end with a zero byte. (The C library keeps old names only for programs
+    // that were linked long ago, with this version.)
     unsafe {
         let found = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
         if found.is_null() {
@@ -24,7 +25,7 @@ fn address(name: &str) -> *mut c_void {
 
 /// The file that a function comes from.
 pub(crate) fn file_of(name: &str) -> String {
-    // SAFETY: zeros are such a structure, and an address of loaded code is asked about.
+    // SAFETY: a `Dl_info` of zeros is valid, and the address is in loaded code.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         assert_ne!(libc::dladdr(address(name), &raw mut info), 0);
@@ -34,17 +35,18 @@ pub(crate) fn file_of(name: &str) -> String {
     }
 }
 
-/// Calls a function with integers and pointers. What it does not take it does not see.
+/// Calls a function with integers and pointers. The function ignores arguments that it does not take.
 ///
 /// # Safety
-/// As the function says; or in a process that may come to harm.
+/// The function's own contract holds, or the process may come to harm.
 pub(crate) unsafe fn call(name: &str, arguments: &[u64]) -> c_int {
     let mut all = [0; MOST];
     all[..arguments.len()].copy_from_slice(arguments);
     let [a, b, c, d] = all;
     let address = address(name);
     assert!(!address.is_null(), "there is no {name}");
-    // SAFETY: integers and pointers go in the same registers for every function; the caller's promise for the rest.
+    // SAFETY: integers and pointers are passed in the same registers to every function. The rest is
+    // the caller's promise.
     unsafe {
         let function: unsafe extern "C-unwind" fn(u64, u64, u64, u64) -> c_int =
             std::mem::transmute(address);
@@ -52,16 +54,16 @@ pub(crate) unsafe fn call(name: &str, arguments: &[u64]) -> c_int {
     }
 }
 
-/// As `call`, of what must succeed.
+/// As `call`, for calls that must succeed.
 fn right(name: &str, arguments: &[u64]) {
-    // SAFETY: the arguments are right.
+    // SAFETY: the arguments are valid.
     let answer = unsafe { call(name, arguments) };
     assert_eq!(answer, 0, "{name}");
 }
 
 pub(crate) extern "C" fn nothing() {}
 
-/// Brings an object into a state by the functions of this process.
+/// Brings an object into a state, with the functions of this process.
 pub(crate) fn make(kind: Kind, state: State, memory: *mut u8) {
     let object = memory as u64;
     match state {
@@ -78,7 +80,7 @@ pub(crate) fn make(kind: Kind, state: State, memory: *mut u8) {
         State::MadePlain(sort) => {
             const KIND: usize = 4;
             init(kind, sort, object, false);
-            // SAFETY: inside the mutex.
+            // SAFETY: the word is inside the mutex.
             unsafe { memory.cast::<u32>().add(KIND).write(0) };
         }
         State::Destroyed(sort) => {
@@ -104,7 +106,7 @@ fn name(kind: Kind) -> &'static str {
     }
 }
 
-/// One that is free; or, if it counts, one at which who comes must wait.
+/// Initialises a free object. If `counts_for_two`, a semaphore or barrier makes its next caller wait.
 fn init(kind: Kind, sort: u8, object: u64, counts_for_two: bool) {
     let mut memory = [0_u64; 8];
     let attributes = (&raw mut memory) as u64;
@@ -151,10 +153,10 @@ fn init(kind: Kind, sort: u8, object: u64, counts_for_two: bool) {
     }
 }
 
-/// Has another thread, which stays, take it or wait at it.
+/// Starts a thread that takes the object or waits at it, and never lets go.
 fn keep_busy(kind: Kind, object: u64) {
     static IS_BUSY: AtomicBool = AtomicBool::new(false);
-    /// All zeros: a mutex that is free.
+    /// All zeros: a free mutex.
     static MUTEX: [AtomicU64; 5] = [const { AtomicU64::new(0) }; 5];
     extern "C-unwind" fn stay() {
         IS_BUSY.store(true, SeqCst);
@@ -175,7 +177,7 @@ fn keep_busy(kind: Kind, object: u64) {
                 right("pthread_cond_wait", &[object, mutex]);
             }
             Kind::Spin => right("pthread_spin_lock", &[object]),
-            // Who comes to these must wait without anybody.
+            // Callers of these wait even without another thread.
             Kind::Sem | Kind::Barrier => {}
         }
         stay();
@@ -186,20 +188,21 @@ fn keep_busy(kind: Kind, object: u64) {
         std::thread::yield_now();
     }
     if kind == Kind::Cond {
-        // Who waits has given the mutex back.
+        // Once the mutex can be locked, the waiter has released it.
         right("pthread_mutex_lock", &[mutex]);
         right("pthread_mutex_unlock", &[mutex]);
     }
 }
 
-/// A thread that stays.
+/// Starts a thread that never ends.
 pub(crate) fn another_thread() -> u64 {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         // SAFETY: it cannot fail.
         let _ = sender.send(unsafe { libc::pthread_self() });
         loop {
-            // SAFETY: it only waits. Not a cancellation point that unwinds Rust: the caller's process ends first.
+            // SAFETY: it only waits. As a raw system call it is not a cancellation point that could
+            // unwind Rust: the process ends first.
             unsafe { libc::syscall(libc::SYS_pause) };
         }
     });

@@ -1,4 +1,4 @@
-//! What is tried of a function, from the kinds of its parameters.
+//! The cases for a function, derived from its parameters.
 
 use super::arena::Bytes;
 use super::functions::{Function, Parameter};
@@ -10,9 +10,10 @@ use std::fmt;
 pub(crate) struct Case {
     pub(crate) function: &'static Function,
     pub(crate) arguments: Vec<Value>,
-    /// Whether its answer must be glibc's. If not, the bytes mean nothing, or another thing to each.
+    /// Whether the answer must be glibc's. If not, the bytes mean nothing, or mean something else to
+    /// each library.
     pub(crate) is_compared: bool,
-    /// Whether it may be right that this call does not come back.
+    /// Whether this call may rightly never return.
     pub(crate) may_wait: bool,
 }
 
@@ -24,7 +25,7 @@ impl fmt::Display for Case {
 
 const PAST: Value = Value::Time(1, 0);
 const UNKNOWN_CLOCKS: [i64; 8] = [-1, 2, 3, 4, 7, 11, 12, i32::MAX as i64];
-/// No type is above 3.
+/// Valid types are 0 to 3.
 const TYPES: [i64; 7] = [1, 2, 3, 4, 7, -1, i32::MIN as i64];
 const SHARED: [i64; 4] = [1, 2, -1, i32::MIN as i64];
 const COUNTS: [i64; 7] = [
@@ -36,7 +37,7 @@ const COUNTS: [i64; 7] = [
     i32::MAX as i64 + 1,
     1 << 32,
 ];
-/// Times that are none.
+/// Invalid times.
 const NO_TIMES: [Value; 8] = [
     Value::Null,
     Value::Untouchable,
@@ -55,7 +56,8 @@ const PAST_TIMES: [Value; 5] = [
     Value::Time(i64::MIN, 0),
 ];
 const FAR: Value = Value::Time(i64::MAX, 999_999_999);
-/// First words of attributes: each bit that means something to glibc in one of them, and such as mean nothing.
+/// First words of attributes. Each bit that means something to glibc is in one of them; others mean
+/// nothing.
 const WORDS: [u32; 12] = [
     1,
     2,
@@ -70,11 +72,12 @@ const WORDS: [u32; 12] = [
     1 << 31,
     1 << 30 | 2 << 28,
 ];
-/// How many objects of chance bytes each function sees; those that wait for ever, and rightly, see fewer.
+/// How many objects of random bytes each function gets. Functions that may rightly wait forever get
+/// fewer.
 const CHANCES: u64 = 10;
 const CHANCES_TO_WAIT: u64 = 3;
 
-/// Adds what is tried of this function.
+/// Adds the cases of this function.
 pub(crate) fn of(function: &'static Function, cases: &mut Vec<Case>) {
     let mut tried = Tried {
         function,
@@ -87,7 +90,7 @@ pub(crate) fn of(function: &'static Function, cases: &mut Vec<Case>) {
     }
 }
 
-/// Right arguments, on objects that nobody has, or on such as one must wait for.
+/// Valid arguments, with free objects or with objects that the caller must wait for.
 fn arguments(function: &Function, waiting: bool) -> Vec<Value> {
     let is_cond = function.parameters.first() == Some(&Parameter::Object(Kind::Cond));
     let value = |&parameter: &Parameter| match parameter {

@@ -1,23 +1,23 @@
-//! The functions that the drop-in exports, what they take, and how they answer.
+//! The functions that the drop-in exports, their parameters, and how they answer.
 
 use super::values::Kind;
 use object::{Object as _, ObjectSymbol as _};
 use std::collections::BTreeSet;
 
-/// What a parameter is for.
+/// The meaning of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parameter {
-    /// Memory in which an object is to be made.
+    /// Memory in which to initialise an object.
     New(Kind),
     Object(Kind),
     /// An attribute object of so many bytes, or NULL.
     Attributes(usize),
     Time,
     Clock,
-    /// Whether processes share it.
+    /// Whether processes share the object.
     Shared,
     Count,
-    /// C11's type of a mutex.
+    /// A C11 mutex type.
     Type,
     /// `int *`.
     Result,
@@ -25,14 +25,14 @@ pub(crate) enum Parameter {
     Thread,
 }
 
-/// How a function says what came of it.
+/// How a function reports its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answers {
-    /// By an error number; a barrier also by -1.
+    /// As an error number; a barrier also as -1.
     Number,
-    /// By -1 and `errno`.
+    /// As -1 and `errno`.
     Errno,
-    /// By C11's numbers.
+    /// As C11's numbers.
     C11,
     Nothing,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Function {
     pub(crate) name: &'static str,
     pub(crate) parameters: &'static [Parameter],
     pub(crate) answers: Answers,
-    /// Whether it may have to wait without a limit.
+    /// Whether it may wait without a limit.
     pub(crate) waits: bool,
 }
 
@@ -85,10 +85,10 @@ const NEW_RWLOCK: &[Parameter] = &[New(Rwlock), Attributes(8)];
 const TIMED: &[Parameter] = &[Object(Rwlock), Time];
 const CLOCKED: &[Parameter] = &[Object(Rwlock), Clock, Time];
 
-/// All of them, but for `syscall`: the fuzzer of bare system calls has that one.
+/// All functions but those in [`TRIED_ELSEWHERE`].
 pub(crate) const FUNCTIONS: &[Function] = &[
     function(Number, "pthread_mutex_init", NEW_MUTEX),
-    // glibc waits for those who wait.
+    // glibc's waits for waiters.
     function(Number, "pthread_mutex_destroy", MUTEX),
     waits(Number, "pthread_mutex_lock", MUTEX),
     function(Number, "pthread_mutex_trylock", MUTEX),
@@ -100,7 +100,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
         &[Object(Mutex), Clock, Time],
     ),
     function(Number, "pthread_cond_init", &[New(Cond), Attributes(4)]),
-    // glibc's waits for those who wait.
+    // glibc's waits for waiters.
     waits(Number, "pthread_cond_destroy", COND),
     function(Number, "pthread_cond_signal", COND),
     function(Number, "pthread_cond_broadcast", COND),
@@ -139,7 +139,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
         "pthread_barrier_init",
         &[New(Barrier), Attributes(4), Count],
     ),
-    // glibc's waits for those who are on their way out.
+    // glibc's waits for threads that are leaving the barrier.
     waits(Number, "pthread_barrier_destroy", &[Object(Barrier)]),
     waits(Number, "pthread_barrier_wait", &[Object(Barrier)]),
     function(Number, "pthread_spin_init", &[New(Spin), Shared]),
@@ -177,9 +177,9 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     waits(Number, "__pthread_once", ONCE),
 ];
 
-/// `syscall`: what `tests/raw_futex` and `crates/waitword/tests/fuzz.rs` try, with all that can be wrong.
-/// The others hand their arguments to the C library as they are, and most of them do not return
-/// (`conformance/leaving.c`, `conformance/exceptions.cpp`).
+/// `tests/raw_futex` and `crates/waitword/tests/fuzz.rs` try `syscall`, with wrong arguments, too. The
+/// remaining functions pass their arguments to the C library unchanged, and most of them do not
+/// return (`conformance/leaving.c`, `conformance/exceptions.cpp`).
 const TRIED_ELSEWHERE: &[&str] = &[
     "syscall",
     "pthread_setcanceltype",
@@ -193,7 +193,8 @@ const TRIED_ELSEWHERE: &[&str] = &[
     "_Unwind_Resume_or_Rethrow",
 ];
 
-/// The functions of a library that nothing is known of here, and those that it does not have.
+/// The functions that the library exports and that are not known here, and the known functions that
+/// it does not export.
 pub(crate) fn unknown_and_missing(library: &str) -> (Vec<String>, Vec<String>) {
     let bytes = std::fs::read(library).expect("the drop-in");
     let file = object::File::parse(&*bytes).expect("a shared library");

@@ -1,33 +1,33 @@
-//! What is right of what the drop-in does, glibc's outcome beside it.
+//! Judges an outcome under the drop-in by comparing it with glibc's.
 
 use super::cases::Case;
 use super::functions::Answers;
 use super::harm::Outcome;
 
-/// What a call came to.
+/// The verdict on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// As glibc; or the bytes mean nothing, and they were survived.
+    /// As glibc; or the bytes mean nothing, and the call survived them.
     Right,
-    /// Neither comes back, or both die.
+    /// Both hang, or both die.
     AsBad,
-    /// Better than glibc, by this line of `BETTER`.
+    /// Better than glibc, according to this line of `BETTER`.
     Better(usize),
     Wrong(String),
 }
 
-/// Where the drop-in does otherwise, and that is right.
+/// A case in which the drop-in rightly differs from glibc.
 pub(crate) struct Better {
-    /// Names; one may end with a star.
+    /// The functions' names; a name may end with a star.
     functions: &'static [&'static str],
-    /// A part of how the case is printed.
+    /// A part of the printed case.
     argument: &'static str,
     glibc: &'static [&'static str],
     ours: &'static [&'static str],
     pub(crate) why: &'static str,
 }
 
-/// C11's functions know `thrd_error` (2) and `thrd_timedout` (4) instead of error numbers.
+/// C11's functions return `thrd_error` (2) and `thrd_timedout` (4) instead of error numbers.
 pub(crate) const BETTER: &[Better] = &[
     Better {
         functions: &[
@@ -45,7 +45,7 @@ pub(crate) const BETTER: &[Better] = &[
         argument: "Null]",
         glibc: &["SIGSEGV", "hangs", "0"],
         ours: &["EINVAL", "2"],
-        why: "NULL is no time (glibc dies, or knows no limit)",
+        why: "NULL is not a time (glibc dies, or waits without a limit)",
     },
     Better {
         functions: &[
@@ -56,14 +56,14 @@ pub(crate) const BETTER: &[Better] = &[
         argument: "Time(-1, 1000000000)",
         glibc: &["ETIMEDOUT", "4"],
         ours: &["EINVAL", "2"],
-        why: "a time that is past and has 10^9 nanoseconds: either may be said",
+        why: "a past time with 10^9 nanoseconds: either error is allowed",
     },
     Better {
         functions: &["pthread_mutex_destroy", "__pthread_mutex_destroy"],
         argument: "Destroyed",
         glibc: &["0"],
         ours: &["EINVAL"],
-        why: "a mutex that was destroyed is none any more",
+        why: "a destroyed mutex is no longer a mutex",
     },
     Better {
         functions: &[
@@ -74,7 +74,7 @@ pub(crate) const BETTER: &[Better] = &[
         argument: "Mine(5)",
         glibc: &["EDEADLK", "2"],
         ours: &["EBUSY", "1"],
-        why: "POSIX: trylock of a mutex that is locked, by whomever, is EBUSY",
+        why: "POSIX: trylock of a locked mutex is EBUSY, whichever thread holds it",
     },
     Better {
         functions: &["pthread_once", "__pthread_once", "call_once"],
@@ -88,21 +88,21 @@ pub(crate) const BETTER: &[Better] = &[
         argument: "",
         glibc: &["0"],
         ours: &["EPERM"],
-        why: "a lock that nobody holds is not given back (glibc counts readers below zero)",
+        why: "a lock that is not held cannot be released (glibc counts readers below zero)",
     },
     Better {
         functions: &["pthread_cond_destroy", "cnd_destroy"],
         argument: "Busy",
         glibc: &["hangs"],
         ours: &["EBUSY", "0"],
-        why: "somebody waits who was not signalled (glibc waits for that)",
+        why: "a thread waits that was not signalled (glibc waits for it)",
     },
     Better {
         functions: &["pthread_cond_*", "cnd_*"],
         argument: "Object(Cond, Busy",
         glibc: &["hangs", "ETIMEDOUT", "4"],
         ours: &["EINVAL", "2"],
-        why: "others wait there with another mutex",
+        why: "threads already wait there with another mutex",
     },
     Better {
         functions: &[
@@ -115,14 +115,14 @@ pub(crate) const BETTER: &[Better] = &[
         argument: "[Misaligned",
         glibc: &["hangs"],
         ours: &["ETIMEDOUT", "4"],
-        why: "misaligned: no futex for the kernel, but it works",
+        why: "misaligned: the kernel's futex refuses it, but ours works",
     },
     Better {
         functions: &["pthread_barrier_*"],
         argument: "Misaligned",
         glibc: &["SIGFPE"],
         ours: &["EINVAL"],
-        why: "a barrier of zeros is one for nobody (glibc divides by it)",
+        why: "a barrier of zeros has no threads (glibc divides by their number)",
     },
     Better {
         functions: &["mtx_init"],
@@ -173,7 +173,8 @@ pub(crate) fn judge(case: &Case, glibc: Outcome, ours: Outcome) -> Verdict {
     }
 }
 
-/// Whether such a function can answer so: 0, an error number, -1 for an error in `errno` or a barrier's last.
+/// Whether such a function can give this answer: 0, an error number, or -1 (for an error in `errno`,
+/// or for a barrier's serial thread).
 fn is_answer(answers: Answers, answer: i64) -> bool {
     match answers {
         Answers::Number => (-1..=133).contains(&answer),
@@ -183,7 +184,7 @@ fn is_answer(answers: Answers, answer: i64) -> bool {
     }
 }
 
-/// For people, and for `BETTER`.
+/// The outcome as text, for messages and for `BETTER`.
 fn text(case: &Case, outcome: Outcome) -> String {
     match outcome {
         Outcome::Hung => "hangs".to_owned(),

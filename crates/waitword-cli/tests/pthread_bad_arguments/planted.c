@@ -1,4 +1,4 @@
-// Stands before the drop-in with one defect, which the macro names.
+// Preloaded in front of the drop-in. It adds one defect, which a macro selects.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

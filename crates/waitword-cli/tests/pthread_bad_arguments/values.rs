@@ -1,4 +1,4 @@
-//! What can stand in the place of an argument.
+//! The values of arguments.
 
 use super::arena::{Bytes, PAGE};
 use libc::{pthread_barrier_t, pthread_cond_t, pthread_mutex_t, pthread_rwlock_t, sem_t};
@@ -34,7 +34,7 @@ impl Kind {
         }
     }
 
-    /// How many sorts there are (`calls.rs`).
+    /// The number of sorts (see `calls.rs`).
     pub(crate) fn sorts(self) -> u8 {
         match self {
             Self::Mutex => 8,
@@ -44,25 +44,25 @@ impl Kind {
         }
     }
 
-    /// Whether zeros are such an object: a static initialiser makes no other.
+    /// Whether an object of zeros is valid, as after a static initialiser.
     pub(crate) fn may_be_zeros(self) -> bool {
         self != Self::Barrier
     }
 }
 
-/// What the memory of an object holds.
+/// The contents of an object's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Made, of this sort, and nobody has it.
+    /// Initialised with this sort, and free.
     Free(u8),
-    /// Another thread has it, or waits at it.
+    /// Another thread holds it or waits at it.
     Busy(u8),
-    /// The caller has it.
+    /// The caller holds it.
     Mine(u8),
     Destroyed(u8),
-    /// Free, of this sort, and then somebody has written the plain kind over its own.
+    /// Free, with this sort, and then its kind was overwritten with the plain kind.
     MadePlain(u8),
-    /// Nothing was made of it.
+    /// Not initialised.
     Bytes(Bytes),
 }
 
@@ -71,7 +71,7 @@ pub(crate) enum State {
 pub(crate) enum Thread {
     Myself,
     Another,
-    /// A thread block of zeros, as one has that has ended.
+    /// A thread block of zeros, as of a thread that has ended.
     Zeros,
 }
 
@@ -81,19 +81,19 @@ pub(crate) enum Value {
     Null,
     Number(i64),
     Object(Kind, State),
-    /// So many bytes into zeros.
+    /// An address so many bytes into a block of zeros.
     Misaligned(usize),
-    /// An attribute object, as it lies in memory.
+    /// An attribute object with these bytes.
     Attributes(usize, Bytes),
-    /// One whose first word is this, and the rest zeros.
+    /// An attribute object with this first word, and zeros.
     AttributesWord(usize, u32),
-    /// A time: seconds and nanoseconds.
+    /// Seconds and nanoseconds.
     Time(i64, i64),
-    /// One that has passed, at an odd address.
+    /// A time that has passed, at an odd address.
     OddTime,
-    /// Room for a number.
+    /// Memory for a number.
     Room,
-    /// An address that may not be touched.
+    /// An inaccessible address.
     Untouchable,
     /// A function that does nothing.
     Routine,
@@ -101,11 +101,11 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// How many bytes it takes.
+    /// How many bytes of memory the value takes.
     pub(crate) fn size(self) -> Option<usize> {
         match self {
             Self::Object(kind, _) => Some(kind.size()),
-            // Room to be wrong in: a misaligned object is not to reach into the canary.
+            // Large enough that a misaligned object does not reach into the canary.
             Self::Misaligned(_) => Some(128),
             Self::Attributes(size, _) | Self::AttributesWord(size, _) => Some(size),
             Self::Time(..) => Some(16),
@@ -116,7 +116,7 @@ impl Value {
         }
     }
 
-    /// Whether no function may write there.
+    /// Whether no function may write to it.
     pub(crate) fn is_only_read(self) -> bool {
         matches!(
             self,

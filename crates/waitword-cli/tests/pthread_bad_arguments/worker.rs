@@ -1,6 +1,7 @@
-//! Makes the calls, in a process that was started with a drop-in before the C library, or without.
+//! Makes the calls in a process that is started with or without a drop-in in front of the C library.
 //!
-//! The process is this test once more, told by a variable of its environment where to put what came of each call.
+//! The process is this test again. An environment variable names the file with its orders, in which
+//! it stores the outcome of each call.
 
 use super::arena::{Arena, Bytes, PAGE, contents, fill};
 use super::calls::{MOST, another_thread, call, file_of, make, nothing};
@@ -11,11 +12,11 @@ use super::values::{State, Thread, Value};
 use std::fmt::Write as _;
 use std::process::Command;
 
-/// Which calls are made, and how long each may take.
+/// The calls to make, and how long each may take.
 pub(crate) struct Order {
     /// The libraries to load first; empty for glibc alone.
     pub(crate) preload: String,
-    /// Their numbers.
+    /// The numbers of the cases.
     pub(crate) cases: Vec<usize>,
     /// How many milliseconds each may take.
     pub(crate) patience: i64,
@@ -24,7 +25,7 @@ pub(crate) struct Order {
 const ORDER: &str = "WAITWORD_BAD_ARGUMENTS";
 
 impl Order {
-    /// Has them made.
+    /// Starts the process that makes the calls, and returns the outcomes.
     pub(crate) fn carry_out(&self, test: &str) -> Vec<Outcome> {
         let path = std::env::temp_dir().join(format!(
             "waitword-bad-{}-{:?}",
@@ -59,7 +60,7 @@ impl Order {
     }
 }
 
-/// If this process was started to make calls: makes them.
+/// If this process was started to make calls, makes them and returns `true`.
 pub(crate) fn works(cases: &[Case]) -> bool {
     let Some(path) = std::env::var_os(ORDER) else {
         return false;
@@ -78,7 +79,7 @@ pub(crate) fn works(cases: &[Case]) -> bool {
     let made = outcomes(numbers.len(), begin, |arena, index, left| {
         let number = numbers[index];
         let case = &cases[number];
-        // In the same place whenever it is made.
+        // Derived from the number, so that a case is always in the same place.
         one(arena, case, number.is_multiple_of(2), patience, left);
         if leaves_something(case) {
             Next::NewChild
@@ -113,21 +114,23 @@ fn parse(line: &str) -> Outcome {
     }
 }
 
-/// A priority ceiling of chance bytes is not to become this machine's, and no crash leaves a file.
+/// Drops privileges, so that a random priority ceiling does not take effect on this machine, and
+/// disables core files.
 fn become_harmless() {
     const NOBODY: libc::uid_t = 65_534;
     let none = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: a complete structure; whoever is not root stays who it is.
+    // SAFETY: the structure is complete. (Without root, the user does not change.)
     unsafe {
         libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
         libc::setresuid(NOBODY, NOBODY, NOBODY);
     }
 }
 
-/// Whether something outside of the object may know of it still: a thread, the kernel's list of robust mutexes.
+/// Whether something may still refer to an object after the case: a thread, or the kernel's list of
+/// robust mutexes.
 fn leaves_something(case: &Case) -> bool {
     case.arguments.iter().any(|value| match value {
         Value::Object(_, State::Bytes(bytes)) => *bytes != Bytes::Zeros,
@@ -167,12 +170,12 @@ fn one(arena: &Arena, case: &Case, at_end: bool, patience: i64, left: &mut Left)
     left.end(false, has_written || !is_untouched);
 }
 
-/// The places that were taken, as the arena numbers them.
+/// The places in use, in the arena's order.
 fn in_order(places: &[Option<(*mut u8, usize)>]) -> Vec<Option<(*mut u8, usize)>> {
     places.iter().copied().filter(Option::is_some).collect()
 }
 
-/// Puts a value into its memory, and gives what is passed for it.
+/// Puts a value into its memory, and returns the argument to pass.
 fn put(arena: &Arena, value: Value, memory: Option<*mut u8>) -> u64 {
     let address = memory.map_or(0, |memory| memory as u64);
     let memory = || memory.expect("it takes memory");
@@ -202,12 +205,12 @@ fn put(arena: &Arena, value: Value, memory: Option<*mut u8>) -> u64 {
         }
         Value::AttributesWord(_, word) => {
             zeros();
-            // SAFETY: at least four bytes.
+            // SAFETY: the memory has at least four bytes.
             unsafe { memory().cast::<u32>().write_unaligned(word) };
             address
         }
         Value::Time(seconds, nanoseconds) => {
-            // SAFETY: 16 bytes.
+            // SAFETY: the memory has 16 bytes and is aligned for them.
             unsafe { memory().cast::<[i64; 2]>().write([seconds, nanoseconds]) };
             address
         }

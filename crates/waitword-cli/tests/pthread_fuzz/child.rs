@@ -1,4 +1,4 @@
-//! A process that makes calls, asked over and over; a new one if it dies or hangs.
+//! A process that makes calls for sequence after sequence. If it dies or hangs, a new one is started.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{self, ChildStdin, Command, Stdio};
@@ -29,14 +29,14 @@ impl Child {
         }
     }
 
-    /// The answers to these lines, or how the process came to its end.
+    /// Returns the answers to these lines, or how the process ended.
     pub(crate) fn answers(&mut self, lines: &[String]) -> Result<Vec<String>, String> {
         let running = self
             .running
             .get_or_insert_with(|| Running::start((self.command)()));
         let mut text = lines.join("\n");
         text.push_str("\n.\n");
-        // That it has ended is seen below.
+        // If this fails because the process has ended, the loop below finds out.
         let _ = running.orders.write_all(text.as_bytes());
         let mut answers = Vec::new();
         loop {
@@ -48,7 +48,7 @@ impl Child {
         }
         let ended = running.end();
         self.running = None;
-        // Its answers lie in its own buffer until a sequence is over.
+        // The answers are lost: the process buffers them until a sequence is over.
         Err(format!("{}: {ended}", self.name))
     }
 }
@@ -75,7 +75,7 @@ impl Running {
         }
     }
 
-    /// Ends it, if it has not ended by itself.
+    /// Ends the process, unless it has ended by itself.
     fn end(&mut self) -> String {
         match self.process.try_wait().expect("our own child") {
             Some(status) => format!("ended: {status}"),

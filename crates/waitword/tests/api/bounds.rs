@@ -1,7 +1,8 @@
-//! Which traits each type has, beside its like in std and in parking_lot. All of it is seen when
-//! this is compiled.
+//! Which traits each type has, compared with its counterparts in std and in parking_lot. Everything
+//! is checked at compile time.
 //!
-//! With `send_guard` the guards differ from std's, on purpose; then `tests/send_guard.rs` says how.
+//! With `send_guard` the guards differ from std's on purpose; `tests/send_guard.rs` then states
+//! how.
 #![cfg(not(feature = "send_guard"))]
 
 use impls::impls;
@@ -12,14 +13,14 @@ use std::rc::Rc;
 use std::sync as theirs;
 use waitword as ours;
 
-/// What a lock may protect: each combination of `Send` and `Sync`, and what a panic may leave half
-/// changed.
+/// What a lock may protect: each combination of `Send` and `Sync`, and a value that a panic may
+/// leave half changed.
 type Both = u32;
 type SendOnly = Cell<u32>;
 type SyncOnly = theirs::MutexGuard<'static, u32>;
 type Neither = Rc<u32>;
 
-/// Whether both types have each of these traits, or neither.
+/// Whether both types have, or both lack, each of these traits.
 macro_rules! alike {
     ($ours:ty, $theirs:ty: $($Trait:ident)*) => {
         $(const _: () = assert!(
@@ -29,7 +30,7 @@ macro_rules! alike {
     };
 }
 
-/// The same for each thing that a type may protect.
+/// The same for each value that a type may protect.
 macro_rules! alike_around_each {
     ($($ours:ident)::+, $($theirs:ident)::+: $($Trait:ident)*) => {
         alike!($($ours)::+<Both>, $($theirs)::+<Both>: $($Trait)*);
@@ -39,7 +40,7 @@ macro_rules! alike_around_each {
     };
 }
 
-/// The same for each thing that a guard may lend.
+/// The same for each value that a guard may give access to.
 macro_rules! alike_for_each {
     ($($ours:ident)::+, $($theirs:ident)::+: $($Trait:ident)*) => {
         alike!($($ours)::+<'static, Both>, $($theirs)::+<'static, Both>: $($Trait)*);
@@ -52,8 +53,8 @@ macro_rules! alike_for_each {
 mod mutexes {
     use super::*;
 
-    // A panic in a section poisons std's, and so nothing that is half changed is seen by accident.
-    // Ours are parking_lot's in this.
+    // A panic in a section poisons std's mutex, so half-changed data is not seen by accident. In
+    // this respect ours follow parking_lot's.
     alike_around_each!(ours::Mutex, theirs::Mutex: Send Sync Unpin Debug Default);
     alike_around_each!(ours::Mutex, parking_lot::Mutex: UnwindSafe RefUnwindSafe);
     alike_for_each!(ours::MutexGuard, theirs::MutexGuard: Send Sync Debug Display);
@@ -74,7 +75,7 @@ mod mutexes {
 
     alike_around_each!(ours::CheckedMutex, theirs::Mutex: Send Sync Unpin Debug Default);
     alike_around_each!(ours::CheckedMutex, parking_lot::Mutex: UnwindSafe RefUnwindSafe);
-    // Sync only if the value is Send, too: the guard gives out its mutex.
+    // Sync only if the value is also Send: the guard gives access to its mutex.
     alike_for_each!(ours::CheckedMutexGuard, theirs::MutexGuard: Send Debug Display);
     alike_for_each!(ours::CheckedMutexGuard, parking_lot::MutexGuard: UnwindSafe RefUnwindSafe);
     alike_around_each!(ours::PiMutex, theirs::Mutex: Send Sync Unpin Debug Default);
@@ -149,7 +150,7 @@ mod others {
     alike!(ours::Barrier, theirs::Barrier: Send Sync Unpin UnwindSafe RefUnwindSafe Debug Default);
     alike!(ours::BarrierWaitResult, theirs::BarrierWaitResult: Send Sync Debug);
 
-    /// Like none of theirs: any thread may use it and drop it.
+    /// Types without a counterpart there: any thread may use them and drop them.
     macro_rules! shared_freely {
         ($($Type:ty)*) => {
             $(const _: () = assert!(
@@ -175,7 +176,7 @@ mod others {
     );
 }
 
-/// A value becomes what holds it.
+/// A value can be converted into the type that holds it.
 mod from {
     use super::*;
 

@@ -1,4 +1,4 @@
-//! The fair mutex: each unlock that finds a waiter hands it over, to the one that came first.
+//! The fair mutex: each unlock that finds a waiter hands the mutex off to the one that came first.
 
 use crate::support::crew::Crew;
 use crate::support::watchdog::watch;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use waitword::{FairMutex, FairMutexGuard, MappedFairMutexGuard, Semaphore, const_fair_mutex};
 
-/// How a holder gives it back.
+/// How a holder releases it.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Drop,
@@ -16,8 +16,8 @@ enum Way {
     Bump,
 }
 
-/// One waits, and the holder gives the mutex back: it is locked for the waiter at once, before that
-/// has run.
+/// One thread waits, and the holder releases the mutex. It is locked for the waiter at once, before
+/// the waiter has run.
 fn hands_over(way: Way, waits: fn(&'static FairMutex<u32>) -> FairMutexGuard<'static, u32>) {
     static HOLDS: Semaphore = Semaphore::new(0);
     let mutex: &'static FairMutex<u32> = Box::leak(Box::new(const_fair_mutex(0)));
@@ -39,7 +39,7 @@ fn hands_over(way: Way, waits: fn(&'static FairMutex<u32>) -> FairMutexGuard<'st
             fail()
         })),
         Way::Bump => {
-            // It returns when the waiter has had the mutex.
+            // It returns after the waiter has had the mutex.
             HOLDS.post().unwrap();
             FairMutexGuard::bump(&mut guard);
             assert_eq!(*guard, 2);
@@ -80,7 +80,7 @@ fn it_goes_to_all_in_the_order_of_arrival() {
     for worker in 0..6 {
         crew.order(worker, 1, move || {
             MUTEX.lock().push(worker);
-            // Behind all that wait.
+            // Behind all waiters.
             MUTEX.lock().push(10 + worker);
             Ok(0)
         });
@@ -96,7 +96,7 @@ fn it_goes_to_all_in_the_order_of_arrival() {
     assert_eq!(second, [10, 11, 12, 13, 14, 15]);
 }
 
-/// One that gives up leaves the queue to the others.
+/// A waiter that gives up leaves the queue to the other waiters.
 #[test]
 fn a_deadline_passes() {
     let _watchdog = watch("fair_mutex: a_deadline_passes");

@@ -1,4 +1,4 @@
-//! `LazyLock`: as std's, in crowds, beside panics, and in forked children.
+//! `LazyLock`: like std's; with many threads, with panics, and in forked children.
 
 use crate::common::process::{Way, in_child};
 use crate::common::until;
@@ -10,7 +10,7 @@ use std::sync::LazyLock as StdLazyLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use waitword::{LazyLock, Semaphore};
 
-/// Everything that it says to one thread.
+/// Everything that a single thread can observe.
 macro_rules! answers {
     ($LazyLock:ident) => {{
         let mut said = Vec::new();
@@ -71,7 +71,7 @@ fn racing_threads_have_it_made_once() {
     }
 }
 
-/// Threads that wait for the value panic with the one that fails to make it.
+/// Threads that wait for the value panic along with the one that fails to make it.
 #[test]
 fn a_panic_poisons_it_for_those_that_wait() {
     let _watchdog = watch("a_panic_poisons_it_for_those_that_wait");
@@ -91,12 +91,12 @@ fn a_panic_poisons_it_for_those_that_wait() {
     assert_eq!(LazyLock::get(&LAZY), None);
 }
 
-/// std leaves open what happens; ours waits, as std's does today.
+/// std does not specify what happens. Ours waits, as std's does today.
 #[test]
 fn an_initialiser_that_uses_its_own_value_waits_for_itself() {
     let _watchdog = watch("an_initialiser_that_uses_its_own_value_waits_for_itself");
     static LAZY: LazyLock<u32> = LazyLock::new(|| *LazyLock::force(&LAZY));
-    // Left behind, until the process ends.
+    // Left behind until the process ends.
     std::thread::spawn(|| *LAZY);
     until(|| waiters_in(&LAZY) == 1);
     assert_eq!(LazyLock::get(&LAZY), None);
@@ -127,7 +127,7 @@ fn the_initialiser_and_the_value_are_dropped_once() {
     assert_eq!(dropped(), (3, 1));
 }
 
-/// What the initialiser owns may be used up in the child: it does not run again.
+/// What the initialiser owns may already be consumed in the child, so it does not run again.
 #[test]
 fn a_child_does_not_run_an_initialiser_that_a_thread_of_the_parent_ran() {
     let _watchdog = watch("a_child_does_not_run_an_initialiser_that_a_thread_of_the_parent_ran");
@@ -151,7 +151,7 @@ fn a_child_does_not_run_an_initialiser_that_a_thread_of_the_parent_ran() {
     };
     until(|| begun.load(SeqCst));
     in_child(Way::Fork, || {
-        // No message: another thread of the parent may hold what prints it.
+        // No message: another thread of the parent may hold the lock of what prints it.
         std::panic::set_hook(Box::new(|_| ()));
         let poisoned = unwinds(|| _ = LazyLock::force(&lazy));
         i32::from(!poisoned || LazyLock::get(&lazy).is_some())

@@ -1,4 +1,4 @@
-//! `OnceLock`: as std's, in crowds, beside panics, and in forked children.
+//! `OnceLock`: like std's; with many threads, with panics, and in forked children.
 
 use crate::common::process::{BareThread, Way, expect_success, in_child};
 use crate::common::until;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Barrier, OnceLock as StdOnceLock};
 use waitword::{OnceLock, Semaphore};
 
-/// Everything that it says to one thread.
+/// Everything that a single thread can observe.
 macro_rules! answers {
     ($OnceLock:ident) => {{
         let mut said = Vec::new();
@@ -74,14 +74,15 @@ fn racing_initialisers_run_once() {
     }
 }
 
-/// A cell, and a gate in front of the end of its initialiser.
+/// A cell, and a gate before the end of its initialiser.
 #[derive(Default)]
 struct Gated {
     cell: OnceLock<usize>,
     gate: Option<Semaphore>,
 }
 
-/// One thread makes the value, and others come: by `get_or_init`, `set` and `wait`. All sleep.
+/// One thread makes the value, and other threads come: by `get_or_init`, `set` and `wait`. All
+/// sleep.
 fn all_wait_for_the_first(crew: &mut Crew, fails: bool) -> Arc<Gated> {
     let gated = Arc::new(Gated {
         cell: OnceLock::new(),
@@ -125,7 +126,7 @@ fn those_that_come_later_wait_for_the_first() {
     assert_eq!(gated.cell.get(), Some(&10));
 }
 
-/// It alone sleeps, and did so before there was anything to sleep for.
+/// It is the only sleeper, and slept before there was anything to wait for.
 #[test]
 fn a_thread_that_waits_first_is_woken() {
     let _watchdog = watch("once_lock: a_thread_that_waits_first_is_woken");
@@ -154,12 +155,12 @@ fn after_a_panic_one_of_those_that_wait_makes_the_value() {
     );
 }
 
-/// std leaves open what happens; ours waits, as std's does today.
+/// std does not specify what happens. Ours waits, as std's does today.
 #[test]
 fn an_initialiser_that_asks_its_own_cell_waits_for_itself() {
     let _watchdog = watch("an_initialiser_that_asks_its_own_cell_waits_for_itself");
     static CELL: OnceLock<u32> = OnceLock::new();
-    // Left behind, until the process ends.
+    // Left behind until the process ends.
     std::thread::spawn(|| CELL.get_or_init(|| *CELL.get_or_init(|| 1)));
     until(|| waiters_in(&CELL) == 1);
     assert_eq!(CELL.get(), None);
@@ -179,7 +180,7 @@ fn the_value_is_dropped_once_if_there_is_one() {
     }));
     assert_eq!((drops.count(), cell.get().is_none()), (2, true));
     assert!(cell.set(drops.counted()).is_ok());
-    // The refused one comes back, and is dropped here.
+    // The refused value comes back, and is dropped here.
     assert!(cell.set(drops.counted()).is_err());
     assert_eq!(drops.count(), 3);
     drop(cell.take());
@@ -188,8 +189,8 @@ fn the_value_is_dropped_once_if_there_is_one() {
     assert_eq!(drops.count(), 4);
 }
 
-/// As with std's, the value may borrow what is dropped before the cell, unless its own drop looks
-/// at it (`does_not_compile/once_lock_borrows.rs`).
+/// As with std's, the value may borrow what is dropped before the cell, unless its own drop uses it
+/// (`does_not_compile/once_lock_borrows.rs`).
 #[test]
 fn the_value_may_borrow_from_what_is_dropped_first() {
     let cell = OnceLock::new();
@@ -225,8 +226,8 @@ fn a_child_makes_what_a_thread_of_the_parent_was_making() {
     assert_eq!(maker.join().unwrap(), "parent");
 }
 
-/// An initialiser forks, and goes on in the child, where another thread makes the value anew. There
-/// is one value, and a thread that has borrowed it sees it unchanged.
+/// An initialiser forks, and continues in the child, where another thread makes the value again.
+/// There is one value, and a thread that has borrowed it sees it unchanged.
 #[test]
 fn an_initialiser_that_has_forked_does_not_replace_another_s_value() {
     let _watchdog = watch("an_initialiser_that_has_forked_does_not_replace_another_s_value");
@@ -236,7 +237,7 @@ fn an_initialiser_that_has_forked_does_not_replace_another_s_value() {
         static RETURNS: AtomicBool = AtomicBool::new(false);
         let (mut child, mut other) = (0, None);
         let value = cell.get_or_init(|| {
-            // SAFETY: the child goes on below, and ends there.
+            // SAFETY: the child continues below, and ends there.
             child = unsafe { libc::fork() };
             if child == 0 {
                 static BEGUN: Semaphore = Semaphore::new(0);

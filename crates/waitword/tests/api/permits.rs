@@ -1,4 +1,4 @@
-//! Permits: given back when they are dropped, whatever ends the scope; several at once or none.
+//! Permits: released when they are dropped, however the scope ends; several at once, or none.
 
 use crate::support::crew::Crew;
 use crate::support::watchdog::watch;
@@ -12,7 +12,7 @@ const SCOPES: [Scope; 2] = [Scope::Private, Scope::Shared];
 const LONG: Duration = Duration::from_secs(3600);
 const SHORT: Duration = Duration::from_millis(2);
 
-/// Entries in our table of a thread that waits.
+/// Entries in our table of a waiting thread.
 fn entries(scope: Scope) -> usize {
     usize::from(scope == Scope::Private)
 }
@@ -68,7 +68,7 @@ fn what_is_forgotten_stays_away() {
     semaphore.acquire_many(2).forget();
     std::mem::forget(semaphore.acquire());
     assert_eq!(semaphore.value(), 3);
-    // Another thread may give it back.
+    // Another thread may release it.
     let permit = semaphore.acquire();
     std::thread::scope(|scope| scope.spawn(|| drop(permit)).join().unwrap());
     assert_eq!(semaphore.value(), 3);
@@ -82,7 +82,7 @@ fn more_than_there_can_be_is_refused() {
     ));
     assert!(semaphore.try_acquire_many(u32::MAX).is_none());
     assert!(semaphore.acquire_many_for(u32::MAX, SHORT).is_none());
-    // The permit finds no room: others have posted more than they took.
+    // The permit finds no room: more was posted meanwhile than was taken.
     let all = semaphore.acquire_many(Semaphore::MAX_VALUE);
     semaphore.post().unwrap();
     drop(all);
@@ -111,8 +111,8 @@ fn a_deadline_passes() {
     }
 }
 
-/// Threads that want three, two and one. What is posted reaches each that it suffices for, and no
-/// other takes the wake-up.
+/// Threads that want three, two and one. A post reaches each waiter for which it is enough, and no
+/// other thread takes the wake-up.
 #[test]
 fn a_post_reaches_those_that_it_is_enough_for() {
     let _watchdog = watch("a_post_reaches_those_that_it_is_enough_for");
@@ -145,7 +145,8 @@ fn a_post_reaches_those_that_it_is_enough_for() {
     }
 }
 
-/// As many inside as there are permits, by ones, twos and threes, with waits that end early.
+/// As many threads inside as there are permits, by ones, twos and threes, with waits that end
+/// early.
 #[test]
 fn no_more_are_inside_than_there_are_permits() {
     let _watchdog = watch("no_more_are_inside_than_there_are_permits");

@@ -1,5 +1,5 @@
-//! Every lock, of every flavour, kind and scope, in a `static`: the compiler makes each; here each
-//! works.
+//! Every lock, of every flavour, kind and scope, in a `static`. The compiler constructs each; these
+//! tests check that each works.
 
 use std::time::Duration;
 use waitword::lock_api::RawMutex as _;

@@ -1,8 +1,9 @@
-//! A way to be inside a bucket for as long as one likes, without help from the library.
+//! A way to be inside a bucket for any length of time, without help from the library.
 //!
-//! `wake_op` changes its second word while it holds the buckets of both. If that word lies in memory that
-//! may not be written just then, the change faults, and the handler of that signal runs while the buckets are
-//! held. Then the handler makes the memory writable, and the change is made after all.
+//! `wake_op` changes its second word while it holds the buckets of both words. If that word lies in
+//! memory that is write-protected at that moment, the change faults, and the signal handler runs
+//! while the buckets are held. The handler then makes the memory writable, and the change
+//! completes.
 
 use super::{install, until_waiting, watchdog};
 use std::sync::Mutex;
@@ -36,26 +37,26 @@ fn allow_writing(allowed: bool) {
 
 extern "C" fn on_fault(_signal: i32) {
     let action = ACTION.swap(0, SeqCst);
-    // A fault that is not ours would come again and again.
+    // A fault that is not ours would recur forever.
     if action == 0 {
         // SAFETY: ends the process.
         unsafe { libc::abort() };
     }
-    // SAFETY: stored from such a function by `run`, the only one to store anything but 0.
+    // SAFETY: stored from such a function by `run`. Nothing else stores anything but 0.
     let action: fn() = unsafe { std::mem::transmute::<usize, fn()>(action) };
     action();
     allow_writing(true);
 }
 
-/// Runs `action` as a signal handler that has interrupted the calling thread while it holds the buckets of
-/// [`FIRST`] and [`second`]. Another thread waits on `second` meanwhile.
+/// Runs `action` as a signal handler that has interrupted the calling thread while it holds the
+/// buckets of [`FIRST`] and [`second`]. Another thread waits on `second` meanwhile.
 pub(crate) fn run(action: fn()) {
     let _watchdog = watchdog("inside a bucket");
     let _turn = ONE_AT_A_TIME
         .lock()
         .unwrap_or_else(|broken| broken.into_inner());
     if SECOND.load(SeqCst).is_null() {
-        // SAFETY: a new mapping, wherever the kernel likes.
+        // SAFETY: a new mapping, at an address that the kernel chooses.
         let page = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -71,7 +72,7 @@ pub(crate) fn run(action: fn()) {
     }
     let before = second().load(SeqCst);
     std::thread::scope(|scope| {
-        // With nobody waiting, wake_op takes no lock.
+        // Without a waiter, wake_op takes no lock.
         let waiter = scope.spawn(|| while Futex::private(second()).wait(before).is_err() {});
         until_waiting(second(), 1);
         ACTION.store(action as usize, SeqCst);

@@ -1,6 +1,6 @@
-//! What the integration tests have in common: watchdogs, processes of their own, a way into a bucket.
+//! What the integration tests share: watchdogs, processes of their own, a way into a bucket.
 
-// Each test program uses some of it.
+// Each test program uses only part of this.
 #![allow(dead_code)]
 
 pub(crate) mod inside;
@@ -11,31 +11,32 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use waitword::table::{self, Waiter};
 
-/// `usually`, or as many seconds as `WATCHDOG_SECONDS` says: for slow machines.
+/// `usually`, or the number of seconds in `WATCHDOG_SECONDS`: for slow machines.
 pub(crate) fn limit(usually: u64) -> Duration {
     let wanted = std::env::var("WATCHDOG_SECONDS").ok();
     let seconds = wanted.and_then(|seconds| seconds.parse().ok());
     Duration::from_secs(seconds.unwrap_or(usually))
 }
 
-/// Ends the process, saying who waits on what, unless dropped in time. A hang then fails the test run
-/// instead of stopping it for ever.
+/// Ends the process unless it is dropped in time, and reports which thread waits on what. A hang
+/// then fails the test run instead of blocking it forever.
 pub(crate) struct Watchdog {
     _done: Sender<()>,
 }
 
-/// Watches over a test until the result is dropped. Two minutes are ample: this is not to measure anything.
+/// Watches over a test until the result is dropped. Two minutes are ample; nothing is measured by
+/// it.
 pub(crate) fn watchdog(test: &'static str) -> Watchdog {
     watchdog_for(test, limit(120))
 }
 
-/// The same with another limit. The watchdog's thread runs when this returns: it could not start any
-/// more in a test that goes on without memory.
+/// The same with another limit. The watchdog's thread is running when this returns: in a test that
+/// continues without memory it could not be started later.
 pub(crate) fn watchdog_for(test: &'static str, limit: Duration) -> Watchdog {
     let (done, ended) = channel::<()>();
     let (started, starts) = channel::<()>();
     std::thread::spawn(move || {
-        // The first wait of a thread takes memory, too.
+        // A thread's first wait takes memory, too.
         let _ = ended.recv_timeout(Duration::ZERO);
         drop(started);
         if ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
@@ -43,8 +44,8 @@ pub(crate) fn watchdog_for(test: &'static str, limit: Duration) -> Watchdog {
             let snapshot = table::snapshot(&mut waiters);
             waiters.truncate(snapshot.waiters);
             let text = format!("\ntest {test} hangs. {snapshot:?}, the first: {waiters:#x?}\n");
-            // SAFETY: writes bytes that are there, and ends the process without its exit handlers. (The
-            // test harness would hold back what is printed.)
+            // SAFETY: writes only the bytes of `text`, and ends the process without its exit
+            // handlers. (The test harness would hold back what is printed.)
             unsafe {
                 libc::write(2, text.as_ptr().cast(), text.len());
                 libc::_exit(70);
@@ -55,14 +56,14 @@ pub(crate) fn watchdog_for(test: &'static str, limit: Duration) -> Watchdog {
     Watchdog { _done: done }
 }
 
-/// Waits until `condition` holds. That it does is for the watchdog to see.
+/// Waits until `condition` holds. If it never does, the watchdog ends the process.
 pub(crate) fn until(condition: impl Fn() -> bool) {
     while !condition() {
         std::thread::sleep(Duration::from_micros(50));
     }
 }
 
-/// How many stand in the table for the word at this address.
+/// How many waiters the table has for the word at this address.
 pub(crate) fn waiters_at<A>(word: &A) -> usize {
     let mut waiters = vec![Waiter::default(); 8192];
     let snapshot = table::snapshot(&mut waiters);
@@ -75,14 +76,14 @@ pub(crate) fn waiters_at<A>(word: &A) -> usize {
         .count()
 }
 
-/// Waits until so many stand in the table for this word.
+/// Waits until the table has `count` waiters for this word.
 pub(crate) fn until_waiting<A>(word: &A, count: usize) {
     until(|| waiters_at(word) == count);
 }
 
-/// The number that the kernel has for the calling thread.
+/// The kernel's ID of the calling thread.
 pub(crate) fn thread_number() -> i32 {
-    // SAFETY: asks for a number.
+    // SAFETY: takes no pointers.
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 

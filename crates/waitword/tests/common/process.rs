@@ -8,20 +8,22 @@ use std::time::{Duration, Instant};
 /// How a child is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// libc's fork: its handlers run, its locks are usable in the child. Threads: [`BareThread`].
+    /// libc's fork: its handlers run, and its locks are usable in the child. For threads, use
+    /// [`BareThread`].
     Fork,
-    /// The bare system call: the child must not allocate, nor print, nor start threads.
+    /// The bare system call: the child must not allocate, print, or start threads.
     RawClone,
 }
 
-/// Makes a child in which `check` runs, and waits for it. `check` returns 0, or what the child is to exit
-/// with.
+/// Makes a child in which `check` runs, and waits for it. `check` returns the child's exit status;
+/// 0 is success.
 ///
 /// # Panics
-/// The child ends with anything else than 0, or hangs.
+/// The child ends with a status other than 0, or hangs.
 #[track_caller]
 pub(crate) fn in_child(way: Way, check: impl FnOnce() -> i32) {
-    // SAFETY: the child runs `check`, which keeps to what the way allows, and ends by the system call.
+    // SAFETY: the child runs `check`, which observes the limits of `way`, and ends by the system
+    // call.
     let child = unsafe {
         match way {
             Way::Fork => libc::fork(),
@@ -30,10 +32,11 @@ pub(crate) fn in_child(way: Way, check: impl FnOnce() -> i32) {
     };
     assert!(child >= 0, "no child");
     if child == 0 {
-        // A panic must not go on into the test harness's copy.
+        // A panic must not continue into the test harness's copy.
         let check = std::panic::AssertUnwindSafe(check);
         let status = std::panic::catch_unwind(check).unwrap_or(101);
-        // Not `_exit`: a sanitizer's asks for locks of its own, which some thread of the parent's may have held.
+        // Not `_exit`: a sanitizer's version takes locks of its own, which some thread of the
+        // parent may have held.
         // SAFETY: ends the child at once.
         unsafe { libc::syscall(libc::SYS_exit_group, status) };
     }
@@ -60,8 +63,8 @@ pub(crate) fn expect_success(child: i32) {
     assert_eq!(libc::WEXITSTATUS(status), 0, "what the child complains of");
 }
 
-/// Runs `check` in a process that has run nothing else before: this test program, started again for this one
-/// test. `test` is the test's own name.
+/// Runs `check` in a process that has run nothing else before: this test program, started again for
+/// this one test. `test` is the test's own name.
 #[track_caller]
 pub(crate) fn in_fresh_process(test: &str, check: impl FnOnce()) {
     const VARIABLE: &str = "WAITWORD_TEST_FRESH";
@@ -86,12 +89,13 @@ pub(crate) fn in_fresh_process(test: &str, check: impl FnOnce()) {
         stdout.contains("1 passed"),
         "there is no test `{test}`: {stdout}"
     );
-    // What the test has to say (that it skips something) is to be seen.
+    // Shows what the test prints (for example, that it skips something).
     eprint!("{stderr}");
 }
 
-/// A thread that libc alone has started. In a forked child, std's threads could wait for ever: std has a lock
-/// of its own at the start and end of each thread, which another thread of the parent may have held.
+/// A thread started by libc alone. In a forked child, std's threads could wait forever: std has a
+/// lock of its own, taken at the start and end of each thread, which another thread of the parent
+/// may have held.
 pub(crate) struct BareThread {
     thread: libc::pthread_t,
     status: Arc<AtomicI32>,
@@ -121,7 +125,7 @@ impl BareThread {
         Self { thread, status }
     }
 
-    /// Waits for its end; what its work returned.
+    /// Waits for the thread to end. Returns what its work returned.
     pub(crate) fn join(self) -> i32 {
         // SAFETY: started by `start`, joined once.
         unsafe { libc::pthread_join(self.thread, std::ptr::null_mut()) };

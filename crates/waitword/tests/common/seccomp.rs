@@ -1,4 +1,4 @@
-//! Filters of system calls (seccomp(2)): a kernel that refuses what this one can do.
+//! Filters of system calls (seccomp(2)): they make the kernel refuse calls that it supports.
 
 use libc::{
     BPF_ABS, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO,
@@ -30,7 +30,7 @@ pub(crate) const fn load(offset: u32) -> sock_filter {
     step(BPF_LD | BPF_W | BPF_ABS, offset, 0, 0)
 }
 
-/// If what was loaded is not this, so many steps further on.
+/// Skips `skip` steps unless the loaded value is `value`.
 pub(crate) const fn unless(value: u32, skip: u8) -> sock_filter {
     step(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skip)
 }
@@ -39,7 +39,8 @@ pub(crate) const fn answer(error: i32) -> sock_filter {
     step(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error as u32, 0, 0)
 }
 
-/// From here on the calling thread, and those that it starts, make their calls through the filter.
+/// From here on the calling thread, and the threads that it starts, make their calls through the
+/// filter.
 pub(crate) fn install(mut filter: Vec<sock_filter>) {
     let program = sock_fprog {
         len: filter.len() as u16,

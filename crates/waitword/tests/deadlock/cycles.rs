@@ -8,7 +8,7 @@ use waitword::{
     ReentrantMutex, RwLock, RwLockUpgradableReadGuard, RwLockWriteGuard,
 };
 
-/// A thread that takes the first of these, meets the others, and waits for the second.
+/// A thread that takes the first lock, meets the other threads, and waits for the second.
 fn takes<First, Second>(
     name: &str,
     first: impl FnOnce() -> First + Send + 'static,
@@ -186,8 +186,8 @@ fn mutexes_that_may_refuse() {
             takes("left", || a.lock().unwrap(), || b.lock().unwrap()),
             takes("right", || b.try_lock().unwrap(), || a.lock().unwrap()),
         ]);
-        // The kernel finds cycles of these alone, and refuses the last lock. With another lock
-        // between, it does not.
+        // The kernel finds cycles that consist only of these locks, and refuses the last lock. With
+        // another kind of lock between them, it does not.
         let (a, b) = (leaked(PiMutex::new(())), leaked(Mutex::new(())));
         let found = deadlock([
             takes("has b", || b.lock(), || a.lock().unwrap()),

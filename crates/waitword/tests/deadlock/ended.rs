@@ -39,16 +39,16 @@ fn a_thread_that_waits_for_one_that_has_ended() {
 #[test]
 fn a_guard_that_is_dropped_as_its_thread_ends_is_not_left_behind() {
     thread_local! {
-        // Reached before the thread's first lock, so dropped after what this crate drops.
+        // First used before the thread's first lock, so dropped after what this crate drops.
         static LAST: RefCell<Option<MutexGuard<'static, ()>>> = const { RefCell::new(None) };
     }
     alone(
         "ended::a_guard_that_is_dropped_as_its_thread_ends_is_not_left_behind",
         || {
-            // Or a thread's first lock would be the allocator's.
+            // Otherwise a thread's first lock would be the allocator's.
             HEAP_LOCKS.store(false, SeqCst);
             let mutex = leaked(Mutex::new(()));
-            // More threads than one: a record is used again.
+            // Several threads, so that a record is reused.
             for _ in 0..3 {
                 let keep = || LAST.with(|last| *last.borrow_mut() = Some(mutex.lock()));
                 thread::spawn(keep).join().unwrap();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use waitword::deadlock::check_deadlock;
 use waitword::{CheckedMutex, Condvar, LockError, Mutex, PiMutex, RwLock, RwLockWriteGuard};
 
-/// Checks all the time until `is_over`.
+/// Checks continuously until `is_over`.
 #[track_caller]
 fn nothing_is_reported_until(is_over: impl Fn() -> bool) {
     while !is_over() {
@@ -18,8 +18,8 @@ fn nothing_is_reported_until(is_over: impl Fn() -> bool) {
     }
 }
 
-/// Threads take the locks in any order, but one thread at a time: each is seen to hold one and wait
-/// for another, and so are those after it, the other way round.
+/// Threads take the locks in any order, but one thread at a time. The detector sees each hold one
+/// lock and wait for another, and later threads do so the other way round.
 #[test]
 fn a_second_of_contention() {
     alone("innocent::a_second_of_contention", || {
@@ -125,8 +125,8 @@ fn a_lock_at_the_address_of_one_whose_guard_was_leaked() {
     );
 }
 
-/// One thread is recorded as a holder of a lock that is gone, another holds the new one there, a
-/// third waits for it, and holds what the first one waits for.
+/// One thread is recorded as the holder of a lock that is gone. Another thread holds the new lock
+/// at its address. A third thread waits for that, and holds what the first one waits for.
 fn at_the_address_of_a_leaked_one(leaker_ends: bool) {
     let mut place = Box::new(Mutex::new(()));
     let other = leaked(Mutex::new(()));
@@ -139,8 +139,8 @@ fn at_the_address_of_a_leaked_one(leaker_ends: bool) {
         let leaker = leaker
             .spawn_scoped(scope, move || {
                 let old = std::ptr::with_exposed_provenance::<Mutex<()>>(address);
-                // SAFETY: the mutex lives, and the main thread does not touch it until it is told
-                // so.
+                // SAFETY: the mutex lives, and the main thread does not touch it until it gets the
+                // message below.
                 forget(unsafe { (*old).lock() });
                 has_leaked.send(()).unwrap();
                 if !leaker_ends {
@@ -165,7 +165,7 @@ fn at_the_address_of_a_leaked_one(leaker_ends: bool) {
         });
         holds_other.recv().unwrap();
         let _ = go_on.send(());
-        // Each of them is found in a wait many times over.
+        // Each of them is found in a wait many times.
         let end = Instant::now() + Duration::from_millis(200);
         nothing_is_reported_until(|| Instant::now() > end);
         drop(held);
@@ -181,7 +181,7 @@ fn a_mutex_that_another_thread_unlocks() {
             mutex.lock();
             // SAFETY: locked just above, for this thread to unlock it.
             scope.spawn(|| unsafe { mutex.unlock() }).join().unwrap();
-            // Recorded as held by the main thread still.
+            // Still recorded as held by the main thread.
             let (locked, is_locked) = mpsc::channel::<()>();
             let (go_on, may_go_on) = mpsc::channel::<()>();
             scope.spawn(move || {

@@ -1,4 +1,4 @@
-//! What a report says.
+//! The contents of a report.
 
 use super::{alone, deadlock, leaked, part};
 use std::process::Command;
@@ -84,11 +84,11 @@ fn it_names_threads_locks_and_places() {
     });
 }
 
-/// Run by the test below as a process of its own, which deadlocks and says so.
+/// Run by the test below as a process of its own, which deadlocks and reports it.
 #[test]
 #[ignore = "ends its process"]
 fn a_program_that_deadlocks() {
-    // SAFETY: sets the clock of a signal that ends the process.
+    // SAFETY: starts the timer of a signal that ends the process.
     unsafe { libc::alarm(100) };
     detection::watch(Duration::from_millis(1), |deadlock| {
         detection::print(deadlock);
@@ -102,7 +102,7 @@ fn a_program_that_deadlocks() {
 #[inline(never)]
 fn the_function_that_deadlocks(mutex: &Mutex<()>) {
     let _second = mutex.lock();
-    // Not in the tail position: the frame must be there while the call above waits.
+    // Not in tail position: the frame must exist while the call above waits.
     thread::yield_now();
 }
 

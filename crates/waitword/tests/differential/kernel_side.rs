@@ -10,7 +10,7 @@ use std::sync::Arc;
 use syscalls::Sysno;
 use waitword::door::{SIZE_U32, Waitv};
 
-/// The kernel's door.
+/// The kernel's interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Door {
     Classic,
@@ -161,7 +161,7 @@ impl Side for Kernel {
                 to,
                 value as u32,
             ),
-            // There is none without a comparison.
+            // There is no requeue without a comparison.
             (Door::Futex2, expected) => {
                 let expected = expected.unwrap_or_else(|| self.load(from));
                 let pair = [self.entry(from, expected), self.entry(to, 0)];
@@ -193,7 +193,7 @@ impl Side for Kernel {
     }
 }
 
-/// Words that stand in different buckets of the kernel.
+/// Words that are in different buckets of the kernel.
 pub(crate) fn words_in_different_buckets(
     memory: &Arc<Mapping>,
     world: World,
@@ -204,7 +204,7 @@ pub(crate) fn words_in_different_buckets(
 }
 
 impl Words {
-    /// Whether they stand in different buckets of the kernel, as shared words. Zeroes them.
+    /// Whether they are in different buckets of the kernel, as shared words. Zeroes them.
     pub(crate) fn are_in_different_buckets(&self, crew: &mut Crew) -> bool {
         let words = std::array::from_fn::<_, WORDS, _>(|word| {
             self.store(word, 0);

@@ -1,4 +1,5 @@
-//! The library: the classic door (32 bits), the futex2 door and the typed interface (every width).
+//! The library: the futex(2) interface (32 bits), the futex2 interface and the typed interface
+//! (every width).
 
 use super::super::program::{Change, Clock, Limit, Width};
 use super::{Side, Words, World, absolute, clock_id, packed, pointer, relative};
@@ -13,7 +14,7 @@ use std::time::Duration;
 use waitword::door::{self, Errno, Waitv};
 use waitword::{Cmp, Deadline, Error, Expecting, Futex, Mask, Op, WaitOptions, WakeOp, wait_any};
 
-/// All ways into the library at this width.
+/// All interfaces of the library at this width.
 pub(crate) fn all(words: &Words, world: World) -> Vec<Arc<dyn Side>> {
     let words = || words.clone();
     let futex2 = Arc::new(Futex2 {
@@ -143,7 +144,7 @@ impl Side for Classic {
     }
 }
 
-/// `door::futex_wait` and its like.
+/// `door::futex_wait` and the other futex2 calls.
 struct Futex2 {
     world: World,
     words: Words,
@@ -306,7 +307,7 @@ fn deadline(limit: Limit) -> Option<Deadline> {
     Some(Deadline::at(clock, since_zero))
 }
 
-/// A count of futex(2), where 0 wakes one, as ours.
+/// A count of futex(2), where 0 wakes one, as a count of ours.
 fn to_wake(count: i32) -> usize {
     if count == i32::MAX {
         usize::MAX

@@ -1,8 +1,9 @@
-//! Random programs: what is done on a few words by a few threads, whatever the words' width.
+//! Random programs: what a few threads do on a few words, whatever the width of the words.
 //!
-//! Values are chosen so that a program means the same at every width. Every value is a small signed number
-//! whose top bit may be flipped; on those, setting, adding, the bit operations and signed comparison
-//! go alike at 8 and at 64 bits. [`Width::of_32`] takes such a value from 32 bits to another width.
+//! Values are chosen so that a program means the same at every width. Every value is a small signed
+//! number whose top bit may be flipped. For such values, setting, adding, the bit operations and
+//! signed comparison behave the same at 8 and at 64 bits. [`Width::of_32`] converts such a value
+//! from 32 bits to another width.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -33,7 +34,7 @@ impl Width {
         1 << (self.0 - 1)
     }
 
-    /// The value that stands for `value` of a 32-bit run.
+    /// The value that corresponds to `value` of a 32-bit run.
     pub(crate) fn of_32(self, value: u64) -> u64 {
         let low = (value as u32) << 1;
         let small = i64::from(low as i32 >> 1);
@@ -69,19 +70,19 @@ impl Value {
     }
 }
 
-/// What a word is expected to hold.
+/// The value that a word is expected to hold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Expect {
-    /// What it holds.
+    /// Its current value.
     Current,
     Exactly(Value),
 }
 
-/// Whom a wake is meant for.
+/// Which waiters a wake is meant for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Mask {
     Any,
-    /// Bit 7 stands for the word's highest bit.
+    /// Bit 7 means the word's highest bit.
     Bits(u8),
 }
 
@@ -101,11 +102,11 @@ impl Mask {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
     Forever,
-    /// Has passed already.
+    /// Has already passed.
     Past(Clock),
-    /// Will pass before the next step.
+    /// Passes before the next step.
     Soon(Clock),
-    /// Will not pass.
+    /// Does not pass.
     Far(Clock),
 }
 
@@ -129,7 +130,7 @@ pub(crate) struct Change {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operand {
     Value(Value),
-    /// 1 << this, given as it is, or the width more than it, which is the same.
+    /// 1 << this, given as it is, or increased by the width, which means the same.
     Shift {
         by: Shift,
         once_around: bool,
@@ -139,7 +140,7 @@ pub(crate) enum Operand {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shift {
     By(u8),
-    /// Onto the top bit.
+    /// To the top bit.
     ToTop,
 }
 
@@ -159,7 +160,7 @@ impl Operand {
         }
     }
 
-    /// What the word is combined with, at 32 bits.
+    /// The value that the word is combined with, at 32 bits.
     fn meaning(self) -> Value {
         match self {
             Operand::Value(value) => value,
@@ -177,7 +178,7 @@ impl Operand {
     }
 }
 
-/// A step of a program. Words by number; `worker` chooses among the threads that are free.
+/// A step of a program. Words by number; `worker` selects one of the free threads.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Wait {
@@ -215,18 +216,18 @@ pub(crate) enum Step {
         word: usize,
         value: Value,
     },
-    /// A signal to one of those who wait.
+    /// A signal to one of the waiters.
     Interrupt {
         waiting: u8,
     },
 }
 
-/// See the module above.
+/// See the module documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) initial: Vec<Value>,
     pub(crate) steps: Vec<Step>,
-    /// Words side by side; else far from each other.
+    /// Words side by side; otherwise far from each other.
     pub(crate) dense: bool,
     /// Where they lie.
     pub(crate) place: u16,

@@ -1,4 +1,4 @@
-//! A program, run on one side; what happened, step by step.
+//! Runs a program on one side, and records what happened, step by step.
 
 use super::program::{Expect, Limit, Mask, Program, Step, WORDS, Width};
 use super::sides::Side;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(crate) type Event = event::Event<[u64; WORDS]>;
 
 impl Event {
-    /// The same as it has to be at another width.
+    /// The same event as it must look at another width.
     pub(crate) fn at(&self, width: Width) -> Self {
         let words = self.words.map(|value| width.of_32(value));
         Self {
@@ -21,7 +21,7 @@ impl Event {
     }
 }
 
-/// Runs `program` and then wakes all who still wait, word by word.
+/// Runs `program`, then wakes all remaining waiters, word by word.
 pub(crate) fn run(program: &Program, side: &Arc<dyn Side>, crew: &mut Crew) -> Vec<Event> {
     for (word, value) in program.initial.iter().enumerate() {
         side.store(word, value.at(side.width()));
@@ -38,7 +38,7 @@ pub(crate) fn run(program: &Program, side: &Arc<dyn Side>, crew: &mut Crew) -> V
         };
         events.push(take(&all, side, crew));
     }
-    // Nobody is left, unless the side has gone wrong.
+    // No waiter is left, unless the side has a defect.
     crew.release();
     events
 }
@@ -127,7 +127,8 @@ fn take(step: &Step, side: &Arc<dyn Side>, crew: &mut Crew) -> Event {
     }
 }
 
-/// Settles after `worker` was told to wait. Whatever it waits for, a limit that comes soon ends it.
+/// Settles after `worker` has begun to wait. Whatever it waits for, a limit that comes soon ends
+/// the wait.
 fn settled(crew: &Crew, worker: usize, limit: Limit) -> Vec<(usize, Answer)> {
     match limit {
         Limit::Soon(_) | Limit::Past(_) => crew.settle_with(worker),
@@ -135,7 +136,7 @@ fn settled(crew: &Crew, worker: usize, limit: Limit) -> Vec<(usize, Answer)> {
     }
 }
 
-/// Both runs side by side, for people.
+/// Both runs side by side, for a human reader.
 pub(crate) fn compare(
     program: &Program,
     reference: (&str, &[Event]),

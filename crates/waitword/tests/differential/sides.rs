@@ -1,4 +1,5 @@
-//! Who runs a program: the kernel through either of its doors, or the library through one of its three.
+//! The sides that run a program: the kernel through either of its interfaces, or the library
+//! through one of its three.
 
 #[path = "kernel_side.rs"]
 pub(crate) mod kernel;
@@ -18,7 +19,7 @@ use waitword::door::Timespec;
 pub(crate) trait Side: Send + Sync {
     fn name(&self) -> String;
     fn words(&self) -> &Words;
-    /// Whether its waiters stand in the library's table; else in the kernel.
+    /// Whether its waiters are queued in the library's table, not in the kernel.
     fn in_our_table(&self) -> bool;
 
     fn wait(&self, word: usize, expected: u64, mask: u64, limit: Limit) -> Answer;
@@ -54,7 +55,7 @@ pub(crate) trait Side: Send + Sync {
     }
 }
 
-/// Whose words they are.
+/// Whether words are private or shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum World {
     Private,
@@ -79,7 +80,7 @@ pub(crate) struct Words {
     pub(crate) width: Width,
 }
 
-/// Bytes of memory that words are chosen from.
+/// Size of the memory from which words are chosen, in bytes.
 pub(crate) const ROOM: usize = 1 << 16;
 
 impl Words {
@@ -91,7 +92,7 @@ impl Words {
         }
     }
 
-    /// Side by side, or scattered, somewhere that depends on `place`.
+    /// Side by side, or scattered; the place depends on `place`.
     pub(crate) fn laid_out(memory: &Arc<Mapping>, dense: bool, place: u16, width: Width) -> Self {
         let mut random = u64::from(place) + 1;
         let mut offsets = [0; WORDS];
@@ -120,7 +121,7 @@ impl Words {
 
     pub(crate) fn load(&self, word: usize) -> u64 {
         let address = self.address(word);
-        // SAFETY: mapped, aligned, and used at this width only while the program runs.
+        // SAFETY: mapped, aligned, and used only at this width while the program runs.
         unsafe {
             match self.width.0 {
                 8 => AtomicU8::from_ptr(address).load(SeqCst).into(),
@@ -145,7 +146,7 @@ impl Words {
     }
 }
 
-/// A limit as an absolute time, and the clock it is read on.
+/// A limit as an absolute time, with its clock.
 pub(crate) fn absolute(limit: Limit) -> Option<(Clock, Timespec)> {
     let (clock, relative) = relative(limit)?;
     let id = match clock {
@@ -170,7 +171,7 @@ pub(crate) fn absolute(limit: Limit) -> Option<(Clock, Timespec)> {
     Some((clock, time))
 }
 
-/// A limit as the time from now.
+/// A limit as a time from now, with its clock.
 pub(crate) fn relative(limit: Limit) -> Option<(Clock, Timespec)> {
     let (clock, tv_sec, tv_nsec) = match limit {
         Limit::Forever => return None,
@@ -181,12 +182,12 @@ pub(crate) fn relative(limit: Limit) -> Option<(Clock, Timespec)> {
     Some((clock, Timespec { tv_sec, tv_nsec }))
 }
 
-/// The address of a time, 0 for none.
+/// The address of a time; 0 for none.
 pub(crate) fn pointer(time: Option<&Timespec>) -> usize {
     time.map_or(0, |time| (&raw const *time).expose_provenance())
 }
 
-/// A clock's number.
+/// A clock's ID.
 pub(crate) fn clock_id(clock: Option<Clock>) -> i32 {
     match clock {
         Some(Clock::Realtime) => libc::CLOCK_REALTIME,

@@ -1,4 +1,4 @@
-//! A guard is dropped by the thread that locked.
+//! A guard must be dropped by the thread that locked.
 
 use waitword::{CheckedMutex, Mutex, PiMutex, ReentrantMutex, RwLock};
 

@@ -1,4 +1,4 @@
-//! A value whose drop looks at its borrow must not outlive it; a cell takes no shorter borrows.
+//! A value whose drop uses its borrow must not outlive it; a cell does not accept shorter borrows.
 
 use waitword::OnceLock;
 

@@ -1,4 +1,4 @@
-//! S1: a mutex that may refuse, or that lets its owner in again, cannot stand behind `lock_api`'s guards.
+//! S1: a mutex that may refuse, or that admits its owner again, cannot back `lock_api`'s guards.
 
 use waitword::{Kind, Mutex, PosixFlavour, PosixMutexOptions};
 

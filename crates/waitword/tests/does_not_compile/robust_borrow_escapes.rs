@@ -1,4 +1,4 @@
-//! S2: the data of a robust mutex does not outlive the section that it is lent to.
+//! S2: the data of a robust mutex must not outlive the section that it is lent to.
 
 use waitword::RobustMutex;
 

@@ -1,4 +1,4 @@
-//! S2: nor can it be put aside.
+//! S2: the data of a robust mutex must not be stored either.
 
 use waitword::{RobustAccess, RobustMutex};
 

@@ -1,4 +1,4 @@
-//! A mutex around a value that must not change threads must not either; a reader/writer lock's value is read by many at once.
+//! A mutex is Sync only if its value is Send. A rwlock's value has many readers at once.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -15,12 +15,12 @@ const WAIT_BITSET: i32 = 9;
 const WAKE_BITSET: i32 = 10;
 const CLOCK_REALTIME: i32 = 256;
 
-/// What the words hold.
+/// The value of the words.
 const SAME: u32 = VALUE as u32;
 const OTHER: u32 = SAME + 1;
 const ANY: u32 = u32::MAX;
 const NULL: usize = 0;
-/// In the kernel's half.
+/// In the kernel's half of the address space.
 const KERNELS: usize = 0xffff_8000_0000_0000;
 const SECOND: i64 = 1_000_000_000;
 const MINUS_ONE: u32 = u32::MAX;
@@ -364,8 +364,8 @@ fn wake_op_cases() -> Vec<Case> {
             assert_eq!(c.get(c.word(1)), VALUE);
             answer
         }),
-        // The kernel changes the word before it looks at the comparison, and so for a shared word; the
-        // library looks first.
+        // For a shared word the kernel is called. It changes the word before it checks the
+        // comparison. The library checks first.
         case("wake_op, unknown comparison", Err(ENOSYS), |c| {
             c.futex(c.word(0), WAKE_OP, 1, 1, c.word(1), packed(1, 1, 6, 0))
         }),

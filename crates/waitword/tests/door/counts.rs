@@ -1,4 +1,4 @@
-//! Counts of 0 and below, with somebody to be woken: futex(2) wakes one, futex2 none for 0.
+//! Counts of 0 and below, with a waiter to wake: for 0, futex(2) wakes one, futex2 none.
 
 use crate::support::crew::Crew;
 use crate::support::memory::Mapping;

@@ -1,4 +1,5 @@
-//! futex2, at every width: `futex_wait`, `futex_wake`, `futex_requeue`, `futex_waitv`, and ours, `futex_wake_op`.
+//! futex2, at every width: `futex_wait`, `futex_wake`, `futex_requeue`, `futex_waitv`, and our own
+//! `futex_wake_op`.
 
 #[path = "futex2_lists.rs"]
 mod lists;
@@ -13,7 +14,7 @@ use waitword::door::{SIZE_U8, SIZE_U16, SIZE_U32, SIZE_U64};
 const SIZES: &[u32] = &[SIZE_U8, SIZE_U16, SIZE_U32, SIZE_U64];
 const OTHER: u64 = VALUE + 1;
 const NULL: usize = 0;
-/// In the kernel's half.
+/// In the kernel's half of the address space.
 const KERNELS: usize = 0xffff_8000_0000_0000;
 const SECOND: i64 = 1_000_000_000;
 /// Flags that neither the kernel nor the library knows.

@@ -130,7 +130,7 @@ fn waits_for_many() {
     check(&waitv_by_entry(), SIZES);
 }
 
-/// A wait for many words with nothing special about count, flags and clock.
+/// A wait for many words with ordinary count, flags and clock.
 fn waitv(c: &Calls, list: &[Waitv], time: Time) -> Result<usize, i32> {
     c.waitv(list, list.len() as u32, 0, time, MONOTONIC)
 }
@@ -233,7 +233,7 @@ fn waitv_by_entry() -> Vec<Case> {
         case("waitv, value too wide", Err(EINVAL), |c| {
             waitv(c, &[c.entry(c.word(0), too_wide(c) | VALUE)], PAST)
         })
-        // Before Linux 6.7, which brought the other calls, the kernel takes no notice of the upper half.
+        // Before Linux 6.7, which added the other calls, the kernel ignores the upper half.
         .only(|c| narrower_than_64(c) && (!c.are_the_kernel_s() || kernel_has(Sysno::futex_wait))),
         case(
             "waitv, misaligned before the mismatch of another",
@@ -261,7 +261,7 @@ fn waitv_by_entry() -> Vec<Case> {
                 waitv(c, &[c.entry(NULL, 0), bad], PAST)
             },
         ),
-        // The private null is found only as it is read, in the order of the list.
+        // The private null is found only when it is read, in the order of the list.
         case("waitv, null after a mismatch", Err(EAGAIN), |c| {
             waitv(c, &[c.entry(c.word(0), OTHER), c.entry(NULL, 0)], PAST)
         })

@@ -7,7 +7,7 @@ use crate::support::watchdog::watch;
 use libc::{CLOCK_MONOTONIC as MONOTONIC, CLOCK_REALTIME as REALTIME};
 use libc::{EAGAIN, EFAULT, EINVAL, ENOSYS, ETIMEDOUT};
 
-/// A wait with nothing special about mask, flags and clock.
+/// A wait with ordinary mask, flags and clock.
 fn wait(c: &Calls, word: usize, val: u64, time: Time) -> Result<usize, i32> {
     c.wait(word, val, c.all_bits(), c.flags(), time, MONOTONIC)
 }

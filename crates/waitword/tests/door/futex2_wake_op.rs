@@ -1,4 +1,4 @@
-//! `futex_wake_op`, which the kernel does not have; what it would say follows from futex(2).
+//! `futex_wake_op`, which the kernel does not have. Its answers follow from futex(2).
 
 use super::{SIZES, UNKNOWN_FLAGS};
 use crate::support::cases::VALUE;
@@ -26,17 +26,17 @@ fn wake_ops_at(size: u32, private: u32) {
     let bits = 8 << size;
     let all: u64 = u64::MAX >> (64 - bits);
     let read = || {
-        // SAFETY: nobody changes it between calls; the upper bytes are never written.
+        // SAFETY: no other thread changes it between calls; the upper bytes are never written.
         unsafe { second.cast::<u64>().read_volatile() }
     };
     let call = |first, second, op, operand, cmp, comparand, flags| {
-        // SAFETY: words of this size, or bad addresses that are told by their number.
+        // SAFETY: words of this size, or bad addresses that the library recognises by their value.
         unsafe { door::futex_wake_op(first, 1, second, 1, op, operand, cmp, comparand, flags) }
     };
     let flags = size | private;
     let null = std::ptr::null_mut();
     let (add, eq) = (1, 0);
-    // The word is VALUE as long as calls are refused.
+    // The word holds VALUE as long as calls are refused.
     for flag in UNKNOWN_FLAGS {
         let answer = call(first, second, add, 1, eq, 0, flags | flag);
         assert_eq!(answer, Err(Errno::INVAL), "flag {flag:#x}");
@@ -71,7 +71,7 @@ fn wake_ops_at(size: u32, private: u32) {
         VALUE,
         "changed by a call that was refused, {bits} bits"
     );
-    // A sign-extended number is as good as an unsigned one.
+    // A sign-extended number is as valid as an unsigned one.
     assert_eq!(
         call(first, second, add, u64::MAX, eq, u64::MAX, flags),
         Ok(0)

@@ -14,14 +14,14 @@
 //! over, they read freed memory.
 //!
 //! * **Private**: waiters do not read it. Arriving means queueing in the waiter table, in one step,
-//!   and the last thread to arrive tells each waiter that the round is over (`in_table.rs`). So a
+//!   and the last thread to arrive tells each waiter that the round is over (`private.rs`). So a
 //!   private barrier may be freed at once and needs no count of the threads inside.
 //! * **Shared**: the kernel cannot deliver such a message, so waiters must read the barrier. They
 //!   are counted in and out, and `destroy` waits until all are out, as glibc's does
-//!   (`in_kernel.rs`).
+//!   (`shared.rs`).
 
-mod in_kernel;
-mod in_table;
+mod shared;
+mod private;
 
 use super::const_fn::const_fn;
 use super::count::CountError;
@@ -175,8 +175,8 @@ impl Barrier {
         // At least 1, whatever another process has written there: a round of 0 threads never ends.
         let count = self.count().max(1);
         let is_leader = match self.scope() {
-            Scope::Private => in_table::arrive(&self.state, count, deadline),
-            Scope::Shared => in_kernel::arrive(&self.state, count, &self.inside, deadline),
+            Scope::Private => private::arrive(&self.state, count, deadline),
+            Scope::Shared => shared::arrive(&self.state, count, &self.inside, deadline),
         };
         is_leader.map(|is_leader| BarrierWaitResult { is_leader })
     }
@@ -195,7 +195,7 @@ impl Barrier {
             return false;
         }
         if self.scope() == Scope::Shared {
-            in_kernel::until_all_are_out(&self.inside);
+            shared::until_all_are_out(&self.inside);
         }
         true
     }

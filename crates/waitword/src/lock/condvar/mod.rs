@@ -2,7 +2,7 @@
 //!
 //! | file | for |
 //! |------|-----|
-//! | `table.rs` | private: waiters sit in the waiter table, later in their mutex's queue there |
+//! | `private.rs` | private: waiters sit in the waiter table, later in their mutex's queue there |
 //! | `priority.rs` | private, with a priority-inheriting mutex: waiters sleep in the kernel |
 //! | `counted.rs` | how those sleep there, and how they are signalled |
 //! | `shared.rs` | process-shared: waiters sleep in the kernel |
@@ -11,7 +11,7 @@
 //!
 //! # Sixteen bytes
 //!
-//! | offset | name | `table.rs` | `priority.rs` | `shared.rs` |
+//! | offset | name | `private.rs` | `priority.rs` | `shared.rs` |
 //! |--------|------|-----------|---------------|-------------|
 //! | 0 | `mutex` | the waiters' mutex; 0: none | BY_PRIORITY | low half: `relay`; high: count |
 //! | 8 | `sequence` | | counts signals; waiters sleep on it | the same |
@@ -27,7 +27,7 @@
 //!
 //! | bit 0, BY_PRIORITY | bit 1 | the other bits |
 //! |---|---|---|
-//! | 0 | KEPT: waiters cannot be moved to the mutex's queue (`table.rs`) | the mutex |
+//! | 0 | KEPT: waiters cannot be moved to the mutex's queue (`private.rs`) | the mutex |
 //! | 1 | 0 | 0 |
 //!
 //! Without BY_PRIORITY, `mutex` is nonzero if and only if a waiter is queued in the table, and it
@@ -46,7 +46,7 @@ mod priority;
 #[cfg(not(loom))]
 mod robust;
 mod shared;
-mod table;
+mod private;
 #[cfg(all(test, not(loom)))]
 mod wraps;
 
@@ -254,11 +254,11 @@ impl RawCondvar {
         if self.is_shared() {
             return Err(LockError::Invalid);
         }
-        match table::stand(self, address as u64 | KEPT, unlock, by.until(deadline)) {
-            table::Ended::Signalled(_) => Ok(Wakeup::Signalled),
-            table::Ended::TimedOut => Err(LockError::TimedOut),
-            table::Ended::Interrupted => Ok(Wakeup::Interrupted),
-            table::Ended::OtherMutex | table::Ended::InHandler => Err(LockError::Invalid),
+        match private::stand(self, address as u64 | KEPT, unlock, by.until(deadline)) {
+            private::Ended::Signalled(_) => Ok(Wakeup::Signalled),
+            private::Ended::TimedOut => Err(LockError::TimedOut),
+            private::Ended::Interrupted => Ok(Wakeup::Interrupted),
+            private::Ended::OtherMutex | private::Ended::InHandler => Err(LockError::Invalid),
         }
     }
 
@@ -283,7 +283,7 @@ impl RawCondvar {
     ) -> Result<Wakeup, LockError> {
         match self.is_shared() {
             true => shared::wait(self, mutex, until.deadline).map(|()| Wakeup::Signalled),
-            false => table::wait(self, mutex, until),
+            false => private::wait(self, mutex, until),
         }
     }
 
@@ -303,7 +303,7 @@ impl RawCondvar {
         }
         match mutex.waiters_stand() {
             Stands::ByPriority => priority::wait(self, mutex, until.deadline, None),
-            _ => Waited::clean(table::wait(self, mutex, until)),
+            _ => Waited::clean(private::wait(self, mutex, until)),
         }
     }
 
@@ -357,7 +357,7 @@ impl RawCondvar {
                 return priority::notify(self, count);
             }
             // `None` means that the waiters, or their mutex, have changed since.
-            if let Some(signalled) = table::notify(self, bound_to, count) {
+            if let Some(signalled) = private::notify(self, bound_to, count) {
                 return signalled;
             }
         }
@@ -380,7 +380,7 @@ impl RawCondvar {
             return Ok(());
         }
         let bound_to = self.bound_to();
-        if bound_to != 0 && bound_to & BY_PRIORITY == 0 && !table::forget_the_dead(self) {
+        if bound_to != 0 && bound_to & BY_PRIORITY == 0 && !private::forget_the_dead(self) {
             return Err(LockError::Busy);
         }
         Ok(())

@@ -70,7 +70,7 @@ fn bind(condvar: &RawCondvar) -> Result<(), LockError> {
         }
         if theirs != 0 {
             // A waiter in the table relies on the value that it has written.
-            if !table::forget_the_dead(condvar) {
+            if !private::forget_the_dead(condvar) {
                 return Err(LockError::Invalid);
             }
             continue;

@@ -25,7 +25,7 @@
 //! A thread that could not lock its mutex again counts itself off, but without the mutex it must
 //! not unbind. The condition variable stays bound to that mutex until a later wait with it returns.
 
-use super::mutex::FallibleMutexGuard;
+use super::api::FallibleMutexGuard;
 use super::raw::RawFallibleMutex;
 use crate::lock::condvar::Waited;
 use crate::lock::{LockError, RawCondvar, WaitTimeoutResult};

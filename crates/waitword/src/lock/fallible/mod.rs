@@ -4,7 +4,7 @@
 //! | file | contents |
 //! |------|----------|
 //! | `raw.rs` | the contract of such a mutex, and the two that fulfil it |
-//! | `mutex.rs` | the data and its guard |
+//! | `api.rs` | the data and its guard |
 //! | `condvar.rs` | the condition variable: one mutex at a time, and no guard without its lock |
 //! | `serialized.rs` | the mutex as serde sees it |
 //!
@@ -23,13 +23,13 @@
 //! [`RobustMutex`](crate::RobustMutex).
 
 mod condvar;
-mod mutex;
+mod api;
 mod raw;
 #[cfg(feature = "serde")]
 mod serialized;
 
 pub use condvar::FallibleCondvar;
-pub use mutex::{FallibleMutex, FallibleMutexGuard};
+pub use api::{FallibleMutex, FallibleMutexGuard};
 pub use raw::{RawCheckedMutex, RawFallibleMutex, RawPiMutex};
 
 /// A mutex that refuses a second lock by its owner, for which a plain one would wait in vain.

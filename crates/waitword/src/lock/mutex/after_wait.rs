@@ -22,7 +22,7 @@ impl RawPosixMutex {
     /// Returns an error if the caller is known not to hold the mutex.
     pub(in crate::lock) fn check_owner(&self) -> Result<(), LockError> {
         #[cfg(not(loom))]
-        if self.state().is_special() && !super::special::is_mine(self) {
+        if self.state().is_special() && !super::owner::is_mine(self) {
             return Err(LockError::NotOwner);
         }
         Ok(())
@@ -39,7 +39,7 @@ impl RawPosixMutex {
     /// false if it did not.
     pub(in crate::lock) fn take_level_back(&self) -> bool {
         #[cfg(not(loom))]
-        return self.state().is_special() && super::special::lock_again(self) == Some(Ok(()));
+        return self.state().is_special() && super::owner::lock_again(self) == Some(Ok(()));
         #[cfg(loom)]
         false
     }
@@ -57,7 +57,7 @@ impl RawPosixMutex {
         let state = self.state();
         #[cfg(not(loom))]
         if state.is_special() {
-            let checked_before = super::special::unlock(self, Then::Sleep(condvar));
+            let checked_before = super::owner::unlock(self, Then::Sleep(condvar));
             debug_assert!(checked_before.is_ok());
             return;
         }
@@ -68,7 +68,7 @@ impl RawPosixMutex {
 
     pub(in crate::lock) fn waiters_stand(&self) -> Stands {
         #[cfg(not(loom))]
-        if super::special::is_pi(self) {
+        if super::owner::is_pi(self) {
             return Stands::ByPriority;
         }
         if self.is_shared() {
@@ -143,10 +143,10 @@ impl RawPosixMutex {
             SUCCESSOR => {
                 self.note_late(self.ran_late());
                 let without_deadline: Result<(), LockTimedOut> =
-                    throughput::lock(self, None, SUCCESSOR);
+                    private::lock(self, None, SUCCESSOR);
                 debug_assert!(without_deadline.is_ok());
             }
-            EXTRA if self.try_fast().is_err() => throughput::lock_as_extra(self),
+            EXTRA if self.try_fast().is_err() => private::lock_as_extra(self),
             EXTRA => self.note_woken(true),
             _ => {
                 if self.try_fast().is_ok() {
@@ -157,7 +157,7 @@ impl RawPosixMutex {
             }
         }
         #[cfg(not(loom))]
-        super::special::own_if_special(self);
+        super::owner::own_if_special(self);
     }
 
     #[cold]
@@ -176,7 +176,7 @@ impl RawPosixMutex {
         if !self.take_level_back() {
             super::shared::lock_after_sleep(self);
             #[cfg(not(loom))]
-            super::special::own_if_special(self);
+            super::owner::own_if_special(self);
         }
     }
 

@@ -127,7 +127,7 @@ impl RawPosixMutex {
     ) -> Result<(), LockError> {
         #[cfg(not(loom))]
         if State(seen).is_special() {
-            return special::lock(self, deadline);
+            return owner::lock(self, deadline);
         }
         let _ = seen;
         Ok(self.lock_word(deadline)?)
@@ -147,7 +147,7 @@ impl RawPosixMutex {
         }
         match self.waits_as() {
             PosixFlavour::WaitWake => wait_wake::lock(self, deadline),
-            _ => throughput::lock(self, deadline, 0),
+            _ => private::lock(self, deadline, 0),
         }
     }
 
@@ -175,7 +175,7 @@ impl RawPosixMutex {
     pub(super) fn try_lock_slow(&self, state: State) -> Result<(), LockError> {
         #[cfg(not(loom))]
         if state.is_special() {
-            return special::try_lock(self);
+            return owner::try_lock(self);
         }
         match self.try_word(state) {
             true => Ok(()),
@@ -262,7 +262,7 @@ impl RawPosixMutex {
         let state = self.state();
         #[cfg(not(loom))]
         if state.is_special() {
-            return special::unlock(self, Then::GoOn);
+            return owner::unlock(self, Then::GoOn);
         }
         self.unlock_word(Then::GoOn);
         Ok(())
@@ -302,7 +302,7 @@ impl RawPosixMutex {
         let state = self.state();
         #[cfg(not(loom))]
         if state.is_special() {
-            return special::unlock(self, Then::HandOver);
+            return owner::unlock(self, Then::HandOver);
         }
         self.unlock_word(Then::HandOver);
         Ok(())

@@ -13,7 +13,7 @@
 //!
 //! A successor that waits for a CPU also keeps unlocks from waking other threads, for milliseconds
 //! on a loaded machine or with many runnable threads. CPUs that become free meanwhile find nothing
-//! to do. So an unlock whose successor is late wakes another waiter (`throughput.rs`), at most once
+//! to do. So an unlock whose successor is late wakes another waiter (`private.rs`), at most once
 //! in 80 µs.
 //!
 //! On one CPU no successor counts as late, and no thread reads the clock. There only the running

@@ -4,23 +4,23 @@
 //! |------|----------|
 //! | `word.rs` | the bits of the word |
 //! | `contended.rs` | the slow paths: barging, or dispatch by flavour |
-//! | `throughput.rs` | the throughput and the adaptive flavour: barging, one spinner, hand-off |
+//! | `private.rs` | the throughput and the adaptive flavour: barging, one spinner, hand-off |
 //! | `unlock.rs` | which waiter their unlocks wake |
 //! | `policy.rs` | which waiters linger, which one is the successor, which ones park |
 //! | `monopoly.rs` | a lock that the threads of one CPU have to themselves |
 //! | `nap.rs` | the nap of such a lock's successor |
 //! | `late_successor.rs` | a successor that gets no CPU |
-//! | `extras.rs` | batched wake-ups: several waiters that are woken at once |
+//! | `batch.rs` | batched wake-ups: several waiters that are woken at once |
 //! | `real_time.rs` | waiters under a real-time scheduling policy |
 //! | `wait_wake.rs` | the wait-wake flavour: sleeps at once |
 //! | `shared.rs` | process-shared words, on the kernel's futex |
-//! | `special.rs` | an owner is kept: recursive, error-checking, priority-inheriting |
+//! | `owner.rs` | an owner is kept: recursive, error-checking, priority-inheriting |
 //! | `after_wait.rs` | the mutex's side of a condvar wait |
 //! | `waiter.rs` | what a parked waiter tells its wakers |
 //! | `options.rs`, `error.rs` | the options of a mutex, and its errors |
 //! | `api.rs` | [`Mutex`](crate::Mutex) and related types, under parking_lot's names |
 //! | `fair.rs` | [`FairMutex`](crate::FairMutex): each unlock hands it off |
-//! | `stand_in.rs` | the default-flavour override of this process |
+//! | `default_flavour.rs` | the default-flavour override of this process |
 //!
 //! # The two words
 //!
@@ -29,7 +29,7 @@
 //! | mutex | `data` |
 //! |-------|--------|
 //! | plain | bits 30-31: the flavour; bit 29: process-shared or not; |
-//! |       | recent history: bits 8-23 `late_successor.rs`, bits 24-28 `extras.rs` |
+//! |       | recent history: bits 8-23 `late_successor.rs`, bits 24-28 `batch.rs` |
 //! | SPECIAL, with an owner | bits 30-31: the flavour; bits 0-28: the owner's thread number, or 0 |
 //! | SPECIAL, priority-inheriting | the kernel's word (`pi.rs`) |
 //!
@@ -46,7 +46,7 @@ pub(in crate::lock) mod after_wait;
 pub(in crate::lock) mod api;
 mod contended;
 mod error;
-mod extras;
+mod batch;
 #[cfg(not(loom))]
 pub(in crate::lock) mod fair;
 mod late_successor;
@@ -57,9 +57,9 @@ mod policy;
 mod real_time;
 mod shared;
 #[cfg(not(loom))]
-mod special;
-mod stand_in;
-pub(in crate::lock) mod throughput;
+mod owner;
+mod default_flavour;
+pub(in crate::lock) mod private;
 mod unlock;
 mod wait_wake;
 pub(in crate::lock) mod waiter;
@@ -68,7 +68,7 @@ mod word;
 pub use contended::{GivenBack, LateWaiter};
 pub use error::LockError;
 #[cfg(loom)]
-pub(crate) use extras::let_extras_be_woken;
+pub(crate) use batch::let_extras_be_woken;
 #[cfg(loom)]
 pub(crate) use late_successor::let_successors_be_late;
 #[cfg(loom)]
@@ -300,7 +300,7 @@ impl RawPosixMutex {
     /// locked it again. Always false for a mutex that keeps no owner.
     #[cfg(not(loom))]
     pub fn would_deadlock(&self) -> bool {
-        self.state().is_special() && special::is_mine(self) && !special::is_recursively_mine(self)
+        self.state().is_special() && owner::is_mine(self) && !owner::is_recursively_mine(self)
     }
 
     /// Whether the mutex was held at the time of the call.
@@ -309,7 +309,7 @@ impl RawPosixMutex {
         let state = self.state();
         #[cfg(not(loom))]
         if state.is_special() {
-            return special::is_locked(self);
+            return owner::is_locked(self);
         }
         state.is_locked()
     }
@@ -372,7 +372,7 @@ impl RawPosixMutex {
     #[inline]
     pub(in crate::lock) fn flavour(&self) -> PosixFlavour {
         #[cfg(not(loom))]
-        if special::is_pi(self) {
+        if owner::is_pi(self) {
             return PosixFlavour::PriorityInheriting;
         }
         let data = self.alive(self.data.load(Ordering::Relaxed));
@@ -384,7 +384,7 @@ impl RawPosixMutex {
     pub(in crate::lock) fn is_shared(&self) -> bool {
         #[cfg(not(loom))]
         if self.state().is_special() {
-            return special::is_shared(self);
+            return owner::is_shared(self);
         }
         // Relaxed: the bit never changes.
         self.data.load(Ordering::Relaxed) & SHARED != 0

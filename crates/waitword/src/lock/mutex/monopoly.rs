@@ -49,7 +49,7 @@
 //!   before every fifth nap. The sample is inconclusive if the sections are so long that the
 //!   successor stops looking, or if the holder sleeps.
 //!
-//! To the protocol (`throughput.rs`), a napping successor is one that gets no CPU. This file knows
+//! To the protocol (`private.rs`), a napping successor is one that gets no CPU. This file knows
 //! no mutex and reads no clock.
 
 use super::policy::ROTATE_EVERY;

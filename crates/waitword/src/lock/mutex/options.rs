@@ -139,7 +139,7 @@ impl PosixMutexOptions {
             use super::special;
             let is_pi = matches!(self.flavour, PosixFlavour::PriorityInheriting);
             if is_pi || !matches!(self.kind, Kind::Normal) {
-                let word = special::word(is_pi, self.kind, self.shared);
+                let word = owner::word(is_pi, self.kind, self.shared);
                 return (word, if is_pi { 0 } else { flavour });
             }
         }

@@ -1,5 +1,5 @@
 //! An unlock that must wake a waiter: which waiter it wakes, and whether that one becomes the
-//! successor. (`throughput.rs` defines when an unlock must.)
+//! successor. (`private.rs` defines when an unlock must.)
 //!
 //! A thread that unlocks to wait for a condvar has found its condition false. So it prefers to wake
 //! a waiter that did not come from the same condvar. After a broadcast, all threads that wait for

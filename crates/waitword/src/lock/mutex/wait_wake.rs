@@ -4,7 +4,7 @@
 //!
 //! For sections that sleep or are long, and for loads where every CPU has other work. A thread may
 //! wait without bound while others take the lock past it. The word and the parking are those of
-//! `throughput.rs`, without a successor.
+//! `private.rs`, without a successor.
 
 use super::throughput;
 use super::waiter::{HOLDER, SUCCESSOR};
@@ -52,9 +52,9 @@ pub(super) fn lock(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result
         );
         match parked {
             Parked::Woken(HOLDER) => return Ok(()),
-            // Woken by an unlock of another flavour (`stand_in.rs`): the word records a successor,
+            // Woken by an unlock of another flavour (`default_flavour.rs`): the word records a successor,
             // and that is this thread.
-            Parked::Woken(SUCCESSOR) => return throughput::lock(mutex, deadline, SUCCESSOR),
+            Parked::Woken(SUCCESSOR) => return private::lock(mutex, deadline, SUCCESSOR),
             Parked::TimedOut => return Err(LockTimedOut),
             Parked::Woken(_) | Parked::Invalid | Parked::Interrupted => {}
         }

@@ -18,7 +18,7 @@ use crate::sys::sched;
 pub(in crate::lock) const SUCCESSOR: Token = 1;
 /// The woken waiter holds the lock.
 pub(in crate::lock) const HOLDER: Token = 2;
-/// The waiter was woken in a batch, beside a successor (`extras.rs`).
+/// The waiter was woken in a batch, beside a successor (`batch.rs`).
 pub(in crate::lock) const EXTRA: Token = 3;
 
 /// How many waiters a waker examines to find a suitable one.

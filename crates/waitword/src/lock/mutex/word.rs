@@ -6,7 +6,7 @@
 //! | 1     | PARKED    | a waiter is parked on the mutex |
 //! | 2     | HANDOFF   | with a successor: once free, the mutex is reserved for it |
 //! |       | URGENT    | without one: a real-time thread is parked (`real_time.rs`) |
-//! | 3     | SPECIAL   | the mutex keeps an owner (`special.rs`) |
+//! | 3     | SPECIAL   | the mutex keeps an owner (`owner.rs`) |
 //! | 4-7   | turn      | acquisitions past the successor, modulo 16 |
 //! |       |           | SPECIAL: the permanent traits of the mutex |
 //! | 8-15  | successor | 0: there is none; otherwise the fork generation of the successor |

@@ -3,7 +3,7 @@
 //!
 //! | file | contents |
 //! |------|----------|
-//! | `mutex.rs` | [`RobustMutex`]: the data, lent to a closure |
+//! | `api.rs` | [`RobustMutex`]: the data, lent to a closure |
 //! | `raw.rs` | [`RawRobustMutex`]: kinds, depth, death and recovery; the order of the steps |
 //! | `word.rs` | the word: taking, sleeping, waking |
 //! | `list.rs` | the thread's list of held mutexes, which the kernel walks when the thread ends |
@@ -19,7 +19,7 @@ mod list;
 #[path = "list_model.rs"]
 pub(crate) mod list;
 #[cfg(not(loom))]
-mod mutex;
+mod api;
 mod raw;
 pub(crate) mod step;
 mod word;
@@ -29,5 +29,5 @@ mod tests;
 
 pub use error::{RobustError, RobustLocked};
 #[cfg(not(loom))]
-pub use mutex::{RobustAccess, RobustMutex};
+pub use api::{RobustAccess, RobustMutex};
 pub use raw::{RawRobustMutex, RobustKind, RobustProtocol};

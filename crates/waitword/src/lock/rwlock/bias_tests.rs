@@ -1,7 +1,7 @@
 //! Biased locks and leaked read guards: a lock that is moved, dropped or created is not affected by
 //! the slots that other locks have left at its address.
 
-use super::state::{FAST, SLOTS};
+use super::word::{FAST, SLOTS};
 use super::{RawRwLock, slots};
 use lock_api::RawRwLock as _;
 use std::sync::atomic::Ordering::SeqCst;
@@ -117,7 +117,7 @@ fn no_slot_holds_a_new_number() {
     let lock = fast();
     lock.lock_shared();
     let taken = lock.state();
-    for _ in 0..2 * super::state::LAST_BIAS {
+    for _ in 0..2 * super::word::LAST_BIAS {
         let number = slots::free_number().unwrap();
         let next = RawRwLock::new().state().biased(number);
         assert!(!next.is_still_biased_as(taken), "{number}");

@@ -20,7 +20,7 @@
 
 use super::bias;
 use super::slots;
-use super::state::{
+use super::word::{
     CLAIM_WAITS, CLAIMED, COLLISIONS, FAST, PREFER_WRITER, READER, READERS_WAIT, REPORTED, Release,
     Right, SLOTS, State, TURN, WOKEN, WRITER, WRITERS_WAIT,
 };

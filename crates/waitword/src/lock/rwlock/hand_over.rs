@@ -14,7 +14,7 @@
 use super::RawRwLock;
 use super::policy::{CLAIM, READ, RWLOCK, TAKE_OVER, WRITE, Whom, most_others, who_is_next};
 use super::rank::Rank;
-use super::state::{
+use super::word::{
     CLAIM_WAITS, CLAIMED, FAST, READERS_WAIT, Release, SLOTS, State, TURN, WOKEN, WRITER,
     WRITERS_WAIT,
 };
@@ -209,7 +209,7 @@ impl Look<'_> {
             _ if self.takes_nobody() => (announced.without(CLAIM_WAITS), LOOK_AGAIN),
             Whom::Readers { .. } if !self.has_turn(after) => (announced, LOOK_AGAIN),
             Whom::Readers { .. } => {
-                let has_room = after.readers() + readers <= super::state::MOST_READERS;
+                let has_room = after.readers() + readers <= super::word::MOST_READERS;
                 let claim_is_free = !other || !after.has(CLAIMED);
                 if after.has(WRITER) || !has_room || !claim_is_free {
                     return (announced, LOOK_AGAIN);

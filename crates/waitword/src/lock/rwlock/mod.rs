@@ -5,7 +5,7 @@
 //! ## State
 //!
 //! The word holds the number of readers or the writer's owner, the waiter bits, the preference, the
-//! scope, and statistics about readers (`state.rs` has the table). So each step is one
+//! scope, and statistics about readers (`word.rs` has the table). So each step is one
 //! compare-and-swap that sees all of it. (Ulrich Drepper proposed 64-bit futexes in 2008 for just
 //! this purpose.) All zeros is unlocked.
 //!
@@ -14,10 +14,10 @@
 //! While no thread waits, an acquire and a release are one read-modify-write each (`fast.rs`). A
 //! thread that must wait spins for a while and then queues:
 //!
-//! * in the process's waiter table, for a private lock (`wait.rs`). A release changes the word in
+//! * in the process's waiter table, for a private lock (`private.rs`). A release changes the word in
 //!   one step with the queue and may hand the lock off (`hand_over.rs`; `policy.rs` decides when,
 //!   and to which waiter);
-//! * in the kernel, for a process-shared lock (`kernel.rs`).
+//! * in the kernel, for a process-shared lock (`shared.rs`).
 //!
 //! | | reader preference (the default) | writer preference |
 //! |---|---|---|
@@ -80,31 +80,31 @@ mod bias_tests;
 mod error;
 mod fast;
 mod hand_over;
-mod kernel;
+mod shared;
 mod policy;
 mod posix;
 mod rank;
 mod slots;
-mod state;
+mod word;
 #[cfg(all(test, not(loom)))]
 mod tests;
 #[cfg(not(loom))]
-mod traits;
+mod api;
 #[cfg(all(test, not(loom)))]
 mod turn_tests;
 mod upgrade;
-mod wait;
+mod private;
 
 pub use error::RwLockError;
 #[cfg(not(loom))]
-pub use traits::{
+pub use api::{
     MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockOptions, RwLockReadGuard,
     RwLockUpgradableReadGuard, RwLockWriteGuard, const_rwlock,
 };
 
 use crate::atomic::AtomicU64;
 use crate::futex::Scope;
-use state::{PREFER_WRITER, SHARED, State};
+use word::{PREFER_WRITER, SHARED, State};
 
 /// Which class of threads a [`RawRwLock`] prefers: readers or writers. Fixed when the lock is
 /// created.
@@ -290,13 +290,13 @@ impl RawRwLock {
 
     /// Whether a writer is queued.
     pub(crate) fn keeps_a_writer_waiting(&self) -> bool {
-        self.state().has(state::WRITERS_WAIT)
+        self.state().has(word::WRITERS_WAIT)
     }
 
     /// Sets a stale bit, as in a word copied by a fork.
     pub(crate) fn pretend_that_a_writer_waits(&self) {
         self.word
-            .fetch_or(state::WRITERS_WAIT, crate::atomic::Ordering::Relaxed);
+            .fetch_or(word::WRITERS_WAIT, crate::atomic::Ordering::Relaxed);
     }
 
     /// The same as dropping a reader's guard.
@@ -305,7 +305,7 @@ impl RawRwLock {
     }
 
     pub(crate) fn unlock_shared_fairly(&self) {
-        self.release_fairly(state::Release::Reader);
+        self.release_fairly(word::Release::Reader);
     }
 
     /// Acquires the upgradable lock.
@@ -327,6 +327,6 @@ impl RawRwLock {
 
     /// Downgrades from writing to reading.
     pub(crate) fn become_reader(&self) {
-        self.release_exclusive_to(state::Release::WriterToReader);
+        self.release_exclusive_to(word::Release::WriterToReader);
     }
 }

@@ -1,5 +1,5 @@
 //! Policy: which waiter a release serves, how many it wakes, and how long a waiter waits before it
-//! takes a turn. `state.rs` decides which threads enter without waiting. `bias.rs` decides when
+//! takes a turn. `word.rs` decides which threads enter without waiting. `bias.rs` decides when
 //! readers may hold the lock through slots.
 //!
 //! Nothing here waits or wakes. A decision depends on the word, on what the first waiter in the
@@ -24,7 +24,7 @@
 //! has looked, releases wake no other. When other processes compete for the CPUs, a release wakes
 //! [`HERD`] writers.
 
-use super::state::{
+use super::word::{
     CLAIM_WAITS, CLAIMED, READERS_WAIT, Right, SLOTS, State, TURN, WOKEN, WRITER, WRITERS_WAIT,
 };
 #[cfg(not(loom))]
@@ -278,7 +278,7 @@ const _: () = assert!((TURN >> TURN.trailing_zeros()) < 31);
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::state::{PREFER_WRITER, READER};
+    use super::super::word::{PREFER_WRITER, READER};
     use super::*;
 
     const ALL_READERS: Whom = Whom::Readers { and_claimant: true };

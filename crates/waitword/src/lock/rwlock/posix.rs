@@ -9,7 +9,7 @@
 //! Readers are not recorded: a thread that holds the lock for reading and acquires it for writing
 //! waits forever, as in glibc.
 
-use super::state::{CLAIMED, READER, Release, Right, WRITER};
+use super::word::{CLAIMED, READER, Release, Right, WRITER};
 use super::{RawRwLock, RwLockError};
 use crate::sys::clock::Deadline;
 

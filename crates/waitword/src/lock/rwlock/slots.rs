@@ -76,7 +76,7 @@
 //! 4. `SLOTS` is set in the word whenever a slot may hold the lock. Without `SLOTS`, no thread
 //!    looks here.
 
-use super::state::{self, State};
+use super::word::{self, State};
 use crate::atomic::{AtomicU64, Ordering, full_fence};
 use crate::futex::private::{wait, wake};
 use crate::lock::key_of;
@@ -94,7 +94,7 @@ const BIAS_SHIFT_IN_SLOT: u32 = 48;
 const TAG_SHIFT: u32 = 61;
 /// Locks above this address never become biased: a slot has no room for the bias and the tag.
 const ADDRESS: u64 = (1 << BIAS_SHIFT_IN_SLOT) - 8;
-const KEY: u64 = ADDRESS | (state::LAST_BIAS as u64) << BIAS_SHIFT_IN_SLOT;
+const KEY: u64 = ADDRESS | (word::LAST_BIAS as u64) << BIAS_SHIFT_IN_SLOT;
 
 /// Identifies a lock and its bias.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -103,8 +103,8 @@ pub(super) struct Key(u64);
 impl Key {
     #[inline]
     pub(super) fn new(lock: usize, state: State) -> Self {
-        const SHIFT: u32 = BIAS_SHIFT_IN_SLOT - state::BIAS_SHIFT;
-        Self(lock as u64 | (state.0 & state::BIAS) << SHIFT)
+        const SHIFT: u32 = BIAS_SHIFT_IN_SLOT - word::BIAS_SHIFT;
+        Self(lock as u64 | (state.0 & word::BIAS) << SHIFT)
     }
 }
 
@@ -275,7 +275,7 @@ pub(super) fn free_number() -> Option<u32> {
     const TRIES: usize = 8;
     static LAST: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
     (0..TRIES)
-        .map(|_| 1 + LAST.fetch_add(1, core::sync::atomic::Ordering::Relaxed) % state::LAST_BIAS)
+        .map(|_| 1 + LAST.fetch_add(1, core::sync::atomic::Ordering::Relaxed) % word::LAST_BIAS)
         .find(|&number| {
             let has_it = |slot: &AtomicU64| {
                 // Relaxed: the search is for old slots. A slot whose lock takes this number only
@@ -499,7 +499,7 @@ mod tests {
     const NOWHERE: usize = 0x7fff_0000_1238;
 
     fn key(lock: usize) -> Key {
-        Key::new(lock, State(7 << state::BIAS_SHIFT))
+        Key::new(lock, State(7 << word::BIAS_SHIFT))
     }
 
     #[test]

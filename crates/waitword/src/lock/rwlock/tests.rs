@@ -1,6 +1,6 @@
 //! The word after each operation, refusals, and protocol steps that need one or two threads.
 
-use super::state::{
+use super::word::{
     COLLISIONS, FAST, PREFER_WRITER, READER, READERS_WAIT, REPORTED, SHARED, SLOTS, TURN, WOKEN,
     WRITERS_WAIT,
 };
@@ -169,7 +169,7 @@ fn what_posix_calls_errors() {
         unsafe { lock.unlock() }.unwrap();
         // The maximum number of readers.
         let unlocked = lock.word.load(SeqCst);
-        lock.word.fetch_add(READER * state::MOST_READERS, SeqCst);
+        lock.word.fetch_add(READER * word::MOST_READERS, SeqCst);
         assert_eq!(lock.read(0, None), Err(RwLockError::TooManyReaders));
         assert_eq!(lock.try_read(), Err(RwLockError::TooManyReaders));
         assert!(!lock.try_lock_shared());
@@ -364,7 +364,7 @@ fn a_fast_lock_is_held_by_slots_and_every_way_in_sees_them() {
         // Newcomers may not use slots. A thread that holds the lock through a slot can read again
         // through the word, whichever threads wait.
         let writer = start(lock, |lock| lock.lock_exclusive());
-        until(lock, state::CLAIMED);
+        until(lock, word::CLAIMED);
         lock.lock_shared();
         assert_eq!(lock.state().readers(), 1);
         // SAFETY: taken above.
@@ -424,7 +424,7 @@ fn a_reader_beside_a_writer_that_cannot_be_looks_at_its_deadline() {
     become_fast(lock);
     let reader = start(lock, |lock| {
         lock.lock_shared();
-        let word = lock.word.swap(SLOTS | state::WRITER, SeqCst);
+        let word = lock.word.swap(SLOTS | word::WRITER, SeqCst);
         let answer = lock.lock_shared_until(passed());
         lock.word.store(word, SeqCst);
         // SAFETY: taken above.
@@ -447,9 +447,9 @@ fn a_writer_gives_up_on_fast_readers_and_comes_again() {
         writer.recv_timeout(PATIENCE),
         Ok(Err(RwLockError::TimedOut))
     );
-    assert!(!lock.state().has(FAST | state::CLAIMED) && lock.state().has(SLOTS));
+    assert!(!lock.state().has(FAST | word::CLAIMED) && lock.state().has(SLOTS));
     let writer = start(lock, |lock| lock.lock_exclusive());
-    until(lock, state::CLAIMED);
+    until(lock, word::CLAIMED);
     // A reader whose slot was waited for in vain keeps the mark in it. So does this one.
     // SAFETY: acquired above.
     unsafe { lock.unlock_shared() };
@@ -482,12 +482,12 @@ fn a_lock_of_several_processes_or_of_one_thread_never_becomes_fast() {
 /// Turns and collisions are counted in four bits each, in the middle of the word.
 #[test]
 fn what_is_counted_in_the_word_stays_in_its_bits() {
-    let around = State(!(state::TURN | state::COLLISIONS));
+    let around = State(!(word::TURN | word::COLLISIONS));
     let mut turned = around;
     for turn in [1, 14, 15, 16, 31, u32::MAX] {
         turned = turned.with_turn(turn);
         assert_eq!(turned.turn(), turn.min(15));
-        assert_eq!(turned.without(state::TURN), around);
+        assert_eq!(turned.without(word::TURN), around);
         // It never decreases.
         assert_eq!(turned.with_turn(0), turned);
     }
@@ -495,7 +495,7 @@ fn what_is_counted_in_the_word_stays_in_its_bits() {
     for count in 0..15 {
         assert!(!collided.collides_often(), "{count}");
         collided = collided.with_collision();
-        assert_eq!(collided.without(state::COLLISIONS), around);
+        assert_eq!(collided.without(word::COLLISIONS), around);
     }
     assert!(collided.collides_often());
     assert_eq!(collided.with_collision(), collided);

@@ -5,7 +5,7 @@
 //! handler that ran made it start its wait again.
 
 use super::policy::{Alarms, length_of_turn};
-use super::state::Right;
+use super::word::Right;
 use super::*;
 use crate::Deadline;
 use core::sync::atomic::Ordering::SeqCst;
@@ -114,9 +114,9 @@ fn readers_come_in_though_another_has_the_turn() {
             lock.write(0, None).unwrap();
             let (says, hears) = channel();
             std::thread::spawn(move || says.send(lock.read(0, None)));
-            until(state::READERS_WAIT);
+            until(word::READERS_WAIT);
             std::thread::spawn(move || wants(lock));
-            until(state::TURN);
+            until(word::TURN);
             // SAFETY: taken above.
             unsafe { leaves(lock) }.unwrap();
             let read = hears.recv_timeout(PATIENCE);
@@ -144,10 +144,10 @@ fn who_may_read_already_waits_only_while_somebody_writes() {
             };
             lock.write(0, None).unwrap();
             std::thread::spawn(move || lock.write(0, None));
-            until(state::WRITERS_WAIT);
+            until(word::WRITERS_WAIT);
             let (says, hears) = channel();
             std::thread::spawn(move || says.send(lock.read_recursive(0, None)));
-            until(state::READERS_WAIT);
+            until(word::READERS_WAIT);
             std::thread::sleep(Duration::from_micros(100 * round));
             // SAFETY: taken above.
             unsafe { lock.downgrade_to_upgradable_checked() }.unwrap();
@@ -178,9 +178,9 @@ fn readers_stay_out_while_a_waiting_writer_is_awake() {
             let announces = match case {
                 "upgrades" => {
                     lock.read_upgradably(None).unwrap();
-                    state::CLAIM_WAITS
+                    word::CLAIM_WAITS
                 }
-                _ => state::WRITERS_WAIT,
+                _ => word::WRITERS_WAIT,
             };
             let writer = std::thread::spawn(move || wants(lock));
             while !lock.state().has(announces) {
@@ -286,7 +286,7 @@ fn a_turn_in_the_kernel_whose_owner_is_gone_ends() {
                 ("read", Preference::Reader) => 8,
                 _ => 15,
             };
-            let left = State(state::WRITERS_WAIT).with_turn(turn);
+            let left = State(word::WRITERS_WAIT).with_turn(turn);
             lock.word.fetch_or(left.0, SeqCst);
             let (says, hears) = channel();
             std::thread::spawn(move || says.send(wants(lock)));
@@ -301,7 +301,7 @@ fn a_turn_in_the_kernel_whose_owner_is_gone_ends() {
 fn a_reader_does_not_take_a_free_lock_that_is_kept() {
     let lock: &'static RawRwLock =
         Box::leak(Box::new(RawRwLock::with(Preference::Reader, Scope::Shared)));
-    let kept = State(state::WRITERS_WAIT).with_turn(8);
+    let kept = State(word::WRITERS_WAIT).with_turn(8);
     lock.word.fetch_or(kept.0, SeqCst);
     let (says, hears) = channel();
     std::thread::spawn(move || says.send(lock.wait_shared_in_kernel(Right::Holder, 0, None)));

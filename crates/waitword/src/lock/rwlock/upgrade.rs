@@ -14,7 +14,7 @@
 //! No other thread writes in between. Once a thread may write, what it has read under the
 //! upgradable lock is unchanged.
 
-use super::state::{CLAIMED, Release, WRITER};
+use super::word::{CLAIMED, Release, WRITER};
 use super::{RawRwLock, RwLockError};
 use crate::sys::clock::Deadline;
 

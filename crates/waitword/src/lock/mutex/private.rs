@@ -37,7 +37,7 @@
 //! do, while the holder works on. It is also what makes all threads take turns.
 //!
 //! A thread that was signalled at a condvar does not wake up as the successor, unless it is one of
-//! a chain or there is only one CPU (`extras.rs`). So the next signal wakes the next thread,
+//! a chain or there is only one CPU (`batch.rs`). So the next signal wakes the next thread,
 //! whether or not this one runs yet. If it were the successor, all signalled threads would run one
 //! by one, each after a context switch.
 //!
@@ -135,7 +135,7 @@ struct Contender<'a> {
     /// Its policy since it began to linger, if it has.
     stay: Option<Policy>,
     history: &'static LockHistory,
-    /// It was woken as an extra waiter (`extras.rs`) and has not parked since.
+    /// It was woken as an extra waiter (`batch.rs`) and has not parked since.
     is_extra: bool,
     /// It has parked before.
     has_parked: bool,

@@ -33,7 +33,7 @@ use super::hand_over::{CLAIM_GRANTED, GRANTED};
 use super::policy::{Alarms, CLAIM, FIRST_TURN, Patience, READ, TAKE_OVER, WRITE};
 use super::rank::Rank;
 use super::slots;
-use super::state::{
+use super::word::{
     BIAS, CLAIM_WAITS, CLAIMED, COLLISIONS, FAST, READERS_WAIT, REPORTED, Release, Right, SLOTS,
     State, TURN, WOKEN, WRITER, WRITERS_WAIT,
 };

@@ -48,17 +48,17 @@
 //!   latest turn (`wake_one`). Under reader preference, no reader may take the free lock before
 //!   that writer does (`is_kept`). There, a reader whose `Patience` is over ends the turn if other
 //!   readers hold the lock: its own thread may be one of them.
-//! * A reader waits for a turn only as long as its `Patience` lasts, as in `wait.rs`. That ends its
+//! * A reader waits for a turn only as long as its `Patience` lasts, as in `private.rs`. That ends its
 //!   sleep in place of the timer.
 //!
 //! A process that is killed while it *holds* the lock leaves it held: this lock is not robust.
 
 use super::policy::{Alarms, FIRST_TURN, Patience};
-use super::state::{
+use super::word::{
     CLAIM_WAITS, CLAIMED, OTHER_WAKES, READERS_TURN, READERS_WAIT, READERS_WAKES, Release, Right,
     State, TURN, WRITER, WRITERS_WAIT,
 };
-use super::wait::sooner;
+use super::private::sooner;
 use super::{RawRwLock, RwLockError, Wish};
 use crate::atomic::AtomicU64;
 use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};

@@ -1,6 +1,6 @@
 //! The lock behind the interfaces of `lock_api` and `parking_lot`.
 
-use super::state::{Release, Right, WRITER};
+use super::word::{Release, Right, WRITER};
 use super::{Preference, RawRwLock};
 use crate::deadlock::{self, LockKind, Taking, Way};
 use crate::futex::Scope;
@@ -158,7 +158,7 @@ fn taking(lock: &RawRwLock, way: Way) -> Taking {
 }
 
 // SAFETY: a hold begins with a read-modify-write that finds no excluding hold in the word or the
-// slots (`state.rs`, `slots.rs`, and the loom models), or is handed off by a release that has left
+// slots (`word.rs`, `slots.rs`, and the loom models), or is handed off by a release that has left
 // such a word. `lock_shared` retries until it has a hold. `lock_exclusive` cannot fail: the errors
 // of a wait are a deadline, and a nonzero number of the caller.
 unsafe impl lock_api::RawRwLock for RawRwLock {

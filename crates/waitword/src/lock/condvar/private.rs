@@ -53,7 +53,7 @@
 //! # How many are woken
 //!
 //! If the mutex is free, one waiter is woken; or a few, if woken waiters have recently got the
-//! mutex at once (`mutex/extras.rs`). If it is held, none is woken: each needs the mutex and would
+//! mutex at once (`mutex/batch.rs`). If it is held, none is woken: each needs the mutex and would
 //! be woken only to wait. A broadcast also wakes no waiter if the mutex has a successor, which then
 //! wakes them one by one. A signal still does, since the successor may wait for a CPU for a long
 //! time.

@@ -45,7 +45,7 @@
 //!
 //! All zeros is an unlocked private lock with reader preference. A process-shared waiter sleeps on
 //! the low half. Every release that a thread may sleep for changes the low half, and it stays
-//! changed (`kernel.rs`).
+//! changed (`shared.rs`).
 
 /// A snapshot of the lock word.
 #[derive(Clone, Copy, PartialEq, Eq)]
